@@ -1,0 +1,130 @@
+"""Every error raised on purpose: what went wrong, where, and what to try."""
+
+from __future__ import annotations
+
+
+class VariantLakeError(Exception):
+    """Base of every error raised on purpose.
+
+    `file` is a path or URI, `line` and `column` are 1-based positions in a text source, `row` is
+    0-based within its file or batch, `path` is a path inside the document (`$['a'][0]`), `offset`
+    counts bytes from the start of the whole value, file or buffer that is being read.
+
+    Position fields that are unknown where the error is raised are filled in by callers while it
+    unwinds, so that work that succeeds pays nothing for them. Pickles, because Spark workers send
+    it back to the driver.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        file: str = "",
+        line: int | None = None,
+        column: int | None = None,
+        row: int | None = None,
+        path: str = "",
+        offset: int | None = None,
+        hint: str = "",
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.file = file
+        self.line = line
+        self.column = column
+        self.row = row
+        self.path = path
+        self.offset = offset
+        self.hint = hint
+
+    def where(self) -> str:
+        """The known position as one phrase, empty when nothing is known."""
+        parts = [self.file] if self.file else []
+        for label, number in (("line", self.line), ("column", self.column), ("row", self.row)):
+            if number is not None:
+                parts.append(f"{label} {number}")
+        if self.path:
+            parts.append(f"at {self.path if self.path.startswith('$') else '$' + self.path}")
+        if self.offset is not None:
+            parts.append(f"byte {self.offset}")
+        return ", ".join(parts)
+
+    def __str__(self) -> str:
+        where = self.where()
+        text = f"{where}: {self.message}" if where else self.message
+        return f"{text}\nHint: {self.hint}" if self.hint else text
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_rebuild, (type(self), self.message, self.__dict__.copy()))
+
+
+def _rebuild(cls: type[VariantLakeError], message: str, state: dict[str, object]) -> object:
+    """Unpickle: the keyword-only constructor cannot be called by pickle itself."""
+    error = cls.__new__(cls, message)
+    error.args = (message,)
+    error.__dict__.update(state)
+    return error
+
+
+class MalformedVariant(VariantLakeError, ValueError):
+    """Bytes that are not a Variant `metadata` or `value` by the encoding specification."""
+
+
+class UnknownVariantType(MalformedVariant):
+    """A primitive type id that this version does not know; raised only when the value is touched."""
+
+
+class MalformedFile(VariantLakeError, ValueError):
+    """A Parquet file, footer or shredded column that breaks its specification."""
+
+
+class InvalidJson(VariantLakeError, ValueError):
+    """Text that is not JSON, or JSON that a Variant cannot hold (duplicate keys, bad UTF-8)."""
+
+
+class LimitExceeded(VariantLakeError, ValueError):
+    """Input beyond one of our own named limits (size, depth, number of keys)."""
+
+
+class InvalidPath(VariantLakeError, ValueError):
+    """A path expression that does not parse."""
+
+
+class InvalidSchema(VariantLakeError, ValueError):
+    """A shredding schema, DDL text or table schema that does not parse or cannot be used."""
+
+
+class InvalidValue(VariantLakeError, TypeError):
+    """A Python or Arrow value that no Variant type can hold."""
+
+
+class MissingSource(VariantLakeError, FileNotFoundError):
+    """A source or file that does not exist."""
+
+
+class NotADeltaTable(VariantLakeError, FileNotFoundError):
+    """A location without a Delta log."""
+
+
+class MalformedLog(VariantLakeError, ValueError):
+    """A Delta log that breaks the protocol: cut JSON, holes in versions, wrong types."""
+
+
+class UnsupportedFeature(VariantLakeError, NotImplementedError):
+    """A protocol version or table feature that we do not support, refused by name."""
+
+
+class CommitConflict(VariantLakeError, RuntimeError):
+    """Another writer's commit contradicts ours; nothing of ours was committed."""
+
+
+class CommitLost(VariantLakeError, RuntimeError):
+    """Another writer's log store overwrote a commit of ours (EXACTNESS rule 26)."""
+
+
+class InvalidQuery(VariantLakeError, ValueError):
+    """A query that cannot be understood or that Spark refused."""
+
+
+class MissingDependency(VariantLakeError, ImportError):
+    """An optional part (PySpark, Java, a store) that is needed here and not installed."""

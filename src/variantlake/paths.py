@@ -1,0 +1,188 @@
+"""Paths into a Variant: one parsed form for every way to write them.
+
+Accepted texts: `$.a['b'][0]` (what Spark's `variant_get` takes), RFC 9535 normalized paths
+(`$['a']['b'][0]`, the keys of Delta's Variant statistics) and the column form
+`event:a.b['c'][0]::type` that Spark SQL and Databricks use.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from variantlake.errors import InvalidPath
+
+MAX_STEPS = 1000
+"""Our limit on the steps of one path; documents nest no deeper (limits in `encoding`)."""
+
+_ESCAPES = {"'": "\\'", "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
+_UNESCAPES = {escape[1]: char for char, escape in _ESCAPES.items()} | {'"': '"', "/": "/"}
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """Steps from the root of a Variant: a `str` enters an object, an `int` (>= 0) an array."""
+
+    steps: tuple[str | int, ...] = ()
+
+    @classmethod
+    def parse(cls, text: str) -> Path:
+        """Parse `$.a['b'][0]` or a normalized path. Raises InvalidPath with the offset."""
+        if not text.startswith("$"):
+            raise InvalidPath(f"path {text!r} does not start with $", offset=0, hint="write $.a.b[0]")
+        steps, end = _parse_steps(text, 1)
+        if end != len(text):
+            raise InvalidPath(f"unexpected {text[end]!r} in path {text!r}", offset=end)
+        return cls(steps)
+
+    @classmethod
+    def of(cls, *steps: str | int) -> Path:
+        """A path from its steps."""
+        return cls(steps)
+
+    def normalized(self) -> str:
+        """The RFC 9535 normalized path (section 2.7): `$['a'][0]`, single quotes, escapes."""
+        return "$" + "".join(
+            f"[{step}]" if isinstance(step, int) else f"['{_escape(step)}']" for step in self.steps
+        )
+
+    def spark(self) -> str:
+        """The form that Spark's `variant_get` takes.
+
+        Raises InvalidPath for a key that Spark's path grammar cannot write (both kinds of quotes).
+        """
+        parts = ["$"]
+        for step in self.steps:
+            if isinstance(step, int):
+                parts.append(f"[{step}]")
+            elif "'" not in step:
+                parts.append(f"['{step}']")
+            elif '"' not in step:
+                parts.append(f'["{step}"]')
+            else:
+                raise InvalidPath(f"Spark has no way to write the key {step!r} in a path")
+        return "".join(parts)
+
+    def child(self, step: str | int) -> Path:
+        """This path with one step more."""
+        return Path((*self.steps, step))
+
+    @property
+    def parent(self) -> Path:
+        """This path without its last step; the root is its own parent."""
+        return Path(self.steps[:-1])
+
+    def __str__(self) -> str:
+        return self.normalized()
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnPath:
+    """`column:path::type` in parts. `type` is the text after `::`, empty when absent."""
+
+    column: str
+    path: Path
+    type: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> ColumnPath:
+        """Parse `event:a.b['c'][0]::bigint`; the path may be empty (`event::string`).
+
+        Raises InvalidPath with the offset of what was not understood.
+        """
+        match = _IDENTIFIER.match(text)
+        if match is None:
+            raise InvalidPath(f"{text!r} does not start with a column name", offset=0)
+        column, position = _unquote_identifier(match[0]), match.end()
+        steps: tuple[str | int, ...] = ()
+        if text[position : position + 1] == ":" and text[position + 1 : position + 2] != ":":
+            # `event:a` enters like `.a`, `event:['a']` with the bracket itself.
+            start = position + 1 if text[position + 1 : position + 2] == "[" else position
+            steps, position = _parse_steps(text, start)
+        if text[position : position + 2] == "::":
+            return cls(column, Path(steps), text[position + 2 :].strip())
+        if text[position:].strip():
+            raise InvalidPath(f"unexpected {text[position]!r} in {text!r}", offset=position)
+        return cls(column, Path(steps))
+
+
+_IDENTIFIER = re.compile(r"`(?:[^`]|``)+`|[^\W\d]\w*")
+_DOT_KEY = re.compile(r"[^.\[\s'\"`:]+")
+_INDEX = re.compile(r"\[\s*(\d+)\s*\]")
+
+
+def _unquote_identifier(text: str) -> str:
+    return text[1:-1].replace("``", "`") if text.startswith("`") else text
+
+
+def _parse_steps(text: str, position: int) -> tuple[tuple[str | int, ...], int]:
+    """The steps from `position` on, and where they end: the text's end, `::` or white space."""
+    steps: list[str | int] = []
+    while position < len(text) and not text.startswith("::", position):
+        if text[position].isspace():
+            break
+        if len(steps) >= MAX_STEPS:
+            raise InvalidPath(f"path has more than {MAX_STEPS} steps", offset=position)
+        step, position = _parse_step(text, position)
+        steps.append(step)
+    return tuple(steps), position
+
+
+def _parse_step(text: str, position: int) -> tuple[str | int, int]:
+    char = text[position]
+    if char in ".:":
+        if text[position + 1 : position + 2] == "`":
+            match = _IDENTIFIER.match(text, position + 1)
+            if match is not None:
+                return _unquote_identifier(match[0]), match.end()
+        match = _DOT_KEY.match(text, position + 1)
+        if match is None:
+            raise InvalidPath(f"expected a key after {char!r} in {text!r}", offset=position + 1)
+        return match[0], match.end()
+    if char != "[":
+        raise InvalidPath(f"unexpected {char!r} in path {text!r}", offset=position)
+    if match := _INDEX.match(text, position):
+        return int(match[1]), match.end()
+    quote = text[position + 1 : position + 2]
+    if quote not in ("'", '"'):
+        raise InvalidPath(
+            f"expected an index or a quoted key after '[' in {text!r}", offset=position + 1
+        )
+    key, end = _parse_quoted(text, position + 2, quote)
+    if text[end : end + 1] != "]":
+        raise InvalidPath(f"expected ']' in {text!r}", offset=end)
+    return key, end + 1
+
+
+def _parse_quoted(text: str, position: int, quote: str) -> tuple[str, int]:
+    """The key up to the closing `quote`, and the position after it."""
+    parts: list[str] = []
+    while position < len(text):
+        char = text[position]
+        if char == quote:
+            return "".join(parts), position + 1
+        if char == "\\":
+            char, position = _parse_escape(text, position)
+            parts.append(char)
+        else:
+            parts.append(char)
+            position += 1
+    raise InvalidPath(f"quote is not closed in {text!r}", offset=len(text))
+
+
+def _parse_escape(text: str, position: int) -> tuple[str, int]:
+    code = text[position + 1 : position + 2]
+    if code == "u":
+        digits = text[position + 2 : position + 6]
+        if re.fullmatch(r"[0-9a-fA-F]{4}", digits) is None:
+            raise InvalidPath(f"bad \\u escape in {text!r}", offset=position)
+        return chr(int(digits, 16)), position + 6
+    if code not in _UNESCAPES or not code:
+        raise InvalidPath(f"unknown escape \\{code} in {text!r}", offset=position)
+    return _UNESCAPES[code], position + 2
+
+
+def _escape(key: str) -> str:
+    return "".join(
+        _ESCAPES.get(char) or (f"\\u{ord(char):04x}" if char < " " else char) for char in key
+    )
