@@ -1,0 +1,42 @@
+"""What a sample of documents holds at each path: the input of schema inference."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from variantlake.types import Primitive
+
+
+@dataclass(slots=True)
+class Profile:
+    """Counts of what was seen at one path, and below it.
+
+    `rows` is how often the path was present, Variant null included; inside arrays every element
+    counts. `integer_digits` and `scale` are the most digits left and right of the decimal point
+    among exact numbers (0.5 has none on the left), as written.
+    """
+
+    rows: int = 0
+    primitives: dict[Primitive, int] = field(default_factory=dict)
+    integer_digits: int = 0
+    scale: int = 0
+    objects: int = 0
+    fields: dict[str, Profile] = field(default_factory=dict)
+    arrays: int = 0
+    element: Profile | None = None
+
+    def merge(self, other: Profile) -> None:
+        """Add what `other` saw to this profile."""
+        self.rows += other.rows
+        for primitive, count in other.primitives.items():
+            self.primitives[primitive] = self.primitives.get(primitive, 0) + count
+        self.integer_digits = max(self.integer_digits, other.integer_digits)
+        self.scale = max(self.scale, other.scale)
+        self.objects += other.objects
+        for name, profile in other.fields.items():
+            self.fields.setdefault(name, Profile()).merge(profile)
+        self.arrays += other.arrays
+        if other.element is not None:
+            if self.element is None:
+                self.element = Profile()
+            self.element.merge(other.element)
