@@ -1,0 +1,53 @@
+# The one task runner: people, docs and .ci/run all call these targets.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+PYTHON ?= $(shell command -v python3.13 || command -v python3.12 || command -v python3.11 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+# Spark's driver and workers: our Java, and the workers with this environment's Python.
+SPARK_ENV = JAVA_HOME="$$(scripts/find_java.sh)" PYSPARK_PYTHON="$(CURDIR)/$(BIN)/python" PYSPARK_DRIVER_PYTHON="$(CURDIR)/$(BIN)/python"
+PYTEST_ARGS ?=
+
+.PHONY: help setup demo test test-fast lint format types docs fuzz bench bench-kernels clean
+
+help: ## List the targets
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
+
+setup: $(VENV)/.ready ## Make .venv with pinned versions, install the package, find or install Java 17+
+
+$(VENV)/.ready: pyproject.toml constraints.txt
+	@scripts/find_java.sh --install >/dev/null
+	@test -n "$(PYTHON)" && "$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "Variantlake needs Python 3.11 or newer: install it or call make PYTHON=/path/to/python3." >&2; exit 1; }
+	@"$(PYTHON)" -m venv $(VENV) \
+	  || { echo "Could not make a virtual environment: on Debian install python3-venv." >&2; exit 1; }
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+demo: setup ## The main job: ingest earthquakes into a shredded Delta table and query its paths
+	@$(SPARK_ENV) $(BIN)/python examples/demo.py
+
+test: setup ## Run all tests (Spark and Delta Spark included)
+	@$(SPARK_ENV) $(BIN)/python -m pytest -n 2 --dist loadgroup $(PYTEST_ARGS)
+
+test-fast: setup ## Run the tests that need no Spark
+	@$(BIN)/python -m pytest -n 2 -m 'not spark' $(PYTEST_ARGS)
+
+lint: setup ## Check format, lint and types; warnings are errors
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+
+format: setup ## Format the code and apply safe fixes
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+bench: setup ## Time ingest and queries side by side with Delta Spark; write docs/performance.md's table
+	@$(SPARK_ENV) $(BIN)/python benchmarks/against_delta_spark.py
+
+bench-kernels: setup ## Time the compiled kernels in MB/s of JSON text
+	@$(BIN)/python benchmarks/kernels.py
+
+clean: ## Remove the virtual environment and caches
+	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist spark-warehouse

@@ -1,0 +1,90 @@
+"""Imports point one way, heavy parts stay in their folders, and `import variantlake` stays light."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parent.parent / "src" / "variantlake"
+
+# Top to bottom: a module may import from its own part and from those before it.
+LAYERS = [
+    "errors",
+    "paths",
+    "types",
+    "encoding",
+    "shredding",
+    "kernels",
+    "parquet",
+    "delta",
+    "planning",
+    "arrow",
+    "spark",
+    "table",
+    "cli",
+]
+
+# A heavy library, and the parts that may import it.
+HEAVY = {
+    "numba": {"kernels"},
+    "llvmlite": {"kernels"},
+    "pyspark": {"spark"},
+    "py4j": {"spark"},
+    "typer": {"cli"},
+    "rich": {"cli"},
+}
+
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+
+def part_of(module: Path) -> str:
+    """The layer of a module; the package's own `__init__` stands above all of them."""
+    first = module.relative_to(PACKAGE).parts[0].removesuffix(".py")
+    return "cli" if first in {"__init__", "__main__"} else first
+
+
+def imported(module: Path) -> set[str]:
+    """Absolute dotted names that a module imports anywhere, inside functions as well."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{module}: relative import"
+            names.add(node.module or "")
+            if node.module == "variantlake":
+                names.update(f"variantlake.{alias.name}" for alias in node.names)
+    return names
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_imports_point_one_way(module: Path) -> None:
+    own = LAYERS.index(part_of(module))
+    for name in imported(module):
+        parts = name.split(".")
+        if parts[0] == "variantlake" and len(parts) > 1 and parts[1] in LAYERS:
+            assert LAYERS.index(parts[1]) <= own, f"{module.name} imports {name}, which is above it"
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_heavy_libraries_stay_in_their_folders(module: Path) -> None:
+    for name in imported(module):
+        allowed = HEAVY.get(name.split(".")[0])
+        assert allowed is None or part_of(module) in allowed, f"{module.name} imports {name}"
+
+
+def test_every_part_has_a_layer() -> None:
+    parts = {part_of(module) for module in MODULES}
+    assert parts <= set(LAYERS)
+
+
+def test_importing_the_package_loads_neither_numba_nor_pyspark() -> None:
+    code = "import sys, variantlake; print([m for m in ('numba', 'pyspark') if m in sys.modules])"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout.strip() == "[]"
