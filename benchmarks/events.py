@@ -1,0 +1,89 @@
+"""Synthetic events in the shape of the JSONBench Bluesky stream, for benchmarks of any size."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"
+COLLECTIONS = {
+    "app.bsky.feed.post": 15,
+    "app.bsky.feed.like": 55,
+    "app.bsky.feed.repost": 10,
+    "app.bsky.graph.follow": 15,
+    "app.bsky.graph.block": 3,
+    "app.bsky.actor.profile": 2,
+}
+FIRST_TIME_US = 1_732_206_349_000_000
+
+
+def events(count: int, seed: int = 1) -> Iterator[dict[str, Any]]:
+    """`count` events in order of `time_us`; the same seed gives the same events."""
+    rng = random.Random(seed)
+
+    def text_id(length: int) -> str:
+        return "".join(rng.choices(ALPHABET, k=length))
+
+    users = ["did:plc:" + text_id(24) for _ in range(max(1000, count // 50))]
+    words = [text_id(rng.randint(2, 9)) for _ in range(5000)]
+
+    def subject() -> dict[str, str]:
+        post = f"at://{rng.choice(users)}/app.bsky.feed.post/{text_id(13)}"
+        return {"cid": "bafyrei" + text_id(52), "uri": post}
+
+    def record(collection: str, time_us: int) -> dict[str, Any]:
+        created = datetime.fromtimestamp(time_us / 1e6, UTC).isoformat(timespec="milliseconds")
+        fields: dict[str, Any] = {"$type": collection, "createdAt": created}
+        if collection.endswith("post"):
+            fields["text"] = " ".join(rng.choices(words, k=rng.randint(3, 40)))
+            fields["langs"] = [rng.choice(["en", "ja", "pt", "de"])]
+            if rng.random() < 0.4:
+                fields["reply"] = {"parent": subject(), "root": subject()}
+        elif collection.endswith(("like", "repost")):
+            fields["subject"] = subject()
+        elif collection.endswith(("follow", "block")):
+            fields["subject"] = rng.choice(users)  # a string here, an object above
+        else:
+            fields["displayName"] = " ".join(rng.choices(words, k=2))
+        return fields
+
+    time_us = FIRST_TIME_US
+    for _ in range(count):
+        time_us += rng.randint(100, 20_000)
+        event: dict[str, Any] = {"did": rng.choice(users), "time_us": time_us}
+        chance = rng.random()
+        if chance < 0.01:
+            event["kind"] = "identity"
+            event["identity"] = {"handle": text_id(8) + ".example", "seq": rng.randint(1, 10**10)}
+        elif chance < 0.015:
+            event["kind"] = "account"
+            event["account"] = {"active": rng.random() < 0.5, "seq": rng.randint(1, 10**10)}
+        else:
+            collection = rng.choices(list(COLLECTIONS), list(COLLECTIONS.values()))[0]
+            operation = rng.choices(["create", "delete", "update"], [90, 8, 2])[0]
+            commit: dict[str, Any] = {
+                "rev": text_id(13),
+                "operation": operation,
+                "collection": collection,
+                "rkey": text_id(13),
+            }
+            if operation != "delete":
+                commit["record"] = record(collection, time_us)
+                commit["cid"] = "bafyrei" + text_id(52)
+            event["kind"] = "commit"
+            event["commit"] = commit
+        yield event
+
+
+def write(path: Path, count: int, seed: int = 1) -> int:
+    """Write `count` events as NDJSON; returns the file's size in bytes."""
+    with path.open("wb") as file:
+        for event in events(count, seed):
+            file.write(orjson.dumps(event))
+            file.write(b"\n")
+    return path.stat().st_size
