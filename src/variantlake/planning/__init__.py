@@ -1,0 +1,1 @@
+"""What to read: predicates on paths, file skipping, exact conversions, and the scan plan."""

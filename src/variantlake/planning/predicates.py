@@ -1,0 +1,255 @@
+"""Predicates on columns and on paths inside Variant columns, as planning understands them.
+
+A predicate is what a query's WHERE says about the values of one row, in the three values of SQL:
+true, false and null. What planning does not understand is an `Unknown`, which never skips a file.
+The tree is engine-neutral: whoever builds it (from Spark's plan, from SQL text, from Python) has
+resolved the columns and coerced nothing; what Spark's coercion would do is decided in `literals`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import Literal as OneOf
+
+from variantlake.paths import Path
+
+Scalar = bool | int | float | str | bytes | Decimal
+"""A literal's raw value: dates in days, timestamps in microseconds since the epoch (UTC)."""
+
+CompareOp = OneOf["=", "<>", "<", "<=", ">", ">=", "<=>"]
+FLIPPED: dict[CompareOp, CompareOp] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+"""The operator that says the same with its sides exchanged; the others say it themselves."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """A column, or a path inside a Variant column, read as one Spark type.
+
+    `column` is the column's path through structs, by the names in the files. `path` is None for
+    an ordinary column. `type` is the Spark type asked for, as Spark prints it (`decimal(18,2)`);
+    `variant` keeps the Variant itself. `strict` tells `variant_get` and casts, which raise where a
+    value cannot be cast, from `try_variant_get`, which gives NULL there.
+    """
+
+    column: tuple[str, ...]
+    path: Path | None
+    type: str
+    strict: bool = True
+
+    def __str__(self) -> str:
+        name = ".".join(map(_identifier, self.column))
+        if self.path is None:
+            return name
+        if not self.strict:
+            return f"try_variant_get({name}, {_quoted(path_text(self.path))}, '{self.type}')"
+        steps = path_text(self.path)[1:].removeprefix(".")
+        cast = "" if self.type == "variant" else f"::{self.type}"
+        return f"{name}:{steps}{cast}" if steps else f"{name}{cast}"
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A constant of one Spark type; `value` None is NULL."""
+
+    value: Scalar | None
+    type: str
+
+    def __str__(self) -> str:
+        if self.value is None:
+            return "NULL"
+        writer = _LITERALS.get(self.type)
+        if writer is not None:
+            return writer(self.value)
+        if isinstance(self.value, bytes):
+            return _binary(self.value)
+        return _quoted(self.value) if isinstance(self.value, str) else str(self.value)
+
+
+Operand = Ref | Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """`left op right`."""
+
+    op: CompareOp
+    left: Operand
+    right: Operand
+
+    def __str__(self) -> str:
+        return f"{self.left} {self.op} {self.right}"
+
+
+@dataclass(frozen=True, slots=True)
+class In:
+    """`operand IN (options)`; NOT IN is Not(In)."""
+
+    operand: Ref
+    options: tuple[Literal, ...]
+
+    def __str__(self) -> str:
+        shown = ", ".join(map(str, self.options[:_SHOWN_OPTIONS]))
+        more = len(self.options) - _SHOWN_OPTIONS
+        return f"{self.operand} IN ({shown}{f', … {more} more' if more > 0 else ''})"
+
+
+@dataclass(frozen=True, slots=True)
+class StartsWith:
+    """`startswith(operand, prefix)`, which is also what `operand LIKE 'prefix%'` says."""
+
+    operand: Ref
+    prefix: str
+
+    def __str__(self) -> str:
+        return f"startswith({self.operand}, {_quoted(self.prefix)})"
+
+
+@dataclass(frozen=True, slots=True)
+class IsNull:
+    """`operand IS NULL`: never null itself."""
+
+    operand: Ref
+
+    def __str__(self) -> str:
+        return f"{self.operand} IS NULL"
+
+
+@dataclass(frozen=True, slots=True)
+class IsNotNull:
+    """`operand IS NOT NULL`: never null itself."""
+
+    operand: Ref
+
+    def __str__(self) -> str:
+        return f"{self.operand} IS NOT NULL"
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    """All `terms` hold; BETWEEN is the And of two comparisons. No terms: true."""
+
+    terms: tuple[Predicate, ...]
+
+    def __str__(self) -> str:
+        return " AND ".join(_nested(term, (Or,)) for term in self.terms) or "TRUE"
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    """Some of `terms` holds. No terms: false."""
+
+    terms: tuple[Predicate, ...]
+
+    def __str__(self) -> str:
+        return " OR ".join(_nested(term, (And,)) for term in self.terms) or "FALSE"
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """`term` is false."""
+
+    term: Predicate
+
+    def __str__(self) -> str:
+        return f"NOT ({self.term})"
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """A condition that planning does not understand; `text` is how the query writes it."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+Predicate = Compare | In | StartsWith | IsNull | IsNotNull | And | Or | Not | Unknown
+
+
+def conjuncts(predicate: Predicate | None) -> tuple[Predicate, ...]:
+    """The parts that all have to hold, nested ANDs flattened; none for no predicate."""
+    if predicate is None:
+        return ()
+    if isinstance(predicate, And):
+        return tuple(part for term in predicate.terms for part in conjuncts(term))
+    return (predicate,)
+
+
+def refs(predicate: Predicate | None) -> Iterator[Ref]:
+    """Every Ref in the predicate, in order, repeated ones too."""
+    match predicate:
+        case Compare(_, left, right):
+            yield from (side for side in (left, right) if isinstance(side, Ref))
+        case In(operand) | StartsWith(operand) | IsNull(operand) | IsNotNull(operand):
+            yield operand
+        case And(terms) | Or(terms):
+            for term in terms:
+                yield from refs(term)
+        case Not(term):
+            yield from refs(term)
+        case _:
+            return
+
+
+def path_text(path: Path) -> str:
+    """The path as people write it: `$.commit.record['odd key'][0]`."""
+    parts = ["$"]
+    for step in path.steps:
+        if isinstance(step, str) and _PLAIN_KEY.fullmatch(step):
+            parts.append(f".{step}")
+        else:
+            parts.append(Path((step,)).normalized()[1:])
+    return "".join(parts)
+
+
+_SHOWN_OPTIONS = 5
+_PLAIN_KEY = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def _identifier(name: str) -> str:
+    return name if _PLAIN_KEY.fullmatch(name) else f"`{name.replace('`', '``')}`"
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+def _nested(term: Predicate, loose: tuple[type, ...]) -> str:
+    return f"({term})" if isinstance(term, loose) else str(term)
+
+
+def _date(value: Scalar) -> str:
+    try:
+        return f"DATE'{date(1970, 1, 1) + timedelta(days=int(value))}'"
+    except OverflowError:  # Spark's years go beyond Python's
+        return f"date_from_unix_date({int(value)})"
+
+
+def _binary(value: bytes) -> str:
+    return f"X'{value.hex().upper()}'"
+
+
+def _timestamp(prefix: str, zone: str) -> Callable[[Scalar], str]:
+    def write(value: Scalar) -> str:
+        try:
+            moment = _EPOCH + timedelta(microseconds=int(value))
+        except OverflowError:
+            return f"timestamp_micros({int(value)})"
+        return f"{prefix}'{moment.replace(tzinfo=None)}{zone}'"
+
+    return write
+
+
+_LITERALS: dict[str, Callable[[Scalar], str]] = {
+    "boolean": lambda value: "TRUE" if value else "FALSE",
+    "date": _date,
+    "timestamp": _timestamp("TIMESTAMP", "Z"),
+    "timestamp_ntz": _timestamp("TIMESTAMP_NTZ", ""),
+}
