@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -11,7 +12,7 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 SHARED = Path(os.environ.get("VARIANTLAKE_SHARED", str(REPOSITORY.parent / "shared")))
 
 
-def missing(what: str) -> None:
+def missing(what: str) -> NoReturn:
     """Skip the running test because `what` is absent; in CI that is a failure instead."""
     reason = f"{what} is not available here"
     if os.environ.get("CI") == "true":
