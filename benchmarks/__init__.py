@@ -1,0 +1,1 @@
+"""Side by side with other engines; regenerates the tables in docs/."""

@@ -1,8 +1,8 @@
 """Ingest and three queries, side by side with Delta Spark in one run; writes the table.
 
-`make bench` runs it. Delta Spark gets its best settings: shredding with an inferred schema, per-path
-statistics, zstd. Both sides run in one Spark session, one after the other in turns, on the same
-input and the same cores; the medians are compared as ratios.
+`make bench` runs it. Delta Spark gets its best settings: shredding with an inferred schema,
+per-path statistics, zstd. Both sides run in one Spark session, in turns, on the same input and the
+same cores; the medians are compared as ratios.
 
     python benchmarks/against_delta_spark.py [--events 500000] [--rounds 3]
 """
@@ -123,15 +123,24 @@ def run(count: int, rounds: int, folder: Path) -> list[tuple[str, str, str, str]
         a, b = statistics.median(mine), statistics.median(other)
         spread = f"{min(mine):.2f}–{max(mine):.2f}", f"{min(other):.2f}–{max(other):.2f}"
         rows.append(
-            (name, f"{a:.2f} {unit} ({spread[0]})", f"{b:.2f} {unit} ({spread[1]})", f"{b / a:.1f}×")
+            (
+                name,
+                f"{a:.2f} {unit} ({spread[0]})",
+                f"{b:.2f} {unit} ({spread[1]})",
+                f"{b / a:.1f}×",
+            )
         )
         print(*rows[-1], sep=" | ", flush=True)
 
     mine, other = turns(rounds, ingest_ours, ingest_theirs)
     add(f"ingest {megabytes:.0f} MB of NDJSON, {count:,} events", mine, other)
     rows.append(
-        ("size of the files", f"{size(ours):.1f} MB", f"{size(theirs):.1f} MB",
-         f"{size(theirs) / size(ours):.2f}×")
+        (
+            "size of the files",
+            f"{size(ours):.1f} MB",
+            f"{size(theirs):.1f} MB",
+            f"{size(theirs) / size(ours):.2f}×",
+        )
     )
     low = events.FIRST_TIME_US + count * 5_000
     window = {"low": low, "high": low + 10_000_000}

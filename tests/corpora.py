@@ -1,4 +1,4 @@
-"""Where the shared specifications, conformance files and data sets are, and what if they are not."""
+"""Where the shared specifications, conformance files and data are, and what if they are not."""
 
 from __future__ import annotations
 

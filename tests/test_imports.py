@@ -1,4 +1,4 @@
-"""Imports point one way, heavy parts stay in their folders, and `import variantlake` stays light."""
+"""Imports point one way, heavy parts stay in their folders, `import variantlake` stays light."""
 
 from __future__ import annotations
 

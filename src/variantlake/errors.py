@@ -71,7 +71,7 @@ class MalformedVariant(VariantLakeError, ValueError):
 
 
 class UnknownVariantType(MalformedVariant):
-    """A primitive type id that this version does not know; raised only when the value is touched."""
+    """A primitive type id that this version does not know; raised when the value is touched."""
 
 
 class MalformedFile(VariantLakeError, ValueError):
@@ -100,6 +100,10 @@ class InvalidValue(VariantLakeError, TypeError):
 
 class MissingSource(VariantLakeError, FileNotFoundError):
     """A source or file that does not exist."""
+
+
+class StoreFailed(VariantLakeError, OSError):
+    """A disk or object store that refused or failed: permissions, network, no space."""
 
 
 class NotADeltaTable(VariantLakeError, FileNotFoundError):

@@ -84,8 +84,11 @@ VARIABLE = -1
 
 @dataclass(frozen=True, slots=True)
 class PrimitiveInfo:
-    """One row of the primitive table. `width` is the bytes of data after the header byte (for
-    decimals with the scale byte), or VARIABLE."""
+    """One row of the primitive table.
+
+    `width` is the bytes of data after the header byte (for decimals with the scale byte), or
+    VARIABLE.
+    """
 
     id: Primitive
     name: str
@@ -115,7 +118,9 @@ PRIMITIVES: dict[Primitive, PrimitiveInfo] = {
         PrimitiveInfo(Primitive.STRING, "string", VARIABLE, Family.STRING),
         PrimitiveInfo(Primitive.TIME, "time", 8, Family.TIME),
         PrimitiveInfo(Primitive.TIMESTAMP_NANOS, "timestamp_nanos", 8, Family.TIMESTAMP),
-        PrimitiveInfo(Primitive.TIMESTAMP_NTZ_NANOS, "timestamp_ntz_nanos", 8, Family.TIMESTAMP_NTZ),
+        PrimitiveInfo(
+            Primitive.TIMESTAMP_NTZ_NANOS, "timestamp_ntz_nanos", 8, Family.TIMESTAMP_NTZ
+        ),
         PrimitiveInfo(Primitive.UUID, "uuid", 16, Family.UUID),
     )
 }
@@ -165,7 +170,9 @@ class KindInfo:
 KINDS: dict[Kind, KindInfo] = {
     info.kind: info
     for info in (
-        KindInfo(Kind.BOOLEAN, (Primitive.TRUE, Primitive.FALSE), pa.bool_(), "BOOLEAN", ordered=False),
+        KindInfo(
+            Kind.BOOLEAN, (Primitive.TRUE, Primitive.FALSE), pa.bool_(), "BOOLEAN", ordered=False
+        ),
         KindInfo(Kind.INT8, (Primitive.INT8,), pa.int8(), "TINYINT", ("BYTE",)),
         KindInfo(Kind.INT16, (Primitive.INT16,), pa.int16(), "SMALLINT", ("SHORT",)),
         KindInfo(Kind.INT32, (Primitive.INT32,), pa.int32(), "INT", ("INTEGER",)),
@@ -247,8 +254,10 @@ class ShreddedType:
 
     @classmethod
     def parse(cls, text: str) -> ShreddedType:
-        """The type that a DDL name means, case-insensitive; `DECIMAL` alone is DECIMAL(10,0), as
-        in Spark. Raises InvalidSchema for an unknown name."""
+        """The type that a DDL name means, in any case.
+
+        `DECIMAL` alone is DECIMAL(10,0), as in Spark. Raises InvalidSchema for an unknown name.
+        """
         match = _DDL_TYPE.fullmatch(text.strip())
         kind = _DDL_NAMES.get(match[1].upper()) if match else None
         if match is None or kind is None:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import duckdb
 import pyarrow.parquet as pq
 import pytest
+from benchmarks import events
 
 import variantlake as vl
-from benchmarks import events
 from tests import corpora
 
 if TYPE_CHECKING:
@@ -129,7 +129,9 @@ def appended(delta_spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
     return path
 
 
-def test_the_range_query_reads_fewer_than_half_of_the_files(spark: SparkSession, table: str) -> None:
+def test_the_range_query_reads_fewer_than_half_of_the_files(
+    spark: SparkSession, table: str
+) -> None:
     query = QUERIES["selective-range"].format(t=f"delta.`{table}`")
     report = vl.spark.connect(spark).explain(query).to_dict()
     (scan,) = report["tables"]
