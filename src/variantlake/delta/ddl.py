@@ -1,0 +1,198 @@
+"""The DDL text of a table: `event VARIANT, day DATE NOT NULL COMMENT 'of the load'`.
+
+Spark's grammar for columns, as far as Delta has types for it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from variantlake.delta.schema import (
+    MAX_NESTING,
+    ArrayType,
+    DataType,
+    MapType,
+    PrimitiveType,
+    StructField,
+    StructType,
+    VariantType,
+)
+from variantlake.errors import InvalidSchema
+
+_NAMES = {
+    "STRING": "string",
+    "BIGINT": "long",
+    "LONG": "long",
+    "INT": "integer",
+    "INTEGER": "integer",
+    "SMALLINT": "short",
+    "SHORT": "short",
+    "TINYINT": "byte",
+    "BYTE": "byte",
+    "FLOAT": "float",
+    "REAL": "float",
+    "DOUBLE": "double",
+    "BOOLEAN": "boolean",
+    "BINARY": "binary",
+    "DATE": "date",
+    "TIMESTAMP": "timestamp",
+    "TIMESTAMP_LTZ": "timestamp",
+    "TIMESTAMP_NTZ": "timestamp_ntz",
+}
+_DECIMALS = ("DECIMAL", "DEC", "NUMERIC")
+_MAX_PRECISION = 38
+
+_TOKEN = re.compile(
+    r"\s*(?:(?P<quoted>`(?:[^`]|``)+`)|(?P<text>'(?:[^'\\]|\\.|'')*')|(?P<word>\w+)"
+    r"|(?P<sign>[<>:,()]))"
+)
+
+
+def parse_table_ddl(text: str) -> StructType:
+    """The columns that a DDL text declares.
+
+    Raises InvalidSchema with the offset of what was not understood.
+    """
+    parser = _Parser(text)
+    fields = parser.fields(end="")
+    return StructType(fields)
+
+
+@dataclass(slots=True)
+class _Parser:
+    """Recursive descent; `position` is the offset of the next token."""
+
+    text: str
+    position: int = 0
+    depth: int = field(default=0)
+
+    def fields(self, end: str) -> tuple[StructField, ...]:
+        """`name [:] type [NOT NULL] [COMMENT 'text']`, separated by commas, up to `end`."""
+        found: list[StructField] = []
+        while True:
+            name = self._name()
+            if any(name == other.name for other in found):
+                raise self._error(f"column {name!r} stands twice")
+            self._take(":")
+            found.append(self._field(name))
+            if self._at_end() if not end else self._take(end):
+                return tuple(found)
+            if not self._take(","):
+                raise self._error(f"expected ',' or {end or 'the end'!r}")
+
+    def _field(self, name: str) -> StructField:
+        type_ = self._type()
+        nullable = True
+        metadata: dict[str, Any] = {}
+        while True:
+            if self._take("NOT"):
+                if not self._take("NULL"):
+                    raise self._error("expected NULL after NOT")
+                nullable = False
+            elif self._take("COMMENT"):
+                kind, token = self._next()
+                if kind != "text":
+                    raise self._error("expected a quoted text after COMMENT")
+                metadata["comment"] = _unquote(token)
+            else:
+                return StructField(name, type_, nullable, metadata)
+
+    def _type(self) -> DataType:
+        if self.depth >= MAX_NESTING:
+            raise self._error(f"the schema is nested deeper than {MAX_NESTING}")
+        start = self.position
+        kind, token = self._next()
+        name = token.upper()
+        if kind != "word":
+            self.position = start
+            raise self._error("expected a type")
+        self.depth += 1
+        try:
+            if name == "STRUCT":
+                self._expect("<")
+                return StructType(self.fields(end=">"))
+            if name == "ARRAY":
+                self._expect("<")
+                element = self._type()
+                self._expect(">")
+                return ArrayType(element)
+            if name == "MAP":
+                self._expect("<")
+                key = self._type()
+                self._expect(",")
+                value = self._type()
+                self._expect(">")
+                return MapType(key, value)
+        finally:
+            self.depth -= 1
+        if name == "VARIANT":
+            return VariantType()
+        if name in _DECIMALS:
+            return self._decimal()
+        if name not in _NAMES:
+            self.position = start
+            known = sorted([*_NAMES, *_DECIMALS, "VARIANT", "STRUCT", "ARRAY", "MAP"])
+            raise self._error(f"unknown type {token!r}", hint=f"one of {', '.join(known)}")
+        return PrimitiveType(_NAMES[name])
+
+    def _decimal(self) -> PrimitiveType:
+        precision, scale = 10, 0
+        if self._take("("):
+            precision = self._number()
+            if self._take(","):
+                scale = self._number()
+            self._expect(")")
+        if not (1 <= precision <= _MAX_PRECISION and scale <= precision):
+            raise self._error(f"DECIMAL({precision},{scale}) has no such precision and scale")
+        return PrimitiveType("decimal", precision, scale)
+
+    def _number(self) -> int:
+        kind, token = self._next()
+        if kind != "word" or not (token.isascii() and token.isdigit()) or len(token) > 3:
+            raise self._error("expected a number")
+        return int(token)
+
+    def _name(self) -> str:
+        kind, token = self._next()
+        if kind == "quoted":
+            return token[1:-1].replace("``", "`")
+        if kind != "word":
+            raise self._error("expected a column name")
+        return token
+
+    def _next(self) -> tuple[str, str]:
+        """Kind and text of the next token; both empty at the end."""
+        match = _TOKEN.match(self.text, self.position)
+        if match is None:
+            if self._at_end():
+                return "", ""
+            raise self._error("unexpected character")
+        self.position = match.end()
+        kind = match.lastgroup or ""
+        return kind, match[kind]
+
+    def _take(self, wanted: str) -> bool:
+        """Consume the next token if it is this sign or (case-insensitive) this word."""
+        start = self.position
+        if not self._at_end():
+            kind, token = self._next()
+            if kind in ("word", "sign") and token.upper() == wanted:
+                return True
+        self.position = start
+        return False
+
+    def _expect(self, wanted: str) -> None:
+        if not self._take(wanted):
+            raise self._error(f"expected {wanted!r}")
+
+    def _at_end(self) -> bool:
+        return not self.text[self.position :].strip()
+
+    def _error(self, message: str, *, hint: str = "") -> InvalidSchema:
+        return InvalidSchema(f"{message} in {self.text!r}", offset=self.position, hint=hint)
+
+
+def _unquote(token: str) -> str:
+    return re.sub(r"\\(.)", r"\1", token[1:-1].replace("''", "'"))

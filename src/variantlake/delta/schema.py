@@ -1,0 +1,355 @@
+"""A table's schema: Delta's JSON form and Arrow's.
+
+Variants may stand anywhere: as a column, in a struct, in an array, as a map's value. Statistics
+and shredding serve those that are reached through structs alone (`variant_columns`). Spec: PROTOCOL, "Schema Serialization Format".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+import pyarrow as pa
+
+from variantlake.errors import InvalidSchema, LimitExceeded, MalformedLog
+from variantlake.shredding.layout import VARIANT_TYPE
+
+MAX_NESTING = 100
+"""Our limit on the depth of a table's schema."""
+
+_MAX_PRECISION = 38
+
+
+@dataclass(frozen=True, slots=True)
+class PrimitiveType:
+    """A primitive type by its Delta name (`long`, `timestamp_ntz`); decimals carry their digits."""
+
+    name: str
+    precision: int = 0
+    scale: int = 0
+
+    def __str__(self) -> str:
+        return f"decimal({self.precision},{self.scale})" if self.name == "decimal" else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class VariantType:
+    """The Variant type."""
+
+    def __str__(self) -> str:
+        return "variant"
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayType:
+    """A list of `element`."""
+
+    element: DataType
+    contains_null: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class MapType:
+    """Pairs of `key` and `value`."""
+
+    key: DataType
+    value: DataType
+    value_contains_null: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class StructField:
+    """A column or a field of a struct. `metadata` is the JSON object kept beside it."""
+
+    name: str
+    type: DataType
+    nullable: bool = True
+    metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    @property
+    def physical_name(self) -> str:
+        """The name in data files, partition values and statistics (column mapping)."""
+        physical = self.metadata.get("delta.columnMapping.physicalName")
+        return physical if isinstance(physical, str) else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class StructType:
+    """Named fields in order; the schema of a table is one."""
+
+    fields: tuple[StructField, ...]
+
+    def get(self, name: str) -> StructField | None:
+        """The field of exactly this name."""
+        return next((field for field in self.fields if field.name == name), None)
+
+    def walk(self) -> Iterator[StructField]:
+        """Every field at every depth, those in arrays and maps included."""
+        for item in self.fields:
+            yield item
+            yield from _inner_fields(item.type)
+
+    def leaves(self, *, physical: bool = False) -> Iterator[tuple[tuple[str, ...], StructField]]:
+        """Columns that are not structs, and the leaves of structs, each with its path.
+
+        Arrays and maps are leaves. Paths are of physical names where asked.
+        """
+        for item in self.fields:
+            name = item.physical_name if physical else item.name
+            if isinstance(item.type, StructType):
+                for path, leaf in item.type.leaves(physical=physical):
+                    yield (name, *path), leaf
+            else:
+                yield (name,), item
+
+    def variant_columns(self, *, physical: bool = False) -> tuple[tuple[str, ...], ...]:
+        """The paths of Variants that are columns, or reached through structs alone."""
+        return tuple(
+            path
+            for path, leaf in self.leaves(physical=physical)
+            if isinstance(leaf.type, VariantType)
+        )
+
+    def holds_variant(self) -> bool:
+        """Whether a Variant stands anywhere in the schema."""
+        return any(_holds_variant(item.type) for item in self.fields)
+
+    def to_json(self) -> str:
+        """The text of `metaData.schemaString`."""
+        return orjson.dumps(_type_to_json(self)).decode()
+
+    def to_arrow(self) -> pa.Schema:
+        """The Arrow schema that readers give; Variants are struct<metadata, value>."""
+        return pa.schema([_arrow_field(item) for item in self.fields])
+
+    @classmethod
+    def from_json(cls, text: str) -> StructType:
+        """Parse `metaData.schemaString`. Raises MalformedLog naming the column."""
+        try:
+            document = orjson.loads(text)
+        except orjson.JSONDecodeError as error:
+            raise MalformedLog(f"schemaString is not JSON: {error}") from error
+        parsed = _parse_type(document, "schema", 0)
+        if not isinstance(parsed, StructType):
+            raise MalformedLog("schemaString is not a struct")
+        return parsed
+
+    @classmethod
+    def from_arrow(cls, schema: pa.Schema, *, variants: Sequence[str] = ()) -> StructType:
+        """The table schema for Arrow data; columns named in `variants` become Variants.
+
+        Raises InvalidSchema naming a column whose type a Delta table cannot hold.
+        """
+        return cls(
+            tuple(
+                StructField(item.name, VariantType(), item.nullable)
+                if item.name in variants
+                else StructField(item.name, _from_arrow(item.type, item.name), item.nullable)
+                for item in schema
+            )
+        )
+
+
+DataType = PrimitiveType | VariantType | ArrayType | MapType | StructType
+
+_ARROW_TYPES: dict[str, pa.DataType] = {
+    "string": pa.string(),
+    "long": pa.int64(),
+    "integer": pa.int32(),
+    "short": pa.int16(),
+    "byte": pa.int8(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "boolean": pa.bool_(),
+    "binary": pa.binary(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
+    "void": pa.null(),
+}
+_DELTA_TYPES = {arrow: name for name, arrow in _ARROW_TYPES.items()} | {
+    pa.large_string(): "string",
+    pa.string_view(): "string",
+    pa.large_binary(): "binary",
+    pa.binary_view(): "binary",
+}
+_DECIMAL = re.compile(r"decimal\(\s*(\d{1,3})\s*,\s*(\d{1,3})\s*\)")
+
+
+def _inner_fields(type_: DataType) -> Iterator[StructField]:
+    if isinstance(type_, StructType):
+        yield from type_.walk()
+    elif isinstance(type_, ArrayType):
+        yield from _inner_fields(type_.element)
+    elif isinstance(type_, MapType):
+        yield from _inner_fields(type_.key)
+        yield from _inner_fields(type_.value)
+
+
+def _holds_variant(type_: DataType) -> bool:
+    if isinstance(type_, StructType):
+        return type_.holds_variant()
+    if isinstance(type_, ArrayType):
+        return _holds_variant(type_.element)
+    if isinstance(type_, MapType):
+        return _holds_variant(type_.key) or _holds_variant(type_.value)
+    return isinstance(type_, VariantType)
+
+
+def _type_to_json(type_: DataType) -> Any:
+    if isinstance(type_, StructType):
+        fields = [
+            {
+                "name": item.name,
+                "type": _type_to_json(item.type),
+                "nullable": item.nullable,
+                "metadata": dict(item.metadata),
+            }
+            for item in type_.fields
+        ]
+        return {"type": "struct", "fields": fields}
+    if isinstance(type_, ArrayType):
+        return {
+            "type": "array",
+            "elementType": _type_to_json(type_.element),
+            "containsNull": type_.contains_null,
+        }
+    if isinstance(type_, MapType):
+        return {
+            "type": "map",
+            "keyType": _type_to_json(type_.key),
+            "valueType": _type_to_json(type_.value),
+            "valueContainsNull": type_.value_contains_null,
+        }
+    return str(type_)
+
+
+def _parse_type(document: Any, where: str, depth: int) -> DataType:
+    if depth > MAX_NESTING:
+        raise LimitExceeded(f"the table's schema is nested deeper than {MAX_NESTING}")
+    if isinstance(document, str):
+        return _parse_primitive(document, where)
+    if not isinstance(document, dict):
+        raise MalformedLog(f"type of {where} is neither a name nor an object")
+    kind = document.get("type")
+    if kind == "struct":
+        return _parse_struct(document, where, depth)
+    if kind == "array":
+        return ArrayType(
+            _parse_type(document.get("elementType"), f"{where}.element", depth + 1),
+            _flag(document, "containsNull", where),
+        )
+    if kind == "map":
+        return MapType(
+            _parse_type(document.get("keyType"), f"{where}.key", depth + 1),
+            _parse_type(document.get("valueType"), f"{where}.value", depth + 1),
+            _flag(document, "valueContainsNull", where),
+        )
+    if isinstance(kind, str):
+        # The specification's examples write {"type": "variant"} where a plain name would do.
+        return _parse_primitive(kind, where)
+    raise MalformedLog(f"type of {where} is unknown: {kind!r}")
+
+
+def _parse_struct(document: dict[str, Any], where: str, depth: int) -> StructType:
+    fields = document.get("fields")
+    if not isinstance(fields, list):
+        raise MalformedLog(f"struct {where} has no list of fields")
+    parsed = []
+    for item in fields:
+        if not isinstance(item, dict) or not isinstance(item.get("name"), str):
+            raise MalformedLog(f"a field of {where} has no name")
+        name = item["name"]
+        inner = name if depth == 0 else f"{where}.{name}"
+        metadata = item.get("metadata") or {}
+        if not isinstance(metadata, dict):
+            raise MalformedLog(f"metadata of {inner} is not an object")
+        parsed.append(
+            StructField(
+                name,
+                _parse_type(item.get("type"), inner, depth + 1),
+                _flag(item, "nullable", inner),
+                metadata,
+            )
+        )
+    return StructType(tuple(parsed))
+
+
+def _flag(document: dict[str, Any], key: str, where: str) -> bool:
+    value = document.get(key, True)
+    if not isinstance(value, bool):
+        raise MalformedLog(f"{key} of {where} is not a boolean")
+    return value
+
+
+def _parse_primitive(name: str, where: str) -> DataType:
+    if name == "variant":
+        return VariantType()
+    if name in _ARROW_TYPES:
+        return PrimitiveType(name)
+    if name == "decimal":
+        return PrimitiveType("decimal", 10, 0)
+    if match := _DECIMAL.fullmatch(name):
+        precision, scale = int(match[1]), int(match[2])
+        if 1 <= precision <= _MAX_PRECISION and scale <= precision:
+            return PrimitiveType("decimal", precision, scale)
+    raise MalformedLog(
+        f"type of {where} is unknown: {name!r}", hint="a newer version of this package may know it"
+    )
+
+
+def arrow_type(type_: DataType) -> pa.DataType:
+    """The Arrow type of a column of this type."""
+    if isinstance(type_, StructType):
+        return pa.struct([_arrow_field(item) for item in type_.fields])
+    if isinstance(type_, ArrayType):
+        element = pa.field("element", arrow_type(type_.element), type_.contains_null)
+        return pa.list_(element)
+    if isinstance(type_, MapType):
+        value = pa.field("value", arrow_type(type_.value), type_.value_contains_null)
+        key = pa.field("key", arrow_type(type_.key), nullable=False)
+        return pa.map_(key, value)  # type: ignore[call-overload,no-any-return]  # stubs: types only
+    if isinstance(type_, VariantType):
+        return VARIANT_TYPE
+    if type_.name == "decimal":
+        return pa.decimal128(type_.precision, type_.scale)
+    return _ARROW_TYPES[type_.name]
+
+
+def _arrow_field(item: StructField) -> pa.Field[pa.DataType]:
+    return pa.field(item.name, arrow_type(item.type), item.nullable)
+
+
+def _from_arrow(arrow: pa.DataType, where: str) -> DataType:
+    if isinstance(arrow, pa.StructType):
+        inner = (arrow.field(i) for i in range(arrow.num_fields))
+        return StructType(
+            tuple(
+                StructField(
+                    item.name, _from_arrow(item.type, f"{where}.{item.name}"), item.nullable
+                )
+                for item in inner
+            )
+        )
+    if isinstance(arrow, pa.MapType):
+        return MapType(
+            _from_arrow(arrow.key_type, f"{where}.key"),
+            _from_arrow(arrow.item_type, f"{where}.value"),
+            arrow.item_field.nullable,
+        )
+    if isinstance(arrow, (pa.ListType, pa.LargeListType, pa.FixedSizeListType)):
+        element = arrow.value_field
+        return ArrayType(_from_arrow(element.type, f"{where}.element"), element.nullable)
+    if isinstance(arrow, pa.Decimal128Type) and arrow.scale >= 0:
+        return PrimitiveType("decimal", arrow.precision, arrow.scale)
+    if isinstance(arrow, pa.DictionaryType):
+        return _from_arrow(arrow.value_type, where)
+    if isinstance(arrow, pa.TimestampType) and arrow.unit in ("s", "ms", "us"):
+        return PrimitiveType("timestamp_ntz" if arrow.tz is None else "timestamp")
+    name = _DELTA_TYPES.get(arrow)
+    if name is None:
+        raise InvalidSchema(f"column {where}: a Delta table cannot hold Arrow type {arrow}")
+    return PrimitiveType(name)

@@ -1,0 +1,362 @@
+"""Where a table lives: a local disk or an object store, behind the few calls that a log needs.
+
+Paths are relative to the table's root, with `/` between their parts. What a log needs beyond plain
+reading is one thing, `put_if_absent`: of several writers that put the same path, exactly one wins,
+and nobody ever sees a half-written file. Spec: PROTOCOL, "Creation of New Log Entries".
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import urllib.parse
+import urllib.request
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import obstore
+import pyarrow as pa
+from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
+from obstore.store import ObjectStore as Backend
+from obstore.store import from_url
+
+from variantlake.errors import MissingSource, StoreFailed, UnsupportedFeature
+
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+_CHUNK = 8 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One listed file: its path from the table's root, bytes, and milliseconds since the epoch."""
+
+    path: str
+    size: int
+    modified: int
+
+
+class Store(Protocol):
+    """The storage calls of a table. `uri` is its root, without a slash at the end.
+
+    All raise MissingSource for a path that does not exist (but `delete`, which is content) and
+    StoreFailed for any other failure of the store.
+    """
+
+    @property
+    def uri(self) -> str:
+        """The root: an absolute path for a local disk, else a URL."""
+
+    def read(self, path: str) -> bytes:
+        """The whole file."""
+
+    def read_range(self, path: str, start: int, length: int) -> bytes:
+        """`length` bytes from `start`; fewer where the file ends before."""
+
+    def stream(self, path: str) -> Iterator[bytes]:
+        """The file in pieces, in order, never all of it in memory."""
+
+    def open(self, path: str) -> pa.NativeFile:
+        """The file for Arrow's readers; local files are mapped, not read."""
+
+    def put_if_absent(self, path: str, data: bytes) -> bool:
+        """Write the file unless it exists: True when this call made it, durable and whole.
+
+        False when it exists already. An object store may have done the work and lost the answer;
+        its retry then says False, so callers compare what is there with what they sent.
+        """
+
+    def put(self, path: str, data: bytes) -> None:
+        """Write or replace the file; readers see the old or the new one, never a mixture."""
+
+    def delete(self, path: str) -> None:
+        """Remove the file; one that is absent is no error."""
+
+    def list_from(self, folder: str, after: str = "") -> Iterator[Entry]:
+        """The files directly in `folder` whose names sort after `after`, in the order of names.
+
+        A folder that does not exist has no files. What is inside of its own folders is left out.
+        """
+
+    def size(self, path: str) -> int:
+        """Bytes of the file."""
+
+    def exists(self, path: str) -> bool:
+        """Whether the file is there."""
+
+    def join(self, path: str) -> str:
+        """`path` as an absolute location that other readers (Arrow, Spark) open."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocalStore:
+    """A table on a local disk.
+
+    `put_if_absent` writes a temporary file beside the target, flushes it to the disk, and links it
+    to its name: the link fails where the name is taken, which is atomic on every file system that
+    has hard links. The others are refused, because a plain rename would overwrite another writer.
+    """
+
+    root: Path
+
+    @property
+    def uri(self) -> str:
+        """The absolute path of the root."""
+        return str(self.root)
+
+    def read(self, path: str) -> bytes:
+        """See Store."""
+        with self._failures(path):
+            return (self.root / path).read_bytes()
+
+    def read_range(self, path: str, start: int, length: int) -> bytes:
+        """See Store."""
+        with self._failures(path), (self.root / path).open("rb") as file:
+            file.seek(start)
+            return file.read(length)
+
+    def stream(self, path: str) -> Iterator[bytes]:
+        """See Store."""
+        with self._failures(path), (self.root / path).open("rb") as file:
+            while piece := file.read(_CHUNK):
+                yield piece
+
+    def open(self, path: str) -> pa.NativeFile:
+        """See Store."""
+        with self._failures(path):
+            return pa.memory_map(str(self.root / path))
+
+    def put_if_absent(self, path: str, data: bytes) -> bool:
+        """See Store."""
+        target = self.root / path
+        with self._failures(path):
+            temporary = _write_beside(target, data)
+            try:
+                os.link(temporary, target)
+            except FileExistsError:
+                return False
+            except OSError as error:
+                raise UnsupportedFeature(
+                    f"this file system cannot create hard links: {error.strerror}",
+                    file=str(target),
+                    hint="a commit needs an atomic create; use another disk or an object store",
+                ) from error
+            finally:
+                temporary.unlink(missing_ok=True)
+            _flush_folder(target.parent)
+            return True
+
+    def put(self, path: str, data: bytes) -> None:
+        """See Store."""
+        target = self.root / path
+        with self._failures(path):
+            temporary = _write_beside(target, data)
+            try:
+                temporary.replace(target)
+            finally:
+                temporary.unlink(missing_ok=True)
+            _flush_folder(target.parent)
+
+    def delete(self, path: str) -> None:
+        """See Store."""
+        with self._failures(path):
+            (self.root / path).unlink(missing_ok=True)
+
+    def list_from(self, folder: str, after: str = "") -> Iterator[Entry]:
+        """See Store."""
+        with self._failures(folder):
+            try:
+                entries = list(os.scandir(self.root / folder))
+            except FileNotFoundError:
+                return
+            for entry in sorted(entries, key=lambda entry: entry.name):
+                if entry.name <= after:
+                    continue
+                # A file may go while the folder is listed (a temporary one, a cleanup): not ours.
+                with contextlib.suppress(FileNotFoundError):
+                    if entry.is_file():
+                        status = entry.stat()
+                        name = f"{folder}/{entry.name}" if folder else entry.name
+                        yield Entry(name, status.st_size, status.st_mtime_ns // 1_000_000)
+
+    def size(self, path: str) -> int:
+        """See Store."""
+        with self._failures(path):
+            return (self.root / path).stat().st_size
+
+    def exists(self, path: str) -> bool:
+        """See Store."""
+        with self._failures(path):
+            return (self.root / path).exists()
+
+    def join(self, path: str) -> str:
+        """See Store."""
+        return str(self.root / path)
+
+    @contextlib.contextmanager
+    def _failures(self, path: str) -> Iterator[None]:
+        """Operating system errors as ours, naming the file."""
+        try:
+            yield
+        except FileNotFoundError as error:
+            raise MissingSource("no such file", file=str(self.root / path)) from error
+        except (NotADirectoryError, IsADirectoryError) as error:
+            raise MissingSource(str(error.strerror), file=str(self.root / path)) from error
+        except (UnsupportedFeature, MissingSource):
+            raise
+        except (OSError, ValueError) as error:
+            raise StoreFailed(str(error), file=str(self.root / path)) from error
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectStore:
+    """A table in an object store; `put_if_absent` is a conditional put (If-None-Match: *)."""
+
+    uri: str
+    backend: Backend
+
+    def read(self, path: str) -> bytes:
+        """See Store."""
+        with self._failures(path):
+            return bytes(obstore.get(self.backend, path).bytes())
+
+    def read_range(self, path: str, start: int, length: int) -> bytes:
+        """See Store."""
+        with self._failures(path):
+            return bytes(obstore.get_range(self.backend, path, start=start, length=length))
+
+    def stream(self, path: str) -> Iterator[bytes]:
+        """See Store."""
+        with self._failures(path):
+            for piece in obstore.get(self.backend, path).stream(min_chunk_size=_CHUNK):
+                yield bytes(piece)
+
+    def open(self, path: str) -> pa.NativeFile:
+        """See Store."""
+        return pa.BufferReader(self.read(path))
+
+    def put_if_absent(self, path: str, data: bytes) -> bool:
+        """See Store."""
+        with self._failures(path):
+            try:
+                obstore.put(self.backend, path, data, mode="create", use_multipart=False)
+            except (AlreadyExistsError, PreconditionError):
+                return False
+            return True
+
+    def put(self, path: str, data: bytes) -> None:
+        """See Store."""
+        with self._failures(path):
+            obstore.put(self.backend, path, data)
+
+    def delete(self, path: str) -> None:
+        """See Store."""
+        with self._failures(path), contextlib.suppress(FileNotFoundError):
+            obstore.delete(self.backend, path)
+
+    def list_from(self, folder: str, after: str = "") -> Iterator[Entry]:
+        """See Store."""
+        start = len(folder) + 1 if folder else 0
+        offset = (f"{folder}/{after}" if folder else after) if after else None
+        found: list[Entry] = []
+        with self._failures(folder):
+            for page in obstore.list(self.backend, folder or None, offset=offset, chunk_size=1000):
+                found += [
+                    Entry(meta["path"], meta["size"], int(meta["last_modified"].timestamp() * 1000))
+                    for meta in page
+                    if "/" not in meta["path"][start:]
+                ]
+        # Object stores list in the order of names; the backends for tests need not.
+        yield from sorted(found, key=lambda entry: entry.path)
+
+    def size(self, path: str) -> int:
+        """See Store."""
+        with self._failures(path):
+            return obstore.head(self.backend, path)["size"]
+
+    def exists(self, path: str) -> bool:
+        """See Store."""
+        try:
+            self.size(path)
+        except MissingSource:
+            return False
+        return True
+
+    def join(self, path: str) -> str:
+        """See Store."""
+        return f"{self.uri}/{path}"
+
+    @contextlib.contextmanager
+    def _failures(self, path: str) -> Iterator[None]:
+        """The backend's errors as ours, naming the object."""
+        try:
+            yield
+        except FileNotFoundError as error:
+            raise MissingSource("no such object", file=self.join(path)) from error
+        except (BaseError, OSError, ValueError) as error:
+            raise StoreFailed(str(error), file=self.join(path)) from error
+
+
+def open_store(location: str | os.PathLike[str], **options: Any) -> Store:
+    """The store of a table: a plain path, `file://...`, or a URL that obstore knows (`s3://`, ...).
+
+    `options` go to `obstore.store.from_url` (credentials, endpoint); its defaults come from the
+    environment. Raises StoreFailed for a URL that cannot be understood.
+    """
+    text = os.fspath(location)
+    if is_local(text):
+        return LocalStore(Path(local_path(text)).absolute())
+    try:
+        return ObjectStore(text.rstrip("/"), from_url(text.rstrip("/"), **options))
+    except (BaseError, ValueError, TypeError) as error:
+        raise StoreFailed(f"cannot open this location: {error}", file=text) from error
+
+
+def is_local(location: str) -> bool:
+    """Whether a location is a path or a `file:` URL."""
+    return location.lower().startswith("file:") or not _URL.match(location)
+
+
+def local_path(location: str) -> str:
+    """The path of a local location; a `file:` URL is percent-decoded, a plain path is not."""
+    if not location.lower().startswith("file:"):
+        return location
+    return urllib.request.url2pathname(urllib.parse.urlsplit(location).path)
+
+
+def _write_beside(target: Path, data: bytes) -> Path:
+    """A durable temporary file in the target's folder, hidden so that no reader lists it."""
+    _make_folder(target.parent)
+    temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex}.tmp")
+    try:
+        with temporary.open("xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    return temporary
+
+
+def _make_folder(folder: Path) -> None:
+    """Make a folder and those above it, each entry flushed to the disk."""
+    if folder.is_dir():
+        return
+    _make_folder(folder.parent)
+    folder.mkdir(exist_ok=True)
+    _flush_folder(folder.parent)
+
+
+def _flush_folder(folder: Path) -> None:
+    """Flush a folder's entries, where the system can (Windows cannot, and needs it less)."""
+    if os.name == "nt":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
