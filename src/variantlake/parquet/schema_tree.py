@@ -1,0 +1,170 @@
+"""The schema of a Parquet file as a tree, built from the flat list that a footer holds.
+
+Spec: Parquet, `parquet.thrift`, SchemaElement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from variantlake.errors import MalformedFile
+from variantlake.parquet.logical import LOGICAL_TYPE, Logical, of_converted
+from variantlake.parquet.thrift import Fields, Spec, Wire
+
+MAX_SCHEMA_DEPTH = 256
+"""Our limit on groups within groups; two or three for each step of a path."""
+
+PHYSICAL = (
+    "BOOLEAN",
+    "INT32",
+    "INT64",
+    "INT96",
+    "FLOAT",
+    "DOUBLE",
+    "BYTE_ARRAY",
+    "FIXED_LEN_BYTE_ARRAY",
+)
+_REPETITIONS = ("required", "optional", "repeated")
+
+SCHEMA_ELEMENT: dict[int, Spec] = {
+    1: Wire.I32,  # type
+    2: Wire.I32,  # type_length
+    3: Wire.I32,  # repetition_type
+    4: Wire.BINARY,  # name
+    5: Wire.I32,  # num_children
+    6: Wire.I32,  # converted_type
+    7: Wire.I32,  # scale
+    8: Wire.I32,  # precision
+    9: Wire.I32,  # field_id
+    10: LOGICAL_TYPE,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaNode:
+    """A group or a leaf of the schema tree; the root is the message itself.
+
+    `physical` is None for groups, `type_length` the bytes of a FIXED_LEN_BYTE_ARRAY (else 0).
+    `leaf` is the index of a leaf's chunk in `RowGroup.columns`.
+    """
+
+    name: str
+    repetition: str
+    physical: str | None
+    type_length: int
+    logical: Logical | None
+    children: tuple[SchemaNode, ...]
+    leaf: int | None
+    field_id: int | None = None
+
+    @property
+    def is_group(self) -> bool:
+        """Whether the node has children instead of values."""
+        return self.physical is None
+
+    def named(self, name: str) -> SchemaNode | None:
+        """The first child of exactly this name."""
+        return next((child for child in self.children if child.name == name), None)
+
+
+@dataclass(frozen=True, slots=True)
+class LeafColumn:
+    """A leaf and its levels.
+
+    `max_definition` is the level at which a value is there, `max_repetition` the repeated nodes on
+    the way (0: one value or null for each row).
+    """
+
+    node: SchemaNode
+    max_definition: int
+    max_repetition: int
+
+
+@dataclass(slots=True)
+class _OpenGroup:
+    fields: Fields
+    end: int
+    missing: int
+    children: list[SchemaNode]
+
+
+def build_tree(elements: list[tuple[Fields, int]], offset: int) -> SchemaNode:
+    """The tree from its elements in depth-first order, without recursion."""
+    stack: list[_OpenGroup] = []
+    leaf_count = 0
+    for position, (fields, end) in enumerate(elements):
+        is_root = position == 0
+        if not is_root and not stack:
+            raise MalformedFile("the schema has elements after its root's last child", offset=end)
+        children = fields.get(5, 0)
+        if 1 not in fields:
+            if children < 0 or children > len(elements):
+                raise MalformedFile(f"a group of the schema has {children} children", offset=end)
+            if len(stack) > MAX_SCHEMA_DEPTH:
+                raise MalformedFile(
+                    f"the schema nests deeper than our limit of {MAX_SCHEMA_DEPTH}", offset=end
+                )
+            stack.append(_OpenGroup(fields, end, children, []))
+        elif is_root or children:
+            raise MalformedFile("a leaf of the schema has children, or is its root", offset=end)
+        else:
+            stack[-1].children.append(_node(fields, (), leaf_count, end))
+            stack[-1].missing -= 1
+            leaf_count += 1
+        while stack and not stack[-1].missing:
+            group = stack.pop()
+            node = _node(group.fields, tuple(group.children), None, group.end, not stack)
+            if not stack:
+                if position + 1 != len(elements):
+                    raise MalformedFile("the schema has elements after its last child", offset=end)
+                return node
+            stack[-1].children.append(node)
+            stack[-1].missing -= 1
+    raise MalformedFile("the schema ends before its last group is complete", offset=offset)
+
+
+def _node(
+    fields: Fields,
+    children: tuple[SchemaNode, ...],
+    leaf: int | None,
+    end: int,
+    is_root: bool = False,
+) -> SchemaNode:
+    repetition = fields.get(3, 0 if is_root else -1)
+    if repetition not in range(len(_REPETITIONS)):
+        raise MalformedFile("an element of the schema has no repetition we know", offset=end)
+    try:
+        name = fields[4].decode("utf-8")
+    except UnicodeDecodeError:
+        raise MalformedFile("a name in the schema is not UTF-8", offset=end) from None
+    physical = None
+    if leaf is not None:
+        if fields[1] not in range(len(PHYSICAL)):
+            raise MalformedFile(f"column {name!r} has an unknown type {fields[1]}", offset=end)
+        physical = PHYSICAL[fields[1]]
+    type_length = fields.get(2, 0) if physical == "FIXED_LEN_BYTE_ARRAY" else 0
+    if type_length < 0 or (physical == "FIXED_LEN_BYTE_ARRAY" and not type_length):
+        raise MalformedFile(f"column {name!r} has {type_length} bytes a value", offset=end)
+    return SchemaNode(
+        name=name,
+        repetition=_REPETITIONS[repetition],
+        physical=physical,
+        type_length=type_length,
+        logical=fields.get(10) or of_converted(fields.get(6), fields.get(8, 0), fields.get(7, 0)),
+        children=children,
+        leaf=leaf,
+        field_id=fields.get(9),
+    )
+
+
+def leaves_of(root: SchemaNode) -> Iterator[LeafColumn]:
+    """Every leaf in schema order, without recursion."""
+    stack = [(child, 0, 0) for child in reversed(root.children)]
+    while stack:
+        node, definition, repetition = stack.pop()
+        definition += node.repetition != "required"
+        repetition += node.repetition == "repeated"
+        if node.leaf is not None:
+            yield LeafColumn(node, definition, repetition)
+        stack.extend((child, definition, repetition) for child in reversed(node.children))

@@ -1,0 +1,259 @@
+"""The part of Thrift's compact protocol that Parquet footers use, read without trusting a byte.
+
+What to read is described by small tables (`Struct`, `ListOf`, `Wire`) that mirror `parquet.thrift`;
+fields that a table does not name are skipped. Every size is checked against the bytes that are
+left, varints and nesting are bounded, so the work and the memory follow the size of the input.
+Spec: Thrift, "compact protocol".
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from variantlake.errors import MalformedFile
+
+MAX_NESTING = 32
+"""Our limit on structs and lists within each other; Parquet's own structures nest 6 deep."""
+
+_MAX_VARINT_SHIFT = 63
+
+
+class Wire(enum.IntEnum):
+    """Type codes of the compact protocol."""
+
+    STOP = 0
+    TRUE = 1
+    FALSE = 2
+    I8 = 3
+    I16 = 4
+    I32 = 5
+    I64 = 6
+    DOUBLE = 7
+    BINARY = 8
+    LIST = 9
+    SET = 10
+    MAP = 11
+    STRUCT = 12
+    UUID = 13
+
+
+Fields = dict[int, Any]
+"""A decoded struct: what its table asked for and the bytes held, by field id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Struct:
+    """A struct's fields of interest by id, and what is made of them.
+
+    `build` gets the decoded fields and the offset of the struct's end in the file.
+    """
+
+    fields: Mapping[int, Spec]
+    build: Callable[[Fields, int], Any] = lambda fields, _: fields
+
+
+@dataclass(frozen=True, slots=True)
+class ListOf:
+    """A list; its elements all have one type."""
+
+    element: Spec
+
+
+Spec = Wire | Struct | ListOf
+
+_INTEGER_BITS = {Wire.I16: 16, Wire.I32: 32, Wire.I64: 64}
+_VARINTS = frozenset(map(int, _INTEGER_BITS))
+
+
+class CompactReader:
+    """A cursor over `data`; `base` is the offset of its first byte in the file.
+
+    Every method raises MalformedFile, with the offset in the file, where the bytes end too early
+    or break the protocol.
+    """
+
+    __slots__ = ("base", "data", "position")
+
+    def __init__(self, data: bytes, base: int = 0) -> None:
+        self.data = data
+        self.base = base
+        self.position = 0
+
+    def fail(self, message: str) -> MalformedFile:
+        """An error at the cursor."""
+        return MalformedFile(message, offset=self.base + self.position)
+
+    def byte(self) -> int:
+        """The next byte."""
+        try:
+            value = self.data[self.position]
+        except IndexError:
+            raise self.fail("the Parquet footer is cut short") from None
+        self.position += 1
+        return value
+
+    def varint(self) -> int:
+        """An unsigned LEB128 number below 2**64."""
+        result = shift = 0
+        while True:
+            byte = self.byte()
+            result |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                break
+            shift += 7
+            if shift > _MAX_VARINT_SHIFT:
+                raise self.fail("a number in the Parquet footer has more than 10 bytes")
+        if result >> 64:
+            raise self.fail("a number in the Parquet footer is beyond 64 bits")
+        return result
+
+    def integer(self, bits: int) -> int:
+        """A zigzag number that must fit `bits` bits."""
+        number = self.varint()
+        value = (number >> 1) ^ -(number & 1)
+        if not -(1 << (bits - 1)) <= value < 1 << (bits - 1):
+            raise self.fail(f"number {value} in the Parquet footer does not fit {bits} bits")
+        return value
+
+    def binary(self) -> bytes:
+        """A size and that many bytes."""
+        size = self.varint()
+        start = self.position
+        self.advance(size)
+        return self.data[start : self.position]
+
+    def advance(self, size: int) -> None:
+        """Step over `size` bytes that must be there."""
+        if size > len(self.data) - self.position:
+            raise self.fail(f"the Parquet footer ends within a part of {size} bytes")
+        self.position += size
+
+    def field_header(self, last: int) -> tuple[int, int]:
+        """The wire type and id of the next field of a struct; `last` is the id before it (0)."""
+        header = self.byte()
+        wire = header & 0x0F
+        if wire == Wire.STOP:
+            return wire, last
+        return wire, (last + (header >> 4) if header >> 4 else self.integer(16))
+
+    def list_header(self) -> tuple[int, int]:
+        """The wire type and number of a list's elements, each of which takes a byte or more."""
+        header = self.byte()
+        size = header >> 4
+        if size == 15:
+            size = self.varint()
+        if size > len(self.data) - self.position:
+            raise self.fail(f"a list of {size} elements is longer than the Parquet footer")
+        return header & 0x0F, size
+
+    def read(self, spec: Spec, wire: int, depth: int = 0) -> Any:
+        """The value of wire type `wire` that `spec` describes."""
+        if isinstance(spec, Struct):
+            self._expect(Wire.STRUCT, wire)
+            return self._struct(spec, depth)
+        if isinstance(spec, ListOf):
+            self._expect(Wire.LIST, wire)
+            return self._list(spec, depth)
+        if spec is Wire.TRUE:
+            if wire not in (Wire.TRUE, Wire.FALSE):
+                self._expect(spec, wire)
+            return wire == Wire.TRUE
+        self._expect(spec, wire)
+        if spec is Wire.BINARY:
+            return self.binary()
+        if spec is Wire.I8:
+            return (self.byte() ^ 0x80) - 0x80
+        return self.integer(_INTEGER_BITS[spec])
+
+    def _expect(self, expected: Wire, wire: int) -> None:
+        if wire != expected:
+            raise self.fail(f"Thrift type {wire} in the Parquet footer, expected {expected.name}")
+
+    def _struct(self, spec: Struct, depth: int) -> Any:
+        if depth > MAX_NESTING:
+            raise self.fail(f"the Parquet footer nests deeper than {MAX_NESTING}")
+        fields: Fields = {}
+        specs = spec.fields
+        data, size = self.data, len(self.data)
+        last = 0
+        while True:
+            position = self.position
+            # Nearly all of a footer is fields whose header and number take one byte each, or whose
+            # number is not asked for: handled in place, which makes reading twice as fast.
+            if position + 1 < size and (header := data[position]) > 0x0F:
+                wire, last = header & 0x0F, last + (header >> 4)
+                self.position = position + 1
+                if wire in _VARINTS and (byte := data[position + 1]) < 0x80:
+                    wanted = specs.get(last)
+                    if wanted is None or wanted == wire:
+                        if wanted is not None:
+                            fields[last] = (byte >> 1) ^ -(byte & 1)
+                        self.position = position + 2
+                        continue
+            else:
+                wire, last = self.field_header(last)
+            if wire == Wire.STOP:
+                return spec.build(fields, self.base + self.position)
+            wanted = specs.get(last)
+            if wanted is None:
+                self.skip(wire, depth + 1)
+            else:
+                fields[last] = self.read(wanted, wire, depth + 1)
+
+    def _list(self, spec: ListOf, depth: int) -> list[Any]:
+        wire, size = self.list_header()
+        if size and isinstance(spec.element, Wire):
+            self._expect(spec.element, wire)
+        return [self.read(spec.element, wire, depth + 1) for _ in range(size)]
+
+    def skip(self, wire: int, depth: int = 0) -> None:
+        """Step over one value of wire type `wire`."""
+        if depth > MAX_NESTING:
+            raise self.fail(f"the Parquet footer nests deeper than {MAX_NESTING}")
+        if wire in (Wire.TRUE, Wire.FALSE):
+            return  # a struct's booleans stand in the field header
+        if wire == Wire.I8:
+            self.byte()
+        elif wire in (Wire.I16, Wire.I32, Wire.I64):
+            self.varint()
+        elif wire == Wire.DOUBLE:
+            self.advance(8)
+        elif wire == Wire.UUID:
+            self.advance(16)
+        elif wire == Wire.BINARY:
+            self.advance(self.varint())
+        elif wire in (Wire.LIST, Wire.SET):
+            element, size = self.list_header()
+            for _ in range(size):
+                self._skip_element(element, depth)
+        elif wire == Wire.MAP:
+            self._skip_map(depth)
+        elif wire == Wire.STRUCT:
+            last = 0
+            while True:
+                field, last = self.field_header(last)
+                if field == Wire.STOP:
+                    return
+                self.skip(field, depth + 1)
+        else:
+            raise self.fail(f"unknown Thrift type {wire} in the Parquet footer")
+
+    def _skip_element(self, wire: int, depth: int) -> None:
+        if wire in (Wire.TRUE, Wire.FALSE):
+            self.byte()  # in a list, a boolean takes a byte
+        else:
+            self.skip(wire, depth + 1)
+
+    def _skip_map(self, depth: int) -> None:
+        size = self.varint()
+        if not size:
+            return
+        types = self.byte()
+        if size > len(self.data) - self.position:
+            raise self.fail(f"a map of {size} entries is longer than the Parquet footer")
+        for _ in range(size):
+            self._skip_element(types >> 4, depth)
+            self._skip_element(types & 0x0F, depth)
