@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 from variantlake.errors import MalformedFile, MissingSource, VariantLakeError
+from variantlake.parquet.logical import Logical
 from variantlake.parquet.schema_tree import (
     PHYSICAL,
     SCHEMA_ELEMENT,
@@ -24,6 +25,20 @@ from variantlake.parquet.schema_tree import (
     leaves_of,
 )
 from variantlake.parquet.thrift import CompactReader, Fields, ListOf, Spec, Struct, Wire
+
+__all__ = [
+    "ColumnChunk",
+    "Footer",
+    "LeafColumn",
+    "Logical",
+    "RowGroup",
+    "SchemaNode",
+    "Source",
+    "Tail",
+    "parse_footer",
+    "read_footer",
+    "read_tail",
+]
 
 MAGIC = b"PAR1"
 ENCRYPTED_MAGIC = b"PARE"
@@ -234,6 +249,7 @@ class _FooterReader:
         self._footer = footer
         self._offset = offset
         self._elements: list[tuple[Fields, int]] = []
+        self._element_count = 0
         self._schema: SchemaNode | None = None
         self._leaves: tuple[LeafColumn, ...] = ()
         self._next_leaf = 0
@@ -254,6 +270,8 @@ class _FooterReader:
         )
         fields: Fields = CompactReader(self._footer, self._offset).read(file_meta_data, Wire.STRUCT)
         schema = self._tree()
+        if len(fields.get(2, ())) != self._element_count:
+            raise MalformedFile("the Parquet footer has two schemas", offset=self._offset)
         orders = fields.get(7, [])
         self.unordered = frozenset(
             index
@@ -280,6 +298,7 @@ class _FooterReader:
         if 4 not in fields or self._schema is not None:
             raise MalformedFile("an element of the schema is misplaced or has no name", offset=end)
         self._elements.append((fields, end))
+        self._element_count += 1
 
     def _tree(self) -> SchemaNode:
         """The schema tree, built once: with the first column chunk, or when all is read."""

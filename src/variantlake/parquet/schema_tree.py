@@ -12,8 +12,9 @@ from variantlake.errors import MalformedFile
 from variantlake.parquet.logical import LOGICAL_TYPE, Logical, of_converted
 from variantlake.parquet.thrift import Fields, Spec, Wire
 
-MAX_SCHEMA_DEPTH = 256
-"""Our limit on groups within groups; two or three for each step of a path."""
+MAX_SCHEMA_DEPTH = 320
+"""Our limit on groups within groups: a shredded Variant takes two for each object and three for
+each array, and a shredding schema nests at most 100 of them."""
 
 PHYSICAL = (
     "BOOLEAN",
