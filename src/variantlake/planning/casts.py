@@ -1,0 +1,174 @@
+"""Spark's casts on bounds: exact and monotone functions, or none at all.
+
+A bound of the stored type says something about the asked type only through Spark's own cast, and
+only while that cast keeps the order (EXACTNESS, rule 16): `variant_get(1.9, 'int')` is 1 and
+`variant_get(1.5, 'decimal(5,0)')` is 2. The functions here are those casts, value by value; a test
+compares each with Spark.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from decimal import ROUND_HALF_UP, Context, Decimal
+from functools import cache
+
+from variantlake.errors import InvalidSchema
+from variantlake.parquet.facts import ColumnFacts, PathFacts, Raw
+from variantlake.types import Kind, ShreddedType
+
+
+class Beyond(enum.Enum):
+    """A value that the asked type cannot hold: the cast gives NULL or raises."""
+
+    BELOW = "below"
+    ABOVE = "above"
+
+
+Cast = Callable[[Raw], Raw | Beyond]
+
+INT_LIMITS = {Kind.INT8: 2**7, Kind.INT16: 2**15, Kind.INT32: 2**31, Kind.INT64: 2**63}
+"""A value v fits where -limit <= v < limit."""
+
+INT_DIGITS = {Kind.INT8: 3, Kind.INT16: 5, Kind.INT32: 10, Kind.INT64: 20}
+"""Precision of the decimal type that Spark takes for an integer type in comparisons."""
+
+_MICROS_PER_SECOND = 1_000_000
+_EXACT = Context(prec=100, rounding=ROUND_HALF_UP)
+"""Wide enough for any decimal of 38 digits at any other scale."""
+
+_SAME_ORDER = {
+    Kind.FLOAT,
+    Kind.DOUBLE,
+    Kind.DATE,
+    Kind.TIMESTAMP,
+    Kind.TIMESTAMP_NTZ,
+    Kind.STRING,
+    Kind.BINARY,
+}
+"""Types (without integers and decimals) whose bounds order as Spark compares the values."""
+
+
+_RAW_CLASSES: dict[Kind, type | tuple[type, ...]] = {
+    Kind.DECIMAL: Decimal,
+    Kind.FLOAT: float,
+    Kind.DOUBLE: float,
+    Kind.STRING: str,
+    Kind.BINARY: bytes,
+    Kind.UUID: bytes,
+}
+"""The class of a raw bound; integers and everything counted in a unit are int."""
+
+
+@cache
+def spark_type(name: str) -> ShreddedType | None:
+    """The type that Spark's type name means.
+
+    None for a name without a column form here: `variant`, structs, collated strings, unknown ones.
+    """
+    try:
+        parsed = ShreddedType.parse(name)
+    except InvalidSchema:
+        return None
+    return parsed if parsed.info.spark else None
+
+
+@cache
+def monotone_cast(stored: ShreddedType, asked: ShreddedType) -> Cast | None:
+    """Spark's cast from `stored` to `asked` where it never turns the order round, else None.
+
+    The function is monotone with Beyond.BELOW as the least and Beyond.ABOVE as the greatest
+    result; what lies between two values that it casts is cast as well.
+    """
+    if stored.kind in INT_LIMITS:
+        return _INTEGER_CASTS.get(asked.kind, _no_cast)(asked)
+    if stored.kind is Kind.DECIMAL:
+        return _DECIMAL_CASTS.get(asked.kind, _no_cast)(asked)
+    if stored.kind in _SAME_ORDER and (
+        stored == asked or (stored.kind, asked.kind) == (Kind.FLOAT, Kind.DOUBLE)
+    ):
+        return lambda value: value
+    return None
+
+
+def type_limits(stored: ShreddedType) -> tuple[Raw | None, Raw | None]:
+    """The least and the greatest value of an integer or decimal type; None for other types."""
+    if stored.kind in INT_LIMITS:
+        return -INT_LIMITS[stored.kind], INT_LIMITS[stored.kind] - 1
+    if stored.kind is Kind.DECIMAL:
+        greatest = Decimal((0, (9,) * stored.precision, -stored.scale))
+        return greatest.copy_negate(), greatest
+    return None, None
+
+
+def usable_bounds(
+    facts: PathFacts | ColumnFacts, stored: ShreddedType
+) -> tuple[Raw | None, Raw | None]:
+    """The file's bounds, without those that cannot be values of `stored` or that order nothing.
+
+    Facts may come from a log that anybody wrote.
+    """
+    classes = _RAW_CLASSES.get(stored.kind, int)
+    low, high = (
+        bound if isinstance(bound, classes) and bound == bound else None  # noqa: PLR0124 - NaN
+        for bound in (facts.minimum, facts.maximum)
+    )
+    return low, high
+
+
+def _no_cast(_asked: ShreddedType) -> Cast | None:
+    return None
+
+
+def _to_integer(asked: ShreddedType) -> Cast:
+    limit = INT_LIMITS[asked.kind]
+
+    def cast(value: Raw) -> Raw | Beyond:
+        whole = int(value)  # towards zero, as Spark takes the integer part of a decimal
+        if whole < -limit:
+            return Beyond.BELOW
+        return Beyond.ABOVE if whole >= limit else whole
+
+    return cast
+
+
+def _to_decimal(asked: ShreddedType) -> Cast:
+    unit = Decimal((0, (1,), -asked.scale))
+    limit = Decimal(10) ** (asked.precision - asked.scale)
+
+    def cast(value: Raw) -> Raw | Beyond:
+        rounded = _EXACT.quantize(
+            Decimal(value if isinstance(value, Decimal) else int(value)), unit
+        )
+        if rounded <= -limit:
+            return Beyond.BELOW
+        return Beyond.ABOVE if rounded >= limit else rounded
+
+    return cast
+
+
+def _to_double(_asked: ShreddedType) -> Cast:
+    return float  # the nearest double, ties to even, as Java's
+
+
+def _seconds_to_timestamp(_asked: ShreddedType) -> Cast:
+    limit = INT_LIMITS[Kind.INT64]
+
+    def cast(value: Raw) -> Raw | Beyond:
+        micros = int(value) * _MICROS_PER_SECOND
+        if micros < -limit:
+            return Beyond.BELOW
+        return Beyond.ABOVE if micros >= limit else micros
+
+    return cast
+
+
+_DECIMAL_CASTS: dict[Kind, Callable[[ShreddedType], Cast | None]] = {
+    Kind.INT8: _to_integer,
+    Kind.INT16: _to_integer,
+    Kind.INT32: _to_integer,
+    Kind.INT64: _to_integer,
+    Kind.DECIMAL: _to_decimal,
+    Kind.DOUBLE: _to_double,
+}
+_INTEGER_CASTS = _DECIMAL_CASTS | {Kind.TIMESTAMP: _seconds_to_timestamp}
