@@ -14,7 +14,8 @@ from decimal import ROUND_HALF_UP, Context, Decimal
 from functools import cache
 
 from variantlake.errors import InvalidSchema
-from variantlake.parquet.facts import ColumnFacts, PathFacts, Raw
+from variantlake.parquet.bounds import Raw
+from variantlake.parquet.facts import ColumnFacts, PathFacts
 from variantlake.types import Kind, ShreddedType
 
 

@@ -14,7 +14,8 @@ from decimal import Decimal
 from math import isnan
 
 from variantlake.errors import InvalidSchema
-from variantlake.parquet.facts import UNKNOWN, ColumnFacts, FileFacts, PathFacts, Raw
+from variantlake.parquet.bounds import Raw
+from variantlake.parquet.facts import UNKNOWN, ColumnFacts, FileFacts, PathFacts
 from variantlake.planning.casts import Beyond, monotone_cast, spark_type, usable_bounds
 from variantlake.planning.predicates import Ref
 from variantlake.planning.readings import MIXED, NO_STATISTICS, TWIN_KEY, Place, Reader

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from functools import cache
 from math import isnan
 
-from variantlake.parquet.facts import Raw
+from variantlake.parquet.bounds import Raw
 from variantlake.planning.casts import INT_DIGITS, spark_type
 from variantlake.planning.predicates import Literal
 from variantlake.types import MAX_PRECISION, Kind, ShreddedType

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from enum import IntFlag
 from typing import Any
 
-from variantlake.parquet.facts import FileFacts, Raw
+from variantlake.parquet.bounds import Raw
+from variantlake.parquet.facts import FileFacts
 from variantlake.planning.domains import ColumnDomain, Domain, PathDomain
 from variantlake.planning.literals import comparison_type, literal_as, order_key
 from variantlake.planning.predicates import (
