@@ -7,20 +7,24 @@ from the log, so that planning never asks where they come from. Unknown is alway
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from decimal import Decimal
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from variantlake.errors import VariantLakeError
+from variantlake.parquet.annotate import ColumnPath
+from variantlake.parquet.arrow_types import arrow_type_of
+from variantlake.parquet.bounds import Bounds, Raw, decode_bounds
+from variantlake.parquet.footer import Footer, RowGroup, Source, name_of, parse_footer, read_tail
+from variantlake.parquet.schema_tree import SchemaNode
+from variantlake.parquet.variant_group import GroupNode, VariantGroup, variant_groups
 from variantlake.paths import Path
-from variantlake.shredding.schema import Node, ShreddingSchema
+from variantlake.shredding.schema import Leaf, Node, ShreddingSchema, Untyped
+from variantlake.types import NULL_VALUE
 
 UNKNOWN = -1
 """A count that nobody took."""
-
-Raw = int | float | str | bytes | Decimal
-"""A bound as stored: dates in days, times and timestamps as counts of the type's own unit since
-midnight or the epoch, decimals exact with the column's scale, UUIDs as 16 bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,3 +114,173 @@ class FileFacts:
     def column(self, column: tuple[str, ...]) -> ColumnFacts | None:
         """The facts of this ordinary column."""
         return next((facts for facts in self.columns if facts.column == column), None)
+
+
+# --- From a footer --------------------------------------------------------------------------------
+
+
+def read_facts(file: Source, columns: Collection[ColumnPath] = ()) -> FileFacts:
+    """The facts of a Parquet file; `columns` as in `facts_of`. Raises as `read_footer` does."""
+    try:
+        tail = read_tail(file)
+        return facts_of(parse_footer(tail.footer, tail.offset), tail.size, columns)
+    except VariantLakeError as error:
+        error.file = error.file or name_of(file)
+        raise
+
+
+def facts_of(footer: Footer, size: int, columns: Collection[ColumnPath] = ()) -> FileFacts:
+    """The facts that a footer holds of a file of `size` bytes.
+
+    `columns` names the Variant columns that the file itself does not mark. Variant columns inside
+    arrays and maps have no facts.
+
+    Raises MalformedFile for a Variant group that is none by specification.
+    """
+    return _Facts(footer, columns).of(footer.row_groups, size)
+
+
+def row_group_facts(footer: Footer, columns: Collection[ColumnPath] = ()) -> tuple[FileFacts, ...]:
+    """The facts of each row group alone; their sizes count the compressed columns."""
+    facts = _Facts(footer, columns)
+    return tuple(
+        facts.of((group,), sum(chunk.compressed_size for chunk in group.columns))
+        for group in footer.row_groups
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _LeafFacts:
+    """A leaf over some row groups: rows without and with a value (or UNKNOWN), and its bounds."""
+
+    nulls: int
+    present: int
+    bounds: Bounds
+
+
+class _Facts:
+    """One footer, ready to give the facts of any of its row groups."""
+
+    def __init__(self, footer: Footer, columns: Collection[ColumnPath]) -> None:
+        groups = variant_groups(footer, columns)
+        self._footer = footer
+        self._variants = tuple(group for group in groups if not group.repeated)
+        self._columns = tuple(_ordinary_columns(footer.schema, {g.column for g in groups}))
+        # parquet-cpp writes whole values or none at all.
+        self._writer_is_exact = footer.created_by.startswith("parquet-cpp")
+
+    def of(self, row_groups: Sequence[RowGroup], size: int) -> FileFacts:
+        return FileFacts(
+            size=size,
+            num_records=sum(group.num_rows for group in row_groups),
+            row_groups=len(row_groups),
+            variants=tuple(self._variant(variant, row_groups) for variant in self._variants),
+            columns=tuple(self._column(column, row_groups) for column in self._columns),
+        )
+
+    def _leaf(self, index: int, row_groups: Sequence[RowGroup]) -> _LeafFacts:
+        leaf = self._footer.leaves[index]
+        nulls = present = 0
+        bounds: Bounds | None = None
+        for group in row_groups:
+            chunk = group.columns[index]
+            if chunk.num_values != group.num_rows:
+                return _LeafFacts(UNKNOWN, UNKNOWN, Bounds())
+            null_count = 0 if leaf.max_definition == 0 else chunk.null_count
+            if null_count is None:
+                nulls = UNKNOWN
+            elif nulls != UNKNOWN:
+                nulls += null_count
+                present += chunk.num_values - null_count
+            if null_count != chunk.num_values:
+                decoded = decode_bounds(chunk, leaf.node, writer_is_exact=self._writer_is_exact)
+                bounds = decoded if bounds is None else bounds.merge(decoded)
+        return _LeafFacts(nulls, UNKNOWN if nulls == UNKNOWN else present, bounds or Bounds())
+
+    def _variant(self, variant: VariantGroup, row_groups: Sequence[RowGroup]) -> VariantFacts:
+        nulls = 0 if variant.required else self._leaf(variant.metadata, row_groups).nulls
+        paths = tuple(self._path(path, node, row_groups) for path, node in variant.nodes())
+        return VariantFacts(variant.column, variant.schema, nulls, paths)
+
+    def _path(self, path: Path, node: GroupNode, row_groups: Sequence[RowGroup]) -> PathFacts:
+        nulls, residuals = self._residuals(node.value, row_groups)
+        facts = PathFacts(path, node.node, nulls=nulls, residuals=residuals)
+        if isinstance(node.node, Untyped):
+            return replace(facts, typed=0)
+        if not isinstance(node.node, Leaf) or node.typed_value is None:
+            return facts
+        typed = self._leaf(node.typed_value, row_groups)
+        return replace(
+            facts,
+            typed=typed.present,
+            minimum=typed.bounds.minimum,
+            maximum=typed.bounds.maximum,
+            minimum_exact=typed.bounds.minimum_exact,
+            maximum_exact=typed.bounds.maximum_exact,
+        )
+
+    def _residuals(self, value: int | None, row_groups: Sequence[RowGroup]) -> tuple[int, int]:
+        """Rows with a Variant null and rows with another residual; all UNKNOWN if one is.
+
+        The one byte 00 is the smallest value there is: a minimum above it means that no residual is
+        a Variant null, a maximum of it that all are.
+        """
+        nulls = residuals = 0
+        if value is None:
+            return 0, 0
+        for group in row_groups:
+            leaf = self._leaf(value, (group,))
+            low, high = leaf.bounds.minimum, leaf.bounds.maximum
+            if leaf.present == UNKNOWN:
+                return UNKNOWN, UNKNOWN
+            if leaf.present == 0:
+                continue
+            if high == NULL_VALUE and group.columns[value].max_exact is not False:
+                nulls += leaf.present
+            elif isinstance(low, bytes) and low > NULL_VALUE:
+                residuals += leaf.present
+            else:
+                return UNKNOWN, UNKNOWN
+        return nulls, residuals
+
+    def _column(self, column: _Column, row_groups: Sequence[RowGroup]) -> ColumnFacts:
+        node = column.node
+        if node.leaf is None or node.repetition == "repeated":
+            return ColumnFacts(column.path, column.type, 0 if column.required else UNKNOWN)
+        leaf = self._leaf(node.leaf, row_groups)
+        bounds = leaf.bounds
+        return ColumnFacts(
+            column.path,
+            column.type,
+            leaf.nulls,
+            bounds.minimum,
+            bounds.maximum,
+            bounds.minimum_exact,
+            bounds.maximum_exact,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """An ordinary column: a leaf outside of arrays and maps, or a whole array or map."""
+
+    path: ColumnPath
+    node: SchemaNode
+    type: pa.DataType
+    required: bool
+
+
+def _ordinary_columns(root: SchemaNode, variants: Collection[ColumnPath]) -> Iterator[_Column]:
+    stack: list[tuple[SchemaNode, ColumnPath, bool]] = [
+        (child, (child.name,), True) for child in reversed(root.children)
+    ]
+    while stack:
+        node, path, required = stack.pop()
+        if path in variants:
+            continue
+        required = required and node.repetition == "required"
+        is_struct = node.is_group and node.logical is None and node.repetition != "repeated"
+        if is_struct:
+            stack.extend((c, (*path, c.name), required) for c in reversed(node.children))
+        else:
+            yield _Column(path, node, arrow_type_of(node), required)

@@ -35,6 +35,7 @@ __all__ = [
     "SchemaNode",
     "Source",
     "Tail",
+    "name_of",
     "parse_footer",
     "read_footer",
     "read_tail",
@@ -114,7 +115,7 @@ def read_footer(file: Source) -> Footer:
         tail = read_tail(file)
         return parse_footer(tail.footer, tail.offset)
     except VariantLakeError as error:
-        error.file = error.file or _name_of(file)
+        error.file = error.file or name_of(file)
         raise
 
 
@@ -167,7 +168,8 @@ def _read_at(stream: BinaryIO, offset: int, size: int) -> bytes:
     return b"".join(parts)
 
 
-def _name_of(file: Source) -> str:
+def name_of(file: Source) -> str:
+    """What to call a file in errors; empty for a nameless stream."""
     if isinstance(file, str | os.PathLike):
         return os.fspath(file)
     name = getattr(file, "name", "")

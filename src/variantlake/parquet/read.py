@@ -1,0 +1,421 @@
+"""Reading Parquet files with Variant columns into Arrow.
+
+Every Variant column, wherever it is nested, comes back as struct<metadata: binary, value: binary>,
+rebuilt from whatever shredding the file has; SQL NULL is a null struct. Other columns come back as
+pyarrow reads them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import BinaryIO, Protocol
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from variantlake.errors import InvalidPath, MalformedFile, VariantLakeError
+from variantlake.parquet.footer import Footer, read_footer
+from variantlake.parquet.schema_tree import SchemaNode
+from variantlake.parquet.variant_group import VariantGroup, parse_group
+from variantlake.shredding.layout import METADATA, TYPED_VALUE, VALUE, VARIANT_TYPE
+from variantlake.shredding.reconstruct import reconstruct
+
+AnyArray = pa.Array[pa.Scalar[pa.DataType]]
+Source = str | os.PathLike[str] | BinaryIO
+
+BATCH_ROWS = 8192
+"""Rows that are taken apart at a time; memory follows this and the page size, not the file."""
+
+
+def read_table(
+    path: Source,
+    columns: Sequence[str] | None = None,
+    *,
+    variant_columns: Collection[str] = (),
+) -> pa.Table:
+    """Read a Parquet file, every Variant column as struct<metadata, value>.
+
+    Args:
+        path: A file name or an open binary file.
+        columns: Names of top-level columns in the order wanted; all of them when None.
+        variant_columns: Dotted names of groups to read as Variants although the file does not mark
+            them. Groups of binary `metadata` and `value` are found without that.
+
+    Raises:
+        MalformedFile: The file breaks a specification; with file, row and path.
+        InvalidPath: A column that the file does not have.
+        MissingSource: There is no such file.
+    """
+    with VariantFile(path, columns, variant_columns=variant_columns) as file:
+        return pa.Table.from_batches(file.batches(), file.schema)
+
+
+def iter_batches(
+    path: Source,
+    batch_rows: int = BATCH_ROWS,
+    columns: Sequence[str] | None = None,
+    *,
+    row_groups: Sequence[int] | None = None,
+    variant_columns: Collection[str] = (),
+) -> Iterator[pa.RecordBatch]:
+    """Read a file as `read_table` does, in batches of at most `batch_rows` rows.
+
+    `row_groups` are indexes, all when None. Memory is bounded by a few pages of each column and one
+    batch. Raises as `read_table` does, when the batch is reached.
+    """
+    with VariantFile(path, columns, variant_columns=variant_columns) as file:
+        yield from file.batches(batch_rows, row_groups)
+
+
+class VariantFile:
+    """An open Parquet file and how each of its columns becomes Arrow.
+
+    `footer` is what the file says of itself, `schema` the Arrow schema of the result.
+    """
+
+    def __init__(
+        self,
+        path: Source,
+        columns: Sequence[str] | None = None,
+        *,
+        variant_columns: Collection[str] = (),
+    ) -> None:
+        self.name = path if isinstance(path, str) else getattr(path, "name", "") or str(path)
+        self.footer = read_footer(path)
+        wanted = frozenset(tuple(name.split(".")) for name in variant_columns)
+        try:
+            self._nodes = _selected(self.footer, columns)
+            self._columns = [_column_of(node, wanted) for node in self._nodes]
+            self._file = open_parquet(path)
+            arrow = _subset(self._file.schema_arrow, [node.name for node in self._nodes])
+            self.schema = pa.schema(
+                [
+                    field if column is None else field.with_type(column.type(field.type))
+                    for field, column in zip(arrow, self._columns, strict=True)
+                ],
+                metadata=_without_foreign_schemas(arrow.metadata),
+            )
+        except VariantLakeError as error:
+            error.file = error.file or self.name
+            raise
+
+    def __enter__(self) -> VariantFile:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file if we opened it."""
+        self._file.close()
+
+    def batches(
+        self, batch_rows: int = BATCH_ROWS, row_groups: Sequence[int] | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of the row groups asked for (all when None), in file order."""
+        leaves = sorted(
+            leaf
+            for node, column in zip(self._nodes, self._columns, strict=True)
+            for leaf in (_leaves_below(node) if column is None else column.leaves())
+        )
+        groups = range(len(self.footer.row_groups)) if row_groups is None else row_groups
+        for group in groups:
+            start = sum(each.num_rows for each in self.footer.row_groups[:group])
+            for batch in read_leaves(self._file, self.name, group, leaves, batch_rows):
+                yield self._convert(batch, start)
+                start += batch.num_rows
+
+    def _convert(self, batch: pa.RecordBatch, start: int) -> pa.RecordBatch:
+        arrays = []
+        for field, column in zip(self.schema, self._columns, strict=True):
+            # By name: the batch has the file's order and no column twice.
+            array = batch.column(field.name)
+            try:
+                arrays.append(array if column is None else column.convert(array))
+            except VariantLakeError as error:
+                error.file = self.name
+                error.row = None if error.row is None else start + error.row
+                error.message = f"column {field.name!r}: {error.message}"
+                error.args = (error.message,)
+                raise
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+
+def open_parquet(path: Source) -> pq.ParquetFile:
+    """Open a file with pyarrow for reading piece by piece. Raises MalformedFile."""
+    try:
+        # Buffering whole column chunks ahead would make memory follow the row group.
+        return pq.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20)
+    except (pa.ArrowException, OSError) as error:
+        raise MalformedFile(f"pyarrow cannot open it: {error}") from error
+
+
+def read_leaves(
+    file: pq.ParquetFile, name: str, row_group: int, leaves: Sequence[int], batch_rows: int
+) -> Iterator[pa.RecordBatch]:
+    """Batches of one row group with the columns that some leaves need. Raises MalformedFile.
+
+    By position: dotted names cannot tell the key `a.b` from the key `b` within `a`.
+    """
+    try:
+        yield from file.reader.iter_batches(batch_rows, [row_group], column_indices=list(leaves))
+    except (pa.ArrowException, OSError) as error:
+        raise MalformedFile(
+            f"row group {row_group} does not read: {error}", file=name
+        ) from error
+
+
+def _selected(footer: Footer, columns: Sequence[str] | None) -> list[SchemaNode]:
+    top = {node.name: node for node in footer.schema.children}
+    if len(top) != len(footer.schema.children):
+        raise MalformedFile("two columns of the file have one name")
+    if columns is None:
+        return list(footer.schema.children)
+    if unknown := [name for name in columns if name not in top]:
+        raise InvalidPath(
+            f"no column {unknown[0]!r}", hint=f"the file has {', '.join(map(repr, top))}"
+        )
+    return [top[name] for name in dict.fromkeys(columns)]
+
+
+def _subset(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
+    fields = {field.name: field for field in schema}
+    return pa.schema([fields[name] for name in names], metadata=schema.metadata)
+
+
+def _without_foreign_schemas(metadata: dict[bytes, bytes] | None) -> dict[bytes, bytes] | None:
+    """The file's own key-value metadata, less what describes the shredded columns."""
+    kept = {
+        key: value
+        for key, value in (metadata or {}).items()
+        if key != b"parquet.avro.schema"
+    }
+    return kept or None
+
+
+def _leaves_below(node: SchemaNode) -> Iterator[int]:
+    if node.leaf is not None:
+        yield node.leaf
+    for child in node.children:
+        yield from _leaves_below(child)
+
+
+# --- How a column with Variants inside becomes Arrow ------------------------------------------------
+
+
+class _Column(Protocol):
+    """A column that is, or somewhere holds, a Variant."""
+
+    def leaves(self) -> Iterable[int]:
+        """The leaves to read."""
+
+    def type(self, arrow: pa.DataType) -> pa.DataType:
+        """The type of the result for a column that the file holds as `arrow`."""
+
+    def convert(self, array: AnyArray) -> AnyArray:
+        """The result for a slice of the column."""
+
+
+def looks_like_variant(node: SchemaNode) -> bool:
+    """Whether an unmarked group is a Variant by its members alone: Spark 4.0 marks none."""
+    members = {child.name: child for child in node.children if not child.name.startswith("_")}
+    return (
+        METADATA in members
+        and (VALUE in members or TYPED_VALUE in members)
+        and members.keys() <= {METADATA, VALUE, TYPED_VALUE}
+        and all(
+            members[name].physical == "BYTE_ARRAY" and members[name].logical is None
+            for name in (METADATA, VALUE)
+            if name in members
+        )
+    )
+
+
+def _column_of(
+    node: SchemaNode, wanted: Collection[tuple[str, ...]], above: tuple[str, ...] = ()
+) -> _Column | None:
+    """The reading of a column; None when there is no Variant in it."""
+    column = (*above, node.name)
+    kind = None if node.logical is None else node.logical.kind
+    if kind == "VARIANT" or column in wanted:
+        read: _Column | None = _VariantColumn(parse_group(node, column), node)
+    elif kind is None and looks_like_variant(node):
+        read = _VariantColumn(parse_group(node, column), node)
+    elif kind == "LIST" and len(node.children) == 1:
+        return _list_of(_repeated_content(node.children[0], wanted, column), node)
+    elif kind in ("MAP", "MAP_KEY_VALUE") and len(node.children) == 1:
+        return _MapColumn.of(node.children[0], wanted, column)
+    else:
+        children = [_column_of(child, wanted, column) for child in node.children]
+        read = _StructColumn(node, children) if any(children) else None
+    # A repeated group outside of a LIST is a list that is never null.
+    return _list_of(read, node) if node.repetition == "repeated" else read
+
+
+def _repeated_content(
+    repeated: SchemaNode, wanted: Collection[tuple[str, ...]], above: tuple[str, ...]
+) -> _Column | None:
+    """The element of a LIST. Spec: Parquet, "Logical Types", backward-compatibility rules."""
+    column = (*above, repeated.name)
+    if (
+        len(repeated.children) == 1
+        and repeated.name != "array"
+        and repeated.name != f"{above[-1]}_tuple"
+    ):
+        return _column_of(repeated.children[0], wanted, column)
+    if not repeated.is_group:
+        return None
+    children = [_column_of(child, wanted, column) for child in repeated.children]
+    return _StructColumn(repeated, children) if any(children) else None
+
+
+def _list_of(element: _Column | None, node: SchemaNode) -> _Column | None:
+    return None if element is None else _ListColumn(element, node)
+
+
+@dataclass(frozen=True, slots=True)
+class _VariantColumn:
+    group: VariantGroup
+    node: SchemaNode
+
+    def leaves(self) -> Iterable[int]:
+        yield from _leaves_of_group(self.node)
+
+    def type(self, _: pa.DataType) -> pa.DataType:
+        return VARIANT_TYPE
+
+    def convert(self, array: AnyArray) -> AnyArray:
+        if not isinstance(array, pa.StructArray):
+            raise MalformedFile(f"a Variant group that pyarrow reads as {array.type}")
+        return reconstruct(array)
+
+
+def _leaves_of_group(group: SchemaNode) -> Iterator[int]:
+    """The leaves of a Variant group without those of `_` siblings, which may be of any type."""
+    for child in group.children:
+        if child.name in (METADATA, VALUE):
+            yield from _leaves_below(child)
+        elif child.name == TYPED_VALUE:
+            yield from _leaves_of_typed_value(child)
+
+
+def _leaves_of_typed_value(typed: SchemaNode) -> Iterator[int]:
+    if not typed.is_group:
+        yield from _leaves_below(typed)
+    elif typed.logical is not None:  # a LIST of three levels: parse_group has looked
+        yield from _leaves_of_group(typed.children[0].children[0])
+    else:
+        for field in typed.children:
+            yield from _leaves_of_group(field)
+
+
+@dataclass(frozen=True, slots=True)
+class _StructColumn:
+    node: SchemaNode
+    children: list[_Column | None]
+
+    def leaves(self) -> Iterable[int]:
+        for child, column in zip(self.node.children, self.children, strict=True):
+            yield from _leaves_below(child) if column is None else column.leaves()
+
+    def type(self, arrow: pa.DataType) -> pa.DataType:
+        return pa.struct(self._fields(arrow))
+
+    def convert(self, array: AnyArray) -> AnyArray:
+        if not isinstance(array, pa.StructArray):
+            raise MalformedFile(f"a group that pyarrow reads as {array.type}")
+        children = [
+            array.field(index) if column is None else column.convert(array.field(index))
+            for index, column in enumerate(self.children)
+        ]
+        return pa.StructArray.from_arrays(
+            children, fields=self._fields(array.type), mask=array.is_null()
+        )
+
+    def _fields(self, arrow: pa.DataType) -> list[pa.Field[pa.DataType]]:
+        if not isinstance(arrow, pa.StructType):
+            raise MalformedFile(f"a group that pyarrow reads as {arrow}")
+        return [
+            field if column is None else field.with_type(column.type(field.type))
+            for field, column in zip(arrow, self.children, strict=True)
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class _ListColumn:
+    element: _Column
+    node: SchemaNode
+
+    def leaves(self) -> Iterable[int]:
+        yield from self.element.leaves()
+
+    def type(self, arrow: pa.DataType) -> pa.DataType:
+        field = _element_field(arrow)
+        return pa.list_(field.with_type(self.element.type(field.type)))
+
+    def convert(self, array: AnyArray) -> AnyArray:
+        lists = array.cast(pa.list_(_element_field(array.type)))
+        offsets, values = _own_part(lists)
+        return pa.ListArray.from_arrays(
+            offsets, self.element.convert(values), type=self.type(array.type), mask=array.is_null()
+        )
+
+
+def _element_field(arrow: pa.DataType) -> pa.Field[pa.DataType]:
+    if isinstance(arrow, pa.ListType | pa.LargeListType | pa.FixedSizeListType):
+        return arrow.value_field
+    raise MalformedFile(f"a list that pyarrow reads as {arrow}")
+
+
+def _own_part(lists: pa.ListArray | pa.MapArray) -> tuple[pa.Int32Array, AnyArray]:
+    """Offsets from 0 and the values that they span: a slice shares its values with other slices."""
+    offsets, start, end = lists.offsets, 0, 0
+    if len(offsets):
+        start, end = offsets[0].as_py(), offsets[-1].as_py()
+    moved = pa.array(offsets.to_numpy() - start, pa.int32())
+    return moved, lists.values.slice(start, end - start)
+
+
+@dataclass(frozen=True, slots=True)
+class _MapColumn:
+    node: SchemaNode
+    children: list[_Column | None]
+
+    @classmethod
+    def of(
+        cls, entries: SchemaNode, wanted: Collection[tuple[str, ...]], above: tuple[str, ...]
+    ) -> _MapColumn | None:
+        """None when neither keys nor values hold a Variant."""
+        column = (*above, entries.name)
+        children = [_column_of(child, wanted, column) for child in entries.children]
+        return cls(entries, children) if any(children) else None
+
+    def leaves(self) -> Iterable[int]:
+        yield from _StructColumn(self.node, self.children).leaves()
+
+    def type(self, arrow: pa.DataType) -> pa.DataType:
+        if not isinstance(arrow, pa.MapType):
+            raise MalformedFile(f"a map that pyarrow reads as {arrow}")
+        fields = (arrow.key_field, arrow.item_field)
+        key, item = (
+            field if column is None else field.with_type(column.type(field.type))
+            for field, column in zip(fields, self.children, strict=True)
+        )
+        return pa.map_(key, item)
+
+    def convert(self, array: AnyArray) -> AnyArray:
+        if not isinstance(array, pa.MapArray):
+            raise MalformedFile(f"a map that pyarrow reads as {array.type}")
+        offsets, entries = _own_part(array)
+        converted = _StructColumn(self.node, self.children).convert(entries)
+        # A map is a list of entries in memory; MapArray has no constructor that takes a mask.
+        target = self.type(array.type)
+        lists = pa.ListArray.from_arrays(
+            offsets, converted, type=pa.list_(pa.field("entries", converted.type, nullable=False)),
+            mask=array.is_null(),
+        )
+        return pa.Array.from_buffers(
+            target, len(lists), lists.buffers()[:2], lists.null_count, children=[lists.values]
+        )
