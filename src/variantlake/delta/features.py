@@ -255,6 +255,18 @@ def writer_features(protocol: Protocol) -> tuple[str, ...]:
     )
 
 
+def check_protocol(protocol: Protocol) -> None:
+    """Raise for a protocol that no table with it can be read by, before its schema is looked at.
+
+    Raises UnsupportedFeature by name, MalformedLog for a protocol that contradicts itself.
+    """
+    _check_versions(protocol)
+    for name in reader_features(protocol):
+        feature = _known(name, "read")
+        if feature.read is Support.NO:
+            raise _unreadable(feature)
+
+
 def check_readable(
     protocol: Protocol,
     properties: dict[str, str],
@@ -265,23 +277,17 @@ def check_readable(
     """Raise unless a table of this protocol can be read.
 
     `applies` names the features that the caller obeys in its scan (`columnMapping`).
-    Raises UnsupportedFeature by name, MalformedLog for a protocol that contradicts itself.
+    Raises UnsupportedFeature by name. `check_protocol` comes first.
     """
-    _check_versions(protocol)
     for name in reader_features(protocol):
         feature = _known(name, "read")
         if (
-            feature.read is Support.NO
-            or (feature.read is Support.IF_INACTIVE and feature.active(properties, schema))
-            or (
-                feature.read is Support.BY_CALLER
-                and name not in applies
-                and feature.active(properties, schema)
-            )
+            (feature.read is Support.IF_INACTIVE and feature.active(properties, schema))
+            or (feature.read is Support.BY_CALLER
+            and name not in applies
+            and feature.active(properties, schema))
         ):
-            raise UnsupportedFeature(
-                f"the table uses the feature {name}, which cannot be read here", hint=feature.hint
-            )
+            raise _unreadable(feature)
 
 
 def check_writable(protocol: Protocol, properties: dict[str, str], schema: StructType) -> None:
@@ -314,6 +320,12 @@ def _check_versions(protocol: Protocol) -> None:
     missing = set(protocol.reader_features or ()) - set(protocol.writer_features or ())
     if missing:
         raise MalformedLog(f"features only in readerFeatures: {', '.join(sorted(missing))}")
+
+
+def _unreadable(feature: TableFeature) -> UnsupportedFeature:
+    return UnsupportedFeature(
+        f"the table uses the feature {feature.name}, which cannot be read here", hint=feature.hint
+    )
 
 
 def _known(name: str, verb: str) -> TableFeature:

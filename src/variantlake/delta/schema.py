@@ -1,7 +1,8 @@
 """A table's schema: Delta's JSON form and Arrow's.
 
 Variants may stand anywhere: as a column, in a struct, in an array, as a map's value. Statistics
-and shredding serve those that are reached through structs alone (`variant_columns`). Spec: PROTOCOL, "Schema Serialization Format".
+and shredding serve those that are reached through structs alone (`variant_columns`).
+Spec: PROTOCOL, "Schema Serialization Format".
 """
 
 from __future__ import annotations

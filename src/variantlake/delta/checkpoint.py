@@ -1,0 +1,271 @@
+"""Reading checkpoints: classic, in parts, and V2 with sidecars, in Parquet or JSON.
+
+The files stay in Arrow from Parquet to `State.files`; only the few other actions become objects.
+Spec: PROTOCOL, "Checkpoints", "Checkpoint Schema", "V2 Spec".
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from variantlake.delta.actions import (
+    Action,
+    AddFile,
+    CheckpointMetadata,
+    DomainMetadata,
+    Metadata,
+    Protocol,
+    RemoveFile,
+    Sidecar,
+    Transaction,
+    parse_log,
+)
+from variantlake.delta.files import DELETION_VECTOR, FILES, STRING_MAP, files_of, values
+from variantlake.delta.listing import LOG, CheckpointFiles
+from variantlake.delta.locations import decode_path
+from variantlake.delta.replay import Key, State, check_unique_paths
+from variantlake.delta.stats import stats_text
+from variantlake.delta.store import Store
+from variantlake.errors import MalformedLog
+
+# Column of FILES: the protocol's name, and whether a row without it makes sense.
+_ADD_COLUMNS = {
+    "path": ("path", True),
+    "size": ("size", True),
+    "modification_time": ("modificationTime", True),
+    "partition_values": ("partitionValues", True),
+    "tags": ("tags", False),
+    "base_row_id": ("baseRowId", False),
+    "default_row_commit_version": ("defaultRowCommitVersion", False),
+    "clustering_provider": ("clusteringProvider", False),
+}
+_VECTOR_FIELDS = {
+    "storage_type": "storageType",
+    "path_or_inline_dv": "pathOrInlineDv",
+    "offset": "offset",
+    "size_in_bytes": "sizeInBytes",
+    "cardinality": "cardinality",
+}
+_SINGLE: dict[str, type[Action]] = {
+    kind.KEY: kind
+    for kind in (Protocol, Metadata, Transaction, DomainMetadata, CheckpointMetadata, Sidecar)
+}
+_ADD_FIELDS = [*(name for name, _ in _ADD_COLUMNS.values()), "deletionVector", "stats"]
+
+
+def read_checkpoint(
+    store: Store, checkpoint: CheckpointFiles, *, tombstones: bool = False
+) -> State:
+    """The state that a checkpoint holds; `removes` too where `tombstones` asks for them.
+
+    Raises MalformedLog naming the file: not Parquet, columns of wrong types, required ones missing.
+    """
+    actions: list[Action] = []
+    tables: list[pa.Table] = []
+    seen_files = False
+    for entry in checkpoint.files:
+        file = store.join(entry.path)
+        if entry.path.endswith(".json"):
+            found = list(parse_log(store.stream(entry.path), file))
+            adds = [action for action in found if isinstance(action, AddFile)]
+            tables.append(files_of(adds))
+            actions += [action for action in found if not isinstance(action, AddFile)]
+            seen_files = True
+        else:
+            table = _read_parquet(store, entry.path, file)
+            actions += _single_actions(table, file, tombstones=tombstones)
+            if "add" in table.column_names:
+                tables.append(_add_files(table, file))
+                seen_files = True
+    for sidecar in [action for action in actions if isinstance(action, Sidecar)]:
+        path = f"{LOG}/_sidecars/{_sidecar_name(sidecar.path)}"
+        file = store.join(path)
+        table = _read_parquet(store, path, file)
+        if tombstones:
+            actions += _removes(table, file)
+        if "add" in table.column_names:
+            tables.append(_add_files(table, file))
+        seen_files = True
+    file = store.join(checkpoint.files[0].path)
+    if not seen_files:
+        raise MalformedLog("the checkpoint has no `add` column", file=file)
+    state = _state(actions, pa.concat_tables(tables), file, tombstones=tombstones)
+    with _named(file):
+        check_unique_paths(state.files)
+    return state
+
+
+def _state(actions: list[Action], files: pa.Table, file: str, *, tombstones: bool) -> State:
+    protocols = [action for action in actions if isinstance(action, Protocol)]
+    metadata = [action for action in actions if isinstance(action, Metadata)]
+    if len(protocols) != 1 or len(metadata) != 1:
+        raise MalformedLog(
+            f"the checkpoint has {len(protocols)} protocol and {len(metadata)} metaData actions, "
+            f"expected one of each",
+            file=file,
+        )
+    removes: dict[Key, RemoveFile] | None = None
+    if tombstones:
+        removes = {
+            (decode_path(action.path), action.key[1]): action
+            for action in actions
+            if isinstance(action, RemoveFile)
+        }
+    return State(
+        protocol=protocols[0],
+        metadata=metadata[0],
+        files=files,
+        removes=removes,
+        transactions={
+            action.app_id: action for action in actions if isinstance(action, Transaction)
+        },
+        domains={
+            action.domain: action
+            for action in actions
+            if isinstance(action, DomainMetadata) and not action.removed
+        },
+    )
+
+
+def _read_parquet(store: Store, path: str, file: str) -> pa.Table:
+    """The columns that matter; statistics in struct form only where there is no text form."""
+    with _named(file), store.open(path) as source, pq.ParquetFile(source) as parquet:
+        schema = parquet.schema_arrow
+        wanted = [name for name in (*_SINGLE, "remove") if name in schema.names]
+        if "add" in schema.names:
+            add = schema.field("add").type
+            if not isinstance(add, pa.StructType):
+                raise MalformedLog("column `add` is not a struct", file=file)
+            fields = [name for name in _ADD_FIELDS if add.get_field_index(name) >= 0]
+            if "stats" not in fields and add.get_field_index("stats_parsed") >= 0:
+                fields.append("stats_parsed")
+            wanted += [f"add.{name}" for name in fields]
+        return parquet.read(columns=wanted, use_threads=True)
+
+
+def _single_actions(table: pa.Table, file: str, *, tombstones: bool) -> Iterator[Action]:
+    for name, kind in _SINGLE.items():
+        if name in table.column_names:
+            yield from _objects(table, name, kind, file)
+    if tombstones:
+        yield from _removes(table, file)
+
+
+def _removes(table: pa.Table, file: str) -> Iterator[Action]:
+    if "remove" in table.column_names:
+        yield from _objects(table, "remove", RemoveFile, file)
+
+
+def _objects(table: pa.Table, name: str, kind: type[Action], file: str) -> Iterator[Action]:
+    column = table[name]
+    with _named(file):
+        rows = values(column.filter(pc.is_valid(column)))
+        for row in rows:
+            if not isinstance(row, dict):
+                raise MalformedLog(f"column `{name}` is not a struct")
+            try:
+                yield kind.from_json(row)
+            except MalformedLog as error:
+                error.message = f"{name}: {error.message}"
+                raise
+
+
+def _add_files(table: pa.Table, file: str) -> pa.Table:
+    """The rows of `add` as FILES."""
+    with _named(file):
+        add: Any = table["add"]
+        add = add.filter(pc.is_valid(add))
+        fields = {field.name for field in add.type}
+        columns: dict[str, Any] = {}
+        for column, (name, required) in _ADD_COLUMNS.items():
+            wanted: Any = FILES.field(column).type
+            if name in fields:
+                columns[column] = _of_type(pc.struct_field(add, name), wanted, f"add.{name}")
+                if required and columns[column].null_count:
+                    raise MalformedLog(f"add.{name} is null in a row", file=file)
+            elif required:
+                raise MalformedLog(f"the checkpoint has no column add.{name}", file=file)
+            else:
+                columns[column] = pa.nulls(len(add), wanted)
+        columns["deletion_vector"] = _vectors(add) if "deletionVector" in fields else None
+        if columns["deletion_vector"] is None:
+            columns["deletion_vector"] = pa.nulls(len(add), DELETION_VECTOR)
+        columns["stats"] = _stats(add, fields)
+        return pa.Table.from_arrays([columns[name] for name in FILES.names], schema=FILES)
+
+
+def _vectors(add: Any) -> Any:
+    """`add.deletionVector` with the fields of DELETION_VECTOR; None where no row has one."""
+    vectors = pc.struct_field(add, "deletionVector")
+    if vectors.null_count == len(vectors):
+        return None
+    vectors = vectors.combine_chunks()
+    children = []
+    for field in DELETION_VECTOR:
+        name = _VECTOR_FIELDS[field.name]
+        child = pc.struct_field(vectors, name)
+        children.append(_of_type(child, field.type, f"add.deletionVector.{name}"))
+    fields = list(DELETION_VECTOR)
+    return pa.StructArray.from_arrays(children, fields=fields, mask=pc.is_null(vectors))
+
+
+def _stats(add: Any, fields: set[str]) -> Any:
+    if "stats" in fields:
+        return _of_type(pc.struct_field(add, "stats"), pa.string(), "add.stats")
+    if "stats_parsed" in fields:
+        parsed = values(pc.struct_field(add, "stats_parsed"))
+        return pa.array([stats_text(row) for row in parsed], pa.string())
+    return pa.nulls(len(add), pa.string())
+
+
+def _of_type(column: Any, wanted: pa.DataType, name: str) -> Any:
+    """`column` as `wanted`, between types that differ in nothing but width or layout."""
+    found = column.type
+    if found == wanted:
+        return column
+    alike = (
+        (pa.types.is_integer(found) and pa.types.is_integer(wanted))
+        or (_is_text(found) and _is_text(wanted))
+        or (isinstance(found, pa.MapType) and wanted == STRING_MAP and _is_text(found.key_type))
+    )
+    if not alike:
+        raise MalformedLog(f"column {name} is {found}, expected {wanted}")
+    return column.cast(wanted)
+
+
+def _is_text(type_: pa.DataType) -> bool:
+    return (
+        pa.types.is_string(type_)
+        or pa.types.is_large_string(type_)
+        or pa.types.is_string_view(type_)
+    )
+
+
+def _sidecar_name(path: str) -> str:
+    """Sidecars always stand in their own folder: only the name counts."""
+    name = decode_path(path).rpartition("/")[2]
+    if name in ("", ".", ".."):
+        raise MalformedLog(f"sidecar {path!r} names no file")
+    return name
+
+
+@contextlib.contextmanager
+def _named(file: str) -> Iterator[None]:
+    """Errors of the Parquet reader as ours, and ours with the file's name."""
+    try:
+        yield
+    except MalformedLog as error:
+        error.file = error.file or file
+        raise
+    except (pa.ArrowException, OSError, UnicodeDecodeError, KeyError) as error:
+        raise MalformedLog(
+            f"the checkpoint cannot be read: {error}",
+            file=file,
+            hint="it is not Parquet, cut, or damaged",
+        ) from error

@@ -1,0 +1,184 @@
+"""Which files of `_delta_log` make up a version of the table.
+
+Spec: PROTOCOL, "Delta Log Entries", "Checkpoints", "Last Checkpoint File".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+import orjson
+
+from variantlake.delta.store import Entry, Store
+from variantlake.errors import MalformedLog, MissingSource, NotADeltaTable, StoreFailed
+
+LOG = "_delta_log"
+LAST_CHECKPOINT = f"{LOG}/_last_checkpoint"
+
+_COMMIT = re.compile(r"(\d{20})\.json")
+_CLASSIC = re.compile(r"(\d{20})\.checkpoint\.parquet")
+_PART = re.compile(r"(\d{20})\.checkpoint\.(\d{10})\.(\d{10})\.parquet")
+_V2 = re.compile(r"(\d{20})\.checkpoint\.[0-9A-Za-z-]{36}\.(?:json|parquet)")
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointFiles:
+    """A complete checkpoint: one file, or all parts of it in order."""
+
+    version: int
+    files: tuple[Entry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LogSegment:
+    """What to read for one version: a checkpoint, if any, and every commit after it, in order."""
+
+    version: int
+    checkpoint: CheckpointFiles | None
+    commits: tuple[Entry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Listing:
+    commits: dict[int, Entry]
+    checkpoints: tuple[CheckpointFiles, ...]
+
+
+def commit_path(version: int) -> str:
+    """The file of a commit, from the table's root."""
+    return f"{LOG}/{version:020d}.json"
+
+
+def commit_version(path: str) -> int | None:
+    """The version of a commit file, None for any other file."""
+    match = _COMMIT.fullmatch(path.rpartition("/")[2])
+    return int(match[1]) if match else None
+
+
+def find_segment(
+    store: Store, version: int | None = None, *, without: Collection[int] = ()
+) -> LogSegment:
+    """The files for `version`, the newest if None.
+
+    Checkpoints of the versions in `without` are passed over (they turned out unreadable).
+    Raises NotADeltaTable for a location without a log, MissingSource for a version that does not
+    exist or whose log was cleaned up, MalformedLog for a hole, naming the missing file.
+    """
+    start = _last_checkpoint(store)
+    if start is not None and (version is None or start <= version) and start not in without:
+        # A proper prefix of all names of that version, so that they sort behind it.
+        listing = _read_names(store.list_from(LOG, f"{start:020d}"))
+        newest = float("inf") if version is None else version
+        if any(start <= checkpoint.version <= newest for checkpoint in listing.checkpoints):
+            segment = _segment(store, listing, version, without)
+            if segment is not None:
+                return segment
+    listing = _read_names(store.list_from(LOG))
+    segment = _segment(store, listing, version, without)
+    if segment is None:
+        raise _not_a_table(store)
+    return segment
+
+
+def commits_after(store: Store, version: int) -> list[Entry]:
+    """The commits that follow `version` without a hole, in order."""
+    listing = _read_names(store.list_from(LOG, f"{version + 1:020d}"))
+    found: list[Entry] = []
+    while (entry := listing.commits.get(version + 1 + len(found))) is not None:
+        found.append(entry)
+    return found
+
+
+def all_commits(store: Store) -> list[Entry]:
+    """Every commit file that is there, oldest first."""
+    listing = _read_names(store.list_from(LOG))
+    return [listing.commits[version] for version in sorted(listing.commits)]
+
+
+def _segment(
+    store: Store, listing: _Listing, version: int | None, without: Collection[int]
+) -> LogSegment | None:
+    versions = [*listing.commits, *(checkpoint.version for checkpoint in listing.checkpoints)]
+    if not versions:
+        return None
+    newest = max(versions)
+    target = newest if version is None else version
+    if target > newest or target < 0:
+        raise MissingSource(
+            f"version {target} does not exist, the newest is {newest}", file=store.uri
+        )
+    checkpoint: CheckpointFiles | None = None
+    for found in listing.checkpoints:
+        newer = checkpoint is None or checkpoint.version <= found.version
+        # Of several for one version the classic one stands last, and will do.
+        if newer and found.version <= target and found.version not in without:
+            checkpoint = found
+    first = 0 if checkpoint is None else checkpoint.version + 1
+    commits = []
+    for number in range(first, target + 1):
+        entry = listing.commits.get(number)
+        if entry is None:
+            raise _hole(store, listing, number, target, checkpoint)
+        commits.append(entry)
+    return LogSegment(target, checkpoint, tuple(commits))
+
+
+def _hole(
+    store: Store, listing: _Listing, number: int, target: int, checkpoint: CheckpointFiles | None
+) -> MalformedLog | MissingSource:
+    oldest = min(listing.commits, default=target)
+    if checkpoint is None and number < oldest and listing.checkpoints:
+        return MissingSource(
+            f"the log of version {target} was cleaned up",
+            file=store.uri,
+            hint=f"the oldest version that can be read is "
+            f"{min(found.version for found in listing.checkpoints)}",
+        )
+    return MalformedLog(
+        f"the log has a hole: version {number} is missing, needed for version {target}",
+        file=store.join(commit_path(number)),
+    )
+
+
+def _not_a_table(store: Store) -> NotADeltaTable:
+    return NotADeltaTable(
+        "not a Delta table: there is no commit in its _delta_log folder",
+        file=store.uri,
+        hint="check the location; create the table first (Table.create, or ingest into it)",
+    )
+
+
+def _read_names(entries: Iterable[Entry]) -> _Listing:
+    commits: dict[int, Entry] = {}
+    single: list[CheckpointFiles] = []
+    parts: dict[tuple[int, int], dict[int, Entry]] = {}
+    for entry in entries:
+        name = entry.path.rpartition("/")[2]
+        if match := _COMMIT.fullmatch(name):
+            commits[int(match[1])] = entry
+        elif match := _CLASSIC.fullmatch(name) or _V2.fullmatch(name):
+            single.append(CheckpointFiles(int(match[1]), (entry,)))
+        elif match := _PART.fullmatch(name):
+            parts.setdefault((int(match[1]), int(match[3])), {})[int(match[2])] = entry
+    whole = [
+        CheckpointFiles(version, tuple(found[part] for part in range(1, count + 1)))
+        for (version, count), found in parts.items()
+        # Parts cannot be written atomically: an incomplete set is no checkpoint.
+        if len(found) == count and all(1 <= part <= count for part in found)
+    ]
+    return _Listing(commits, (*whole, *single))
+
+
+def _last_checkpoint(store: Store) -> int | None:
+    """The version that `_last_checkpoint` points to; None when it is absent or makes no sense.
+
+    It is a hint and nothing more: a listing decides what exists.
+    """
+    try:
+        document = orjson.loads(store.read(LAST_CHECKPOINT))
+    except (MissingSource, StoreFailed, orjson.JSONDecodeError):
+        return None
+    version = document.get("version") if isinstance(document, dict) else None
+    return version if type(version) is int and 0 <= version < 10**19 else None

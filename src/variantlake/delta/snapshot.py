@@ -1,0 +1,238 @@
+"""A table at one version: immutable, and columns rather than objects.
+
+Spec: PROTOCOL, "Delta Table Specification".
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from variantlake.delta.actions import AddFile, CommitInfo, DomainMetadata, Metadata, Protocol
+from variantlake.delta.actions import Transaction as Txn
+from variantlake.delta.checkpoint import read_checkpoint
+from variantlake.delta.features import (
+    VARIANT_SHREDDING,
+    check_protocol,
+    check_readable,
+    check_writable,
+    reader_features,
+    writer_features,
+)
+from variantlake.delta.files import adds_of
+from variantlake.delta.listing import (
+    LogSegment,
+    all_commits,
+    commit_version,
+    commits_after,
+    find_segment,
+)
+from variantlake.delta.locations import AbsolutePaths, check_paths, locate
+from variantlake.delta.replay import State, apply_commits, check_unique_paths, read_commit
+from variantlake.delta.schema import StructType
+from variantlake.delta.store import Entry, Store, open_store
+from variantlake.errors import MalformedLog, MissingSource, UnsupportedFeature
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryEntry:
+    """One commit as its writer described it. `timestamp` in milliseconds since the epoch."""
+
+    version: int
+    timestamp: int
+    operation: str | None
+    info: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """One version of a table. Never changes: `refresh` gives another one.
+
+    `files` has a row for each file (columns: `delta.files.FILES`), paths as in the log; `location`
+    says where one is. Deletion vectors and column mapping are not applied to anything here: whoever
+    scans must say at `load` that it does, else a table that needs them is refused.
+    """
+
+    store: Store
+    version: int
+    protocol: Protocol
+    metadata: Metadata
+    schema: StructType
+    files: pa.Table = field(repr=False)
+    transactions: Mapping[str, Txn] = field(default_factory=dict)
+    domains: Mapping[str, DomainMetadata] = field(default_factory=dict)
+    commit_info: CommitInfo | None = None
+    absolute_paths: AbsolutePaths = AbsolutePaths.ALLOW
+    applies: frozenset[str] = frozenset()
+
+    @classmethod
+    def load(
+        cls,
+        location: str | os.PathLike[str],
+        version: int | None = None,
+        *,
+        store: Store | None = None,
+        absolute_paths: AbsolutePaths = AbsolutePaths.ALLOW,
+        applies: Collection[str] = (),
+    ) -> Snapshot:
+        """Read the log of the table at `location` (or in `store`), at its newest version if None.
+
+        `applies` names the reader features that the caller's scan obeys: `columnMapping`,
+        `deletionVectors`.
+
+        Raises NotADeltaTable, MissingSource for a version that does not exist, MalformedLog naming
+        the file and line, UnsupportedFeature by name.
+        """
+        store = open_store(location) if store is None else store
+        segment, state = _load_state(store, version)
+        return _snapshot(
+            store, segment.version, state, absolute_paths=absolute_paths, applies=frozenset(applies)
+        )
+
+    def refresh(self) -> Snapshot:
+        """The newest version; reads only what was committed since, and is `self` if nothing was."""
+        commits = commits_after(self.store, self.version)
+        if not commits:
+            return self
+        state = State(
+            protocol=self.protocol,
+            metadata=self.metadata,
+            files=self.files,
+            transactions=self.transactions,
+            domains=self.domains,
+        )
+        state = apply_commits(state, (read_commit(self.store, entry) for entry in commits))
+        return _snapshot(
+            self.store,
+            self.version + len(commits),
+            state,
+            absolute_paths=self.absolute_paths,
+            applies=self.applies,
+        )
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """The table properties (`metaData.configuration`)."""
+        return dict(self.metadata.configuration)
+
+    @property
+    def partition_columns(self) -> tuple[str, ...]:
+        """Names of the partition columns, logical ones."""
+        return self.metadata.partition_columns
+
+    @property
+    def features(self) -> frozenset[str]:
+        """The features that bind readers or writers, by list or by legacy version."""
+        return frozenset((*reader_features(self.protocol), *writer_features(self.protocol)))
+
+    @property
+    def shredding_enabled(self) -> bool:
+        """Whether new files may be shredded: feature and property, as the protocol asks for both.
+
+        Files that are shredded already may be there in any case.
+        """
+        enabled = self.metadata.configuration.get("delta.enableVariantShredding", "")
+        return enabled.lower() == "true" and not self.features.isdisjoint(VARIANT_SHREDDING)
+
+    def add_files(self) -> Iterator[AddFile]:
+        """The files one by one; for many files work on the columns of `files` instead."""
+        return adds_of(self.files)
+
+    def location(self, path: str) -> str:
+        """Where a file is: a plain path on a local disk, else a URL, not percent-encoded."""
+        return locate(path, self.store.uri)
+
+    def check_writable(self) -> None:
+        """Raise UnsupportedFeature, by name, unless files can be appended to this table."""
+        check_writable(self.protocol, self.properties, self.schema)
+
+    def history(self, limit: int | None = None) -> list[HistoryEntry]:
+        """The commits up to this version that the log still holds, newest first."""
+        commits = [
+            entry
+            for entry in all_commits(self.store)
+            if (commit_version(entry.path) or 0) <= self.version
+        ]
+        newest = commits[::-1] if limit is None else commits[::-1][:limit]
+        return [_history_entry(self.store, entry) for entry in newest]
+
+
+def _load_state(store: Store, version: int | None) -> tuple[LogSegment, State]:
+    """The segment and its state; an unreadable checkpoint gives way to an older one or to none."""
+    unreadable: dict[int, MalformedLog] = {}
+    while True:
+        try:
+            segment = find_segment(store, version, without=unreadable)
+        except (MalformedLog, MissingSource) as error:
+            if unreadable:
+                # Without the damaged checkpoint the version cannot be had: that is what to say.
+                raise next(iter(unreadable.values())) from error
+            raise
+        state = State()
+        if segment.checkpoint is not None:
+            try:
+                state = read_checkpoint(store, segment.checkpoint)
+            except MalformedLog as error:
+                unreadable[segment.checkpoint.version] = error
+                continue
+        return segment, apply_commits(
+            state, (read_commit(store, entry) for entry in segment.commits)
+        )
+
+
+def _snapshot(
+    store: Store,
+    version: int,
+    state: State,
+    *,
+    absolute_paths: AbsolutePaths,
+    applies: frozenset[str],
+) -> Snapshot:
+    if state.protocol is None or state.metadata is None:
+        what = "protocol" if state.protocol is None else "metaData"
+        raise MalformedLog(f"no commit up to version {version} has a {what} action", file=store.uri)
+    try:
+        # The protocol first: a feature that nobody here knows may change what a schema looks like.
+        check_protocol(state.protocol)
+        schema = StructType.from_json(state.metadata.schema_string)
+        check_readable(state.protocol, dict(state.metadata.configuration), schema, applies=applies)
+        check_unique_paths(state.files)
+        check_paths(state.files["path"], absolute_paths)
+    except (MalformedLog, UnsupportedFeature) as error:
+        error.file = error.file or store.uri
+        raise
+    vectors = state.files["deletion_vector"]
+    if "deletionVectors" not in applies and vectors.null_count < len(vectors):
+        raise UnsupportedFeature(
+            "the table uses the feature deletionVectors: some of its files have deleted rows",
+            file=store.uri,
+            hint="REORG TABLE ... APPLY (PURGE) in Delta Spark rewrites those files",
+        )
+    return Snapshot(
+        store=store,
+        version=version,
+        protocol=state.protocol,
+        metadata=state.metadata,
+        schema=schema,
+        files=state.files,
+        transactions=state.transactions,
+        domains=state.domains,
+        commit_info=state.commit_info,
+        absolute_paths=absolute_paths,
+        applies=applies,
+    )
+
+
+def _history_entry(store: Store, entry: Entry) -> HistoryEntry:
+    info = next(
+        (action for action in read_commit(store, entry) if isinstance(action, CommitInfo)), None
+    )
+    version = commit_version(entry.path) or 0
+    if info is None:
+        return HistoryEntry(version, entry.modified, None, {})
+    timestamp = info.in_commit_timestamp or info.timestamp or entry.modified
+    return HistoryEntry(version, timestamp, info.operation, info.fields)

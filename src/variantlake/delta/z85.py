@@ -1,0 +1,56 @@
+"""Z85: bytes as text that needs no escapes in JSON, five characters for four bytes.
+
+Spec: ZeroMQ RFC 32. It knows whole groups only; the protocol's own example strings end inside of a
+group, so decoding also takes a last group of n characters for n - 1 bytes, as Ascii85 does.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from variantlake.errors import LimitExceeded, MalformedLog
+
+ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+MAX_CHARACTERS = 16 << 20
+"""Our limit on one text to decode."""
+
+_CHARACTERS = np.frombuffer(ALPHABET.encode(), dtype=np.uint8)
+_FOREIGN = 255
+_DIGITS = np.full(256, _FOREIGN, dtype=np.uint8)
+_DIGITS[_CHARACTERS] = np.arange(85)
+_WEIGHTS = np.array([85**4, 85**3, 85**2, 85, 1], dtype=np.uint64)
+
+
+def encode(data: bytes) -> str:
+    """The text of `data`, zero-padded to a multiple of four bytes."""
+    padded = data + bytes(-len(data) % 4)
+    numbers = np.frombuffer(padded, dtype=">u4").astype(np.uint64)
+    digits = numbers[:, None] // _WEIGHTS % np.uint64(85)
+    text: bytes = _CHARACTERS[digits].tobytes()
+    return text.decode("ascii")
+
+
+def decode(text: str) -> bytes:
+    """The bytes of a text.
+
+    Raises MalformedLog for a foreign character, a group above 2^32 - 1 or a single character at the
+    end, LimitExceeded beyond our limit.
+    """
+    if len(text) > MAX_CHARACTERS:
+        raise LimitExceeded(f"a Z85 text of {len(text)} characters is over {MAX_CHARACTERS}")
+    if len(text) % 5 == 1:
+        raise MalformedLog("a Z85 text ends with a group of one character")
+    missing = -len(text) % 5
+    try:
+        raw = text.encode("ascii")
+    except UnicodeEncodeError as error:
+        raise MalformedLog("not Z85: a character outside of ASCII", offset=error.start) from error
+    # A missing character counts as the highest digit, so that the bytes kept are never too low.
+    digits = _DIGITS[np.frombuffer(raw + ALPHABET[-1].encode() * missing, dtype=np.uint8)]
+    if digits.size and int(digits.max()) == _FOREIGN:
+        raise MalformedLog("not Z85: a foreign character", offset=int(digits.argmax()))
+    numbers = digits.reshape(-1, 5).astype(np.uint64) @ _WEIGHTS
+    if numbers.size and int(numbers.max()) >= 1 << 32:
+        raise MalformedLog("not Z85: a group is above 32 bits", offset=int(numbers.argmax()) * 5)
+    data = numbers.astype(">u4").tobytes()
+    return data[: len(data) - missing]
