@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import pyarrow as pa
 
 from variantlake.errors import MalformedFile
 from variantlake.parquet.logical import Logical
 from variantlake.parquet.schema_tree import SchemaNode
+
+AnyArray: TypeAlias = "pa.Array[pa.Scalar[pa.DataType]]"
+"""An array of any type. Text, because pyarrow's classes take no parameters outside of its stubs."""
 
 MAX_TYPE_DEPTH = 100
 """Our limit on lists, maps and structs within each other in an ordinary column."""
