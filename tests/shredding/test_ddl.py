@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from tests.shredding.strategies import schemas
 from variantlake.errors import InvalidSchema
@@ -14,11 +14,13 @@ from variantlake.shredding.schema import Array, Leaf, Object, ShreddingSchema, U
 from variantlake.types import BOOLEAN, INT64, KINDS, STRING, Kind, ShreddedType
 
 
+@settings(deadline=None)
 @given(schemas())
 def test_ddl_round_trips(schema: ShreddingSchema) -> None:
     assert parse_ddl(format_ddl(schema)) == schema
 
 
+@settings(deadline=None)
 @given(schemas())
 def test_arrow_type_round_trips(schema: ShreddingSchema) -> None:
     assert schema_of(arrow_type(schema)) == schema

@@ -1,0 +1,67 @@
+"""Taking Arrow arrays apart, whatever encoding or list type a file gave them."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from variantlake.errors import MalformedFile
+from variantlake.shredding.layout import struct_storage
+
+AnyArray: TypeAlias = "pa.Array[Any]"
+AnyField: TypeAlias = "pa.Field[Any]"
+
+
+def members(arrow: pa.DataType) -> list[AnyField]:
+    """The fields of a struct type, or of the struct below an extension type."""
+    return list(struct_storage(arrow))
+
+
+def validity(array: AnyArray) -> list[bool]:
+    """Per slot whether it is not null."""
+    valid: list[Any] = array.is_valid().to_pylist()
+    return valid
+
+
+def bytes_of(array: AnyArray) -> list[bytes | None]:
+    """The values of a column of bytes of any kind."""
+    if isinstance(array, pa.DictionaryArray):
+        array = array.dictionary_decode()
+    return array.to_pylist()
+
+
+def struct_of(array: AnyArray) -> pa.StructArray:
+    """The array as a struct. Raises MalformedFile for another type."""
+    storage = array.storage if isinstance(array, pa.ExtensionArray) else array
+    if not isinstance(storage, pa.StructArray):
+        raise MalformedFile(f"expected a group, found {array.type}")
+    return storage
+
+
+def list_of(array: AnyArray) -> pa.ListArray[Any]:
+    """The array as a list with 32-bit offsets. Raises MalformedFile for a type that is no list."""
+    if not isinstance(array, pa.ListArray):
+        array = array.cast(pa.list_(element_field(array.type)))
+    if not isinstance(array, pa.ListArray):
+        raise MalformedFile(f"expected a list, found {array.type}")
+    return array
+
+
+def element_field(arrow: pa.DataType) -> AnyField:
+    """The field of a list type's elements. Raises MalformedFile for a type that is no list."""
+    field: AnyField | None = getattr(arrow, "value_field", None)
+    if field is None:
+        raise MalformedFile(f"expected a list, found {arrow}")
+    return field
+
+
+def offsets_of(lists: pa.ListArray[Any] | pa.MapArray[Any, Any]) -> tuple[list[int], AnyArray]:
+    """Offsets that start with 0 and the elements that they span.
+
+    A slice of a list array shares its elements with the slices beside it.
+    """
+    offsets: list[Any] = lists.offsets.to_pylist() or [0]
+    start = offsets[0]
+    elements = lists.values.slice(start, offsets[-1] - start)
+    return [offset - start for offset in offsets], elements

@@ -1,0 +1,44 @@
+"""The key dictionary of one row, as shredding and rebuilding look keys up in it."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from variantlake.encoding.metadata import Metadata, decode_metadata, encode_metadata
+
+
+class RowDictionary:
+    """A row's `metadata` with the way from keys to ids; keys that it lacks can be added.
+
+    Rows share the decoded metadata, never the added keys.
+    """
+
+    __slots__ = ("_added", "_bytes", "_ids", "decoded")
+
+    def __init__(self, metadata: bytes) -> None:
+        """Raises MalformedVariant for bytes that are no metadata."""
+        self._bytes = metadata
+        self.decoded, self._ids = _decoded(metadata)
+        self._added: dict[str, int] = {}
+
+    def id_of(self, key: str) -> int:
+        """The id of a key, the first one where it is repeated; a key that is not there gets one."""
+        found = self._ids.get(key)
+        if found is None:
+            found = self._added.setdefault(key, len(self.decoded.keys) + len(self._added))
+        return found
+
+    def encode(self) -> bytes:
+        """The metadata that all ids given out refer to: the row's own bytes if none was added."""
+        if not self._added:
+            return self._bytes
+        return encode_metadata([*self.decoded.keys, *self._added])
+
+
+@lru_cache(maxsize=64)
+def _decoded(metadata: bytes) -> tuple[Metadata, dict[str, int]]:
+    decoded = decode_metadata(metadata)
+    ids: dict[str, int] = {}
+    for i, key in enumerate(decoded.keys):
+        ids.setdefault(key, i)
+    return decoded, ids

@@ -1,0 +1,135 @@
+"""Which scalars a typed column holds, and as what raw value.
+
+A raw value is what the column stores: an int for integers, dates (days), times (micros) and
+timestamps (in their unit), a Decimal with the column's scale, bool, float, str, bytes, UUID.
+Strings that come out of a file are bytes until their row is read, for they may not be UTF-8.
+
+Exact numbers fit by value, whatever their encoded width: the specification makes int8 1 and
+decimal16 1.00 the same value. All other types fit by their exact encoded type, so that a column of
+micros never swallows nanos.
+"""
+
+from __future__ import annotations
+
+import uuid
+from decimal import Decimal
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from variantlake.encoding.scalar import (
+    FALSE,
+    INTEGER_BITS,
+    TRUE,
+    Scalar,
+    ScalarValue,
+    decimal_of,
+    decimal_parts,
+    decode_string,
+)
+from variantlake.shredding.arrays import AnyArray
+from variantlake.shredding.layout import plain_type
+from variantlake.types import PRIMITIVES, Family, Kind, Primitive, ShreddedType
+
+Raw: TypeAlias = bool | int | float | Decimal | str | bytes | uuid.UUID
+
+
+def fit(scalar: Scalar, column: ShreddedType) -> Raw | None:
+    """The raw value that `column` stores for the scalar, None when it cannot hold it exactly."""
+    if PRIMITIVES[scalar.type].family is not Family.EXACT_NUMERIC:
+        return scalar.value if scalar.type in column.info.primitives else None
+    if column.kind is Kind.DECIMAL:
+        unscaled = _unscaled(scalar.value, column.scale)
+        if unscaled is None or abs(unscaled) >= 10**column.precision:
+            return None
+        return decimal_of(unscaled, column.scale)
+    bits = INTEGER_BITS.get(column.info.primitives[0])
+    integer = None if bits is None else _unscaled(scalar.value, 0)
+    if bits is None or integer is None or not -(1 << bits - 1) <= integer < 1 << bits - 1:
+        return None
+    return integer
+
+
+def _unscaled(value: ScalarValue, scale: int) -> int | None:
+    """An exact number times 10**scale when that is an integer."""
+    if isinstance(value, int):
+        return _times(value, scale)
+    if not isinstance(value, Decimal):
+        return None
+    unscaled, own_scale = decimal_parts(value)
+    if own_scale <= scale:
+        return _times(unscaled, scale - own_scale)
+    quotient, rest = divmod(unscaled, _times(1, own_scale - scale))
+    return None if rest else quotient
+
+
+def _times(number: int, power: int) -> int:
+    """`number` times 10**power; a negative power would make a float of it."""
+    product: int = number * 10**power
+    return product
+
+
+def raw_array(raws: list[Raw | None], column: ShreddedType) -> AnyArray:
+    """The Arrow array of a column; None is null."""
+    if column.kind is Kind.UUID:
+        storage = [raw.bytes if isinstance(raw, uuid.UUID) else None for raw in raws]
+        return pa.ExtensionArray.from_storage(pa.uuid(), pa.array(storage, pa.binary(16)))
+    integer = _view_of(column.arrow)
+    if integer is None:
+        return pa.array(raws, column.arrow)
+    return pa.array(raws, integer).view(column.arrow)
+
+
+def raws_of(array: AnyArray) -> list[Raw | None]:
+    """The raw values of an Arrow array of any type that a column may have; null is None."""
+    if isinstance(array, pa.DictionaryArray):
+        array = array.dictionary_decode()
+    if isinstance(array, pa.ExtensionArray):
+        stored: list[bytes | None] = array.storage.to_pylist()
+        return [None if raw is None else uuid.UUID(bytes=raw) for raw in stored]
+    if pa.types.is_string(array.type):
+        array = array.view(pa.binary())
+    elif pa.types.is_large_string(array.type):
+        array = array.view(pa.large_binary())
+    elif pa.types.is_string_view(array.type):
+        array = array.view(pa.binary_view())
+    integer = _view_of(array.type)
+    stored_as: AnyArray = array if integer is None else array.view(integer)
+    return stored_as.to_pylist()
+
+
+def _view_of(arrow: pa.DataType) -> pa.DataType | None:
+    """The integers behind dates, times and timestamps: Python's own types lose nanoseconds."""
+    if pa.types.is_date32(arrow):
+        return pa.int32()
+    if pa.types.is_time64(arrow) or pa.types.is_timestamp(arrow):
+        return pa.int64()
+    return None
+
+
+def encoded_type(arrow: pa.DataType) -> Primitive:
+    """The primitive that the values of a column are encoded as (TRUE for booleans).
+
+    A decimal has the width of its precision, or of the Arrow type where that is wider on purpose
+    (a DECIMAL(9,4) stored in 8 bytes is a decimal8). Spec: VariantEncoding, decimal table.
+    """
+    arrow = plain_type(arrow)
+    column = ShreddedType.from_arrow(arrow)
+    if column.kind is not Kind.DECIMAL:
+        return column.info.primitives[0]
+    width = arrow.bit_width if pa.types.is_decimal64(arrow) else 32
+    if column.precision <= 9 and width <= 32:
+        return Primitive.DECIMAL4
+    return Primitive.DECIMAL8 if column.precision <= 18 else Primitive.DECIMAL16
+
+
+def scalar_of(raw: Raw, primitive: Primitive) -> Scalar:
+    """The scalar that a raw value of a column stands for; `primitive` from `encoded_type`.
+
+    Raises MalformedVariant for a string that is not UTF-8.
+    """
+    if primitive is Primitive.TRUE:
+        return TRUE if raw else FALSE
+    if primitive is Primitive.STRING and isinstance(raw, bytes):
+        return Scalar(primitive, decode_string(raw, 0, len(raw)))
+    return Scalar(primitive, raw)
