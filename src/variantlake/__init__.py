@@ -1,0 +1,72 @@
+"""Semi-structured data in Delta tables as shredded Variant columns.
+
+`import variantlake as vl` loads neither Numba nor PySpark: the names below load when touched.
+"""
+
+from __future__ import annotations
+
+import importlib
+from importlib.metadata import version as _version
+from typing import TYPE_CHECKING, Any
+
+from variantlake.errors import MissingDependency, VariantLakeError
+
+if TYPE_CHECKING:
+    from variantlake import parquet, spark
+    from variantlake.arrow.sources import ndjson
+    from variantlake.encoding.json import parse_json
+    from variantlake.encoding.variant import Variant
+    from variantlake.table import Table
+
+__all__ = [
+    "Table",
+    "Variant",
+    "VariantLakeError",
+    "__version__",
+    "ndjson",
+    "parquet",
+    "parse_json",
+    "spark",
+]
+
+_HOMES = {
+    "Table": "variantlake.table",
+    "Variant": "variantlake.encoding.variant",
+    "ndjson": "variantlake.arrow.sources",
+    "parse_json": "variantlake.encoding.json",
+}
+_MODULES = ("parquet", "spark")
+
+# Optional parts by the module whose absence stops an import of ours.
+_OPTIONAL = {"pyspark": "spark", "pandas": "spark"}
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name from its home (PEP 562)."""
+    if name == "__version__":
+        value: Any = _version("variantlake")
+    elif name in _HOMES:
+        value = getattr(importlib.import_module(_HOMES[name]), name)
+    elif name in _MODULES:
+        value = _import_module(f"variantlake.{name}")
+    else:
+        raise AttributeError(f"module 'variantlake' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+def _import_module(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        missing = (error.name or "").split(".")[0]
+        if missing not in _OPTIONAL:
+            raise
+        raise MissingDependency(
+            f"{name} needs {missing}, which is not installed",
+            hint=f"pip install 'variantlake[{_OPTIONAL[missing]}]'",
+        ) from error

@@ -15,6 +15,7 @@ import pyarrow as pa
 from variantlake.arrow.sources import Compression, Source, Split
 from variantlake.encoding.limits import MAX_VALUE_BYTES
 from variantlake.errors import LimitExceeded, MalformedFile, MissingSource, VariantLakeError
+from variantlake.kernels.words import PADDING
 
 BLOCK_BYTES = 4 << 20
 """Bytes of text in one block: enough to amortise a kernel's call, few enough to stay in cache."""
@@ -29,12 +30,20 @@ class Block:
     """Complete lines of one source.
 
     `text` is uint8, one-dimensional and contiguous; it ends with a newline unless the source ends
-    without one. `offset` counts the bytes of the source's (decompressed) text before it.
+    without one. `padded` starts with the same bytes and has PADDING more, of any content, for
+    kernels that read in steps. `offset` counts the bytes of the source's (decompressed) text
+    before it.
     """
 
     source: Source
-    text: npt.NDArray[np.uint8]
+    padded: npt.NDArray[np.uint8]
+    size: int
     offset: int
+
+    @property
+    def text(self) -> npt.NDArray[np.uint8]:
+        """The lines."""
+        return self.padded[: self.size]
 
 
 class _Stream(Protocol):
@@ -45,18 +54,20 @@ class _Stream(Protocol):
 
 
 def read_blocks(
-    split: Split, *, block_bytes: int = BLOCK_BYTES, max_line_bytes: int = MAX_VALUE_BYTES
+    split: Split, *, block_bytes: int = BLOCK_BYTES, max_line_bytes: int | None = None
 ) -> Iterator[Block]:
     """The lines that start within a split, in blocks of about `block_bytes`.
 
     A block is larger only where a single line is; memory stays within about twice the longest
-    line or block. A byte order mark at the start of the file is left out.
+    line or block. A byte order mark at the start of the file is left out. `max_line_bytes` is
+    MAX_VALUE_BYTES when None: beyond it no Variant can be written.
 
     Raises:
         LimitExceeded: A line has more than `max_line_bytes` bytes (file and line are given).
         MalformedFile: A compressed source is cut or damaged.
         MissingSource: The source has vanished.
     """
+    max_line_bytes = MAX_VALUE_BYTES if max_line_bytes is None else max_line_bytes
     whole = split.source.compression is not Compression.NONE
     with _open(split.source) as stream:
         offset = 0
@@ -113,10 +124,11 @@ def _blocks(
             # Beyond the end only the rest of the last line is wanted.
             wanted = min(wanted, max(end - offset - len(rest), _STEP_BYTES))
         wanted = max(wanted, len(rest))  # a long line is copied few times, not once a block
-        buffer = bytearray(len(rest) + wanted)
+        room = len(rest) + wanted
+        buffer = bytearray(room + PADDING)
         buffer[: len(rest)] = rest
-        filled = len(rest) + _fill(stream, memoryview(buffer)[len(rest) :])
-        at_end = filled < len(buffer)
+        filled = len(rest) + _fill(stream, memoryview(buffer)[len(rest) : room])
+        at_end = filled < room
         cut = filled if at_end else buffer.rfind(b"\n", 0, filled) + 1
         if end is not None and offset + filled >= end:
             # The last line of the range ends with the first newline at or after its last byte.
@@ -125,11 +137,10 @@ def _blocks(
                 cut, at_end = newline + 1, True
         if filled - cut > max_line_bytes or (cut and _longest_exceeds(buffer, cut, max_line_bytes)):
             raise _too_long(source, buffer, filled, offset, max_line_bytes)
-        if cut:
-            start = len(_BOM) if offset == 0 and buffer.startswith(_BOM) else 0
-            text = np.frombuffer(buffer, np.uint8, cut - start, start)
-            if text.size:
-                yield Block(source, text, offset + start)
+        start = len(_BOM) if offset == 0 and buffer.startswith(_BOM) else 0
+        if cut > start:
+            padded = np.frombuffer(buffer, np.uint8, cut - start + PADDING, start)
+            yield Block(source, padded, cut - start, offset + start)
         rest = buffer[cut:filled]
         offset += cut
 

@@ -47,7 +47,10 @@ _MAGIC = {
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One file of newline-delimited JSON. `size` is in bytes as stored, compressed or not."""
+    """One file of newline-delimited JSON.
+
+    `path` is absolute, as tasks run elsewhere. `size` is in bytes as stored, compressed or not.
+    """
 
     path: str
     size: int
@@ -207,6 +210,7 @@ def _is_ndjson(name: str) -> bool:
 
 def _source(path: str) -> Source:
     """The file at `path` with its size and compression. Raises MissingSource, InvalidJson."""
+    path = str(Path(path).absolute())
     try:
         status = os.stat(path)  # noqa: PTH116 - one call for kind and size
         if not stat.S_ISREG(status.st_mode):

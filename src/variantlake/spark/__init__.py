@@ -1,0 +1,1 @@
+"""The distributed engine: Spark runs what the planner and the kernels decide."""

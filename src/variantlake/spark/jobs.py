@@ -1,0 +1,192 @@
+"""Run one Python function per task on Spark's executors, classic or Connect, and watch it.
+
+Spark is used as a way to start tasks: each gets a number, does its work itself, and gives back a
+few small payloads. No data passes through the JVM.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Protocol, cast
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from variantlake.errors import MissingDependency
+
+Task = Callable[[int], Iterable[bytes]]
+"""What runs on an executor: a task's number in, payloads out. It is pickled."""
+
+_POLL_SECONDS = 0.2
+_KILL_SECONDS = 10.0
+
+
+def run_tasks(
+    spark: SparkSession,
+    task: Task,
+    count: int,
+    *,
+    description: str,
+    watch: Callable[[int], None] | None = None,
+) -> list[bytes]:
+    """Run `task(0)` … `task(count - 1)`, each as one Spark task, and give back all payloads.
+
+    Args:
+        spark: The session, classic or Connect.
+        task: Runs on the executors, where `variantlake` must be importable.
+        count: How many tasks.
+        description: What Spark's own pages call the job.
+        watch: Called in this thread, a few times a second, with the number of finished tasks.
+
+    Raises:
+        MissingDependency: The executors' Python has no `variantlake`.
+        KeyboardInterrupt: Ctrl-C; the job is cancelled and its tasks have ended by then.
+    """
+    job: _Job = _ConnectJob(spark) if is_connect(spark) else _ClassicJob(spark)
+    payloads: list[bytes] = []
+    failures: list[BaseException] = []
+    frame = job.frame(task, count)
+
+    def collect() -> None:
+        try:
+            payloads.extend(bytes(row.payload) for row in job.collect(frame, description))
+        except BaseException as error:  # noqa: BLE001 - raised again in the caller's thread
+            failures.append(error)
+
+    thread = threading.Thread(target=collect, name="variantlake-job", daemon=True)
+    thread.start()
+    try:
+        while thread.is_alive():
+            thread.join(_POLL_SECONDS)
+            if watch is not None:
+                watch(job.finished_tasks())
+    except BaseException:
+        job.cancel()
+        thread.join(_KILL_SECONDS)
+        raise
+    if failures:
+        raise _explained(failures[0])
+    return payloads
+
+
+def is_connect(spark: SparkSession) -> bool:
+    """Whether the session is a Spark Connect client."""
+    return type(spark).__module__.startswith("pyspark.sql.connect")
+
+
+class _Job(Protocol):
+    """What differs between classic Spark and Spark Connect."""
+
+    def frame(self, task: Task, count: int) -> DataFrame: ...
+    def collect(self, frame: DataFrame, description: str) -> list[Any]: ...
+    def finished_tasks(self) -> int: ...
+    def cancel(self) -> None: ...
+
+
+class _ClassicJob:
+    """A job group of the SparkContext."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._context = spark.sparkContext
+        self._group = f"variantlake-{uuid.uuid4()}"
+
+    def frame(self, task: Task, count: int) -> DataFrame:
+        # Workers start `python3` from PATH unless PYSPARK_PYTHON says otherwise, and in a virtual
+        # environment miss the package. On this machine the right one is known: ours. Elsewhere
+        # only the user knows it.
+        chosen = self._context.pythonExec
+        if chosen == "python3" and str(self._context.master).startswith("local"):
+            self._context.pythonExec = sys.executable
+        try:
+            return _frame(self._spark, task, count)
+        finally:
+            self._context.pythonExec = chosen
+
+    def collect(self, frame: DataFrame, description: str) -> list[Any]:
+        # Belongs to this thread only, which ends after it.
+        self._context.setJobGroup(self._group, description)
+        return frame.collect()
+
+    def finished_tasks(self) -> int:
+        return sum(stage.numCompletedTasks for stage in self._stages())
+
+    def cancel(self) -> None:
+        self._context.cancelJobGroup(self._group)
+        # The stage ends at once, its Python workers up to two seconds later: whoever cleans up
+        # must come after them. Other jobs of the session may keep executors busy, so not forever.
+        tracker = self._context._jsc.sc().statusTracker()
+        deadline = time.monotonic() + _KILL_SECONDS
+        while time.monotonic() < deadline and any(
+            executor.numRunningTasks() for executor in tracker.getExecutorInfos()
+        ):
+            time.sleep(_POLL_SECONDS)
+
+    def _stages(self) -> Iterator[Any]:
+        tracker = self._context.statusTracker()
+        for job in tracker.getJobIdsForGroup(self._group):
+            info = tracker.getJobInfo(job)
+            for stage in info.stageIds if info is not None else ():
+                found = tracker.getStageInfo(stage)
+                if found is not None:
+                    yield found
+
+
+class _ConnectJob:
+    """An operation with a tag of its own."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._tag = f"variantlake-{uuid.uuid4()}"
+        self._finished: Mapping[int, int] = {}
+        self._handler = cast("Any", self._progress)
+
+    def frame(self, task: Task, count: int) -> DataFrame:
+        return _frame(self._spark, task, count)
+
+    def collect(self, frame: DataFrame, description: str) -> list[Any]:
+        del description  # Connect has no name for an operation
+        self._spark.addTag(self._tag)
+        self._spark.registerProgressHandler(self._handler)
+        try:
+            return frame.collect()
+        finally:
+            self._spark.removeProgressHandler(self._handler)
+            self._spark.removeTag(self._tag)
+
+    def finished_tasks(self) -> int:
+        return sum(self._finished.values())
+
+    def cancel(self) -> None:
+        self._spark.interruptTag(self._tag)
+
+    def _progress(self, stages: Iterable[Any] | None, **_: Any) -> None:
+        self._finished = {stage.stage_id: stage.num_completed_tasks for stage in stages or ()}
+
+
+def _frame(spark: SparkSession, task: Task, count: int) -> DataFrame:
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in np.asarray(batch.column(0)):
+                for payload in task(int(number)):
+                    yield pa.record_batch({"payload": pa.array([payload], pa.binary())})
+
+    return spark.range(0, count, 1, count).mapInArrow(run, "payload binary")
+
+
+def _explained(error: BaseException) -> BaseException:
+    """A missing package on the executors as an error of ours; others as they are."""
+    if "No module named 'variantlake'" not in str(error):
+        return error
+    explained = MissingDependency(
+        "Spark's Python workers cannot import variantlake",
+        hint="before Spark starts set PYSPARK_PYTHON (or spark.pyspark.python) to a Python that "
+        f"has it on every executor, here {sys.executable}",
+    )
+    explained.__cause__ = error
+    return explained

@@ -1,0 +1,67 @@
+"""A quiet Spark in this process, for the command line."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from typing import IO
+
+from pyspark.errors import PySparkRuntimeError
+from pyspark.sql import SparkSession
+
+from variantlake.errors import MissingDependency
+
+
+@contextlib.contextmanager
+def local_session(cores: str = "*") -> Iterator[SparkSession]:
+    """A local Spark session that prints nothing, stopped at the end.
+
+    The JVM's own output goes to a temporary file; it is shown only when Spark does not start.
+
+    Args:
+        cores: How many cores Spark uses; `*` for all.
+
+    Raises:
+        MissingDependency: Spark does not start (most often: no Java 17).
+    """
+    # Workers run this interpreter: `python3` from PATH would miss the package (TRAPS, Spark).
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    with tempfile.TemporaryFile() as log:
+        try:
+            with _stderr_to(log):
+                session = (
+                    SparkSession.builder.master(f"local[{cores}]")
+                    .appName("variantlake")
+                    .config("spark.ui.enabled", "false")
+                    .config("spark.ui.showConsoleProgress", "false")
+                    .config("spark.log.level", "ERROR")
+                    .config("spark.sql.shuffle.partitions", str(os.cpu_count() or 2))
+                    .getOrCreate()
+                )
+        except PySparkRuntimeError as error:
+            log.seek(0)
+            reason = log.read().decode(errors="replace").strip().splitlines()
+            raise MissingDependency(
+                f"Spark did not start: {reason[-1] if reason else error}",
+                hint="Spark needs Java 17 or newer: set JAVA_HOME or put java on the PATH; "
+                "--local works without it",
+            ) from error
+        try:
+            yield session
+        finally:
+            session.stop()
+
+
+@contextlib.contextmanager
+def _stderr_to(log: IO[bytes]) -> Iterator[None]:
+    """Processes that start in this block write their errors to `log`."""
+    kept = os.dup(2)
+    os.dup2(log.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
