@@ -31,6 +31,10 @@ Cast = Callable[[Raw], Raw | Beyond]
 INT_LIMITS = {Kind.INT8: 2**7, Kind.INT16: 2**15, Kind.INT32: 2**31, Kind.INT64: 2**63}
 """A value v fits where -limit <= v < limit."""
 
+DOUBLE_SAFE_SCALES = {Kind.INT8: 13, Kind.INT16: 11, Kind.INT32: 6}
+"""Digits of fraction with which a decimal in the integer type's range, taken as a double, is never
+rounded up to the next integer: 10**-scale is more than half the gap between doubles there."""
+
 INT_DIGITS = {Kind.INT8: 3, Kind.INT16: 5, Kind.INT32: 10, Kind.INT64: 20}
 """Precision of the decimal type that Spark takes for an integer type in comparisons."""
 
@@ -123,9 +127,12 @@ def _no_cast(_asked: ShreddedType) -> Cast | None:
 
 def _to_integer(asked: ShreddedType) -> Cast:
     limit = INT_LIMITS[asked.kind]
+    by_double = asked.kind in DOUBLE_SAFE_SCALES
 
     def cast(value: Raw) -> Raw | Beyond:
-        whole = int(value)  # towards zero, as Spark takes the integer part of a decimal
+        # Towards zero. All but bigint by way of a double, as Spark takes a Variant's decimal:
+        # 127.999999999999999999 is no tinyint.
+        whole = int(float(value)) if by_double and isinstance(value, Decimal) else int(value)
         if whole < -limit:
             return Beyond.BELOW
         return Beyond.ABOVE if whole >= limit else whole

@@ -12,7 +12,9 @@ on boundary and random values, with ANSI on and off; every other pair is read na
 | integer              | string             | cast                                                |
 | integer              | narrower, decimal, | cast where the file's bounds prove that every value |
 |                      | timestamp          | fits, else try_cast for try_variant_get             |
-| decimal              | integer, decimal   | the same                                            |
+| decimal              | bigint, decimal    | the same                                            |
+| decimal of few       | int, smallint,     | the same                                            |
+| digits of fraction   | tinyint            |                                                     |
 | decimal              | double, float      | cast                                                |
 | float                | double             | cast                                                |
 | boolean, date        | string             | cast                                                |
@@ -21,7 +23,8 @@ on boundary and random values, with ANSI on and off; every other pair is read na
 |                      | boolean            |                                                     |
 
 Not there, among others: decimal to string (`variant_get` drops trailing zeros, the column keeps
-them), casts that take the session's time zone, strings to numbers by `variant_get` (the error
+them), decimals with many digits of fraction to integers narrower than bigint (`variant_get` goes by
+way of a double, a column's cast does not always), casts that take the session's time zone, strings to numbers by `variant_get` (the error
 differs from a cast's). A Variant integer has no width for Spark: `variant_get` sees a bigint.
 """
 
@@ -32,13 +35,14 @@ from dataclasses import dataclass
 
 from variantlake.parquet.facts import PathFacts
 from variantlake.planning.casts import (
+    DOUBLE_SAFE_SCALES,
     Beyond,
     monotone_cast,
     spark_type,
     type_limits,
     usable_bounds,
 )
-from variantlake.types import Kind, ShreddedType
+from variantlake.types import MAX_PRECISION, Kind, ShreddedType
 
 
 class ConversionKind(enum.Enum):
@@ -120,7 +124,7 @@ def conversion(
     name = target.ddl.lower()
     if pair in _TOTAL:
         return Conversion(ConversionKind.CAST, name)
-    if pair in _IN_RANGE:
+    if pair in _IN_RANGE and stored.scale <= DOUBLE_SAFE_SCALES.get(target.kind, MAX_PRECISION):
         if all_values_fit(stored, target, facts):
             return Conversion(ConversionKind.CAST, name)
         if not strict and pair not in _OVERFLOWS_SILENTLY:
