@@ -281,11 +281,10 @@ def check_readable(
     """
     for name in reader_features(protocol):
         feature = _known(name, "read")
-        if (
-            (feature.read is Support.IF_INACTIVE and feature.active(properties, schema))
-            or (feature.read is Support.BY_CALLER
+        if (feature.read is Support.IF_INACTIVE and feature.active(properties, schema)) or (
+            feature.read is Support.BY_CALLER
             and name not in applies
-            and feature.active(properties, schema))
+            and feature.active(properties, schema)
         ):
             raise _unreadable(feature)
 

@@ -82,6 +82,12 @@ def find_segment(
     return segment
 
 
+def has_log(store: Store) -> bool:
+    """Whether there is any commit or checkpoint."""
+    listing = _read_names(store.list_from(LOG))
+    return bool(listing.commits or listing.checkpoints)
+
+
 def commits_after(store: Store, version: int) -> list[Entry]:
     """The commits that follow `version` without a hole, in order."""
     listing = _read_names(store.list_from(LOG, f"{version + 1:020d}"))

@@ -26,7 +26,7 @@ from variantlake.delta.actions import (
 )
 from variantlake.delta.files import FILES, files_of, values, vector_id
 from variantlake.delta.locations import decode_path, decoded_paths
-from variantlake.delta.store import Entry, Store
+from variantlake.delta.store import Store
 from variantlake.errors import MalformedLog
 
 Key = tuple[str, str | None]
@@ -50,15 +50,15 @@ class State:
     commit_info: CommitInfo | None = None
 
 
-def read_commit(store: Store, entry: Entry) -> list[Action]:
+def read_commit(store: Store, path: str) -> list[Action]:
     """The actions of one commit file.
 
     Raises MalformedLog naming file and line, also for an empty file and for actions that
     contradict each other (PROTOCOL, "Delta Log Entries" under "Additional Requirements").
     """
-    file = store.join(entry.path)
-    actions = list(parse_log(store.stream(entry.path), file))
-    if not actions and entry.size == 0:
+    file = store.join(path)
+    actions = list(parse_log(store.stream(path), file))
+    if not actions and store.size(path) == 0:
         raise MalformedLog("the commit is empty", file=file, hint="was its writer interrupted?")
     _check_commit(actions, file)
     return actions

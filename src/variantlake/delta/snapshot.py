@@ -105,7 +105,7 @@ class Snapshot:
             transactions=self.transactions,
             domains=self.domains,
         )
-        state = apply_commits(state, (read_commit(self.store, entry) for entry in commits))
+        state = apply_commits(state, (read_commit(self.store, entry.path) for entry in commits))
         return _snapshot(
             self.store,
             self.version + len(commits),
@@ -180,7 +180,7 @@ def _load_state(store: Store, version: int | None) -> tuple[LogSegment, State]:
                 unreadable[segment.checkpoint.version] = error
                 continue
         return segment, apply_commits(
-            state, (read_commit(store, entry) for entry in segment.commits)
+            state, (read_commit(store, entry.path) for entry in segment.commits)
         )
 
 
@@ -229,7 +229,8 @@ def _snapshot(
 
 def _history_entry(store: Store, entry: Entry) -> HistoryEntry:
     info = next(
-        (action for action in read_commit(store, entry) if isinstance(action, CommitInfo)), None
+        (action for action in read_commit(store, entry.path) if isinstance(action, CommitInfo)),
+        None,
     )
     version = commit_version(entry.path) or 0
     if info is None:

@@ -1,0 +1,168 @@
+"""What we write beside a file in its `add`: how it is shredded and what its columns hold.
+
+    variantlake.version          "1"
+    variantlake.file             "<size>:<numRecords>", the fingerprint of the file it speaks of
+    variantlake.layout.<column>  DDL of exactly how the file shreds the column
+    variantlake.facts.<column>   JSON, one [typed, nulls, residuals, flags] for each node of the
+                                 layout in its order, counts as in PathFacts
+    variantlake.bounds.<column>  JSON {"min": z85, "max": z85}: bounds that the protocol keeps out
+                                 of the statistics (paths that also hold Variant nulls, types that
+                                 Spark does not know)
+
+Columns go by physical names. Other writers copy tags with an `add` that they change (deletion
+vectors, RESTORE, SHALLOW CLONE), so tags are believed only where the fingerprint fits, and anything
+in them that does not make sense counts as absent (EXACTNESS, rule 25).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+import orjson
+
+from variantlake.delta.stats import Column, StatsOptions, bounds_of
+from variantlake.delta.variant_bounds import decode_bounds, encode_bounds
+from variantlake.encoding.scalar import Scalar
+from variantlake.errors import VariantLakeError
+from variantlake.parquet.facts import FileFacts, PathFacts, VariantFacts
+from variantlake.paths import Path
+from variantlake.shredding.ddl import format_ddl, parse_ddl
+from variantlake.shredding.schema import Leaf, Node, ShreddingSchema
+
+VERSION = "1"
+PREFIX = "variantlake."
+
+_PLAIN_FLOATS, _MINIMUM_EXACT, _MAXIMUM_EXACT = 1, 2, 4
+_PLAIN_NAME = re.compile(r"[^.`]+")
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFacts:
+    """The counts and flags of one node, as in PathFacts."""
+
+    typed: int
+    nulls: int
+    residuals: int
+    plain_floats: bool
+    minimum_exact: bool
+    maximum_exact: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TaggedColumn:
+    """What the tags say of one Variant column. `facts` follows `nodes`, which are the schema's."""
+
+    schema: ShreddingSchema
+    nodes: tuple[tuple[Path, Node], ...]
+    facts: tuple[NodeFacts, ...]
+    minimums: Mapping[Path, Scalar]
+    maximums: Mapping[Path, Scalar]
+
+
+def column_name(column: Column) -> str:
+    """How properties and tags name a column: dots between parts, odd parts in backticks."""
+    return ".".join(
+        part if _PLAIN_NAME.fullmatch(part) else f"`{part.replace('`', '``')}`" for part in column
+    )
+
+
+def file_tags(facts: FileFacts, options: StatsOptions | None = None) -> dict[str, str]:
+    """The tags for a file."""
+    tags = {
+        f"{PREFIX}version": VERSION,
+        f"{PREFIX}file": _fingerprint(facts.size, facts.num_records),
+    }
+    for variant in facts.variants:
+        name = column_name(variant.column)
+        entries = [[path.typed, path.nulls, path.residuals, _flags(path)] for path in variant.paths]
+        tags[f"{PREFIX}layout.{name}"] = format_ddl(variant.schema)
+        tags[f"{PREFIX}facts.{name}"] = orjson.dumps(entries).decode()
+        lows, highs = bounds_of(_tagged_paths(variant), options or StatsOptions())
+        if lows:
+            sides = {"min": encode_bounds(lows), "max": encode_bounds(highs)}
+            tags[f"{PREFIX}bounds.{name}"] = orjson.dumps(sides).decode()
+    return tags
+
+
+def read_tags(
+    tags: Mapping[str, str | None] | None, size: int, num_records: int, column: Column
+) -> TaggedColumn | None:
+    """What the tags of a file of this size and row count say of a column; None if nothing sound."""
+    if (
+        tags is None
+        or tags.get(f"{PREFIX}version") != VERSION
+        or tags.get(f"{PREFIX}file") != _fingerprint(size, num_records)
+    ):
+        return None
+    name = column_name(column)
+    layout, facts = tags.get(f"{PREFIX}layout.{name}"), tags.get(f"{PREFIX}facts.{name}")
+    if layout is None or facts is None:
+        return None
+    try:
+        schema, nodes = _layout(layout)
+        entries = _entries(facts, num_records)
+        lows, highs = _bounds(tags.get(f"{PREFIX}bounds.{name}"))
+    except (VariantLakeError, ValueError, TypeError, KeyError):
+        return None
+    if len(entries) != len(nodes):
+        return None
+    return TaggedColumn(schema, nodes, entries, lows, highs)
+
+
+def _fingerprint(size: int, num_records: int) -> str:
+    return f"{size}:{num_records}"
+
+
+def _flags(facts: PathFacts) -> int:
+    return (
+        _PLAIN_FLOATS * facts.plain_floats
+        | _MINIMUM_EXACT * facts.minimum_exact
+        | _MAXIMUM_EXACT * facts.maximum_exact
+    )
+
+
+def _tagged_paths(variant: VariantFacts) -> Iterator[PathFacts]:
+    """Clean paths whose bounds the protocol, or Spark, does not want in the statistics."""
+    for facts in variant.paths:
+        leaf = facts.node.type if isinstance(facts.node, Leaf) else None
+        if leaf is not None and facts.clean and (facts.nulls > 0 or not leaf.info.spark):
+            yield facts
+
+
+@lru_cache(maxsize=256)
+def _layout(text: str) -> tuple[ShreddingSchema, tuple[tuple[Path, Node], ...]]:
+    """The files of a table share a few layouts."""
+    schema = parse_ddl(text)
+    return schema, tuple(schema.nodes())
+
+
+def _entries(text: str, num_records: int) -> tuple[NodeFacts, ...]:
+    found = []
+    for entry in orjson.loads(text):
+        typed, nulls, residuals, flags = entry
+        counts = (typed, nulls, residuals)
+        if any(type(count) is not int or not -1 <= count <= num_records for count in counts):
+            raise ValueError(text)
+        if type(flags) is not int:
+            raise ValueError(text)
+        found.append(
+            NodeFacts(
+                typed,
+                nulls,
+                residuals,
+                bool(flags & _PLAIN_FLOATS),
+                bool(flags & _MINIMUM_EXACT),
+                bool(flags & _MAXIMUM_EXACT),
+            )
+        )
+    return tuple(found)
+
+
+def _bounds(text: str | None) -> tuple[dict[Path, Scalar], dict[Path, Scalar]]:
+    if text is None:
+        return {}, {}
+    sides = orjson.loads(text)
+    return decode_bounds(str(sides["min"])), decode_bounds(str(sides["max"]))
