@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import BinaryIO, Protocol
+from typing import Any, BinaryIO, Protocol, Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,10 +19,19 @@ from variantlake.errors import InvalidPath, MalformedFile, VariantLakeError
 from variantlake.parquet.footer import Footer, read_footer
 from variantlake.parquet.schema_tree import SchemaNode
 from variantlake.parquet.variant_group import VariantGroup, parse_group
+from variantlake.shredding.arrays import (
+    AnyArray,
+    AnyField,
+    element_field,
+    list_of,
+    members,
+    offsets_of,
+    struct_of,
+    validity,
+)
 from variantlake.shredding.layout import METADATA, TYPED_VALUE, VALUE, VARIANT_TYPE
 from variantlake.shredding.reconstruct import reconstruct
 
-AnyArray = pa.Array[pa.Scalar[pa.DataType]]
 Source = str | os.PathLike[str] | BinaryIO
 
 BATCH_ROWS = 8192
@@ -95,13 +104,13 @@ class VariantFile:
                     field if column is None else field.with_type(column.type(field.type))
                     for field, column in zip(arrow, self._columns, strict=True)
                 ],
-                metadata=_without_foreign_schemas(arrow.metadata),
+                metadata=arrow.metadata,  # type: ignore[arg-type]  # stubs: its own type, refused
             )
         except VariantLakeError as error:
             error.file = error.file or self.name
             raise
 
-    def __enter__(self) -> VariantFile:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -147,7 +156,11 @@ def open_parquet(path: Source) -> pq.ParquetFile:
     """Open a file with pyarrow for reading piece by piece. Raises MalformedFile."""
     try:
         # Buffering whole column chunks ahead would make memory follow the row group.
-        return pq.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20)
+        return pq.ParquetFile(
+            path,  # type: ignore[arg-type]  # stubs: os.PathLike is missing
+            pre_buffer=False,
+            buffer_size=1 << 20,
+        )
     except (pa.ArrowException, OSError) as error:
         raise MalformedFile(f"pyarrow cannot open it: {error}") from error
 
@@ -162,9 +175,7 @@ def read_leaves(
     try:
         yield from file.reader.iter_batches(batch_rows, [row_group], column_indices=list(leaves))
     except (pa.ArrowException, OSError) as error:
-        raise MalformedFile(
-            f"row group {row_group} does not read: {error}", file=name
-        ) from error
+        raise MalformedFile(f"row group {row_group} does not read: {error}", file=name) from error
 
 
 def _selected(footer: Footer, columns: Sequence[str] | None) -> list[SchemaNode]:
@@ -182,17 +193,14 @@ def _selected(footer: Footer, columns: Sequence[str] | None) -> list[SchemaNode]
 
 def _subset(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
     fields = {field.name: field for field in schema}
-    return pa.schema([fields[name] for name in names], metadata=schema.metadata)
+    return pa.schema(
+        [fields[name] for name in names], metadata=_without_avro_schema(schema.metadata)
+    )
 
 
-def _without_foreign_schemas(metadata: dict[bytes, bytes] | None) -> dict[bytes, bytes] | None:
-    """The file's own key-value metadata, less what describes the shredded columns."""
-    kept = {
-        key: value
-        for key, value in (metadata or {}).items()
-        if key != b"parquet.avro.schema"
-    }
-    return kept or None
+def _without_avro_schema(metadata: Any) -> Any:
+    """The file's own key-value metadata, less the entry that describes the shredded columns."""
+    return {k: v for k, v in (metadata or {}).items() if k != b"parquet.avro.schema"} or None
 
 
 def _leaves_below(node: SchemaNode) -> Iterator[int]:
@@ -202,7 +210,7 @@ def _leaves_below(node: SchemaNode) -> Iterator[int]:
         yield from _leaves_below(child)
 
 
-# --- How a column with Variants inside becomes Arrow ------------------------------------------------
+# --- How a column with Variants inside becomes Arrow ----------------------------------------------
 
 
 class _Column(Protocol):
@@ -239,40 +247,37 @@ def _column_of(
     """The reading of a column; None when there is no Variant in it."""
     column = (*above, node.name)
     kind = None if node.logical is None else node.logical.kind
-    if kind == "VARIANT" or column in wanted:
-        read: _Column | None = _VariantColumn(parse_group(node, column), node)
-    elif kind is None and looks_like_variant(node):
+    read: _Column | None
+    if kind == "VARIANT" or column in wanted or (kind is None and looks_like_variant(node)):
         read = _VariantColumn(parse_group(node, column), node)
     elif kind == "LIST" and len(node.children) == 1:
-        return _list_of(_repeated_content(node.children[0], wanted, column), node)
+        element = _element_of(node, wanted, column)
+        return None if element is None else _ListColumn(element)
     elif kind in ("MAP", "MAP_KEY_VALUE") and len(node.children) == 1:
-        return _MapColumn.of(node.children[0], wanted, column)
+        entries = _struct_column(node.children[0], wanted, (*column, node.children[0].name))
+        return None if entries is None else _MapColumn(entries)
     else:
-        children = [_column_of(child, wanted, column) for child in node.children]
-        read = _StructColumn(node, children) if any(children) else None
+        read = _struct_column(node, wanted, column)
     # A repeated group outside of a LIST is a list that is never null.
-    return _list_of(read, node) if node.repetition == "repeated" else read
+    return _ListColumn(read) if read is not None and node.repetition == "repeated" else read
 
 
-def _repeated_content(
-    repeated: SchemaNode, wanted: Collection[tuple[str, ...]], above: tuple[str, ...]
+def _element_of(
+    node: SchemaNode, wanted: Collection[tuple[str, ...]], column: tuple[str, ...]
 ) -> _Column | None:
     """The element of a LIST. Spec: Parquet, "Logical Types", backward-compatibility rules."""
-    column = (*above, repeated.name)
-    if (
-        len(repeated.children) == 1
-        and repeated.name != "array"
-        and repeated.name != f"{above[-1]}_tuple"
-    ):
-        return _column_of(repeated.children[0], wanted, column)
-    if not repeated.is_group:
-        return None
-    children = [_column_of(child, wanted, column) for child in repeated.children]
-    return _StructColumn(repeated, children) if any(children) else None
+    (repeated,) = node.children
+    column = (*column, repeated.name)
+    if len(repeated.children) != 1 or repeated.name in ("array", f"{node.name}_tuple"):
+        return _struct_column(repeated, wanted, column)
+    return _column_of(repeated.children[0], wanted, column)
 
 
-def _list_of(element: _Column | None, node: SchemaNode) -> _Column | None:
-    return None if element is None else _ListColumn(element, node)
+def _struct_column(
+    node: SchemaNode, wanted: Collection[tuple[str, ...]], column: tuple[str, ...]
+) -> _StructColumn | None:
+    children = [_column_of(child, wanted, column) for child in node.children]
+    return _StructColumn(node, children) if any(children) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,9 +292,7 @@ class _VariantColumn:
         return VARIANT_TYPE
 
     def convert(self, array: AnyArray) -> AnyArray:
-        if not isinstance(array, pa.StructArray):
-            raise MalformedFile(f"a Variant group that pyarrow reads as {array.type}")
-        return reconstruct(array)
+        return reconstruct(struct_of(array))
 
 
 def _leaves_of_group(group: SchemaNode) -> Iterator[int]:
@@ -321,101 +324,84 @@ class _StructColumn:
             yield from _leaves_below(child) if column is None else column.leaves()
 
     def type(self, arrow: pa.DataType) -> pa.DataType:
-        return pa.struct(self._fields(arrow))
+        return pa.struct(self.fields(arrow))
 
     def convert(self, array: AnyArray) -> AnyArray:
-        if not isinstance(array, pa.StructArray):
-            raise MalformedFile(f"a group that pyarrow reads as {array.type}")
+        group = struct_of(array)
         children = [
-            array.field(index) if column is None else column.convert(array.field(index))
+            group.field(index) if column is None else column.convert(group.field(index))
             for index, column in enumerate(self.children)
         ]
         return pa.StructArray.from_arrays(
-            children, fields=self._fields(array.type), mask=array.is_null()
+            children, fields=self.fields(group.type), mask=_nulls(group)
         )
 
-    def _fields(self, arrow: pa.DataType) -> list[pa.Field[pa.DataType]]:
-        if not isinstance(arrow, pa.StructType):
-            raise MalformedFile(f"a group that pyarrow reads as {arrow}")
+    def fields(self, arrow: pa.DataType) -> list[AnyField]:
+        """The fields of the result for a group that the file holds as `arrow`."""
         return [
             field if column is None else field.with_type(column.type(field.type))
-            for field, column in zip(arrow, self.children, strict=True)
+            for field, column in zip(members(arrow), self.children, strict=True)
         ]
+
+
+def _nulls(array: AnyArray) -> AnyArray:
+    return pa.array([not is_valid for is_valid in validity(array)], pa.bool_())
 
 
 @dataclass(frozen=True, slots=True)
 class _ListColumn:
     element: _Column
-    node: SchemaNode
 
     def leaves(self) -> Iterable[int]:
         yield from self.element.leaves()
 
     def type(self, arrow: pa.DataType) -> pa.DataType:
-        field = _element_field(arrow)
+        field = element_field(arrow)
         return pa.list_(field.with_type(self.element.type(field.type)))
 
     def convert(self, array: AnyArray) -> AnyArray:
-        lists = array.cast(pa.list_(_element_field(array.type)))
-        offsets, values = _own_part(lists)
+        offsets, elements = offsets_of(list_of(array))
         return pa.ListArray.from_arrays(
-            offsets, self.element.convert(values), type=self.type(array.type), mask=array.is_null()
+            pa.array(offsets, pa.int32()),
+            self.element.convert(elements),
+            type=self.type(array.type),
+            mask=_nulls(array),
         )
-
-
-def _element_field(arrow: pa.DataType) -> pa.Field[pa.DataType]:
-    if isinstance(arrow, pa.ListType | pa.LargeListType | pa.FixedSizeListType):
-        return arrow.value_field
-    raise MalformedFile(f"a list that pyarrow reads as {arrow}")
-
-
-def _own_part(lists: pa.ListArray | pa.MapArray) -> tuple[pa.Int32Array, AnyArray]:
-    """Offsets from 0 and the values that they span: a slice shares its values with other slices."""
-    offsets, start, end = lists.offsets, 0, 0
-    if len(offsets):
-        start, end = offsets[0].as_py(), offsets[-1].as_py()
-    moved = pa.array(offsets.to_numpy() - start, pa.int32())
-    return moved, lists.values.slice(start, end - start)
 
 
 @dataclass(frozen=True, slots=True)
 class _MapColumn:
-    node: SchemaNode
-    children: list[_Column | None]
+    """The entries of a map, keys and items."""
 
-    @classmethod
-    def of(
-        cls, entries: SchemaNode, wanted: Collection[tuple[str, ...]], above: tuple[str, ...]
-    ) -> _MapColumn | None:
-        """None when neither keys nor values hold a Variant."""
-        column = (*above, entries.name)
-        children = [_column_of(child, wanted, column) for child in entries.children]
-        return cls(entries, children) if any(children) else None
+    entries: _StructColumn
 
     def leaves(self) -> Iterable[int]:
-        yield from _StructColumn(self.node, self.children).leaves()
+        yield from self.entries.leaves()
 
     def type(self, arrow: pa.DataType) -> pa.DataType:
-        if not isinstance(arrow, pa.MapType):
-            raise MalformedFile(f"a map that pyarrow reads as {arrow}")
-        fields = (arrow.key_field, arrow.item_field)
-        key, item = (
-            field if column is None else field.with_type(column.type(field.type))
-            for field, column in zip(fields, self.children, strict=True)
-        )
-        return pa.map_(key, item)
+        key, item = self.entries.fields(_entry_type(arrow))
+        map_type: pa.DataType = pa.map_(key, item)  # type: ignore[call-overload]  # takes fields
+        return map_type
 
     def convert(self, array: AnyArray) -> AnyArray:
         if not isinstance(array, pa.MapArray):
             raise MalformedFile(f"a map that pyarrow reads as {array.type}")
-        offsets, entries = _own_part(array)
-        converted = _StructColumn(self.node, self.children).convert(entries)
-        # A map is a list of entries in memory; MapArray has no constructor that takes a mask.
-        target = self.type(array.type)
+        offsets, entries = offsets_of(array)
+        converted = self.entries.convert(entries)
         lists = pa.ListArray.from_arrays(
-            offsets, converted, type=pa.list_(pa.field("entries", converted.type, nullable=False)),
-            mask=array.is_null(),
+            pa.array(offsets, pa.int32()), converted, mask=_nulls(array)
         )
+        # A map is a list of entries in memory; pa.MapArray has no constructor with a mask.
         return pa.Array.from_buffers(
-            target, len(lists), lists.buffers()[:2], lists.null_count, children=[lists.values]
+            self.type(array.type),
+            len(lists),
+            lists.buffers()[:2],
+            lists.null_count,
+            children=[converted],
         )
+
+
+def _entry_type(arrow: pa.DataType) -> pa.DataType:
+    if not isinstance(arrow, pa.MapType):
+        raise MalformedFile(f"a map that pyarrow reads as {arrow}")
+    return pa.struct([arrow.key_field, arrow.item_field])

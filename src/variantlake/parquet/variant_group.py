@@ -140,8 +140,9 @@ def parse_group(
 ) -> VariantGroup:
     """Understand one Variant group.
 
-    Tolerated, because other writers make them: optional groups for fields and elements, a group
-    without `value` or without `typed_value`, any order, unknown fields whose name starts with `_`.
+    Tolerated, because other writers make them: optional groups for fields and elements, optional
+    `metadata`, a group without `value` or without `typed_value`, any order, unknown fields whose
+    name starts with `_`. `check` reports what of that the specification does not allow.
 
     Raises MalformedFile, with column and path, for everything else that the specification does not
     have: other fields, other types, a VARIANT version that we do not know.
@@ -171,8 +172,6 @@ def _parse_root(
     metadata = _binary(members.get(METADATA), METADATA, Path())
     if metadata is None:
         raise MalformedFile(f"the group has no {METADATA!r}")
-    if members[METADATA].repetition != "required":
-        raise MalformedFile(f"{METADATA!r} is {members[METADATA].repetition}, expected required")
     root = _parse_node(group, members, Path())
     return VariantGroup(
         column=column,
