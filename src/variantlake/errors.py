@@ -44,7 +44,8 @@ class VariantLakeError(Exception):
             if number is not None:
                 parts.append(f"{label} {number}")
         if self.path:
-            parts.append(f"at {self.path if self.path.startswith('$') else '$' + self.path}")
+            path = self.path if self.path.startswith("$") else "$" + self.path
+            parts.append(f"at {_shortened(path)}")
         if self.offset is not None:
             parts.append(f"byte {self.offset}")
         return ", ".join(parts)
@@ -56,6 +57,11 @@ class VariantLakeError(Exception):
 
     def __reduce__(self) -> tuple[object, ...]:
         return (_rebuild, (type(self), self.message, self.__dict__.copy()))
+
+
+def _shortened(path: str) -> str:
+    """Both ends of a path that is too long to print: documents may nest a thousand deep."""
+    return path if len(path) <= 200 else f"{path[:100]} ... {path[-100:]}"
 
 
 def _rebuild(cls: type[VariantLakeError], message: str, state: dict[str, object]) -> object:

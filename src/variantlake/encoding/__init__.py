@@ -1,0 +1,1 @@
+"""One Variant value in plain Python: the reference that every kernel is compared with."""

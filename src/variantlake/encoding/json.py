@@ -1,0 +1,273 @@
+"""JSON text to a Variant, with the types that Spark 4.2's `parse_json` gives.
+
+Where Spark is lenient about text that is not JSON (it ignores what follows the document, and
+replaces bytes that are not UTF-8), this refuses: nothing is dropped silently.
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from typing import Literal, NoReturn, TypeAlias
+
+from variantlake.encoding.json_text import to_json
+from variantlake.encoding.limits import MAX_DEPTH, MAX_NUMBER_DIGITS
+from variantlake.encoding.scalar import exact_decimal, integer
+from variantlake.encoding.tree import FALSE, NULL, TRUE, Scalar, Tree
+from variantlake.encoding.variant import Variant
+from variantlake.errors import InvalidJson, LimitExceeded, VariantLakeError
+from variantlake.paths import Path
+from variantlake.types import MAX_PRECISION, Primitive
+
+__all__ = ["DuplicateKeys", "parse_json", "parse_json_tree", "to_json"]
+
+DuplicateKeys: TypeAlias = Literal["error", "last"]
+
+_WHITE_SPACE = re.compile(r"[ \t\n\r]*")
+_PLAIN = re.compile(r'[^"\\\x00-\x1f]*')
+_NUMBER = re.compile(r"(-?)(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+_NUMBER_GOES_ON = tuple("0123456789.eE+-")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_HEX = re.compile(r"[0-9a-fA-F]{4}")
+_WORDS = {"t": ("true", TRUE), "f": ("false", FALSE), "n": ("null", NULL)}
+_ESCAPES = {
+    '"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t",
+}  # fmt: skip
+
+
+def parse_json(text: str | bytes, *, duplicate_keys: DuplicateKeys = "error") -> Variant:
+    """The Variant of one JSON document.
+
+    Integers take the narrowest of int8 to int64, then a decimal of up to 38 digits, then double.
+    Numbers with a point are decimals with their scale kept where 38 digits and scale 38 hold them,
+    else double; numbers with an exponent are double (infinite when out of range, as in Spark).
+
+    Args:
+        text: the document; bytes are UTF-8 without a byte order mark.
+        duplicate_keys: what a key that occurs twice in one object does: raise, or the last wins.
+
+    Raises:
+        InvalidJson: text that is not one JSON document, or not UTF-8, or holds a lone surrogate.
+        LimitExceeded: beyond the limits of `encoding.limits`. Both with `offset` (bytes), `line`
+            and `column` (characters, from 1) in the text, and `path` in the document.
+    """
+    return Variant.of_tree(parse_json_tree(text, duplicate_keys=duplicate_keys))
+
+
+def parse_json_tree(text: str | bytes, *, duplicate_keys: DuplicateKeys = "error") -> Tree:
+    """As `parse_json`, to the tree before it is encoded."""
+    parser = _Parser(_decoded(text), duplicate_keys)
+    try:
+        return parser.document()
+    except VariantLakeError as error:
+        error.path = parser.path()
+        raise
+
+
+def _decoded(text: str | bytes) -> str:
+    """The text as a str that UTF-8 can write."""
+    if isinstance(text, bytes):
+        try:
+            return text.decode("utf-8")
+        except UnicodeDecodeError as error:
+            before = text[: error.start].decode("utf-8")
+            raise _at(InvalidJson("text is not UTF-8"), before, len(before)) from None
+    if lone := _SURROGATE.search(text):
+        raise _at(InvalidJson("text holds a lone surrogate"), text, lone.start())
+    return text
+
+
+def _at(error: VariantLakeError, text: str, position: int) -> VariantLakeError:
+    """The error with its place in the text; `position` counts characters from 0."""
+    before = text[:position]
+    error.offset = len(before.encode("utf-8"))
+    error.line = before.count("\n") + 1
+    error.column = position - (before.rfind("\n") + 1) + 1
+    return error
+
+
+class _Parser:
+    """Reads one document from left to right; open containers are on a stack of its own."""
+
+    def __init__(self, text: str, duplicate_keys: DuplicateKeys) -> None:
+        self.text = text
+        self.position = 0
+        self.duplicate_keys = duplicate_keys
+        self.open: list[dict[str, Tree] | list[Tree]] = []
+        self.steps: list[str | int | None] = []  # into each of them; None before its first child
+
+    def document(self) -> Tree:
+        """The value, and nothing but white space after it."""
+        if self.text.startswith("\ufeff"):
+            self.fail("text starts with a byte order mark", hint="remove it: JSON has none")
+        self.skip()
+        root = self.value()
+        while self.open:
+            self.member()
+        self.skip()
+        if self.position < len(self.text):
+            self.fail(f"unexpected {self.found()} after the end of the document")
+        return root
+
+    def member(self) -> None:
+        """Read the next child of the innermost container, or its end."""
+        container, step = self.open[-1], self.steps[-1]
+        self.skip()
+        closing = "}" if isinstance(container, dict) else "]"
+        if self.text.startswith(closing, self.position):
+            self.position += 1
+            self.open.pop()
+            self.steps.pop()
+            return
+        if step is not None:
+            self.expect(",", f"',' or {closing!r}")
+        if isinstance(container, dict):
+            key = self.key(container)
+            self.steps[-1] = key
+            self.expect(":")
+            container[key] = self.value()
+        else:
+            self.steps[-1] = len(container)
+            container.append(self.value())
+
+    def value(self) -> Tree:
+        """A scalar, or an empty container that `member` then fills."""
+        start = self.text[self.position : self.position + 1]
+        if start == '"':
+            return Scalar(Primitive.STRING, self.string())
+        if start == "{":
+            return self.descend({})
+        if start == "[":
+            return self.descend([])
+        if start and start in "-0123456789":
+            return self.number()
+        word, scalar = _WORDS.get(start, ("", NULL))
+        if not word or not self.text.startswith(word, self.position):
+            self.fail(f"expected a value, found {self.found()}")
+        self.position += len(word)
+        return scalar
+
+    def descend(self, container: dict[str, Tree] | list[Tree]) -> Tree:
+        """Open a container."""
+        if len(self.open) >= MAX_DEPTH:
+            self.exceed(f"more than {MAX_DEPTH} containers around one another", self.position)
+        self.position += 1
+        self.open.append(container)
+        self.steps.append(None)
+        return container
+
+    def key(self, container: dict[str, Tree]) -> str:
+        """The name of the next field."""
+        start = self.position
+        if not self.text.startswith('"', start):
+            self.fail(f"expected a key in double quotes, found {self.found()}")
+        key = self.string()
+        if key in container and self.duplicate_keys == "error":
+            self.fail(
+                f"key {key[:100]!r} occurs twice in one object",
+                start,
+                hint="duplicate_keys='last' keeps the last one",
+            )
+        return key
+
+    def string(self) -> str:
+        """The text of a string; the position is at its opening quote."""
+        parts: list[str] = []
+        self.position += 1
+        while True:
+            end = _end_of(_PLAIN, self.text, self.position)
+            parts.append(self.text[self.position : end])
+            self.position = end
+            char = self.text[end : end + 1]
+            if char == '"':
+                self.position += 1
+                return "".join(parts)
+            if char == "\\":
+                parts.append(self.escape())
+            elif not char:
+                self.fail("text ends inside of a string")
+            else:
+                self.fail(f"control character {char!r} in a string", hint="JSON escapes it")
+
+    def escape(self) -> str:
+        """The character that an escape means; the position is at its backslash."""
+        start = self.position
+        code = self.text[start + 1 : start + 2]
+        if code != "u":
+            if code not in _ESCAPES:
+                self.fail(f"unknown escape {self.text[start : start + 2]!r}")
+            self.position += 2
+            return _ESCAPES[code]
+        unit = self.hex4()
+        if not 0xD800 <= unit <= 0xDFFF:
+            return chr(unit)
+        low = self.hex4() if self.text.startswith("\\u", self.position) else 0
+        if unit > 0xDBFF or not 0xDC00 <= low <= 0xDFFF:
+            self.fail(f"\\u{unit:04x} is a lone surrogate", start)
+        return chr(0x10000 + (unit - 0xD800 << 10) + (low - 0xDC00))
+
+    def hex4(self) -> int:
+        """The code unit of four hexadecimal digits; the position is at the escape's backslash."""
+        digits = self.text[self.position + 2 : self.position + 6]
+        if _HEX.fullmatch(digits) is None:
+            self.fail(f"expected four hexadecimal digits, found {digits!r}")
+        self.position += 6
+        return int(digits, 16)
+
+    def number(self) -> Scalar:
+        """A number, by the rules of `parse_json`."""
+        start = self.position
+        match = _NUMBER.match(self.text, start)
+        if match is None:
+            self.fail(f"expected digits after {self.found()}", start)
+        self.position = match.end()
+        if self.text[self.position : self.position + 1] in _NUMBER_GOES_ON:
+            self.fail(f"number is cut off or has a leading zero before {self.found()}")
+        text, whole, fraction, exponent = match[0], match[2], match[3] or "", match[4] or ""
+        # As Jackson counts: a whole part of 0 has no digits.
+        digits = len(whole.lstrip("0")) + len(fraction[1:]) + len(exponent.lstrip("eE+-"))
+        if digits > MAX_NUMBER_DIGITS:
+            self.exceed(f"number of more than {MAX_NUMBER_DIGITS} digits", start)
+        if exponent:
+            return Scalar(Primitive.DOUBLE, float(text))
+        significant = (whole + fraction[1:]).lstrip("0")
+        if len(significant) > MAX_PRECISION or len(fraction[1:]) > MAX_PRECISION:
+            return Scalar(Primitive.DOUBLE, float(text))
+        return exact_decimal(Decimal(text)) if fraction else integer(int(text))
+
+    def skip(self) -> None:
+        """Pass white space: the four characters of the JSON grammar and no other."""
+        self.position = _end_of(_WHITE_SPACE, self.text, self.position)
+
+    def expect(self, char: str, what: str = "") -> None:
+        """Pass exactly this character, with white space on both sides."""
+        self.skip()
+        if not self.text.startswith(char, self.position):
+            self.fail(f"expected {what or repr(char)}, found {self.found()}")
+        self.position += 1
+        self.skip()
+
+    def found(self) -> str:
+        """What stands at the position, for messages."""
+        if self.position >= len(self.text):
+            return "the end of the text"
+        return repr(self.text[self.position])
+
+    def path(self) -> str:
+        """Where in the document the parser is."""
+        return Path(tuple(step for step in self.steps if step is not None)).normalized()
+
+    def fail(self, message: str, position: int | None = None, *, hint: str = "") -> NoReturn:
+        """Raise InvalidJson at a position, the current one unless given."""
+        where = self.position if position is None else position
+        raise _at(InvalidJson(message, hint=hint), self.text, where)
+
+    def exceed(self, message: str, position: int) -> NoReturn:
+        """Raise LimitExceeded at a position."""
+        raise _at(LimitExceeded(message), self.text, position)
+
+
+def _end_of(pattern: re.Pattern[str], text: str, position: int) -> int:
+    """Where a pattern that matches the empty text too stops matching."""
+    match = pattern.match(text, position)
+    return position if match is None else match.end()

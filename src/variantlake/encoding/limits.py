@@ -1,0 +1,19 @@
+"""Our own limits. The encoding has none; these keep hostile input from exhausting time and memory.
+
+Each is at least what Spark 4.2 allows: what Spark writes, and JSON that its `parse_json` takes, is
+within them.
+"""
+
+from __future__ import annotations
+
+MAX_VALUE_BYTES = 128 * 1024 * 1024
+"""Bytes of one `value`, and of one `metadata` (Spark's limit since 4.0)."""
+
+MAX_DEPTH = 1000
+"""Containers around one another (the nesting limit of Jackson, Spark's JSON parser)."""
+
+MAX_KEYS = 1 << 24
+"""Keys of one dictionary."""
+
+MAX_NUMBER_DIGITS = 1000
+"""Digits of one number in JSON text, those of its exponent included (Jackson's limit)."""

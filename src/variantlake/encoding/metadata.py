@@ -1,0 +1,206 @@
+"""Variant metadata: the dictionary of object keys. Spec: VariantEncoding, "Metadata encoding"."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from variantlake.encoding.limits import MAX_KEYS, MAX_VALUE_BYTES
+from variantlake.encoding.scalar import decode_string, encode_string
+from variantlake.errors import InvalidValue, LimitExceeded, MalformedVariant
+from variantlake.types import EMPTY_METADATA
+
+VERSION = 1
+"""The only metadata version there is."""
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataHeader:
+    """The first byte: the flag that keys are sorted and unique, and bytes of each offset (1-4)."""
+
+    sorted_strings: bool
+    offset_size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """A decoded dictionary. `keys[i]` is the key of field id `i`.
+
+    Keys are valid UTF-8. They are unique if `sorted_strings`; whether they are also in order is
+    checked by `check_sorted`, because writers disagree about the order of code points above U+FFFF.
+    """
+
+    keys: tuple[str, ...]
+    sorted_strings: bool
+    offset_size: int
+
+
+def decode_metadata_header(metadata: bytes) -> MetadataHeader:
+    """Decode the header byte of a Variant's `metadata`.
+
+    Raises MalformedVariant when the buffer is empty or its version is not 1.
+    """
+    if not metadata:
+        raise MalformedVariant("metadata is empty", offset=0, hint="an empty one is `01 00 00`")
+    header = metadata[0]
+    if (version := header & 0x0F) != VERSION:
+        raise MalformedVariant(f"metadata version is {version}, expected {VERSION}", offset=0)
+    # Bit 5 is reserved and readers must ignore it, so it is masked out and never checked.
+    return MetadataHeader(sorted_strings=bool(header & 0x10), offset_size=(header >> 6) + 1)
+
+
+def metadata_size(data: bytes) -> int:
+    """Bytes of the metadata that `data` starts with; more may follow.
+
+    Raises MalformedVariant when `data` ends before it, or when its offsets are out of order.
+    """
+    header = decode_metadata_header(data)
+    size = _read_dictionary_size(data, header)
+    offsets = _read_offsets(data, header, size)
+    return _bytes_start(header, size) + offsets[-1]
+
+
+def decode_metadata(metadata: bytes) -> Metadata:
+    """The dictionary that fills `metadata` exactly.
+
+    Raises MalformedVariant for a wrong version, offsets that break the spec's order, bytes missing
+    or left over, a key that is not UTF-8, a repeated key although `sorted_strings` is set; raises
+    LimitExceeded beyond our limits. Allocates after checking sizes against the buffer.
+    """
+    header = decode_metadata_header(metadata)
+    if len(metadata) > MAX_VALUE_BYTES:
+        raise LimitExceeded(f"metadata of {len(metadata)} bytes is over {MAX_VALUE_BYTES}")
+    size = _read_dictionary_size(metadata, header)
+    offsets = _read_offsets(metadata, header, size)
+    start = _bytes_start(header, size)
+    if start + offsets[-1] != len(metadata):
+        raise MalformedVariant(
+            f"{len(metadata) - start - offsets[-1]} bytes follow the dictionary's last key",
+            offset=start + offsets[-1],
+        )
+    keys = tuple(
+        decode_string(metadata, start + offsets[i], start + offsets[i + 1]) for i in range(size)
+    )
+    if header.sorted_strings and len(set(keys)) != size:
+        raise MalformedVariant(
+            f"key {_first_repeated(keys)!r} is repeated although sorted_strings is set",
+            offset=start,
+        )
+    return Metadata(keys, header.sorted_strings, header.offset_size)
+
+
+def check_sorted(dictionary: Metadata) -> None:
+    """If `sorted_strings` is set, keys must be in the order of their UTF-8 bytes.
+
+    Raises MalformedVariant. Reading does not need the order, so `decode_metadata` leaves it out.
+    """
+    # Python compares strings by code point, and UTF-8 keeps that order.
+    if dictionary.sorted_strings:
+        for previous, key in pairwise(dictionary.keys):
+            if key <= previous:
+                raise MalformedVariant(
+                    f"key {key!r} follows {previous!r} although sorted_strings is set", offset=0
+                )
+
+
+def encode_metadata(keys: Sequence[str]) -> bytes:
+    """Metadata whose field ids are the positions in `keys`.
+
+    `sorted_strings` is set when `keys` are sorted and unique; no keys give `01 00 00`. Raises
+    InvalidValue for a key with a lone surrogate, LimitExceeded beyond our limits.
+    """
+    if not keys:
+        return EMPTY_METADATA
+    texts = [encode_string(key) for key in keys]
+    in_order = all(a < b for a, b in pairwise(texts))
+    return encode_dictionary(texts, sorted_strings=in_order)
+
+
+def encode_dictionary(
+    texts: Sequence[bytes], *, sorted_strings: bool, offset_size: int | None = None
+) -> bytes:
+    """The metadata of UTF-8 keys as told; the narrowest `offset_size` (1-4) unless given."""
+    total = sum(map(len, texts))
+    if len(texts) > MAX_KEYS:
+        raise LimitExceeded(f"{len(texts)} keys are over {MAX_KEYS}")
+    if offset_size is None:
+        offset_size = unsigned_size(max(total, len(texts)))
+    header = VERSION | sorted_strings << 4 | (offset_size - 1) << 6
+    size = 1 + (len(texts) + 2) * offset_size + total
+    if size > MAX_VALUE_BYTES:
+        raise LimitExceeded(f"metadata of {size} bytes is over {MAX_VALUE_BYTES}")
+    parts = [bytes([header]), len(texts).to_bytes(offset_size, "little")]
+    position = 0
+    for text in texts:
+        parts.append(position.to_bytes(offset_size, "little"))
+        position += len(text)
+    parts.append(position.to_bytes(offset_size, "little"))
+    return b"".join([*parts, *texts])
+
+
+def sorted_keys(keys: Iterable[str]) -> tuple[str, ...]:
+    """Distinct keys in the order of their UTF-8 bytes, which is that of their code points."""
+    return tuple(sorted(set(keys)))
+
+
+def unsigned_size(number: int) -> int:
+    """Bytes (1 to 4) that an offset, id or size needs. Raises InvalidValue beyond 4."""
+    if number >= 1 << 32:
+        raise InvalidValue(f"{number} does not fit 4 bytes")
+    return max(1, (number.bit_length() + 7) // 8)
+
+
+def _read_dictionary_size(metadata: bytes, header: MetadataHeader) -> int:
+    if len(metadata) < 1 + header.offset_size:
+        raise MalformedVariant("metadata ends inside of dictionary_size", offset=len(metadata))
+    size = int.from_bytes(metadata[1 : 1 + header.offset_size], "little")
+    if _bytes_start(header, size) > len(metadata):
+        raise MalformedVariant(
+            f"metadata of {len(metadata)} bytes cannot hold the offsets of {size} keys", offset=1
+        )
+    if size > MAX_KEYS:
+        raise LimitExceeded(f"dictionary of {size} keys is over {MAX_KEYS}", offset=1)
+    return size
+
+
+def _bytes_start(header: MetadataHeader, size: int) -> int:
+    """Where `bytes` begins: after the header, dictionary_size and `size + 1` offsets."""
+    return 1 + (size + 2) * header.offset_size
+
+
+def _read_offsets(metadata: bytes, header: MetadataHeader, size: int) -> list[int]:
+    """The offset list, checked: it starts with 0, never falls, and stays within the buffer."""
+    width, first = header.offset_size, 1 + header.offset_size
+    offsets = [
+        int.from_bytes(metadata[at : at + width], "little")
+        for at in range(first, first + (size + 1) * width, width)
+    ]
+    bad = check_dictionary_offsets(offsets, len(metadata) - _bytes_start(header, size))
+    if bad < 0:
+        i = -bad - 1
+        raise MalformedVariant(
+            f"dictionary offset {i} is {offsets[i]}: offsets start with 0, never fall and end "
+            "within the metadata",
+            offset=first + i * width,
+        )
+    return offsets
+
+
+def check_dictionary_offsets(offsets: Sequence[int], bytes_size: int) -> int:
+    """Find the first dictionary offset that breaks the spec's order.
+
+    Returns n when 0 = offsets[0] <= ... <= offsets[n] <= bytes_size, else -(i + 1) for the first
+    bad i.
+    """
+    previous = 0
+    for i, offset in enumerate(offsets):
+        if offset < previous or offset > bytes_size or (i == 0 and offset != 0):
+            return -(i + 1)
+        previous = offset
+    return len(offsets) - 1
+
+
+def _first_repeated(keys: Sequence[str]) -> str:
+    seen: set[str] = set()
+    return next(key for key in keys if key in seen or seen.add(key))  # type: ignore[func-returns-value] # set.add gives None, which is false

@@ -1,0 +1,241 @@
+"""Python objects to trees and back.
+
+| Variant         | to Python                                  | from Python                        |
+|-----------------|--------------------------------------------|------------------------------------|
+| null            | None                                       | None                               |
+| boolean         | bool                                       | bool, numpy.bool                   |
+| int8 to int64   | int                                        | int, numpy integers: the narrowest |
+| decimals        | Decimal, scale kept                        | Decimal; int beyond 64 bits        |
+| double          | float                                      | float                              |
+| float           | float                                      | numpy.float32                      |
+| date            | datetime.date                              | datetime.date, datetime64[D]       |
+| timestamp       | datetime.datetime in UTC                   | datetime with a time zone          |
+| timestamp_ntz   | datetime.datetime, naive                   | naive datetime, datetime64[us]     |
+| timestamp*nanos | numpy.datetime64[ns], UTC if so adjusted   | datetime64[ns], in no zone         |
+| time            | datetime.time                              | naive datetime.time                |
+| binary          | bytes                                      | bytes, bytearray, memoryview       |
+| string          | str                                        | str                                |
+| uuid            | uuid.UUID                                  | uuid.UUID                          |
+| object          | dict                                       | Mapping with string keys           |
+| array           | list                                       | list, tuple                        |
+
+Dates and timestamps outside of the years 1 to 9999 become numpy.datetime64 of their unit. A
+`Scalar`, a Variant or an Arrow scalar anywhere in the input keeps its exact type.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import uuid
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+import pyarrow as pa
+
+from variantlake.encoding.arrow_scalars import from_arrow
+from variantlake.encoding.limits import MAX_DEPTH
+from variantlake.encoding.scalar import (
+    FALSE,
+    NULL,
+    TRUE,
+    Scalar,
+    encode_string,
+    exact_decimal,
+    integer,
+)
+from variantlake.encoding.tree import Tree
+from variantlake.errors import InvalidValue, LimitExceeded, VariantLakeError
+from variantlake.paths import Path
+from variantlake.types import Primitive
+
+_EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - the epoch of timestamps without a zone
+_MICRO = dt.timedelta(microseconds=1)
+_MICROS_OF_DAY = 24 * 60 * 60 * 1_000_000
+
+
+@runtime_checkable
+class _HasTree(Protocol):
+    """A Variant; its class stands above this module."""
+
+    def tree(self) -> Tree: ...
+
+
+def tree_of(value: object) -> Tree:
+    """The tree of a Python object, by the table above.
+
+    Raises InvalidValue with the path of an object that no Variant type holds exactly, LimitExceeded
+    for nesting beyond MAX_DEPTH (an object that contains itself is such a one).
+    """
+    steps: list[str | int] = []
+    try:
+        root, members = _shell(value)
+        stack = [(root, members)]
+        while stack:
+            parent, members = stack[-1]
+            del steps[len(stack) - 1 :]
+            step, child = next(members, (None, None))
+            if step is None:
+                stack.pop()
+                continue
+            steps.append(step)
+            tree, grandchildren = _shell(child)
+            if isinstance(parent, dict):
+                parent[str(step)] = tree
+            elif isinstance(parent, list):
+                parent.append(tree)
+            if not isinstance(tree, Scalar):
+                stack.append((tree, grandchildren))
+            if len(stack) > MAX_DEPTH:
+                raise LimitExceeded(f"more than {MAX_DEPTH} containers around one another")
+    except VariantLakeError as error:
+        error.path = Path(tuple(steps)).normalized()
+        raise
+    return root
+
+
+_Members: TypeAlias = Iterator[tuple[str | int, object]]
+
+
+def _shell(value: object) -> tuple[Tree, _Members]:
+    """A scalar, or an empty container and what goes into it."""
+    if isinstance(value, pa.Scalar):
+        value = from_arrow(value)
+    if isinstance(value, Mapping):
+        return {}, ((_checked_key(key), child) for key, child in value.items())
+    if isinstance(value, list | tuple):
+        return [], iter(enumerate(value))
+    if isinstance(value, _HasTree):
+        return value.tree(), iter(())
+    return scalar_of(value), iter(())
+
+
+def _checked_key(key: object) -> str:
+    if not isinstance(key, str):
+        raise InvalidValue(f"key {key!r} of an object is not a string")
+    encode_string(key)
+    return key
+
+
+def scalar_of(value: object) -> Scalar:
+    """The scalar of a Python object that is no container. Raises InvalidValue."""
+    match value:
+        case Scalar():
+            return value
+        case None:
+            return NULL
+        case bool():
+            return TRUE if value else FALSE
+        case int() | np.integer():
+            return integer(int(value))
+        case np.float32():
+            return Scalar(Primitive.FLOAT, float(value))
+        case float():
+            return Scalar(Primitive.DOUBLE, float(value))
+        case Decimal():
+            return exact_decimal(value)
+        case str():
+            encode_string(value)
+            return Scalar(Primitive.STRING, str(value))
+        case bytes() | bytearray() | memoryview():
+            return Scalar(Primitive.BINARY, bytes(value))
+        case dt.datetime():
+            return _of_datetime(value)
+        case dt.date():
+            return Scalar(Primitive.DATE, (value - _EPOCH.date()).days)
+        case dt.time():
+            return _of_time(value)
+        case uuid.UUID():
+            return Scalar(Primitive.UUID, value)
+        case np.datetime64():
+            return _of_datetime64(value)
+        case _ if isinstance(value, np.bool):
+            return TRUE if value else FALSE
+        case _:
+            raise InvalidValue(f"no Variant type holds a {type(value).__name__}")
+
+
+def _of_datetime(value: dt.datetime) -> Scalar:
+    if value.utcoffset() is None:
+        return Scalar(Primitive.TIMESTAMP_NTZ, (value.replace(tzinfo=None) - _EPOCH) // _MICRO)
+    return Scalar(Primitive.TIMESTAMP, (value - _EPOCH.replace(tzinfo=dt.UTC)) // _MICRO)
+
+
+def _of_time(value: dt.time) -> Scalar:
+    if value.tzinfo is not None:
+        raise InvalidValue("a time with a time zone has no Variant type")
+    clock = dt.datetime.combine(_EPOCH.date(), value) - _EPOCH
+    return Scalar(Primitive.TIME, clock // _MICRO)
+
+
+def _of_datetime64(value: np.datetime64) -> Scalar:
+    """Days are dates, nanoseconds keep their unit, coarser units become micros."""
+    if np.isnat(value):
+        raise InvalidValue("NaT has no Variant type", hint="None is the Variant null")
+    unit, count = np.datetime_data(value.dtype)
+    number = int(value.astype(np.int64)) * count
+    if unit == "D":
+        return Scalar(Primitive.DATE, number)
+    if unit == "ns":
+        return Scalar(Primitive.TIMESTAMP_NTZ_NANOS, number)
+    if unit in _MICROS_OF_UNIT:
+        return Scalar(Primitive.TIMESTAMP_NTZ, number * _MICROS_OF_UNIT[unit])
+    raise InvalidValue(f"datetime64[{unit}] has no Variant type", hint="cast it to [us] or [ns]")
+
+
+_MICROS_OF_UNIT = {
+    "h": 3_600_000_000,
+    "m": 60_000_000,
+    "s": 1_000_000,
+    "ms": 1_000,
+    "us": 1,
+}
+
+
+def to_python(tree: Tree) -> Any:
+    """The Python object of a tree, by the table above.
+
+    Raises InvalidValue for a time outside of a day.
+    """
+    root = _python_shell(tree)
+    todo = [(tree, root)]
+    while todo:
+        source, target = todo.pop()
+        if isinstance(source, dict):
+            for name, child in source.items():
+                target[name] = _python_shell(child)
+                todo.append((child, target[name]))
+        elif isinstance(source, list):
+            for child in source:
+                target.append(_python_shell(child))
+                todo.append((child, target[-1]))
+    return root
+
+
+def _python_shell(tree: Tree) -> Any:
+    if isinstance(tree, Scalar):
+        return scalar_to_python(tree)
+    return {} if isinstance(tree, dict) else []
+
+
+def scalar_to_python(scalar: Scalar) -> Any:
+    """The Python object of one primitive value."""
+    match scalar:
+        case Scalar(Primitive.DATE, int() as days):
+            if -719_162 <= days <= 2_932_896:  # years 1 to 9999
+                return _EPOCH.date() + dt.timedelta(days=days)
+            return np.datetime64(days, "D")
+        case Scalar(Primitive.TIMESTAMP | Primitive.TIMESTAMP_NTZ, int() as micros):
+            if not -719_162 <= micros // _MICROS_OF_DAY <= 2_932_896:
+                return np.datetime64(micros, "us")
+            zone = dt.UTC if scalar.type is Primitive.TIMESTAMP else None
+            return (_EPOCH + dt.timedelta(microseconds=micros)).replace(tzinfo=zone)
+        case Scalar(Primitive.TIMESTAMP_NANOS | Primitive.TIMESTAMP_NTZ_NANOS, int() as nanos):
+            return np.datetime64(nanos, "ns")
+        case Scalar(Primitive.TIME, int() as micros):
+            if not 0 <= micros < _MICROS_OF_DAY:
+                raise InvalidValue(f"time of {micros} microseconds is outside of a day")
+            return (_EPOCH + dt.timedelta(microseconds=micros)).time()
+        case _:
+            return scalar.value

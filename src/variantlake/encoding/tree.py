@@ -1,0 +1,260 @@
+"""The plain in-memory form of a Variant, and its way from and to bytes.
+
+A tree is a `Scalar`, a `dict` of field names to trees (an object) or a `list` of trees (an array).
+Spec: VariantEncoding, "Value Data for Object" and "Value Data for Array".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterator, Mapping
+from typing import TypeAlias
+
+from variantlake.encoding.limits import MAX_DEPTH
+from variantlake.encoding.metadata import (
+    Metadata,
+    decode_metadata,
+    encode_metadata,
+    sorted_keys,
+    unsigned_size,
+)
+from variantlake.encoding.scalar import (
+    FALSE,
+    NULL,
+    TRUE,
+    Scalar,
+    decimal_parts,
+    decode_scalar,
+    encode_scalar,
+)
+from variantlake.encoding.value import Walk, basic_type, check_value_size, read_children
+from variantlake.errors import InvalidValue, LimitExceeded, VariantLakeError
+from variantlake.paths import Path
+from variantlake.types import PRIMITIVES, BasicType, Family, Primitive
+
+__all__ = [
+    "FALSE",
+    "NULL",
+    "TRUE",
+    "Scalar",
+    "Tree",
+    "decode",
+    "decode_value",
+    "encode",
+    "encode_array",
+    "encode_object",
+    "encode_value",
+    "keys_of",
+    "logical_key",
+]
+
+Tree: TypeAlias = "Scalar | dict[str, Tree] | list[Tree]"
+
+
+def decode(metadata: bytes, value: bytes) -> Tree:
+    """The tree of one Variant.
+
+    Tolerates fields in another order than the spec's, unused keys, and repeated keys where
+    `sorted_strings` is not set. Raises MalformedVariant with offset and path, UnknownVariantType
+    for an unknown type id anywhere in it, LimitExceeded beyond our limits.
+    """
+    return decode_value(decode_metadata(metadata), value)
+
+
+def decode_value(dictionary: Metadata, value: bytes) -> Tree:
+    """As `decode`, with metadata that is decoded already (rows often share one)."""
+    check_value_size(value)
+    walk = Walk()
+    open_trees: list[dict[str, Tree] | list[Tree]] = []
+    try:
+        root = _decode_one(dictionary, value, 0, len(value), walk)
+        if not isinstance(root, Scalar):
+            open_trees.append(root)
+        while walk.depth:
+            child = walk.next()
+            if child is None:
+                open_trees.pop()
+                continue
+            name, start, end = child
+            tree = _decode_one(dictionary, value, start, end, walk)
+            parent = open_trees[-1]
+            if isinstance(parent, dict):
+                parent[str(name)] = tree
+            else:
+                parent.append(tree)
+            if not isinstance(tree, Scalar):
+                open_trees.append(tree)
+    except VariantLakeError as error:
+        error.path = walk.path()
+        raise
+    return root
+
+
+def _decode_one(dictionary: Metadata, value: bytes, start: int, end: int, walk: Walk) -> Tree:
+    """A scalar, or an empty container whose children `walk` then gives."""
+    basic = basic_type(value, start)
+    if basic in (BasicType.PRIMITIVE, BasicType.SHORT_STRING):
+        return decode_scalar(value, start, end)
+    walk.descend(read_children(dictionary, value, start, end))
+    return {} if basic is BasicType.OBJECT else []
+
+
+def encode(tree: Tree) -> tuple[bytes, bytes]:
+    """(metadata, value) with a sorted dictionary of exactly the tree's keys, narrowest widths.
+
+    Raises InvalidValue for what no Variant can hold, LimitExceeded beyond our limits.
+    """
+    keys = sorted_keys(keys_of(tree))
+    return encode_metadata(keys), encode_value(tree, {key: i for i, key in enumerate(keys)})
+
+
+def keys_of(tree: Tree) -> Iterator[str]:
+    """The key of every field in the tree, as often as it occurs."""
+    todo: list[tuple[Tree, int]] = [(tree, 0)]
+    while todo:
+        node, depth = todo.pop()
+        if isinstance(node, Scalar):
+            continue
+        # A container that holds itself is endless: it meets the limit.
+        if depth >= MAX_DEPTH:
+            raise LimitExceeded(f"more than {MAX_DEPTH} containers around one another")
+        if isinstance(node, dict):
+            yield from node
+            todo.extend((child, depth + 1) for child in node.values())
+        else:
+            todo.extend((child, depth + 1) for child in node)
+
+
+class _Open:
+    """A container that is being written: its children still to come, and the bytes of the rest."""
+
+    __slots__ = ("children", "ids", "names", "parts")
+
+    def __init__(self, node: dict[str, Tree] | list[Tree], key_ids: Mapping[str, int]) -> None:
+        self.names: list[str] | None = None
+        self.ids: list[int] = []
+        self.parts: list[bytes] = []
+        if isinstance(node, dict):
+            # Code point order is the order of the UTF-8 bytes that the spec asks for.
+            self.names = sorted(node)
+            for name in self.names:
+                if name not in key_ids:
+                    raise InvalidValue(f"key {name!r} is not in the dictionary")
+                self.ids.append(key_ids[name])
+            self.children = iter([node[name] for name in self.names])
+        else:
+            self.children = iter(node)
+
+    def close(self) -> bytes:
+        if self.names is None:
+            return encode_array(self.parts)
+        return encode_object(self.ids, self.parts)
+
+    def step(self) -> str | int:
+        return len(self.parts) if self.names is None else self.names[len(self.parts)]
+
+
+def encode_value(tree: Tree, key_ids: Mapping[str, int]) -> bytes:
+    """The bytes of a tree whose keys have the ids of a metadata that exists already.
+
+    Raises InvalidValue (with path) for a key that is not in `key_ids` or a scalar that does not fit
+    its type, LimitExceeded beyond our limits.
+    """
+    stack: list[_Open] = []
+    done = b""
+    node: Tree | None = tree
+    try:
+        while True:
+            if node is not None:
+                if isinstance(node, Scalar):
+                    done = encode_scalar(node)
+                elif len(stack) >= MAX_DEPTH:
+                    raise LimitExceeded(f"more than {MAX_DEPTH} containers around one another")
+                else:
+                    stack.append(_Open(node, key_ids))
+                    node = next(stack[-1].children, None)
+                    continue
+            else:
+                done = stack[-1].close()
+                stack.pop()
+            check_value_size(done)
+            if not stack:
+                return done
+            stack[-1].parts.append(done)
+            node = next(stack[-1].children, None)
+    except VariantLakeError as error:
+        error.path = Path(tuple(frame.step() for frame in stack)).normalized()
+        raise
+
+
+def encode_array(elements: list[bytes]) -> bytes:
+    """An array of encoded values."""
+    data_size = sum(map(len, elements))
+    offset_size = unsigned_size(data_size)
+    is_large = len(elements) > 0xFF
+    header = BasicType.ARRAY | (offset_size - 1 | is_large << 2) << 2
+    parts = [bytes([header]), len(elements).to_bytes(4 if is_large else 1, "little")]
+    return b"".join([*parts, *_offsets(elements, offset_size), *elements])
+
+
+def encode_object(field_ids: list[int], values: list[bytes]) -> bytes:
+    """An object of encoded values. `field_ids` are in the order of their keys' UTF-8 bytes."""
+    data_size = sum(map(len, values))
+    offset_size = unsigned_size(data_size)
+    id_size = unsigned_size(max(field_ids, default=0))
+    is_large = len(values) > 0xFF
+    header = BasicType.OBJECT | (offset_size - 1 | (id_size - 1) << 2 | is_large << 4) << 2
+    parts = [bytes([header]), len(values).to_bytes(4 if is_large else 1, "little")]
+    parts.extend(field_id.to_bytes(id_size, "little") for field_id in field_ids)
+    return b"".join([*parts, *_offsets(values, offset_size), *values])
+
+
+def _offsets(values: list[bytes], offset_size: int) -> Iterator[bytes]:
+    position = 0
+    for value in values:
+        yield position.to_bytes(offset_size, "little")
+        position += len(value)
+    yield position.to_bytes(offset_size, "little")
+
+
+def logical_key(tree: Tree) -> tuple[Hashable, ...]:
+    """A flat hashable form: equal exactly when two trees are logically equal.
+
+    By the spec's equivalence classes: an integer equals a decimal of the same value, micros equal
+    nanos, doubles, floats and exact numbers are apart, fields have no order. Within doubles and
+    floats, NaN equals NaN and -0.0 equals 0.0, as in Spark. Spec: "Encoding types".
+    """
+    tokens: list[Hashable] = []
+    todo: list[Tree | str] = [tree]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, str):
+            tokens.append(node)
+        elif isinstance(node, Scalar):
+            tokens.append(scalar_key(node))
+        elif isinstance(node, dict):
+            tokens.append((dict, len(node)))
+            for name in sorted(node, reverse=True):
+                todo.append(node[name])
+                todo.append(name)
+        else:
+            tokens.append((list, len(node)))
+            todo.extend(reversed(node))
+    return tuple(tokens)
+
+
+def scalar_key(scalar: Scalar) -> tuple[Family, Hashable]:
+    """The equivalence class of a scalar, and its value in a form that is one for the class."""
+    family, value = PRIMITIVES[scalar.type].family, scalar.value
+    if scalar.type in (Primitive.DECIMAL4, Primitive.DECIMAL8, Primitive.DECIMAL16):
+        unscaled, scale = decimal_parts(value)  # type: ignore[arg-type] # Decimal by its type
+        while scale and unscaled % 10 == 0:
+            unscaled, scale = unscaled // 10, scale - 1
+        return family, (unscaled, scale)
+    if family is Family.EXACT_NUMERIC:
+        return family, (value, 0)
+    if scalar.type in (Primitive.TIMESTAMP, Primitive.TIMESTAMP_NTZ):
+        return family, value * 1000  # type: ignore[operator] # int by its type
+    if isinstance(value, float) and math.isnan(value):
+        return family, "NaN"
+    return family, value

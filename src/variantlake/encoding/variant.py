@@ -1,0 +1,120 @@
+"""One Variant value: what users hold in their hands."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+from typing import Any
+
+from variantlake.encoding.arrow_scalars import ArrowScalar, to_arrow
+from variantlake.encoding.json_text import to_json
+from variantlake.encoding.metadata import decode_metadata, decode_metadata_header
+from variantlake.encoding.python_values import to_python, tree_of
+from variantlake.encoding.scalar import Scalar
+from variantlake.encoding.tree import Tree, decode, encode, logical_key
+from variantlake.encoding.value import basic_type, check_value_size, find, type_name, validate
+from variantlake.errors import InvalidValue, VariantLakeError
+from variantlake.paths import Path
+
+_REPR_CHARACTERS = 200
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Variant:
+    """A value of the Variant type, as its two binaries.
+
+    Immutable, hashable, pickles. Made from bytes, only the header of `metadata` is looked at: each
+    method checks what it reads, and `validate` checks all. Two Variants are equal when they are
+    logically equal, however they are encoded: an integer equals a decimal of the same value, micros
+    equal nanos, fields have no order; doubles and exact numbers are never equal.
+
+    Attributes:
+        metadata: the dictionary of object keys.
+        value: the value itself.
+    """
+
+    metadata: bytes
+    value: bytes
+
+    def __post_init__(self) -> None:
+        decode_metadata_header(self.metadata)
+        check_value_size(self.value)
+        basic_type(self.value)
+
+    @classmethod
+    def of(cls, value: object) -> Variant:
+        """The Variant of a Python object or Arrow scalar; see `encoding.python_values`.
+
+        Integers take the narrowest type, decimals keep their scale, floats are doubles; a Variant
+        inside is taken over. Raises InvalidValue, with the path, for what no Variant type holds
+        exactly.
+        """
+        return cls.of_tree(tree_of(value))
+
+    @classmethod
+    def of_tree(cls, tree: Tree) -> Variant:
+        """The Variant of a tree (`encoding.tree`): sorted dictionary, narrowest widths."""
+        return cls(*encode(tree))
+
+    @property
+    def type(self) -> str:
+        """The spec's name of the type: `object`, `array`, `string`, `int8`, `decimal4`, `null` ...
+
+        Raises UnknownVariantType for a type id that this version does not know.
+        """
+        return type_name(self.value)
+
+    def get(self, path: str | Path) -> Variant | None:
+        """The value at a path such as `$.a['b'][0]`; None where a step is not there.
+
+        A Variant null that is there is a Variant, not None. Only containers on the way are read.
+        Raises InvalidPath for text that is no path, MalformedVariant for malformed bytes.
+        """
+        steps = Path.parse(path) if isinstance(path, str) else path
+        found = find(decode_metadata(self.metadata), self.value, steps)
+        return None if found is None else Variant(self.metadata, self.value[found[0] : found[1]])
+
+    def tree(self) -> Tree:
+        """The decoded value: `Scalar`, dict or list, with exact types."""
+        return decode(self.metadata, self.value)
+
+    def to_python(self) -> Any:
+        """Plain Python: dict, list, str, int, Decimal, datetime; see `encoding.python_values`."""
+        return to_python(self.tree())
+
+    def to_json(self, *, time_zone: dt.tzinfo = dt.UTC) -> str:
+        """JSON text in the form of Spark's `to_json`; timestamps with the offset of `time_zone`."""
+        return to_json(self.metadata, self.value, time_zone=time_zone)
+
+    def to_arrow(self) -> ArrowScalar:
+        """The Arrow scalar of a primitive value. Raises InvalidValue for objects and arrays."""
+        tree = self.tree()
+        if not isinstance(tree, Scalar):
+            raise InvalidValue(
+                f"an {self.type} has no Arrow scalar", hint="get a path into it, or use to_python()"
+            )
+        return to_arrow(tree)
+
+    def validate(self) -> None:
+        """Check every rule of the encoding. Raises MalformedVariant with offset and path."""
+        validate(self.metadata, self.value)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Variant):
+            return NotImplemented
+        return logical_key(self.tree()) == logical_key(other.tree())
+
+    def __hash__(self) -> int:
+        return hash(logical_key(self.tree()))
+
+    def __repr__(self) -> str:
+        try:
+            text = self.to_json()
+        except VariantLakeError as error:
+            return f"<Variant, unreadable: {error.message}>"
+        if len(text) > _REPR_CHARACTERS:
+            text = text[:_REPR_CHARACTERS] + "…"
+        return f"Variant({self.type}: {text})"
+
+    def __str__(self) -> str:
+        return self.to_json()
