@@ -24,8 +24,9 @@ on boundary and random values, with ANSI on and off; every other pair is read na
 
 Not there, among others: decimal to string (`variant_get` drops trailing zeros, the column keeps
 them), decimals with many digits of fraction to integers narrower than bigint (`variant_get` goes by
-way of a double, a column's cast does not always), casts that take the session's time zone, strings to numbers by `variant_get` (the error
-differs from a cast's). A Variant integer has no width for Spark: `variant_get` sees a bigint.
+way of a double, a column's cast does not always), casts that take the session's time zone, strings
+to numbers by `variant_get` (the error differs from a cast's). A Variant integer has no width for
+Spark: `variant_get` sees a bigint.
 """
 
 from __future__ import annotations

@@ -1,0 +1,233 @@
+"""A scan plan for people: what is read, what is skipped and by what, and how each path is read."""
+
+from __future__ import annotations
+
+import difflib
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from variantlake.parquet.facts import FileFacts
+from variantlake.paths import Path
+from variantlake.planning.plan import ScanFile, ScanPlan
+from variantlake.planning.predicates import Ref, path_text
+from variantlake.planning.readings import Native, NullColumn, PhysicalColumn
+from variantlake.planning.skipping import Skipper
+from variantlake.shredding.folding import fold_key
+from variantlake.shredding.schema import Object, ShreddingSchema
+
+MAX_SUGGESTIONS = 3
+"""Close paths named for one that no file has."""
+
+SHOWN_KEPT = 3
+"""Kept files whose reasons the text shows; `to_dict` has all that the plan sampled."""
+
+_CLOSENESS = 0.75
+"""difflib's ratio from which a path is close: one wrong letter in four is."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowGroups:
+    """Row groups of the files that are read, and those among them that may hold a match.
+
+    An estimate by the same bounds that skip files; the engine's own reader decides.
+    """
+
+    total: int
+    read: int
+
+
+@dataclass(frozen=True, slots=True)
+class PathUse:
+    """How one asked path is read, in numbers of files.
+
+    `why_native` counts the reasons of the native files.
+    """
+
+    ref: Ref
+    physical: int
+    absent: int
+    native: int
+    why_native: tuple[tuple[str, int], ...]
+    suggestions: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What one plan does, for reading (`str`) and as JSON (`to_dict`). Sizes are in bytes."""
+
+    total_files: int
+    read_files: int
+    total_bytes: int
+    read_bytes: int
+    groups: int
+    row_groups: RowGroups | None
+    skipped_by: tuple[tuple[str, int], ...]
+    paths: tuple[PathUse, ...]
+    kept: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The explanation as JSON-ready values."""
+        return {
+            "files": {
+                "total": self.total_files,
+                "read": self.read_files,
+                "skipped": self.total_files - self.read_files,
+            },
+            "bytes": {"total": self.total_bytes, "read": self.read_bytes},
+            "row_groups": self.row_groups
+            and {"total": self.row_groups.total, "read": self.row_groups.read},
+            "scans": self.groups,
+            "skipped_by": [{"predicate": text, "files": n} for text, n in self.skipped_by],
+            "paths": [
+                {
+                    "path": str(use.ref),
+                    "physical": use.physical,
+                    "native": use.native,
+                    "absent": use.absent,
+                    "why_native": dict(use.why_native),
+                    "did_you_mean": list(use.suggestions),
+                }
+                for use in self.paths
+            ],
+            "kept": [
+                {
+                    "file": file,
+                    "because": [{"predicate": text, "reason": why} for text, why in reasons],
+                }
+                for file, reasons in self.kept
+            ],
+        }
+
+    def __str__(self) -> str:
+        skipped = self.total_files - self.read_files
+        share = f"{_size(self.read_bytes)} of {_size(self.total_bytes)}"
+        lines = [
+            f"files: {self.read_files} of {self.total_files} read, {skipped} skipped ({share})"
+        ]
+        if self.row_groups is not None:
+            groups = self.row_groups
+            lines.append(f"row groups of these files: {groups.read} of {groups.total} may match")
+        if self.groups > 1:
+            lines.append(f"scans: {self.groups}, one for each layout")
+        if self.skipped_by:
+            lines.append("skipped by:")
+            lines += [f"  {text}: {_files(n)}" for text, n in self.skipped_by]
+        if self.paths:
+            lines.append("paths:")
+            lines += [f"  {use.ref}: {_how(use)}" for use in self.paths]
+        if self.kept and any(reasons for _, reasons in self.kept):
+            lines.append("kept, for example:")
+            for file, reasons in self.kept[:SHOWN_KEPT]:
+                lines.append(f"  {file}")
+                lines += [f"    {text}: {why}" for text, why in reasons]
+        return "\n".join(lines)
+
+
+def explain(plan: ScanPlan, row_groups: RowGroups | None = None) -> Explanation:
+    """What the plan reads and skips, and why; `row_groups` from `count_row_groups`."""
+    skipped_by = Counter(skipped.by for skipped in plan.skipped)
+    layouts = _layouts(plan)
+    return Explanation(
+        total_files=plan.total_files,
+        read_files=plan.read_files,
+        total_bytes=plan.total_bytes,
+        read_bytes=plan.read_bytes,
+        groups=len(plan.groups),
+        row_groups=row_groups,
+        skipped_by=tuple(
+            (str(part), skipped_by[part])
+            for part in dict.fromkeys(plan.conjuncts)
+            if skipped_by[part]
+        ),
+        paths=tuple(_use(plan, ref, layouts.get(ref.column, [])) for ref in plan.requests),
+        kept=tuple(
+            (kept.file.path, tuple((str(part), why) for part, why in kept.reasons))
+            for kept in plan.kept
+        ),
+    )
+
+
+def count_row_groups(
+    skipper: Skipper, files: Iterable[tuple[ScanFile, Sequence[FileFacts]]]
+) -> RowGroups:
+    """How many row groups of files that are read may hold a match, by each group's own facts."""
+    total = read = 0
+    for file, groups in files:
+        total += len(groups)
+        read += sum(skipper.outcome(group, file.partition).may_match for group in groups)
+    return RowGroups(total, read)
+
+
+def _use(plan: ScanPlan, ref: Ref, layouts: Sequence[ShreddingSchema]) -> PathUse:
+    physical = absent = native = 0
+    why: Counter[str] = Counter()
+    for group in plan.groups:
+        match group.reading(ref):
+            case PhysicalColumn():
+                physical += len(group.files)
+            case NullColumn():
+                absent += len(group.files)
+            case Native(reason):
+                native += len(group.files)
+                why[reason] += len(group.files)
+    suggestions = () if physical else _suggest(ref, layouts)
+    return PathUse(ref, physical, absent, native, tuple(why.most_common()), suggestions)
+
+
+def _layouts(plan: ScanPlan) -> Mapping[tuple[str, ...], list[ShreddingSchema]]:
+    """The different layouts of each Variant column, over all files whose facts are known."""
+    seen: dict[tuple[str, ...], dict[int, ShreddingSchema]] = {}
+    files = [*plan.files, *(skipped.file for skipped in plan.skipped)]
+    for file in files:
+        for variant in file.facts.variants if file.facts is not None else ():
+            seen.setdefault(variant.column, {})[id(variant.schema)] = variant.schema
+    # Files of one layout often share one object; equal ones of several files count once as well.
+    return {column: list(dict.fromkeys(schemas.values())) for column, schemas in seen.items()}
+
+
+def _suggest(ref: Ref, layouts: Sequence[ShreddingSchema]) -> tuple[str, ...]:
+    """Paths close to one that is a column in no file: the same but for case, then by spelling."""
+    if ref.path is None or not layouts:
+        return ()
+    known: dict[str, Path] = {}
+    for layout in layouts:
+        for path, node in layout.nodes():
+            if path == ref.path:
+                return ()
+            if path.steps and not isinstance(node, Object):
+                known[path_text(path)] = path
+    wanted = path_text(ref.path)
+    by_case = [text for text in known if fold_key(text) == fold_key(wanted)]
+    close = difflib.get_close_matches(wanted, known, MAX_SUGGESTIONS, _CLOSENESS)
+    found = list(dict.fromkeys((*by_case, *close)))[:MAX_SUGGESTIONS]
+    return tuple(str(Ref(ref.column, known[text], "variant")) for text in found)
+
+
+def _how(use: PathUse) -> str:
+    parts = []
+    if use.physical:
+        parts.append(f"a typed column in {_files(use.physical)}")
+    if use.native:
+        why = "; ".join(reason for reason, _ in use.why_native)
+        parts.append(f"read natively in {_files(use.native)} ({why})")
+    if use.absent:
+        parts.append(f"NULL in {_files(use.absent)}")
+    text = ", ".join(parts) or "no file is read"
+    if use.suggestions:
+        text += f". Did you mean {' or '.join(use.suggestions)}?"
+    return text
+
+
+def _files(count: int) -> str:
+    return "1 file" if count == 1 else f"{count:,} files"
+
+
+def _size(count: int) -> str:
+    size = float(count)
+    for unit in ("B", "KB", "MB", "GB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.1f} TB"

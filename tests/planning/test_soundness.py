@@ -1,0 +1,282 @@
+"""Skipping and reading against brute force: random files, random predicates, row by row."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.planning import model
+from tests.planning.model import MISSING, Row
+from variantlake.parquet.facts import ColumnFacts, FileFacts, PathFacts
+from variantlake.paths import Path
+from variantlake.planning.plan import ScanFile, plan_scan
+from variantlake.planning.predicates import (
+    And,
+    Compare,
+    CompareOp,
+    In,
+    IsNotNull,
+    IsNull,
+    Literal,
+    Not,
+    Or,
+    Predicate,
+    Ref,
+    StartsWith,
+)
+from variantlake.planning.readings import NullColumn, PhysicalColumn, Reader
+from variantlake.planning.skipping import May, Skipper
+from variantlake.shredding.schema import Array, Leaf, Node, Object, ShreddingSchema, Untyped
+from variantlake.types import DOUBLE, INT64, STRING, Kind, ShreddedType
+
+INTS = [-1, 0, 1, 2, 5, 127, 128, 2**31, 2**53, 2**53 + 1, 2**63 - 1, -(2**63)]
+DECIMALS = [Decimal(text) for text in ("1.5", "1.90", "-1.9", "2.0", "0.05", "127.99", "99999.5")]
+DOUBLES = [0.0, -0.0, 1.5, 2.0, -3.0, 1e300, float("inf"), float("nan"), 9007199254740992.0]
+STRINGS = ["", "a", "ab", "abc", "abd", "b", "5", "é", "\uffff", "\U00010000", "\U0010ffff"]
+SCALARS: list[st.SearchStrategy[Any]] = [
+    st.sampled_from(INTS),
+    st.sampled_from([*DECIMALS, 2, 3]),
+    st.sampled_from(DOUBLES),
+    st.sampled_from(STRINGS),
+    st.booleans(),
+]
+ANYTHING = st.one_of(*SCALARS, st.none(), st.just([1, "a"]), st.just({}), st.just({"x": 1, "y": 2}))
+KEYS = ["a", "b", "A", "n", "l"]
+STORED = [
+    INT64,
+    DOUBLE,
+    STRING,
+    ShreddedType(Kind.BOOLEAN),
+    ShreddedType(Kind.INT32),
+    ShreddedType(Kind.DECIMAL, 9, 2),
+    ShreddedType(Kind.DECIMAL, 38, 2),
+]
+PATHS = ["$", "$.a", "$.b", "$.A", "$.n", "$.n.x", "$.n.z", "$.a.x", "$.l[0]", "$.l.x", "$.nobody"]
+ASKED = [
+    "tinyint",
+    "int",
+    "bigint",
+    "double",
+    "decimal(5,0)",
+    "decimal(10,2)",
+    "decimal(38,2)",
+    "string",
+    "boolean",
+]
+DAYS = ["", "2024-01-01", "2024-01-02"]
+
+
+@st.composite
+def layouts(draw: st.DrawFn) -> ShreddingSchema:
+    leaves: st.SearchStrategy[Node] = st.sampled_from(STORED).map(Leaf)
+    untyped: st.SearchStrategy[Node] = st.just(Untyped())
+    nodes = leaves | leaves | untyped
+    fields: dict[str, Node] = {}
+    for key in draw(st.lists(st.sampled_from(KEYS), unique=True)):
+        if key == "n":
+            fields[key] = Object((("x", draw(nodes)),))
+        elif key == "l":
+            fields[key] = Array(Untyped()) if draw(st.booleans()) else Untyped()
+        else:
+            fields[key] = draw(nodes)
+    return ShreddingSchema(Object(tuple(fields.items())) if draw(st.integers(0, 9)) else Untyped())
+
+
+@st.composite
+def documents(draw: st.DrawFn, kinds: dict[str, int], mixed: bool) -> Any:
+    if draw(st.integers(0, 15)) == 0:
+        return draw(ANYTHING) if mixed else MISSING
+    document: dict[str, Any] = {}
+    for key in KEYS:
+        usual: st.SearchStrategy[Any] = SCALARS[kinds[key]]
+        if key == "n":
+            usual = usual.map(lambda value: {"x": value})
+        elif key == "l":
+            usual = usual.map(lambda value: [value])
+        value = draw(usual | st.just(MISSING) if not mixed else usual | ANYTHING | st.just(MISSING))
+        if value is not MISSING:
+            document[key] = value
+    if mixed and draw(st.booleans()):
+        document["more"] = 1
+    return document
+
+
+@st.composite
+def files(draw: st.DrawFn) -> tuple[ScanFile, list[Row]]:
+    """A file with exact or blunted facts, and its rows."""
+    kinds = {key: draw(st.integers(0, len(SCALARS) - 1)) for key in KEYS}
+    variants = draw(st.lists(documents(kinds, draw(st.booleans())), max_size=4))
+    numbers = [draw(st.sampled_from([None, 1, 2, 300])) for _ in variants]
+    day = draw(st.sampled_from(DAYS))
+    date = {"": None, "2024-01-01": 19723, "2024-01-02": 19724}[day]
+    rows = [
+        Row(variant, {("c",): number, ("day",): date})
+        for variant, number in zip(variants, numbers, strict=True)
+    ]
+    known = [number for number in numbers if number is not None]
+    column = ColumnFacts(
+        ("c",),
+        pa.int32(),
+        numbers.count(None),
+        min(known, default=None),
+        max(known, default=None),
+        minimum_exact=True,
+        maximum_exact=True,
+    )
+    facts = model.file_facts(draw(layouts()), rows, (column,))
+    return ScanFile("part", 300 * MORE, draw(blunted(facts)), {"day": day}), rows
+
+
+@st.composite
+def blunted(draw: st.DrawFn, facts: FileFacts) -> FileFacts:
+    """The same facts, or less: cut strings, one bound, unknown counts, unchecked floats."""
+    if draw(st.booleans()):
+        return facts
+    (variant,) = facts.variants
+    paths = tuple(draw(_blunted_path(path)) for path in variant.paths)
+    records = draw(st.sampled_from([facts.num_records, -1]))
+    return replace(facts, num_records=records, variants=(replace(variant, paths=paths),))
+
+
+@st.composite
+def _blunted_path(draw: st.DrawFn, path: PathFacts) -> PathFacts:
+    if draw(st.booleans()):
+        return path
+    low, high = path.minimum, path.maximum
+    if isinstance(low, str) and isinstance(high, str):
+        low, high = low[:1], high[:1] + "\U0010ffff" * 2
+    if draw(st.integers(0, 3)) == 0:
+        low = None
+    if draw(st.integers(0, 3)) == 0:
+        high = None
+    return replace(
+        path,
+        typed=draw(st.sampled_from([path.typed, -1])),
+        minimum=low,
+        maximum=high,
+        minimum_exact=False,
+        maximum_exact=False,
+        plain_floats=False,
+    )
+
+
+def literals(asked: str) -> st.SearchStrategy[Literal]:
+    """Constants that Spark may compare with this type, NULL among them."""
+    null = st.just(Literal(None, asked))
+    if asked == "string":
+        return st.sampled_from(STRINGS).map(lambda text: Literal(text, "string")) | null
+    if asked == "boolean":
+        return st.booleans().map(lambda value: Literal(value, "boolean")) | null
+    if asked == "date":
+        return st.sampled_from([19722, 19723, 19724]).map(lambda day: Literal(day, "date")) | null
+    whole = st.sampled_from(INTS).map(lambda value: Literal(value, "bigint"))
+    exact = st.sampled_from(DECIMALS).map(lambda value: Literal(value, "decimal(10,2)"))
+    double = st.sampled_from(DOUBLES).map(lambda value: Literal(value, "double"))
+    return whole | exact | double | null
+
+
+REFS = st.builds(
+    lambda path, asked, strict: Ref(("v",), Path.parse(path), asked, strict),
+    st.sampled_from(PATHS),
+    st.sampled_from(ASKED),
+    st.booleans(),
+) | st.sampled_from([Ref(("c",), None, "int"), Ref(("day",), None, "date")])
+VARIANT_REFS = st.builds(
+    lambda path: Ref(("v",), Path.parse(path), "variant"), st.sampled_from(PATHS)
+) | st.just(Ref(("v",), None, "variant"))
+OPS: st.SearchStrategy[CompareOp] = st.sampled_from(["=", "<>", "<", "<=", ">", ">=", "<=>"])
+
+
+@st.composite
+def comparisons(draw: st.DrawFn) -> Predicate:
+    ref, op = draw(REFS), draw(OPS)
+    literal = draw(literals(ref.type))
+    return Compare(op, literal, ref) if draw(st.integers(0, 4)) == 0 else Compare(op, ref, literal)
+
+
+@st.composite
+def memberships(draw: st.DrawFn) -> Predicate:
+    ref = draw(REFS)
+    return In(ref, tuple(draw(st.lists(literals(ref.type), min_size=1, max_size=3))))
+
+
+PREFIXES = st.builds(
+    lambda path, prefix: StartsWith(Ref(("v",), Path.parse(path), "string"), prefix),
+    st.sampled_from(PATHS),
+    st.sampled_from(STRINGS),
+)
+TERMS = (
+    comparisons()
+    | memberships()
+    | PREFIXES
+    | (REFS | VARIANT_REFS).flatmap(lambda ref: st.sampled_from([IsNull(ref), IsNotNull(ref)]))
+)
+PREDICATES = st.recursive(
+    TERMS,
+    lambda inner: st.one_of(
+        inner.map(Not),
+        st.lists(inner, min_size=1, max_size=3).map(lambda terms: And(tuple(terms))),
+        st.lists(inner, min_size=1, max_size=3).map(lambda terms: Or(tuple(terms))),
+    ),
+    max_leaves=4,
+)
+MORE = int(os.environ.get("VARIANTLAKE_EXAMPLES", "1"))
+"""How many times the usual number of cases to try."""
+
+PARTITION_TYPES = {"day": "date"}
+TRUTH = {True: May.TRUE, False: May.FALSE, None: May.NULL}
+
+
+@settings(max_examples=400 * MORE, deadline=None)
+@given(file=files(), predicate=PREDICATES)
+def test_rule_19_every_truth_value_of_a_row_was_said_to_be_possible(
+    file: tuple[ScanFile, list[Row]], predicate: Predicate
+) -> None:
+    scan, rows = file
+    for part, may in Skipper(predicate, PARTITION_TYPES).may(scan.facts, scan.partition):
+        for row in rows:
+            assert TRUTH[model.evaluate(part, row)] in may, (str(part), row)
+
+
+@settings(max_examples=100 * MORE, deadline=None)
+@given(made=st.lists(files(), max_size=4), predicate=PREDICATES)
+def test_skipped_files_hold_no_matching_row(
+    made: list[tuple[ScanFile, list[Row]]], predicate: Predicate
+) -> None:
+    rows = {f"part-{i}": file[1] for i, file in enumerate(made)}
+    scan = [replace(file[0], path=f"part-{i}") for i, file in enumerate(made)]
+    plan = plan_scan(scan, [], predicate, partition_types=PARTITION_TYPES)
+    for skipped in plan.skipped:
+        assert not any(model.evaluate(predicate, row) for row in rows[skipped.file.path])
+    assert plan.read_files + len(plan.skipped) == len(made)
+
+
+@settings(max_examples=300 * MORE, deadline=None)
+@given(
+    file=files(), path=st.sampled_from(PATHS), asked=st.sampled_from(ASKED), strict=st.booleans()
+)
+def test_a_path_is_read_without_the_variant_only_where_that_is_exact(
+    file: tuple[ScanFile, list[Row]], path: str, asked: str, strict: bool
+) -> None:
+    scan, rows = file
+    ref = Ref(("v",), Path.parse(path), asked, strict)
+    assert ref.path is not None
+    reading = Reader(ref).read(scan.facts)
+    for row in rows:
+        judge = model.variant_get(row.variant, ref.path, asked)
+        value = model.lookup(row.variant, ref.path)
+        if isinstance(reading, NullColumn):
+            assert judge is None
+        elif isinstance(reading, PhysicalColumn):
+            typed = value if model.fits(value, reading.stored) else None
+            assert (typed is None) == (value is MISSING or value is None)
+            ours = None if typed is None else model.cast(typed, asked)
+            assert ours == judge or (ours != ours and judge != judge)
+            if strict:
+                assert (judge is None) == (typed is None), "a plain cast never fails"
