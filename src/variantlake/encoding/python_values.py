@@ -1,23 +1,23 @@
 """Python objects to trees and back.
 
-| Variant         | to Python                                  | from Python                        |
-|-----------------|--------------------------------------------|------------------------------------|
-| null            | None                                       | None                               |
-| boolean         | bool                                       | bool, numpy.bool                   |
-| int8 to int64   | int                                        | int, numpy integers: the narrowest |
-| decimals        | Decimal, scale kept                        | Decimal; int beyond 64 bits        |
-| double          | float                                      | float                              |
-| float           | float                                      | numpy.float32                      |
-| date            | datetime.date                              | datetime.date, datetime64[D]       |
-| timestamp       | datetime.datetime in UTC                   | datetime with a time zone          |
-| timestamp_ntz   | datetime.datetime, naive                   | naive datetime, datetime64[us]     |
-| timestamp*nanos | numpy.datetime64[ns], UTC if so adjusted   | datetime64[ns], in no zone         |
-| time            | datetime.time                              | naive datetime.time                |
-| binary          | bytes                                      | bytes, bytearray, memoryview       |
-| string          | str                                        | str                                |
-| uuid            | uuid.UUID                                  | uuid.UUID                          |
-| object          | dict                                       | Mapping with string keys           |
-| array           | list                                       | list, tuple                        |
+| Variant         | to Python                                | from Python                        |
+|-----------------|------------------------------------------|------------------------------------|
+| null            | None                                     | None                               |
+| boolean         | bool                                     | bool, numpy.bool                   |
+| int8 to int64   | int                                      | int, numpy integers: the narrowest |
+| decimals        | Decimal, scale kept                      | Decimal; int beyond 64 bits        |
+| double          | float                                    | float                              |
+| float           | float                                    | numpy.float32                      |
+| date            | datetime.date                            | datetime.date, datetime64[D]       |
+| timestamp       | datetime.datetime in UTC                 | datetime with a time zone          |
+| timestamp_ntz   | datetime.datetime, naive                 | naive datetime, datetime64[us]     |
+| timestamp*nanos | numpy.datetime64[ns], UTC if so adjusted | datetime64[ns], in no zone         |
+| time            | datetime.time                            | naive datetime.time                |
+| binary          | bytes                                    | bytes, bytearray, memoryview       |
+| string          | str                                      | str                                |
+| uuid            | uuid.UUID                                | uuid.UUID                          |
+| object          | dict                                     | Mapping with string keys           |
+| array           | list                                     | list, tuple                        |
 
 Dates and timestamps outside of the years 1 to 9999 become numpy.datetime64 of their unit. A
 `Scalar`, a Variant or an Arrow scalar anywhere in the input keeps its exact type.
@@ -129,8 +129,6 @@ def scalar_of(value: object) -> Scalar:
             return TRUE if value else FALSE
         case int() | np.integer():
             return integer(int(value))
-        case np.float32():
-            return Scalar(Primitive.FLOAT, float(value))
         case float():
             return Scalar(Primitive.DOUBLE, float(value))
         case Decimal():
@@ -152,6 +150,8 @@ def scalar_of(value: object) -> Scalar:
             return _of_datetime64(value)
         case _ if isinstance(value, np.bool):
             return TRUE if value else FALSE
+        case _ if isinstance(value, np.float32):
+            return Scalar(Primitive.FLOAT, float(value))
         case _:
             raise InvalidValue(f"no Variant type holds a {type(value).__name__}")
 
