@@ -12,7 +12,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from variantlake.encoding.variant import Variant
 
 from tests.shredding.strategies import schemas, trees_for
 from variantlake.encoding.metadata import encode_dictionary, encode_metadata
@@ -25,6 +24,7 @@ from variantlake.encoding.tree import (
     encode_value,
     logical_key,
 )
+from variantlake.encoding.variant import Variant
 from variantlake.errors import MalformedFile, MalformedVariant, VariantLakeError
 from variantlake.shredding.arrays import AnyArray
 from variantlake.shredding.ddl import parse_ddl

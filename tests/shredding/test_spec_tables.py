@@ -10,11 +10,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from variantlake.encoding.variant import Variant
 
 from variantlake.encoding.metadata import encode_metadata
 from variantlake.encoding.tree import Scalar, Tree, decode, encode_value
+from variantlake.encoding.variant import Variant
 from variantlake.errors import MalformedFile
+from variantlake.shredding.arrays import AnyArray
 from variantlake.shredding.ddl import parse_ddl
 from variantlake.shredding.layout import arrow_type
 from variantlake.shredding.reconstruct import reconstruct
@@ -58,8 +59,12 @@ def column(schema: ShreddingSchema, value: Tree | None, typed: Any) -> pa.Struct
     return array
 
 
+def rows_of(array: AnyArray) -> list[Any]:
+    return array.to_pylist()
+
+
 def rebuilt(array: pa.StructArray) -> Tree:
-    (row,) = reconstruct(array).to_pylist()
+    (row,) = rows_of(reconstruct(array))
     return decode(row["metadata"], row["value"])
 
 
@@ -67,7 +72,7 @@ def check_both_ways(schema: ShreddingSchema, tree: Tree, value: Tree | None, typ
     """The row is what shredding makes of the tree, and the tree what reading makes of the row."""
     expected = column(schema, value, typed)
     assert rebuilt(expected) == tree
-    assert shred([variant(tree)], schema).to_pylist() == expected.to_pylist()
+    assert rows_of(shred([variant(tree)], schema)) == rows_of(expected)
 
 
 # --- "Value Shredding": measurement ---------------------------------------------------------------
@@ -155,7 +160,8 @@ def test_a_missing_element_reads_as_variant_null() -> None:
 
 
 def test_a_shredded_array_beside_a_value_is_an_error() -> None:
-    for value in (long(1), [text("a")], {"a": long(1)}):
+    values: list[Tree] = [long(1), [text("a")], {"a": long(1)}]
+    for value in values:
         with pytest.raises(MalformedFile, match="both"):
             reconstruct(column(TAGS, value, elements("a")))
 
@@ -309,7 +315,7 @@ def test_the_nested_example() -> None:
     }
     value = encode_value(tree, {key: index for index, key in enumerate(keys)})
     shredded = shred([Variant(metadata, value)], NESTED)
-    (row,) = shredded.to_pylist()
+    (row,) = rows_of(shredded)
     location = row["typed_value"]["location"]["typed_value"]
     assert location["latitude"] == {"value": None, "typed_value": 1.5}
     assert location["longitude"]["typed_value"] is None

@@ -10,8 +10,10 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, BinaryIO, Protocol, Self
+from typing import Any, BinaryIO, Protocol, Self, TypeAlias
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -91,13 +93,13 @@ class VariantFile:
         *,
         variant_columns: Collection[str] = (),
     ) -> None:
-        self.name = path if isinstance(path, str) else getattr(path, "name", "") or str(path)
+        self.name = name_of(path)
         self.footer = read_footer(path)
         wanted = frozenset(tuple(name.split(".")) for name in variant_columns)
         try:
             self._nodes = _selected(self.footer, columns)
-            self._columns = [_column_of(node, wanted) for node in self._nodes]
-            self._file = open_parquet(path)
+            self._columns = [column_of(node, wanted) for node in self._nodes]
+            self._file = open_parquet(path, self.name)
             arrow = _subset(self._file.schema_arrow, [node.name for node in self._nodes])
             self.schema = pa.schema(
                 [
@@ -152,7 +154,15 @@ class VariantFile:
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
 
-def open_parquet(path: Source) -> pq.ParquetFile:
+def name_of(path: Source) -> str:
+    """What to call a file in errors."""
+    if isinstance(path, str | os.PathLike):
+        return os.fspath(path)
+    name = getattr(path, "name", "")
+    return name if isinstance(name, str) else ""
+
+
+def open_parquet(path: Source, name: str) -> pq.ParquetFile:
     """Open a file with pyarrow for reading piece by piece. Raises MalformedFile."""
     try:
         # Buffering whole column chunks ahead would make memory follow the row group.
@@ -162,7 +172,7 @@ def open_parquet(path: Source) -> pq.ParquetFile:
             buffer_size=1 << 20,
         )
     except (pa.ArrowException, OSError) as error:
-        raise MalformedFile(f"pyarrow cannot open it: {error}") from error
+        raise MalformedFile(f"pyarrow cannot open it: {error}", file=name) from error
 
 
 def read_leaves(
@@ -213,7 +223,19 @@ def _leaves_below(node: SchemaNode) -> Iterator[int]:
 # --- How a column with Variants inside becomes Arrow ----------------------------------------------
 
 
-class _Column(Protocol):
+Rows: TypeAlias = "npt.NDArray[np.int64]"
+
+
+@dataclass(frozen=True, slots=True)
+class FoundVariants:
+    """One Variant column, shredded, with the row that each of its slots belongs to."""
+
+    column: tuple[str, ...]
+    array: pa.StructArray
+    rows: Rows
+
+
+class Column(Protocol):
     """A column that is, or somewhere holds, a Variant."""
 
     def leaves(self) -> Iterable[int]:
@@ -225,9 +247,23 @@ class _Column(Protocol):
     def convert(self, array: AnyArray) -> AnyArray:
         """The result for a slice of the column."""
 
+    def variants(self, array: AnyArray, rows: Rows) -> Iterator[FoundVariants]:
+        """The Variants in a slice of the column, as the file holds them."""
 
-def looks_like_variant(node: SchemaNode) -> bool:
-    """Whether an unmarked group is a Variant by its members alone: Spark 4.0 marks none."""
+
+def is_variant(
+    node: SchemaNode, column: tuple[str, ...], wanted: Collection[tuple[str, ...]]
+) -> bool:
+    """Whether a group is read as a Variant: marked, asked for, or one by its members.
+
+    Spark 4.0 marks none.
+    """
+    if node.logical is not None:
+        return node.logical.kind == "VARIANT" or column in wanted
+    return column in wanted or _looks_like_variant(node)
+
+
+def _looks_like_variant(node: SchemaNode) -> bool:
     members = {child.name: child for child in node.children if not child.name.startswith("_")}
     return (
         METADATA in members
@@ -241,14 +277,14 @@ def looks_like_variant(node: SchemaNode) -> bool:
     )
 
 
-def _column_of(
+def column_of(
     node: SchemaNode, wanted: Collection[tuple[str, ...]], above: tuple[str, ...] = ()
-) -> _Column | None:
+) -> Column | None:
     """The reading of a column; None when there is no Variant in it."""
     column = (*above, node.name)
     kind = None if node.logical is None else node.logical.kind
-    read: _Column | None
-    if kind == "VARIANT" or column in wanted or (kind is None and looks_like_variant(node)):
+    read: Column | None
+    if is_variant(node, column, wanted):
         read = _VariantColumn(parse_group(node, column), node)
     elif kind == "LIST" and len(node.children) == 1:
         element = _element_of(node, wanted, column)
@@ -264,19 +300,19 @@ def _column_of(
 
 def _element_of(
     node: SchemaNode, wanted: Collection[tuple[str, ...]], column: tuple[str, ...]
-) -> _Column | None:
+) -> Column | None:
     """The element of a LIST. Spec: Parquet, "Logical Types", backward-compatibility rules."""
     (repeated,) = node.children
     column = (*column, repeated.name)
     if len(repeated.children) != 1 or repeated.name in ("array", f"{node.name}_tuple"):
         return _struct_column(repeated, wanted, column)
-    return _column_of(repeated.children[0], wanted, column)
+    return column_of(repeated.children[0], wanted, column)
 
 
 def _struct_column(
     node: SchemaNode, wanted: Collection[tuple[str, ...]], column: tuple[str, ...]
 ) -> _StructColumn | None:
-    children = [_column_of(child, wanted, column) for child in node.children]
+    children = [column_of(child, wanted, column) for child in node.children]
     return _StructColumn(node, children) if any(children) else None
 
 
@@ -293,6 +329,9 @@ class _VariantColumn:
 
     def convert(self, array: AnyArray) -> AnyArray:
         return reconstruct(struct_of(array))
+
+    def variants(self, array: AnyArray, rows: Rows) -> Iterator[FoundVariants]:
+        yield FoundVariants(self.group.column, struct_of(array), rows)
 
 
 def _leaves_of_group(group: SchemaNode) -> Iterator[int]:
@@ -317,7 +356,7 @@ def _leaves_of_typed_value(typed: SchemaNode) -> Iterator[int]:
 @dataclass(frozen=True, slots=True)
 class _StructColumn:
     node: SchemaNode
-    children: list[_Column | None]
+    children: list[Column | None]
 
     def leaves(self) -> Iterable[int]:
         for child, column in zip(self.node.children, self.children, strict=True):
@@ -328,13 +367,19 @@ class _StructColumn:
 
     def convert(self, array: AnyArray) -> AnyArray:
         group = struct_of(array)
+        # Flattened: what stands below a null group is no Variant.
         children = [
-            group.field(index) if column is None else column.convert(group.field(index))
-            for index, column in enumerate(self.children)
+            child if column is None else column.convert(child)
+            for child, column in zip(group.flatten(), self.children, strict=True)
         ]
         return pa.StructArray.from_arrays(
             children, fields=self.fields(group.type), mask=_nulls(group)
         )
+
+    def variants(self, array: AnyArray, rows: Rows) -> Iterator[FoundVariants]:
+        for child, column in zip(struct_of(array).flatten(), self.children, strict=True):
+            if column is not None:
+                yield from column.variants(child, rows)
 
     def fields(self, arrow: pa.DataType) -> list[AnyField]:
         """The fields of the result for a group that the file holds as `arrow`."""
@@ -350,7 +395,7 @@ def _nulls(array: AnyArray) -> AnyArray:
 
 @dataclass(frozen=True, slots=True)
 class _ListColumn:
-    element: _Column
+    element: Column
 
     def leaves(self) -> Iterable[int]:
         yield from self.element.leaves()
@@ -368,6 +413,10 @@ class _ListColumn:
             mask=_nulls(array),
         )
 
+    def variants(self, array: AnyArray, rows: Rows) -> Iterator[FoundVariants]:
+        offsets, elements = offsets_of(list_of(array))
+        yield from self.element.variants(elements, np.repeat(rows, np.diff(offsets)))
+
 
 @dataclass(frozen=True, slots=True)
 class _MapColumn:
@@ -384,9 +433,7 @@ class _MapColumn:
         return map_type
 
     def convert(self, array: AnyArray) -> AnyArray:
-        if not isinstance(array, pa.MapArray):
-            raise MalformedFile(f"a map that pyarrow reads as {array.type}")
-        offsets, entries = offsets_of(array)
+        offsets, entries = offsets_of(_map_of(array))
         converted = self.entries.convert(entries)
         lists = pa.ListArray.from_arrays(
             pa.array(offsets, pa.int32()), converted, mask=_nulls(array)
@@ -399,6 +446,16 @@ class _MapColumn:
             lists.null_count,
             children=[converted],
         )
+
+    def variants(self, array: AnyArray, rows: Rows) -> Iterator[FoundVariants]:
+        offsets, entries = offsets_of(_map_of(array))
+        yield from self.entries.variants(entries, np.repeat(rows, np.diff(offsets)))
+
+
+def _map_of(array: AnyArray) -> pa.MapArray[Any, Any]:
+    if not isinstance(array, pa.MapArray):
+        raise MalformedFile(f"a map that pyarrow reads as {array.type}")
+    return array
 
 
 def _entry_type(arrow: pa.DataType) -> pa.DataType:

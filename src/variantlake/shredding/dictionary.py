@@ -21,6 +21,10 @@ class RowDictionary:
         self.decoded, self._ids = _decoded(metadata)
         self._added: dict[str, int] = {}
 
+    def has(self, key: str) -> bool:
+        """Whether the row's own dictionary holds a key."""
+        return key in self._ids
+
     def id_of(self, key: str) -> int:
         """The id of a key, the first one where it is repeated; a key that is not there gets one."""
         found = self._ids.get(key)

@@ -1,0 +1,179 @@
+"""Checking a Parquet file against every rule for Variant columns: its schema, then its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from variantlake.errors import MissingSource, VariantLakeError
+from variantlake.parquet.footer import Footer, read_footer
+from variantlake.parquet.read import (
+    BATCH_ROWS,
+    Column,
+    FoundVariants,
+    Source,
+    column_of,
+    is_variant,
+    name_of,
+    open_parquet,
+    read_leaves,
+)
+from variantlake.parquet.schema_tree import SchemaNode
+from variantlake.parquet.variant_group import GroupNode, VariantGroup, parse_group
+from variantlake.paths import Path
+from variantlake.shredding.layout import METADATA, TYPED_VALUE, VALUE
+from variantlake.shredding.rules import Rule, problems
+from variantlake.shredding.schema import Array, Untyped
+
+Progress = Callable[[int, int], None]
+"""Called with the rows that are checked and the rows of the file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One broken rule. `row` counts from the start of the file, None for what concerns all rows.
+
+    `column` is the dotted name of the Variant column, `path` a path in the Variant (empty for the
+    column as such), `rule` what is demanded, `message` what is there instead.
+    """
+
+    row: int | None
+    column: str
+    path: str
+    rule: str
+    message: str
+
+    def __str__(self) -> str:
+        where = [] if self.row is None else [f"row {self.row}"]
+        where += [part for part in (self.column, self.path) if part]
+        return f"{', '.join(where) or 'file'}: {self.message} (rule: {self.rule})"
+
+
+def check_file(
+    path: Source,
+    *,
+    variant_columns: Collection[str] = (),
+    batch_rows: int = BATCH_ROWS,
+    progress: Progress | None = None,
+) -> Iterator[Finding]:
+    """Check every Variant column of a file.
+
+    A file that cannot be read is a finding too, not an error. Memory is bounded by one batch.
+    `variant_columns` are dotted names of groups to take for Variants although nothing marks them.
+
+    Raises MissingSource when there is no such file.
+    """
+    wanted = frozenset(tuple(name.split(".")) for name in variant_columns)
+    try:
+        footer = read_footer(path)
+    except MissingSource:
+        raise
+    except VariantLakeError as error:
+        yield Finding(None, "", "", Rule.FILE.value, error.message)
+        return
+    readable: list[tuple[SchemaNode, Column]] = []
+    for top in footer.schema.children:
+        is_readable = True
+        for node, column in _variant_nodes(top, wanted, (top.name,)):
+            for finding in _check_schema(node, column):
+                is_readable &= finding.rule != Rule.GROUP.value
+                yield finding
+        reading = column_of(top, wanted) if is_readable else None
+        if reading is not None:
+            readable.append((top, reading))
+    if readable:
+        yield from _check_rows(path, footer, readable, batch_rows, progress)
+
+
+def _variant_nodes(
+    node: SchemaNode, wanted: Collection[tuple[str, ...]], column: tuple[str, ...]
+) -> Iterator[tuple[SchemaNode, tuple[str, ...]]]:
+    if is_variant(node, column, wanted):
+        yield node, column
+        return
+    for child in node.children:
+        yield from _variant_nodes(child, wanted, (*column, child.name))
+
+
+def _check_schema(node: SchemaNode, column: tuple[str, ...]) -> Iterator[Finding]:
+    name = ".".join(column)
+    try:
+        group = parse_group(node, column)
+    except VariantLakeError as error:
+        yield Finding(None, name, error.path, Rule.GROUP.value, error.message)
+        return
+    for path, rule, message in _check_layout(group, node):
+        yield Finding(None, name, str(path), rule.value, message)
+
+
+def _check_layout(group: VariantGroup, node: SchemaNode) -> Iterator[tuple[Path, Rule, str]]:
+    """The rules for the schema that reading does not insist on."""
+    if not group.annotated:
+        yield Path(), Rule.ANNOTATION, "the group has no logical type"
+    metadata = node.named(METADATA)
+    if metadata is not None and metadata.repetition != "required":
+        yield Path(), Rule.REPETITION, f"metadata is {metadata.repetition}, expected required"
+    value = node.named(VALUE)
+    unshredded = isinstance(group.root.node, Untyped)
+    if unshredded and value is not None and value.repetition != "required":
+        yield Path(), Rule.REPETITION, f"value is {value.repetition}, expected required"
+    yield from _check_node(group.root, Path())
+
+
+def _check_node(node: GroupNode, path: Path) -> Iterator[tuple[Path, Rule, str]]:
+    """One group of `value` and `typed_value`, and those below it."""
+    typed = node.group.named(TYPED_VALUE)
+    if typed is not None:
+        for name in (VALUE, TYPED_VALUE):
+            member = node.group.named(name)
+            if member is not None and member.repetition != "optional":
+                yield path, Rule.REPETITION, f"{name} is {member.repetition}, expected optional"
+    for name, child in node.fields:
+        where = path.child(name)
+        yield from _check_required(child, where)
+        yield from _check_node(child, where)
+    if isinstance(node.node, Array) and node.element is not None and typed is not None:
+        where = path.child(0)
+        names = (typed.children[0].name, node.element.group.name)
+        if names != ("list", "element"):
+            yield path, Rule.LIST, f"the levels are named {names[0]!r} and {names[1]!r}"
+        yield from _check_required(node.element, where)
+        yield from _check_node(node.element, where)
+
+
+def _check_required(node: GroupNode, path: Path) -> Iterator[tuple[Path, Rule, str]]:
+    if node.group.repetition != "required":
+        yield path, Rule.REPETITION, f"the group is {node.group.repetition}, expected required"
+
+
+def _check_rows(
+    path: Source,
+    footer: Footer,
+    columns: Sequence[tuple[SchemaNode, Column]],
+    batch_rows: int,
+    progress: Progress | None,
+) -> Iterator[Finding]:
+    name, start = name_of(path), 0
+    leaves = sorted(leaf for _, column in columns for leaf in column.leaves())
+    try:
+        with open_parquet(path, name) as file:
+            for row_group in range(len(footer.row_groups)):
+                for batch in read_leaves(file, name, row_group, leaves, batch_rows):
+                    rows = np.arange(start, start + batch.num_rows)
+                    for node, column in columns:
+                        for found in column.variants(batch.column(node.name), rows):
+                            yield from _findings(found)
+                    start += batch.num_rows
+                    if progress is not None:
+                        progress(start, footer.num_rows)
+    except VariantLakeError as error:
+        yield Finding(start, "", error.path, Rule.FILE.value, error.message)
+
+
+def _findings(found: FoundVariants) -> Iterator[Finding]:
+    column = ".".join(found.column)
+    for problem in problems(found.array):
+        row = int(found.rows[problem.row])
+        yield Finding(row, column, problem.path, problem.rule.value, problem.message)

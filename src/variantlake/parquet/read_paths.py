@@ -1,0 +1,370 @@
+"""Single paths of Variant columns as typed Arrow columns, without rebuilding the Variants.
+
+Only the columns of a path are read: its `typed_value`, and its `value` unless the footer shows that
+it is null everywhere. For a path without columns of its own, the `value` of the deepest one above
+it is searched.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from variantlake.encoding.scalar import Scalar, decode_scalar
+from variantlake.encoding.value import basic_type, find, type_name
+from variantlake.errors import InvalidPath, InvalidValue, MalformedFile, VariantLakeError
+from variantlake.parquet.footer import Footer, read_footer
+from variantlake.parquet.read import BATCH_ROWS, Source, name_of, open_parquet, read_leaves
+from variantlake.parquet.variant_group import GroupNode, VariantGroup, parse_group
+from variantlake.paths import ColumnPath, Path
+from variantlake.shredding.arrays import (
+    AnyArray,
+    bytes_of,
+    list_of,
+    members,
+    offsets_of,
+    struct_of,
+    validity,
+)
+from variantlake.shredding.dictionary import RowDictionary
+from variantlake.shredding.fit import Raw, encoded_type, fit, raw_array, raws_of, scalar_of
+from variantlake.shredding.layout import METADATA, TYPED_VALUE, VALUE, VARIANT_TYPE
+from variantlake.shredding.reconstruct import reconstruct
+from variantlake.shredding.schema import Array, Leaf, Object, Untyped
+from variantlake.types import NULL_VALUE, BasicType, ShreddedType
+
+
+class Mismatch(enum.Enum):
+    """What to do with a value that the asked type cannot hold exactly."""
+
+    ERROR = "error"
+    NULL = "null"
+
+
+def read_paths(
+    path: Source, paths: Mapping[str, str], *, on_mismatch: Mismatch | str = Mismatch.ERROR
+) -> pa.Table:
+    """Read single paths of Variant columns.
+
+    Args:
+        path: A file name or an open binary file.
+        paths: For each column of the result `column:path::type`, such as `event:commit.kind` or
+            `event:time_us::bigint`. Types are those of shredding DDL, or `variant`. Without a type
+            the column has the type that the file stores at the path, and where it stores none the
+            result is struct<metadata, value>.
+        on_mismatch: `error`, or `null` for values that are not of the type. Exact numbers convert
+            to each other where their value stays the same, nothing else converts.
+
+    A path that is missing from a row, and a Variant null, give null.
+
+    Raises:
+        InvalidPath: A path that does not parse, or a column that is no Variant column of the file.
+        InvalidValue: A value that the type cannot hold; with file, row and path.
+        MalformedFile: The file breaks a specification.
+    """
+    return pa.Table.from_batches(*_open(path, paths, Mismatch(on_mismatch), BATCH_ROWS))
+
+
+def iter_paths(
+    path: Source,
+    paths: Mapping[str, str],
+    batch_rows: int = BATCH_ROWS,
+    *,
+    on_mismatch: Mismatch | str = Mismatch.ERROR,
+) -> Iterator[pa.RecordBatch]:
+    """As `read_paths`, in batches of at most `batch_rows` rows and with bounded memory."""
+    batches, _ = _open(path, paths, Mismatch(on_mismatch), batch_rows)
+    yield from batches
+
+
+def _open(
+    path: Source, paths: Mapping[str, str], on_mismatch: Mismatch, batch_rows: int
+) -> tuple[Iterator[pa.RecordBatch], pa.Schema]:
+    footer = read_footer(path)
+    requests = [_request(footer, name, text, on_mismatch) for name, text in paths.items()]
+    schema = pa.schema([pa.field(request.name, request.arrow) for request in requests])
+    return _batches(path, footer, requests, schema, batch_rows), schema
+
+
+def _batches(
+    path: Source,
+    footer: Footer,
+    requests: Sequence[_Request],
+    schema: pa.Schema,
+    batch_rows: int,
+) -> Iterator[pa.RecordBatch]:
+    name, start = name_of(path), 0
+    leaves = sorted({leaf for request in requests for leaf in request.leaves})
+    with open_parquet(path, name) as file:
+        for row_group in range(len(footer.row_groups)):
+            for batch in read_leaves(file, name, row_group, leaves, batch_rows):
+                arrays = []
+                for request in requests:
+                    try:
+                        arrays.append(request.evaluate(batch))
+                    except VariantLakeError as error:
+                        error.file = name
+                        error.row = None if error.row is None else start + error.row
+                        raise
+                yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+                start += batch.num_rows
+
+
+def _request(footer: Footer, name: str, text: str, on_mismatch: Mismatch) -> _Request:
+    asked = ColumnPath.parse(text)
+    node = footer.schema.named(asked.column)
+    if node is None or not node.is_group:
+        raise InvalidPath(f"no Variant column {asked.column!r} in the file")
+    group = parse_group(node)
+    target, way = _walk(group, asked.path)
+    rest = Path(asked.path.steps[len(way) :])
+    stored = target.node.type if isinstance(target.node, Leaf) and not rest.steps else None
+    wanted = ShreddedType.parse(asked.type) if asked.type else stored
+    if asked.type.lower() == "variant":
+        wanted = None
+    if rest.steps:
+        leaves = _value_leaf(footer, target)
+    elif wanted is None:
+        leaves = frozenset(_all_leaves(footer, target))
+    else:
+        leaves = _value_leaf(footer, target) | _typed_leaf(target)
+    return _Request(
+        name, asked.column, asked.path, way, rest, wanted, group.metadata, leaves, on_mismatch
+    )
+
+
+def _walk(group: VariantGroup, path: Path) -> tuple[GroupNode, tuple[str | int, ...]]:
+    """The deepest node with columns on the way to a path, and the steps to it."""
+    node, depth = group.root, 0
+    for step in path.steps:
+        child: GroupNode | None = None
+        if isinstance(node.node, Object) and isinstance(step, str):
+            child = node.get(step)
+        elif isinstance(node.node, Array) and isinstance(step, int):
+            child = node.element
+        if child is None:
+            break
+        node, depth = child, depth + 1
+    return node, path.steps[:depth]
+
+
+def _value_leaf(footer: Footer, node: GroupNode) -> frozenset[int]:
+    if node.value is None or _is_all_null(footer, node.value):
+        return frozenset()
+    return frozenset([node.value])
+
+
+def _typed_leaf(node: GroupNode) -> frozenset[int]:
+    """A leaf that shows where the typed_value is set; nothing when there is none."""
+    below = node
+    while below.typed_value is None:
+        if below.element is not None:
+            below = below.element
+        elif below.fields:
+            below = below.fields[0][1]
+        else:
+            return frozenset() if below is node or below.value is None else frozenset([below.value])
+    return frozenset([below.typed_value])
+
+
+def _all_leaves(footer: Footer, node: GroupNode) -> Iterator[int]:
+    if isinstance(node.node, Untyped):
+        # Read even if all null: it may be the only column that shows the object around it.
+        yield from () if node.value is None else (node.value,)
+        return
+    yield from _value_leaf(footer, node)
+    if node.typed_value is not None:
+        yield node.typed_value
+    for _, child in node.fields:
+        yield from _all_leaves(footer, child)
+    if node.element is not None:
+        yield from _all_leaves(footer, node.element)
+
+
+def _is_all_null(footer: Footer, leaf: int) -> bool:
+    chunks = (row_group.columns[leaf] for row_group in footer.row_groups)
+    return all(chunk.null_count == chunk.num_values for chunk in chunks)
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """One column of the result: the steps `way` have columns, `rest` is searched in `value`s.
+
+    `wanted` is the type of the result, None for a Variant.
+    """
+
+    name: str
+    column: str
+    path: Path
+    way: tuple[str | int, ...]
+    rest: Path
+    wanted: ShreddedType | None
+    metadata_leaf: int
+    own_leaves: Collection[int]
+    on_mismatch: Mismatch
+
+    @property
+    def arrow(self) -> pa.DataType:
+        """The type of the result."""
+        return VARIANT_TYPE if self.wanted is None else self.wanted.arrow
+
+    @property
+    def leaves(self) -> set[int]:
+        """The leaves to read; the metadata always, for it counts the rows."""
+        return {self.metadata_leaf, *self.own_leaves}
+
+    def evaluate(self, batch: pa.RecordBatch) -> AnyArray:
+        """The column for the rows of a batch."""
+        if not self.own_leaves:
+            return _nulls(batch.num_rows, self.arrow)
+        members = _Members(batch.column(self.column))
+        metadata = members.required(METADATA)
+        for step in self.way:
+            members = members.step(step)
+        if self.wanted is None:
+            return self._variants(metadata, members)
+        return self._typed(self.wanted, metadata, members)
+
+    def _typed(self, wanted: ShreddedType, metadata: AnyArray, members: _Members) -> AnyArray:
+        typed = None if self.rest.steps else members.get(TYPED_VALUE)
+        values = members.get(VALUE)
+        if values is not None:
+            # The byte 00 alone is a Variant null, which is null here.
+            is_null = pc.equal(values, pa.scalar(NULL_VALUE, values.type))
+            values = pc.if_else(is_null, pa.scalar(None, values.type), values)
+        is_plain = values is None or values.null_count == len(values)
+        if typed is not None and is_plain and _stored(typed) == wanted:
+            return typed if typed.type == wanted.arrow else typed.cast(wanted.arrow)
+        raws: list[Raw | None] = [None] * len(members)
+        if typed is not None:
+            self._add_typed(raws, typed, wanted)
+        if not is_plain:
+            for row, encoded in enumerate(self._residuals(metadata, values)):
+                if encoded is not None and encoded != NULL_VALUE:
+                    raws[row] = self._fit(row, _scalar(encoded), type_name(encoded), wanted)
+        return raw_array(raws, wanted)
+
+    def _add_typed(self, raws: list[Raw | None], typed: AnyArray, wanted: ShreddedType) -> None:
+        stored = _stored(typed)
+        if stored is None:
+            for row, is_set in enumerate(typed.is_valid().to_pylist()):
+                if is_set:
+                    noun = "object" if pa.types.is_struct(typed.type) else "array"
+                    raws[row] = self._fit(row, None, noun, wanted)
+            return
+        primitive = encoded_type(typed.type)
+        for row, raw in enumerate(raws_of(typed)):
+            if raw is not None:
+                raws[row] = self._fit(row, scalar_of(raw, primitive), stored.ddl, wanted)
+
+    def _fit(self, row: int, scalar: Scalar | None, noun: str, wanted: ShreddedType) -> Raw | None:
+        raw = None if scalar is None else fit(scalar, wanted)
+        if raw is None and self.on_mismatch is Mismatch.ERROR:
+            raise InvalidValue(
+                f"{noun} does not fit {wanted}",
+                row=row,
+                path=str(self.path),
+                hint="ask for `::variant`, or for null with on_mismatch='null'",
+            )
+        return raw
+
+    def _residuals(self, metadata: AnyArray, values: AnyArray | None) -> Iterator[bytes | None]:
+        """For each row what stands at the path inside of `value`."""
+        if values is None:
+            return
+        rows = zip(bytes_of(metadata), bytes_of(values), strict=True)
+        for row, (keys, value) in enumerate(rows):
+            try:
+                yield None if value is None else self._search(keys or b"", value)
+            except VariantLakeError as error:
+                error.row = row
+                error.path = str(self.path)
+                raise
+
+    def _search(self, metadata: bytes, value: bytes) -> bytes | None:
+        if not self.rest.steps:
+            return value
+        if basic_type(value) not in (BasicType.OBJECT, BasicType.ARRAY):
+            return None
+        found = find(RowDictionary(metadata).decoded, value, self.rest)
+        return None if found is None else value[found[0] : found[1]]
+
+    def _variants(self, metadata: AnyArray, members: _Members) -> AnyArray:
+        """The Variant at the path; null where it is missing or a Variant null."""
+        values = members.get(VALUE)
+        typed = None if self.rest.steps else members.get(TYPED_VALUE)
+        if self.rest.steps:
+            values = pa.array(list(self._residuals(metadata, values)), pa.binary())
+        parts = {VALUE: values, TYPED_VALUE: typed}
+        known = {name: array for name, array in parts.items() if array is not None}
+        missing = np.ones(len(members), dtype=bool)
+        for array in known.values():
+            missing &= ~np.asarray(validity(array), dtype=bool)
+        if values is not None:
+            missing |= np.asarray([value == NULL_VALUE for value in bytes_of(values)], dtype=bool)
+        group = pa.StructArray.from_arrays(
+            [metadata, *known.values()], names=[METADATA, *known], mask=pa.array(missing)
+        )
+        return reconstruct(group)
+
+
+def _nulls(length: int, arrow: pa.DataType) -> AnyArray:
+    if arrow != VARIANT_TYPE:
+        return pa.array([None] * length, arrow)
+    empty = pa.array([b""] * length, pa.binary())
+    return pa.StructArray.from_arrays(
+        [empty, empty], fields=list(VARIANT_TYPE), mask=pa.array([True] * length, pa.bool_())
+    )
+
+
+def _scalar(encoded: bytes) -> Scalar | None:
+    """The scalar, None for an object or an array."""
+    if basic_type(encoded) in (BasicType.OBJECT, BasicType.ARRAY):
+        return None
+    return decode_scalar(encoded, 0, len(encoded))
+
+
+def _stored(typed: AnyArray) -> ShreddedType | None:
+    """The type of a shredded leaf, None for an object or an array."""
+    if pa.types.is_struct(typed.type) or hasattr(typed.type, "value_field"):
+        return None
+    return ShreddedType.from_arrow(typed.type)
+
+
+class _Members:
+    """The parts of one group that were read, each null wherever a group above it is null."""
+
+    def __init__(self, group: AnyArray) -> None:
+        self._group = struct_of(group)
+
+    def __len__(self) -> int:
+        return len(self._group)
+
+    def get(self, name: str) -> AnyArray | None:
+        """The member of that name, None when it was not read or the file has none."""
+        for index, field in enumerate(members(self._group.type)):
+            if field.name == name:
+                return self._group.flatten()[index]
+        return None
+
+    def required(self, name: str) -> AnyArray:
+        """A member that was asked for."""
+        array = self.get(name)
+        if array is None:
+            raise MalformedFile(f"pyarrow reads no {name!r} in a Variant group")
+        return array
+
+    def step(self, step: str | int) -> _Members:
+        """The group of an object's field or of an array's element."""
+        typed = self.required(TYPED_VALUE)
+        if isinstance(step, str):
+            return _Members(_Members(typed).required(step))
+        offsets, elements = offsets_of(list_of(typed))
+        at = np.asarray(offsets[:-1], dtype=np.int64) + step
+        is_there = at < np.asarray(offsets[1:], dtype=np.int64)
+        return _Members(elements.take(pa.array(at, pa.int64(), mask=~is_there)))
