@@ -199,6 +199,8 @@ class _Facts:
 
     def _variant(self, variant: VariantGroup, row_groups: Sequence[RowGroup]) -> VariantFacts:
         nulls = 0 if variant.required else self._leaf(variant.metadata, row_groups).nulls
+        if nulls and self._footer.leaves[variant.metadata].node.repetition != "required":
+            nulls = UNKNOWN  # metadata may be missing where the Variant is not
         paths = tuple(self._path(path, node, row_groups) for path, node in variant.nodes())
         return VariantFacts(variant.column, variant.schema, nulls, paths)
 

@@ -21,7 +21,7 @@ from variantlake.parquet.schema_tree import (
     SCHEMA_ELEMENT,
     LeafColumn,
     SchemaNode,
-    build_tree,
+    TreeBuilder,
     leaves_of,
 )
 from variantlake.parquet.thrift import CompactReader, Fields, ListOf, Spec, Struct, Wire
@@ -45,7 +45,7 @@ MAGIC = b"PAR1"
 ENCRYPTED_MAGIC = b"PARE"
 
 MAX_FOOTER_BYTES = 32 << 20
-"""Our limit on the size of a footer: the Python objects made of it take up to 100 times as much."""
+"""Our limit on the size of a footer: the Python objects made of it take up to 50 times as much."""
 
 _FIRST_READ = 64 << 10
 _CODECS = ("UNCOMPRESSED", "SNAPPY", "GZIP", "LZO", "BROTLI", "LZ4", "ZSTD", "LZ4_RAW")
@@ -232,10 +232,12 @@ def parse_footer(footer: bytes, offset: int = 0) -> Footer:
     """
     reader = _FooterReader(footer, offset)
     result = reader.read()
-    if reader.unordered:
-        # Rare, and known only now: the orders stand behind the statistics that depend on them.
-        result = _FooterReader(footer, offset, reader.unordered).read()
-    return result
+    if not (reader.unordered and result.row_groups):
+        return result
+    # Rare, and known only now: the orders stand behind the statistics that depend on them.
+    unordered = reader.unordered
+    del reader, result
+    return _FooterReader(footer, offset, unordered).read()
 
 
 class _FooterReader:
@@ -250,7 +252,7 @@ class _FooterReader:
         self.unordered = unordered
         self._footer = footer
         self._offset = offset
-        self._elements: list[tuple[Fields, int]] = []
+        self._tree = TreeBuilder()
         self._element_count = 0
         self._schema: SchemaNode | None = None
         self._leaves: tuple[LeafColumn, ...] = ()
@@ -271,7 +273,7 @@ class _FooterReader:
             }
         )
         fields: Fields = CompactReader(self._footer, self._offset).read(file_meta_data, Wire.STRUCT)
-        schema = self._tree()
+        schema = self._finish_schema()
         if len(fields.get(2, ())) != self._element_count:
             raise MalformedFile("the Parquet footer has two schemas", offset=self._offset)
         orders = fields.get(7, [])
@@ -297,21 +299,18 @@ class _FooterReader:
         )
 
     def _schema_element(self, fields: Fields, end: int) -> None:
-        if 4 not in fields or self._schema is not None:
-            raise MalformedFile("an element of the schema is misplaced or has no name", offset=end)
-        self._elements.append((fields, end))
+        self._tree.add(fields, end)
         self._element_count += 1
 
-    def _tree(self) -> SchemaNode:
-        """The schema tree, built once: with the first column chunk, or when all is read."""
+    def _finish_schema(self) -> SchemaNode:
+        """The schema tree: done with the first column chunk, or when all is read."""
         if self._schema is None:
-            self._schema = build_tree(self._elements, self._offset)
+            self._schema = self._tree.finish(self._offset)
             self._leaves = tuple(leaves_of(self._schema))
-            self._elements.clear()
         return self._schema
 
     def _row_group(self, fields: Fields, end: int) -> RowGroup:
-        self._tree()
+        self._finish_schema()
         columns = fields.get(1, [])
         self._next_leaf = 0
         if len(columns) != len(self._leaves):
@@ -325,7 +324,7 @@ class _FooterReader:
         return RowGroup(num_rows, max(0, fields.get(2, 0)), tuple(columns))
 
     def _column_chunk(self, fields: Fields, end: int) -> ColumnChunk:
-        self._tree()
+        self._finish_schema()
         index = self._next_leaf
         self._next_leaf += 1
         if index >= len(self._leaves):

@@ -90,39 +90,59 @@ class _OpenGroup:
     children: list[SchemaNode]
 
 
-def build_tree(elements: list[tuple[Fields, int]], offset: int) -> SchemaNode:
-    """The tree from its elements in depth-first order, without recursion."""
-    stack: list[_OpenGroup] = []
-    leaf_count = 0
-    for position, (fields, end) in enumerate(elements):
-        is_root = position == 0
-        if not is_root and not stack:
-            raise MalformedFile("the schema has elements after its root's last child", offset=end)
+class TreeBuilder:
+    """Builds the tree from its elements in depth-first order, without recursion.
+
+    Nothing of an element is kept but its node: hostile footers get no more memory than honest ones.
+    """
+
+    def __init__(self) -> None:
+        self._stack: list[_OpenGroup] = []
+        self._root: SchemaNode | None = None
+        self._leaf_count = 0
+
+    def add(self, fields: Fields, end: int) -> None:
+        """Take the next element; `end` is its place in the file. Raises MalformedFile."""
+        if 4 not in fields:
+            raise MalformedFile("an element of the schema has no name", offset=end)
+        if self._root is not None:
+            raise MalformedFile("the schema has elements after its last child", offset=end)
         children = fields.get(5, 0)
         if 1 not in fields:
-            if children < 0 or children > len(elements):
-                raise MalformedFile(f"a group of the schema has {children} children", offset=end)
-            if len(stack) > MAX_SCHEMA_DEPTH:
-                raise MalformedFile(
-                    f"the schema nests deeper than our limit of {MAX_SCHEMA_DEPTH}", offset=end
-                )
-            stack.append(_OpenGroup(fields, end, children, []))
-        elif is_root or children:
+            self._open_group(fields, children, end)
+        elif children or not self._stack:
             raise MalformedFile("a leaf of the schema has children, or is its root", offset=end)
         else:
-            stack[-1].children.append(_node(fields, (), leaf_count, end))
-            stack[-1].missing -= 1
-            leaf_count += 1
-        while stack and not stack[-1].missing:
-            group = stack.pop()
-            node = _node(group.fields, tuple(group.children), None, group.end, not stack)
-            if not stack:
-                if position + 1 != len(elements):
-                    raise MalformedFile("the schema has elements after its last child", offset=end)
-                return node
-            stack[-1].children.append(node)
-            stack[-1].missing -= 1
-    raise MalformedFile("the schema ends before its last group is complete", offset=offset)
+            self._stack[-1].children.append(_node(fields, (), self._leaf_count, end))
+            self._stack[-1].missing -= 1
+            self._leaf_count += 1
+        self._close_full_groups()
+
+    def finish(self, offset: int) -> SchemaNode:
+        """The root. Raises MalformedFile when elements are missing."""
+        if self._root is None:
+            raise MalformedFile("the schema ends before its last group is complete", offset=offset)
+        return self._root
+
+    def _open_group(self, fields: Fields, children: int, end: int) -> None:
+        if children < 0:
+            raise MalformedFile(f"a group of the schema has {children} children", offset=end)
+        if len(self._stack) > MAX_SCHEMA_DEPTH:
+            raise MalformedFile(
+                f"the schema nests deeper than our limit of {MAX_SCHEMA_DEPTH}", offset=end
+            )
+        self._stack.append(_OpenGroup(fields, end, children, []))
+
+    def _close_full_groups(self) -> None:
+        while self._stack and not self._stack[-1].missing:
+            group = self._stack.pop()
+            is_root = not self._stack
+            node = _node(group.fields, tuple(group.children), None, group.end, is_root)
+            if is_root:
+                self._root = node
+            else:
+                self._stack[-1].children.append(node)
+                self._stack[-1].missing -= 1
 
 
 def _node(
@@ -161,11 +181,16 @@ def _node(
 
 def leaves_of(root: SchemaNode) -> Iterator[LeafColumn]:
     """Every leaf in schema order, without recursion."""
-    stack = [(child, 0, 0) for child in reversed(root.children)]
+    stack = [(iter(root.children), 0, 0)]
     while stack:
-        node, definition, repetition = stack.pop()
-        definition += node.repetition != "required"
-        repetition += node.repetition == "repeated"
+        children, above_definition, above_repetition = stack[-1]
+        node = next(children, None)
+        if node is None:
+            stack.pop()
+            continue
+        definition = above_definition + (node.repetition != "required")
+        repetition = above_repetition + (node.repetition == "repeated")
         if node.leaf is not None:
             yield LeafColumn(node, definition, repetition)
-        stack.extend((child, definition, repetition) for child in reversed(node.children))
+        else:
+            stack.append((iter(node.children), definition, repetition))
