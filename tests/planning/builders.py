@@ -1,0 +1,55 @@
+"""Short ways to write facts, files and Refs in tests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from variantlake.parquet.facts import ColumnFacts, FileFacts, PathFacts, VariantFacts
+from variantlake.paths import Path
+from variantlake.planning.plan import ScanFile
+from variantlake.planning.predicates import Literal, Ref
+from variantlake.shredding.ddl import parse_ddl
+
+ROWS = 10
+
+
+def path(text: str, asked: str = "bigint", *, strict: bool = True) -> Ref:
+    """A path of the column `v`."""
+    return Ref(("v",), Path.parse(text), asked, strict)
+
+
+def lit(value: Any, type_: str = "bigint") -> Literal:
+    return Literal(value, type_)
+
+
+def facts(
+    ddl: str,
+    known: Mapping[str, Mapping[str, Any]] | None = None,
+    *,
+    rows: int = ROWS,
+    columns: tuple[ColumnFacts, ...] = (),
+    clean: bool = True,
+) -> FileFacts:
+    """A file whose column `v` is shredded by this DDL, every path of it clean and in every row.
+
+    `known` overrides fields of PathFacts by path; bounds given there count as exact.
+    """
+    paths = []
+    for at, node in parse_ddl(ddl).nodes():
+        own: dict[str, Any] = {"typed": rows, "nulls": 0, "residuals": 0 if clean else -1}
+        given = dict((known or {}).get(str(at), {}))
+        if "minimum" in given:
+            given = {"minimum_exact": True, "maximum_exact": True, **given}
+        paths.append(PathFacts(at, node, **(own | given)))
+    variant = VariantFacts(("v",), parse_ddl(ddl), 0, tuple(paths))
+    return FileFacts(100, rows, 1, (variant,), columns)
+
+
+def between(ddl_type: str, low: Any, high: Any, **more: Any) -> FileFacts:
+    """A file whose only path `$.a` holds low..high in every row."""
+    return facts(f"a {ddl_type}", {"$['a']": {"minimum": low, "maximum": high, **more}})
+
+
+def file(name: str, known: FileFacts | None, size: int = 100) -> ScanFile:
+    return ScanFile(name, size, known)
