@@ -24,6 +24,8 @@ SAMPLE_ROWS = 8192
 MAX_DISTINCT_SHARE = 0.5
 """A dictionary is made where at most this share of the sampled values is distinct."""
 
+_TOO_FEW = 64  # values that say nothing yet; a dictionary of so few costs nothing
+
 
 @dataclass(frozen=True, slots=True)
 class Encodings:
@@ -39,6 +41,9 @@ def choose_encodings(table: pa.Table) -> Encodings:
     Dotted names are not unique (the key `a.b` and the key `b` in `a`): leaves that share one get a
     dictionary, which suits every type.
     """
+    if not table.num_rows:
+        # pyarrow makes no empty arrays of some types (UUID within a struct).
+        return Encodings([], {})
     leaves = [
         leaf
         for name, column in zip(table.column_names, table.columns, strict=True)
@@ -72,7 +77,7 @@ def _leaves(name: str, array: AnyArray) -> Iterator[tuple[str, AnyArray]]:
 
 def _values_repeat(array: AnyArray) -> bool:
     present = len(array) - array.null_count
-    if not present or pa.types.is_dictionary(array.type) or pa.types.is_null(array.type):
+    if present < _TOO_FEW or pa.types.is_dictionary(array.type) or pa.types.is_null(array.type):
         return True
     try:
         distinct = pc.count_distinct(array).as_py()
