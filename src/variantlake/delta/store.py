@@ -170,7 +170,7 @@ class LocalStore:
         with self._failures(folder):
             try:
                 entries = list(os.scandir(self.root / folder))
-            except FileNotFoundError:
+            except (FileNotFoundError, NotADirectoryError):
                 return
             for entry in sorted(entries, key=lambda entry: entry.name):
                 if entry.name <= after:

@@ -1,0 +1,112 @@
+"""Small Delta tables for the tests: logs written line by line, and facts of files never written."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path as FilePath
+from typing import Any
+
+import pyarrow as pa
+
+from variantlake.delta.ddl import parse_table_ddl
+from variantlake.parquet.facts import ColumnFacts, FileFacts, PathFacts, VariantFacts
+from variantlake.paths import Path
+from variantlake.shredding.ddl import parse_ddl
+
+SCHEMA = parse_table_ddl("event VARIANT, n INT")
+
+PROTOCOL = {
+    "minReaderVersion": 3,
+    "minWriterVersion": 7,
+    "readerFeatures": ["variantType", "variantShredding"],
+    "writerFeatures": ["variantType", "variantShredding", "appendOnly", "invariants"],
+}
+
+
+def metadata(**configuration: str) -> dict[str, Any]:
+    return {
+        "id": "11111111-2222-3333-4444-555555555555",
+        "format": {"provider": "parquet", "options": {}},
+        "schemaString": SCHEMA.to_json(),
+        "partitionColumns": [],
+        "configuration": configuration,
+        "createdTime": 0,
+    }
+
+
+def add(path: str, **fields: Any) -> dict[str, Any]:
+    return {
+        "add": {
+            "path": path,
+            "partitionValues": {},
+            "size": 10,
+            "modificationTime": 1,
+            "dataChange": True,
+            **fields,
+        }
+    }
+
+
+def remove(path: str, **fields: Any) -> dict[str, Any]:
+    return {"remove": {"path": path, "deletionTimestamp": 1, "dataChange": True, **fields}}
+
+
+def first_commit(*actions: dict[str, Any], **configuration: str) -> list[dict[str, Any]]:
+    return [{"protocol": PROTOCOL}, {"metaData": metadata(**configuration)}, *actions]
+
+
+def write_log(root: FilePath, *commits: list[dict[str, Any]], start: int = 0) -> str:
+    """Write the commits as they stand; gives the table's location."""
+    log = root / "_delta_log"
+    log.mkdir(parents=True, exist_ok=True)
+    for version, actions in enumerate(commits, start=start):
+        lines = "\n".join(json.dumps(action) for action in actions)
+        (log / f"{version:020d}.json").write_text(lines + "\n", encoding="utf-8")
+    return str(root)
+
+
+def facts(
+    layout: str = "a BIGINT, s STRING",
+    *,
+    size: int = 100,
+    num_records: int = 5,
+    column: tuple[str, ...] = ("event",),
+    paths: dict[str, dict[str, Any]] | None = None,
+    columns: tuple[ColumnFacts, ...] = (),
+) -> FileFacts:
+    """Facts of a file with one Variant column: every node full and clean unless `paths` says so."""
+    schema = parse_ddl(layout)
+    changed = paths or {}
+    found = [
+        PathFacts(
+            path,
+            node,
+            **{
+                "typed": num_records,
+                "nulls": 0,
+                "residuals": 0,
+                **changed.get(path.normalized(), {}),
+            },
+        )
+        for path, node in schema.nodes()
+    ]
+    variant = VariantFacts(column, schema, 0, tuple(found))
+    return FileFacts(size, num_records, 1, (variant,), columns)
+
+
+def number(name: str, low: int, high: int) -> ColumnFacts:
+    return ColumnFacts((name,), pa.int32(), 0, low, high, minimum_exact=True, maximum_exact=True)
+
+
+def bounds(low: Any, high: Any, **more: Any) -> dict[str, Any]:
+    return {
+        "minimum": low,
+        "maximum": high,
+        "minimum_exact": True,
+        "maximum_exact": True,
+        **more,
+    }
+
+
+def path(text: str) -> Path:
+    return Path.parse(text)

@@ -1,0 +1,364 @@
+"""Snapshots: reconciliation by the protocol, listing, holes, and the tables of other writers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from obstore.store import MemoryStore
+
+from tests import corpora
+from tests.delta.tables import PROTOCOL, SCHEMA, add, first_commit, metadata, remove, write_log
+from variantlake.delta.locations import AbsolutePaths
+from variantlake.delta.schema import VariantType
+from variantlake.delta.snapshot import Snapshot
+from variantlake.delta.stats_reader import read_stats
+from variantlake.delta.store import ObjectStore
+from variantlake.errors import (
+    LimitExceeded,
+    MalformedLog,
+    MissingSource,
+    NotADeltaTable,
+    UnsupportedFeature,
+    VariantLakeError,
+)
+
+TABLES = corpora.SHARED / "conformance" / "delta-tables"
+# Table: version, rows of its files by their statistics, properties that matter.
+CONFORMANCE = {
+    "spark-variant-checkpoint": (2, 102, False),
+    "spark-shredded-variant-preview-delta": (2, 102, True),
+    "variant-stats-no-checkpoint": (1, 10, True),
+    "variant-stats-state-reconstruction": (0, 1, True),
+}
+
+
+def _paths(snapshot: Snapshot) -> set[str]:
+    return {file.path for file in snapshot.add_files()}
+
+
+@pytest.mark.parametrize("name", CONFORMANCE)
+def test_tables_of_other_writers(name: str) -> None:
+    version, rows, shredding = CONFORMANCE[name]
+    snapshot = Snapshot.load(corpora.require(TABLES / name))
+    assert snapshot.version == version
+    assert snapshot.shredding_enabled is shredding
+    found = [read_stats(file.stats, snapshot.schema) for file in snapshot.add_files()]
+    assert sum(stats.num_records for stats in found) == rows
+    for file in snapshot.add_files():
+        location = Path(snapshot.location(file.path))
+        assert location.stat().st_size == file.size
+    snapshot.check_writable()
+
+
+def test_no_conformance_table_is_missed() -> None:
+    assert {path.name for path in corpora.require(TABLES).iterdir()} == set(CONFORMANCE)
+
+
+@pytest.mark.parametrize(
+    "name", ["spark-variant-checkpoint", "spark-shredded-variant-preview-delta"]
+)
+def test_a_checkpoint_and_the_commits_say_the_same(name: str, tmp_path: Path) -> None:
+    log = corpora.require(TABLES / name) / "_delta_log"
+    (tmp_path / "_delta_log").mkdir()
+    for commit in log.glob("*.json"):
+        (tmp_path / "_delta_log" / commit.name).write_bytes(commit.read_bytes())
+    by_commits, by_checkpoint = Snapshot.load(tmp_path), Snapshot.load(TABLES / name)
+    key = "path"
+    assert by_commits.files.sort_by(key).select([key, "size", "stats"]) == (
+        by_checkpoint.files.sort_by(key).select([key, "size", "stats"])
+    )
+    assert by_commits.metadata == by_checkpoint.metadata
+    assert by_commits.protocol == by_checkpoint.protocol
+
+
+def test_older_versions_are_read(tmp_path: Path) -> None:
+    table = write_log(
+        tmp_path, first_commit(add("a")), [add("b")], [remove("a"), add("c")], [remove("c")]
+    )
+    assert [_paths(Snapshot.load(table, version)) for version in range(4)] == [
+        {"a"},
+        {"a", "b"},
+        {"b", "c"},
+        {"b"},
+    ]
+
+
+def test_a_file_that_is_added_again_has_its_newest_fields(tmp_path: Path) -> None:
+    table = write_log(
+        tmp_path, first_commit(add("a", tags={"k": "1"})), [add("a", tags={"k": "2"})]
+    )
+    (found,) = Snapshot.load(table).add_files()
+    assert found.tags == {"k": "2"}
+
+
+def test_two_spellings_of_a_path_are_one_file(tmp_path: Path) -> None:
+    table = write_log(tmp_path, first_commit(add("a%2Db"), add("c d")), [remove("a-b")])
+    assert _paths(Snapshot.load(table)) == {"c d"}
+
+
+VECTOR = {"storageType": "i", "pathOrInlineDv": "x", "sizeInBytes": 1, "cardinality": 1}
+
+
+def test_a_new_deletion_vector_replaces_the_file(tmp_path: Path) -> None:
+    second = {**VECTOR, "pathOrInlineDv": "y"}
+    table = write_log(
+        tmp_path,
+        first_commit(add("a")),
+        [remove("a"), add("a", deletionVector=VECTOR)],
+        [remove("a", deletionVector=VECTOR), add("a", deletionVector=second)],
+    )
+    snapshot = Snapshot.load(table, applies={"deletionVectors"})
+    (found,) = snapshot.add_files()
+    assert found.deletion_vector is not None
+    assert found.deletion_vector.path_or_inline_dv == "y"
+    with pytest.raises(UnsupportedFeature, match="deletionVectors"):
+        Snapshot.load(table)
+    assert _paths(Snapshot.load(table, 0)) == {"a"}
+
+
+def test_the_newest_of_all_other_actions_wins(tmp_path: Path) -> None:
+    def domain(name: str, text: str, removed: bool = False) -> dict[str, Any]:
+        return {"domainMetadata": {"domain": name, "configuration": text, "removed": removed}}
+
+    table = write_log(
+        tmp_path,
+        first_commit({"txn": {"appId": "a", "version": 7}}, domain("d", "1"), domain("e", "1")),
+        [{"txn": {"appId": "a", "version": 6}}, domain("d", "2"), domain("e", "", removed=True)],
+        [{"metaData": metadata(**{"delta.appendOnly": "true"})}, {"commitInfo": {"txnId": "x"}}],
+        [{"protocol": {**PROTOCOL, "readerFeatures": [], "writerFeatures": []}}],
+    )
+    snapshot = Snapshot.load(table)
+    assert snapshot.transactions["a"].version == 6
+    assert {name: found.configuration for name, found in snapshot.domains.items()} == {"d": "2"}
+    assert snapshot.properties == {"delta.appendOnly": "true"}
+    assert snapshot.features == frozenset()
+    assert snapshot.commit_info is None
+    assert Snapshot.load(table, 2).commit_info is not None
+
+
+def test_a_refresh_reads_what_is_new_and_changes_nothing_old(tmp_path: Path) -> None:
+    table = write_log(tmp_path, first_commit(add("a")))
+    old = Snapshot.load(table)
+    assert old.refresh() is old
+    write_log(tmp_path, [add("b")], [remove("a")], start=1)
+    new = old.refresh()
+    assert (new.version, _paths(new)) == (2, {"b"})
+    assert (old.version, _paths(old)) == (0, {"a"})
+
+
+def test_history_is_newest_first(tmp_path: Path) -> None:
+    info = {"commitInfo": {"timestamp": 5, "operation": "WRITE", "operationMetrics": {"n": "1"}}}
+    table = write_log(tmp_path, first_commit(), [info], [add("x")])
+    newest, middle, oldest = Snapshot.load(table).history()
+    assert (newest.version, newest.operation) == (2, None)
+    assert (middle.version, middle.timestamp, middle.operation) == (1, 5, "WRITE")
+    assert middle.info["operationMetrics"] == {"n": "1"}
+    assert oldest.version == 0
+    assert [entry.version for entry in Snapshot.load(table, 1).history(1)] == [1]
+
+
+def test_a_table_in_an_object_store(tmp_path: Path) -> None:
+    table = write_log(tmp_path, first_commit(add("a%20b")), [add("c")])
+    backend = MemoryStore()
+    for commit in (Path(table) / "_delta_log").iterdir():
+        backend.put(f"_delta_log/{commit.name}", commit.read_bytes())
+    store = ObjectStore("s3://bucket/table", backend)
+    snapshot = Snapshot.load("", store=store)
+    assert _paths(snapshot) == {"a%20b", "c"}
+    assert snapshot.location("a%20b") == "s3://bucket/table/a b"
+
+
+def test_the_schema_is_parsed(tmp_path: Path) -> None:
+    snapshot = Snapshot.load(write_log(tmp_path, first_commit()))
+    assert snapshot.schema == SCHEMA
+    assert isinstance(snapshot.schema.fields[0].type, VariantType)
+    assert snapshot.files.num_rows == 0
+
+
+def test_shredding_needs_the_property_and_the_feature(tmp_path: Path) -> None:
+    # deltalake sets the property at create without adding the feature.
+    enabled = {"delta.enableVariantShredding": "true"}
+    plain = {**PROTOCOL, "readerFeatures": ["variantType"], "writerFeatures": ["variantType"]}
+    table = write_log(tmp_path, [{"protocol": plain}, {"metaData": metadata(**enabled)}])
+    assert not Snapshot.load(table).shredding_enabled
+    write_log(tmp_path, first_commit(**enabled))
+    assert Snapshot.load(table).shredding_enabled
+    write_log(tmp_path, first_commit())
+    assert not Snapshot.load(table).shredding_enabled
+
+
+# What is not a table, or a version that is not there
+
+
+def test_a_location_without_a_log_is_no_table(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "log" / "_delta_log").mkdir(parents=True)
+    (tmp_path / "file").write_text("x")
+    for name in ("empty", "log", "nowhere", "file"):
+        with pytest.raises(NotADeltaTable, match=name) as caught:
+            Snapshot.load(tmp_path / name)
+        assert caught.value.hint
+
+
+def test_a_version_that_does_not_exist_is_named(tmp_path: Path) -> None:
+    table = write_log(tmp_path, first_commit(), [add("a")])
+    for version in (2, -1, 10**18):
+        with pytest.raises(MissingSource, match=f"version {version} does not exist"):
+            Snapshot.load(table, version)
+
+
+@pytest.mark.parametrize("gone", [0, 1, 2])
+def test_a_hole_is_named(tmp_path: Path, gone: int) -> None:
+    table = write_log(tmp_path, first_commit(), [add("a")], [add("b")], [add("c")])
+    missing = tmp_path / "_delta_log" / f"{gone:020d}.json"
+    missing.unlink()
+    with pytest.raises(MalformedLog, match="hole") as caught:
+        Snapshot.load(table)
+    assert caught.value.file == str(missing)
+
+
+def test_an_older_version_does_not_care_for_a_later_hole(tmp_path: Path) -> None:
+    table = write_log(tmp_path, first_commit(), [add("a")], [add("b")], [add("c")])
+    (tmp_path / "_delta_log" / f"{2:020d}.json").unlink()
+    assert _paths(Snapshot.load(table, 1)) == {"a"}
+
+
+# Hostile logs
+
+
+def _write_raw(root: Path, version: int, data: bytes) -> str:
+    write_log(root, first_commit(add("a")))
+    (root / "_delta_log" / f"{version:020d}.json").write_bytes(data)
+    return str(root)
+
+
+@pytest.mark.parametrize(
+    ("data", "line"),
+    [
+        (b'{"add":{"path":"x","size":1', 1),
+        (json.dumps(add("x")).encode() + b'\n{"add":{"pa', 2),
+        (json.dumps(add("x", size="1")).encode() + b"\n", 1),
+        (b"\x00" * 100, 1),
+        (b"\xff\xfe", 1),
+        (b"[1]\n", 1),
+        (b"[" * 100_000, 1),
+        (b'{"add":' * 5000, 1),
+        (b"", None),
+    ],
+    ids=["cut", "cut-second", "type", "zeros", "utf8", "list", "deep", "deep-add", "empty"],
+)
+def test_a_damaged_commit_is_named(tmp_path: Path, data: bytes, line: int | None) -> None:
+    table = _write_raw(tmp_path, 1, data)
+    with pytest.raises(MalformedLog) as caught:
+        Snapshot.load(table)
+    assert caught.value.file.endswith(f"{1:020d}.json")
+    assert caught.value.line == line
+    assert _paths(Snapshot.load(table, 0)) == {"a"}
+
+
+@pytest.mark.parametrize(
+    "actions",
+    [
+        [add("x"), remove("x")],
+        [add("x", size=1), add("x", size=2)],
+        [{"metaData": metadata()}, {"metaData": metadata()}],
+        [{"protocol": PROTOCOL}, {"protocol": PROTOCOL}],
+        [{"txn": {"appId": "a", "version": 1}}, {"txn": {"appId": "a", "version": 2}}],
+    ],
+    ids=["add-remove", "add-add", "metadata", "protocol", "txn"],
+)
+def test_actions_that_contradict_each_other_are_refused(
+    tmp_path: Path, actions: list[dict[str, Any]]
+) -> None:
+    table = write_log(tmp_path, first_commit(add("a")), actions)
+    with pytest.raises(MalformedLog) as caught:
+        Snapshot.load(table)
+    assert caught.value.file.endswith(f"{1:020d}.json")
+
+
+def test_a_file_with_two_deletion_vectors_is_refused(tmp_path: Path) -> None:
+    table = write_log(tmp_path, first_commit(add("a")), [add("a", deletionVector=VECTOR)])
+    with pytest.raises(MalformedLog, match="'a' is in the table twice"):
+        Snapshot.load(table, applies={"deletionVectors"})
+
+
+@pytest.mark.parametrize("path", ["../x", "a/../../x", "%2e%2e/x", "%2E%2E%2Fx", "", "%ff"])
+def test_a_path_that_leaves_the_table_is_refused(tmp_path: Path, path: str) -> None:
+    table = write_log(tmp_path, first_commit(add("fine"), add(path)))
+    with pytest.raises(MalformedLog):
+        Snapshot.load(table)
+
+
+def test_absolute_paths_follow_the_policy(tmp_path: Path) -> None:
+    # What SHALLOW CLONE writes.
+    table = write_log(tmp_path, first_commit(add("file:///source/a%20b.parquet")))
+    snapshot = Snapshot.load(table)
+    assert [snapshot.location(path) for path in _paths(snapshot)] == ["/source/a b.parquet"]
+    with pytest.raises(UnsupportedFeature, match="absolute"):
+        Snapshot.load(table, absolute_paths=AbsolutePaths.REFUSE)
+
+
+@pytest.mark.parametrize("what", ["protocol", "metaData"])
+def test_a_table_without_protocol_or_metadata_is_refused(tmp_path: Path, what: str) -> None:
+    actions = [action for action in first_commit(add("a")) if what not in action]
+    with pytest.raises(MalformedLog, match=what):
+        Snapshot.load(write_log(tmp_path, actions))
+
+
+def test_an_unknown_reader_feature_is_refused_before_the_schema_is_parsed(tmp_path: Path) -> None:
+    protocol = {**PROTOCOL, "readerFeatures": ["newType"], "writerFeatures": ["newType"]}
+    fields = [{"name": "x", "type": "newtype", "nullable": True, "metadata": {}}]
+    text = json.dumps({"type": "struct", "fields": fields})
+    table = write_log(
+        tmp_path, [{"protocol": protocol}, {"metaData": {**metadata(), "schemaString": text}}]
+    )
+    with pytest.raises(UnsupportedFeature, match="newType") as caught:
+        Snapshot.load(table)
+    assert caught.value.file == table
+
+
+def test_a_schema_that_does_not_parse_names_the_table(tmp_path: Path) -> None:
+    table = write_log(
+        tmp_path, [{"protocol": PROTOCOL}, {"metaData": {**metadata(), "schemaString": "{"}}]
+    )
+    with pytest.raises(MalformedLog, match="schemaString") as caught:
+        Snapshot.load(table)
+    assert caught.value.file == table
+
+
+def test_a_line_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("variantlake.delta.actions.MAX_LINE_BYTES", 10_000)
+    table = _write_raw(tmp_path, 1, b'{"add":"' + b"x" * (20 << 20))
+    with pytest.raises(LimitExceeded) as caught:
+        Snapshot.load(table)
+    assert caught.value.file.endswith(f"{1:020d}.json")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", '{"version":"x"}', '{"version":-1}', '{"version":99}', '{"version":1}']
+)
+def test_a_pointer_that_makes_no_sense_is_passed_over(tmp_path: Path, text: str) -> None:
+    table = write_log(tmp_path, first_commit(add("a")), [add("b")])
+    (tmp_path / "_delta_log" / "_last_checkpoint").write_text(text)
+    assert _paths(Snapshot.load(table)) == {"a", "b"}
+
+
+def test_other_files_in_the_log_are_passed_over(tmp_path: Path) -> None:
+    table = write_log(tmp_path, first_commit(add("a")))
+    log = tmp_path / "_delta_log"
+    for name in ("1.json", f"{1:020d}.crc", f".{1:020d}.json.tmp", f"{1:019d}.json", "x.json"):
+        (log / name).write_text("{")
+    (log / f"{0:020d}.{3:020d}.compacted.json").write_text("{")
+    (log / "_staged_commits").mkdir()
+    (log / f"{7:020d}.json").mkdir()
+    assert Snapshot.load(table).version == 0
+
+
+def test_errors_are_all_ours(tmp_path: Path) -> None:
+    for fields in ({"path": None}, {"path": "x", "partitionValues": {"a": {}}}):
+        table = write_log(tmp_path, first_commit(), [{"add": fields}])
+        with pytest.raises(VariantLakeError):
+            Snapshot.load(table)

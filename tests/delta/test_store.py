@@ -1,0 +1,179 @@
+"""Stores: one contract for a local disk and an object store."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+from obstore.store import MemoryStore
+
+from variantlake.delta.store import LocalStore, ObjectStore, Store, is_local, local_path, open_store
+from variantlake.errors import MissingSource, StoreFailed, UnsupportedFeature
+
+
+@pytest.fixture(params=["local", "memory"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
+    if request.param == "local":
+        return open_store(tmp_path / "table")
+    return ObjectStore("memory://table", MemoryStore())
+
+
+def test_put_if_absent_writes_once(store: Store) -> None:
+    assert store.put_if_absent("_delta_log/0.json", b"first")
+    assert not store.put_if_absent("_delta_log/0.json", b"second")
+    assert store.read("_delta_log/0.json") == b"first"
+
+
+def test_put_replaces(store: Store) -> None:
+    store.put("_delta_log/_last_checkpoint", b"1")
+    store.put("_delta_log/_last_checkpoint", b"22")
+    assert store.read("_delta_log/_last_checkpoint") == b"22"
+    assert store.size("_delta_log/_last_checkpoint") == 2
+
+
+def test_reading_in_parts(store: Store) -> None:
+    data = bytes(range(256)) * 100
+    store.put("f", data)
+    assert b"".join(store.stream("f")) == data
+    assert store.read_range("f", 10, 5) == data[10:15]
+    with store.open("f") as file:
+        assert file.read() == data
+
+
+def test_listing_is_of_one_folder_in_order_from_a_name_on(store: Store) -> None:
+    for name in ("b", "a", "c", "c/inner", "d"):
+        if name != "c":
+            store.put(f"log/{name}", b"x")
+    store.put("log2/z", b"x")
+    assert [entry.path for entry in store.list_from("log")] == ["log/a", "log/b", "log/d"]
+    assert [entry.path for entry in store.list_from("log", "a")] == ["log/b", "log/d"]
+    assert [entry.size for entry in store.list_from("log")] == [1, 1, 1]
+    assert all(entry.modified > 1_600_000_000_000 for entry in store.list_from("log"))
+
+
+def test_a_folder_that_does_not_exist_is_empty(store: Store) -> None:
+    assert list(store.list_from("nowhere")) == []
+
+
+def test_deleting_is_final_and_may_be_repeated(store: Store) -> None:
+    store.put("f", b"x")
+    store.delete("f")
+    store.delete("f")
+    assert not store.exists("f")
+
+
+@pytest.mark.parametrize("call", ["read", "size", "stream", "open"])
+def test_an_absent_file_is_named(store: Store, call: str) -> None:
+    with pytest.raises(MissingSource, match="nothing"):
+        # A stream fails at its first piece, the others at once.
+        next(iter(getattr(store, call)("nothing")))
+
+
+def test_exists(store: Store) -> None:
+    assert not store.exists("f")
+    store.put("f", b"")
+    assert store.exists("f")
+
+
+def test_of_many_writers_one_wins(store: Store) -> None:
+    start = threading.Barrier(8)
+    wins: list[int] = []
+
+    def write(number: int) -> None:
+        start.wait()
+        if store.put_if_absent("log/0", str(number).encode() * 10_000):
+            wins.append(number)
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    (winner,) = wins
+    assert store.read("log/0") == str(winner).encode() * 10_000
+
+
+def _names(root: Path) -> list[str]:
+    return sorted(path.name for path in (root / "log").iterdir())
+
+
+def test_no_temporary_file_stays(tmp_path: Path) -> None:
+    store = open_store(tmp_path)
+    store.put_if_absent("log/0", b"x")
+    store.put_if_absent("log/0", b"y")
+    store.put("log/1", b"z")
+    assert _names(tmp_path) == ["0", "1"]
+
+
+def test_a_failed_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_handle: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    store = open_store(tmp_path)
+    store.put("log/1", b"z")
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(StoreFailed, match="No space left"):
+        store.put_if_absent("log/0", b"x")
+    assert _names(tmp_path) == ["1"]
+
+
+def test_a_disk_without_hard_links_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_source: object, _target: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", fail)
+    with pytest.raises(UnsupportedFeature, match="hard links"):
+        open_store(tmp_path).put_if_absent("log/0", b"x")
+    assert _names(tmp_path) == []
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may do anything")
+def test_a_folder_that_may_not_be_written_is_named(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    with pytest.raises(StoreFailed, match="log"):
+        open_store(tmp_path).put("log/0", b"x")
+
+
+@pytest.mark.parametrize(
+    ("location", "local"),
+    [
+        ("/a/b", True),
+        ("a/b", True),
+        ("file:/a", True),
+        ("file:///a%20b", True),
+        ("s3://bucket/t", False),
+        ("abfss://c@a/t", False),
+        ("odd:name", True),
+    ],
+)
+def test_locations(location: str, local: bool) -> None:
+    assert is_local(location) is local
+
+
+def test_a_file_url_is_decoded_and_a_path_is_not() -> None:
+    assert local_path("file:///a%20b") == "/a b"
+    assert local_path("/a%20b") == "/a%20b"
+
+
+def test_a_local_store_is_absolute(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    store = open_store("table")
+    assert isinstance(store, LocalStore)
+    assert store.uri == str(tmp_path / "table")
+    assert store.join("a/b") == str(tmp_path / "table" / "a/b")
+
+
+def test_urls_are_opened_by_obstore() -> None:
+    store = open_store("memory:///")
+    assert isinstance(store, ObjectStore)
+    assert store.put_if_absent("x", b"1")
+
+
+@pytest.mark.parametrize("location", ["gopher://x/y", "s3:///"])
+def test_a_url_that_nobody_knows_is_refused(location: str) -> None:
+    with pytest.raises(StoreFailed, match="cannot open"):
+        open_store(location)
