@@ -1,0 +1,146 @@
+"""Spark's own parser and analyser, seen from Python: plans as trees of `Node`.
+
+A plan is written as JSON inside the JVM (`PlanDump.java`) and crosses once.
+"""
+
+from __future__ import annotations
+
+import importlib.resources
+import json
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from pyspark.sql import DataFrame, SparkSession
+
+
+class _Absent:
+    """The type of ABSENT."""
+
+
+ABSENT: Final = _Absent()
+"""`Node.folded` of an expression that is not a constant."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Node:
+    """A plan's operator or an expression, by Catalyst's own class names.
+
+    `start` and `stop` span the SQL text in code points (stop excluded), -1 where the node does not
+    stand in that text. `arguments` are constructor arguments that the analysis needs, as text.
+    Operators have `output` (expression ids and names), `expressions` and `children`; the children
+    of a WITH are its definitions too. Expressions have `type` (as SQL, lower case, empty if none),
+    `expr_id` (-1 if they have none), `folded` (a constant's value as Spark prints it; None is
+    NULL) and `plan` (of a subquery).
+    """
+
+    name: str
+    start: int
+    stop: int
+    arguments: dict[str, Any]
+    children: tuple[Node, ...]
+    output: tuple[tuple[int, str], ...] = ()
+    expressions: tuple[Node, ...] = ()
+    expr_id: int = -1
+    type: str = ""
+    folded: str | _Absent | None = field(default=ABSENT)
+    deterministic: bool = True
+    plan: Node | None = None
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """`start` and `stop`."""
+        return self.start, self.stop
+
+    @property
+    def has_span(self) -> bool:
+        """Whether the node stands in the text."""
+        return self.start >= 0
+
+    def walk(self) -> Iterator[Node]:
+        """This node and all below: expressions and the plans inside them, then children."""
+        stack = [self]
+        while stack:
+            node = stack.pop()
+            yield node
+            stack.extend(reversed(node.children))
+            if node.plan is not None:
+                stack.append(node.plan)
+            stack.extend(reversed(node.expressions))
+
+    def walk_expression(self) -> Iterator[Node]:
+        """This expression and those below, without the plans inside them."""
+        stack = [self]
+        while stack:
+            node = stack.pop()
+            yield node
+            stack.extend(reversed(node.children))
+
+
+class Catalyst:
+    """One user session's parser and analyser."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark: Any = spark
+        self._dump = _compiled(spark)
+
+    def parse(self, text: str) -> Node:
+        """The plan of `text` before any name is resolved.
+
+        Raises what Spark raises for a syntax error.
+        """
+        parser = self._spark._jsparkSession.sessionState().sqlParser()  # noqa: SLF001 # no public way
+        return self._node(parser.parsePlan(text), text)
+
+    def analysed(self, frame: DataFrame, text: str) -> Node:
+        """The analysed plan of a DataFrame that `text` made."""
+        java: Any = frame._jdf  # noqa: SLF001 # no public way to the plan
+        return self._node(java.queryExecution().analyzed(), text)
+
+    def _node(self, plan: Any, text: str) -> Node:
+        return _node(json.loads(self._dump.apply(plan, text)))
+
+
+_dumps: list[tuple[Any, Any]] = []
+"""The JVM gateways of this process (one, unless Spark was stopped), each with its PlanDump."""
+
+
+def _compiled(spark: Any) -> Any:
+    gateway = spark.sparkContext._gateway  # noqa: SLF001 # py4j has no public door in PySpark
+    known = next((dump for owner, dump in _dumps if owner is gateway), None)
+    if known is None:
+        # py4j remembers methods by class name, so that a second class of one name, from another
+        # class loader, would fail: each compilation has a name of its own.
+        name = f"PlanDump{uuid.uuid4().hex}"
+        source = importlib.resources.files(__package__).joinpath("PlanDump.java").read_text("utf-8")
+        compiler = gateway.jvm.org.codehaus.janino.SimpleCompiler()
+        thread = gateway.jvm.java.lang.Thread.currentThread()
+        compiler.setParentClassLoader(thread.getContextClassLoader())
+        compiler.cook(source.replace("PlanDump", name))
+        constructor = (
+            compiler.getClassLoader()
+            .loadClass(name)
+            .getDeclaredConstructor(gateway.new_array(gateway.jvm.java.lang.Class, 0))
+        )
+        known = constructor.newInstance(gateway.new_array(gateway.jvm.java.lang.Object, 0))
+        _dumps.append((gateway, known))
+    return known
+
+
+def _node(document: dict[str, Any]) -> Node:
+    inner = document.get("plan")
+    return Node(
+        name=document["name"],
+        start=document.get("start", -1),
+        stop=document.get("stop", -1),
+        arguments=document["arguments"],
+        children=tuple(map(_node, document["children"])),
+        output=tuple((expr_id, name) for expr_id, name in document.get("output", ())),
+        expressions=tuple(map(_node, document.get("expressions", ()))),
+        expr_id=document.get("expr_id", -1),
+        type=document.get("type", "").lower(),
+        folded=document.get("folded", ABSENT),
+        deterministic=document.get("deterministic", True),
+        plan=None if inner is None else _node(inner),
+    )

@@ -1,0 +1,156 @@
+"""`connect(spark)`: queries with Variant paths over Delta tables, in the user's own session."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from variantlake.planning.explain import explain
+from variantlake.planning.plan import plan_scan
+from variantlake.spark.explain import QueryExplanation, TableExplanation
+from variantlake.spark.references import Resolve
+from variantlake.spark.scan import scan
+from variantlake.spark.session import HelperSession
+from variantlake.spark.sql import QueryRunner
+from variantlake.spark.tables import Tables
+
+if TYPE_CHECKING:
+    from variantlake.arrow.load import IngestResult, LoadProgress
+    from variantlake.arrow.sources import SourceSpec
+
+Location = str | os.PathLike[str]
+
+
+class Lake:
+    """Delta tables with Variant columns, as one Spark session sees them.
+
+    The session's settings are never changed; nothing of ours is left in its catalog.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._helper = HelperSession(spark)
+        self._tables = Tables()
+        self._queries = QueryRunner(spark, self._helper, self._tables)
+
+    def sql(
+        self,
+        query: str,
+        args: Mapping[str, Any] | list[Any] | None = None,
+        *,
+        tables: Mapping[str, Location] | None = None,
+    ) -> DataFrame:
+        """Run Spark SQL in which ``delta.`path` `` names a table.
+
+        Paths of Variant columns are read from typed columns where that is exact, and files that
+        cannot match are skipped; the answer is what Spark gives on the unshredded data.
+
+        Args:
+            query: The text, in Spark's own dialect.
+            args: Parameters, as in `SparkSession.sql`.
+            tables: Names that the text may use for tables, with their locations.
+
+        Raises:
+            InvalidQuery: Spark does not take the text; the message is Spark's.
+            NotADeltaTable: A location without a log.
+            MalformedLog, UnsupportedFeature: A table that cannot be read.
+        """
+        return self._queries.run(query, _args(args), _resolver(tables or {}))
+
+    def read(self, table: Location, version: int | None = None) -> DataFrame:
+        """The whole table as a DataFrame, its VARIANT columns as they are.
+
+        Raises as `sql` does for a table that cannot be read.
+        """
+        found = self._tables.load(os.fspath(table), version)
+        self._helper.follow()
+        return self._in_user_session(scan(self._helper, found, plan_scan(found.files, ()), {}))
+
+    def explain(
+        self,
+        query: str,
+        args: Mapping[str, Any] | list[Any] | None = None,
+        *,
+        tables: Mapping[str, Location] | None = None,
+    ) -> QueryExplanation:
+        """What `sql` would read and skip, by which predicate, and how each path is read.
+
+        Nothing runs but the reading of logs and footers. Arguments and errors as in `sql`.
+        """
+        row_groups = self._tables.row_groups
+        prepared = self._queries.plan(query, _args(args), _resolver(tables or {}))
+        return QueryExplanation(
+            tuple(
+                TableExplanation(
+                    table=planned.source,
+                    version=planned.table.snapshot.version,
+                    scan=explain(
+                        planned.plan, self._tables.row_groups(planned.table, planned.plan)
+                    ),
+                    whole=tuple(sorted(planned.use.whole & planned.table.variants)),
+                    note="",
+                )
+                for planned in prepared.tables
+            ),
+            prepared.note,
+        )
+
+    def ingest(
+        self,
+        sources: SourceSpec | Iterable[SourceSpec],
+        table: Location,
+        *,
+        column: str = "event",
+        shredding: str | None = None,
+        max_rows_per_file: int | None = None,
+        target_file_bytes: int | None = None,
+        properties: Mapping[str, str] | None = None,
+        progress: Callable[[LoadProgress], None] | None = None,
+    ) -> IngestResult:
+        """Load newline-delimited JSON into a VARIANT column; see `spark.ingest.ingest`."""
+        # Loads the kernels, which queries do without.
+        from variantlake.spark.ingest import ingest
+
+        return ingest(
+            self._spark,
+            sources,
+            table,
+            column=column,
+            shredding=shredding,
+            max_rows_per_file=max_rows_per_file,
+            target_file_bytes=target_file_bytes,
+            properties=properties,
+            progress=progress,
+        )
+
+    def _in_user_session(self, frame: DataFrame) -> DataFrame:
+        """A DataFrame of the helper session as one of the user's."""
+        view = self._helper.new_view()
+        self._helper.publish(frame, view)
+        try:
+            return self._spark.table(self._helper.qualified(view))
+        finally:
+            self._helper.drop(view)
+
+
+def connect(spark: SparkSession) -> Lake:
+    """Query and load Delta tables with Variant columns through this session."""
+    return Lake(spark)
+
+
+def _args(args: Mapping[str, Any] | list[Any] | None) -> Any:
+    return dict(args) if isinstance(args, Mapping) else args
+
+
+def _resolver(tables: Mapping[str, Location]) -> Resolve:
+    named = {name.lower(): os.fspath(location) for name, location in tables.items()}
+
+    def resolve(parts: tuple[str, ...]) -> str | None:
+        if len(parts) == 2 and parts[0].lower() == "delta":
+            return parts[1]
+        return named.get(parts[0].lower()) if len(parts) == 1 else None
+
+    return resolve

@@ -1,0 +1,269 @@
+"""A scan plan as one Spark DataFrame: a union of its groups, each read in its own way.
+
+A Variant column that the query reads by paths alone becomes a struct, of the same name and in the
+same place: a field `__vl_p<i>` for each path, typed as asked, and `__vl_v`, the Variant itself,
+when some group is read natively. The query's text then says `event.__vl_p0` where it said
+`event:kind::string`. So whatever passes the column on (stars, CTEs, aliases, outer joins) passes
+its paths, and nothing new appears in stars or natural joins; Spark's optimizer takes the struct
+apart again and pushes filters into the files.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 # PySpark's own idiom
+from pyspark.sql.types import (
+    BinaryType,
+    BooleanType,
+    ByteType,
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    ShortType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+    VariantType,
+)
+
+from variantlake.errors import UnsupportedFeature
+from variantlake.planning.exactness import ConversionKind
+from variantlake.planning.plan import ScanFile, ScanGroup, ScanPlan
+from variantlake.planning.predicates import Ref
+from variantlake.planning.readings import Native, PhysicalColumn, Reading
+from variantlake.spark.session import HelperSession
+from variantlake.spark.tables import TableVersion
+from variantlake.spark.text import quote_identifier
+from variantlake.types import Kind, ShreddedType
+
+VARIANT_FIELD = "__vl_v"
+
+
+def path_field(index: int) -> str:
+    """The struct field of a column's path number `index`."""
+    return f"__vl_p{index}"
+
+
+@dataclass(frozen=True, slots=True)
+class PathColumn:
+    """A Variant column that is read by `paths` alone; `native` when some file needs the Variant."""
+
+    paths: tuple[Ref, ...]
+    native: bool
+
+    def field(self, ref: Ref) -> str:
+        """The struct field that holds this path."""
+        return path_field(self.paths.index(ref))
+
+
+def path_columns(plan: ScanPlan, refs: Iterable[Ref]) -> dict[str, PathColumn]:
+    """The columns that become structs of the paths `refs`, for a plan that was asked for them."""
+    by_column: dict[str, list[Ref]] = {}
+    for ref in dict.fromkeys(refs):
+        by_column.setdefault(ref.column[0], []).append(ref)
+    return {
+        column: PathColumn(
+            tuple(paths),
+            any(isinstance(group.reading(ref), Native) for group in plan.groups for ref in paths),
+        )
+        for column, paths in by_column.items()
+    }
+
+
+def scan(
+    helper: HelperSession, table: TableVersion, plan: ScanPlan, columns: Mapping[str, PathColumn]
+) -> DataFrame:
+    """The rows of the plan's files with the table's columns, in the table's order.
+
+    `columns` are those to be read as structs of paths; all others come as they are in the table.
+
+    Raises UnsupportedFeature for files that hold types which Spark's Variant reader lacks, where
+    one of their Variants is needed.
+    """
+    frames = [
+        _Group(helper, table, group, columns).frame(files, partition)
+        for group in plan.groups
+        for partition, files in _by_partition(group.files, table.partition_types)
+    ]
+    if not frames:
+        readings: tuple[tuple[Ref, Reading], ...] = ()
+        return _Group(helper, table, ScanGroup(readings, ()), columns).empty()
+    return functools.reduce(DataFrame.unionAll, frames)
+
+
+_Partition = tuple[str | None, ...]
+
+
+def _by_partition(
+    files: Iterable[ScanFile], columns: Mapping[str, str]
+) -> Iterator[tuple[_Partition, list[str]]]:
+    """Paths of files by their partition values; those are literals of a scan (EXACTNESS 15)."""
+    groups: dict[_Partition, list[str]] = {}
+    for file in files:
+        values = tuple(file.partition.get(name) for name in columns)
+        groups.setdefault(values, []).append(file.path)
+    yield from groups.items()
+
+
+class _Group:
+    """Reads files that share one layout for the asked paths."""
+
+    def __init__(
+        self,
+        helper: HelperSession,
+        table: TableVersion,
+        group: ScanGroup,
+        columns: Mapping[str, PathColumn],
+    ) -> None:
+        self._helper = helper
+        self._table = table
+        self._columns = columns
+        self._readings = dict(group.readings)
+        if group.kernels:
+            raise UnsupportedFeature(
+                "a Variant with TIME, UUID or nanosecond timestamps cannot be read as a whole by "
+                "Spark",
+                file=group.files[0].path,
+                hint="paths that are typed columns in the file can be read",
+            )
+
+    def frame(self, files: Sequence[str], partition: _Partition) -> DataFrame:
+        """The rows of files that share their partition values."""
+        rows = self._helper.read_parquet(files, self._file_schema())
+        values = dict(zip(self._table.partition_types, partition, strict=True))
+        return rows.select(*(self._column(item, values) for item in self._table.schema.fields))
+
+    def empty(self) -> DataFrame:
+        """No rows, with the columns of every other group."""
+        rows = self._helper.empty(self._table.schema)
+        return rows.select(*(self._column(item, {}) for item in self._table.schema.fields))
+
+    def _file_schema(self) -> StructType:
+        """What to read of a file, built as types: keys of a path may be any text (rule 6)."""
+        fields = []
+        for item in self._table.schema.fields:
+            if item.name in self._table.partition_types:
+                continue
+            if item.name in self._columns and not self._is_native(item.name):
+                physical = self._physical_type(self._columns[item.name].paths)
+                if physical.fields:
+                    fields.append(StructField(item.name, physical))
+            else:
+                fields.append(item)
+        return StructType(fields)
+
+    def _is_native(self, column: str) -> bool:
+        return any(
+            isinstance(self._readings.get(ref), Native) for ref in self._columns[column].paths
+        )
+
+    def _physical_type(self, paths: Sequence[Ref]) -> StructType:
+        root: _Tree = {}
+        for ref in paths:
+            reading = self._readings.get(ref)
+            if isinstance(reading, PhysicalColumn):
+                *above, leaf = reading.steps
+                tree = root
+                for step in above:
+                    child = tree.setdefault(step, {})
+                    if not isinstance(child, dict):
+                        raise TypeError(f"{ref} goes through a typed leaf")
+                    tree = child
+                tree[leaf] = _LEAF_TYPES.get(reading.stored.kind) or _decimal(reading.stored)
+        return _struct(root)
+
+    def _column(self, item: StructField, partition: Mapping[str, str | None]) -> Column:
+        name = quote_identifier(item.name)
+        if item.name in partition:
+            # The protocol writes NULL as an empty string too.
+            return F.lit(partition[item.name] or None).cast(item.dataType).alias(item.name)
+        if item.name not in self._columns:
+            column = F.col(name)
+            if _holds_variant(item.dataType):
+                column = hidden(column)
+            return column.alias(item.name)
+        wanted = self._columns[item.name]
+        native = bool(self._readings) and self._is_native(item.name)
+        fields = [self._path(F.col(name), ref).alias(wanted.field(ref)) for ref in wanted.paths]
+        if wanted.native:
+            whole = hidden(F.col(name)) if native else F.lit(None).cast(VariantType())
+            fields.append(whole.alias(VARIANT_FIELD))
+        return F.struct(*fields).alias(item.name)
+
+    def _path(self, column: Column, ref: Ref) -> Column:
+        reading = self._readings.get(ref)
+        if not isinstance(reading, PhysicalColumn):
+            return F.lit(None).cast(ref.type)
+        for step in reading.steps:
+            column = column.getField(step)
+        if not reading.pushable:
+            column = hidden(column)
+        conversion = reading.conversion
+        if conversion.kind is ConversionKind.CAST:
+            return column.cast(conversion.cast_to)
+        if conversion.kind is ConversionKind.TRY_CAST:
+            return column.try_cast(conversion.cast_to)
+        return column
+
+
+def hidden(column: Column) -> Column:
+    """The same values in a form that Spark's optimizer does not look through.
+
+    For a Variant: Spark pushes `variant_get` and casts of a bare column into the scan, where every
+    row is cast at once, also those that a CASE or an AND would have kept out (rule 1). For a double:
+    a predicate on a bare column is pushed to statistics that leave out NaN (rule 8).
+
+    `coalesce(c, c)` stays. `if(c IS NULL, NULL, c)` does not: a cast of it is pushed into the
+    branch, where it is bare again.
+    """
+    return F.coalesce(column, column)
+
+
+def _holds_variant(type_: DataType) -> bool:
+    """Whether Spark may push into the column: it does through structs, not through arrays."""
+    if isinstance(type_, StructType):
+        return any(_holds_variant(item.dataType) for item in type_.fields)
+    return isinstance(type_, VariantType)
+
+
+_Tree = dict[str, "DataType | _Tree"]
+
+
+def _struct(tree: _Tree) -> StructType:
+    return StructType(
+        [
+            StructField(name, _struct(child) if isinstance(child, dict) else child)
+            for name, child in tree.items()
+        ]
+    )
+
+
+_LEAF_TYPES: dict[Kind, DataType] = {
+    Kind.BOOLEAN: BooleanType(),
+    Kind.INT8: ByteType(),
+    Kind.INT16: ShortType(),
+    Kind.INT32: IntegerType(),
+    Kind.INT64: LongType(),
+    Kind.FLOAT: FloatType(),
+    Kind.DOUBLE: DoubleType(),
+    Kind.DATE: DateType(),
+    Kind.TIMESTAMP: TimestampType(),
+    Kind.TIMESTAMP_NTZ: TimestampNTZType(),
+    Kind.BINARY: BinaryType(),
+    Kind.STRING: StringType(),
+}
+"""Exactly the types of the files: Spark's nested reader does not convert (rule 4)."""
+
+
+def _decimal(stored: ShreddedType) -> DecimalType:
+    return DecimalType(stored.precision, stored.scale)

@@ -1,0 +1,89 @@
+"""The private helper session that makes the scans of one user session (EXACTNESS, rule 11).
+
+How Parquet is read follows the session that created the DataFrame. So the settings that our scans
+need are held by a session of our own, a clone of the user's, whose settings are never touched.
+Scans are published as global temporary views, which both sessions see.
+"""
+
+from __future__ import annotations
+
+import itertools
+import uuid
+from collections.abc import Sequence
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+_SETTINGS = {
+    # Reads a Variant column as the physical struct that it is in the file; a column asked for as
+    # VARIANT is still read as one.
+    "spark.sql.parquet.ignoreVariantAnnotation": "true",
+    # Keys of the physical struct are told apart by case (rule 5).
+    "spark.sql.caseSensitive": "true",
+    # The log has listed the files already: no job to list them again (TRAPS: 3.4 ms a file).
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000000000",
+}
+_FOLLOWED = ("spark.sql.session.timeZone",)
+"""Settings of the user that a scan's own casts depend on."""
+
+
+class HelperSession:
+    """Reads files and publishes views for one user session."""
+
+    def __init__(self, user: SparkSession) -> None:
+        self._user: Any = user
+        # The clone knows the user's settings; a new session would have those of the start.
+        clone = self._user._jsparkSession.cloneSession()  # noqa: SLF001 # no public way in classic
+        self.spark = SparkSession(user.sparkContext, clone)
+        for name, value in _SETTINGS.items():
+            self.spark.conf.set(name, value)
+        self._database = self.spark.conf.get("spark.sql.globalTempDatabase", "global_temp")
+        self._prefix = f"__vl_{uuid.uuid4().hex[:8]}_"
+        self._numbers = itertools.count()
+
+    def follow(self) -> None:
+        """Take over the settings of the user that may have changed since."""
+        for name in _FOLLOWED:
+            self.spark.conf.set(name, self._user.conf.get(name))
+
+    def new_view(self) -> str:
+        """A name for a view that nobody has, without its database."""
+        return f"{self._prefix}{next(self._numbers)}"
+
+    def qualified(self, view: str) -> str:
+        """The view's name as queries and plans write it."""
+        return f"{self._database}.{view}"
+
+    def publish(self, frame: DataFrame, view: str) -> None:
+        """Make `frame` known to all sessions as `view`, in the place of an older one."""
+        frame.createOrReplaceGlobalTempView(view)
+
+    def drop(self, view: str) -> None:
+        """Forget the view. DataFrames that were made from it have its plan and go on working."""
+        self.spark.catalog.dropGlobalTempView(view)
+
+    def empty(self, schema: StructType) -> DataFrame:
+        """A DataFrame without rows that costs no job."""
+        java: Any = self.spark
+        session, jvm = java._jsparkSession, java._jvm  # noqa: SLF001 # createDataFrame([]) makes an RDD
+        rows = jvm.java.util.ArrayList()
+        frame = session.createDataFrame(rows, session.parseDataType(schema.json()))
+        return DataFrame(frame, self.spark)
+
+    def read_parquet(self, paths: Sequence[str], schema: StructType) -> DataFrame:
+        """The rows of files, read by exactly this schema; columns that a file lacks are NULL.
+
+        Paths are taken as they are: no globbing, no percent-decoding, no partition columns from
+        the names of folders.
+        """
+        java: Any = self.spark
+        reader: Any = (
+            self.spark.read.schema(schema)
+            .option("__globPaths__", "false")
+            .option("recursiveFileLookup", "true")
+        )
+        # One crossing for all paths; py4j would make a call for each.
+        jvm = java._jvm  # noqa: SLF001 # no public way to a Java array
+        array = jvm.org.apache.commons.lang3.StringUtils.split("\0".join(paths), "\0")
+        return DataFrame(reader._jreader.parquet(array), self.spark)  # noqa: SLF001 # the same

@@ -1,0 +1,177 @@
+"""The tables that a Lake knows: snapshots, Spark schemas, and what is known of each file."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+from pyspark.sql.types import StructField, StructType, VariantType
+
+from variantlake.delta.actions import AddFile
+from variantlake.delta.facts import known_facts, stats_facts
+from variantlake.delta.snapshot import Snapshot
+from variantlake.delta.store import is_local
+from variantlake.errors import InvalidQuery, VariantLakeError
+from variantlake.parquet.facts import FileFacts, read_facts, row_group_facts
+from variantlake.parquet.footer import read_footer
+from variantlake.planning.explain import RowGroups, count_row_groups
+from variantlake.planning.plan import ScanFile, ScanPlan
+from variantlake.planning.predicates import And, Ref
+from variantlake.planning.skipping import Skipper
+
+_FOOTER_THREADS = 16
+_REMEMBERED_TABLES = 64
+"""Tables of which the newest snapshot is kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableVersion:
+    """One version of a table, ready to be planned.
+
+    `files` have the facts that the log holds. `schema` is the table's, for Spark; `variants` names
+    its Variant columns at the top, `partition_types` gives Spark types of partition columns.
+    """
+
+    location: str
+    snapshot: Snapshot
+    schema: StructType
+    variants: frozenset[str]
+    partition_types: Mapping[str, str]
+    files: tuple[ScanFile, ...]
+
+
+class Tables:
+    """Loads tables and remembers their newest versions and the footers of foreign files."""
+
+    def __init__(self) -> None:
+        self._newest: dict[str, TableVersion] = {}
+        self._footers: dict[tuple[str, int, int], FileFacts | None] = {}
+
+    def load(
+        self, location: str, version: int | None = None, *, before: int | None = None
+    ) -> TableVersion:
+        """The table at `location`, at its newest version, at `version`, or at the last version
+        that was committed at or before `before` (milliseconds since the epoch).
+
+        Raises as `Snapshot.load`; InvalidQuery when no version is that old.
+        """
+        if before is not None:
+            version = _version_at(self.load(location).snapshot, before)
+        if version is not None:
+            return _table(location, Snapshot.load(location, version), {})
+        known = self._newest.get(location)
+        if known is None:
+            table = _table(location, Snapshot.load(location), {})
+        else:
+            snapshot = known.snapshot.refresh()
+            if snapshot is known.snapshot:
+                return known
+            table = _table(location, snapshot, {file.path: file for file in known.files})
+        while len(self._newest) >= _REMEMBERED_TABLES:
+            self._newest.pop(next(iter(self._newest)))
+        self._newest[location] = table
+        return table
+
+    def with_facts(self, table: TableVersion, paths: Iterable[Ref]) -> tuple[ScanFile, ...]:
+        """The table's files; of those whose layout the log does not tell, the footers are read.
+
+        Only when a path is asked, and once for each file. What cannot be read stays unknown here:
+        whoever scans it will say why.
+        """
+        columns = {ref.column for ref in paths if ref.path is not None}
+        unknown = [file for file in table.files if _lacks(file.facts, columns)]
+        if not unknown or not is_local(table.location):
+            return table.files
+        missing = [file for file in unknown if _key(file) not in self._footers]
+        marked = table.snapshot.schema.variant_columns(physical=True)
+        if missing:
+            with ThreadPoolExecutor(min(_FOOTER_THREADS, len(missing))) as pool:
+                found = pool.map(lambda file: _footer_facts(file.path, marked), missing)
+                for file, facts in zip(missing, found, strict=True):
+                    self._footers[_key(file)] = facts
+        return tuple(
+            replace(file, facts=self._footers.get(_key(file)) or file.facts)
+            if _lacks(file.facts, columns)
+            else file
+            for file in table.files
+        )
+
+    def row_groups(self, table: TableVersion, plan: ScanPlan) -> RowGroups | None:
+        """Row groups of the files that are read, by their footers; None if one cannot be read."""
+        if not is_local(table.location):
+            return None
+        columns = table.snapshot.schema.variant_columns(physical=True)
+        files = list(plan.files)
+        if not files:
+            return RowGroups(0, 0)
+        with ThreadPoolExecutor(min(_FOOTER_THREADS, len(files))) as pool:
+            found = list(pool.map(lambda file: _row_groups(file.path, columns), files))
+        skipper = Skipper(And(plan.conjuncts), table.partition_types)
+        known = [(file, groups) for file, groups in zip(files, found, strict=True) if groups]
+        return count_row_groups(skipper, known) if len(known) == len(files) else None
+
+
+def _row_groups(path: str, columns: Sequence[tuple[str, ...]]) -> tuple[FileFacts, ...]:
+    try:
+        return row_group_facts(read_footer(path), columns)
+    except (VariantLakeError, OSError):
+        return ()
+
+
+def _key(file: ScanFile) -> tuple[str, int, int]:
+    add = file.source
+    return file.path, file.size, add.modification_time if isinstance(add, AddFile) else 0
+
+
+def _lacks(facts: FileFacts | None, columns: set[tuple[str, ...]]) -> bool:
+    return any(facts is None or facts.variant(column) is None for column in columns)
+
+
+def _footer_facts(path: str, columns: Sequence[tuple[str, ...]]) -> FileFacts | None:
+    try:
+        return read_facts(path, columns)
+    except (VariantLakeError, OSError):
+        return None
+
+
+def _table(location: str, snapshot: Snapshot, known: Mapping[str, ScanFile]) -> TableVersion:
+    schema = _spark_schema(snapshot.metadata.schema_string)
+    files = []
+    for add in snapshot.add_files():
+        path = snapshot.location(add.path)
+        file = known.get(path)
+        if file is None or file.source != add:
+            facts = known_facts(add, snapshot.schema) or stats_facts(add, snapshot.schema)
+            file = ScanFile(path, add.size, facts, dict(add.partition_values), add)
+        files.append(file)
+    return TableVersion(
+        location,
+        snapshot,
+        schema,
+        frozenset(item.name for item in schema.fields if isinstance(item.dataType, VariantType)),
+        {
+            name: schema[name].dataType.simpleString()
+            for name in snapshot.metadata.partition_columns
+        },
+        tuple(files),
+    )
+
+
+def _spark_schema(schema_string: str) -> StructType:
+    """The table's schema for Spark; every column may be NULL, since files may lack it."""
+    fields = StructType.fromJson(json.loads(schema_string)).fields
+    return StructType([StructField(item.name, item.dataType) for item in fields])
+
+
+def _version_at(snapshot: Snapshot, before: int) -> int:
+    for entry in snapshot.history():
+        if entry.timestamp <= before:
+            return entry.version
+    raise InvalidQuery(
+        "the log holds no version of the table that is that old",
+        file=os.fspath(snapshot.store.uri),
+        hint="`variantlake history` lists the versions with their times",
+    )
