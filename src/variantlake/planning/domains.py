@@ -18,7 +18,7 @@ from variantlake.parquet.bounds import Raw
 from variantlake.parquet.facts import UNKNOWN, ColumnFacts, FileFacts, PathFacts
 from variantlake.planning.casts import Beyond, monotone_cast, spark_type, usable_bounds
 from variantlake.planning.predicates import Ref
-from variantlake.planning.readings import MIXED, NO_STATISTICS, TWIN_KEY, Place, Reader
+from variantlake.planning.readings import NO_STATISTICS, TWIN_KEY, Place, Reader, not_clean
 from variantlake.shredding.schema import Leaf
 from variantlake.types import MAX_PRECISION, Kind, ShreddedType
 
@@ -77,7 +77,7 @@ class PathDomain:
         if place.rest or not isinstance(place.node, Leaf):
             return Domain(why="the path is not a typed column in this file")
         if not own.clean:
-            return Domain(why=NO_STATISTICS if own.residuals < 0 else MIXED)
+            return Domain(why=not_clean(own))
         if own.typed == 0:
             return ONLY_NULLS
         nulls = own.typed == UNKNOWN or own.typed != facts.num_records

@@ -61,6 +61,7 @@ WHOLE_VARIANT = "the Variant itself is asked for"
 TWIN_KEY = "the layout has a key that differs only by case"
 IN_ARRAY = "the path goes into an array"
 MIXED = "some rows hold a value of another type"
+UNCHECKED = "nothing says that its column holds all of its values"
 IN_RESIDUAL = "the path is not a column in this file"
 NOT_A_SCALAR = "the path is an object or an array in this file"
 
@@ -132,7 +133,7 @@ class Reader:
         if not isinstance(place.node, Leaf):
             return Native(IN_RESIDUAL if isinstance(place.node, Untyped) else NOT_A_SCALAR)
         if not own.clean:
-            return Native(NO_STATISTICS if own.residuals < 0 else MIXED)
+            return Native(not_clean(own))
         stored = place.node.type
         exact = conversion(stored, self.ref.type, own, strict=self.ref.strict)
         if exact is None:
@@ -169,6 +170,11 @@ def find_place(schema: ShreddingSchema, path: Path) -> Place:
         folded = fold_key(rest[0])
         twin = any(fold_key(name) == folded for name, _ in node.fields)
     return Place(index, node, rest, twin)
+
+
+def not_clean(own: PathFacts) -> str:
+    """Why a path that is not clean is not, for people."""
+    return MIXED if own.residuals > 0 else UNCHECKED
 
 
 def readable_by_spark(variant: VariantFacts) -> bool:

@@ -1,0 +1,225 @@
+"""Grouping files by layout, and the figures of a plan."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.planning.builders import between, facts, file, lit, path
+from variantlake.parquet.facts import FileFacts
+from variantlake.planning.exactness import IDENTITY
+from variantlake.planning.explain import RowGroups, count_row_groups, explain
+from variantlake.planning.plan import ScanFile, plan_scan
+from variantlake.planning.predicates import And, Compare, Ref, StartsWith, Unknown
+from variantlake.planning.readings import NO_STATISTICS, Native, NullColumn, PhysicalColumn
+from variantlake.planning.skipping import Skipper
+from variantlake.types import INT64
+
+A, B = path("$.a"), path("$.b", "string")
+OPEN = {"$": {"residuals": 1}}
+
+
+def names(files: tuple[ScanFile, ...]) -> list[str]:
+    return [one.path for one in files]
+
+
+def test_files_of_one_layout_are_one_group() -> None:
+    plan = plan_scan(
+        [file("1", facts("a BIGINT, b STRING")), file("2", facts("b STRING, a BIGINT"))], [A, B, A]
+    )
+    (group,) = plan.groups
+    assert names(group.files) == ["1", "2"]
+    assert [ref for ref, _ in group.readings] == [A, B]
+    assert group.physical
+    assert group.reading(A) == PhysicalColumn(("typed_value", "a", "typed_value"), INT64, IDENTITY)
+    with pytest.raises(KeyError):
+        group.reading(path("$.c"))
+
+
+def test_rule_4_each_exact_type_is_a_group_of_its_own() -> None:
+    asked = path("$.a", "double")
+    types = ["BIGINT", "INT", "DECIMAL(9,2)", "DECIMAL(18,2)", "DECIMAL(18,4)", "FLOAT", "DOUBLE"]
+    files = [file(type_, facts(f"a {type_}")) for type_ in types]
+    plan = plan_scan([*files, *files], [asked])
+    assert sorted(names(group.files) for group in plan.groups) == sorted([t, t] for t in types)
+    for group in plan.groups:
+        reading = group.reading(asked)
+        assert isinstance(reading, PhysicalColumn)
+        assert str(reading.stored) == group.files[0].path
+
+
+def test_files_without_a_path_join_the_files_that_have_it() -> None:
+    plan = plan_scan(
+        [
+            file("both", facts("a BIGINT, b STRING")),
+            file("a only", facts("a BIGINT")),
+            file("neither", facts("c BIGINT")),
+        ],
+        [A, B],
+    )
+    assert [names(group.files) for group in plan.groups] == [["both", "a only", "neither"]]
+
+
+def test_files_with_something_else_in_the_place_do_not_join() -> None:
+    deep = path("$.a.x")
+    plan = plan_scan(
+        [file("object", facts("a STRUCT<x: BIGINT>"), 300), file("scalar", facts("a BIGINT"))],
+        [deep],
+    )
+    assert [names(group.files) for group in plan.groups] == [["object"], ["scalar"]]
+    assert plan.groups[1].reading(deep) == NullColumn()
+
+
+def test_a_column_is_read_one_way_in_a_group() -> None:
+    other = Ref(("w",), A.path, "bigint")
+    plan = plan_scan([file("1", facts("a BIGINT", OPEN))], [A, B, other])
+    (group,) = plan.groups
+    assert [type(reading) for _, reading in group.readings] == [Native, Native, Native]
+    assert not group.physical
+
+
+def test_rule_10_native_files_that_spark_cannot_read_need_kernels() -> None:
+    odd, plain = facts("a BIGINT, t TIME", OPEN), facts("a BIGINT", OPEN)
+    native = plan_scan([file("odd", odd), file("plain", plain)], [A, B])
+    assert {group.files[0].path: group.kernels for group in native.groups} == {
+        "odd": True,
+        "plain": False,
+    }
+    physical = plan_scan([file("odd", odd), file("plain", plain)], [A])
+    assert [(names(group.files), group.kernels) for group in physical.groups] == [
+        (["odd", "plain"], False)
+    ]
+
+
+def test_a_very_mixed_table_has_few_groups() -> None:
+    asked = [path(f"$.k{i}", "double") for i in range(8)]
+    kinds = ["BIGINT", "INT", "SMALLINT", "DOUBLE"]
+    files = [
+        file(
+            str(i),
+            facts(
+                ", ".join(f"k{j} {kinds[(i >> j) % 4]}" for j in range(8)) + ", t TIME" * (i % 2)
+            ),
+            size=100 + i,
+        )
+        for i in range(200)
+    ]
+    plan = plan_scan(files, asked, max_groups=5)
+    assert len(plan.groups) == 6
+    assert plan.read_files == 200
+    assert all(group.physical for group in plan.groups[:-2])
+    spark, ours = plan.groups[-2:]
+    assert {spark.kernels, ours.kernels} == {False, True}
+    for group in (spark, ours):
+        assert {int(one.path) % 2 for one in group.files} == {int(group.kernels)}
+
+
+def test_no_paths_is_one_group_and_no_files_is_none() -> None:
+    plan = plan_scan([file("1", facts("a BIGINT")), file("2", None)], [Ref(("c",), None, "int")])
+    assert [names(group.files) for group in plan.groups] == [["1", "2"]]
+    assert plan.requests == ()
+    assert plan_scan([], [A]).groups == ()
+
+
+def test_skipped_files_and_totals() -> None:
+    low, high = Compare(">=", A, lit(10)), Compare("<", A, lit(20))
+    plan = plan_scan(
+        [
+            file("low", between("BIGINT", 0, 9), 10),
+            file("hit", between("BIGINT", 15, 16), 20),
+            file("high", between("BIGINT", 20, 30), 30),
+            file("unknown", None, 40),
+        ],
+        [A],
+        And((low, high)),
+    )
+    assert [(skipped.file.path, skipped.by) for skipped in plan.skipped] == [
+        ("low", low),
+        ("high", high),
+    ]
+    assert (plan.read_files, plan.total_files) == (2, 4)
+    assert (plan.read_bytes, plan.total_bytes) == (60, 100)
+    assert sorted(one.path for one in plan.files) == ["hit", "unknown"]
+    assert [kept.file.path for kept in plan.kept] == ["hit", "unknown"]
+    assert plan.kept[0].reasons[0] == (low, "the file holds 15 to 16")
+
+
+def test_explain_as_text_and_as_json() -> None:
+    condition = And((Compare("=", A, lit(5)), Unknown("f(x)")))
+    files = [
+        file("hit.parquet", between("BIGINT", 1, 9), 1500),
+        file("miss.parquet", between("BIGINT", 10, 20), 2_500_000),
+        file("old.parquet", None, 700),
+    ]
+    plan = plan_scan(files, [A, path("$.kind", "string")], condition)
+    groups = count_row_groups(
+        Skipper(condition),
+        [(files[0], [between("BIGINT", 1, 3), between("BIGINT", 4, 9)])],
+    )
+    assert groups == RowGroups(2, 1)
+    explanation = explain(plan, groups)
+    assert str(explanation).splitlines() == [
+        "files: 2 of 3 read, 1 skipped (2.2 KB of 2.5 MB)",
+        "row groups of these files: 1 of 2 may match",
+        "scans: 2, one for each layout",
+        "skipped by:",
+        "  v:a::bigint = 5: 1 file",
+        "paths:",
+        f"  v:a::bigint: a typed column in 1 file, read natively in 1 file ({NO_STATISTICS})",
+        f"  v:kind::string: read natively in 1 file ({NO_STATISTICS}), NULL in 1 file",
+        "kept, for example:",
+        "  hit.parquet",
+        "    v:a::bigint = 5: the file holds 1 to 9",
+        "    f(x): planning does not understand it",
+        "  old.parquet",
+        "    v:a::bigint = 5: nothing is known of the file",
+        "    f(x): planning does not understand it",
+    ]
+    as_json = json.loads(json.dumps(explanation.to_dict()))
+    assert as_json["files"] == {"total": 3, "read": 2, "skipped": 1}
+    assert as_json["bytes"] == {"total": 2_502_200, "read": 2200}
+    assert as_json["row_groups"] == {"total": 2, "read": 1}
+    assert as_json["skipped_by"] == [{"predicate": "v:a::bigint = 5", "files": 1}]
+    assert as_json["paths"][0]["physical"] == 1
+    assert as_json["kept"][1]["file"] == "old.parquet"
+    assert explain(plan).to_dict()["row_groups"] is None
+
+
+def test_rule_3_did_you_mean() -> None:
+    known = facts(
+        "kind STRING, commit STRUCT<record: STRUCT<createdAt: STRING>>, time_us BIGINT", OPEN
+    )
+
+    def suggested(text: str) -> tuple[str, ...]:
+        plan = plan_scan([file("1", known)], [path(text, "string")])
+        return explain(plan).paths[0].suggestions
+
+    assert suggested("$.knd") == ("v:kind",)
+    assert suggested("$.Kind") == ("v:kind",)
+    assert suggested("$.commit.record.createdat") == ("v:commit.record.createdAt",)
+    assert suggested("$.commit.recrd.createdAt") == ("v:commit.record.createdAt",)
+    assert suggested("$.kind") == ()
+    assert suggested("$.unlike_anything") == ()
+    assert "Did you mean v:kind?" in str(explain(plan_scan([file("1", known)], [path("$.knd")])))
+
+
+def test_suggestions_come_from_skipped_files_too() -> None:
+    known = between("BIGINT", 1, 2)
+    plan = plan_scan([file("1", known)], [path("$.A")], Compare(">", A, lit(5)))
+    assert plan.read_files == 0
+    assert explain(plan).paths[0].suggestions == ("v:a",)
+    assert "no file is read. Did you mean v:a?" in str(explain(plan))
+
+
+def test_a_plan_for_an_empty_table_reads_well() -> None:
+    plan = plan_scan([], [A], StartsWith(B, "x"))
+    assert str(explain(plan)) == (
+        "files: 0 of 0 read, 0 skipped (0 B of 0 B)\npaths:\n  v:a::bigint: no file is read"
+    )
+
+
+def test_facts_that_do_not_fit_their_layout_are_unknown() -> None:
+    broken = facts("a BIGINT")
+    cut = FileFacts(1, 1, 1, (type(broken.variants[0])(("v",), broken.variants[0].schema, 0, ()),))
+    assert isinstance(plan_scan([file("1", cut)], [A]).groups[0].reading(A), Native)
