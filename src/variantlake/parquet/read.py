@@ -26,6 +26,7 @@ from variantlake.shredding.arrays import (
     AnyField,
     element_field,
     list_of,
+    map_array,
     members,
     offsets_of,
     struct_of,
@@ -434,18 +435,8 @@ class _MapColumn:
 
     def convert(self, array: AnyArray) -> AnyArray:
         offsets, entries = offsets_of(_map_of(array))
-        converted = self.entries.convert(entries)
-        lists = pa.ListArray.from_arrays(
-            pa.array(offsets, pa.int32()), converted, mask=_nulls(array)
-        )
-        # A map is a list of entries in memory; pa.MapArray has no constructor with a mask.
-        return pa.Array.from_buffers(
-            self.type(array.type),
-            len(lists),
-            lists.buffers()[:2],
-            lists.null_count,
-            children=[converted],
-        )
+        parts = struct_of(self.entries.convert(entries)).flatten()
+        return map_array(self.type(array.type), offsets, parts, _nulls(array))
 
     def variants(self, array: AnyArray, rows: Rows) -> Iterator[FoundVariants]:
         offsets, entries = offsets_of(_map_of(array))

@@ -65,3 +65,15 @@ def offsets_of(lists: pa.ListArray[Any] | pa.MapArray[Any, Any]) -> tuple[list[i
     start = offsets[0]
     elements = lists.values.slice(start, offsets[-1] - start)
     return [offset - start for offset in offsets], elements
+
+
+def map_array(
+    arrow: pa.DataType, offsets: list[int], parts: list[AnyArray], nulls: AnyArray
+) -> AnyArray:
+    """A map of keys and items; pyarrow has no constructor that takes offsets and nulls."""
+    fields = [pa.field("key", parts[0].type, nullable=False), pa.field("value", parts[1].type)]
+    entries = pa.StructArray.from_arrays(parts, fields=fields)
+    lists = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), entries, mask=nulls)
+    return pa.Array.from_buffers(
+        arrow, len(lists), lists.buffers()[:2], lists.null_count, children=[entries]
+    )

@@ -1,0 +1,293 @@
+"""Writing an Arrow table with Variant columns as a Parquet file, shredded on the way."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import islice
+
+import pyarrow as pa
+
+from variantlake.encoding.tree import Tree
+from variantlake.encoding.variant import Variant
+from variantlake.errors import InvalidSchema, UnknownVariantType, VariantLakeError
+from variantlake.parquet.annotate import ColumnPath
+from variantlake.parquet.write import FileWriter, WriteOptions, WrittenFile
+from variantlake.shredding.arrays import (
+    AnyArray,
+    AnyField,
+    bytes_of,
+    element_field,
+    list_of,
+    map_array,
+    members,
+    offsets_of,
+    struct_of,
+    validity,
+)
+from variantlake.shredding.ddl import parse_ddl
+from variantlake.shredding.infer import InferenceOptions, infer
+from variantlake.shredding.layout import METADATA, VALUE, arrow_type, is_binary, is_list, is_struct
+from variantlake.shredding.sample import profile_trees
+from variantlake.shredding.schema import ShreddingSchema
+from variantlake.shredding.shred import shred
+
+INFER = "infer"
+"""The `shredding` that asks for a schema from a sample of the table."""
+
+SAMPLE_ROWS = 10_000
+"""Rows of a column that inference looks at."""
+
+BATCH_ROWS = 8192
+"""Rows shredded at a time."""
+
+Shredding = str | ShreddingSchema | None
+
+
+def write_table(
+    table: pa.Table,
+    path: str | os.PathLike[str],
+    *,
+    shredding: Shredding | Mapping[str, Shredding] = None,
+    variant_columns: Collection[str] | None = None,
+    inference: InferenceOptions | None = None,
+    options: WriteOptions | None = None,
+) -> WrittenFile:
+    """Write a Parquet file whose Variant columns are shredded and marked as VARIANT(1).
+
+    Args:
+        table: Variant columns are struct<metadata: binary, value: binary>, at any depth; SQL NULL
+            is a null struct. `read_table` gives such tables.
+        path: The file, which is overwritten.
+        shredding: A schema, its DDL, "infer" for one from a sample, or None to leave the columns
+            unshredded. It holds for every Variant column; give a mapping from dotted column names
+            to have them differ (a column that it does not name stays unshredded).
+        variant_columns: Dotted names of the columns that are Variants; those of that type when
+            None. Inside of a list the Parquet names are `list.element`, inside of a map
+            `key_value.key` and `key_value.value`.
+        inference: Thresholds for "infer".
+        options: Compression, sizes of row groups and pages.
+
+    Raises:
+        InvalidSchema: A schema that does not parse or must not be written, or that is given for a
+            column that is no Variant.
+        MalformedVariant: Bytes that are no Variant; with column and row.
+    """
+    found = _find_variants(table.schema, variant_columns)
+    schemas = _schemas(table, found, shredding, inference or InferenceOptions())
+    schema = pa.schema(
+        [field.with_type(_type(field.type, (field.name,), schemas)) for field in table.schema]
+    )
+    with FileWriter(
+        path, schema, variant_columns=list(schemas), options=options or WriteOptions()
+    ) as writer:
+        start = 0
+        for batch in table.to_batches(max_chunksize=BATCH_ROWS):
+            arrays = [
+                _array(array, (field.name,), schemas, start)
+                for field, array in zip(schema, batch.columns, strict=True)
+            ]
+            writer.write(pa.RecordBatch.from_arrays(arrays, schema=schema))
+            start += batch.num_rows
+        return writer.close()
+
+
+# --- Which columns are Variants, and how each is shredded -----------------------------------------
+
+
+def _find_variants(schema: pa.Schema, wanted: Collection[str] | None) -> list[ColumnPath]:
+    found = [column for field in schema for column in _variants_below(field, (field.name,))]
+    names = {".".join(column): column for column in found}
+    for name in wanted or ():
+        if name not in names:
+            raise _unknown(name, names)
+    return [column for name, column in names.items() if wanted is None or name in wanted]
+
+
+def _unknown(name: str, names: Collection[str]) -> InvalidSchema:
+    return InvalidSchema(
+        f"{name!r} is no column of type struct<metadata: binary, value: binary>",
+        hint=f"the table has {', '.join(map(repr, names)) or 'none'}",
+    )
+
+
+def _variants_below(field: AnyField, column: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    if is_variant_type(field.type):
+        yield column
+        return
+    for name, child in _children(field.type):
+        yield from _variants_below(child, (*column, *name))
+
+
+def _children(arrow: pa.DataType) -> Iterator[tuple[tuple[str, ...], AnyField]]:
+    """The fields inside a type, with their Parquet names."""
+    if isinstance(arrow, pa.MapType):
+        yield ("key_value", "key"), arrow.key_field
+        yield ("key_value", "value"), arrow.item_field
+    elif is_struct(arrow):
+        for field in members(arrow):
+            yield (field.name,), field
+    elif is_list(arrow):
+        yield ("list", "element"), element_field(arrow)
+
+
+def is_variant_type(arrow: pa.DataType) -> bool:
+    """Whether a type is struct<metadata: binary, value: binary>, in any order."""
+    if not is_struct(arrow):
+        return False
+    fields = {field.name: field.type for field in members(arrow)}
+    return fields.keys() == {METADATA, VALUE} and all(map(is_binary, fields.values()))
+
+
+def _schemas(
+    table: pa.Table,
+    columns: Sequence[ColumnPath],
+    shredding: Shredding | Mapping[str, Shredding],
+    inference: InferenceOptions,
+) -> dict[ColumnPath, ShreddingSchema]:
+    """The schema of each Variant column."""
+    names = {".".join(column): column for column in columns}
+    if isinstance(shredding, Mapping):
+        for name in shredding:
+            if name not in names:
+                raise _unknown(name, names)
+        asked = {column: shredding.get(name) for name, column in names.items()}
+    else:
+        asked = dict.fromkeys(columns, shredding)
+    return {column: _schema(table, column, wanted, inference) for column, wanted in asked.items()}
+
+
+def _schema(
+    table: pa.Table, column: ColumnPath, wanted: Shredding, inference: InferenceOptions
+) -> ShreddingSchema:
+    match wanted:
+        case None:
+            return ShreddingSchema()
+        case ShreddingSchema():
+            return wanted
+        case "infer":
+            trees = islice(_sample(table, column), SAMPLE_ROWS)
+            return infer(profile_trees(trees), inference).schema
+        case str():
+            return parse_ddl(wanted)
+
+
+def _sample(table: pa.Table, column: ColumnPath) -> Iterator[Tree]:
+    """The Variants of a column, decoded, from the first row on."""
+    for batch in table.select([column[0]]).to_batches(max_chunksize=1024):
+        array: AnyArray = batch.column(0)
+        for step in column[1:]:
+            array = _child(array, step)
+        for variant in _variants(array):
+            if variant is not None:
+                with suppress(UnknownVariantType):
+                    yield variant.tree()
+
+
+def _child(array: AnyArray, step: str) -> AnyArray:
+    """The part of an array that a Parquet name leads to; `list` and `key_value` stay in place."""
+    if step in ("list", "key_value") and not is_struct(array.type):
+        return array
+    if isinstance(array, pa.MapArray):
+        _, entries = offsets_of(array)
+        return struct_of(entries).flatten()[0 if step == "key" else 1]
+    if is_list(array.type):
+        return offsets_of(list_of(array))[1]
+    index = [field.name for field in members(array.type)].index(step)
+    return struct_of(array).flatten()[index]
+
+
+# --- Rewriting ------------------------------------------------------------------------------------
+
+
+def _variants(array: AnyArray) -> Iterator[Variant | None]:
+    group = struct_of(array)
+    columns = (bytes_of(group.field(METADATA)), bytes_of(group.field(VALUE)))
+    for row, (is_valid, metadata, value) in enumerate(zip(validity(group), *columns, strict=True)):
+        if not is_valid:
+            yield None
+            continue
+        try:
+            yield Variant(metadata or b"", value or b"")
+        except VariantLakeError as error:
+            error.row = row
+            raise
+
+
+def _checked(variants: Iterator[Variant | None]) -> Iterator[Variant | None]:
+    """The same Variants, each looked into: what is written must be readable."""
+    for row, variant in enumerate(variants):
+        if variant is not None:
+            try:
+                # A type of a later version is no reason to refuse the rest.
+                with suppress(UnknownVariantType):
+                    variant.tree()
+            except VariantLakeError as error:
+                error.row = row
+                raise
+        yield variant
+
+
+def _is_rewritten(column: ColumnPath, schemas: Mapping[ColumnPath, ShreddingSchema]) -> bool:
+    return any(variant[: len(column)] == column for variant in schemas)
+
+
+def _type(
+    arrow: pa.DataType, column: ColumnPath, schemas: Mapping[ColumnPath, ShreddingSchema]
+) -> pa.DataType:
+    """The type of a column in the file."""
+    if column in schemas:
+        return arrow_type(schemas[column])
+    if not _is_rewritten(column, schemas):
+        return arrow
+    fields = [
+        child.with_type(_type(child.type, (*column, *names), schemas))
+        for names, child in _children(arrow)
+    ]
+    if isinstance(arrow, pa.MapType):
+        map_type: pa.DataType = pa.map_(*fields)  # type: ignore[call-overload]  # takes fields
+        return map_type
+    return pa.struct(fields) if is_struct(arrow) else pa.list_(fields[0])
+
+
+def _array(
+    array: AnyArray,
+    column: ColumnPath,
+    schemas: Mapping[ColumnPath, ShreddingSchema],
+    start: int | None,
+) -> AnyArray:
+    """The column in the file. `start` is the row of the first slot, None inside lists."""
+    if column in schemas:
+        try:
+            return shred(_checked(_variants(array)), schemas[column])
+        except VariantLakeError as error:
+            error.row = None if error.row is None or start is None else start + error.row
+            error.message = f"column {'.'.join(column)!r}: {error.message}"
+            error.args = (error.message,)
+            raise
+    if not _is_rewritten(column, schemas):
+        return array
+    names = [(*column, *name) for name, _ in _children(array.type)]
+    arrow = _type(array.type, column, schemas)
+    nulls = pa.array([not is_valid for is_valid in validity(array)], pa.bool_())
+    if isinstance(array, pa.MapArray):
+        offsets, entries = offsets_of(array)
+        parts = [
+            _array(part, name, schemas, None)
+            for part, name in zip(struct_of(entries).flatten(), names, strict=True)
+        ]
+        return map_array(arrow, offsets, parts, nulls)
+    if is_struct(array.type):
+        parts = [
+            _array(part, name, schemas, start)
+            for part, name in zip(struct_of(array).flatten(), names, strict=True)
+        ]
+        return pa.StructArray.from_arrays(parts, fields=members(arrow), mask=nulls)
+    offsets, elements = offsets_of(list_of(array))
+    return pa.ListArray.from_arrays(
+        pa.array(offsets, pa.int32()),
+        _array(elements, names[0], schemas, None),
+        type=arrow,
+        mask=nulls,
+    )
