@@ -15,7 +15,15 @@ from variantlake.errors import InvalidPath
 MAX_STEPS = 1000
 """Our limit on the steps of one path; documents nest no deeper (limits in `encoding`)."""
 
-_ESCAPES = {"'": "\\'", "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
+_ESCAPES = {
+    "'": "\\'",
+    "\\": "\\\\",
+    "\b": "\\b",
+    "\t": "\\t",
+    "\n": "\\n",
+    "\f": "\\f",
+    "\r": "\\r",
+}
 _UNESCAPES = {escape[1]: char for char, escape in _ESCAPES.items()} | {'"': '"', "/": "/"}
 
 
@@ -29,11 +37,35 @@ class Path:
     def parse(cls, text: str) -> Path:
         """Parse `$.a['b'][0]` or a normalized path. Raises InvalidPath with the offset."""
         if not text.startswith("$"):
-            raise InvalidPath(f"path {text!r} does not start with $", offset=0, hint="write $.a.b[0]")
+            raise InvalidPath(
+                f"path {text!r} does not start with $", offset=0, hint="write $.a.b[0]"
+            )
         steps, end = _parse_steps(text, 1)
         if end != len(text):
             raise InvalidPath(f"unexpected {text[end]!r} in path {text!r}", offset=end)
         return cls(steps)
+
+    @classmethod
+    def parse_spark(cls, text: str) -> Path:
+        """Parse what Spark 4.2's `variant_get` accepts, as Spark understands it.
+
+        `$`, then any of `.key` (up to the next `.` or `[`, everything else included), `['key']`,
+        `["key"]` (up to the next such quote: there are no escapes) and `[0]` (up to 2^31 - 1).
+        Raises InvalidPath with the offset where Spark raises.
+        """
+        if not text.startswith("$"):
+            raise InvalidPath(
+                f"path {text!r} does not start with $", offset=0, hint="write $.a.b[0]"
+            )
+        steps: list[str | int] = []
+        position = 1
+        while position < len(text):
+            match = _SPARK_STEP.match(text, position)
+            if match is None or len(steps) >= MAX_STEPS:
+                raise InvalidPath(f"Spark does not understand the path {text!r}", offset=position)
+            steps.append(_spark_step(match, text))
+            position = match.end()
+        return cls(tuple(steps))
 
     @classmethod
     def of(cls, *steps: str | int) -> Path:
@@ -99,16 +131,34 @@ class ColumnPath:
             # `event:a` enters like `.a`, `event:['a']` with the bracket itself.
             start = position + 1 if text[position + 1 : position + 2] == "[" else position
             steps, position = _parse_steps(text, start)
-        if text[position : position + 2] == "::":
+        position += len(text[position:]) - len(text[position:].lstrip())
+        if text.startswith("::", position):
             return cls(column, Path(steps), text[position + 2 :].strip())
-        if text[position:].strip():
+        if position < len(text):
             raise InvalidPath(f"unexpected {text[position]!r} in {text!r}", offset=position)
         return cls(column, Path(steps))
 
 
 _IDENTIFIER = re.compile(r"`(?:[^`]|``)+`|[^\W\d]\w*")
 _DOT_KEY = re.compile(r"[^.\[\s'\"`:]+")
-_INDEX = re.compile(r"\[\s*(\d+)\s*\]")
+_INDEX = re.compile(r"\[\s*([0-9]+)\s*\]")
+_INDEX_DIGITS = 18
+"""An array of more elements than 18 digits count does not exist; longer ones are a mistake."""
+
+
+_SPARK_STEP = re.compile(
+    r"""\.(?P<key>[^.\[]+)|\['(?P<single>[^']*)'\]|\["(?P<double>[^"]*)"\]|\[(?P<index>[0-9]+)\]"""
+)
+_SPARK_LAST_INDEX = (1 << 31) - 1
+
+
+def _spark_step(match: re.Match[str], text: str) -> str | int:
+    if match.lastgroup != "index":
+        return str(match[match.lastgroup or 0])
+    digits = match["index"].lstrip("0") or "0"
+    if len(digits) > 10 or int(digits) > _SPARK_LAST_INDEX:
+        raise InvalidPath(f"array index is over 2^31 - 1 in {text!r}", offset=match.start())
+    return int(digits)
 
 
 def _unquote_identifier(text: str) -> str:
@@ -142,6 +192,8 @@ def _parse_step(text: str, position: int) -> tuple[str | int, int]:
     if char != "[":
         raise InvalidPath(f"unexpected {char!r} in path {text!r}", offset=position)
     if match := _INDEX.match(text, position):
+        if len(match[1]) > _INDEX_DIGITS:
+            raise InvalidPath(f"array index is too long in {text!r}", offset=position)
         return int(match[1]), match.end()
     quote = text[position + 1 : position + 2]
     if quote not in ("'", '"'):
@@ -173,13 +225,23 @@ def _parse_quoted(text: str, position: int, quote: str) -> tuple[str, int]:
 def _parse_escape(text: str, position: int) -> tuple[str, int]:
     code = text[position + 1 : position + 2]
     if code == "u":
-        digits = text[position + 2 : position + 6]
-        if re.fullmatch(r"[0-9a-fA-F]{4}", digits) is None:
-            raise InvalidPath(f"bad \\u escape in {text!r}", offset=position)
-        return chr(int(digits, 16)), position + 6
+        unit = _code_unit(text, position)
+        if not 0xD800 <= unit <= 0xDFFF:
+            return chr(unit), position + 6
+        low = _code_unit(text, position + 6) if text.startswith("\\u", position + 6) else 0
+        if unit > 0xDBFF or not 0xDC00 <= low <= 0xDFFF:
+            raise InvalidPath(f"lone surrogate in {text!r}", offset=position)
+        return chr(0x10000 + (unit - 0xD800 << 10) + (low - 0xDC00)), position + 12
     if code not in _UNESCAPES or not code:
         raise InvalidPath(f"unknown escape \\{code} in {text!r}", offset=position)
     return _UNESCAPES[code], position + 2
+
+
+def _code_unit(text: str, position: int) -> int:
+    digits = text[position + 2 : position + 6]
+    if re.fullmatch(r"[0-9a-fA-F]{4}", digits) is None:
+        raise InvalidPath(f"bad \\u escape in {text!r}", offset=position)
+    return int(digits, 16)
 
 
 def _escape(key: str) -> str:
