@@ -124,9 +124,9 @@ def _request(footer: Footer, name: str, text: str, on_mismatch: Mismatch) -> _Re
     target, way = _walk(group, asked.path)
     rest = Path(asked.path.steps[len(way) :])
     stored = target.node.type if isinstance(target.node, Leaf) and not rest.steps else None
-    wanted = ShreddedType.parse(asked.type) if asked.type else stored
-    if asked.type.lower() == "variant":
-        wanted = None
+    wanted = stored
+    if asked.type:
+        wanted = None if asked.type.lower() == "variant" else ShreddedType.parse(asked.type)
     if rest.steps:
         leaves = _value_leaf(footer, target)
     elif wanted is None:
