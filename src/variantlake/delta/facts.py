@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 from variantlake.delta.actions import AddFile
 from variantlake.delta.schema import StructType
-from variantlake.delta.stats_reader import FileStats, read_stats
-from variantlake.delta.tags import NodeFacts, TaggedColumn, read_tags
+from variantlake.delta.stats_reader import FileStats, StatsReader
+from variantlake.delta.tags import (
+    MAXIMUM_EXACT,
+    MINIMUM_EXACT,
+    PLAIN_FLOATS,
+    NodeFacts,
+    TaggedColumn,
+    read_tags,
+)
 from variantlake.delta.variant_bounds import raw_of
 from variantlake.encoding.scalar import Scalar
 from variantlake.parquet.facts import UNKNOWN, FileFacts, PathFacts, VariantFacts
@@ -16,32 +24,53 @@ from variantlake.shredding.schema import Leaf, Node
 from variantlake.types import Kind
 
 
-def known_facts(add: AddFile, schema: StructType) -> FileFacts | None:
-    """The facts of a file from our tags and its statistics.
+class FactsReader:
+    """The facts of files of one table; bound to its schema once, and keeps nothing about a file."""
 
-    None where the tags are absent, of another version, or of another file, for any Variant column
-    of the table that is reached through structs: then only the footer can tell. `row_groups` is -1:
-    the log does not hold it.
-    """
-    stats = read_stats(add.stats, schema)
-    if stats.num_records == UNKNOWN:
-        return None
-    variants = []
-    for column in schema.variant_columns(physical=True):
-        tagged = read_tags(add.tags, add.size, stats.num_records, column)
-        if tagged is None:
+    def __init__(self, schema: StructType) -> None:
+        self._stats = StatsReader(schema)
+        self._variants = schema.variant_columns(physical=True)
+
+    def known(self, add: AddFile) -> FileFacts | None:
+        """The facts of a file from our tags and its statistics.
+
+        None where the tags are absent, of another version, or of another file, for any Variant
+        column of the table that is reached through structs: then only the footer can tell.
+        `row_groups` is -1: the log does not hold it.
+        """
+        stats = self._stats.read(add.stats)
+        if stats.num_records == UNKNOWN:
             return None
-        variants.append(_variant(column, tagged, stats, whole=add.deletion_vector is None))
-    return FileFacts(add.size, stats.num_records, UNKNOWN, tuple(variants), stats.columns)
+        variants = []
+        for column in self._variants:
+            tagged = read_tags(add.tags, add.size, stats.num_records, column)
+            if tagged is None:
+                return None
+            variants.append(_variant(column, tagged, stats, whole=add.deletion_vector is None))
+        return FileFacts(add.size, stats.num_records, UNKNOWN, tuple(variants), stats.columns)
+
+    def of_stats(self, add: AddFile) -> FileFacts:
+        """The facts of a file's ordinary columns from its statistics, whoever wrote them.
+
+        Variant columns are left out: their layout is not known.
+        """
+        stats = self._stats.read(add.stats)
+        return FileFacts(add.size, stats.num_records, UNKNOWN, (), stats.columns)
+
+
+def known_facts(add: AddFile, schema: StructType) -> FileFacts | None:
+    """`FactsReader.known` of one file; for many files make the reader once."""
+    return _reader(schema).known(add)
 
 
 def stats_facts(add: AddFile, schema: StructType) -> FileFacts:
-    """The facts of a file's ordinary columns from its statistics, whoever wrote them.
+    """`FactsReader.of_stats` of one file; for many files make the reader once."""
+    return _reader(schema).of_stats(add)
 
-    Variant columns are left out: their layout is not known.
-    """
-    stats = read_stats(add.stats, schema)
-    return FileFacts(add.size, stats.num_records, UNKNOWN, (), stats.columns)
+
+@lru_cache(maxsize=16)
+def _reader(schema: StructType) -> FactsReader:
+    return FactsReader(schema)
 
 
 def _variant(
@@ -67,6 +96,7 @@ def _path(
     whole: bool,
 ) -> PathFacts:
     """One node. Where rows were deleted (not `whole`), bounds enclose but need not be reached."""
+    typed, nulls, residuals, flags = facts
     low = high = None
     exact = False
     if isinstance(node, Leaf):
@@ -78,12 +108,12 @@ def _path(
     return PathFacts(
         path,
         node,
-        facts.typed,
-        facts.nulls,
-        facts.residuals,
+        typed,
+        nulls,
+        residuals,
         low,
         high,
-        minimum_exact=exact and facts.minimum_exact and low is not None,
-        maximum_exact=exact and facts.maximum_exact and high is not None,
-        plain_floats=facts.plain_floats,
+        exact and low is not None and bool(flags & MINIMUM_EXACT),
+        exact and high is not None and bool(flags & MAXIMUM_EXACT),
+        bool(flags & PLAIN_FLOATS),
     )

@@ -16,8 +16,15 @@ from decimal import Decimal
 from typing import Any
 
 import orjson
+import pyarrow as pa
 
-from variantlake.delta.schema import PrimitiveType, StructType, VariantType, arrow_type
+from variantlake.delta.schema import (
+    DataType,
+    PrimitiveType,
+    StructType,
+    VariantType,
+    arrow_type,
+)
 from variantlake.delta.stats import DAY_OF_EPOCH, EPOCH, Column
 from variantlake.delta.variant_bounds import decode_bounds
 from variantlake.encoding.scalar import Scalar
@@ -53,59 +60,99 @@ class FileStats:
 NO_STATS = FileStats()
 
 
-def read_stats(text: str | None, schema: StructType) -> FileStats:
-    """What a file's `stats` say about the columns of `schema`."""
-    document = _parse(text, schema)
-    if document is None:
-        return NO_STATS
-    records = _count(document.get("numRecords"))
-    tight = document.get("tightBounds", True) is True
-    lows, highs, nulls = (document.get(name) for name in ("minValues", "maxValues", "nullCount"))
-    columns: list[ColumnFacts] = []
-    variant_nulls: dict[Column, int] = {}
-    minimums: dict[Column, Mapping[Path, Scalar]] = {}
-    maximums: dict[Column, Mapping[Path, Scalar]] = {}
-    for path, leaf in schema.leaves(physical=True):
-        count = _count(_find(nulls, path))
-        if not tight and count not in (0, records):
-            count = UNKNOWN
-        if isinstance(leaf.type, VariantType):
-            variant_nulls[path] = count
-            minimums[path] = _variant_bounds(_find(lows, path))
-            maximums[path] = _variant_bounds(_find(highs, path))
-            continue
-        low = high = None
-        if isinstance(leaf.type, PrimitiveType):
-            low = _raw(_find(lows, path), leaf.type, up=False)
-            high = _raw(_find(highs, path), leaf.type, up=True)
-        if count != UNKNOWN or low is not None or high is not None:
-            # Strings may be cut, times are: only numbers and dates are what they are, and only
-            # while no row was deleted.
-            exact = tight and not isinstance(low, str) and not _is_time(leaf.type)
-            columns.append(
-                ColumnFacts(
-                    path,
-                    arrow_type(leaf.type),
-                    count,
-                    low,
-                    high,
-                    minimum_exact=exact and low is not None,
-                    maximum_exact=exact and high is not None,
-                )
-            )
-    return FileStats(records, tight, tuple(columns), variant_nulls, minimums, maximums)
+class StatsReader:
+    """Reads the statistics of files of one table; bound to its schema once."""
 
-
-def _parse(text: str | None, schema: StructType) -> dict[str, Any] | None:
-    if text is None:
-        return None
-    decimals = any(str(leaf.type).startswith("decimal") for _, leaf in schema.leaves())
-    try:
+    def __init__(self, schema: StructType) -> None:
+        leaves = list(schema.leaves(physical=True))
+        self._columns = [
+            (path, leaf.type, arrow_type(leaf.type))
+            for path, leaf in leaves
+            if not isinstance(leaf.type, VariantType)
+        ]
+        self._variants = schema.variant_columns(physical=True)
         # Only the slow parser keeps every digit of a decimal.
-        document = json.loads(text, parse_float=Decimal) if decimals else orjson.loads(text)
-    except (ValueError, RecursionError):
+        self._decimals = any(str(leaf.type).startswith("decimal") for _, leaf in leaves)
+
+    def read(self, text: str | None) -> FileStats:
+        """What a file's `stats` say about the columns of the table."""
+        document = self._parse(text)
+        if document is None:
+            return NO_STATS
+        records = _count(document.get("numRecords"))
+        tight = document.get("tightBounds", True) is True
+        lows, highs = document.get("minValues"), document.get("maxValues")
+
+        def nulls_of(path: Column) -> int:
+            count = _count(_find(document.get("nullCount"), path))
+            return count if tight or count in (0, records) else UNKNOWN
+
+        columns = (
+            _column(
+                path,
+                type_,
+                arrow,
+                nulls=nulls_of(path),
+                low=_find(lows, path),
+                high=_find(highs, path),
+                tight=tight,
+            )
+            for path, type_, arrow in self._columns
+        )
+        return FileStats(
+            records,
+            tight,
+            tuple(column for column in columns if column is not None),
+            {path: nulls_of(path) for path in self._variants},
+            {path: _variant_bounds(_find(lows, path)) for path in self._variants},
+            {path: _variant_bounds(_find(highs, path)) for path in self._variants},
+        )
+
+    def _parse(self, text: str | None) -> dict[str, Any] | None:
+        if text is None:
+            return None
+        try:
+            document = (
+                json.loads(text, parse_float=Decimal) if self._decimals else orjson.loads(text)
+            )
+        except (ValueError, RecursionError):
+            return None
+        return document if isinstance(document, dict) else None
+
+
+def read_stats(text: str | None, schema: StructType) -> FileStats:
+    """`StatsReader.read` of one file; for many files make the reader once."""
+    return StatsReader(schema).read(text)
+
+
+def _column(
+    path: Column,
+    type_: DataType,
+    arrow: pa.DataType,
+    *,
+    nulls: int,
+    low: Any,
+    high: Any,
+    tight: bool,
+) -> ColumnFacts | None:
+    """An ordinary column, None where nothing is known of it."""
+    minimum = maximum = None
+    if isinstance(type_, PrimitiveType):
+        minimum, maximum = _raw(low, type_, up=False), _raw(high, type_, up=True)
+    if nulls == UNKNOWN and minimum is None and maximum is None:
         return None
-    return document if isinstance(document, dict) else None
+    # Strings may be cut, times are: only numbers and dates are what they are, and only while no
+    # row was deleted.
+    exact = tight and not isinstance(minimum, str) and not _is_time(type_)
+    return ColumnFacts(
+        path,
+        arrow,
+        nulls,
+        minimum,
+        maximum,
+        minimum_exact=exact and minimum is not None,
+        maximum_exact=exact and maximum is not None,
+    )
 
 
 def _find(document: Any, path: Column) -> Any:

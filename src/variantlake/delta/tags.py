@@ -35,20 +35,13 @@ from variantlake.shredding.schema import Leaf, Node, ShreddingSchema
 VERSION = "1"
 PREFIX = "variantlake."
 
-_PLAIN_FLOATS, _MINIMUM_EXACT, _MAXIMUM_EXACT = 1, 2, 4
+PLAIN_FLOATS, MINIMUM_EXACT, MAXIMUM_EXACT = 1, 2, 4
+"""The bits of `flags`."""
+
+NodeFacts = tuple[int, int, int, int]
+"""typed, nulls, residuals (as in PathFacts, -1 where unknown) and flags of one node."""
+
 _PLAIN_NAME = re.compile(r"[^.`]+")
-
-
-@dataclass(frozen=True, slots=True)
-class NodeFacts:
-    """The counts and flags of one node, as in PathFacts."""
-
-    typed: int
-    nulls: int
-    residuals: int
-    plain_floats: bool
-    minimum_exact: bool
-    maximum_exact: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,9 +111,9 @@ def _fingerprint(size: int, num_records: int) -> str:
 
 def _flags(facts: PathFacts) -> int:
     return (
-        _PLAIN_FLOATS * facts.plain_floats
-        | _MINIMUM_EXACT * facts.minimum_exact
-        | _MAXIMUM_EXACT * facts.maximum_exact
+        PLAIN_FLOATS * facts.plain_floats
+        | MINIMUM_EXACT * facts.minimum_exact
+        | MAXIMUM_EXACT * facts.maximum_exact
     )
 
 
@@ -140,25 +133,14 @@ def _layout(text: str) -> tuple[ShreddingSchema, tuple[tuple[Path, Node], ...]]:
 
 
 def _entries(text: str, num_records: int) -> tuple[NodeFacts, ...]:
-    found = []
-    for entry in orjson.loads(text):
-        typed, nulls, residuals, flags = entry
-        counts = (typed, nulls, residuals)
-        if any(type(count) is not int or not -1 <= count <= num_records for count in counts):
-            raise ValueError(text)
+    entries = orjson.loads(text)
+    for typed, nulls, residuals, flags in entries:
+        for count in (typed, nulls, residuals):
+            if type(count) is not int or not -1 <= count <= num_records:
+                raise ValueError(text)
         if type(flags) is not int:
             raise ValueError(text)
-        found.append(
-            NodeFacts(
-                typed,
-                nulls,
-                residuals,
-                bool(flags & _PLAIN_FLOATS),
-                bool(flags & _MINIMUM_EXACT),
-                bool(flags & _MAXIMUM_EXACT),
-            )
-        )
-    return tuple(found)
+    return tuple(map(tuple, entries))
 
 
 def _bounds(text: str | None) -> tuple[dict[Path, Scalar], dict[Path, Scalar]]:

@@ -8,16 +8,23 @@ Spec: PROTOCOL, "Statistics for Variant Columns".
 
 from __future__ import annotations
 
+import contextlib
 import uuid
 from collections.abc import Mapping
 from decimal import Decimal
+from functools import lru_cache
 
 from variantlake.delta import z85
-from variantlake.encoding.metadata import decode_metadata, encode_dictionary, metadata_size
-from variantlake.encoding.scalar import DECIMAL_DIGITS, INTEGER_BITS, Scalar
-from variantlake.encoding.tree import Tree, decode_value, encode_value
-from variantlake.encoding.value import value_size
-from variantlake.errors import InvalidPath, MalformedLog, MalformedVariant
+from variantlake.encoding.metadata import (
+    Metadata,
+    decode_metadata,
+    encode_dictionary,
+    metadata_size,
+)
+from variantlake.encoding.scalar import DECIMAL_DIGITS, INTEGER_BITS, Scalar, decode_scalar
+from variantlake.encoding.tree import Tree, encode_value
+from variantlake.encoding.value import basic_type, read_children, value_size
+from variantlake.errors import InvalidPath, MalformedLog, MalformedVariant, UnknownVariantType
 from variantlake.parquet.bounds import Raw
 from variantlake.paths import Path
 from variantlake.types import KINDS, BasicType, Kind, Primitive, ShreddedType
@@ -38,16 +45,29 @@ def decode_bounds(text: str) -> dict[Path, Scalar]:
     or LimitExceeded for a text that does not hold one Variant object.
     """
     metadata, value = split(z85.decode(text))
-    tree = decode_value(decode_metadata(metadata), value)
+    if basic_type(value) is not BasicType.OBJECT:
+        return {}
+    dictionary, paths = _dictionary(metadata)
+    children = read_children(dictionary, value, 0, len(value))
     bounds: dict[Path, Scalar] = {}
-    if isinstance(tree, dict):
-        for name, scalar in tree.items():
-            if isinstance(scalar, Scalar):
-                try:
-                    bounds[Path.parse(name)] = scalar
-                except InvalidPath:
-                    continue
+    for name, start, end in zip(children.names or (), children.starts, children.ends, strict=True):
+        path = paths.get(name)
+        # The low two bits: 0 a primitive, 1 a short string.
+        if path is not None and value[start] & 0x03 <= BasicType.SHORT_STRING:
+            with contextlib.suppress(UnknownVariantType):
+                bounds[path] = decode_scalar(value, start, end)
     return bounds
+
+
+@lru_cache(maxsize=64)
+def _dictionary(metadata: bytes) -> tuple[Metadata, dict[str, Path]]:
+    """The keys, and those that are paths as such: files of one layout share them."""
+    dictionary = decode_metadata(metadata)
+    paths: dict[str, Path] = {}
+    for key in dictionary.keys:
+        with contextlib.suppress(InvalidPath):
+            paths[key] = Path.parse(key)
+    return dictionary, paths
 
 
 def split(data: bytes) -> tuple[bytes, bytes]:
