@@ -114,10 +114,11 @@ def usable_bounds(
     Facts may come from a log that anybody wrote.
     """
     classes = _RAW_CLASSES.get(stored.kind, int)
-    low, high = (
-        bound if isinstance(bound, classes) and bound == bound else None  # noqa: PLR0124 - NaN
-        for bound in (facts.minimum, facts.maximum)
-    )
+    low, high = facts.minimum, facts.maximum
+    if not isinstance(low, classes) or low != low:  # noqa: PLR0124 - NaN
+        low = None
+    if not isinstance(high, classes) or high != high:  # noqa: PLR0124 - NaN
+        high = None
     return low, high
 
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from functools import cache
 from math import isnan
 
 from variantlake.errors import InvalidSchema
@@ -19,7 +20,6 @@ from variantlake.parquet.facts import UNKNOWN, ColumnFacts, FileFacts, PathFacts
 from variantlake.planning.casts import Beyond, monotone_cast, spark_type, usable_bounds
 from variantlake.planning.predicates import Ref
 from variantlake.planning.readings import NO_STATISTICS, TWIN_KEY, Place, Reader, not_clean
-from variantlake.shredding.schema import Leaf
 from variantlake.types import MAX_PRECISION, Kind, ShreddedType
 
 
@@ -70,18 +70,15 @@ class PathDomain:
         place, own = found
         if self._asked is None:
             return self._existence(place, own, facts.num_records)
-        if self._reader.absence(place, own):
-            return ONLY_NULLS
-        if place.twin:
-            return Domain(why=TWIN_KEY)
-        if place.rest or not isinstance(place.node, Leaf):
-            return Domain(why="the path is not a typed column in this file")
-        if not own.clean:
-            return Domain(why=not_clean(own))
+        stored = place.leaf
+        if stored is None or not own.clean:
+            if self._reader.absence(place, own):
+                return ONLY_NULLS
+            return Domain(why=_unbounded(place, own))
         if own.typed == 0:
             return ONLY_NULLS
         nulls = own.typed == UNKNOWN or own.typed != facts.num_records
-        return _as_type(own, place.node.type, self._asked, nulls=nulls)
+        return _translation(stored, self._asked).domain(own, nulls=nulls)
 
     def _existence(self, place: Place, own: PathFacts, rows: int) -> Domain:
         """A path as a Variant is NULL only where it is missing: a Variant null is a value."""
@@ -127,7 +124,7 @@ class ColumnDomain:
         stored = _stored_type(column)
         if self._asked is None or stored is None or not counted.values:
             return counted
-        return _as_type(column, stored, self._asked, nulls=counted.nulls)
+        return _translation(stored, self._asked).domain(column, nulls=counted.nulls)
 
     def _partition(self, text: str | None) -> Domain:
         if text is None or text == "":
@@ -192,48 +189,67 @@ def _counted(nulls: int, rows: int) -> Domain:
     return ONLY_NULLS if nulls == rows else Domain(why=NO_BOUNDS)
 
 
-def _as_type(
-    facts: PathFacts | ColumnFacts, stored: ShreddedType, asked: ShreddedType, *, nulls: bool
-) -> Domain:
-    """The bounds of a stored type as bounds of the asked one.
+def _unbounded(place: Place, own: PathFacts) -> str:
+    """Why there is no domain for a path that is no clean typed column."""
+    if place.twin:
+        return TWIN_KEY
+    return "the path is no typed column in this file" if place.leaf is None else not_clean(own)
+
+
+class _Translation:
+    """Bounds of a stored type as bounds of the asked one.
 
     A value that the cast cannot hold is NULL (or an error, which skipping may leave out).
     """
-    if stored.kind is Kind.TIMESTAMP and asked.kind is Kind.DATE:
-        return _days(facts, nulls=nulls)
-    cast = monotone_cast(stored, asked)
-    if cast is None:
-        same = stored == asked
-        return Domain(nulls=nulls or not same, why=NO_BOUNDS if same else NO_ORDER)
-    lower, upper = usable_bounds(facts, stored)
-    low = None if lower is None else cast(lower)
-    high = None if upper is None else cast(upper)
-    if low is Beyond.ABOVE or high is Beyond.BELOW:
-        return ONLY_NULLS
-    minimum = None if isinstance(low, Beyond) else low
-    maximum = None if isinstance(high, Beyond) else high
-    all_fit = stored == asked or (minimum is not None and maximum is not None)
-    return Domain(
-        nulls=nulls or not all_fit,
-        minimum=minimum,
-        maximum=maximum,
-        exact=facts.minimum_exact and facts.maximum_exact,
-        nan=stored.kind in (Kind.FLOAT, Kind.DOUBLE) and not facts.plain_floats,
-        why=NO_BOUNDS if minimum is None and maximum is None else "",
-    )
+
+    def __init__(self, stored: ShreddedType, asked: ShreddedType) -> None:
+        self._stored = stored
+        self._cast = monotone_cast(stored, asked)
+        self._same = stored == asked
+        self._floats = stored.kind in (Kind.FLOAT, Kind.DOUBLE)
+        self._as_days = stored.kind is Kind.TIMESTAMP and asked.kind is Kind.DATE
+
+    def domain(self, facts: PathFacts | ColumnFacts, *, nulls: bool) -> Domain:
+        """The domain of a column with values; `nulls` says whether some row may have none."""
+        lower, upper = usable_bounds(facts, self._stored)
+        if self._as_days:
+            return _days(lower, upper, nulls=nulls)
+        cast = self._cast
+        if cast is None:
+            return Domain(nulls=nulls or not self._same, why=NO_BOUNDS if self._same else NO_ORDER)
+        low = None if lower is None else cast(lower)
+        high = None if upper is None else cast(upper)
+        if low is Beyond.ABOVE or high is Beyond.BELOW:
+            return ONLY_NULLS
+        minimum = None if isinstance(low, Beyond) else low
+        maximum = None if isinstance(high, Beyond) else high
+        all_fit = self._same or (minimum is not None and maximum is not None)
+        return Domain(
+            nulls=nulls or not all_fit,
+            minimum=minimum,
+            maximum=maximum,
+            exact=facts.minimum_exact and facts.maximum_exact,
+            nan=self._floats and not facts.plain_floats,
+            why=NO_BOUNDS if minimum is None and maximum is None else "",
+        )
 
 
-def _days(facts: PathFacts | ColumnFacts, *, nulls: bool) -> Domain:
+@cache
+def _translation(stored: ShreddedType, asked: ShreddedType) -> _Translation:
+    return _Translation(stored, asked)
+
+
+def _days(lower: Raw | None, upper: Raw | None, *, nulls: bool) -> Domain:
     """Timestamps as dates, a day wider on both sides.
 
     No zone is further away than a day, and not every zone keeps the order (EXACTNESS, rule 16).
     """
-    if not isinstance(facts.minimum, int) or not isinstance(facts.maximum, int):
+    if not isinstance(lower, int) or not isinstance(upper, int):
         return Domain(nulls=nulls, why=NO_BOUNDS)
     return Domain(
         nulls=nulls,
-        minimum=facts.minimum // _MICROS_PER_DAY - 1,
-        maximum=facts.maximum // _MICROS_PER_DAY + 1,
+        minimum=lower // _MICROS_PER_DAY - 1,
+        maximum=upper // _MICROS_PER_DAY + 1,
     )
 
 

@@ -168,9 +168,7 @@ def group_files(
 ) -> tuple[ScanGroup, ...]:
     """The files by how they read `paths`, the largest group (in bytes) first."""
     readers = [Reader(path) for path in paths]
-    by_layout: dict[_Layout, list[ScanFile]] = {}
-    for file in files:
-        by_layout.setdefault(_layout(readers, file.facts), []).append(file)
+    by_layout = _by_layout(readers, files)
     by_size = sorted(by_layout.items(), key=lambda entry: -sum(file.size for file in entry[1]))
     merged = _merge_few(_join_absent(by_size), paths, max_groups)
     return tuple(
@@ -188,8 +186,30 @@ SAME_COLUMN = "another path of the column is read natively"
 MANY_LAYOUTS = "its files have too many different layouts"
 
 
-def _layout(readers: Sequence[Reader], facts: FileFacts | None) -> _Layout:
-    readings = [reader.read(facts) for reader in readers]
+def _by_layout(
+    readers: Sequence[Reader], files: Iterable[ScanFile]
+) -> dict[_Layout, list[ScanFile]]:
+    # Readers mostly return the same objects again, and comparing those by identity first is much
+    # faster than hashing their contents for each file. The dictionary keeps them alive.
+    by_objects: dict[tuple[int, ...], tuple[list[Reading], FileFacts | None, list[ScanFile]]] = {}
+    for file in files:
+        readings = [reader.read(file.facts) for reader in readers]
+        key = tuple(map(id, readings))
+        if any(isinstance(reading, Native) for reading in readings):
+            # Natively, the rest of the layout matters as well.
+            variants = () if file.facts is None else file.facts.variants
+            key += tuple(id(variant.schema) for variant in variants)
+        by_objects.setdefault(key, (readings, file.facts, []))[2].append(file)
+    by_layout: dict[_Layout, list[ScanFile]] = {}
+    for readings, facts, members in by_objects.values():
+        by_layout.setdefault(_layout(readers, readings, facts), []).extend(members)
+    return by_layout
+
+
+def _layout(
+    readers: Sequence[Reader], readings: Sequence[Reading], facts: FileFacts | None
+) -> _Layout:
+    """The readings, native for every path of a column that one path needs natively."""
     native = {
         reader.ref.column
         for reader, reading in zip(readers, readings, strict=True)

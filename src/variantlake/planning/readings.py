@@ -8,12 +8,13 @@ reads the Variant and calls `variant_get`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 
 from variantlake.parquet.facts import FileFacts, PathFacts, VariantFacts
 from variantlake.paths import Path
 from variantlake.planning.casts import spark_type
-from variantlake.planning.exactness import Conversion, conversion
+from variantlake.planning.exactness import Conversion, ConversionKind, conversion
 from variantlake.planning.predicates import Ref
 from variantlake.shredding.folding import fold_key
 from variantlake.shredding.schema import Array, Leaf, Node, Object, ShreddingSchema, Untyped
@@ -72,12 +73,24 @@ class Place:
 
     `index` counts the nodes of `ShreddingSchema.nodes()`; `rest` are the steps that go beyond the
     node. `twin` tells that the next step is not a field but equals one when case is folded.
+    `if_clean` is the reading of a clean path where the layout alone decides it.
     """
 
     index: int
     node: Node
     rest: tuple[str | int, ...]
     twin: bool
+    if_clean: PhysicalColumn | None = None
+
+    @property
+    def leaf(self) -> ShreddedType | None:
+        """The type of the path's own typed column; None when it has none."""
+        return self.node.type if not self.rest and isinstance(self.node, Leaf) else None
+
+
+# One object for each, so that planning tells files of one layout by identity.
+_NULL, _JOINABLE_NULL = NullColumn(), NullColumn(joinable=True)
+_native = cache(Native)
 
 
 class Reader:
@@ -102,9 +115,20 @@ class Reader:
         """Where the path leads in this layout."""
         known = self._places.get(id(schema))
         if known is None:
-            known = (schema, find_place(schema, self._path))
+            known = (schema, self._decided(find_place(schema, self._path)))
             self._places[id(schema)] = known
         return known[1]
+
+    def _decided(self, place: Place) -> Place:
+        """The place with its reading, if that is the same for all files where the path is clean."""
+        stored = place.leaf
+        if stored is None or not self._is_scalar:
+            return place
+        unknown = PathFacts(self._path, place.node)
+        exact = conversion(stored, self.ref.type, unknown, strict=self.ref.strict)
+        if exact is None or exact.kind is ConversionKind.TRY_CAST or not _pushable(stored, unknown):
+            return place
+        return replace(place, if_clean=PhysicalColumn(self._steps, stored, exact))
 
     def find(self, facts: FileFacts | None) -> tuple[Place, PathFacts] | None:
         """The place of the path in the file's layout and that node's facts; None: unknown."""
@@ -120,24 +144,24 @@ class Reader:
         """How the path is read in the file with these facts."""
         found = self.find(facts)
         if found is None:
-            return Native(NO_STATISTICS)
+            return _native(NO_STATISTICS)
         place, own = found
+        if place.if_clean is not None and own.clean:
+            return place.if_clean
         if not self._is_scalar:
-            return Native(WHOLE_VARIANT)
+            return _native(WHOLE_VARIANT)
         if absence := self.absence(place, own):
             return absence
         if place.twin:
-            return Native(TWIN_KEY)
-        if place.rest:
-            return Native(IN_ARRAY if isinstance(place.node, Array) else IN_RESIDUAL)
-        if not isinstance(place.node, Leaf):
-            return Native(IN_RESIDUAL if isinstance(place.node, Untyped) else NOT_A_SCALAR)
+            return _native(TWIN_KEY)
+        stored = place.leaf
+        if stored is None:
+            return _native(_no_column(place))
         if not own.clean:
-            return Native(not_clean(own))
-        stored = place.node.type
+            return _native(not_clean(own))
         exact = conversion(stored, self.ref.type, own, strict=self.ref.strict)
         if exact is None:
-            return NullColumn() if own.typed == 0 else Native(f"stored as {stored}")
+            return _NULL if own.typed == 0 else Native(f"stored as {stored}")
         return PhysicalColumn(self._steps, stored, exact, _pushable(stored, own))
 
     def absence(self, place: Place, own: PathFacts) -> NullColumn | None:
@@ -149,14 +173,14 @@ class Reader:
             return None
         node = place.node
         if isinstance(node, Untyped):
-            return NullColumn(joinable=True)
+            return _JOINABLE_NULL
         if not place.rest:
             # A leaf without values is read as a column while its type can be, to stay in the group.
-            return NullColumn() if own.typed == 0 and not isinstance(node, Leaf) else None
+            return _NULL if own.typed == 0 and not isinstance(node, Leaf) else None
         if isinstance(node, Object):
-            return NullColumn(joinable=isinstance(place.rest[0], str))
+            return _JOINABLE_NULL if isinstance(place.rest[0], str) else _NULL
         if isinstance(node, Leaf) or isinstance(place.rest[0], str) or own.typed == 0:
-            return NullColumn()  # a scalar has no parts, an array no keys
+            return _NULL  # a scalar has no parts, an array no keys
         return None
 
 
@@ -170,6 +194,12 @@ def find_place(schema: ShreddingSchema, path: Path) -> Place:
         folded = fold_key(rest[0])
         twin = any(fold_key(name) == folded for name, _ in node.fields)
     return Place(index, node, rest, twin)
+
+
+def _no_column(place: Place) -> str:
+    if place.rest:
+        return IN_ARRAY if isinstance(place.node, Array) else IN_RESIDUAL
+    return IN_RESIDUAL if isinstance(place.node, Untyped) else NOT_A_SCALAR
 
 
 def not_clean(own: PathFacts) -> str:
