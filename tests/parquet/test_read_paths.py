@@ -57,7 +57,7 @@ def paths_for(node: Node) -> st.SearchStrategy[tuple[str | int, ...]]:
     options: list[st.SearchStrategy[tuple[str | int, ...]]] = [st.just(()), anywhere]
     if isinstance(node, Object):
         options += [
-            paths_for(child).map(lambda rest, name=name: (name, *rest))
+            st.tuples(st.just(name), paths_for(child)).map(lambda pair: (pair[0], *pair[1]))
             for name, child in node.fields
         ]
     elif isinstance(node, Array):

@@ -96,7 +96,7 @@ def test_variants_are_found_at_any_depth(tmp_path: Path) -> None:
     )
     maps = pa.MapArray.from_arrays(
         pa.array([0, 1, 1, 2], pa.int32()), pa.array(["x", "y"]), of({"k": 2}, [1])
-    )
+    )  # type: ignore[call-overload]  # stubs: Int64Array only
     table = pa.table({"s": inner, "l": lists, "m": maps, "plain": pa.array([1, 2, 3])})
     file = tmp_path / "t.parquet"
     write_table(
@@ -228,7 +228,9 @@ def test_batches_follow_row_groups(tmp_path: Path) -> None:
 def test_an_error_names_file_row_and_path(tmp_path: Path) -> None:
     good = {"metadata": b"\x01\x00\x00", "value": b"\x00", "typed_value": None}
     bad = {**good, "typed_value": 1}
-    kind = pa.struct([("metadata", pa.binary()), ("value", pa.binary()), ("typed_value", "int64")])
+    kind = pa.struct(
+        [("metadata", pa.binary()), ("value", pa.binary()), ("typed_value", pa.int64())]
+    )
     file = tmp_path / "t"
     pq.write_table(pa.table({"v": pa.array([good] * 7 + [bad], kind)}), file, row_group_size=3)
     with pytest.raises(MalformedFile) as caught:

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from variantlake.errors import InvalidValue
 from variantlake.parquet.arrow_types import AnyArray
+from variantlake.shredding.arrays import elements_of
 from variantlake.shredding.layout import is_struct
 
 
@@ -27,12 +28,23 @@ def fill_required(batch: pa.RecordBatch) -> pa.RecordBatch:
     arrays = []
     for field, array in zip(batch.schema, batch.columns, strict=True):
         try:
-            arrays.append(_repair(array, field, None))
+            arrays.append(_repair(array, field, None) if _has_holes(array, field) else array)
         except InvalidValue as error:
             error.message = f"column {field.name!r}: {error.message}"
             error.args = (error.message,)
             raise
     return pa.RecordBatch.from_arrays(arrays, schema=batch.schema)
+
+
+def _has_holes(array: Any, field: pa.Field[pa.DataType]) -> bool:
+    """Whether anything required is null at all, hidden or not: nearly always a quick no."""
+    if not field.nullable and array.null_count:
+        return True
+    if isinstance(array, pa.StructArray):
+        return any(_has_holes(array.field(i), child) for i, child in enumerate(array.type))
+    if isinstance(array, pa.ListArray | pa.LargeListArray):
+        return _has_holes(array.values, array.type.value_field)
+    return False
 
 
 def _repair(
@@ -70,7 +82,7 @@ def _repair_list(array: Any) -> Any:
     # Any: the stubs have no type for lists of either width.
     if not is_struct(array.type.value_type):
         return array
-    elements = array.flatten()
+    elements = elements_of(array)
     repaired = _repair(elements, array.type.value_field, None)
     if repaired is elements:
         return array

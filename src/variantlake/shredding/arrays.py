@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 
 from variantlake.errors import MalformedFile
@@ -56,8 +57,8 @@ def element_field(arrow: pa.DataType) -> AnyField:
     return field
 
 
-def offsets_of(lists: pa.ListArray[Any] | pa.MapArray[Any, Any]) -> tuple[list[int], AnyArray]:
-    """Offsets that start with 0 and the elements that they span.
+def offsets_of(lists: Any) -> tuple[list[int], AnyArray]:
+    """Offsets that start with 0 and the elements that they span, of a list or map of any width.
 
     A slice of a list array shares its elements with the slices beside it.
     """
@@ -65,6 +66,23 @@ def offsets_of(lists: pa.ListArray[Any] | pa.MapArray[Any, Any]) -> tuple[list[i
     start = offsets[0]
     elements = lists.values.slice(start, offsets[-1] - start)
     return [offset - start for offset in offsets], elements
+
+
+def elements_of(lists: AnyArray) -> AnyArray:
+    """The elements of all lists that are not null, one after the other.
+
+    What `flatten` does, but of all types: pyarrow cannot flatten UUIDs where a list is null.
+    """
+    if isinstance(lists, pa.FixedSizeListArray):
+        lists = list_of(lists)
+    offsets, elements = offsets_of(lists)
+    starts, ends = np.asarray(offsets[:-1], np.int64), np.asarray(offsets[1:], np.int64)
+    hidden = ~np.asarray(validity(lists), dtype=bool) & (ends > starts)
+    if not hidden.any():
+        return elements
+    spans = zip(starts[~hidden], ends[~hidden], strict=True)
+    kept = [np.arange(start, end) for start, end in spans]
+    return elements.take(pa.array(np.concatenate([np.empty(0, np.int64), *kept])))
 
 
 def map_array(
