@@ -193,6 +193,8 @@ def test_dictionaries_where_values_repeat(tmp_path: File) -> None:
     assert with_dictionary == {"repeated", "rare", "a.b", "map.key_value.key"}
     packed = {name for name, used in encodings.items() if "DELTA_BINARY_PACKED" in used}
     assert packed == {"rising", "when", "map.key_value.value"}
+    lengths = {name for name, used in encodings.items() if "DELTA_LENGTH_BYTE_ARRAY" in used}
+    assert lengths == {"unique", "list.list.element"}
     assert pq.read_table(tmp_path / "x.parquet").to_pylist() == data.to_pylist()
 
 

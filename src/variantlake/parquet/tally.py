@@ -52,7 +52,7 @@ class LeafTally:
         if pa.types.is_floating(array.type):
             self._is_float = True
             self._add_floats(array)
-        elif _is_text(array.type) and array.null_count < len(array):
+        elif is_text(array.type) and array.null_count < len(array):
             bounds = _text_bounds(array)
             self._bounds = bounds if self._bounds is None else self._bounds.merge(bounds)
 
@@ -217,7 +217,8 @@ def children_of(array: AnyArray) -> dict[str, AnyArray]:
     return dict(zip(names, array.flatten(), strict=True))
 
 
-def _is_text(kind: pa.DataType) -> bool:
+def is_text(kind: pa.DataType) -> bool:
+    """Whether values are strings or bytes of any length."""
     return (
         pa.types.is_string(kind)
         or pa.types.is_large_string(kind)
