@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from variantlake.encoding.limits import MAX_NUMBER_DIGITS
 from variantlake.kernels._jit import (
     Bytes,
     Int64s,
@@ -36,9 +37,6 @@ length."""
 
 ARENA, UNDECIDED_COUNT = 2, 3
 """Places in the reader's state: bytes of the arena in use; nodes tagged UNDECIDED_DOUBLE."""
-
-MAX_NUMBER = 1000
-"""Characters of a number: Jackson's limit, and so Spark's."""
 
 _FAST_DIGITS = 18
 """Digits whose value always fits in an int64."""
@@ -116,6 +114,14 @@ def put_double(text: Bytes, start: int, end: int, nodes: Records, at: int, state
 
 
 @helper
+def _too_long(text: Bytes, start: int, digits: int) -> bool:
+    """Whether a number has too many digits: a sign and a whole part of 0 do not count."""
+    if load8(text, start) == 45:
+        start += 1
+    return digits - (1 if load8(text, start) == 48 else 0) > MAX_NUMBER_DIGITS
+
+
+@helper
 def put_long_number(
     text: Bytes,
     start: int,
@@ -125,8 +131,14 @@ def put_long_number(
     at: int,
     arena: Bytes,
     state: Int64s,
-) -> None:
-    """Write a number of more than 18 digits without exponent; scale is -1 without a point."""
+) -> int:
+    """Write a number of more than 18 digits without exponent; scale is -1 without a point.
+
+    Returns its end, or -1 - its start when it has too many digits.
+    """
+    digits = end - start - (1 if scale >= 0 else 0) - (1 if load8(text, start) == 45 else 0)
+    if _too_long(text, start, digits):
+        return -1 - start
     significant = int64(0)
     low, high = uint64(0), uint64(0)
     for p in range(start, end):
@@ -142,7 +154,7 @@ def put_long_number(
                     high = high + uint64(1)
     if significant > 38 or scale > 38:
         put_double(text, start, end, nodes, at, state)
-        return
+        return end
     if load8(text, start) == 45:
         low = ~low + uint64(1)
         high = ~high
@@ -155,7 +167,7 @@ def put_long_number(
         node.tag = tag
         node.value = first
         node.length = integer_size(tag)
-        return
+        return end
     node.extra = max(int64(scale), int64(0))
     if significant <= 18 and scale <= 18:
         node.tag = DECIMAL4 if significant <= 9 and scale <= 9 else DECIMAL8
@@ -169,6 +181,7 @@ def put_long_number(
         node.tag = DECIMAL16
         node.length = 18
         node.value = ~place
+    return end
 
 
 @tiny
@@ -229,7 +242,7 @@ def read_number(
     elif (digit == 53 or digit == 21) and p < end:
         p = _read_exponent(text, start, p + 1, end, value, count, scale, nodes, at, state)
     elif count > _FAST_DIGITS:
-        put_long_number(text, start, p, scale, nodes, at, arena, state)
+        p = put_long_number(text, start, p, scale, nodes, at, arena, state)
     elif scale > 0:
         node = nodes[uint64(at)]
         node.value = value
@@ -274,6 +287,8 @@ def _read_exponent(
         p += 1
     if p == first:
         return -1 - p
+    if count + p - first > MAX_NUMBER_DIGITS and _too_long(text, start, count + p - first):
+        return -1 - start
     exponent = (-exponent if sign == 45 else exponent) - max(int64(scale), int64(0))
     # Clinger's fast path: both factors are exact, so one rounding gives the nearest double.
     exact = count <= _FAST_DIGITS and -9007199254740992 <= value <= 9007199254740992

@@ -28,6 +28,7 @@ from variantlake.kernels.emit import copy_reference, emit_value
 from variantlake.kernels.exact import POWERS, fits_decimal, is_exact_number, put_decimal, scale_of
 from variantlake.kernels.nodes import (
     ARRAY,
+    DECIMAL4,
     DECIMAL16,
     DOUBLE,
     FALSE,
@@ -39,7 +40,7 @@ from variantlake.kernels.nodes import (
     TRUE,
     object_size,
 )
-from variantlake.kernels.words import store8, store16, store32, store64
+from variantlake.kernels.words import load64, store8, store16, store32, store64
 
 # What a field's typed_value takes.
 NOTHING = 0
@@ -48,7 +49,7 @@ OBJECTS = 1
 ARRAYS = 2
 BOOLEANS = 3
 INTEGERS = 4
-"""Any integer between `low` and `high`, in `width` bytes."""
+"""Any exact number that is an integer between `low` and `high`, in `width` bytes."""
 DECIMALS = 5
 """Any exact number that (precision, scale) holds, as decimal128."""
 EXACTLY = 6
@@ -109,7 +110,16 @@ def _takes(text: Bytes, arena: Bytes, node: Records, field: Records, spare: Byte
     if takes >= EXACTLY:
         return tag == int64(field.tag)
     if takes == INTEGERS:
-        return INT8 <= tag <= INT64 and int64(field.low) <= int64(node.value) <= int64(field.high)
+        value = int64(node.value)
+        if tag < INT8 or tag > INT64:
+            if tag < DECIMAL4 or tag > DECIMAL16:
+                return False
+            if not put_decimal(text, arena, node, int64(19), int64(0), spare, int64(0)):
+                return False
+            value = load64(spare, int64(0))
+            if load64(spare, int64(8)) != value >> int64(63):
+                return False
+        return int64(field.low) <= value <= int64(field.high)
     if takes == DECIMALS:
         return is_exact_number(tag) and fits_decimal(
             text, arena, node, int64(field.precision), int64(field.scale), spare
@@ -336,15 +346,19 @@ def _fill_typed(
         if states[uint64(start + row)] == TYPED:
             node = nodes[uint64(int64(places[uint64(start + row)]))]
             value = int64(node.value)
-            if takes == INTEGERS or takes == EXACTLY:
+            if takes == EXACTLY or (takes == INTEGERS and node.tag <= INT64):
                 _put_fixed(out, data + width * row, value, width)
                 special |= takes == EXACTLY and _is_special(int64(node.tag), value)
+            elif takes == INTEGERS:
+                # Its low bytes are the integer, the others are where later rows go.
+                put_decimal(
+                    text, arena, node, int64(19), int64(0), out, data + width * row
+                )  # fmt: skip
             elif takes == BOOLEANS:
                 if node.tag == TRUE:
                     bits |= int64(1) << (int64(row) & 63)
             elif takes == SIXTEEN:
-                # A byte at a time: blocks would reach into the next row's place, which is fine,
-                # and past the column's end, which has room for it.
+                # The block reaches into the next row's place, which is filled later.
                 copy_reference(text, arena, value, int64(16), out, data + 16 * row)
             else:
                 missing = int64(field.scale) - scale_of(node)
