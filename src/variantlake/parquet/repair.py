@@ -42,7 +42,7 @@ def _has_holes(array: Any, field: pa.Field[pa.DataType]) -> bool:
         return True
     if isinstance(array, pa.StructArray):
         return any(_has_holes(array.field(i), child) for i, child in enumerate(array.type))
-    if isinstance(array, pa.ListArray | pa.LargeListArray):
+    if _is_plain_list(array):
         return _has_holes(array.values, array.type.value_field)
     return False
 
@@ -60,8 +60,7 @@ def _repair(
             )
     if isinstance(array, pa.StructArray):
         return _repair_struct(array, above)
-    # A map is a list to Arrow; its entries have no holes that the writer would not report.
-    if isinstance(array, pa.ListArray | pa.LargeListArray) and not isinstance(array, pa.MapArray):
+    if _is_plain_list(array):
         return _repair_list(array)  # type: ignore[no-any-return]  # stubs lack lists
     return _without_nulls(array) if not field.nullable and array.null_count else array
 
@@ -76,6 +75,12 @@ def _repair_struct(array: pa.StructArray, above: pa.BooleanArray | None) -> pa.S
         return array
     mask = array.is_null() if array.null_count else None
     return pa.StructArray.from_arrays(repaired, fields=fields, mask=mask)
+
+
+def _is_plain_list(array: AnyArray) -> bool:
+    # A map is a list to Arrow; its entries have no holes that the writer would not report.
+    is_list = isinstance(array, pa.ListArray | pa.LargeListArray)
+    return is_list and not isinstance(array, pa.MapArray)
 
 
 def _repair_list(array: Any) -> Any:

@@ -37,10 +37,10 @@ _MAX_CODE_POINT = 0x10FFFF
 class LeafTally:
     """Values of one column or `typed_value`, and what a footer does not tell about them."""
 
-    def __init__(self) -> None:
+    def __init__(self, kind: pa.DataType) -> None:
         self.present = 0
         self.nulls = 0
-        self._is_float = False
+        self._is_float = pa.types.is_floating(kind)
         self._has_nan = False
         self._has_negative_zero = False
         self._bounds: Bounds | None = None
@@ -49,8 +49,7 @@ class LeafTally:
         """Count a batch; nulls of the structs above must be in its validity."""
         self.nulls += array.null_count
         self.present += len(array) - array.null_count
-        if pa.types.is_floating(array.type):
-            self._is_float = True
+        if self._is_float:
             self._add_floats(array)
         elif is_text(array.type) and array.null_count < len(array):
             bounds = _text_bounds(array)
@@ -95,7 +94,7 @@ class NodeTally:
     """One node of a shredding schema outside of arrays."""
 
     def __init__(self, node: Node) -> None:
-        self._leaf = LeafTally() if isinstance(node, Leaf) else None
+        self._leaf = LeafTally(node.type.arrow) if isinstance(node, Leaf) else None
         self._typed = 0
         self._nulls = 0
         self._residuals = 0
@@ -165,7 +164,7 @@ class FileTally:
             if path in variants:
                 self._variants[path] = VariantTally(schema_of(kind))
             else:
-                self._columns[path] = LeafTally()
+                self._columns[path] = LeafTally(kind)
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Count a batch of rows."""

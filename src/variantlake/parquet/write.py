@@ -27,13 +27,17 @@ from variantlake.shredding.layout import is_list, schema_of
 Compression = Literal["gzip", "brotli", "lz4", "zstd", "snappy", "none"]
 
 
+ZSTD_LEVEL = 2
+"""On events of 1 KB, 4 % smaller than level 1 for 10 % more time; level 3 is slower, not smaller."""
+
+
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
     """How files are laid out. Sizes in bytes.
 
     `row_group_bytes` bounds a row group by its size in memory (Arrow), `row_group_rows` by its
     rows; whichever is reached first ends it. `page_bytes` and `page_rows` do the same for a data
-    page before compression. `compression_level` None is the codec's own default.
+    page before compression. `compression_level` None is ours for zstd, else the codec's default.
 
     Raises InvalidValue for a bound below 1.
     """
@@ -218,7 +222,7 @@ class FileWriter:
             data_page_version="1.0",
             # One name for all leaves: a dict would leave those it does not name uncompressed.
             compression=options.compression,
-            compression_level=options.compression_level,
+            compression_level=_level(options),
             use_dictionary=encodings.dictionary or False,  # type: ignore[arg-type]  # a list is taken
             column_encoding=encodings.others or None,
             data_page_size=options.page_bytes,
@@ -228,6 +232,12 @@ class FileWriter:
             # The Arrow schema would be stored a second time, and says nothing that we need.
             store_schema=False,
         )
+
+
+def _level(options: WriteOptions) -> int | None:
+    if options.compression_level is None and options.compression == "zstd":
+        return ZSTD_LEVEL
+    return options.compression_level
 
 
 def _check_schema(schema: pa.Schema, variants: Sequence[ColumnPath]) -> None:
