@@ -82,6 +82,35 @@ def iter_paths(
     yield from batches
 
 
+def count_typed(
+    path: Source, footer: Footer, group: VariantGroup, paths: Collection[Path]
+) -> dict[Path, int]:
+    """In how many rows of a top-level Variant column the `typed_value` of each node is set.
+
+    `paths` are nodes outside of arrays. Reads the metadata of no row and one small column for each.
+    Raises MalformedFile.
+    """
+    counts = dict.fromkeys(paths, 0)
+    leaves: set[int] = set()
+    for each in paths:
+        node = group.find(each)
+        leaves |= set() if node is None else _typed_leaf(node)
+    if not leaves:
+        return counts
+    name = name_of(path)
+    with open_parquet(path, name) as file:
+        for row_group in range(len(footer.row_groups)):
+            for batch in read_leaves(file, name, row_group, sorted(leaves), BATCH_ROWS):
+                root = _Members(batch.column(group.column[0]))
+                for each in paths:
+                    found = root
+                    for step in each.steps:
+                        found = found.step(step)
+                    typed = found.get(TYPED_VALUE)
+                    counts[each] += 0 if typed is None else len(typed) - typed.null_count
+    return counts
+
+
 def _open(
     path: Source, paths: Mapping[str, str], on_mismatch: Mismatch, batch_rows: int
 ) -> tuple[Iterator[pa.RecordBatch], pa.Schema]:
