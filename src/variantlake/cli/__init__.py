@@ -1,0 +1,1 @@
+"""The `variantlake` command: one file a group of commands."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 import threading
-import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Protocol, cast
@@ -23,7 +22,7 @@ Task = Callable[[int], Iterable[bytes]]
 """What runs on an executor: a task's number in, payloads out. It is pickled."""
 
 _POLL_SECONDS = 0.2
-_KILL_SECONDS = 10.0
+_CANCEL_SECONDS = 10.0
 
 
 def run_tasks(
@@ -45,7 +44,8 @@ def run_tasks(
 
     Raises:
         MissingDependency: The executors' Python has no `variantlake`.
-        KeyboardInterrupt: Ctrl-C; the job is cancelled and its tasks have ended by then.
+        KeyboardInterrupt: Ctrl-C; the job is cancelled, but Spark may let Python workers go on:
+            tasks must have a way of their own to learn of it.
     """
     job: _Job = _ConnectJob(spark) if is_connect(spark) else _ClassicJob(spark)
     payloads: list[bytes] = []
@@ -67,7 +67,7 @@ def run_tasks(
                 watch(job.finished_tasks())
     except BaseException:
         job.cancel()
-        thread.join(_KILL_SECONDS)
+        thread.join(_CANCEL_SECONDS)
         raise
     if failures:
         raise _explained(failures[0])
@@ -118,14 +118,6 @@ class _ClassicJob:
 
     def cancel(self) -> None:
         self._context.cancelJobGroup(self._group)
-        # The stage ends at once, its Python workers up to two seconds later: whoever cleans up
-        # must come after them. Other jobs of the session may keep executors busy, so not forever.
-        tracker = self._context._jsc.sc().statusTracker()
-        deadline = time.monotonic() + _KILL_SECONDS
-        while time.monotonic() < deadline and any(
-            executor.numRunningTasks() for executor in tracker.getExecutorInfos()
-        ):
-            time.sleep(_POLL_SECONDS)
 
     def _stages(self) -> Iterator[Any]:
         tracker = self._context.statusTracker()

@@ -1,0 +1,161 @@
+"""Write a stream of batches as Parquet files of bounded size: the files of one task of a load."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import uuid
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import pyarrow as pa
+
+from variantlake.delta.store import LocalStore, Store
+from variantlake.errors import InvalidValue, StoreFailed, VariantLakeError
+from variantlake.parquet.write import FileWriter, WriteOptions, WrittenFile
+
+TARGET_FILE_BYTES = 256 << 20
+"""Bytes of a file from which on the next one is begun."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileLimits:
+    """When the next file is begun: at about `target_bytes`, and at exactly `max_rows` rows."""
+
+    target_bytes: int = TARGET_FILE_BYTES
+    max_rows: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.target_bytes < 1 or (self.max_rows is not None and self.max_rows < 1):
+            raise InvalidValue("a file holds at least one byte and one row")
+
+    @classmethod
+    def of(cls, target_bytes: int | None, max_rows: int | None) -> FileLimits:
+        """The limits as options give them: None is the default."""
+        return cls(TARGET_FILE_BYTES if target_bytes is None else target_bytes, max_rows)
+
+
+def new_load_id() -> str:
+    """What the names of all files of one load share, and those of no other."""
+    return uuid.uuid4().hex
+
+
+def delete_load(store: Store, load_id: str, keep: Collection[str] = ()) -> None:
+    """Remove the files of a load from the table's folder, but those in `keep`.
+
+    None of the removed may be in the log.
+    """
+    for path in [path for path in _files_of(store, load_id) if path not in keep]:
+        store.delete(path)
+
+
+def count_files(store: Store, load_id: str) -> int:
+    """How many files a load has begun; -1 where counting them costs calls to an object store."""
+    return sum(1 for _ in _files_of(store, load_id)) if isinstance(store, LocalStore) else -1
+
+
+def _files_of(store: Store, load_id: str) -> Iterator[str]:
+    for entry in store.list_from(""):
+        if entry.path.startswith("part-") and f"-{load_id}-" in entry.path:
+            yield entry.path
+
+
+@dataclass(slots=True)
+class FileSet:
+    """The files of one task, in the order of their rows; a context manager.
+
+    Leaving it by an exception removes every file that it wrote, finished or not. Names sort in the
+    order of tasks and rows, carry the load's id, and differ between two attempts of one task,
+    because Spark may repeat or double a task.
+    """
+
+    store: Store
+    load_id: str
+    task: int
+    schema: pa.Schema
+    variant_columns: tuple[tuple[str, ...], ...]
+    options: WriteOptions
+    limits: FileLimits = FileLimits()
+    finished: list[WrittenFile] = field(default_factory=list)
+    _attempt: str = field(default_factory=lambda: uuid.uuid4().hex[:8])
+    _writer: FileWriter | None = None
+    _rows: int = 0
+    _scratch: str | None = None
+    _path: Path = Path()
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Add rows, to as many files as the limits ask for."""
+        while batch.num_rows:
+            rows = batch.num_rows
+            if self.limits.max_rows is not None:
+                rows = min(rows, self.limits.max_rows - self._rows)
+            writer = self._writer or self._begin()
+            writer.write(batch.slice(0, rows))
+            self._rows += rows
+            batch = batch.slice(rows)
+            if self._rows == self.limits.max_rows or self._size() >= self.limits.target_bytes:
+                self._finish()
+
+    def close(self) -> list[WrittenFile]:
+        """Finish the last file; all files, in order."""
+        if self._writer is not None:
+            self._finish()
+        return self.finished
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if kind is not None:
+            if self._writer is not None:
+                self._writer.abort()
+            for file in self.finished:
+                self.store.delete(Path(file.path).name)
+        if self._scratch is not None:
+            shutil.rmtree(self._scratch, ignore_errors=True)
+        if isinstance(error, OSError) and not isinstance(error, VariantLakeError):
+            raise StoreFailed(
+                f"the file cannot be written: {error}", file=self.store.uri
+            ) from error
+
+    def _size(self) -> int:
+        """Bytes of the open file so far: its finished row groups."""
+        return self._path.stat().st_size
+
+    def _begin(self) -> FileWriter:
+        number = len(self.finished)
+        name = f"part-{self.task:05d}-{self.load_id}-{self._attempt}-{number:05d}.zstd.parquet"
+        if isinstance(self.store, LocalStore):
+            folder = self.store.root
+            folder.mkdir(parents=True, exist_ok=True)
+        else:
+            self._scratch = self._scratch or tempfile.mkdtemp(prefix="variantlake-")
+            folder = Path(self._scratch)
+        self._path = folder / name
+        self._writer = FileWriter(
+            self._path,
+            self.schema,
+            variant_columns=self.variant_columns,
+            options=self.options,
+        )
+        self._rows = 0
+        return self._writer
+
+    def _finish(self) -> None:
+        if self._writer is None:
+            return
+        written = self._writer.close()
+        self._writer = None
+        if not isinstance(self.store, LocalStore):
+            path = Path(written.path)
+            self.store.put(path.name, path.read_bytes())
+            path.unlink()
+        self.finished.append(written)

@@ -1,0 +1,71 @@
+"""Run a load in this process: threads instead of Spark's executors."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+
+from variantlake.arrow.files import FileLimits
+from variantlake.arrow.load import (
+    DEFAULT_COLUMN,
+    IngestResult,
+    LoadProgress,
+    LoadTask,
+    run_load,
+)
+from variantlake.arrow.sources import NdJson, SourceSpec, expand
+
+_POLL_SECONDS = 0.2
+
+
+def ingest_here(
+    sources: NdJson | SourceSpec | Iterable[SourceSpec],
+    table: str | os.PathLike[str],
+    *,
+    column: str = DEFAULT_COLUMN,
+    shredding: str | None = None,
+    max_rows_per_file: int | None = None,
+    target_file_bytes: int | None = None,
+    properties: Mapping[str, str] | None = None,
+    progress: Callable[[LoadProgress], None] | None = None,
+) -> IngestResult:
+    """Load newline-delimited JSON without Spark; everything else as `spark.ingest.ingest`."""
+    found = sources if isinstance(sources, NdJson) else NdJson(expand(sources))
+    return run_load(
+        found.sources,
+        os.fspath(table),
+        _run_in_threads,
+        column=column,
+        shredding=shredding,
+        limits=FileLimits.of(target_file_bytes, max_rows_per_file),
+        properties=properties,
+        progress=progress,
+        parallelism=os.cpu_count() or 1,
+    )
+
+
+def _run_in_threads(task: LoadTask, watch: Callable[[int], None]) -> list[bytes]:
+    """Run all tasks on this machine's cores; kernels and the Parquet encoder release the GIL.
+
+    Ctrl-C stops the running tasks at their next block of lines.
+    """
+    payloads: list[bytes] = []
+    pool = ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="variantlake-load")
+    try:
+        running = {pool.submit(_run_one, task, number) for number in range(len(task.groups))}
+        while running:
+            finished, running = wait(running, _POLL_SECONDS, FIRST_COMPLETED)
+            for future in finished:
+                payloads += future.result()
+            watch(len(task.groups) - len(running))
+    except BaseException:
+        task.flag.down()
+        raise
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+    return payloads
+
+
+def _run_one(task: LoadTask, number: int) -> list[bytes]:
+    return list(task(number))

@@ -1,0 +1,243 @@
+"""The table that a write goes to: a version of an existing one, or what a new one will be."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Self
+
+import pyarrow as pa
+
+from variantlake.arrow.files import FileLimits, FileSet, delete_load
+from variantlake.delta.actions import AddFile
+from variantlake.delta.commit import append, commit, create_table, new_add, with_properties
+from variantlake.delta.conflicts import Changes
+from variantlake.delta.features import VARIANT_SHREDDING
+from variantlake.delta.new_table import SHREDDING_PROPERTY, new_table
+from variantlake.delta.schema import StructField, StructType, VariantType
+from variantlake.delta.snapshot import Snapshot
+from variantlake.delta.store import LocalStore, Store, open_store
+from variantlake.errors import InvalidSchema, NotADeltaTable
+from variantlake.parquet.write import WriteOptions, WrittenFile
+from variantlake.shredding.ddl import format_ddl, parse_ddl
+from variantlake.shredding.schema import ShreddingSchema
+
+SCHEMA_PREFIX = "variantlake.shredding."
+"""Table property with the shredding DDL of a column; the column's physical name follows."""
+
+READER_FEATURES = ("columnMapping", "deletionVectors")
+"""Reader features that do not concern who only adds files."""
+
+UNSHREDDED = ShreddingSchema()
+
+
+@dataclass(frozen=True, slots=True)
+class FilePlan:
+    """All that is needed to write the files of one load somewhere else; pickles."""
+
+    location: str
+    load_id: str
+    schema: StructType
+    properties: Mapping[str, str]
+    partition_columns: tuple[str, ...]
+    variant_bounds: bool
+    limits: FileLimits
+
+    def file_set(
+        self, task: int, schema: pa.Schema, variant_columns: Sequence[tuple[str, ...]]
+    ) -> FileSet:
+        """Files for the rows of one task, laid out as the table's properties say."""
+        return FileSet(
+            store=open_store(self.location),
+            load_id=self.load_id,
+            task=task,
+            schema=schema,
+            variant_columns=tuple(variant_columns),
+            options=write_options(self.properties),
+            limits=self.limits,
+        )
+
+    def add(
+        self, file: WrittenFile, partition_values: Mapping[str, str | None] | None = None
+    ) -> AddFile:
+        """The action for a finished file."""
+        return new_add(
+            Path(file.path).name,
+            file.facts,
+            schema=self.schema,
+            properties=self.properties,
+            partition_columns=self.partition_columns,
+            partition_values=partition_values,
+            variant_bounds=self.variant_bounds,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A table as a writer sees it. `snapshot` is None while it does not exist.
+
+    `properties` are those that the table has after the commit. `new_folder` is true where not even
+    the table's folder was there.
+    """
+
+    store: Store
+    snapshot: Snapshot | None
+    schema: StructType
+    properties: Mapping[str, str]
+    new_folder: bool = False
+
+    @classmethod
+    def open(cls, location: str, new_column: str, properties: Mapping[str, str]) -> Self:
+        """The table at `location`, or a new one there with one VARIANT column.
+
+        `properties` are those of a new table; an existing one keeps its own.
+
+        Raises NotADeltaTable for a folder that holds something else, UnsupportedFeature for a
+        table or a property that we do not write, InvalidSchema for a column name that Delta cannot
+        have.
+        """
+        store = open_store(location)
+        try:
+            snapshot = Snapshot.load(location, store=store, applies=READER_FEATURES)
+        except NotADeltaTable:
+            _check_vacant(store)
+            schema = StructType((StructField(new_column, VariantType()),))
+            # What the commit would refuse is refused before the work.
+            new_table(schema, (), properties)
+            new_folder = isinstance(store, LocalStore) and not store.root.exists()
+            properties = {SHREDDING_PROPERTY: "true", **properties}
+            return cls(store, None, schema, properties, new_folder)
+        snapshot.check_writable()
+        return cls(store, snapshot, snapshot.schema, snapshot.properties)
+
+    @property
+    def partition_columns(self) -> tuple[str, ...]:
+        """Names of the partition columns."""
+        return () if self.snapshot is None else self.snapshot.partition_columns
+
+    @property
+    def shredding_enabled(self) -> bool:
+        """Whether new files may be shredded."""
+        if self.snapshot is None:
+            return self.properties.get(SHREDDING_PROPERTY, "").lower() == "true"
+        return self.snapshot.shredding_enabled
+
+    def variant_column(self, name: str) -> StructField:
+        """The VARIANT column that takes documents; the others must be nullable.
+
+        Raises InvalidSchema naming the column that is missing or in the way.
+        """
+        found = self.schema.get(name)
+        if found is None or not isinstance(found.type, VariantType):
+            known = ", ".join(
+                field.name for field in self.schema.fields if isinstance(field.type, VariantType)
+            )
+            raise InvalidSchema(
+                f"the table has no column {name!r}"
+                if found is None
+                else f"the column {name!r} is {found.type}, not variant",
+                file=self.store.uri,
+                hint=f"its VARIANT columns: {known}" if known else "it has no VARIANT column",
+            )
+        for field in self.schema.fields:
+            if field is not found and (not field.nullable or field.name in self.partition_columns):
+                kind = "a partition column" if field.nullable else "NOT NULL"
+                raise InvalidSchema(
+                    f"documents alone cannot fill this table: its column {field.name!r} is {kind}",
+                    file=self.store.uri,
+                    hint="append rows with all of its columns instead",
+                )
+        return found
+
+    def shredding(self, physical_name: str) -> ShreddingSchema | None:
+        """The table's own shredding schema of a column; UNSHREDDED where it must not be shredded.
+
+        Raises InvalidSchema for a property that does not parse.
+        """
+        if not self.shredding_enabled:
+            return UNSHREDDED
+        text = self.properties.get(SCHEMA_PREFIX + physical_name)
+        if text is None:
+            return None
+        try:
+            return parse_ddl(text)
+        except InvalidSchema as error:
+            error.file = self.store.uri
+            error.hint = f"the table property {SCHEMA_PREFIX}{physical_name} is broken"
+            raise
+
+    def with_shredding(self, physical_name: str, schema: ShreddingSchema) -> Target:
+        """This table with `schema` as its shredding schema of a column."""
+        name = SCHEMA_PREFIX + physical_name
+        return replace(self, properties={**self.properties, name: format_ddl(schema)})
+
+    def file_plan(self, load_id: str, limits: FileLimits) -> FilePlan:
+        """How the files of one load are written."""
+        enabled = self.snapshot is None or not self.snapshot.features.isdisjoint(VARIANT_SHREDDING)
+        return FilePlan(
+            location=self.store.uri,
+            load_id=load_id,
+            schema=self.schema,
+            properties=dict(self.properties),
+            partition_columns=self.partition_columns,
+            variant_bounds=enabled,
+            limits=limits,
+        )
+
+    def clean_up(self, load_id: str) -> None:
+        """Remove what a load left behind that is not in the log."""
+        delete_load(self.store, load_id)
+        if self.new_folder and isinstance(self.store, LocalStore):
+            with contextlib.suppress(OSError):  # somebody else put something there
+                self.store.root.rmdir()
+
+    def commit(self, adds: Sequence[AddFile], metrics: Mapping[str, str]) -> int:
+        """Add the files, and create or change the table, in one commit; its version."""
+        if self.snapshot is None:
+            done = create_table(
+                self.store, self.schema, properties=self.properties, adds=adds, metrics=metrics
+            )
+        elif dict(self.properties) == self.snapshot.properties:
+            done = append(self.snapshot, adds, metrics=metrics)
+        else:
+            changes = Changes(
+                operation="WRITE",
+                adds=tuple(adds),
+                metadata=with_properties(self.snapshot, self.properties),
+                parameters={"mode": "Append"},
+                metrics=metrics,
+            )
+            done = commit(self.snapshot, changes)
+        return done.version
+
+
+def write_options(properties: Mapping[str, str]) -> WriteOptions:
+    """How files are laid out, by the table's properties; what is no number is ignored."""
+    defaults = WriteOptions()
+
+    def number(name: str, default: int) -> int:
+        text = properties.get(name, "")
+        return int(text) if text.isdecimal() and 0 < int(text) < 1 << 40 else default
+
+    return WriteOptions(
+        row_group_bytes=number("variantlake.rowGroupBytes", defaults.row_group_bytes),
+        row_group_rows=number("variantlake.rowGroupRows", defaults.row_group_rows),
+    )
+
+
+def _check_vacant(store: Store) -> None:
+    """Refuse a location that holds something else: a typing error is likelier than a wish."""
+    if isinstance(store, LocalStore):
+        if store.root.exists() and not store.root.is_dir():
+            raise NotADeltaTable("this is a file, not a Delta table", file=store.uri)
+        if not store.root.is_dir() or next(store.root.iterdir(), None) is None:
+            return
+    elif next(store.list_from(""), None) is None:
+        return
+    raise NotADeltaTable(
+        "the folder is not empty and holds no Delta table",
+        file=store.uri,
+        hint="name a Delta table, or a new or empty folder",
+    )

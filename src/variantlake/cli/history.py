@@ -1,0 +1,56 @@
+"""`variantlake history`: the versions of a table."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import typer
+
+from variantlake.cli.output import print_json, print_rows
+from variantlake.delta.snapshot import HistoryEntry
+from variantlake.table import Table
+
+
+def history(
+    table: Annotated[
+        str, typer.Argument(help="The Delta table: a path or URL.", show_default=False)
+    ],
+    *,
+    limit: Annotated[int, typer.Option(help="The most versions to show.", min=1)] = 50,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a version.")] = False,
+) -> None:
+    """Show the versions of a table, newest first."""
+    entries = Table.open(table).history(limit)
+    if as_json:
+        for entry in entries:
+            print_json(_document(entry))
+        return
+    print_rows(["version", "time", "operation", "files", "rows", "by"], map(_row, entries))
+
+
+def _document(entry: HistoryEntry) -> dict[str, Any]:
+    return {
+        "version": entry.version,
+        "timestamp": _time(entry).isoformat(timespec="milliseconds"),
+        "operation": entry.operation,
+        "parameters": entry.info.get("operationParameters"),
+        "metrics": entry.info.get("operationMetrics"),
+        "engine": entry.info.get("engineInfo"),
+    }
+
+
+def _row(entry: HistoryEntry) -> list[Any]:
+    metrics = entry.info.get("operationMetrics") or {}
+    return [
+        entry.version,
+        _time(entry).strftime("%Y-%m-%d %H:%M:%S UTC"),
+        entry.operation,
+        metrics.get("numFiles"),
+        metrics.get("numOutputRows"),
+        entry.info.get("engineInfo"),
+    ]
+
+
+def _time(entry: HistoryEntry) -> datetime:
+    return datetime.fromtimestamp(entry.timestamp / 1000, UTC)

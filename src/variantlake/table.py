@@ -1,0 +1,149 @@
+"""The façade of a Delta table in this process: open, look, append."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import pyarrow as pa
+
+from variantlake.arrow.local import ingest_here
+from variantlake.arrow.sources import NdJson
+from variantlake.arrow.target import READER_FEATURES, SCHEMA_PREFIX
+from variantlake.delta.actions import Protocol
+from variantlake.delta.commit import create_table
+from variantlake.delta.ddl import parse_table_ddl
+from variantlake.delta.schema import StructType, VariantType
+from variantlake.delta.snapshot import HistoryEntry, Snapshot
+from variantlake.delta.store import open_store
+from variantlake.errors import InvalidSchema
+from variantlake.shredding.ddl import format_ddl, parse_ddl
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A Delta table at one version; it never changes, `refresh` and `append` lead to newer ones."""
+
+    snapshot: Snapshot
+
+    @classmethod
+    def create(
+        cls,
+        location: str | os.PathLike[str],
+        schema: str | StructType,
+        *,
+        partition_by: Sequence[str] = (),
+        properties: Mapping[str, str] | None = None,
+        shredding: Mapping[str, str] | None = None,
+        name: str | None = None,
+        description: str | None = None,
+    ) -> Self:
+        """Create an empty table.
+
+        Args:
+            location: A path or URL; no table may be there.
+            schema: Columns as DDL, `event VARIANT, day DATE NOT NULL`.
+            partition_by: Names of partition columns, never VARIANT ones.
+            properties: Table properties.
+            shredding: For VARIANT columns the DDL of what becomes columns. A column that is left
+                out gets its schema inferred from the first data.
+            name: The table's name in its metadata.
+            description: What it is for.
+
+        Raises:
+            CommitConflict: There is a table already.
+            InvalidSchema: A DDL does not parse, or Delta cannot hold the columns.
+            UnsupportedFeature: A property of a feature that we do not write.
+        """
+        columns = parse_table_ddl(schema) if isinstance(schema, str) else schema
+        configuration = dict(properties or {})
+        for column, text in (shredding or {}).items():
+            field = columns.get(column)
+            if field is None or not isinstance(field.type, VariantType):
+                raise InvalidSchema(f"{column!r} is not a VARIANT column of the table")
+            configuration[SCHEMA_PREFIX + field.physical_name] = format_ddl(parse_ddl(text))
+        create_table(
+            open_store(location),
+            columns,
+            partition_columns=partition_by,
+            properties=configuration,
+            name=name,
+            description=description,
+        )
+        return cls.open(location)
+
+    @classmethod
+    def open(cls, location: str | os.PathLike[str], version: int | None = None) -> Self:
+        """The table at `location`, at its newest version if None.
+
+        Raises:
+            NotADeltaTable: There is no Delta log.
+            MissingSource: There is no such version.
+            MalformedLog: The log breaks the protocol; the file is named.
+            UnsupportedFeature: The table needs what we cannot read, by name.
+        """
+        return cls(Snapshot.load(location, version, applies=READER_FEATURES))
+
+    @property
+    def uri(self) -> str:
+        """Where the table is: an absolute path or a URL."""
+        return self.snapshot.store.uri
+
+    @property
+    def version(self) -> int:
+        """The version that this is."""
+        return self.snapshot.version
+
+    @property
+    def schema(self) -> StructType:
+        """The columns; `schema.to_arrow()` gives them as Arrow's."""
+        return self.snapshot.schema
+
+    @property
+    def protocol(self) -> Protocol:
+        """Versions and features that readers and writers need."""
+        return self.snapshot.protocol
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """The table properties."""
+        return self.snapshot.properties
+
+    def files(self) -> pa.Table:
+        """One row for each data file: path, size, partition values, statistics, tags."""
+        return self.snapshot.files
+
+    def history(self, limit: int | None = None) -> list[HistoryEntry]:
+        """The commits up to this version that the log still holds, newest first."""
+        return self.snapshot.history(limit)
+
+    def refresh(self) -> Self:
+        """The newest version."""
+        return type(self)(self.snapshot.refresh())
+
+    def append(self, data: NdJson, *, column: str | None = None) -> int:
+        """Append documents in one commit, without Spark; gives the new version.
+
+        Args:
+            data: `variantlake.ndjson(...)`.
+            column: The VARIANT column that takes the documents; the only one if None.
+
+        Raises:
+            InvalidJson, LimitExceeded: A bad line, with file, line and column.
+            InvalidSchema: The table has columns that documents cannot fill.
+            UnsupportedFeature: The table needs what only Spark can do (constraints, say).
+            CommitConflict: Another writer changed the table in a way that contradicts this.
+        """
+        return ingest_here(data, self.uri, column=column or self._only_variant()).version
+
+    def _only_variant(self) -> str:
+        names = [f.name for f in self.schema.fields if isinstance(f.type, VariantType)]
+        if len(names) != 1:
+            raise InvalidSchema(
+                f"the table has {len(names)} VARIANT columns",
+                file=self.uri,
+                hint="say with column= which one takes the documents",
+            )
+        return names[0]

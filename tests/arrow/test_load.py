@@ -1,0 +1,156 @@
+"""A load into a table, without Spark: what lands there, and what a bad input leaves behind."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+import zstandard
+
+from tests import corpora
+from tests.arrow import bad_input
+from variantlake.arrow.load import IngestResult, LoadProgress
+from variantlake.arrow.local import ingest_here
+from variantlake.delta.snapshot import Snapshot
+from variantlake.encoding.json import parse_json
+from variantlake.encoding.variant import Variant
+from variantlake.errors import InvalidJson, InvalidSchema, NotADeltaTable, VariantLakeError
+from variantlake.parquet.read import read_table
+
+EARTHQUAKES = corpora.REPOSITORY / "examples" / "earthquakes.ndjson.gz"
+WEBHOOKS = corpora.SHARED / "data" / "github_webhooks.ndjson.gz"
+
+
+def documents(table: Path) -> list[Variant | None]:
+    """Every row of the column `event`, in the order of the files' names."""
+    snapshot = Snapshot.load(table)
+    rows: list[Variant | None] = []
+    for add in sorted(snapshot.add_files(), key=lambda add: add.path):
+        column = read_table(snapshot.location(add.path)).column("event")
+        rows += [
+            None if row is None else Variant(row["metadata"], row["value"])
+            for row in column.to_pylist()
+        ]
+    return rows
+
+
+@pytest.mark.parametrize("source", [EARTHQUAKES, WEBHOOKS], ids=lambda path: path.name)
+def test_every_row_comes_back(tmp_path: Path, source: Path) -> None:
+    source = corpora.require(source)
+    result = ingest_here(source, tmp_path / "table", max_rows_per_file=150)
+    expected = [parse_json(line) for line in gzip.decompress(source.read_bytes()).splitlines()]
+    assert documents(tmp_path / "table") == expected
+    assert (result.version, result.rows) == (0, len(expected))
+    assert result.files == -(-len(expected) // 150)
+
+
+def test_plain_gzip_and_zstd_give_the_same_rows(tmp_path: Path) -> None:
+    text = gzip.decompress(EARTHQUAKES.read_bytes())
+    packed = {
+        "plain": text,
+        "gzip": gzip.compress(text[:100_000]) + gzip.compress(text[100_000:]),
+        "zstd": zstandard.compress(text),
+    }
+    found = []
+    for name, content in packed.items():
+        (tmp_path / f"{name}.ndjson").write_bytes(content)
+        ingest_here(tmp_path / f"{name}.ndjson", tmp_path / name)
+        found.append(documents(tmp_path / name))
+    assert found[0] == found[1] == found[2]
+    assert len(found[0]) == text.count(b"\n")
+
+
+def test_blank_lines_and_odd_line_ends_are_no_documents(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b'\xef\xbb\xbf\n  {"a": 1}\r\n\r\n\t[2]\t\nnull\n   \n"x"')
+    ingest_here(tmp_path / "a", tmp_path / "table")
+    assert documents(tmp_path / "table") == [
+        parse_json(text) for text in ('{"a": 1}', "[2]", "null", '"x"')
+    ]
+
+
+def test_a_second_load_appends_with_the_schema_of_the_first(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text('{"a": 1}\n' * 3)
+    (tmp_path / "b").write_text('{"a": "x", "b": true}\n' * 2)
+    first = ingest_here(tmp_path / "a", tmp_path / "table")
+    second = ingest_here(tmp_path / "b", tmp_path / "table")
+    assert (first.shredding, second.shredding) == ("a BIGINT", "a BIGINT")
+    assert (second.version, second.rows, second.files) == (1, 2, 1)
+    assert len(documents(tmp_path / "table")) == 5
+
+
+def test_a_given_schema_is_kept_by_the_table(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text('{"a": 1, "b": 2}\n')
+    ingest_here(tmp_path / "a", tmp_path / "table", shredding="b BIGINT")
+    again = ingest_here(tmp_path / "a", tmp_path / "table")
+    assert again.shredding == "b BIGINT"
+    properties = Snapshot.load(tmp_path / "table").properties
+    assert properties["variantlake.shredding.event"] == "b BIGINT"
+    assert properties["delta.enableVariantShredding"] == "true"
+
+
+def test_another_column_can_be_named(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text('{"a": 1}\n')
+    ingest_here(tmp_path / "a", tmp_path / "table", column="payload")
+    assert [field.name for field in Snapshot.load(tmp_path / "table").schema.fields] == ["payload"]
+    with pytest.raises(InvalidSchema, match="no column 'event'") as caught:
+        ingest_here(tmp_path / "a", tmp_path / "table")
+    assert "payload" in caught.value.hint
+
+
+def test_progress_reaches_the_total(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text('{"a": 1}\n' * 10)
+    seen: list[LoadProgress] = []
+    ingest_here(tmp_path / "a", tmp_path / "table", progress=seen.append)
+    assert seen[-1] == LoadProgress(bytes_read=90, bytes_total=90, files=1)
+
+
+@pytest.mark.parametrize("name", bad_input.CASES)
+@pytest.mark.parametrize("existing", [False, True], ids=["new-table", "existing-table"])
+def test_a_bad_input_commits_nothing(
+    tmp_path: Path, name: str, existing: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = tmp_path / "table"
+    if existing:
+        (tmp_path / "good").write_text('{"a": 1}\n')
+        ingest_here(tmp_path / "good", table)
+    before = bad_input.listing(table)
+    case = bad_input.CASES[name]
+    source = case.prepare(tmp_path, monkeypatch)
+    with pytest.raises(VariantLakeError) as caught:
+        ingest_here(source, table, max_rows_per_file=2)
+    case.check(caught.value, source)
+    assert bad_input.listing(table) == before
+
+
+def test_a_folder_with_other_files_is_no_table(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text('{"a": 1}\n')
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "notes.txt").write_text("mine")
+    with pytest.raises(NotADeltaTable) as caught:
+        ingest_here(tmp_path / "a", folder)
+    assert caught.value.file == str(folder)
+    assert [path.name for path in folder.iterdir()] == ["notes.txt"]
+
+
+def test_only_blank_lines_are_an_empty_input(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("\n\n")
+    with pytest.raises(InvalidJson, match="no document"):
+        ingest_here(tmp_path / "a", tmp_path / "table")
+    assert not (tmp_path / "table").exists()
+
+
+def test_the_result_is_json() -> None:
+    result = IngestResult(0, 1, 2, 3, 4, "a BIGINT", 0.5)
+    assert json.loads(json.dumps(result.to_dict()))["shredding"] == "a BIGINT"
+
+
+def test_row_groups_follow_the_table_properties(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text('{"a": 1}\n' * 10)
+    ingest_here(tmp_path / "a", tmp_path / "table", properties={"variantlake.rowGroupRows": "4"})
+    (add,) = Snapshot.load(tmp_path / "table").add_files()
+    metadata = pq.read_metadata(tmp_path / "table" / add.path)
+    assert [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)] == [4, 4, 2]

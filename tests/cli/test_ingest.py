@@ -1,0 +1,162 @@
+"""`variantlake ingest` and `history`: results, exit codes, errors without tracebacks."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.arrow import bad_input
+from tests.cli.command import run
+from variantlake.delta.snapshot import Snapshot
+
+Capture = pytest.CaptureFixture[str]
+Patch = pytest.MonkeyPatch
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    path = tmp_path / "events.ndjson"
+    path.write_text('{"a": 1, "b": "x"}\n' * 5)
+    return path
+
+
+def test_ingest_says_what_it_did(
+    tmp_path: Path, source: Path, monkeypatch: Patch, capfd: Capture
+) -> None:
+    done = run(monkeypatch, capfd, "ingest", "--local", source, tmp_path / "table")
+    assert (done.code, done.err) == (0, "")
+    assert "a BIGINT, b STRING" in done.out
+    assert "version" in done.out
+
+
+def test_ingest_gives_json(
+    tmp_path: Path, source: Path, monkeypatch: Patch, capfd: Capture
+) -> None:
+    table = tmp_path / "table"
+    options = ["--local", "--json", "--max-rows-per-file", "2", "--shredding", "a INT"]
+    done = run(monkeypatch, capfd, "ingest", *options, source, table)
+    assert done.code == 0
+    result = json.loads(done.out)
+    assert (result["version"], result["rows"], result["files"]) == (0, 5, 3)
+    assert result["shredding"] == "a INT"
+    done = run(
+        monkeypatch, capfd, "ingest", "--local", "--json", f"{tmp_path}/*.ndjson", source, table
+    )
+    assert json.loads(done.out)["version"] == 1
+    assert Snapshot.load(table).version == 1
+
+
+def test_history_shows_every_version(
+    tmp_path: Path, source: Path, monkeypatch: Patch, capfd: Capture
+) -> None:
+    table = tmp_path / "table"
+    for _ in range(2):
+        run(monkeypatch, capfd, "ingest", "--local", source, table)
+    done = run(monkeypatch, capfd, "history", "--json", table)
+    entries = [json.loads(line) for line in done.out.splitlines()]
+    assert [(e["version"], e["operation"]) for e in entries] == [
+        (1, "WRITE"),
+        (0, "CREATE TABLE AS SELECT"),
+    ]
+    assert entries[0]["metrics"]["numOutputRows"] == "5"
+    done = run(monkeypatch, capfd, "history", "--limit", "1", table)
+    assert done.code == 0
+    assert "WRITE" in done.out
+    assert "CREATE" not in done.out
+
+
+@pytest.mark.parametrize("name", bad_input.CASES)
+def test_a_bad_input_is_a_sentence(
+    tmp_path: Path, name: str, monkeypatch: Patch, capfd: Capture
+) -> None:
+    case = bad_input.CASES[name]
+    source = case.prepare(tmp_path, monkeypatch)
+    done = run(monkeypatch, capfd, "ingest", "--local", source, tmp_path / "table")
+    assert (done.code, done.out) == (1, "")
+    assert "Traceback" not in done.err
+    first, *others = done.err.splitlines()
+    assert first.startswith(f"Error: {source}")
+    assert all(line.startswith("Hint: ") for line in others)
+    if case.line is not None:
+        assert f"line {case.line}, column {case.column}" in first
+    assert not (tmp_path / "table").exists() or not bad_input.listing(tmp_path / "table")
+
+
+def test_a_folder_that_is_no_table_is_a_sentence(
+    tmp_path: Path, source: Path, monkeypatch: Patch, capfd: Capture
+) -> None:
+    for arguments in (["ingest", "--local", source, tmp_path], ["history", tmp_path]):
+        done = run(monkeypatch, capfd, *arguments)
+        assert done.code == 1
+        assert done.err.startswith(f"Error: {tmp_path}: ")
+        assert "Delta" in done.err
+        assert "Traceback" not in done.err
+
+
+def test_an_unknown_reader_feature_is_named(
+    tmp_path: Path, source: Path, monkeypatch: Patch, capfd: Capture
+) -> None:
+    table = tmp_path / "table"
+    run(monkeypatch, capfd, "ingest", "--local", source, table)
+    log = table / "_delta_log" / f"{0:020d}.json"
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    for action in lines:
+        if "protocol" in action:
+            action["protocol"]["readerFeatures"].append("timeMachine")
+            action["protocol"]["writerFeatures"].append("timeMachine")
+    log.write_text("".join(json.dumps(action) + "\n" for action in lines))
+    before = bad_input.listing(table)
+    for arguments in (["ingest", "--local", source, table], ["history", table]):
+        done = run(monkeypatch, capfd, *arguments)
+        assert done.code == 1
+        assert "timeMachine" in done.err
+        assert "Traceback" not in done.err
+    assert bad_input.listing(table) == before
+
+
+@pytest.mark.parametrize(
+    "arguments", [["ingest"], ["ingest", "a"], ["ingest", "--max-rows-per-file", "0", "a", "b"]]
+)
+def test_wrong_usage_exits_with_2(arguments: list[str], monkeypatch: Patch, capfd: Capture) -> None:
+    done = run(monkeypatch, capfd, *arguments)
+    assert done.code == 2
+    assert "Traceback" not in done.err
+
+
+def test_the_version_is_printed(monkeypatch: Patch, capfd: Capture) -> None:
+    done = run(monkeypatch, capfd, "--version")
+    assert done.code == 0
+    assert done.out.strip()
+
+
+def test_ctrl_c_leaves_nothing(tmp_path: Path) -> None:
+    source = tmp_path / "events.ndjson"
+    source.write_text('{"a": 1, "b": "%s"}\n' % ("x" * 1000) * 200_000)
+    table = tmp_path / "table"
+    command = [
+        sys.executable,
+        "-m",
+        "variantlake.cli.main",
+        "ingest",
+        "--local",
+        "--max-rows-per-file",
+        "1000",
+        str(source),
+        str(table),
+    ]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while len(bad_input.listing(table)) < 3 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    os.kill(process.pid, signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert (out, err.strip()) == ("", "Interrupted.")
+    assert bad_input.listing(table) == []
