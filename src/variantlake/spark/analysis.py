@@ -38,8 +38,8 @@ class PathUse:
 class TableUse:
     """What a query reads of one table instance.
 
-    `paths` are those of columns that are read by paths alone; `whole` are columns that are needed as
-    they are. `predicate` is what skipping may use.
+    `paths` are those of columns that are read by paths alone; `whole` are columns that are needed
+    as they are. `predicate` is what skipping may use.
     """
 
     view: str

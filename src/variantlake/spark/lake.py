@@ -87,9 +87,7 @@ class Lake:
                 TableExplanation(
                     table=planned.source,
                     version=planned.table.snapshot.version,
-                    scan=explain(
-                        planned.plan, self._tables.row_groups(planned.table, planned.plan)
-                    ),
+                    scan=explain(planned.plan, row_groups(planned.table, planned.plan)),
                     whole=tuple(sorted(planned.use.whole & planned.table.variants)),
                     note="",
                 )

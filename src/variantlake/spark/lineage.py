@@ -33,9 +33,9 @@ class Lineage:
 
     def source(self, node: Node) -> Source | None:
         """The column that a reference stands for; an outer query's column too."""
-        if node.name == "OuterReference" and node.children:
-            node = node.children[0]
-        return self.sources.get(node.expr_id) if node.name == "AttributeReference" else None
+        if node.name in ("AttributeReference", "OuterReference"):
+            return self.sources.get(node.expr_id)
+        return None
 
     def learn(self, plan: Node) -> None:
         """Take in a plan, its subqueries too."""

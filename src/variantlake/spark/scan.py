@@ -220,8 +220,8 @@ def hidden(column: Column) -> Column:
     """The same values in a form that Spark's optimizer does not look through.
 
     For a Variant: Spark pushes `variant_get` and casts of a bare column into the scan, where every
-    row is cast at once, also those that a CASE or an AND would have kept out (rule 1). For a double:
-    a predicate on a bare column is pushed to statistics that leave out NaN (rule 8).
+    row is cast at once, also those that a CASE or an AND would have kept out (rule 1). For a
+    double: a predicate on a bare column is pushed to statistics that leave out NaN (rule 8).
 
     `coalesce(c, c)` stays. `if(c IS NULL, NULL, c)` does not: a cast of it is pushed into the
     branch, where it is bare again.

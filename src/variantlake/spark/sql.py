@@ -14,7 +14,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from pyspark.errors import AnalysisException, ParseException, PySparkException
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from variantlake.errors import InvalidQuery
@@ -201,7 +202,7 @@ class QueryRunner:
         text = splice(query.text, changes)
         try:
             frame = self._spark.sql(text, query.args)
-        except (AnalysisException, ParseException):
+        except _REFUSALS:
             return None
         return frame if _same_columns(frame, original) else None
 
@@ -271,12 +272,19 @@ def _spark_errors(run: Callable[[], T], sources: Mapping[str, str]) -> T:
     """Run Spark's parser or analyser; its errors become one sentence about the user's text."""
     try:
         return run()
-    except (AnalysisException, ParseException) as error:
+    except _REFUSALS as error:
         raise InvalidQuery(_sentence(error, sources)) from None
 
 
-def _sentence(error: PySparkException, sources: Mapping[str, str]) -> str:
-    lines = [line.strip() for line in str(error).splitlines()]
+_REFUSALS = (PySparkException, Py4JJavaError)
+"""What parsing and analysis raise; Py4JJavaError where Spark fails to word its own error."""
+
+
+def _sentence(error: Exception, sources: Mapping[str, str]) -> str:
+    message = str(error)
+    if isinstance(error, Py4JJavaError):
+        message = str(error.java_exception.getMessage())
+    lines = [line.strip() for line in message.splitlines()]
     text = next((line for line in lines if line), "Spark refused the query")
     for view, source in sources.items():
         text = text.replace(view, source).replace(_quoted_parts(view), source)

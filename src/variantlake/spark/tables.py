@@ -53,8 +53,9 @@ class Tables:
     def load(
         self, location: str, version: int | None = None, *, before: int | None = None
     ) -> TableVersion:
-        """The table at `location`, at its newest version, at `version`, or at the last version
-        that was committed at or before `before` (milliseconds since the epoch).
+        """The table at `location`: at its newest version, at `version`, or as it was at a time.
+
+        `before` is that time in milliseconds since the epoch: the last version up to then.
 
         Raises as `Snapshot.load`; InvalidQuery when no version is that old.
         """
