@@ -9,9 +9,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from variantlake.delta.checkpoint_writer import write_checkpoint
 from variantlake.delta.commit import add_for, append, create_table, new_add
 from variantlake.delta.ddl import parse_table_ddl
 from variantlake.delta.facts import known_facts
+from variantlake.delta.listing import commit_path
 from variantlake.delta.schema import StructType
 from variantlake.delta.snapshot import Snapshot
 from variantlake.delta.stats_reader import read_stats
@@ -105,3 +107,18 @@ def test_deletes_of_delta_spark_are_seen(delta_spark: SparkSession, tmp_path: Pa
     assert found == [3]
     # The rewritten file has none of our tags.
     assert [known_facts(file, snapshot.schema) for file in snapshot.add_files()] == [None]
+
+
+def test_delta_spark_reads_our_checkpoint(delta_spark: SparkSession, tmp_path: Path) -> None:
+    _create(tmp_path)
+    snapshot = Snapshot.load(tmp_path)
+    second = _write(tmp_path, "second.parquet", range(5, 9))
+    append(snapshot, [add_for(snapshot, "second.parquet", second, {"day": None})])
+    assert write_checkpoint(snapshot.store) == 1
+    for version in range(2):
+        (tmp_path / commit_path(version)).unlink()
+    delta_spark.sql(f"INSERT INTO delta.`{tmp_path}` SELECT parse_json('1'), 9, DATE'2026-01-03'")
+    rows = delta_spark.sql(f"SELECT n FROM delta.`{tmp_path}` WHERE n > 3 ORDER BY n").collect()
+    assert [row.n for row in rows] == list(range(4, 10))
+    partition = f"SELECT n FROM delta.`{tmp_path}` WHERE day = DATE'2026-01-02'"
+    assert delta_spark.sql(partition).count() == 5

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 import uuid
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -25,6 +26,7 @@ from variantlake.delta.actions import (
     Transaction,
     serialise,
 )
+from variantlake.delta.checkpoint_writer import checkpoint_due, write_checkpoint
 from variantlake.delta.conflicts import Changes, check_conflicts
 from variantlake.delta.features import VARIANT_SHREDDING, writer_features
 from variantlake.delta.listing import commit_path, has_log
@@ -36,7 +38,13 @@ from variantlake.delta.snapshot import Snapshot
 from variantlake.delta.stats import StatsOptions, write_stats
 from variantlake.delta.store import Store
 from variantlake.delta.tags import file_tags
-from variantlake.errors import CommitConflict, CommitLost, InvalidValue, UnsupportedFeature
+from variantlake.errors import (
+    CommitConflict,
+    CommitLost,
+    InvalidValue,
+    UnsupportedFeature,
+    VariantLakeError,
+)
 from variantlake.parquet.facts import FileFacts
 
 MAX_ATTEMPTS = 10_000
@@ -187,11 +195,11 @@ def commit(snapshot: Snapshot, changes: Changes) -> Committed:
         stamp = max(_now(), last + 1) if stamped else None
         payload = _payload(changes, read_version=snapshot.version, stamp=stamp)
         if store.put_if_absent(commit_path(version), payload.data):
-            return _confirmed(store, version, payload, attempts=attempt)
+            return _committed(snapshot, version, payload, attempts=attempt)
         winner = read_commit(store, commit_path(version))
         if payload.is_in(winner):
             # The store did the work and lost the answer; its own retry then met our commit.
-            return _confirmed(store, version, payload, attempts=attempt)
+            return _committed(snapshot, version, payload, attempts=attempt)
         check_conflicts(changes, winner, version)
         last = max(last, _stamp_of(winner))
     raise CommitConflict(f"{MAX_ATTEMPTS} other commits came first", file=store.uri)
@@ -234,6 +242,18 @@ def _payload(changes: Changes, *, read_version: int | None, stamp: int | None) -
     actions += [action for action in (changes.protocol, changes.metadata) if action is not None]
     actions += [*changes.transactions, *changes.domains, *changes.removes, *changes.adds]
     return _Payload(serialise(actions), txn_id, timestamp)
+
+
+def _committed(snapshot: Snapshot, version: int, payload: _Payload, *, attempts: int) -> Committed:
+    """A commit that won, with a checkpoint where the table's interval wants one."""
+    done = _confirmed(snapshot.store, version, payload, attempts=attempts)
+    if checkpoint_due(version, snapshot.metadata.configuration):
+        try:
+            write_checkpoint(snapshot.store, version)
+        except VariantLakeError as error:
+            # The commit stands; a reader without this checkpoint reads more commits, no more.
+            warnings.warn(f"no checkpoint of version {version}: {error}", stacklevel=4)
+    return done
 
 
 def _confirmed(store: Store, version: int, payload: _Payload, *, attempts: int) -> Committed:

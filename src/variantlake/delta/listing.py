@@ -9,13 +9,11 @@ import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-import orjson
-
+from variantlake.delta.last_checkpoint import read_last_checkpoint
 from variantlake.delta.store import Entry, Store
-from variantlake.errors import MalformedLog, MissingSource, NotADeltaTable, StoreFailed
+from variantlake.errors import MalformedLog, MissingSource, NotADeltaTable
 
 LOG = "_delta_log"
-LAST_CHECKPOINT = f"{LOG}/_last_checkpoint"
 
 _COMMIT = re.compile(r"(\d{20})\.json")
 _CLASSIC = re.compile(r"(\d{20})\.checkpoint\.parquet")
@@ -66,7 +64,7 @@ def find_segment(
     Raises NotADeltaTable for a location without a log, MissingSource for a version that does not
     exist or whose log was cleaned up, MalformedLog for a hole, naming the missing file.
     """
-    start = _last_checkpoint(store)
+    start = read_last_checkpoint(store)
     if start is not None and (version is None or start <= version) and start not in without:
         # A proper prefix of all names of that version, so that they sort behind it.
         listing = _read_names(store.list_from(LOG, f"{start:020d}"))
@@ -175,16 +173,3 @@ def _read_names(entries: Iterable[Entry]) -> _Listing:
         if len(found) == count and all(1 <= part <= count for part in found)
     ]
     return _Listing(commits, (*whole, *single))
-
-
-def _last_checkpoint(store: Store) -> int | None:
-    """The version that `_last_checkpoint` points to; None when it is absent or makes no sense.
-
-    It is a hint and nothing more: a listing decides what exists.
-    """
-    try:
-        document = orjson.loads(store.read(LAST_CHECKPOINT))
-    except (MissingSource, StoreFailed, orjson.JSONDecodeError):
-        return None
-    version = document.get("version") if isinstance(document, dict) else None
-    return version if type(version) is int and 0 <= version < 10**19 else None

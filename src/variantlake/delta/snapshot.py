@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from variantlake.delta.actions import AddFile, CommitInfo, DomainMetadata, Metadata, Protocol
 from variantlake.delta.actions import Transaction as Txn
-from variantlake.delta.checkpoint import read_checkpoint
 from variantlake.delta.features import (
     VARIANT_SHREDDING,
     check_protocol,
@@ -25,17 +24,16 @@ from variantlake.delta.features import (
 )
 from variantlake.delta.files import adds_of
 from variantlake.delta.listing import (
-    LogSegment,
     all_commits,
     commit_version,
     commits_after,
-    find_segment,
 )
+from variantlake.delta.load import load_state
 from variantlake.delta.locations import AbsolutePaths, check_paths, locate
 from variantlake.delta.replay import State, apply_commits, check_unique_paths, read_commit
 from variantlake.delta.schema import StructType
 from variantlake.delta.store import Entry, Store, open_store
-from variantlake.errors import MalformedLog, MissingSource, UnsupportedFeature
+from variantlake.errors import MalformedLog, UnsupportedFeature
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +86,7 @@ class Snapshot:
         the file and line, UnsupportedFeature by name.
         """
         store = open_store(location) if store is None else store
-        segment, state = _load_state(store, version)
+        segment, state = load_state(store, version)
         return _snapshot(
             store, segment.version, state, absolute_paths=absolute_paths, applies=frozenset(applies)
         )
@@ -159,29 +157,6 @@ class Snapshot:
         ]
         newest = commits[::-1] if limit is None else commits[::-1][:limit]
         return [_history_entry(self.store, entry) for entry in newest]
-
-
-def _load_state(store: Store, version: int | None) -> tuple[LogSegment, State]:
-    """The segment and its state; an unreadable checkpoint gives way to an older one or to none."""
-    unreadable: dict[int, MalformedLog] = {}
-    while True:
-        try:
-            segment = find_segment(store, version, without=unreadable)
-        except (MalformedLog, MissingSource) as error:
-            if unreadable:
-                # Without the damaged checkpoint the version cannot be had: that is what to say.
-                raise next(iter(unreadable.values())) from error
-            raise
-        state = State()
-        if segment.checkpoint is not None:
-            try:
-                state = read_checkpoint(store, segment.checkpoint)
-            except MalformedLog as error:
-                unreadable[segment.checkpoint.version] = error
-                continue
-        return segment, apply_commits(
-            state, (read_commit(store, entry.path) for entry in segment.commits)
-        )
 
 
 def _snapshot(

@@ -76,7 +76,7 @@ class StatsReader:
 
     def read(self, text: str | None) -> FileStats:
         """What a file's `stats` say about the columns of the table."""
-        document = self._parse(text)
+        document = parse_stats(text, decimals=self._decimals)
         if document is None:
             return NO_STATS
         records = _count(document.get("numRecords"))
@@ -84,7 +84,7 @@ class StatsReader:
         lows, highs = document.get("minValues"), document.get("maxValues")
 
         def nulls_of(path: Column) -> int:
-            count = _count(_find(document.get("nullCount"), path))
+            count = _count(find_in(document.get("nullCount"), path))
             return count if tight or count in (0, records) else UNKNOWN
 
         columns = (
@@ -93,8 +93,8 @@ class StatsReader:
                 type_,
                 arrow,
                 nulls=nulls_of(path),
-                low=_find(lows, path),
-                high=_find(highs, path),
+                low=find_in(lows, path),
+                high=find_in(highs, path),
                 tight=tight,
             )
             for path, type_, arrow in self._columns
@@ -104,20 +104,20 @@ class StatsReader:
             tight,
             tuple(column for column in columns if column is not None),
             {path: nulls_of(path) for path in self._variants},
-            {path: _variant_bounds(_find(lows, path)) for path in self._variants},
-            {path: _variant_bounds(_find(highs, path)) for path in self._variants},
+            {path: _variant_bounds(find_in(lows, path)) for path in self._variants},
+            {path: _variant_bounds(find_in(highs, path)) for path in self._variants},
         )
 
-    def _parse(self, text: str | None) -> dict[str, Any] | None:
-        if text is None:
-            return None
-        try:
-            document = (
-                json.loads(text, parse_float=Decimal) if self._decimals else orjson.loads(text)
-            )
-        except (ValueError, RecursionError):
-            return None
-        return document if isinstance(document, dict) else None
+
+def parse_stats(text: str | None, *, decimals: bool) -> dict[str, Any] | None:
+    """The JSON of a `stats` text, None where it is none; `decimals` keeps every digit, slowly."""
+    if text is None:
+        return None
+    try:
+        document = json.loads(text, parse_float=Decimal) if decimals else orjson.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return document if isinstance(document, dict) else None
 
 
 def read_stats(text: str | None, schema: StructType) -> FileStats:
@@ -155,7 +155,8 @@ def _column(
     )
 
 
-def _find(document: Any, path: Column) -> Any:
+def find_in(document: Any, path: Column) -> Any:
+    """What stands under nested keys, None where a key is missing."""
     for name in path:
         if not isinstance(document, dict):
             return None
@@ -181,7 +182,18 @@ def _is_time(type_: object) -> bool:
 
 
 def _raw(value: Any, type_: PrimitiveType, *, up: bool) -> Raw | None:
-    """A bound as stored, None where the JSON value does not belong to the type."""
+    """A bound that encloses the column's values, whatever the writer did to its own."""
+    raw = raw_value(value, type_)
+    if isinstance(raw, float) and raw == 0:
+        # Writers do not agree about the sign of a zero that bounds zeros of both.
+        return 0.0 if up else -0.0
+    if up and isinstance(raw, int) and _is_time(type_):
+        return raw + _TRUNCATION
+    return raw
+
+
+def raw_value(value: Any, type_: PrimitiveType) -> Raw | None:
+    """The value that JSON of the statistics means, None where it does not belong to the type."""
     name = type_.name
     if isinstance(value, bool) or value is None:
         return None
@@ -192,10 +204,7 @@ def _raw(value: Any, type_: PrimitiveType, *, up: bool) -> Raw | None:
         return Decimal(value) if isinstance(value, (int, Decimal)) else None
     if name in ("float", "double"):
         # "NaN" and "Infinity" are strings, and tell nothing about the other values.
-        if not isinstance(value, (int, float, Decimal)):
-            return None
-        # Writers do not agree about the sign of a zero that bounds zeros of both.
-        return float(value) if value != 0 else (0.0 if up else -0.0)
+        return float(value) if isinstance(value, (int, float, Decimal)) else None
     if not isinstance(value, str):
         return None
     if name == "string":
@@ -204,11 +213,9 @@ def _raw(value: Any, type_: PrimitiveType, *, up: bool) -> Raw | None:
         if name == "date":
             is_date = _DATE.fullmatch(value)
             return date.fromisoformat(value).toordinal() - DAY_OF_EPOCH if is_date else None
-        if _is_time(type_):
-            return _micros(value, zoned=name == "timestamp") + (_TRUNCATION if up else 0)
+        return _micros(value, zoned=name == "timestamp") if _is_time(type_) else None
     except (ValueError, OverflowError):
         return None
-    return None
 
 
 def _micros(text: str, *, zoned: bool) -> int:

@@ -1,0 +1,76 @@
+"""`_last_checkpoint`: a hint to the newest checkpoint, with a checksum of its own.
+
+Spec: PROTOCOL, "Last Checkpoint File Schema", "JSON checksum".
+"""
+
+from __future__ import annotations
+
+import hashlib
+import urllib.parse
+from typing import Any
+
+import orjson
+
+from variantlake.delta.store import Store
+from variantlake.errors import MissingSource, StoreFailed
+
+LAST_CHECKPOINT = "_delta_log/_last_checkpoint"
+
+
+def read_last_checkpoint(store: Store) -> int | None:
+    """The version that the hint names; None when it is absent, damaged or makes no sense.
+
+    It is a hint and nothing more: a listing decides what exists.
+    """
+    try:
+        document = orjson.loads(store.read(LAST_CHECKPOINT))
+    except (MissingSource, StoreFailed, orjson.JSONDecodeError):
+        return None
+    if not isinstance(document, dict):
+        return None
+    version = document.get("version")
+    if type(version) is not int or not 0 <= version < 10**19:
+        return None
+    return version if document.get("checksum") in (None, checksum(document)) else None
+
+
+def write_last_checkpoint(
+    store: Store, *, version: int, size: int, size_in_bytes: int, num_of_add_files: int
+) -> None:
+    """Point to a checkpoint of `size` actions in one file."""
+    document = {
+        "version": version,
+        "size": size,
+        "sizeInBytes": size_in_bytes,
+        "numOfAddFiles": num_of_add_files,
+    }
+    store.put(LAST_CHECKPOINT, orjson.dumps({**document, "checksum": checksum(document)}))
+
+
+def checksum(document: dict[str, Any]) -> str:
+    """MD5 of the canonical form, without the key `checksum` at the top."""
+    text = canonical({key: value for key, value in document.items() if key != "checksum"})
+    return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
+
+
+def canonical(document: Any) -> str:
+    """The canonical form of a JSON value, as the protocol spells it out."""
+    pairs = sorted(_pairs(document, ""), key=lambda pair: pair[0].encode())
+    return ",".join(f"{path}={value}" for path, value in pairs)
+
+
+def _pairs(value: Any, path: str) -> list[tuple[str, str]]:
+    if isinstance(value, dict):
+        items = [(_quoted(key), item) for key, item in value.items()]
+    elif isinstance(value, list):
+        items = [(str(i), item) for i, item in enumerate(value)]
+    else:
+        text = _quoted(value) if isinstance(value, str) else orjson.dumps(value).decode()
+        return [(path, text)]
+    return [
+        pair for name, item in items for pair in _pairs(item, f"{path}+{name}" if path else name)
+    ]
+
+
+def _quoted(text: str) -> str:
+    return f'"{urllib.parse.quote(text, safe="-._~")}"'
