@@ -8,6 +8,7 @@ from decimal import Decimal
 from pathlib import Path as File
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -289,6 +290,28 @@ def test_foreign_bounds_of_strings_are_not_taken_for_whole_values() -> None:
     assert number is not None
     assert (number.minimum, number.maximum, number.minimum_exact) == (10, 19, True)
     assert variant.find(Path.of("nobody")) is None
+
+
+def test_files_of_duckdb(tmp_path: File) -> None:
+    file = tmp_path / "x.parquet"
+    documents = [f'{{"a": {i}, "s": "k{i}", "n": null}}' for i in range(10)]
+    with duckdb.connect() as connection:
+        connection.execute("CREATE TABLE x (i INT, d DECIMAL(18, 2), v VARIANT)")
+        rows = [(i, i / 4, document) for i, document in enumerate(documents)]
+        connection.executemany("INSERT INTO x VALUES (?, ?, ?::JSON::VARIANT)", rows)
+        connection.execute("INSERT INTO x VALUES (NULL, NULL, NULL)")
+        connection.execute(f"COPY x TO '{file}'")
+    facts = read_facts(file)
+    assert [(c.column, c.nulls, c.minimum, c.maximum) for c in facts.columns] == [
+        (("i",), 1, 0, 9),
+        (("d",), 1, Decimal(0), Decimal("2.25")),
+    ]
+    (variant,) = facts.variants
+    assert variant.nulls == 1
+    text = variant.find(Path.of("s"))
+    assert text is not None
+    assert text.clean
+    assert (text.minimum, text.maximum) == ("k0", "k9")
 
 
 def test_all_null_column_and_empty_file_are_clean(tmp_path: File) -> None:

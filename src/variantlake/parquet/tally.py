@@ -38,7 +38,6 @@ class LeafTally:
     """Values of one column or `typed_value`, and what a footer does not tell about them."""
 
     def __init__(self, kind: pa.DataType) -> None:
-        self.present = 0
         self.nulls = 0
         self._is_float = pa.types.is_floating(kind)
         self._has_nan = False
@@ -48,7 +47,6 @@ class LeafTally:
     def add(self, array: AnyArray) -> None:
         """Count a batch; nulls of the structs above must be in its validity."""
         self.nulls += array.null_count
-        self.present += len(array) - array.null_count
         if self._is_float:
             self._add_floats(array)
         elif is_text(array.type) and array.null_count < len(array):

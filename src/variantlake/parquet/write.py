@@ -28,7 +28,7 @@ Compression = Literal["gzip", "brotli", "lz4", "zstd", "snappy", "none"]
 
 
 ZSTD_LEVEL = 2
-"""On events of 1 KB, 4 % smaller than level 1 for 10 % more time; level 3 is slower, not smaller."""
+"""On events of 1 KB: 4 % smaller than level 1 for 10 % more time; level 3 is only slower."""
 
 
 @dataclass(frozen=True, slots=True)
