@@ -8,11 +8,11 @@ from pathlib import Path as FilePath
 import pyarrow as pa
 import pytest
 
-from tests.parquet.test_write_table import of
+from tests.parquet.test_table_writer import of
 from variantlake.errors import InvalidPath
 from variantlake.parquet.inspect import NodeView, inspect_file, why
+from variantlake.parquet.table_writer import write_table
 from variantlake.parquet.write import WriteOptions
-from variantlake.parquet.write_table import write_table
 from variantlake.paths import Path
 from variantlake.shredding.infer import InferenceOptions
 

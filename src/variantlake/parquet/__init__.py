@@ -1,0 +1,53 @@
+"""Parquet files with Variant columns: read, write, check and inspect them, without any table.
+
+The names below load when touched, so that reading a footer does not load what rebuilds Variants.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from variantlake.parquet.check import Finding, check_file
+    from variantlake.parquet.inspect import inspect_file, why
+    from variantlake.parquet.read import iter_batches, read_table
+    from variantlake.parquet.single_paths import iter_paths, read_paths
+    from variantlake.parquet.table_writer import write_table
+    from variantlake.parquet.write import FileWriter, WriteOptions
+
+__all__ = [
+    "FileWriter",
+    "Finding",
+    "WriteOptions",
+    "check_file",
+    "inspect_file",
+    "iter_batches",
+    "iter_paths",
+    "read_paths",
+    "read_table",
+    "why",
+    "write_table",
+]
+
+_HOMES = {
+    "FileWriter": "write",
+    "Finding": "check",
+    "WriteOptions": "write",
+    "check_file": "check",
+    "inspect_file": "inspect",
+    "iter_batches": "read",
+    "iter_paths": "single_paths",
+    "read_paths": "single_paths",
+    "read_table": "read",
+    "why": "inspect",
+    "write_table": "table_writer",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name from its home (PEP 562)."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'variantlake.parquet' has no attribute {name!r}")
+    home = importlib.import_module(f"variantlake.parquet.{_HOMES[name]}")
+    return getattr(home, name)

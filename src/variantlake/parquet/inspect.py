@@ -20,7 +20,7 @@ from variantlake.parquet.bounds import Raw
 from variantlake.parquet.facts import UNKNOWN, PathFacts, facts_of
 from variantlake.parquet.footer import Footer, read_footer
 from variantlake.parquet.read import BATCH_ROWS, Source, iter_batches
-from variantlake.parquet.read_paths import count_typed
+from variantlake.parquet.single_paths import count_typed
 from variantlake.parquet.variant_group import GroupNode, VariantGroup, variant_groups
 from variantlake.paths import Path
 from variantlake.shredding.ddl import format_ddl

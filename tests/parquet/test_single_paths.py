@@ -15,9 +15,9 @@ from tests.shredding.strategies import keys, leaf_types, schemas, trees_for
 from variantlake.encoding.tree import Scalar, Tree, decode, encode, logical_key
 from variantlake.encoding.variant import Variant
 from variantlake.errors import InvalidPath, InvalidSchema, InvalidValue
-from variantlake.parquet.read_paths import iter_paths, read_paths
+from variantlake.parquet.single_paths import iter_paths, read_paths
+from variantlake.parquet.table_writer import write_table
 from variantlake.parquet.write import WriteOptions
-from variantlake.parquet.write_table import write_table
 from variantlake.paths import Path
 from variantlake.shredding.arrays import AnyArray
 from variantlake.shredding.fit import fit, raws_of

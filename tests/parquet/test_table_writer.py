@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import variantlake.parquet
 from tests.shredding.strategies import schemas, trees_for
 from variantlake.encoding.tree import Scalar, Tree, decode, encode, logical_key
 from variantlake.encoding.variant import Variant
@@ -18,9 +19,9 @@ from variantlake.errors import InvalidPath, InvalidSchema, MalformedFile, Malfor
 from variantlake.parquet.check import check_file
 from variantlake.parquet.footer import read_footer
 from variantlake.parquet.read import iter_batches, read_table
+from variantlake.parquet.table_writer import write_table
 from variantlake.parquet.variant_group import variant_groups
 from variantlake.parquet.write import WriteOptions
-from variantlake.parquet.write_table import write_table
 from variantlake.shredding.arrays import AnyArray
 from variantlake.shredding.ddl import format_ddl, parse_ddl
 from variantlake.shredding.layout import VARIANT_TYPE
@@ -262,3 +263,12 @@ def test_scalars_of_every_primitive_survive(tmp_path: Path) -> None:
         Scalar(Primitive.INT64, 1),
         None,
     ]
+
+
+def test_the_public_names_are_functions() -> None:
+    """A module of the same name would hide its function once it is imported."""
+    for name in variantlake.parquet.__all__:
+        assert callable(getattr(variantlake.parquet, name))
+        assert callable(getattr(variantlake.parquet, name))
+    with pytest.raises(AttributeError):
+        _ = variantlake.parquet.nonsense
