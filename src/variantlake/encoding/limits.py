@@ -17,3 +17,7 @@ MAX_KEYS = 1 << 24
 
 MAX_NUMBER_DIGITS = 1000
 """Digits of one number in JSON text, those of its exponent included (Jackson's limit)."""
+
+MEMORY_MULTIPLE = 64
+"""Bytes of memory that decoding to plain Python takes at most for each byte of input; a test
+measures it on the densest shapes."""

@@ -8,9 +8,10 @@ Spec: VariantEncoding, "Value encoding".
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from variantlake.encoding.limits import MAX_DEPTH, MAX_VALUE_BYTES
 from variantlake.encoding.metadata import Metadata, check_sorted, decode_metadata
@@ -162,37 +163,42 @@ def read_children(dictionary: Metadata, value: bytes, start: int, end: int) -> C
     return Children(_read_names(dictionary, value, layout), starts, ends)
 
 
-def _read_unsigned_list(data: bytes, start: int, count: int, size: int) -> list[int]:
+def _read_unsigned_list(data: bytes, start: int, count: int, size: int) -> array[int]:
+    """`count` little-endian numbers of `size` bytes; 8 bytes of memory each, whatever they are."""
     stop = start + count * size
-    return [int.from_bytes(data[at : at + size], "little") for at in range(start, stop, size)]
+    return array(
+        "q", (int.from_bytes(data[at : at + size], "little") for at in range(start, stop, size))
+    )
 
 
-def _read_extents(value: bytes, layout: Layout) -> tuple[list[int], list[int]]:
+def _read_extents(value: bytes, layout: Layout) -> tuple[array[int], array[int]]:
     """Starts and ends of the values, as offsets into the whole value.
 
     Values may stand in any order, so each ends where the next one in the data starts. That gives a
     value of an unknown type its size as well.
     """
-    offsets = _read_unsigned_list(
-        value, layout.offsets_start, layout.num_elements, layout.offset_size
-    )
-    size = layout.data_end - layout.data_start
-    in_order = sorted(offsets)
-    bounds = [*in_order, size]
-    end_of: dict[int, int] = {}
-    for i, offset in enumerate(in_order):
-        if bounds[i + 1] <= offset:
-            raise MalformedVariant(
-                f"field_offset {offset} is used twice or leaves no room for its value",
-                offset=layout.offsets_start + offsets.index(offset) * layout.offset_size,
-            )
-        end_of[offset] = bounds[i + 1]
-    if bounds[0] != 0:
+    count, base = layout.num_elements, layout.data_start
+    starts = _read_unsigned_list(value, layout.offsets_start, count, layout.offset_size)
+    order: Sequence[int] = range(count)
+    if any(a > b for a, b in pairwise(starts)):
+        order = sorted(order, key=starts.__getitem__)
+    first = starts[order[0]] if count else layout.data_end - base
+    if first:
         raise MalformedVariant(
-            f"{bounds[0]} bytes before the first value belong to none", offset=layout.data_start
+            f"{first} bytes before the first value belong to none", offset=layout.data_start
         )
-    base = layout.data_start
-    return [base + offset for offset in offsets], [base + end_of[offset] for offset in offsets]
+    ends = array("q", bytes(8 * count))
+    for i, follower in pairwise(chain(order, (-1,))):
+        end = starts[follower] if follower >= 0 else layout.data_end - base
+        if end <= starts[i]:
+            raise MalformedVariant(
+                f"field_offset {starts[i]} is used twice or leaves no room for its value",
+                offset=layout.offsets_start + i * layout.offset_size,
+            )
+        ends[i] = base + end
+    for i in range(count):
+        starts[i] += base
+    return starts, ends
 
 
 def _read_names(dictionary: Metadata, value: bytes, layout: Layout) -> tuple[str, ...]:
