@@ -117,6 +117,21 @@ def _restore(array: Any, kind: Any) -> Any:
     return array.view(kind) if pa.types.is_temporal(kind) else array
 
 
+def raw(array: Any) -> Any:
+    """The column with times as their integers: Python has no dates beyond the year 9999."""
+    if isinstance(array, pa.ExtensionArray):
+        return array.storage
+    if isinstance(array, pa.StructArray):
+        children = [raw(array.field(i)) for i in range(array.type.num_fields)]
+        names = [field.name for field in array.type]
+        return pa.StructArray.from_arrays(children, names, mask=array.is_null())
+    if isinstance(array, pa.ListArray):
+        return pa.ListArray.from_arrays(array.offsets, raw(array.values), mask=array.is_null())
+    if pa.types.is_temporal(array.type):
+        return array.view(pa.int32() if pa.types.is_date32(array.type) else pa.int64())
+    return array
+
+
 def groups_at(data: list[dict[str, Any] | None], path: Path) -> Iterator[dict[str, Any] | None]:
     """The group of each row at `path`; None where something above it is missing."""
     for row in data:
