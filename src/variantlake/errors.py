@@ -136,5 +136,5 @@ class InvalidQuery(VariantLakeError, ValueError):
     """A query that cannot be understood or that Spark refused."""
 
 
-class MissingDependency(VariantLakeError, ImportError):
+class MissingDependency(VariantLakeError, RuntimeError):
     """An optional part (PySpark, Java, a store) that is needed here and not installed."""

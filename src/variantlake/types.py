@@ -283,7 +283,8 @@ class ShreddedType:
             return cls(Kind.DECIMAL, arrow.precision, arrow.scale)
         if pa.types.is_timestamp(arrow) and arrow.tz is not None:
             arrow = pa.timestamp(arrow.unit, "UTC")
-        kind = _ARROW_KINDS.get(_ARROW_SYNONYMS.get(arrow, arrow))
+        plain: pa.DataType = arrow
+        kind = _ARROW_KINDS.get(_ARROW_SYNONYMS.get(plain, plain))
         if kind is None:
             raise InvalidSchema(f"Arrow type {arrow} cannot be a shredded value")
         return cls(kind)
@@ -294,8 +295,10 @@ class ShreddedType:
 
 _DDL_TYPE = re.compile(r"([A-Za-z_0-9]+)\s*(?:\(\s*(\d{1,3})\s*(?:,\s*(\d{1,3})\s*)?\))?")
 _DDL_NAMES = {name: info.kind for info in KINDS.values() for name in (info.ddl, *info.aliases)}
-_ARROW_KINDS = {info.arrow: info.kind for info in KINDS.values() if info.arrow is not None}
-_ARROW_SYNONYMS = {
+_ARROW_KINDS: dict[pa.DataType, Kind] = {
+    info.arrow: info.kind for info in KINDS.values() if info.arrow is not None
+}
+_ARROW_SYNONYMS: dict[pa.DataType, pa.DataType] = {
     pa.large_string(): pa.string(),
     pa.string_view(): pa.string(),
     pa.large_binary(): pa.binary(),

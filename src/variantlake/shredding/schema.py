@@ -1,7 +1,7 @@
 """The shredding schema: which paths of a Variant column become typed columns.
 
-Its text form is DDL, `kind STRING, commit STRUCT<record: STRUCT<langs: ARRAY<STRING>>>`, stored in a
-table property and in file tags; `VARIANT` stands for a field or element that has a column of its
+Its text form is DDL, `kind STRING, commit STRUCT<record: STRUCT<langs: ARRAY<STRING>>>`, stored in
+a table property and in file tags; `VARIANT` stands for a field or element that has a column of its
 own but no `typed_value`. A schema whose root is not an object is written as the bare type
 (`BIGINT`, `ARRAY<STRING>`).
 """
