@@ -23,6 +23,7 @@ from variantlake.kernels.nodes import (
     DECIMAL16,
     LONGEST_SHORT_STRING,
     OBJECT,
+    OPAQUE,
     STRING,
     UUID,
     width_of,
@@ -190,6 +191,9 @@ def emit_scalar(text: Bytes, arena: Bytes, node: Records, out: Bytes, to: int) -
             to += 5
         copy_reference(text, arena, value, count, out, to)
         return to + count
+    if tag == OPAQUE:
+        copy_reference(text, arena, value, int64(node.length), out, to)
+        return to + int64(node.length)
     store8(out, to, tag << 2)
     if DECIMAL4 <= tag <= DECIMAL16:
         store8(out, to + 1, int64(node.extra))

@@ -503,7 +503,7 @@ class JsonReader:
             if row == rows:
                 break
             length = int(ends[row] - starts[row])
-            table.reserve(length)
+            table.reserve(length // 4 + 2, length + PADDING)
             nodes = self._grow_nodes(int(table.state[_NODES]), length)
         if table.state[UNDECIDED_COUNT]:
             _finish_doubles(text, nodes[: int(first[rows])])

@@ -150,7 +150,7 @@ class KeyTable:
         self.seen: Int64s = np.zeros(0, np.int64)
         self._names: list[bytes] = [b""]
         self._ranks: Int32s = np.zeros(1, np.int32)
-        self.reserve(0)
+        self.reserve(0, 0)
         self.keys[0].guess = NO_GUESS
 
     @property
@@ -158,17 +158,14 @@ class KeyTable:
         """Ids in use, 0 included."""
         return int(self.state[KEY_COUNT])
 
-    def room(self) -> tuple[int, int]:
-        """How many keys, and how many bytes of names with a quote each, still fit."""
-        return (
-            len(self.keys) - self.count,
-            len(self.key_bytes) - PADDING - int(self.state[KEY_BYTES]),
-        )
-
-    def reserve(self, row_bytes: int) -> None:
-        """Make room for any keys that a document of `row_bytes` may bring."""
-        count = max(1024, 2 * len(self.keys), self.count + row_bytes // 4 + 2)
-        bytes_size = max(2 * len(self.key_bytes), int(self.state[KEY_BYTES]) + 2 * row_bytes)
+    def reserve(self, more: int, more_bytes: int) -> None:
+        """Make room for `more` keys, and for `more_bytes` of names with a quote each."""
+        count = self.count + more
+        bytes_size = int(self.state[KEY_BYTES]) + more_bytes
+        if count <= len(self.keys) and bytes_size <= len(self.key_bytes):
+            return
+        count = max(1024, 2 * len(self.keys), count)
+        bytes_size = max(2 * len(self.key_bytes), bytes_size)
         keys = np.zeros(count, KEY).view(np.recarray)
         keys[: len(self.keys)] = self.keys
         key_bytes = np.zeros(bytes_size + 32 * 1024 + PADDING, np.uint8)

@@ -27,8 +27,8 @@ NODE = np.dtype(
 tag      Primitive id, OBJECT or ARRAY
 key      key id in the tape's KeyTable when the parent is an object, else 0
 value    scalars of up to 8 bytes: the value (floats: their bits), two's complement;
-         STRING, BINARY, DECIMAL16 (16 bytes, little-endian), UUID (16 bytes): where the bytes
-         are, `p >= 0` in the text, else `~p` in the arena
+         STRING, BINARY, DECIMAL16 (16 bytes, little-endian), UUID (16 bytes), OPAQUE: where the
+         bytes are, `p >= 0` in the text, else `~p` in the arena
 extra    bytes of a STRING or BINARY; scale of a decimal; children of a container
 length   bytes of the node as a Variant value, field ids taken as one byte wide
 span     nodes of the subtree, itself included
@@ -52,6 +52,8 @@ BINARY = int(Primitive.BINARY)
 STRING = int(Primitive.STRING)
 UUID = int(Primitive.UUID)
 
+OPAQUE = 31
+"""Tag of a primitive of a later version: its `length` bytes, header included, go on as they are."""
 OBJECT = 32
 """Tag of an object; a scalar's tag is the id of its Primitive (short strings are STRING)."""
 ARRAY = 33

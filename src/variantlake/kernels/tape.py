@@ -13,6 +13,9 @@ from dataclasses import dataclass
 from variantlake.kernels._jit import Bytes, Int32s, Int64s, Records
 from variantlake.kernels.keys import KeyTable
 
+SQL_NULL = 100
+"""Status of a row that is null where it was read: no error, and no nodes."""
+
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class Tape:
@@ -25,7 +28,8 @@ class Tape:
     arena: what they point to otherwise.
     nodes: NODE records; row r has nodes[first[r]:first[r + 1]], none when it is bad.
     first: int64, shape (rows + 1,).
-    status: int64, shape (rows,); 0 for a good row, else the reader's code of what is wrong.
+    status: int64, shape (rows,); 0 for a good row, SQL_NULL for a null, else the reader's code of
+        what is wrong.
     position: int64, shape (rows,); for a bad row the byte within the row where it was noticed.
     keys: the names of the nodes' key ids. Shared with later tapes of the reader, which only add.
     key_count: ids below it may stand in this tape.
