@@ -1,0 +1,163 @@
+"""Spark as the judge: its `parse_json` and `to_json` against ours, both ways."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from tests import corpora
+from tests.encoding.layouts import Layouts
+from tests.encoding.spark_json import LENIENT, OBJECTS, PARSED, REFUSED
+from tests.strategies import doubles, floats32, json_texts, layouts, spark_trees
+from variantlake.encoding.java_numbers import double_text, float_text
+from variantlake.encoding.json import parse_json
+from variantlake.encoding.tree import Tree, encode
+from variantlake.encoding.variant import Variant
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+# A few large batches: each is a Spark job. No shrinking, since each step of it would be one more.
+batches = settings(
+    max_examples=3,
+    deadline=None,
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+
+
+def parsed_by_spark(
+    spark: SparkSession, documents: Iterable[str]
+) -> list[tuple[Variant, str] | None]:
+    """What `parse_json` makes of each text and how `to_json` prints it; None where it refuses."""
+    frame = spark.createDataFrame(list(enumerate(documents)), "i int, text string")
+    frame = frame.selectExpr("i", "try_parse_json(text) AS v").selectExpr("i", "v", "to_json(v) j")
+    return [
+        None if row.v is None else (Variant(bytes(row.v.metadata), bytes(row.v.value)), row.j)
+        for row in frame.orderBy("i").collect()
+    ]
+
+
+def printed_by_spark(
+    spark: SparkSession, values: Sequence[tuple[bytes, bytes]], folder: Path
+) -> list[str]:
+    """How Spark's `to_json` prints our own bytes, which it reads from a Parquet file."""
+    group = pa.StructArray.from_arrays(
+        [
+            pa.array([m for m, _ in values], pa.binary()),
+            pa.array([v for _, v in values], pa.binary()),
+        ],
+        fields=[
+            pa.field("metadata", pa.binary(), nullable=False),
+            pa.field("value", pa.binary(), nullable=False),
+        ],
+    )
+    table = pa.table({"i": pa.array(range(len(values)), pa.int32()), "v": group})
+    pq.write_table(table, folder / "values.parquet")
+    frame = spark.read.schema("i int, v variant").parquet(str(folder / "values.parquet"))
+    return [row.j for row in frame.selectExpr("i", "to_json(v) j").orderBy("i").collect()]
+
+
+@pytest.fixture(scope="module")
+def prints_java_17_digits(spark: SparkSession) -> bool:
+    """Java 19 prints doubles and floats with fewer digits; the numbers are the same."""
+    version = str(spark._jvm.System.getProperty("java.version"))  # type: ignore[union-attr] # classic Spark has it
+    return int(re.match(r"\d+", version)[0]) < 19  # type: ignore[index] # it starts with a number
+
+
+def same_text(ours: str, sparks: str, *, exactly: bool) -> bool:
+    return ours == sparks if exactly else json.loads(ours) == json.loads(sparks)
+
+
+def test_the_table_of_texts_still_holds(spark: SparkSession) -> None:
+    found = parsed_by_spark(spark, [text for text, _, _ in PARSED])
+    assert [(v and (v[0].value.hex(), v[1])) for v in found] == [(v, j) for _, v, j in PARSED]
+    found = parsed_by_spark(spark, [text for text, _ in OBJECTS])
+    assert [v and v[1] for v in found] == [j for _, j in OBJECTS]
+    assert parsed_by_spark(spark, REFUSED) == [None] * len(REFUSED)
+    assert None not in parsed_by_spark(spark, LENIENT)
+
+
+@pytest.mark.parametrize("name", ["earthquakes", "github_webhooks"])
+def test_real_data_both_ways(
+    spark: SparkSession, name: str, tmp_path: Path, prints_java_17_digits: bool
+) -> None:
+    path = corpora.require(corpora.SHARED / "data" / f"{name}.ndjson.gz")
+    lines = gzip.decompress(path.read_bytes()).decode().splitlines()
+    ours = [parse_json(line) for line in lines]
+    sparks = parsed_by_spark(spark, lines)
+    printed = printed_by_spark(spark, [(v.metadata, v.value) for v in ours], tmp_path)
+    for mine, judge, text in zip(ours, sparks, printed, strict=True):
+        assert judge is not None
+        assert mine == judge[0]
+        for found, expected in ((mine.to_json(), text), (judge[0].to_json(), judge[1])):
+            assert same_text(found, expected, exactly=prints_java_17_digits)
+
+
+@batches
+@given(documents=st.lists(json_texts, min_size=100, max_size=100))
+def test_generated_documents(
+    spark: SparkSession, prints_java_17_digits: bool, documents: list[str]
+) -> None:
+    for text, judge in zip(documents, parsed_by_spark(spark, documents), strict=True):
+        assert judge is not None, text
+        assert parse_json(text) == judge[0], text
+        assert same_text(judge[0].to_json(), judge[1], exactly=prints_java_17_digits), text
+
+
+@batches
+@given(values=st.lists(st.tuples(spark_trees, layouts), min_size=100, max_size=100))
+def test_generated_values_of_every_type_and_layout(
+    spark: SparkSession,
+    tmp_path_factory: pytest.TempPathFactory,
+    prints_java_17_digits: bool,
+    values: list[tuple[Tree, Layouts]],
+) -> None:
+    # Spark takes the fourth byte of a size as a sign, and knows no reserved bits.
+    encoded = [encode(tree) for tree, _ in values]
+    encoded += [layout.encode(tree) for tree, layout in values]
+    printed = printed_by_spark(spark, encoded, tmp_path_factory.mktemp("values"))
+    for (metadata, value), text in zip(encoded, printed, strict=True):
+        found = Variant(metadata, value).to_json()
+        assert same_text(found, text, exactly=prints_java_17_digits)
+
+
+@batches
+@given(
+    numbers=st.lists(doubles, min_size=1000, max_size=1000),
+    singles=st.lists(floats32, min_size=1000, max_size=1000),
+)
+def test_numbers_have_the_digits_of_java_17(
+    spark: SparkSession, prints_java_17_digits: bool, numbers: list[float], singles: list[float]
+) -> None:
+    if not prints_java_17_digits:
+        pytest.skip("Java 19 and later print fewer digits")
+    rows = list(zip(range(1000), numbers, singles, strict=True))
+    frame = spark.createDataFrame(rows, "i int, d double, f float")
+    texts = (
+        frame.selectExpr("i", "cast(d AS string) d", "cast(f AS string) f").orderBy("i").collect()
+    )
+    assert [row.d for row in texts] == [double_text(number) for number in numbers]
+    assert [row.f for row in texts] == [float_text(number) for number in singles]
+
+
+def test_depth_of_nesting(spark: SparkSession) -> None:
+    documents = ["[" * depth + "]" * depth for depth in (999, 1000, 1001)]
+    found = parsed_by_spark(spark, documents)
+    assert [v is not None for v in found] == [True, True, False]
+    for text, judge in zip(documents[:2], found[:2], strict=True):
+        assert judge is not None
+        assert judge[0].to_json() == judge[1] == text
+        assert parse_json(text) == judge[0]
