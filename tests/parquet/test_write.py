@@ -311,6 +311,20 @@ def test_an_exception_aborts(tmp_path: File) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_file_that_cannot_be_finished_is_removed(
+    tmp_path: File, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError("disk full")
+
+    monkeypatch.setattr("variantlake.parquet.write.annotate", fail)
+    writer = FileWriter(tmp_path / "x.parquet", table().schema, variant_columns=[("event",)])
+    writer.write(table(5))
+    with pytest.raises(OSError, match="disk full"):
+        writer.close()
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_closed_file_survives_abort(tmp_path: File) -> None:
     data = table(5)
     with FileWriter(tmp_path / "x.parquet", data.schema) as writer:

@@ -131,15 +131,27 @@ class FileWriter:
                 self._flush_full_groups()
 
     def close(self) -> WrittenFile:
-        """Write what is left and the footer, mark the Variant columns, and say what is known."""
+        """Write what is left and the footer, mark the Variant columns, and say what is known.
+
+        Aborts when any of that fails.
+        """
         if self._closed:
             raise InvalidValue("the file is closed", file=self._path)
+        try:
+            written = self._finish()
+        except BaseException:
+            self.abort()
+            raise
+        self._closed = True
+        return written
+
+    def _finish(self) -> WrittenFile:
         if self._pending_rows or self._writer is None:
             self._write_row_group(self._pending_table())
+            self._pending.clear()
         if self._writer is not None:
             self._writer.close()
         self._sink.close()
-        self._closed = True
         if self._variants:
             annotate(self._path, self._variants)
         facts = self._tally.improve(read_facts(self._path))
