@@ -8,8 +8,9 @@ BIN := $(VENV)/bin
 # Spark's driver and workers: our Java, and the workers with this environment's Python.
 SPARK_ENV = JAVA_HOME="$$(scripts/find_java.sh)" PYSPARK_PYTHON="$(CURDIR)/$(BIN)/python" PYSPARK_DRIVER_PYTHON="$(CURDIR)/$(BIN)/python"
 PYTEST_ARGS ?=
+FUZZ_SECONDS ?= 60
 
-.PHONY: help setup demo test test-fast lint format types docs fuzz bench bench-kernels clean
+.PHONY: help setup demo test test-fast lint format fuzz bench bench-kernels clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -42,6 +43,9 @@ lint: setup ## Check format, lint and types; warnings are errors
 format: setup ## Format the code and apply safe fixes
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
+
+fuzz: setup ## Fuzz what parses bytes from outside, for FUZZ_SECONDS each (60)
+	@$(BIN)/python -m tests.fuzz.footers --seconds $(FUZZ_SECONDS)
 
 bench: setup ## Time ingest and queries side by side with Delta Spark; write docs/performance.md's table
 	@$(SPARK_ENV) $(BIN)/python benchmarks/against_delta_spark.py
