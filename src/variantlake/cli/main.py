@@ -11,7 +11,7 @@ import sys
 import typer
 
 import variantlake
-from variantlake.cli import history, load, query
+from variantlake.cli import cat, check, history, inspect, load, query
 from variantlake.cli.output import print_error, stderr
 
 app = typer.Typer(
@@ -35,6 +35,9 @@ def _options(
 app.command("ingest")(load.ingest)
 app.command("query")(query.query)
 app.command("history")(history.history)
+app.command("cat")(cat.cat)
+app.command("inspect")(inspect.inspect)
+app.command("check")(check.check)
 
 
 def main() -> None:

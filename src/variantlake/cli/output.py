@@ -46,7 +46,7 @@ def print_error(error: BaseException) -> None:
 
 def print_json(value: Any) -> None:
     """One JSON value on one line; decimals keep their digits as strings."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=False, default=_plain) + "\n")
+    sys.stdout.write(json.dumps(value, ensure_ascii=False, default=plain) + "\n")
 
 
 def print_rows(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
@@ -67,10 +67,11 @@ def print_rows(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
 
 def print_fields(fields: dict[str, Any]) -> None:
     """Names and values, one to a line."""
-    grid = Grid.grid(padding=(0, 2))
+    console = stdout()
+    width = max(map(len, fields), default=0)
     for name, value in fields.items():
-        grid.add_row(Text(name, style="bold"), Text(str(value)))
-    stdout().print(grid)
+        line = Text.assemble((f"{name:<{width}}", "bold"), "  ", str(value))
+        console.print(line, soft_wrap=True)
 
 
 def size(count: int) -> str:
@@ -81,7 +82,8 @@ def size(count: int) -> str:
     return f"{count} bytes"
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """A value that JSON has no form for, as text."""
     if isinstance(value, Decimal):
         return str(value)
     if isinstance(value, bytes):

@@ -39,4 +39,5 @@ def query(
         else:
             print_rows(frame.columns, vl.spark.text_rows(frame, MAX_SHOWN + 1))
         if explain:
-            stderr().print(str(lake.explain(sql, tables=tables)), highlight=False)
+            report = str(lake.explain(sql, tables=tables))
+            stderr().print(report, soft_wrap=True, markup=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import sys
 import tempfile
@@ -27,6 +28,8 @@ def local_session(cores: str = "*") -> Iterator[SparkSession]:
     Raises:
         MissingDependency: Spark does not start (most often: no Java 17).
     """
+    # PySpark logs every error of a query, with its stack, before it raises it.
+    logging.getLogger("SQLQueryContextLogger").disabled = True
     # Workers run this interpreter: `python3` from PATH would miss the package (TRAPS, Spark).
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     with tempfile.TemporaryFile() as log:

@@ -1,0 +1,83 @@
+"""`variantlake cat`: the rows of a table or a file."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import pyarrow as pa
+import typer
+
+import variantlake as vl
+from variantlake.cli.rows import json_lines
+from variantlake.delta.schema import StructField, VariantType, arrow_type
+from variantlake.delta.snapshot import Snapshot
+from variantlake.delta.store import is_local, local_path
+from variantlake.errors import InvalidPath
+from variantlake.parquet.footer import read_footer
+
+
+def cat(
+    source: Annotated[
+        str, typer.Argument(metavar="TABLE|FILE", help="A Delta table or a Parquet file.")
+    ],
+    *,
+    column: Annotated[
+        str | None, typer.Option(help="Only this column, its values without a name.")
+    ] = None,
+    limit: Annotated[int | None, typer.Option(help="The most rows to print.", min=0)] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Always an object by column name a row.")
+    ] = False,
+) -> None:
+    """Print rows as JSON, one a line; where there is one column, its values without a name."""
+    left = sys.maxsize if limit is None else limit
+    for batch in batches(source, column):
+        if left <= 0:
+            break
+        bare = not as_json and batch.num_columns == 1
+        for line in json_lines(batch.slice(0, left), bare=bare):
+            sys.stdout.write(line + "\n")
+        left -= batch.num_rows
+
+
+def is_file(source: str) -> bool:
+    """Whether a name means one Parquet file, not a table."""
+    return is_local(source) and Path(local_path(source)).is_file()
+
+
+def batches(source: str, column: str | None = None) -> Iterator[pa.RecordBatch]:
+    """The rows of a file, or those of a table, file by file, with its partition columns."""
+    if is_file(source):
+        columns = None if column is None else [column]
+        yield from vl.parquet.iter_batches(local_path(source), columns=columns)
+        return
+    snapshot = Snapshot.load(source)
+    fields = [f for f in snapshot.schema.fields if column in (None, f.name)]
+    if not fields:
+        known = ", ".join(field.name for field in snapshot.schema.fields)
+        raise InvalidPath(f"there is no column {column!r}", file=source, hint=f"columns: {known}")
+    for add in snapshot.add_files():
+        location = snapshot.location(add.path)
+        stored = {node.name for node in read_footer(location).schema.children}
+        names = [field.name for field in fields if field.name in stored]
+        # A file need not have a column that was added later, or nothing but NULLs.
+        for batch in vl.parquet.iter_batches(location, columns=names or None):
+            yield pa.record_batch(
+                {
+                    field.name: batch.column(field.name)
+                    if field.name in names
+                    else _constant(add.partition_values.get(field.name), field, batch.num_rows)
+                    for field in fields
+                }
+            )
+
+
+def _constant(text: str | None, field: StructField, rows: int) -> pa.Array[Any]:
+    """A partition value, or NULL, in every row."""
+    kind = arrow_type(field.type)
+    if text is None or isinstance(field.type, VariantType):
+        return pa.array([None] * rows, kind)
+    return pa.array([text] * rows, pa.string()).cast(kind)

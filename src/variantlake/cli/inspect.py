@@ -1,0 +1,253 @@
+"""`variantlake inspect`: how a table or a file is shredded, and what is known of each path."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import typer
+
+import variantlake as vl
+from variantlake.cli.cat import is_file
+from variantlake.cli.output import print_fields, print_json, print_rows, size, stdout
+from variantlake.delta.facts import FactsReader
+from variantlake.delta.store import local_path
+from variantlake.parquet.facts import PathFacts, VariantFacts
+from variantlake.parquet.inspect import FileView, NodeView, VariantView
+from variantlake.shredding.schema import Array, Leaf, Object
+from variantlake.table import Table
+
+
+def inspect(
+    source: Annotated[
+        str, typer.Argument(metavar="TABLE|FILE", help="A Delta table or a Parquet file.")
+    ],
+    *,
+    why: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="For a file: what inference makes of this VARIANT column, and why.",
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+) -> None:
+    """Show how VARIANT columns are shredded: paths, types, shares, bounds, sizes."""
+    if not is_file(source):
+        if why is not None:
+            raise typer.BadParameter("--why looks at a file's rows: name one file of the table")
+        _print_table(Table.open(source), as_json=as_json)
+    elif why is not None:
+        _print_reasons(local_path(source), why, as_json=as_json)
+    else:
+        _print_file(source, vl.parquet.inspect_file(local_path(source)), as_json=as_json)
+
+
+def _print_file(source: str, view: FileView, *, as_json: bool) -> None:
+    if as_json:
+        print_json(_file_document(view))
+        return
+    print_fields(
+        {
+            "file": source,
+            "rows": f"{view.num_rows:,}",
+            "row groups": view.row_groups,
+            "written by": view.created_by,
+        }
+    )
+    for variant in view.variants:
+        _heading(".".join(variant.column))
+        print_fields(
+            {
+                "annotated": "VARIANT" if variant.annotated else "no",
+                "shredded into": variant.ddl,
+                "SQL NULLs": "unknown" if variant.nulls is None else f"{variant.nulls:,}",
+                "metadata": size(variant.metadata_size.compressed),
+            }
+        )
+        names = ["path", "type", "share", "nulls", "residuals", "minimum", "maximum", "size"]
+        print_rows(names, map(_node_row, variant.root.walk()))
+
+
+def _node_row(node: NodeView) -> list[Any]:
+    stored = [each.compressed for each in (node.value_size, node.typed_value_size) if each]
+    kind = f"{node.type} ({node.parquet_type})" if node.parquet_type else node.type
+    share = "" if node.share is None else f"{node.share:.1%}"
+    return [
+        str(node.path),
+        kind,
+        share,
+        _count(node.nulls),
+        _count(node.residuals),
+        _cut(node.minimum),
+        _cut(node.maximum),
+        size(sum(stored)) if stored else "",
+    ]
+
+
+def _file_document(view: FileView) -> dict[str, Any]:
+    return {
+        "rows": view.num_rows,
+        "row_groups": view.row_groups,
+        "created_by": view.created_by,
+        "variants": [_variant_document(variant) for variant in view.variants],
+    }
+
+
+def _variant_document(variant: VariantView) -> dict[str, Any]:
+    return {
+        "column": ".".join(variant.column),
+        "annotated": variant.annotated,
+        "shredding": variant.ddl,
+        "nulls": variant.nulls,
+        "metadata_bytes": variant.metadata_size.compressed,
+        "nodes": [
+            {
+                "path": str(node.path),
+                "type": node.type,
+                "parquet_type": node.parquet_type,
+                "typed": node.typed,
+                "nulls": node.nulls,
+                "residuals": node.residuals,
+                "share": node.share,
+                "minimum": node.minimum,
+                "maximum": node.maximum,
+                "value_bytes": node.value_size and node.value_size.compressed,
+                "typed_value_bytes": node.typed_value_size and node.typed_value_size.compressed,
+            }
+            for node in variant.root.walk()
+        ],
+    }
+
+
+def _print_reasons(path: str, column: str, *, as_json: bool) -> None:
+    inference = vl.parquet.why(path, column)
+    if as_json:
+        print_json(
+            [
+                {"path": str(path), "taken": taken, "why": why}
+                for path, taken, why in inference.reasons
+            ]
+        )
+        return
+    rows = ([str(path), "yes" if taken else "no", why] for path, taken, why in inference.reasons)
+    print_rows(["path", "column", "why"], rows)
+
+
+@dataclass(slots=True)
+class _PathTotal:
+    """One path over all files whose facts are known."""
+
+    path: str
+    type: str
+    files: int = 0
+    clean: int = 0
+    bounded: int = 0
+    typed: int = 0
+    residuals: int = 0
+
+    def add(self, facts: PathFacts) -> None:
+        self.files += 1
+        self.clean += facts.clean
+        self.bounded += facts.minimum is not None and facts.maximum is not None
+        self.typed += max(facts.typed, 0)
+        self.residuals += max(facts.residuals, 0)
+
+
+def _print_table(table: Table, *, as_json: bool) -> None:
+    files = table.files()
+    reader = FactsReader(table.schema)
+    known = [reader.known(add) for add in table.snapshot.add_files()]
+    facts = [each for each in known if each is not None]
+    rows = sum(each.num_records for each in facts) if len(facts) == len(known) else None
+    total = sum(add.size for add in table.snapshot.add_files())
+    columns = table.schema.variant_columns(physical=True)
+    totals = {
+        ".".join(column): list(_totals([v for each in facts if (v := each.variant(column))]))
+        for column in columns
+    }
+    features = table.protocol.writer_features or ()
+    if as_json:
+        print_json(
+            {
+                "location": table.uri,
+                "version": table.version,
+                "files": files.num_rows,
+                "files_with_facts": len(facts),
+                "rows": rows,
+                "bytes": total,
+                "features": list(features),
+                "properties": table.properties,
+                "columns": {
+                    name: [
+                        {
+                            "path": each.path,
+                            "type": each.type,
+                            "files": each.files,
+                            "clean_files": each.clean,
+                            "bounded_files": each.bounded,
+                            "typed_rows": each.typed,
+                            "residual_rows": each.residuals,
+                        }
+                        for each in paths
+                    ]
+                    for name, paths in totals.items()
+                },
+            }
+        )
+        return
+    print_fields(
+        {
+            "table": table.uri,
+            "version": table.version,
+            "files": f"{files.num_rows:,} ({size(total)})",
+            "rows": "unknown" if rows is None else f"{rows:,}",
+            "features": ", ".join(features),
+            **table.properties,
+        }
+    )
+    for name, paths in totals.items():
+        _heading(f"{name}: {len(facts):,} of {files.num_rows:,} files say how they are shredded")
+        print_rows(
+            ["path", "type", "files", "clean", "bounds", "typed rows", "residual rows"],
+            (
+                [p.path, p.type, p.files, p.clean, p.bounded, f"{p.typed:,}", f"{p.residuals:,}"]
+                for p in paths
+            ),
+        )
+
+
+def _totals(variants: Sequence[VariantFacts]) -> Iterator[_PathTotal]:
+    """Paths with their type, in the order of their first file."""
+    found: dict[tuple[str, str], _PathTotal] = {}
+    for variant in variants:
+        for facts in variant.paths:
+            key = (str(facts.path), _type_name(facts))
+            found.setdefault(key, _PathTotal(*key)).add(facts)
+    yield from found.values()
+
+
+def _type_name(facts: PathFacts) -> str:
+    match facts.node:
+        case Leaf(type=shredded):
+            return shredded.ddl
+        case Object():
+            return "STRUCT"
+        case Array():
+            return "ARRAY"
+    return "VARIANT"
+
+
+def _heading(text: str) -> None:
+    console = stdout()
+    console.print()
+    console.print(text, style="bold", soft_wrap=True, markup=False)
+
+
+def _count(number: int | None) -> str:
+    return "" if number is None else f"{number:,}"
+
+
+def _cut(text: str, length: int = 40) -> str:
+    return text if len(text) <= length else f"{text[: length - 1]}…"

@@ -1,0 +1,57 @@
+"""Rows of Arrow data as JSON lines, Variants in Spark's own form of JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from variantlake.cli.output import plain
+from variantlake.encoding.json_text import to_json
+from variantlake.errors import VariantLakeError
+from variantlake.shredding.layout import METADATA, VALUE
+
+
+def json_lines(batch: pa.RecordBatch, *, bare: bool = False) -> Iterator[str]:
+    """One JSON object a row, by column name; with `bare` the value of the only column itself.
+
+    Raises MalformedVariant and LimitExceeded, with the row of the batch.
+    """
+    names = [json.dumps(name, ensure_ascii=False) for name in batch.schema.names]
+    types = [field.type for field in batch.schema]
+    columns = [column.to_pylist() for column in batch.columns]
+    for row, values in enumerate(zip(*columns, strict=True)):
+        try:
+            texts = [_text(value, kind) for value, kind in zip(values, types, strict=True)]
+        except VariantLakeError as error:
+            error.row = row
+            raise
+        if bare:
+            yield texts[0]
+        else:
+            members = (f"{name}: {text}" for name, text in zip(names, texts, strict=True))
+            yield "{" + ", ".join(members) + "}"
+
+
+def _text(value: Any, kind: pa.DataType) -> str:
+    if value is None:
+        return "null"
+    if isinstance(kind, pa.StructType):
+        if {field.name for field in kind} == {METADATA, VALUE}:
+            return to_json(value[METADATA], value[VALUE])
+        members = (
+            f"{json.dumps(field.name, ensure_ascii=False)}: {_text(value[field.name], field.type)}"
+            for field in kind
+        )
+        return "{" + ", ".join(members) + "}"
+    if isinstance(kind, pa.ListType | pa.LargeListType):
+        return "[" + ", ".join(_text(item, kind.value_type) for item in value) + "]"
+    if isinstance(kind, pa.MapType):
+        pairs = (f"[{_text(k, kind.key_type)}, {_text(v, kind.item_type)}]" for k, v in value)
+        return "[" + ", ".join(pairs) + "]"
+    if isinstance(value, float) and not math.isfinite(value):
+        value = {math.inf: "Infinity", -math.inf: "-Infinity"}.get(value, "NaN")
+    return json.dumps(value, ensure_ascii=False, default=plain)
