@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from tests.shredding.strategies import schemas, trees_for
 from variantlake.encoding.metadata import encode_dictionary, encode_metadata
-from variantlake.encoding.scalar import decimal_of
+from variantlake.encoding.scalar import NULL, decimal_of
 from variantlake.encoding.tree import (
     Scalar,
     Tree,
@@ -204,6 +204,57 @@ def test_a_decimal_is_as_wide_as_its_column(precision: int, expected: Primitive)
     assert [tree_of(row) for row in rows_of(reconstruct(array))] == [
         Scalar(expected, number) for number in numbers
     ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        (pa.decimal32(4, 2), Primitive.DECIMAL4),
+        (pa.decimal64(4, 2), Primitive.DECIMAL8),
+        (pa.decimal128(4, 2), Primitive.DECIMAL4),
+        (pa.decimal256(20, 2), Primitive.DECIMAL16),
+    ],
+    ids=str,
+)
+def test_decimals_of_every_arrow_width(kind: pa.DataType, expected: Primitive) -> None:
+    numbers = [Decimal("12.34"), None, Decimal("-0.01")]
+    group = pa.StructArray.from_arrays(
+        [pa.array([b"\x01\x00\x00"] * 3), pa.array(numbers, kind)], ["metadata", "typed_value"]
+    )
+    assert [tree_of(row) for row in rows_of(reconstruct(group))] == [
+        Scalar(Primitive.NULL, None) if number is None else Scalar(expected, number)
+        for number in numbers
+    ]
+
+
+@pytest.mark.parametrize(
+    ("binary", "text"),
+    [
+        (pa.large_binary(), pa.large_string()),
+        (pa.binary_view(), pa.string_view()),
+        (pa.dictionary(pa.int32(), pa.binary()), pa.dictionary(pa.int32(), pa.string())),
+    ],
+    ids=["large", "view", "dictionary"],
+)
+@pytest.mark.parametrize("large_list", [False, True])
+def test_arrow_types_of_any_width_are_read(
+    binary: pa.DataType, text: pa.DataType, large_list: bool
+) -> None:
+    element = pa.struct([pa.field("value", binary), pa.field("typed_value", text)])
+    values = pa.StructArray.from_arrays(
+        [pa.array([None, b"\x00", None], binary), pa.array(["x", None, "y"], text)],
+        fields=[pa.field("value", binary), pa.field("typed_value", text)],
+    )
+    typed: AnyArray = pa.ListArray.from_arrays(
+        pa.array([0, 2, 2, 3], pa.int32()), values, mask=pa.array([False, True, False])
+    )
+    if large_list:
+        typed = typed.cast(pa.large_list(element))
+    group = pa.StructArray.from_arrays(
+        [pa.array([b"\x01\x00\x00"] * 3, binary), typed], ["metadata", "typed_value"]
+    )
+    x, y = Scalar(Primitive.STRING, "x"), Scalar(Primitive.STRING, "y")
+    assert [tree_of(row) for row in rows_of(reconstruct(group))] == [[x, NULL], NULL, [y]]
 
 
 # --- Bad bytes ------------------------------------------------------------------------------------

@@ -39,7 +39,7 @@ class RowDictionary:
         return encode_metadata([*self.decoded.keys, *self._added])
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=8)  # rows share few; one may take a gigabyte
 def _decoded(metadata: bytes) -> tuple[Metadata, dict[str, int]]:
     decoded = decode_metadata(metadata)
     ids: dict[str, int] = {}

@@ -17,6 +17,7 @@ from __future__ import annotations
 from typing import Protocol
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from variantlake.encoding.scalar import encode_scalar
 from variantlake.encoding.tree import encode_array, encode_object
@@ -56,6 +57,9 @@ def reconstruct(array: pa.StructArray) -> pa.StructArray:
     Raises MalformedFile, with row and path, for whatever the specification marks invalid;
     MalformedVariant for bytes that are no Variant; InvalidSchema for a column of another type.
     """
+    whole = _unshredded(array)
+    if whole is not None:
+        return whole
     reader = RowReader(array)
     rows = [reader.read(row) for row in range(len(array))]
     return pa.StructArray.from_arrays(
@@ -65,6 +69,24 @@ def reconstruct(array: pa.StructArray) -> pa.StructArray:
         ],
         fields=list(VARIANT_TYPE),
         mask=pa.array([row is None for row in rows], pa.bool_()),
+    )
+
+
+def _unshredded(array: pa.StructArray) -> pa.StructArray | None:
+    """A column without typed_value and without holes, as it is; None for any other."""
+    storage = struct_of(array)
+    names = [field.name for field in members(storage.type)]
+    if TYPED_VALUE in names or VALUE not in names or METADATA not in names:
+        return None
+    schema_of(storage.type)
+    columns = storage.flatten()
+    parts = [columns[names.index(name)] for name in (METADATA, VALUE)]
+    if any(part.null_count != storage.null_count for part in parts):
+        return None
+    return pa.StructArray.from_arrays(
+        [pc.fill_null(part.cast(pa.binary()), pa.scalar(b"")) for part in parts],
+        fields=list(VARIANT_TYPE),
+        mask=storage.is_null(),
     )
 
 
