@@ -47,6 +47,9 @@ format: setup ## Format the code and apply safe fixes
 fuzz: setup ## Fuzz what parses bytes from outside, for FUZZ_SECONDS each (60)
 	@$(BIN)/python -m tests.fuzz.footers --seconds $(FUZZ_SECONDS)
 
+docs: setup ## Write docs/cli.md anew from the commands
+	@$(BIN)/python -m variantlake.cli.reference > docs/cli.md
+
 bench: setup ## Time ingest and queries side by side with Delta Spark; write docs/performance.md's table
 	@$(SPARK_ENV) $(BIN)/python benchmarks/against_delta_spark.py
 
