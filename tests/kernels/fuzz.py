@@ -1,0 +1,183 @@
+"""Random documents through all kernels, each result compared with its twin's.
+
+Runs in a process of its own as well, for the modes that the environment chooses:
+`NUMBA_DISABLE_JIT=1 python -m tests.kernels.fuzz 40 1` (documents, seed).
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from tests.kernels.batches import expected, read, same, trees
+from variantlake.kernels.json_reader import JsonReader
+from variantlake.kernels.lines import split_lines
+from variantlake.kernels.profiler import profile
+from variantlake.kernels.shredder import Shredder
+from variantlake.kernels.variant_reader import VariantReader
+from variantlake.kernels.variant_writer import write_variant
+from variantlake.shredding.ddl import parse_ddl
+from variantlake.shredding.reconstruct import reconstruct
+
+SCHEMA = parse_ddl(
+    "a BIGINT, b STRING,"
+    " c STRUCT<d: SMALLINT, e: STRUCT<f: STRING, g: DECIMAL(18,3)>, k1: VARIANT>,"
+    " h DECIMAL(38,2), k2 STRUCT<z: BOOLEAN>, x DOUBLE, l ARRAY<STRUCT<p: STRING, q: ARRAY<INT>>>"
+)
+
+_KEYS = [*(f"k{i}" for i in range(400)), "é", '"q"', "a" * 40, "", "\U0001f600z", "\uffff"]
+_NOISE = '{}[]",:0129.eE+-tfn \\u\x01'
+
+
+class Documents:
+    """A source of documents: free ones, ones of the schema's shape, and damaged ones."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+
+    def __call__(self, count: int) -> list[bytes]:
+        return [self._one() for _ in range(count)]
+
+    def _one(self) -> bytes:
+        pick = self.random
+        value = self._shaped(SHAPE) if pick.random() < 0.5 else self._free(4)
+        separators = pick.choice([(",", ":"), (", ", ": "), (" ,\t", " :\r\n")])
+        text = json.dumps(value, ensure_ascii=pick.random() < 0.5, separators=separators)
+        if pick.random() < 0.4:
+            text = text.replace("null", self._number())
+        if pick.random() < 0.25:
+            text = self._damaged(text)
+        data = bytearray(text.encode())
+        if pick.random() < 0.05:
+            data[pick.randrange(len(data)) : len(data)] = bytes([pick.randrange(256)])
+        return bytes(data)
+
+    def _number(self) -> str:
+        pick = self.random
+        digits = "".join(pick.choices("0123456789", k=pick.choice([1, 8, 9, 18, 19, 38, 39, 60])))
+        edges = ["-0", "-0.0", "-0e0", "1e400", "1E-400", "9007199254740993e0", f"0.{'0' * 37}1"]
+        long = [f"1.{digits}", f"0.{digits}", f"1{digits}", f"-3{digits}e{pick.randint(-330, 310)}"]
+        return pick.choice([*edges, *long])
+
+    def _scalar(self) -> Any:
+        pick = self.random
+        text = "".join(
+            pick.choice('abc é"\\\n\t/😀€') for _ in range(pick.choice([0, 3, 30, 63, 64]))
+        )
+        edges = [None, True, False, 0, -5, 127, 128, 2**31, 2**63, 10**25, 1.25, 3.0, 1e9, text]
+        large = [pick.randint(-(10**40), 10**40), pick.randint(-(10**17), 10**17) / 100]
+        doubles = [pick.random(), pick.gauss(0, 1) * 10.0 ** pick.randint(-30, 300)]
+        return pick.choice([*edges, *large, *doubles])
+
+    def _free(self, depth: int) -> Any:
+        pick = self.random
+        kind = pick.random()
+        if depth and kind < 0.25:
+            count = pick.choice([0, 1, 2, 5, 20, 300 if pick.random() < 0.1 else 3])
+            return {key: self._free(depth - 1) for key in pick.sample(_KEYS, count)}
+        if depth and kind < 0.4:
+            count = pick.choice([0, 1, 3, 300 if pick.random() < 0.05 else 2])
+            return [self._free(depth - 1) for _ in range(count)]
+        return self._scalar()
+
+    def _shaped(self, shape: Any) -> Any:
+        """A value as the schema has it, some of the time."""
+        pick = self.random
+        if pick.random() < 0.15:
+            return self._free(1)
+        if isinstance(shape, dict):
+            fields = {key: self._shaped(s) for key, s in shape.items() if pick.random() < 0.8}
+            for _ in range(pick.choice([0, 0, 1, 3])):
+                fields[pick.choice(_KEYS)] = self._free(1)
+            items = list(fields.items())
+            pick.shuffle(items)
+            return dict(items)
+        if isinstance(shape, list):
+            return [self._shaped(shape[0]) for _ in range(pick.choice([0, 1, 2, 5]))]
+        return shape(pick)
+
+    def _damaged(self, text: str) -> str:
+        pick = self.random
+        for _ in range(pick.randint(1, 3)):
+            at = pick.randrange(len(text) + 1)
+            match pick.randrange(3):
+                case 0:
+                    text = text[:at] + text[at + 1 :]
+                case 1:
+                    text = text[:at] or "["
+                case _:
+                    text = text[:at] + pick.choice(_NOISE) + text[at + pick.randrange(2) :]
+        return text
+
+
+SHAPE: Any = {
+    "a": lambda pick: pick.choice([pick.randint(-(2**63), 2**63 - 1), 1.0, 2.5]),
+    "b": lambda pick: "".join(pick.choice('ab"\\é') for _ in range(pick.randint(0, 90))),
+    "c": {
+        "d": lambda pick: pick.randint(-40000, 40000),
+        "e": {"f": lambda _: "f", "g": lambda pick: pick.randint(-(10**6), 10**6) / 1000},
+        "k1": lambda _: "k",
+    },
+    "h": lambda pick: pick.choice([pick.randint(-(10**36), 10**36), pick.randint(-999, 999) / 100]),
+    "k2": {"z": lambda pick: pick.random() < 0.5},
+    "x": lambda pick: pick.choice([1e300, 1e-7, 1.5]),
+    "l": [{"p": lambda _: "p", "q": [lambda pick: pick.randint(-5, 5)]}],
+}
+
+
+def batches(documents: list[bytes], size: int) -> Iterator[list[bytes]]:
+    """Cut into batches of about `size` bytes."""
+    batch: list[bytes] = []
+    for document in documents:
+        batch.append(document)
+        if sum(map(len, batch)) >= size:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+def check(documents: list[bytes], batch_bytes: int) -> int:
+    """Compare all kernels with their twins; returns how many documents were good."""
+    reader, again = JsonReader(), VariantReader()
+    shredder = Shredder(SCHEMA)
+    good = 0
+    for batch in batches(documents, batch_bytes):
+        tape = read(batch, reader)
+        wanted = [expected(document) for document in batch]
+        good += sum(tree is not None for tree in wanted)
+        variants = write_variant(tape)
+        shredded = shredder.shred(tape)
+        shredded.validate(full=True)
+        copies = again.read(variants)
+        for name, found in (
+            ("variant_writer", variants),
+            ("shredder", reconstruct(shredded)),
+            ("variant_reader", write_variant(copies)),
+            ("variant_reader, shredder", reconstruct(shredder.shred(copies))),
+        ):
+            for document, tree, result in zip(batch, wanted, trees(found), strict=True):
+                assert same(tree, result), (name, document, tree, result)
+        assert profile(tape) == profile(copies)
+        assert profile(tape).rows == sum(tree is not None for tree in wanted)
+        del tape
+    return good
+
+
+def main() -> None:
+    """Run with a number of documents and a seed."""
+    count, seed = int(sys.argv[1]), int(sys.argv[2])
+    documents = Documents(seed)(count)
+    good = check(documents, 1 << 12)
+    text = b"\r\n".join(document for document in documents if b"\n" not in document)
+    split_lines(np.frombuffer(text, np.uint8))
+    print(f"{good} of {count} documents are good")  # noqa: T201 - a script's result
+
+
+if __name__ == "__main__":
+    main()
