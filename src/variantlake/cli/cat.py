@@ -25,9 +25,12 @@ def cat(
     ],
     *,
     column: Annotated[
-        str | None, typer.Option(help="Only this column, its values without a name.")
+        str | None,
+        typer.Option(metavar="NAME", help="Only this column, its values without a name."),
     ] = None,
-    limit: Annotated[int | None, typer.Option(help="The most rows to print.", min=0)] = None,
+    limit: Annotated[
+        int | None, typer.Option(metavar="N", help="The most rows to print.", min=0)
+    ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Always an object by column name a row.")
     ] = False,

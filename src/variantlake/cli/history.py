@@ -17,7 +17,7 @@ def history(
         str, typer.Argument(help="The Delta table: a path or URL.", show_default=False)
     ],
     *,
-    limit: Annotated[int, typer.Option(help="The most versions to show.", min=1)] = 50,
+    limit: Annotated[int, typer.Option(metavar="N", help="The most versions to show.", min=1)] = 50,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a version.")] = False,
 ) -> None:
     """Show the versions of a table, newest first."""

@@ -35,16 +35,19 @@ def ingest(
         typer.Argument(help="The Delta table: made when it does not exist.", show_default=False),
     ],
     *,
-    column: Annotated[str, typer.Option(help="The VARIANT column to fill.")] = "event",
+    column: Annotated[
+        str, typer.Option(metavar="NAME", help="The VARIANT column to fill.")
+    ] = "event",
     shredding: Annotated[
         str | None,
         typer.Option(
+            metavar="DDL",
             help="Which paths become columns, as DDL (`kind STRING, at BIGINT`); VARIANT for none. "
-            "The default is the table's own, or inferred from a sample."
+            "The default is the table's own, or inferred from a sample.",
         ),
     ] = None,
     max_rows_per_file: Annotated[
-        int | None, typer.Option(help="The most rows of one file.", min=1)
+        int | None, typer.Option(metavar="N", help="The most rows of one file.", min=1)
     ] = None,
     local: Annotated[
         bool, typer.Option("--local", help="In this process, without Spark and Java.")

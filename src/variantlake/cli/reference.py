@@ -17,8 +17,6 @@ Exit codes: 0 fine, 1 what was asked for failed (a sentence says why), 2 wrong u
 interrupted. With `VARIANTLAKE_TRACEBACK=1` in the environment an error shows where it was raised.
 """
 
-_VALUE = {int: "NUMBER", str: "TEXT"}
-
 
 def reference() -> str:
     """The whole page."""
@@ -40,7 +38,7 @@ def _section(name: str, command: Any) -> str:
 
 
 def _option(option: Any) -> str:
-    value = "" if option.is_flag else f" {option.metavar or _VALUE[option.bare_type]}"
+    value = "" if option.is_flag else f" {option.metavar}"
     return f"`{', '.join(option.opts)}{value}`"
 
 
