@@ -65,7 +65,7 @@ def fits(value: Any, stored: ShreddedType) -> bool:
         return -(1 << INT_KINDS[stored.kind]) <= value < 1 << INT_KINDS[stored.kind]
     if isinstance(value, int | Decimal) and stored.kind is Kind.DECIMAL:
         scaled = WIDE.scaleb(Decimal(value), stored.scale)
-        return scaled == scaled.to_integral_value() and abs(scaled) < 10**stored.precision
+        return scaled == scaled.to_integral_value() and scaled.copy_abs() < 10**stored.precision
     if isinstance(value, float):
         return stored.kind is Kind.DOUBLE
     return isinstance(value, str) and stored.kind is Kind.STRING
@@ -200,7 +200,7 @@ def _decimal(value: Any, asked: str) -> Decimal | None:
     if not exact.is_finite() or exact.adjusted() > 40:
         return None
     rounded = WIDE.quantize(exact, Decimal(1).scaleb(-scale))
-    return rounded if abs(rounded) < Decimal(10) ** (precision - scale) else None
+    return rounded if rounded.copy_abs() < Decimal(10) ** (precision - scale) else None
 
 
 def operand(row: Row, ref: Ref) -> Any:
