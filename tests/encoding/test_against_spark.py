@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import gzip
 import json
+import random
 import re
+import struct
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from tests import corpora
-from tests.encoding.layouts import Layouts
 from tests.encoding.spark_json import LENIENT, OBJECTS, PARSED, REFUSED
 from tests.strategies import doubles, floats32, json_texts, layouts, spark_trees
 from variantlake.encoding.java_numbers import double_text, float_text
 from variantlake.encoding.json import parse_json
-from variantlake.encoding.tree import Tree, encode
+from variantlake.encoding.tree import encode
 from variantlake.encoding.variant import Variant
 
 if TYPE_CHECKING:
@@ -29,13 +30,20 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
-# A few large batches: each is a Spark job. No shrinking, since each step of it would be one more.
-batches = settings(
-    max_examples=3,
-    deadline=None,
-    phases=[Phase.explicit, Phase.reuse, Phase.generate],
-    suppress_health_check=list(HealthCheck),
-)
+T = TypeVar("T")
+
+
+def drawn(strategy: st.SearchStrategy[T], count: int) -> list[T]:
+    """Examples of a strategy, to be judged in one Spark job; so nothing shrinks."""
+    found: list[T] = []
+
+    @settings(max_examples=count, database=None, deadline=None, phases=[Phase.generate])
+    @given(strategy)
+    def collect(example: T) -> None:
+        found.append(example)
+
+    collect()
+    return found
 
 
 def parsed_by_spark(
@@ -82,12 +90,18 @@ def same_text(ours: str, sparks: str, *, exactly: bool) -> bool:
 
 
 def test_the_table_of_texts_still_holds(spark: SparkSession) -> None:
-    found = parsed_by_spark(spark, [text for text, _, _ in PARSED])
-    assert [(v and (v[0].value.hex(), v[1])) for v in found] == [(v, j) for _, v, j in PARSED]
-    found = parsed_by_spark(spark, [text for text, _ in OBJECTS])
-    assert [v and v[1] for v in found] == [j for _, j in OBJECTS]
-    assert parsed_by_spark(spark, REFUSED) == [None] * len(REFUSED)
-    assert None not in parsed_by_spark(spark, LENIENT)
+    scalars, objects = [text for text, _, _ in PARSED], [text for text, _ in OBJECTS]
+    found = iter(parsed_by_spark(spark, [*scalars, *objects, *REFUSED, *LENIENT]))
+    for text, value, as_json in PARSED:
+        judge = next(found)
+        assert judge is not None, text
+        assert (judge[0].value.hex(), judge[1]) == (value, as_json), text
+    for text, as_json in OBJECTS:
+        judge = next(found)
+        assert judge is not None, text
+        assert judge[1] == as_json
+    assert [text for text in REFUSED if next(found) is not None] == []
+    assert [text for text in LENIENT if next(found) is None] == []
 
 
 @pytest.mark.parametrize("name", ["earthquakes", "github_webhooks"])
@@ -106,51 +120,46 @@ def test_real_data_both_ways(
             assert same_text(found, expected, exactly=prints_java_17_digits)
 
 
-@batches
-@given(documents=st.lists(json_texts, min_size=100, max_size=100))
-def test_generated_documents(
-    spark: SparkSession, prints_java_17_digits: bool, documents: list[str]
-) -> None:
+def test_generated_documents(spark: SparkSession, prints_java_17_digits: bool) -> None:
+    documents = drawn(json_texts, 300)
     for text, judge in zip(documents, parsed_by_spark(spark, documents), strict=True):
         assert judge is not None, text
         assert parse_json(text) == judge[0], text
         assert same_text(judge[0].to_json(), judge[1], exactly=prints_java_17_digits), text
 
 
-@batches
-@given(values=st.lists(st.tuples(spark_trees, layouts), min_size=100, max_size=100))
 def test_generated_values_of_every_type_and_layout(
-    spark: SparkSession,
-    tmp_path_factory: pytest.TempPathFactory,
-    prints_java_17_digits: bool,
-    values: list[tuple[Tree, Layouts]],
+    spark: SparkSession, tmp_path: Path, prints_java_17_digits: bool
 ) -> None:
-    # Spark takes the fourth byte of a size as a sign, and knows no reserved bits.
+    values = drawn(st.tuples(spark_trees, layouts), 200)
     encoded = [encode(tree) for tree, _ in values]
     encoded += [layout.encode(tree) for tree, layout in values]
-    printed = printed_by_spark(spark, encoded, tmp_path_factory.mktemp("values"))
+    printed = printed_by_spark(spark, encoded, tmp_path)
     for (metadata, value), text in zip(encoded, printed, strict=True):
         found = Variant(metadata, value).to_json()
-        assert same_text(found, text, exactly=prints_java_17_digits)
+        assert same_text(found, text, exactly=prints_java_17_digits), (metadata, value)
 
 
-@batches
-@given(
-    numbers=st.lists(doubles, min_size=1000, max_size=1000),
-    singles=st.lists(floats32, min_size=1000, max_size=1000),
-)
 def test_numbers_have_the_digits_of_java_17(
-    spark: SparkSession, prints_java_17_digits: bool, numbers: list[float], singles: list[float]
+    spark: SparkSession, prints_java_17_digits: bool
 ) -> None:
     if not prints_java_17_digits:
         pytest.skip("Java 19 and later print fewer digits")
-    rows = list(zip(range(1000), numbers, singles, strict=True))
+    bits = random.Random(drawn(st.integers(), 2)[-1])
+    numbers = [*drawn(doubles, 100), *(from_bits("<d", bits.getrandbits(64)) for _ in range(3000))]
+    numbers += [float(bits.getrandbits(bits.randint(50, 90))) for _ in range(3000)]
+    singles = [*drawn(floats32, 100), *(from_bits("<f", bits.getrandbits(32)) for _ in range(6000))]
+    rows = list(zip(range(6100), numbers[:6100], singles[:6100], strict=False))
     frame = spark.createDataFrame(rows, "i int, d double, f float")
-    texts = (
-        frame.selectExpr("i", "cast(d AS string) d", "cast(f AS string) f").orderBy("i").collect()
-    )
-    assert [row.d for row in texts] == [double_text(number) for number in numbers]
-    assert [row.f for row in texts] == [float_text(number) for number in singles]
+    frame = frame.selectExpr("i", "d", "f", "cast(d AS string) dt", "cast(f AS string) ft")
+    for row in frame.orderBy("i").collect():
+        assert row.dt == double_text(row.d)
+        assert row.ft == float_text(row.f)
+
+
+def from_bits(form: str, bits: int) -> float:
+    number: float = struct.unpack(form, bits.to_bytes(struct.calcsize(form), "little"))[0]
+    return number
 
 
 def test_depth_of_nesting(spark: SparkSession) -> None:
