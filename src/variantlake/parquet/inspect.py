@@ -9,13 +9,12 @@ from __future__ import annotations
 import uuid
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
-from itertools import islice
 
 from variantlake.encoding.json_text import to_json
 from variantlake.encoding.scalar import encode_scalar
-from variantlake.encoding.tree import Tree
-from variantlake.encoding.variant import Variant
-from variantlake.errors import InvalidPath, UnknownVariantType
+from variantlake.errors import InvalidPath
+from variantlake.kernels.profiler import profile
+from variantlake.kernels.variant_reader import VariantReader
 from variantlake.parquet.bounds import Raw
 from variantlake.parquet.facts import UNKNOWN, PathFacts, facts_of
 from variantlake.parquet.footer import Footer, read_footer
@@ -23,10 +22,12 @@ from variantlake.parquet.read import BATCH_ROWS, Source, iter_batches
 from variantlake.parquet.single_paths import count_typed
 from variantlake.parquet.variant_group import GroupNode, VariantGroup, variant_groups
 from variantlake.paths import Path
+from variantlake.shredding.arrays import struct_of
 from variantlake.shredding.ddl import format_ddl
 from variantlake.shredding.fit import encoded_type, scalar_of
 from variantlake.shredding.infer import Inference, InferenceOptions, infer
-from variantlake.shredding.sample import profile_trees
+from variantlake.shredding.layout import VARIANT_TYPE
+from variantlake.shredding.profile import Profile
 from variantlake.shredding.schema import Array, Leaf, Object
 from variantlake.types import EMPTY_METADATA, Kind, ShreddedType
 
@@ -132,23 +133,18 @@ def why(
 ) -> Inference:
     """What inference would make of a top-level Variant column, and the reason for every path.
 
-    The sample are the first rows. Raises InvalidPath for a column that is no Variant.
+    The sample are the first rows; `sample_rows` is at least 1. Raises InvalidPath for a column that
+    is no Variant.
     """
-    trees = islice(_trees(path, column), sample_rows)
-    return infer(profile_trees(trees), options)
-
-
-def _trees(path: Source, column: str) -> Iterator[Tree]:
-    for batch in iter_batches(path, min(BATCH_ROWS, 1024), [column]):
-        for row in batch.column(0).to_pylist():
-            if row is None:
-                continue
-            if not isinstance(row, dict) or row.keys() != {"metadata", "value"}:
-                raise InvalidPath(f"column {column!r} is no Variant")
-            try:
-                yield Variant(row["metadata"], row["value"]).tree()
-            except UnknownVariantType:
-                continue
+    found, rows, reader = Profile(), 0, VariantReader()
+    for batch in iter_batches(path, min(BATCH_ROWS, sample_rows), [column]):
+        if batch.schema.field(0).type != VARIANT_TYPE:
+            raise InvalidPath(f"column {column!r} is no Variant")
+        found.merge(profile(reader.read(struct_of(batch.column(0).slice(0, sample_rows - rows)))))
+        rows += batch.num_rows
+        if rows >= sample_rows:
+            break
+    return infer(found, options)
 
 
 def _with_counted_groups(

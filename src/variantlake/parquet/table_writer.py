@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
-from itertools import islice
 
+import numpy as np
 import pyarrow as pa
 
-from variantlake.encoding.tree import Tree
-from variantlake.encoding.variant import Variant
-from variantlake.errors import InvalidSchema, UnknownVariantType, VariantLakeError
+from variantlake.errors import InvalidSchema, VariantLakeError
+from variantlake.kernels.profiler import profile
+from variantlake.kernels.shredder import Shredder
+from variantlake.kernels.tape import SQL_NULL
+from variantlake.kernels.variant_reader import GOOD, VariantReader, bad_variant
 from variantlake.parquet.annotate import ColumnPath
 from variantlake.parquet.write import FileWriter, WriteOptions, WrittenFile
 from variantlake.shredding.arrays import (
     AnyArray,
     AnyField,
-    bytes_of,
     element_field,
     list_of,
     map_array,
@@ -29,9 +29,8 @@ from variantlake.shredding.arrays import (
 from variantlake.shredding.ddl import parse_ddl
 from variantlake.shredding.infer import InferenceOptions, infer
 from variantlake.shredding.layout import METADATA, VALUE, arrow_type, is_binary, is_list, is_struct
-from variantlake.shredding.sample import profile_trees
+from variantlake.shredding.profile import Profile
 from variantlake.shredding.schema import ShreddingSchema
-from variantlake.shredding.shred import shred
 
 INFER = "infer"
 """The `shredding` that asks for a schema from a sample of the table."""
@@ -83,9 +82,10 @@ def write_table(
         path, schema, variant_columns=list(schemas), options=options or WriteOptions()
     ) as writer:
         start = 0
+        shredders = {column: _Shredder(wanted) for column, wanted in schemas.items()}
         for batch in table.to_batches(max_chunksize=BATCH_ROWS):
             arrays = [
-                _array(array, (field.name,), schemas, start)
+                _array(array, field.type, (field.name,), shredders, start)
                 for field, array in zip(schema, batch.columns, strict=True)
             ]
             writer.write(pa.RecordBatch.from_arrays(arrays, schema=schema))
@@ -167,22 +167,23 @@ def _schema(
         case ShreddingSchema():
             return wanted
         case "infer":
-            trees = islice(_sample(table, column), SAMPLE_ROWS)
-            return infer(profile_trees(trees), inference).schema
+            return infer(_profile(table, column), inference).schema
         case str():
             return parse_ddl(wanted)
 
 
-def _sample(table: pa.Table, column: ColumnPath) -> Iterator[Tree]:
-    """The Variants of a column, decoded, from the first row on."""
-    for batch in table.select([column[0]]).to_batches(max_chunksize=1024):
+def _profile(table: pa.Table, column: ColumnPath) -> Profile:
+    """What the first SAMPLE_ROWS values of a column hold."""
+    found, rows, reader = Profile(), 0, VariantReader()
+    for batch in table.select([column[0]]).to_batches(max_chunksize=SAMPLE_ROWS):
         array: AnyArray = batch.column(0)
         for step in column[1:]:
             array = _child(array, step)
-        for variant in _variants(array):
-            if variant is not None:
-                with suppress(UnknownVariantType):
-                    yield variant.tree()
+        found.merge(profile(reader.read(struct_of(array.slice(0, SAMPLE_ROWS - rows)))))
+        rows += len(array)
+        if rows >= SAMPLE_ROWS:
+            break
+    return found
 
 
 def _child(array: AnyArray, step: str) -> AnyArray:
@@ -201,36 +202,25 @@ def _child(array: AnyArray, step: str) -> AnyArray:
 # --- Rewriting ------------------------------------------------------------------------------------
 
 
-def _variants(array: AnyArray) -> Iterator[Variant | None]:
-    group = struct_of(array)
-    columns = (bytes_of(group.field(METADATA)), bytes_of(group.field(VALUE)))
-    for row, (is_valid, metadata, value) in enumerate(zip(validity(group), *columns, strict=True)):
-        if not is_valid:
-            yield None
-            continue
-        try:
-            yield Variant(metadata or b"", value or b"")
-        except VariantLakeError as error:
-            error.row = row
-            raise
+class _Shredder:
+    """Shreds the batches of one column; its key dictionary serves all of them."""
+
+    def __init__(self, schema: ShreddingSchema) -> None:
+        self._reader = VariantReader()
+        self._shredder = Shredder(schema)
+
+    def shred(self, array: AnyArray) -> AnyArray:
+        """The array in the layout of the schema. Raises MalformedVariant with the row."""
+        group = struct_of(array)
+        tape = self._reader.read(group)
+        bad = np.flatnonzero((tape.status != GOOD) & (tape.status != SQL_NULL))
+        if bad.size:
+            raise bad_variant(group, int(bad[0]))
+        return self._shredder.shred(tape)
 
 
-def _checked(variants: Iterator[Variant | None]) -> Iterator[Variant | None]:
-    """The same Variants, each looked into: what is written must be readable."""
-    for row, variant in enumerate(variants):
-        if variant is not None:
-            try:
-                # A type of a later version is no reason to refuse the rest.
-                with suppress(UnknownVariantType):
-                    variant.tree()
-            except VariantLakeError as error:
-                error.row = row
-                raise
-        yield variant
-
-
-def _is_rewritten(column: ColumnPath, schemas: Mapping[ColumnPath, ShreddingSchema]) -> bool:
-    return any(variant[: len(column)] == column for variant in schemas)
+def _is_rewritten(column: ColumnPath, columns: Collection[ColumnPath]) -> bool:
+    return any(variant[: len(column)] == column for variant in columns)
 
 
 def _type(
@@ -253,41 +243,38 @@ def _type(
 
 def _array(
     array: AnyArray,
+    target: pa.DataType,
     column: ColumnPath,
-    schemas: Mapping[ColumnPath, ShreddingSchema],
+    shredders: Mapping[ColumnPath, _Shredder],
     start: int | None,
 ) -> AnyArray:
-    """The column in the file. `start` is the row of the first slot, None inside lists."""
-    if column in schemas:
+    """The column as `target`. `start` is the row of the first slot, None inside lists."""
+    if column in shredders:
         try:
-            return shred(_checked(_variants(array)), schemas[column])
+            return shredders[column].shred(array)
         except VariantLakeError as error:
             error.row = None if error.row is None or start is None else start + error.row
             error.message = f"column {'.'.join(column)!r}: {error.message}"
             error.args = (error.message,)
             raise
-    if not _is_rewritten(column, schemas):
+    if not _is_rewritten(column, shredders):
         return array
-    names = [(*column, *name) for name, _ in _children(array.type)]
-    arrow = _type(array.type, column, schemas)
     nulls = pa.array([not is_valid for is_valid in validity(array)], pa.bool_())
-    if isinstance(array, pa.MapArray):
-        offsets, entries = offsets_of(array)
-        parts = [
-            _array(part, name, schemas, None)
-            for part, name in zip(struct_of(entries).flatten(), names, strict=True)
-        ]
-        return map_array(arrow, offsets, parts, nulls)
+    inner = [(field.type, (*column, *name)) for name, field in _children(target)]
     if is_struct(array.type):
         parts = [
-            _array(part, name, schemas, start)
-            for part, name in zip(struct_of(array).flatten(), names, strict=True)
+            _array(part, wanted, name, shredders, start)
+            for part, (wanted, name) in zip(struct_of(array).flatten(), inner, strict=True)
         ]
-        return pa.StructArray.from_arrays(parts, fields=members(arrow), mask=nulls)
-    offsets, elements = offsets_of(list_of(array))
+        return pa.StructArray.from_arrays(parts, fields=members(target), mask=nulls)
+    offsets, elements = offsets_of(array if isinstance(array, pa.MapArray) else list_of(array))
+    values = struct_of(elements).flatten() if isinstance(array, pa.MapArray) else [elements]
+    parts = [
+        _array(part, wanted, name, shredders, None)
+        for part, (wanted, name) in zip(values, inner, strict=True)
+    ]
+    if isinstance(array, pa.MapArray):
+        return map_array(target, offsets, parts, nulls)
     return pa.ListArray.from_arrays(
-        pa.array(offsets, pa.int32()),
-        _array(elements, names[0], schemas, None),
-        type=arrow,
-        mask=nulls,
+        pa.array(offsets, pa.int32()), parts[0], type=target, mask=nulls
     )

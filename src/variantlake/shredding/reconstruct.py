@@ -17,7 +17,6 @@ from __future__ import annotations
 from typing import Protocol
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from variantlake.encoding.scalar import encode_scalar
 from variantlake.encoding.tree import encode_array, encode_object
@@ -84,7 +83,7 @@ def _unshredded(array: pa.StructArray) -> pa.StructArray | None:
     if any(part.null_count != storage.null_count for part in parts):
         return None
     return pa.StructArray.from_arrays(
-        [pc.fill_null(part.cast(pa.binary()), pa.scalar(b"")) for part in parts],
+        [part.cast(pa.binary()).fill_null(b"") for part in parts],
         fields=list(VARIANT_TYPE),
         mask=storage.is_null(),
     )

@@ -45,6 +45,6 @@ def _count_digits(profile: Profile, number: Scalar) -> None:
     value = number.value
     parts = decimal_parts(value) if isinstance(value, Decimal) else (value, 0)
     unscaled, scale = parts
-    digits = len(str(unscaled).lstrip("-"))
+    digits = len(str(unscaled).lstrip("-")) if unscaled else 0
     profile.integer_digits = max(profile.integer_digits, digits - scale)
     profile.scale = max(profile.scale, scale)
