@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-import weakref
 from typing import Literal
 
 import numpy as np
@@ -27,6 +26,7 @@ from variantlake.kernels._jit import (
     uint8s,
     uint64,
 )
+from variantlake.kernels.buffers import BufferPool
 from variantlake.kernels.keys import KEY, KEY_BYTES, KEY_COUNT, KeyTable, find_key
 from variantlake.kernels.nodes import (
     ARRAY,
@@ -470,9 +470,7 @@ class JsonReader:
         self._last_wins = duplicate_keys == "last"
         self._keys = KeyTable()
         self._stack: Int64s = np.empty(_DEPTH_WORDS, np.int64)
-        self._nodes: Records = np.empty(0, NODE).view(np.recarray)
-        self._arena: Bytes = np.empty(0, np.uint8)
-        self._previous: weakref.ref[Tape] | None = None
+        self._pool = BufferPool()
 
     def read(self, text: Bytes, starts: Int64s, ends: Int64s) -> Tape:
         """Read the documents text[starts[r]:ends[r]].
@@ -489,8 +487,10 @@ class JsonReader:
             text = np.concatenate([text, np.zeros(PADDING, np.uint8)])
         if self._keys.count > _FORGET_KEYS:
             self._keys = KeyTable()
-        self._take_buffers(total, rows)
-        nodes, arena, table = self._nodes, self._arena, self._keys
+        table, buffers = self._keys, self._pool.take()
+        arena = buffers.grow_arena(total + 2 * PADDING)
+        # A typical document has a node for 20 bytes; more is added where it has not.
+        nodes = buffers.grow_nodes(0, total // 8 + 2 * rows + 4 * MAX_DEPTH)
         table.state[[_NODES, ARENA, UNDECIDED_COUNT]] = 0
         table.state[_LAST_WINS] = self._last_wins
         first, status, position = (np.empty(rows + extra, np.int64) for extra in (1, 0, 0))
@@ -504,34 +504,13 @@ class JsonReader:
                 break
             length = int(ends[row] - starts[row])
             table.reserve(length // 4 + 2, length + PADDING)
-            nodes = self._grow_nodes(int(table.state[_NODES]), length)
+            used = int(table.state[_NODES])
+            nodes = buffers.grow_nodes(used, used + length // 2 + MAX_DEPTH + 2)
         if table.state[UNDECIDED_COUNT]:
             _finish_doubles(text, nodes[: int(first[rows])])
         tape = Tape(text, arena, nodes, first, status, position, table, table.count)
-        self._previous = weakref.ref(tape)
+        buffers.lend(tape)
         return tape
-
-    def _take_buffers(self, total: int, rows: int) -> None:
-        """Make room for `total` bytes in `rows` documents.
-
-        Buffers of the last tape serve again once nobody holds it: fresh pages cost as much as
-        reading.
-        """
-        free = self._previous is None or self._previous() is None
-        if not free or len(self._arena) < total + 2 * PADDING:
-            self._arena = np.empty(total + 2 * PADDING, np.uint8)
-        # A typical document has a node for 20 bytes; more is added where it has not.
-        wanted = total // 8 + 2 * rows + 4 * MAX_DEPTH
-        if not free or len(self._nodes) < wanted:
-            self._nodes = np.empty(wanted, NODE).view(np.recarray)
-
-    def _grow_nodes(self, used: int, length: int) -> Records:
-        wanted = used + length // 2 + MAX_DEPTH + 2
-        if len(self._nodes) < wanted:
-            grown = np.empty(max(wanted, 2 * len(self._nodes)), NODE).view(np.recarray)
-            grown[:used] = self._nodes[:used]
-            self._nodes = grown
-        return self._nodes
 
 
 def _finish_doubles(text: Bytes, nodes: Records) -> None:

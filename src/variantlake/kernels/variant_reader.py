@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from typing import cast
 
 import numpy as np
@@ -30,6 +29,7 @@ from variantlake.kernels._jit import (
     uint64,
 )
 from variantlake.kernels.arrow_arrays import AnyArray
+from variantlake.kernels.buffers import BufferPool
 from variantlake.kernels.emit import sort_words
 from variantlake.kernels.exact import count_digits
 from variantlake.kernels.keys import KEY, KEY_BYTES, KEY_COUNT, KeyTable, equal_bytes, find_key
@@ -450,8 +450,7 @@ class VariantReader:
     def __init__(self) -> None:
         self._keys = KeyTable()
         self._stack: Int64s = np.empty(_DEPTH_WORDS, np.int64)
-        self._nodes: Records = np.empty(0, NODE).view(np.recarray)
-        self._previous: weakref.ref[Tape] | None = None
+        self._pool = BufferPool()
 
     def read(self, array: pa.StructArray) -> Tape:
         """Read struct<metadata: binary, value: binary>, in any order of the two."""
@@ -462,18 +461,16 @@ class VariantReader:
         if self._keys.count > _FORGET_KEYS:
             self._keys = KeyTable()
         table = self._keys
-        if self._previous is not None and self._previous() is not None:
-            self._nodes = np.empty(0, NODE).view(np.recarray)
         local = np.empty(int(np.diff(metadata_offsets).max(initial=0)) + 1, np.int32)
         longest = int(np.diff(offsets).max(initial=0))
         work = np.empty(longest + 2 * MAX_DEPTH + 64, np.int64)
         first, status, position = (np.empty(rows + extra, np.int64) for extra in (1, 0, 0))
         table.state[_NODES] = 0
         # A typical value has a node for 10 bytes; more is added where it has not.
-        self._grow_nodes(0, len(data) // 8 + 2 * rows)
+        buffers = self._pool.take()
+        nodes = buffers.grow_nodes(0, int(offsets[-1] - offsets[0]) // 8 + 2 * rows)
         row = 0
         while True:
-            nodes = self._nodes
             row = read_variants(
                 metadata, metadata_offsets, data, offsets, valid, row, nodes, table.keys,
                 table.key_bytes, table.slots, table.seen, local, self._stack, work, table.state,
@@ -483,18 +480,12 @@ class VariantReader:
                 break
             names = int(metadata_offsets[row + 1] - metadata_offsets[row])
             table.reserve(names // 2 + 2, 2 * names + PADDING)
-            self._grow_nodes(int(table.state[_NODES]), int(offsets[row + 1] - offsets[row]))
+            used = int(table.state[_NODES])
+            nodes = buffers.grow_nodes(used, used + int(offsets[row + 1] - offsets[row]) + 1)
         empty = np.zeros(PADDING, np.uint8)
         tape = Tape(data, empty, nodes, first, status, position, table, table.count)
-        self._previous = weakref.ref(tape)
+        buffers.lend(tape)
         return tape
-
-    def _grow_nodes(self, used: int, length: int) -> None:
-        wanted = used + length + 1
-        if len(self._nodes) < wanted:
-            grown = np.empty(max(wanted, 2 * len(self._nodes)), NODE).view(np.recarray)
-            grown[:used] = self._nodes[:used]
-            self._nodes = grown
 
 
 def _bytes_of(array: AnyArray) -> tuple[Bytes, Int32s]:

@@ -1,0 +1,156 @@
+"""How fast the kernels are on one core: MB of JSON text a second, best of several runs.
+
+    python -m benchmarks.kernels [EVENTS]
+
+The data is synthetic: events of nested objects with strings (as the JSONBench set), and wide rows
+with many decimals. Nothing is written; the Parquet encoder comes after what is measured here.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+import time
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import orjson
+import pyarrow as pa
+
+from benchmarks.events import events
+from variantlake.kernels.json_reader import JsonReader
+from variantlake.kernels.lines import split_lines
+from variantlake.kernels.profiler import profile
+from variantlake.kernels.shredder import Shredder
+from variantlake.kernels.tape import Tape
+from variantlake.kernels.variant_reader import VariantReader
+from variantlake.kernels.variant_writer import write_variant
+from variantlake.kernels.words import PADDING
+from variantlake.shredding.ddl import parse_ddl
+from variantlake.shredding.infer import infer
+from variantlake.shredding.schema import ShreddingSchema
+
+EVENTS = parse_ddl(
+    "did STRING, time_us BIGINT, kind STRING, commit STRUCT<rev: STRING, operation: STRING,"
+    " collection: STRING, rkey: STRING, cid: STRING, record: STRUCT<`$type`: STRING,"
+    " createdAt: STRING, text: STRING, subject: STRUCT<cid: STRING, uri: STRING>,"
+    " reply: STRUCT<parent: STRUCT<cid: STRING, uri: STRING>,"
+    " root: STRUCT<cid: STRING, uri: STRING>>>>"
+)
+CHUNK = 2 << 20
+"""Bytes of text in a batch: its tape stays in the processor's cache."""
+
+RUNS = 7
+
+
+def wide_rows(count: int) -> Iterator[str]:
+    """Rows of 64 numbers, mostly decimals, and short strings."""
+    pick = random.Random(7)
+    kinds = {f"sensor_{i}_value": pick.choice("ddddddiiisbe") for i in range(63)}
+    for i in range(count):
+        row: dict[str, object] = {"ts": 1732206349000 + 37 * i}
+        for key, kind in kinds.items():
+            match kind:
+                case "d":
+                    row[key] = round(pick.gauss(50, 30), 1 + hash(key) % 5)
+                case "i":
+                    row[key] = pick.randint(-10, 10 ** pick.randint(1, 12))
+                case "s":
+                    row[key] = pick.choice(["ok", "warn", 'crit é "q"'])
+                case "b":
+                    row[key] = pick.random() < 0.5
+                case _:
+                    row[key] = pick.random() * 10.0 ** pick.randint(-20, 20)
+        yield json.dumps(row, separators=(",", ":"), ensure_ascii=False)
+
+
+class Text:
+    """The documents of one data set, cut into batches."""
+
+    def __init__(self, documents: Iterator[str]) -> None:
+        self.data = "\n".join(documents).encode()
+        text = np.frombuffer(self.data, np.uint8)
+        lines = split_lines(text)
+        padded = np.concatenate([text, np.zeros(PADDING, np.uint8)])
+        cuts = np.searchsorted(lines.starts, np.arange(0, len(text), CHUNK)).tolist()
+        self.batches = []
+        for first, last in zip(cuts, [*cuts[1:], len(lines.starts)], strict=True):
+            start, end = int(lines.starts[first]), int(lines.ends[last - 1])
+            part = slice(first, last)
+            self.batches.append(
+                (
+                    padded[start : end + PADDING],
+                    lines.starts[part] - start,
+                    lines.ends[part] - start,
+                )
+            )
+
+    def tapes(self) -> Iterator[Tape]:
+        """All batches, through one reader."""
+        reader = JsonReader()
+        for text, starts, ends in self.batches:
+            tape = reader.read(text, starts, ends)
+            yield tape
+            del tape
+
+
+def best(work: Callable[[], object], size: int) -> float:
+    """MB/s of the fastest run: the others had company on the machine."""
+    seconds = []
+    for _ in range(RUNS):
+        start = time.perf_counter()
+        work()
+        seconds.append(time.perf_counter() - start)
+    return size / 1e6 / min(seconds)
+
+
+def measure(name: str, text: Text, schema: ShreddingSchema) -> None:
+    """Print one data set's table."""
+    variants: list[pa.StructArray] = [write_variant(tape) for tape in text.tapes()]
+
+    def shred() -> None:
+        shredder = Shredder(schema)
+        for tape in text.tapes():
+            shredder.shred(tape)
+
+    def shred_variants() -> None:
+        shredder, reader = Shredder(schema), VariantReader()
+        for array in variants:
+            shredder.shred(reader.read(array))
+
+    def each(step: Callable[[Tape], object]) -> Callable[[], None]:
+        def work() -> None:
+            for tape in text.tapes():
+                step(tape)
+
+        return work
+
+    size = len(text.data)
+    whole = np.frombuffer(text.data, np.uint8)
+    steps: dict[str, Callable[[], object]] = {
+        "text -> lines": lambda: split_lines(whole),
+        "JSON -> tape": each(lambda _: None),
+        "JSON -> tape -> Variant": each(write_variant),
+        "JSON -> tape -> shredded": shred,
+        "JSON -> tape -> profile": each(profile),
+        "Variant -> tape -> shredded": shred_variants,
+    }
+    print(f"\n{name}: {size / 1e6:.0f} MB\n")
+    print("| step | MB/s of JSON text |\n|---|---|")
+    for step, work in steps.items():
+        print(f"| {step} | {best(work, size):,.0f} |", flush=True)
+
+
+def main() -> None:
+    """Measure all data sets; the argument is how many events."""
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 40_000
+    documents = (orjson.dumps(event).decode() for event in events(count))
+    measure("events", Text(documents), EVENTS)
+    wide = Text(wide_rows(count // 3))
+    sample = next(wide.tapes())
+    measure("wide rows with decimals", wide, infer(profile(sample)).schema)
+
+
+if __name__ == "__main__":
+    main()
