@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
 import pyarrow as pa
 
+from variantlake.arrow.append import append_arrow
 from variantlake.arrow.local import ingest_here
 from variantlake.arrow.sources import NdJson
 from variantlake.arrow.target import READER_FEATURES, SCHEMA_PREFIX
@@ -123,19 +124,31 @@ class Table:
         """The newest version."""
         return type(self)(self.snapshot.refresh())
 
-    def append(self, data: NdJson, *, column: str | None = None) -> int:
-        """Append documents in one commit, without Spark; gives the new version.
+    def append(
+        self,
+        data: NdJson | pa.Table | pa.RecordBatch | pa.RecordBatchReader,
+        *,
+        column: str | None = None,
+        json_columns: Collection[str] = (),
+    ) -> int:
+        """Append rows to the newest version in one commit, without Spark; gives the new version.
 
         Args:
-            data: `variantlake.ndjson(...)`.
-            column: The VARIANT column that takes the documents; the only one if None.
+            data: `variantlake.ndjson(...)`, or Arrow data (also whatever has the Arrow stream
+                interface) with the table's columns by name; those that are left out are NULL. A
+                VARIANT column is struct<metadata: binary, value: binary>.
+            column: The VARIANT column that takes the documents of `ndjson`; the only one if None.
+            json_columns: VARIANT columns that the Arrow data give as JSON text.
 
         Raises:
-            InvalidJson, LimitExceeded: A bad line, with file, line and column.
-            InvalidSchema: The table has columns that documents cannot fill.
+            InvalidSchema: The data do not fit the table's columns.
+            InvalidJson, MalformedVariant, InvalidValue, LimitExceeded: A bad value, with its
+                position: file, line and column, or the row of the data.
             UnsupportedFeature: The table needs what only Spark can do (constraints, say).
             CommitConflict: Another writer changed the table in a way that contradicts this.
         """
+        if not isinstance(data, NdJson):
+            return append_arrow(data, self.snapshot.refresh(), json_columns=json_columns)
         return ingest_here(data, self.uri, column=column or self._only_variant()).version
 
     def _only_variant(self) -> str:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
+import shutil
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -12,12 +15,20 @@ import zstandard
 
 from tests import corpora
 from tests.arrow import bad_input
-from variantlake.arrow.load import IngestResult, LoadProgress
+from variantlake.arrow import local
+from variantlake.arrow.files import new_load_id
+from variantlake.arrow.load import IngestResult, LoadProgress, LoadTask
 from variantlake.arrow.local import ingest_here
 from variantlake.delta.snapshot import Snapshot
 from variantlake.encoding.json import parse_json
 from variantlake.encoding.variant import Variant
-from variantlake.errors import InvalidJson, InvalidSchema, NotADeltaTable, VariantLakeError
+from variantlake.errors import (
+    CommitConflict,
+    InvalidJson,
+    InvalidSchema,
+    NotADeltaTable,
+    VariantLakeError,
+)
 from variantlake.parquet.read import read_table
 
 EARTHQUAKES = corpora.REPOSITORY / "examples" / "earthquakes.ndjson.gz"
@@ -154,3 +165,44 @@ def test_row_groups_follow_the_table_properties(tmp_path: Path) -> None:
     (add,) = Snapshot.load(tmp_path / "table").add_files()
     metadata = pq.read_metadata(tmp_path / "table" / add.path)
     assert [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)] == [4, 4, 2]
+
+
+def test_first_loads_at_once_all_land(tmp_path: Path) -> None:
+    for number in range(6):
+        (tmp_path / f"{number}.json").write_text(f'{{"a{number}": {number}}}\n' * 3)
+
+    def run(number: int) -> int:
+        return ingest_here(tmp_path / f"{number}.json", tmp_path / "table").version
+
+    with ThreadPoolExecutor(6) as pool:
+        versions = sorted(pool.map(run, range(6)))
+    assert versions == list(range(6))
+    assert len(documents(tmp_path / "table")) == 18
+
+
+def test_a_schema_that_was_asked_for_does_not_give_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a").write_text('{"a": 1}\n')
+    run = local._run_in_threads
+
+    def overtaken(task: LoadTask, watch: Callable[[int], None]) -> list[bytes]:
+        with monkeypatch.context() as patch:
+            patch.setattr(local, "_run_in_threads", run)
+            ingest_here(tmp_path / "a", tmp_path / "table", shredding="a STRING")
+        return run(task, watch)
+
+    monkeypatch.setattr(local, "_run_in_threads", overtaken)
+    with pytest.raises(CommitConflict):
+        ingest_here(tmp_path / "a", tmp_path / "table", shredding="a BIGINT")
+    assert len(list((tmp_path / "table").glob("*.parquet"))) == 1
+
+
+def test_a_load_after_one_that_was_killed_works(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text('{"a": 1}\n')
+    ingest_here(tmp_path / "a", tmp_path / "table")
+    # What a kill before the first commit leaves: finished files, and the flag.
+    shutil.rmtree(tmp_path / "table" / "_delta_log")
+    (tmp_path / "table" / f"variantlake-load-{new_load_id()}.running").touch()
+    assert ingest_here(tmp_path / "a", tmp_path / "table").version == 0
+    assert len(documents(tmp_path / "table")) == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import tempfile
 import uuid
@@ -36,6 +37,16 @@ class FileLimits:
     def of(cls, target_bytes: int | None, max_rows: int | None) -> FileLimits:
         """The limits as options give them: None is the default."""
         return cls(TARGET_FILE_BYTES if target_bytes is None else target_bytes, max_rows)
+
+
+_LOAD_FILE = re.compile(
+    r"part-\d{5,}-[0-9a-f]{32}-[0-9a-f]{8}-\d{5,}\.zstd\.parquet|variantlake-load-[0-9a-f]{32}\.running"
+)
+
+
+def is_load_file(name: str) -> bool:
+    """Whether a file in a table's folder was made by a load (of this module's names)."""
+    return _LOAD_FILE.fullmatch(name) is not None
 
 
 def new_load_id() -> str:
@@ -85,6 +96,11 @@ class FileSet:
     _rows: int = 0
     _scratch: str | None = None
     _path: Path = Path()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a file is begun and not finished."""
+        return self._writer is not None
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Add rows, to as many files as the limits ask for."""

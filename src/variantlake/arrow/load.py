@@ -20,15 +20,12 @@ from variantlake.arrow.documents import read_tapes, sample_profile
 from variantlake.arrow.files import FileLimits, count_files, delete_load, new_load_id
 from variantlake.arrow.flag import LoadFlag, LoadStopped
 from variantlake.arrow.sources import Source, Split, group_splits, split_sources
-from variantlake.arrow.target import UNSHREDDED, FilePlan, Target
+from variantlake.arrow.target import NOT_COMMITTED, UNSHREDDED, FilePlan, Target
 from variantlake.delta.actions import AddFile, parse_log, serialise
 from variantlake.delta.store import Store, open_store
 from variantlake.errors import (
-    CommitConflict,
     InvalidJson,
     InvalidSchema,
-    InvalidValue,
-    UnsupportedFeature,
     VariantLakeError,
 )
 from variantlake.kernels.shredder import Shredder
@@ -128,10 +125,6 @@ with the number of finished tasks."""
 
 _ADDED, _FAILED = b"A", b"E"
 
-# After these the commit has certainly not happened. After others (a store that lost its answer)
-# the log may refer to the load's files, so they stay.
-_NOT_COMMITTED = (CommitConflict, InvalidJson, InvalidSchema, InvalidValue, UnsupportedFeature)
-
 
 def run_load(
     sources: Sequence[Source],
@@ -169,7 +162,7 @@ def run_load(
                 "there is no document to load: only blank lines", file=sources[0].path, line=1
             )
         version = target.commit(adds, {"numOutputRows": str(rows)})
-    except _NOT_COMMITTED:
+    except NOT_COMMITTED:
         target.clean_up(task.files.load_id)
         raise
     if progress is not None:
@@ -207,7 +200,7 @@ def _decide_shredding(
         return target, own
     else:
         schema = infer(sample_profile(sources)).schema
-    return target.with_shredding(column, schema), schema
+    return target.with_shredding(column, schema, asked=asked is not None), schema
 
 
 def _groups(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Self
 
 import pyarrow as pa
 
-from variantlake.arrow.files import FileLimits, FileSet, delete_load
+from variantlake.arrow.files import FileLimits, FileSet, delete_load, is_load_file
 from variantlake.delta.actions import AddFile
 from variantlake.delta.commit import append, commit, create_table, new_add, with_properties
 from variantlake.delta.conflicts import Changes
@@ -19,7 +19,14 @@ from variantlake.delta.new_table import SHREDDING_PROPERTY, new_table
 from variantlake.delta.schema import StructField, StructType, VariantType
 from variantlake.delta.snapshot import Snapshot
 from variantlake.delta.store import LocalStore, Store, open_store
-from variantlake.errors import InvalidSchema, NotADeltaTable
+from variantlake.errors import (
+    CommitConflict,
+    InvalidJson,
+    InvalidSchema,
+    InvalidValue,
+    NotADeltaTable,
+    UnsupportedFeature,
+)
 from variantlake.parquet.write import WriteOptions, WrittenFile
 from variantlake.shredding.ddl import format_ddl, parse_ddl
 from variantlake.shredding.schema import ShreddingSchema
@@ -31,6 +38,10 @@ READER_FEATURES = ("columnMapping", "deletionVectors")
 """Reader features that do not concern who only adds files."""
 
 UNSHREDDED = ShreddingSchema()
+
+NOT_COMMITTED = (CommitConflict, InvalidJson, InvalidSchema, InvalidValue, UnsupportedFeature)
+"""After these a commit has certainly not happened. After others (a store that lost its answer) the
+log may refer to the new files, so they must stay."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +89,16 @@ class FilePlan:
 class Target:
     """A table as a writer sees it. `snapshot` is None while it does not exist.
 
-    `properties` are those that the table has after the commit. `new_folder` is true where not even
-    the table's folder was there.
+    `properties` are those that the table has after the commit; those in `asked` were asked for,
+    the others may give way to another writer's. `new_folder` is true where not even the table's
+    folder was there.
     """
 
     store: Store
     snapshot: Snapshot | None
     schema: StructType
     properties: Mapping[str, str]
+    asked: Mapping[str, str] = field(default_factory=dict)
     new_folder: bool = False
 
     @classmethod
@@ -107,10 +120,15 @@ class Target:
             # What the commit would refuse is refused before the work.
             new_table(schema, (), properties)
             new_folder = isinstance(store, LocalStore) and not store.root.exists()
-            properties = {SHREDDING_PROPERTY: "true", **properties}
-            return cls(store, None, schema, properties, new_folder)
+            own = {SHREDDING_PROPERTY: "true", **properties}
+            return cls(store, None, schema, own, properties, new_folder)
+        return cls.of(snapshot)
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> Self:
+        """An existing table. Raises UnsupportedFeature where we must not write."""
         snapshot.check_writable()
-        return cls(store, snapshot, snapshot.schema, snapshot.properties)
+        return cls(snapshot.store, snapshot, snapshot.schema, snapshot.properties)
 
     @property
     def partition_columns(self) -> tuple[str, ...]:
@@ -141,11 +159,11 @@ class Target:
                 file=self.store.uri,
                 hint=f"its VARIANT columns: {known}" if known else "it has no VARIANT column",
             )
-        for field in self.schema.fields:
-            if field is not found and (not field.nullable or field.name in self.partition_columns):
-                kind = "a partition column" if field.nullable else "NOT NULL"
+        for other in self.schema.fields:
+            if other is not found and (not other.nullable or other.name in self.partition_columns):
+                kind = "a partition column" if other.nullable else "NOT NULL"
                 raise InvalidSchema(
-                    f"documents alone cannot fill this table: its column {field.name!r} is {kind}",
+                    f"documents alone cannot fill this table: its column {other.name!r} is {kind}",
                     file=self.store.uri,
                     hint="append rows with all of its columns instead",
                 )
@@ -168,10 +186,16 @@ class Target:
             error.hint = f"the table property {SCHEMA_PREFIX}{physical_name} is broken"
             raise
 
-    def with_shredding(self, physical_name: str, schema: ShreddingSchema) -> Target:
+    def with_shredding(
+        self, physical_name: str, schema: ShreddingSchema, *, asked: bool = False
+    ) -> Target:
         """This table with `schema` as its shredding schema of a column."""
-        name = SCHEMA_PREFIX + physical_name
-        return replace(self, properties={**self.properties, name: format_ddl(schema)})
+        new = {SCHEMA_PREFIX + physical_name: format_ddl(schema)}
+        return replace(
+            self,
+            properties={**self.properties, **new},
+            asked={**self.asked, **new} if asked else self.asked,
+        )
 
     def file_plan(self, load_id: str, limits: FileLimits) -> FilePlan:
         """How the files of one load are written."""
@@ -194,7 +218,22 @@ class Target:
                 self.store.root.rmdir()
 
     def commit(self, adds: Sequence[AddFile], metrics: Mapping[str, str]) -> int:
-        """Add the files, and create or change the table, in one commit; its version."""
+        """Add the files, and create or change the table, in one commit; its version.
+
+        Of several first loads at once one makes the table, or gives it its inferred shredding
+        schema; the others then only add their files, whose own layout is as good.
+
+        Raises CommitConflict where what was asked for contradicts another writer's commit.
+        """
+        try:
+            return self._commit(adds, metrics)
+        except CommitConflict:
+            newest = Snapshot.load(self.store.uri, store=self.store, applies=READER_FEATURES)
+            if not self._fits(newest):
+                raise
+            return append(newest, adds, metrics=metrics).version
+
+    def _commit(self, adds: Sequence[AddFile], metrics: Mapping[str, str]) -> int:
         if self.snapshot is None:
             done = create_table(
                 self.store, self.schema, properties=self.properties, adds=adds, metrics=metrics
@@ -212,6 +251,15 @@ class Target:
             done = commit(self.snapshot, changes)
         return done.version
 
+    def _fits(self, newest: Snapshot) -> bool:
+        """Whether files written for this table may be added to that version of it as they are."""
+        return (
+            newest.schema == self.schema
+            and newest.partition_columns == self.partition_columns
+            and newest.shredding_enabled == self.shredding_enabled
+            and self.asked.items() <= newest.properties.items()
+        )
+
 
 def write_options(properties: Mapping[str, str]) -> WriteOptions:
     """How files are laid out, by the table's properties; what is no number is ignored."""
@@ -227,17 +275,24 @@ def write_options(properties: Mapping[str, str]) -> WriteOptions:
     )
 
 
+_LOG_FOLDER = "_delta_log"
+
+
 def _check_vacant(store: Store) -> None:
-    """Refuse a location that holds something else: a typing error is likelier than a wish."""
+    """Refuse a location that holds something else: a typing error is likelier than a wish.
+
+    What other loads have there, running or killed, is no reason to refuse.
+    """
     if isinstance(store, LocalStore):
         if store.root.exists() and not store.root.is_dir():
             raise NotADeltaTable("this is a file, not a Delta table", file=store.uri)
-        if not store.root.is_dir() or next(store.root.iterdir(), None) is None:
-            return
-    elif next(store.list_from(""), None) is None:
-        return
-    raise NotADeltaTable(
-        "the folder is not empty and holds no Delta table",
-        file=store.uri,
-        hint="name a Delta table, or a new or empty folder",
-    )
+        names = [path.name for path in store.root.iterdir()] if store.root.is_dir() else []
+    else:
+        names = [entry.path for entry in store.list_from("")]
+    for name in names:
+        if name != _LOG_FOLDER and not is_load_file(name):
+            raise NotADeltaTable(
+                f"the folder holds {name!r} and no Delta table",
+                file=store.uri,
+                hint="name a Delta table, or a new or empty folder",
+            )

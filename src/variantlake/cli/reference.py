@@ -30,11 +30,15 @@ def _section(name: str, command: Any) -> str:
     usage = " ".join(each.metavar or each.name.upper() for each in arguments)
     rows = [(f"`{each.metavar or each.name.upper()}`", each.help) for each in arguments]
     rows += [(_option(each), _with_default(each)) for each in options]
-    table = "".join(f"| {left} | {right} |\n" for left, right in rows)
+    table = "".join(f"| {_cell(left)} | {_cell(right)} |\n" for left, right in rows)
     return (
         f"\n## {name}\n\n`variantlake {name} [OPTIONS] {usage}`\n\n{command.help}\n\n"
         f"| argument | meaning |\n|---|---|\n{table}"
     )
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
 
 
 def _option(option: Any) -> str:

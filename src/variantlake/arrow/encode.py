@@ -1,0 +1,155 @@
+"""Arrow columns as a table's files store them: Variants shredded, other columns cast exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from variantlake.delta.schema import StructField, StructType, arrow_type
+from variantlake.encoding.json import parse_json
+from variantlake.errors import InvalidSchema, InvalidValue, UnsupportedFeature, VariantLakeError
+from variantlake.kernels.json_reader import JsonReader
+from variantlake.kernels.shredder import Shredder
+from variantlake.kernels.tape import Tape
+from variantlake.kernels.variant_reader import VariantReader, bad_variant
+from variantlake.kernels.words import PADDING
+from variantlake.shredding import layout
+from variantlake.shredding.arrays import AnyArray
+from variantlake.shredding.schema import ShreddingSchema
+
+Decide = Callable[[Tape], ShreddingSchema]
+"""The shredding schema of a column, which may depend on its first rows."""
+
+
+class ColumnEncoder(Protocol):
+    """One column. `name` is the column's physical name, `variant` whether it is a Variant."""
+
+    name: str
+    variant: bool
+
+    def encode(self, array: AnyArray) -> AnyArray:
+        """The rows as they are stored. Raises with `row` counted from the array's start."""
+
+
+class PlainColumn:
+    """A column without Variants."""
+
+    variant = False
+
+    def __init__(self, field: StructField, given: pa.DataType) -> None:
+        if StructType((field,)).holds_variant():
+            raise UnsupportedFeature(
+                f"column {field.name!r} holds Variants inside of another type, which cannot be "
+                "appended here",
+                hint="append with Spark",
+            )
+        self.name = field.physical_name
+        self._field = field
+        self._type = arrow_type(field.type)
+        self._given = given
+
+    def encode(self, array: AnyArray) -> AnyArray:
+        """Cast where nothing is lost."""
+        if array.null_count and not self._field.nullable:
+            row = int(np.flatnonzero(array.is_null().to_numpy(zero_copy_only=False))[0])
+            raise InvalidValue(f"column {self._field.name!r} is NOT NULL", row=row)
+        try:
+            return array.cast(self._type)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise InvalidSchema(
+                f"column {self._field.name!r} is {self._field.type}; {self._given} cannot be "
+                f"stored in it: {error}"
+            ) from error
+
+
+class VariantColumn:
+    """A VARIANT column given as struct<metadata, value>, or as JSON text."""
+
+    variant = True
+
+    def __init__(
+        self, field: StructField, given: pa.DataType, decide: Decide, *, from_json: bool
+    ) -> None:
+        self.name = field.physical_name
+        self._field = field
+        self._decide = decide
+        self._shredder: Shredder | None = None
+        self._read = self._read_json if from_json else self._read_variant
+        self._check_type(given, from_json=from_json)
+        self._json_reader, self._variant_reader = JsonReader(), VariantReader()
+
+    def encode(self, array: AnyArray) -> AnyArray:
+        """Shred, by the table's schema or by one that these first rows decide."""
+        if array.null_count and not self._field.nullable:
+            row = int(np.flatnonzero(array.is_null().to_numpy(zero_copy_only=False))[0])
+            raise InvalidValue(f"column {self._field.name!r} is NOT NULL", row=row)
+        try:
+            tape = self._read(array)
+        except VariantLakeError as error:
+            error.message = f"column {self._field.name!r}: {error.message}"
+            raise
+        if self._shredder is None:
+            self._shredder = Shredder(self._decide(tape))
+        return self._shredder.shred(tape)
+
+    def _check_type(self, given: pa.DataType, *, from_json: bool) -> None:
+        if from_json:
+            fits = pa.types.is_string(given) or pa.types.is_large_string(given)
+            wanted = "JSON text (string)"
+        else:
+            fits = layout.is_struct(given) and {
+                field.name for field in layout.struct_storage(given)
+            } == {layout.METADATA, layout.VALUE}
+            wanted = "struct<metadata: binary, value: binary>"
+        if not fits:
+            raise InvalidSchema(
+                f"column {self._field.name!r} is a VARIANT; it is given as {given}, expected "
+                f"{wanted}",
+                hint="name columns of JSON text in json_columns",
+            )
+
+    def _read_variant(self, array: AnyArray) -> Tape:
+        storage: Any = array.storage if isinstance(array, pa.ExtensionArray) else array
+        tape = self._variant_reader.read(storage)
+        bad = _first_bad(tape, array)
+        if bad is not None:
+            raise bad_variant(storage, bad)
+        return tape
+
+    def _read_json(self, array: AnyArray) -> Tape:
+        wide: Any = array.cast(pa.large_string())
+        _, offsets_buffer, text_buffer = wide.buffers()
+        offsets = np.frombuffer(offsets_buffer, np.int64)[wide.offset :][: len(wide) + 1]
+        text = np.frombuffer(text_buffer or b"", np.uint8)
+        # Only these rows, and what kernels may touch behind them.
+        begin = int(offsets[0])
+        text = text[begin : int(offsets[-1]) + PADDING]
+        starts, ends = offsets[:-1] - begin, offsets[1:] - begin
+        tape = self._json_reader.read(text, starts, ends)
+        bad = _first_bad(tape, array)
+        if bad is not None:
+            raise _bad_json(text[int(starts[bad]) : int(ends[bad])], bad)
+        return tape
+
+
+def _first_bad(tape: Tape, array: AnyArray) -> int | None:
+    """The first row that is bad and not NULL (a NULL has no nodes either, and becomes one)."""
+    if not tape.status.any():
+        return None
+    valid = array.is_valid().to_numpy(zero_copy_only=False)
+    bad = np.flatnonzero((tape.status != 0) & valid)
+    return int(bad[0]) if bad.size else None
+
+
+def _bad_json(text: npt.NDArray[np.uint8], row: int) -> VariantLakeError:
+    found = VariantLakeError("the document was refused", hint="this is our mistake")
+    try:
+        parse_json(text.tobytes())
+    except VariantLakeError as error:
+        found = error
+    found.row = row
+    return found

@@ -1,0 +1,221 @@
+"""The façade: create, open, append in this process, history."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import variantlake as vl
+from variantlake.cli.cat import batches
+from variantlake.cli.rows import json_lines
+from variantlake.encoding.variant import Variant
+from variantlake.errors import (
+    CommitConflict,
+    InvalidJson,
+    InvalidSchema,
+    InvalidValue,
+    MalformedVariant,
+    MissingSource,
+    NotADeltaTable,
+    UnsupportedFeature,
+)
+from variantlake.shredding.layout import VARIANT_TYPE
+
+
+def rows(table: Path) -> list[dict[str, Any]]:
+    """Every row as JSON, in the order of the log."""
+    return [json.loads(line) for batch in batches(str(table)) for line in json_lines(batch)]
+
+
+def variants(*texts: str | None) -> pa.Array[Any]:
+    values = [None if text is None else vl.parse_json(text) for text in texts]
+    return pa.array(
+        [None if v is None else {"metadata": v.metadata, "value": v.value} for v in values],
+        VARIANT_TYPE,
+    )
+
+
+def files(table: Path) -> list[str]:
+    return sorted(path.name for path in table.glob("*") if path.name != "_delta_log")
+
+
+def test_a_table_is_created_opened_and_appended_to(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    table = vl.Table.create(path, "event VARIANT", shredding={"event": "a BIGINT"})
+    assert (table.version, table.files().num_rows) == (0, 0)
+    assert table.properties["variantlake.shredding.event"] == "a BIGINT"
+    (tmp_path / "a.ndjson").write_text('{"a": 1}\n{"a": 2}\n')
+    assert table.append(vl.ndjson(tmp_path / "a.ndjson")) == 1
+    assert table.append(vl.ndjson(tmp_path / "a.ndjson")) == 2  # from the old version too
+    assert (table.version, table.refresh().version) == (0, 2)
+    assert vl.Table.open(path, version=1).files().num_rows == 1
+    assert [entry.operation for entry in table.refresh().history()] == [
+        "WRITE",
+        "WRITE",
+        "CREATE TABLE",
+    ]
+    assert rows(path) == [{"event": {"a": 1}}, {"event": {"a": 2}}] * 2
+    assert table.protocol.min_reader_version == 3
+
+
+def test_creating_twice_and_opening_nothing_are_refused(tmp_path: Path) -> None:
+    vl.Table.create(tmp_path / "t", "event VARIANT")
+    with pytest.raises(CommitConflict):
+        vl.Table.create(tmp_path / "t", "event VARIANT")
+    with pytest.raises(NotADeltaTable):
+        vl.Table.open(tmp_path / "nowhere")
+    with pytest.raises(MissingSource):
+        vl.Table.open(tmp_path / "t", version=7)
+    with pytest.raises(InvalidSchema, match="'day' is not a VARIANT"):
+        vl.Table.create(tmp_path / "u", "event VARIANT, day DATE", shredding={"day": "a INT"})
+
+
+def test_arrow_rows_are_appended_with_all_columns(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    vl.Table.create(path, "id BIGINT NOT NULL, event VARIANT, at TIMESTAMP, note STRING")
+    at = dt.datetime(2026, 11, 21, 9, 30, tzinfo=dt.UTC)
+    data = pa.table(
+        {
+            "event": variants('{"a": 1}', None, '{"a": "x", "b": [1.5]}', "null"),
+            "id": pa.array([1, 2, 3, 4], pa.int32()),
+            "at": pa.array([at, None, at, at], pa.timestamp("ms", "Europe/Berlin")),
+        }
+    )
+    table = vl.Table.open(path)
+    assert table.append(data) == 1
+    assert rows(path) == [
+        {"id": 1, "event": {"a": 1}, "at": str(at), "note": None},
+        {"id": 2, "event": None, "at": None, "note": None},
+        {"id": 3, "event": {"a": "x", "b": [1.5]}, "at": str(at), "note": None},
+        {"id": 4, "event": None, "at": str(at), "note": None},
+    ]
+    assert table.append(data.slice(0, 1).to_reader()) == 2
+    assert table.append(data.to_batches()[0]) == 3
+
+
+def test_json_text_becomes_a_variant(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    vl.Table.create(path, "event VARIANT")
+    text = pa.array(['skipped: {"', '{"a": 1}', None, "[1, 2]", '"é"'])[1:]
+    vl.Table.open(path).append(pa.table({"event": text}), json_columns=["event"])
+    assert [row["event"] for row in rows(path)] == [{"a": 1}, None, [1, 2], "é"]
+
+
+def test_rows_are_divided_by_partition(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    vl.Table.create(path, "event VARIANT, day DATE, kind STRING", partition_by=["day", "kind"])
+    day = dt.date(2026, 11, 21)
+    data = pa.table(
+        {
+            "event": variants("1", "2", "3", "4"),
+            "day": [day, None, day, day],
+            "kind": ["a b", "x", "", "a b"],
+        }
+    )
+    table = vl.Table.open(path)
+    table.append(data)
+    adds = list(table.refresh().snapshot.add_files())
+    assert [dict(add.partition_values) for add in adds] == [
+        {"day": "2026-11-21", "kind": "a b"},
+        {"day": None, "kind": "x"},
+        {"day": "2026-11-21", "kind": None},
+    ]
+    found = {row["event"]: (row["day"], row["kind"]) for row in rows(path)}
+    text = day.isoformat()
+    assert found == {1: (text, "a b"), 2: (None, "x"), 3: (text, None), 4: (text, "a b")}
+
+
+def test_no_rows_make_no_version(tmp_path: Path) -> None:
+    table = vl.Table.create(tmp_path / "t", "event VARIANT")
+    assert table.append(pa.table({"event": variants()})) == 0
+
+
+BAD: dict[str, tuple[Any, type[Exception], str]] = {
+    "unknown column": ({"nope": [1]}, InvalidSchema, "no column 'nope'"),
+    "no required column": ({"event": variants("1")}, InvalidSchema, "'id', which is NOT NULL"),
+    "null in a required column": (
+        {"id": pa.array([1, None], pa.int64())},
+        InvalidValue,
+        "'id' is NOT NULL",
+    ),
+    "a value that does not fit": ({"id": [1.5]}, InvalidSchema, "'id' is long"),
+    "another type": ({"id": [1], "event": ["x"]}, InvalidSchema, "expected struct<metadata"),
+    "a broken Variant": (
+        {
+            "id": [1, 2],
+            "event": pa.array(
+                [
+                    {"metadata": b"\x01\x00\x00", "value": b"\x00"},
+                    {"metadata": b"\x01\x00\x00", "value": b"\x02\x01"},
+                ],
+                VARIANT_TYPE,
+            ),
+        },
+        MalformedVariant,
+        "column 'event'",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_arrow_data_commit_nothing(tmp_path: Path, name: str) -> None:
+    columns, error, text = BAD[name]
+    table = vl.Table.create(tmp_path / "t", "id BIGINT NOT NULL, event VARIANT")
+    with pytest.raises(error, match=text):
+        table.append(pa.table(columns))
+    assert table.refresh().version == 0
+    assert files(tmp_path / "t") == []
+
+
+def test_bad_json_text_is_reported_with_its_row(tmp_path: Path) -> None:
+    table = vl.Table.create(tmp_path / "t", "event VARIANT")
+    data = pa.chunked_array([["1", "2"], ["3", '{"a": 1, "a": 2}']])
+    with pytest.raises(InvalidJson, match="column 'event'") as caught:
+        table.append(pa.table({"event": data}), json_columns=["event"])
+    assert caught.value.row == 3
+    assert files(tmp_path / "t") == []
+
+
+def test_what_documents_cannot_fill_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("1\n")
+    data = vl.ndjson(tmp_path / "a")
+    table = vl.Table.create(tmp_path / "two", "a VARIANT, b VARIANT")
+    with pytest.raises(InvalidSchema, match="2 VARIANT columns"):
+        table.append(data)
+    assert table.append(data, column="b") == 1
+    table = vl.Table.create(tmp_path / "required", "event VARIANT, id INT NOT NULL")
+    with pytest.raises(InvalidSchema, match="'id' is NOT NULL"):
+        table.append(data)
+    table = vl.Table.create(tmp_path / "split", "event VARIANT, d DATE", partition_by=["d"])
+    with pytest.raises(InvalidSchema, match="'d' is a partition column"):
+        table.append(data)
+    table = vl.Table.create(tmp_path / "nested", "s STRUCT<v: VARIANT>")
+    with pytest.raises(UnsupportedFeature, match="'s' holds Variants"):
+        table.append(pa.table({"s": pa.array([None], pa.struct([("v", VARIANT_TYPE)]))}))
+
+
+def test_an_unshredded_table_gets_unshredded_files(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    properties = {"delta.enableVariantShredding": "false"}
+    table = vl.Table.create(path, "event VARIANT", properties=properties)
+    table.append(pa.table({"event": variants('{"a": 1}')}))
+    (tmp_path / "a").write_text('{"a": 2}\n')
+    table.append(vl.ndjson(tmp_path / "a"))
+    for file in path.glob("*.parquet"):
+        (view,) = vl.parquet.inspect_file(file).variants
+        assert view.ddl == "VARIANT"
+    assert rows(path) == [{"event": {"a": 1}}, {"event": {"a": 2}}]
+
+
+def test_every_public_name_is_there() -> None:
+    for name in vl.__all__:
+        assert getattr(vl, name) is not None
+    assert set(vl.__all__) <= set(dir(vl))
+    assert vl.Variant is Variant
+    with pytest.raises(AttributeError, match="no attribute 'nope'"):
+        _ = vl.nope
