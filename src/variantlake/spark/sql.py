@@ -10,12 +10,14 @@ The steps, each of which may end in a plainer form that gives the same answer:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
+from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame, SparkSession
 
 from variantlake.errors import InvalidQuery
@@ -201,7 +203,8 @@ class QueryRunner:
                 changes.append(_field_splice(query.text, path, column))
         text = splice(query.text, changes)
         try:
-            frame = self._spark.sql(text, query.args)
+            with _quiet():
+                frame = self._spark.sql(text, query.args)
         except _REFUSALS:
             return None
         return frame if _same_columns(frame, original) else None
@@ -271,13 +274,31 @@ def _same_columns(frame: DataFrame, original: DataFrame) -> bool:
 def _spark_errors(run: Callable[[], T], sources: Mapping[str, str]) -> T:
     """Run Spark's parser or analyser; its errors become one sentence about the user's text."""
     try:
-        return run()
+        with _quiet():
+            return run()
     except _REFUSALS as error:
         raise InvalidQuery(_sentence(error, sources)) from None
 
 
 _REFUSALS = (PySparkException, Py4JJavaError)
 """What parsing and analysis raise; Py4JJavaError where Spark fails to word its own error."""
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep PySpark from writing the JVM's trace of a refusal to stderr before anyone handles it."""
+    loggers = [PySparkLogger.getLogger(name) for name in _LOGGERS]
+    before = [logger.disabled for logger in loggers]
+    for logger in loggers:
+        logger.disabled = True
+    try:
+        yield
+    finally:
+        for logger, disabled in zip(loggers, before, strict=True):
+            logger.disabled = disabled
+
+
+_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 
 def _sentence(error: Exception, sources: Mapping[str, str]) -> str:

@@ -1,0 +1,294 @@
+"""What is read: files and columns; what is left behind: nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyspark.errors import AnalysisException
+
+from tests import corpora
+from tests.spark.layouts import (
+    CLEAN,
+    MIXED,
+    OTHER_TYPES,
+    UNSHREDDED,
+    File,
+    Shape,
+    changed,
+    judge,
+    make,
+    rows,
+)
+from variantlake.errors import InvalidQuery, MissingSource, NotADeltaTable
+from variantlake.spark.lake import Lake, connect
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(scope="module")
+def lake(spark: SparkSession) -> Lake:
+    return connect(spark)
+
+
+@pytest.fixture(scope="module")
+def shape() -> Shape:
+    return Shape((CLEAN, OTHER_TYPES, UNSHREDDED, MIXED), partitioned=True)
+
+
+@pytest.fixture(scope="module")
+def table(
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, shape: Shape
+) -> Iterator[str]:
+    # A folder that looks like a partition, a glob and an escape.
+    folder = tmp_path_factory.mktemp("lake") / "day=1 {a,b}* %20"
+    judge(spark, "judge_reading", shape)
+    yield make(spark, folder, shape)
+    spark.catalog.dropTempView("judge_reading")
+
+
+def executed(frame: DataFrame) -> str:
+    java: Any = frame._jdf
+    return str(java.queryExecution().executedPlan().toString())
+
+
+def scans(lake: Lake, query: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = lake.explain(query).to_dict()["tables"]
+    return found
+
+
+# --- read -----------------------------------------------------------------------------------------
+
+
+def test_read_gives_the_table_with_its_variants(
+    spark: SparkSession, lake: Lake, table: str
+) -> None:
+    frame = lake.read(table)
+    assert frame.dtypes == [("event", "variant"), ("k", "int"), ("p", "string")]
+    assert rows(frame.selectExpr("event:id::string", "k", "p")) == rows(
+        spark.sql("SELECT event:id::string, k, p FROM judge_reading")
+    )
+
+
+def test_a_table_without_files_has_no_rows(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
+    path = make(spark, tmp_path / "empty", Shape(()))
+    assert lake.read(path).collect() == []
+    assert lake.sql(f"SELECT event:a::int, k FROM delta.`{path}`").collect() == []
+    assert lake.sql(f"SELECT count(*) FROM delta.`{path}`").collect()[0][0] == 0
+
+
+def test_a_column_that_files_lack_is_null(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
+    columns = {"event": "variant", "late": "variant", "k": "integer", "s": "string"}
+    path = make(spark, tmp_path / "t", Shape((CLEAN,), columns=columns))
+    found = lake.sql(
+        f"SELECT count(*), count(late), count(late:a::int), count(s) FROM delta.`{path}` "
+        "WHERE event:id::bigint < 5"
+    )
+    assert tuple(found.collect()[0]) == (5, 0, 0, 0)
+
+
+def test_tables_of_others_are_read(spark: SparkSession, lake: Lake) -> None:
+    tables = corpora.require(corpora.SHARED / "conformance" / "delta-tables")
+    path = tables / "spark-shredded-variant-preview-delta"
+    query = (
+        f"SELECT v:key::int a, to_json(v) j, struct_of_variants.v:key::int b FROM delta.`{path}`"
+    )
+    assert rows(lake.sql(query)) == rows(spark.sql(query))
+
+
+def test_names_for_tables(lake: Lake, table: str) -> None:
+    frame = lake.sql(
+        "SELECT e.event:id::int i, T.k FROM t JOIN T e USING (k) "
+        "WHERE e.event:id::int = 7 AND t.event:id::int = 7",
+        tables={"T": table},
+    )
+    assert [tuple(row) for row in frame.collect()] == [(7, 7)]
+
+
+def test_parameters(spark: SparkSession, lake: Lake, table: str) -> None:
+    query = "SELECT k FROM {t} WHERE event:id::int = :id"
+    try:
+        expected = rows(spark.sql(query.format(t="judge_reading"), {"id": 107}))
+    except AnalysisException:
+        # Delta Spark 4.4's parser drops the parameters of PySpark 4.2: then Spark refuses ours too.
+        with pytest.raises(InvalidQuery, match="UNBOUND_SQL_PARAMETER"):
+            lake.sql(query.format(t=f"delta.`{table}`"), {"id": 107})
+    else:
+        assert rows(lake.sql(query.format(t=f"delta.`{table}`"), {"id": 107})) == expected
+
+
+# --- skipping and columns -------------------------------------------------------------------------
+
+
+def test_files_are_skipped_by_partition_values(lake: Lake, table: str) -> None:
+    (scan,) = scans(lake, f"SELECT event:id::int FROM delta.`{table}` WHERE p = 'first'")
+    assert scan["files"] == {"total": 4, "read": 1, "skipped": 3}
+
+
+def test_files_are_skipped_by_footers_of_files_without_tags(lake: Lake, table: str) -> None:
+    (scan,) = scans(
+        lake, f"SELECT event:kind::string FROM delta.`{table}` WHERE event:id::bigint = 105"
+    )
+    # The unshredded file may hold anything.
+    assert scan["files"] == {"total": 4, "read": 2, "skipped": 2}
+    assert scan["skipped_by"] == [{"predicate": "event:id::bigint = 105", "files": 2}]
+
+
+def test_a_condition_above_a_limit_skips_nothing(lake: Lake, table: str) -> None:
+    (scan,) = scans(
+        lake,
+        f"SELECT * FROM (SELECT event FROM delta.`{table}` LIMIT 50) WHERE event:id::bigint = 105",
+    )
+    assert scan["files"]["skipped"] == 0
+
+
+def test_the_null_supplying_side_of_an_outer_join_is_not_skipped(lake: Lake, table: str) -> None:
+    left, right = scans(
+        lake,
+        f"SELECT 1 FROM delta.`{table}` a LEFT JOIN delta.`{table}` b "
+        "ON a.k = b.k WHERE a.event:id::bigint = 105 AND b.event:id::bigint IS NULL "
+        "AND b.event:t::bigint = 1",
+    )
+    assert (left["files"]["skipped"], right["files"]["skipped"]) == (2, 0)
+
+
+def test_a_condition_skips_through_a_cte_that_is_used_once(lake: Lake, table: str) -> None:
+    cte = f"WITH c AS (SELECT event:id::bigint AS i, k FROM delta.`{table}`)"
+    (once,) = scans(lake, f"{cte} SELECT k FROM c WHERE i = 105")
+    (twice,) = scans(lake, f"{cte} SELECT k FROM c WHERE i = 105 UNION ALL SELECT k FROM c")
+    assert (once["files"]["skipped"], twice["files"]["skipped"]) == (2, 0)
+
+
+def test_a_single_layout_is_filtered_inside_of_the_files(
+    spark: SparkSession, lake: Lake, tmp_path: Path
+) -> None:
+    path = make(spark, tmp_path / "t", Shape((CLEAN,)))
+    plan = executed(
+        lake.sql(
+            f"SELECT event:kind::string, count(*) FROM delta.`{path}` "
+            "WHERE event:n.x::bigint BETWEEN 3 AND 9 GROUP BY 1"
+        )
+    )
+    assert "variant" not in plan
+    assert (
+        "PushedFilters: [IsNotNull(event.typed_value.n.typed_value.x.typed_value), Greater" in plan
+    )
+    assert "ReadSchema: struct<event:struct<typed_value:struct<" in plan
+
+
+def test_nan_and_negative_zero_are_found_although_statistics_leave_them_out(
+    spark: SparkSession, lake: Lake, tmp_path: Path
+) -> None:
+    # JSON has neither; a text that casts to them would not be a column. So the file is made of
+    # Variants that Spark casts.
+    path = tmp_path / "t"
+    make(spark, path, Shape((File("a", [{"d": 1.5}], None),)))
+    (file,) = path.glob("*.parquet")
+    settings = {
+        "spark.sql.variant.writeShredding.enabled": "true",
+        "spark.sql.variant.forceShreddingSchemaForTest": "d double",
+    }
+    with changed(spark, settings):
+        spark.sql(
+            "SELECT to_variant_object(named_struct('d', d)) AS event, 1 AS k "
+            "FROM VALUES (1.0D), (double('NaN')), (3.0D), (-0.0D) AS t(d)"
+        ).coalesce(1).write.parquet(str(tmp_path / "scratch"))
+    (part,) = (tmp_path / "scratch").glob("part-*")
+    part.replace(file)
+    log = path / "_delta_log" / f"{0:020}.json"
+    actions = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+    actions[-1]["add"] |= {"size": file.stat().st_size, "stats": '{"numRecords":4}'}
+    log.write_text("\n".join(map(json.dumps, actions)), encoding="utf-8")
+
+    def count(condition: str) -> int:
+        query = f"SELECT count(*) FROM delta.`{path}` WHERE {condition}"
+        assert scans(lake, query)[0]["paths"][0]["physical"] == 1
+        found: int = lake.sql(query).collect()[0][0]
+        return found
+
+    assert count("event:d::double > 2") == 2
+    assert count("event:d::double = 0.0D") == 1
+    assert count("event:d::double = double('NaN')") == 1
+    assert count("NOT (event:d::double = 1.0D)") == 3
+
+
+# --- the session ----------------------------------------------------------------------------------
+
+
+def test_nothing_is_left_in_the_users_session(spark: SparkSession, lake: Lake, table: str) -> None:
+    before = {row["key"]: row["value"] for row in spark.sql("SET").collect()}
+    frame = lake.sql(f"SELECT event:id::int FROM delta.`{table}` WHERE event:id::int > 203")
+    lake.read(table)
+    lake.explain(f"SELECT event:id::int FROM delta.`{table}`")
+    assert {row["key"]: row["value"] for row in spark.sql("SET").collect()} == before
+    database = spark.conf.get("spark.sql.globalTempDatabase")
+    left = [item.name for item in spark.catalog.listTables(database)]
+    assert [name for name in left if name.startswith("__vl_")] == []
+    assert frame.sparkSession is spark
+    # The views are gone and the query runs all the same, twice.
+    assert frame.count() == frame.count() == 11
+
+
+def test_joins_with_tables_of_the_user(spark: SparkSession, lake: Lake, table: str) -> None:
+    spark.createDataFrame([("good", 1), ("ugly", 2)], "kind STRING, n INT").createOrReplaceTempView(
+        "kinds"
+    )
+    found = lake.sql(
+        f"SELECT n, count(*) c FROM delta.`{table}` t JOIN kinds ON event:kind::string = kind "
+        "GROUP BY n ORDER BY n"
+    )
+    assert [tuple(row) for row in found.collect()] == [(1, 33), (2, 10)]
+    spark.catalog.dropTempView("kinds")
+
+
+def test_a_view_over_a_table_can_be_made(spark: SparkSession, lake: Lake, table: str) -> None:
+    lake.sql(f"CREATE OR REPLACE TEMP VIEW mine AS SELECT event, k FROM delta.`{table}`")
+    assert spark.sql("SELECT count(*) FROM mine WHERE event:id::int = 105").collect()[0][0] == 1
+    spark.catalog.dropTempView("mine")
+
+
+def test_statements_without_tables_of_ours_are_sparks(lake: Lake) -> None:
+    assert lake.sql("SELECT 1 AS one").collect()[0]["one"] == 1
+    assert "Spark runs it" in lake.explain("SELECT 1").note
+
+
+# --- errors ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("SELEC 1", "PARSE_SYNTAX_ERROR"),
+        ("SELECT nope FROM {t}", "UNRESOLVED_COLUMN"),
+        ("SELECT event:id::nope FROM {t}", "UNSUPPORTED_DATATYPE"),
+        ("SELECT k:id::int FROM {t}", "NOT_VARIANT"),
+        ('SELECT event:["id"]::int FROM {t}', "PARSE_SYNTAX_ERROR"),
+    ],
+)
+def test_refusals_are_one_sentence_of_sparks(
+    lake: Lake, table: str, query: str, message: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(InvalidQuery, match=message) as caught:
+        lake.sql(query.format(t=f"delta.`{table}`"))
+    assert "\n" not in caught.value.message
+    assert "__vl_" not in caught.value.message
+    assert "SQLQueryContextLogger" not in capfd.readouterr().err
+
+
+def test_a_location_without_a_log(lake: Lake, tmp_path: Path) -> None:
+    with pytest.raises((NotADeltaTable, MissingSource)):
+        lake.sql(f"SELECT * FROM delta.`{tmp_path}`")
+    with pytest.raises((NotADeltaTable, MissingSource)):
+        lake.read(tmp_path / "nowhere")
+
+
+def test_a_version_that_is_not_there(lake: Lake, table: str) -> None:
+    assert lake.sql(f"SELECT count(*) FROM delta.`{table}` VERSION AS OF 0").collect()[0][0] == 79
+    with pytest.raises(MissingSource):
+        lake.sql(f"SELECT * FROM delta.`{table}@v7`")
