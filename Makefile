@@ -2,7 +2,6 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
-PYTHON ?= $(shell command -v python3.13 || command -v python3.12 || command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 # Spark's driver and workers: our Java, and the workers with this environment's Python.
@@ -19,10 +18,8 @@ setup: $(VENV)/.ready ## Make .venv with pinned versions, install the package, f
 
 $(VENV)/.ready: pyproject.toml constraints.txt
 	@scripts/find_java.sh --install >/dev/null
-	@test -n "$(PYTHON)" && "$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
-	  || { echo "Variantlake needs Python 3.11 or newer: install it or call make PYTHON=/path/to/python3." >&2; exit 1; }
-	@"$(PYTHON)" -m venv $(VENV) \
-	  || { echo "Could not make a virtual environment: on Debian install python3-venv." >&2; exit 1; }
+	@python="$(PYTHON)"; python="$${python:-$$(scripts/find_python.sh)}" && "$$python" -m venv $(VENV) \
+	  || { echo "No virtual environment was made: Debian needs the package python3-venv for it." >&2; exit 1; }
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
