@@ -214,31 +214,36 @@ def test_rule_7_a_conversion_gives_what_variant_get_gives(
     values = values_of(stored)
     made = frame(session, stored, values)
     numeric = stored.kind in INT_LIMITS or stored.kind is Kind.DECIMAL
-    checks: dict[str, str] = {}
+    pairs: list[tuple[str, str]] = []
     for asked, strict, subset, found in proven(stored):
         if len(subset) < len(values):
             low, high = literal(min(subset), stored), literal(max(subset), stored)
             guard = f"c BETWEEN {low} AND {high}"
         else:
             guard = "true"
-        ours = f"CASE WHEN {guard} THEN {found.sql('c')} END"
         get = "variant_get" if strict else "try_variant_get"
         for source in ("v", "j") if numeric else ("v",):
-            judge = f"CASE WHEN {guard} THEN {get}({source}, '$', '{asked}') END"
-            # The text tells -0.0 from 0.0, which compare equal.
-            text = "" if asked == "binary" else f" AND string({ours}) <=> string({judge})"
-            name = f"{get}({source}, {asked}) by {found.sql('c')} where {guard}"
-            checks[name] = f"({ours}) <=> ({judge}) AND typeof({ours}) = typeof({judge}){text}"
-    assert checks, f"{stored} has no conversion at all"
-    row = made.selectExpr(*(f"count_if(NOT ({check}))" for check in checks.values())).first()
-    assert row is not None
-    wrong = [name for name, count in zip(checks, row, strict=True) if count]
-    shown = {
-        name: made.where(f"NOT ({checks[name]})").selectExpr("string(c)").head(3) for name in wrong
-    }
-    assert shown == {}
+            judge = f"{get}({source}, '$', '{asked}')"
+            pairs.append(
+                (
+                    f"CASE WHEN {guard} THEN {found.sql('c')} END",
+                    f"CASE WHEN {guard} THEN {judge} END",
+                )
+            )
+    assert pairs, f"{stored} has no conversion at all"
+    # As text: it tells -0.0 from 0.0 and carries years that Python has not.
+    expressions = list(dict.fromkeys(side for pair in pairs for side in pair))
+    types = dict(zip(expressions, made.selectExpr(*expressions).schema.fields, strict=True))
+    shown = "hex" if stored.kind is Kind.BINARY else "string"
+    rows = made.selectExpr("string(c)", *(f"{shown}({side})" for side in expressions)).collect()
+    place = {side: at + 1 for at, side in enumerate(expressions)}
+    for ours, judged in pairs:
+        assert types[ours].dataType == types[judged].dataType, (ours, judged)
+        wrong = [row[0] for row in rows if row[place[ours]] != row[place[judged]]]
+        assert not wrong, f"{ours} is not {judged} for {wrong[:3]}"
 
 
+@pytest.mark.parametrize("session", ["true"], ids=["ansi"], indirect=True)
 @pytest.mark.parametrize("stored", [ShreddedType.parse(name) for name in STORED[:15]], ids=str)
 def test_rule_16_monotone_casts_are_those_of_spark(
     session: SparkSession, stored: ShreddedType
