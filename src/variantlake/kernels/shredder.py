@@ -43,6 +43,8 @@ from variantlake.shredding.layout import arrow_type
 from variantlake.shredding.schema import Array, Leaf, Node, Object, ShreddingSchema, Untyped
 from variantlake.types import PRIMITIVES, Kind
 
+_MEMBERS = ("valid", "offsets", "data")
+"""The buffers of a column, as FIELD names their places."""
 _INTEGER_BYTES = {Kind.INT8: 1, Kind.INT16: 2, Kind.INT32: 4, Kind.INT64: 8}
 
 
@@ -205,63 +207,78 @@ class _Batch:
 
 
 class _Columns:
-    """The buffers of one level's columns, and the arrays made of them."""
+    """The buffers of one level's columns, and the arrays made of them.
+
+    What the records hold is read and written a column at a time: NumPy takes a microsecond for
+    each member of a record, and there are many fields.
+    """
 
     def __init__(self, level: _Level, records: Records, rows: int) -> None:
         self.level = level
         self.rows = rows
         self.elements: dict[int, tuple[_Batch, _Level, Int64s]] = {}
-        self._records = records
         self._size = 0
-        for record in records:
-            self._lay_out(record)
+        self._takes, self._typed_counts, self._value_counts = (
+            records[name].tolist() for name in ("takes", "typed_count", "value_count")
+        )
+        bitmap, offsets = (rows + 63) // 64 * 8, 4 * rows + 4
+        sizes = {
+            STRINGS: lambda count, _: (offsets, count),
+            ARRAYS: lambda *_: (offsets, 0),
+            OBJECTS: lambda *_: (0, 0),
+            BOOLEANS: lambda *_: (0, bitmap),
+        }
+        fixed = lambda _, width: (0, width * rows)
+        self._typed_places = [
+            self._lay_out(bitmap, *sizes.get(takes, fixed)(size, width)) if count else (0, 0, 0)
+            for takes, count, size, width in zip(
+                self._takes,
+                self._typed_counts,
+                records["typed_bytes"].tolist(),
+                records["width"].tolist(),
+                strict=True,
+            )
+        ]
+        self._value_places = [
+            self._lay_out(bitmap, offsets, size) if count else (0, 0, 0)
+            for count, size in zip(self._value_counts, records["value_bytes"].tolist(), strict=True)
+        ]
+        for kind, places in (("typed", self._typed_places), ("value", self._value_places)):
+            for member, column in zip(_MEMBERS, zip(*places, strict=True), strict=True):
+                records[f"{kind}_{member}"] = column
         self._buffer, self.out = new_buffer(self._size + PADDING)
+        self._no_values = nulls_of(pa.binary(), rows)
 
-    def _lay_out(self, record: Records) -> None:
-        """Give each buffer that has anything in it a place, with room for blocks behind it."""
-        bitmap = (self.rows + 63) // 64 * 8
-        if record.typed_count:
-            record.typed_valid = self._take(bitmap)
-            if record.takes in (STRINGS, ARRAYS):
-                record.typed_offsets = self._take(4 * self.rows + 4)
-            if record.takes == STRINGS:
-                record.typed_data = self._take(int(record.typed_bytes))
-            elif record.takes == BOOLEANS:
-                record.typed_data = self._take(bitmap)
-            elif record.width:
-                record.typed_data = self._take(int(record.width) * self.rows)
-        if record.value_count:
-            record.value_valid = self._take(bitmap)
-            record.value_offsets = self._take(4 * self.rows + 4)
-            record.value_data = self._take(int(record.value_bytes))
-
-    def _take(self, size: int) -> int:
-        start = self._size
-        self._size += (size + PADDING + 63) // 64 * 64
-        return start
+    def _lay_out(self, *sizes: int) -> tuple[int, ...]:
+        """Places for buffers of these sizes, with room for blocks behind each."""
+        places = []
+        for size in sizes:
+            places.append(self._size)
+            self._size += (size + PADDING + 63) // 64 * 64 if size else 0
+        return tuple(places)
 
     def group(self, index: int, members: Sequence[pa.Field[pa.DataType]]) -> list[AnyArray]:
         """The members of the group that stands for a field."""
-        value = self._value(self._records[index])
+        value = self._value(index)
         if len(members) == 1:
             return [value]
         return [value, self._typed(index, members[1].type)]
 
     def _slice(self, start: int) -> pa.Buffer:
-        return self._buffer.slice(int(start))
+        return self._buffer.slice(start)
 
-    def _value(self, record: Records) -> AnyArray:
-        count = int(record.value_count)
+    def _value(self, index: int) -> AnyArray:
+        count = self._value_counts[index]
         if count == 0:
-            return nulls_of(pa.binary(), self.rows)
-        valid = None if count == self.rows else self._slice(record.value_valid)
-        buffers = [valid, self._slice(record.value_offsets), self._slice(record.value_data)]
+            return self._no_values
+        valid, offsets, data = map(self._slice, self._value_places[index])
+        buffers = [None if count == self.rows else valid, offsets, data]
         return array_of(pa.binary(), self.rows, buffers, nulls=self.rows - count)
 
     def _typed(self, index: int, arrow: pa.DataType) -> AnyArray:
-        record, one = self._records[index], self.level.fields[index]
-        count = int(record.typed_count)
-        valid = None if count == self.rows else self._slice(record.typed_valid)
+        one, count = self.level.fields[index], self._typed_counts[index]
+        bitmap, offsets, data = map(self._slice, self._typed_places[index])
+        valid = None if count == self.rows else bitmap
         if isinstance(one.node, Object):
             children: list[AnyArray] = [
                 struct_of(member.type, self.rows, None, self.group(child, list(member.type)))
@@ -272,14 +289,10 @@ class _Columns:
             return struct_of(arrow, self.rows, valid, children)
         if count == 0:
             return nulls_of(arrow, self.rows)
-        buffers = [valid]
-        if record.takes == STRINGS:
-            buffers.append(self._slice(record.typed_offsets))
         if isinstance(one.node, Array):
             batch, level, roots = self.elements[index]
             element = cast("pa.ListType[pa.StructType]", arrow).value_type
-            group = batch.group(level, roots, list(element))
-            items = struct_of(element, len(roots), None, group)
-            return list_of(arrow, self.rows, valid, self._slice(record.typed_offsets), items)
-        buffers.append(self._slice(record.typed_data))
+            items = struct_of(element, len(roots), None, batch.group(level, roots, list(element)))
+            return list_of(arrow, self.rows, valid, offsets, items)
+        buffers = [valid, offsets, data] if self._takes[index] == STRINGS else [valid, data]
         return array_of(arrow, self.rows, buffers, nulls=self.rows - count)
