@@ -12,7 +12,7 @@ from uuid import UUID
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 
 from tests.strategies import trees
 from variantlake.encoding.python_values import to_python, tree_of
@@ -170,9 +170,22 @@ def test_a_time_outside_of_a_day_has_no_python_form() -> None:
             to_python(Scalar(Primitive.TIME, micros))
 
 
+def test_the_timestamp_that_numpy_takes_for_none_has_no_python_form() -> None:
+    for type_ in (Primitive.TIMESTAMP_NANOS, Primitive.TIMESTAMP_NTZ):
+        with pytest.raises(InvalidValue, match="NaT"):
+            to_python(Scalar(type_, -(1 << 63)))
+        assert to_python(Scalar(type_, 1 - (1 << 63))) is not None
+
+
 @given(trees)
+@example([Scalar(Primitive.TIMESTAMP_NANOS, -(1 << 63))])
 def test_shape_is_kept(tree: Tree) -> None:
-    found = to_python(tree)
+    try:
+        found = to_python(tree)
+    except InvalidValue as error:
+        if "NaT" not in str(error):
+            raise
+        return
     again = tree_of(found)
     assert isinstance(again, type(tree))
     if isinstance(tree, dict) and isinstance(again, dict):

@@ -14,7 +14,13 @@ from variantlake.encoding.json import parse_json
 from variantlake.encoding.metadata import encode_dictionary
 from variantlake.encoding.tree import Tree, logical_key
 from variantlake.encoding.variant import Variant
-from variantlake.errors import InvalidPath, LimitExceeded, MalformedVariant, UnknownVariantType
+from variantlake.errors import (
+    InvalidPath,
+    InvalidValue,
+    LimitExceeded,
+    MalformedVariant,
+    UnknownVariantType,
+)
 from variantlake.paths import Path
 
 EVENT = parse_json(
@@ -142,6 +148,15 @@ def test_equality_with_other_things() -> None:
 def test_headers_are_checked_when_it_is_made(metadata: bytes, value: bytes) -> None:
     with pytest.raises(MalformedVariant):
         Variant(metadata, value)
+
+
+def test_parts_are_bytes() -> None:
+    variant = Variant(bytearray(EVENT.metadata), memoryview(EVENT.value))  # type: ignore[arg-type] # what the test is about
+    assert variant == EVENT
+    assert isinstance(variant.value, bytes)
+    with pytest.raises(InvalidValue):
+        Variant(b"\x01\x00\x00", 3)  # type: ignore[arg-type] # the same
+    assert parse_json(memoryview(b"[1]")) == parse_json(bytearray(b"[1]")) == parse_json("[1]")
 
 
 def test_size_is_checked_when_it_is_made(monkeypatch: pytest.MonkeyPatch) -> None:

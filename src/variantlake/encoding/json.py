@@ -21,6 +21,7 @@ from variantlake.types import MAX_PRECISION, Primitive
 
 __all__ = ["DuplicateKeys", "parse_json", "parse_json_tree", "to_json"]
 
+Buffer: TypeAlias = bytes | bytearray | memoryview
 DuplicateKeys: TypeAlias = Literal["error", "last"]
 
 _WHITE_SPACE = re.compile(r"[ \t\n\r]*")
@@ -35,7 +36,7 @@ _ESCAPES = {
 }  # fmt: skip
 
 
-def parse_json(text: str | bytes, *, duplicate_keys: DuplicateKeys = "error") -> Variant:
+def parse_json(text: str | Buffer, *, duplicate_keys: DuplicateKeys = "error") -> Variant:
     """The Variant of one JSON document.
 
     Integers take the narrowest of int8 to int64, then a decimal of up to 38 digits, then double.
@@ -43,7 +44,7 @@ def parse_json(text: str | bytes, *, duplicate_keys: DuplicateKeys = "error") ->
     else double; numbers with an exponent are double (infinite when out of range, as in Spark).
 
     Args:
-        text: the document; bytes are UTF-8 without a byte order mark.
+        text: the document; bytes (bytearray, memoryview) are UTF-8 without a byte order mark.
         duplicate_keys: what a key that occurs twice in one object does: raise, or the last wins.
 
     Raises:
@@ -54,7 +55,7 @@ def parse_json(text: str | bytes, *, duplicate_keys: DuplicateKeys = "error") ->
     return Variant.of_tree(parse_json_tree(text, duplicate_keys=duplicate_keys))
 
 
-def parse_json_tree(text: str | bytes, *, duplicate_keys: DuplicateKeys = "error") -> Tree:
+def parse_json_tree(text: str | Buffer, *, duplicate_keys: DuplicateKeys = "error") -> Tree:
     """As `parse_json`, to the tree before it is encoded."""
     parser = _Parser(_decoded(text), duplicate_keys)
     try:
@@ -64,13 +65,14 @@ def parse_json_tree(text: str | bytes, *, duplicate_keys: DuplicateKeys = "error
         raise
 
 
-def _decoded(text: str | bytes) -> str:
+def _decoded(text: str | Buffer) -> str:
     """The text as a str that UTF-8 can write."""
-    if isinstance(text, bytes):
+    if not isinstance(text, str):
+        data = bytes(text)
         try:
-            return text.decode("utf-8")
+            return data.decode("utf-8")
         except UnicodeDecodeError as error:
-            before = text[: error.start].decode("utf-8")
+            before = data[: error.start].decode("utf-8")
             raise _at(InvalidJson("text is not UTF-8"), before, len(before)) from None
     if lone := _SURROGATE.search(text):
         raise _at(InvalidJson("text holds a lone surrogate"), text, lone.start())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -202,5 +203,5 @@ def check_dictionary_offsets(offsets: Sequence[int], bytes_size: int) -> int:
 
 
 def _first_repeated(keys: Sequence[str]) -> str:
-    seen: set[str] = set()
-    return next(key for key in keys if key in seen or seen.add(key))  # type: ignore[func-returns-value] # set.add gives None, which is false
+    counts = Counter(keys)
+    return next(key for key in keys if counts[key] > 1)

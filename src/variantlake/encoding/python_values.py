@@ -29,7 +29,7 @@ import datetime as dt
 import uuid
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
@@ -196,7 +196,8 @@ _MICROS_OF_UNIT = {
 def to_python(tree: Tree) -> Any:
     """The Python object of a tree, by the table above.
 
-    Raises InvalidValue for a time outside of a day.
+    Raises InvalidValue for a time outside of a day, and for the one timestamp (of -2^63) that numpy
+    takes for no time at all.
     """
     root = _python_shell(tree)
     todo = [(tree, root)]
@@ -228,14 +229,21 @@ def scalar_to_python(scalar: Scalar) -> Any:
             return np.datetime64(days, "D")
         case Scalar(Primitive.TIMESTAMP | Primitive.TIMESTAMP_NTZ, int() as micros):
             if not -719_162 <= micros // _MICROS_OF_DAY <= 2_932_896:
-                return np.datetime64(micros, "us")
+                return _datetime64(micros, "us")
             zone = dt.UTC if scalar.type is Primitive.TIMESTAMP else None
             return (_EPOCH + dt.timedelta(microseconds=micros)).replace(tzinfo=zone)
         case Scalar(Primitive.TIMESTAMP_NANOS | Primitive.TIMESTAMP_NTZ_NANOS, int() as nanos):
-            return np.datetime64(nanos, "ns")
+            return _datetime64(nanos, "ns")
         case Scalar(Primitive.TIME, int() as micros):
             if not 0 <= micros < _MICROS_OF_DAY:
                 raise InvalidValue(f"time of {micros} microseconds is outside of a day")
             return (_EPOCH + dt.timedelta(microseconds=micros)).time()
         case _:
             return scalar.value
+
+
+def _datetime64(number: int, unit: Literal["us", "ns"]) -> np.datetime64:
+    value = np.datetime64(number, unit)
+    if np.isnat(value):
+        raise InvalidValue(f"timestamp of {number} {unit} is NaT in numpy")
+    return value

@@ -37,6 +37,12 @@ class Variant:
     value: bytes
 
     def __post_init__(self) -> None:
+        for name in ("metadata", "value"):
+            data = getattr(self, name)
+            if isinstance(data, bytearray | memoryview):
+                object.__setattr__(self, name, bytes(data))
+            elif not isinstance(data, bytes):
+                raise InvalidValue(f"{name} is {type(data).__name__}, not bytes")
         decode_metadata_header(self.metadata)
         check_value_size(self.value)
         basic_type(self.value)
