@@ -83,7 +83,7 @@ def analyse(parsed: Node, analysed: Node, views: Mapping[str, str], text: str) -
             else:
                 new = f" AS {quote_identifier(name)}"
                 names.append((Splice(place, place, new), spans))
-    predicates = table_predicates(analysed, lineage)
+    predicates = table_predicates(analysed, lineage, text)
     tables = {
         view: TableUse(
             view,

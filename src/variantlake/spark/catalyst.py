@@ -5,14 +5,14 @@ A plan is written as JSON inside the JVM (`PlanDump.java`) and crosses once.
 
 from __future__ import annotations
 
-import importlib.resources
 import json
-import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
+
+from variantlake.spark.janino import java_instance
 
 
 class _Absent:
@@ -83,7 +83,7 @@ class Catalyst:
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark: Any = spark
-        self._dump = _compiled(spark)
+        self._dump = java_instance(spark, "PlanDump")
 
     def parse(self, text: str) -> Node:
         """The plan of `text` before any name is resolved.
@@ -100,32 +100,6 @@ class Catalyst:
 
     def _node(self, plan: Any, text: str) -> Node:
         return _node(json.loads(self._dump.apply(plan, text)))
-
-
-_dumps: list[tuple[Any, Any]] = []
-"""The JVM gateways of this process (one, unless Spark was stopped), each with its PlanDump."""
-
-
-def _compiled(spark: Any) -> Any:
-    gateway = spark.sparkContext._gateway  # noqa: SLF001 # py4j has no public door in PySpark
-    known = next((dump for owner, dump in _dumps if owner is gateway), None)
-    if known is None:
-        # py4j remembers methods by class name, so that a second class of one name, from another
-        # class loader, would fail: each compilation has a name of its own.
-        name = f"PlanDump{uuid.uuid4().hex}"
-        source = importlib.resources.files(__package__).joinpath("PlanDump.java").read_text("utf-8")
-        compiler = gateway.jvm.org.codehaus.janino.SimpleCompiler()
-        thread = gateway.jvm.java.lang.Thread.currentThread()
-        compiler.setParentClassLoader(thread.getContextClassLoader())
-        compiler.cook(source.replace("PlanDump", name))
-        constructor = (
-            compiler.getClassLoader()
-            .loadClass(name)
-            .getDeclaredConstructor(gateway.new_array(gateway.jvm.java.lang.Class, 0))
-        )
-        known = constructor.newInstance(gateway.new_array(gateway.jvm.java.lang.Object, 0))
-        _dumps.append((gateway, known))
-    return known
 
 
 def _node(document: dict[str, Any]) -> Node:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from variantlake.errors import UnsupportedFeature
 from variantlake.planning.explain import explain
 from variantlake.planning.plan import plan_scan
 from variantlake.spark.explain import QueryExplanation, TableExplanation
+from variantlake.spark.jobs import is_connect
 from variantlake.spark.references import Resolve
 from variantlake.spark.scan import scan
 from variantlake.spark.session import HelperSession
@@ -32,9 +35,20 @@ class Lake:
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
-        self._helper = HelperSession(spark)
         self._tables = Tables()
-        self._queries = QueryRunner(spark, self._helper, self._tables)
+
+    @functools.cached_property
+    def _helper(self) -> HelperSession:
+        if is_connect(self._spark):
+            raise UnsupportedFeature(
+                "queries need a classic Spark session: Spark Connect shows no query plans",
+                hint="loading works with Spark Connect; `Table.scan` reads without Spark",
+            )
+        return HelperSession(self._spark)
+
+    @functools.cached_property
+    def _queries(self) -> QueryRunner:
+        return QueryRunner(self._spark, self._helper, self._tables)
 
     def sql(
         self,

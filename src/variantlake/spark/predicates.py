@@ -61,9 +61,12 @@ _ON_BOTH = frozenset({"Inner", "Cross", "LeftSemi"})
 """Joins whose ON drops rows of both sides."""
 
 
-def table_predicates(plan: Node, lineage: Lineage) -> dict[str, Predicate | None]:
-    """For each view in the plan the condition that all rows which matter fulfil; None: all do."""
-    finder = _Finder(lineage)
+def table_predicates(plan: Node, lineage: Lineage, text: str) -> dict[str, Predicate | None]:
+    """For each view in the plan the condition that all rows which matter fulfil; None: all do.
+
+    `text` is the query's, for people: it shows what was not understood.
+    """
+    finder = _Finder(lineage, text)
     finder.walk_query(plan)
     return {
         view: None if any(found is None for found in conditions) else _any(conditions)
@@ -77,8 +80,9 @@ def _any(conditions: list[Predicate | None]) -> Predicate | None:
 
 
 class _Finder:
-    def __init__(self, lineage: Lineage) -> None:
+    def __init__(self, lineage: Lineage, text: str) -> None:
         self._lineage = lineage
+        self._text = text
         self.found: dict[str, list[Predicate | None]] = {}
         self._references: dict[str, int] = {}
         self._waiting: dict[str, _Conditions] = {}
@@ -137,7 +141,7 @@ class _Finder:
     def _predicate(self, node: Node, view: str, commons: Mapping[str, Node]) -> Predicate:
         """The condition as planning understands it; Refs are columns of `view` alone."""
         if not node.deterministic:
-            return Unknown(node.name)
+            return self._unknown(node)
         if node.name == "AttributeReference" and node.expr_id in self._lineage.computed:
             return self._predicate(self._lineage.computed[node.expr_id], view, {})
         if node.name in ("And", "Or"):
@@ -151,7 +155,11 @@ class _Finder:
             named = {common.arguments["id"]: common.children[0] for common in node.children[1:]}
             return self._predicate(node.children[0], view, {**commons, **named})
         operands = [self._operand(child, view, commons) for child in node.children]
-        return _leaf(node, operands) or self._boolean(node, view, commons) or Unknown(node.name)
+        return _leaf(node, operands) or self._boolean(node, view, commons) or self._unknown(node)
+
+    def _unknown(self, node: Node) -> Unknown:
+        written = self._text[node.start : node.stop] if node.has_span else node.name
+        return Unknown(" ".join(written.split()))
 
     def _boolean(self, node: Node, view: str, commons: Mapping[str, Node]) -> Predicate | None:
         """A path or column of type boolean that is a condition itself."""

@@ -39,8 +39,8 @@ from variantlake.errors import UnsupportedFeature
 from variantlake.planning.plan import ScanFile, ScanGroup, ScanPlan
 from variantlake.planning.predicates import Ref
 from variantlake.planning.readings import Native, PhysicalColumn, Reading
-from variantlake.spark.session import HelperSession
-from variantlake.spark.tables import TableVersion
+from variantlake.spark.session import HelperSession, KnownFile
+from variantlake.spark.tables import TableVersion, modification_time
 from variantlake.spark.text import quote_identifier, quote_string
 from variantlake.types import Kind, ShreddedType
 
@@ -104,12 +104,12 @@ _Partition = tuple[str | None, ...]
 
 def _by_partition(
     files: Iterable[ScanFile], columns: Mapping[str, str]
-) -> Iterator[tuple[_Partition, list[str]]]:
-    """Paths of files by their partition values; those are literals of a scan (EXACTNESS 15)."""
-    groups: dict[_Partition, list[str]] = {}
+) -> Iterator[tuple[_Partition, list[ScanFile]]]:
+    """Files by their partition values, which are literals of a scan (EXACTNESS, rule 15)."""
+    groups: dict[_Partition, list[ScanFile]] = {}
     for file in files:
         values = tuple(file.partition.get(name) for name in columns)
-        groups.setdefault(values, []).append(file.path)
+        groups.setdefault(values, []).append(file)
     yield from groups.items()
 
 
@@ -135,9 +135,10 @@ class _Group:
                 hint="paths that are typed columns in the file can be read",
             )
 
-    def frame(self, files: Sequence[str], partition: _Partition) -> DataFrame:
+    def frame(self, files: Sequence[ScanFile], partition: _Partition) -> DataFrame:
         """The rows of files that share their partition values."""
-        rows = self._helper.read_parquet(files, self._file_schema())
+        known = (KnownFile(file.path, file.size, modification_time(file)) for file in files)
+        rows = self._helper.read_parquet(known, self._file_schema())
         return self._select(rows, dict(zip(self._table.partition_types, partition, strict=True)))
 
     def empty(self) -> DataFrame:

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import itertools
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
+
+from variantlake.spark.janino import java_instance
 
 _SETTINGS = {
     # Reads a Variant column as the physical struct that it is in the file; a column asked for as
@@ -23,11 +26,18 @@ _SETTINGS = {
     "spark.sql.caseSensitive": "true",
     # Keys stand in our expressions as string literals.
     "spark.sql.parser.escapedStringLiterals": "false",
-    # The log has listed the files already: no job to list them again (TRAPS: 3.4 ms a file).
-    "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000000000",
 }
 _FOLLOWED = ("spark.sql.session.timeZone",)
 """Settings of the user that a scan's own casts depend on."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownFile:
+    """A file as the log tells it: size in bytes, time in milliseconds since the epoch."""
+
+    path: str
+    size: int
+    modified: int
 
 
 class HelperSession:
@@ -40,6 +50,7 @@ class HelperSession:
         self.spark = SparkSession(user.sparkContext, clone)
         for name, value in _SETTINGS.items():
             self.spark.conf.set(name, value)
+        self._files = java_instance(user, "KnownFiles")
         self._database = self.spark.conf.get("spark.sql.globalTempDatabase", "global_temp")
         self._prefix = f"__vl_{uuid.uuid4().hex[:8]}_"
         self._numbers = itertools.count()
@@ -73,19 +84,14 @@ class HelperSession:
         frame = session.createDataFrame(rows, session.parseDataType(schema.json()))
         return DataFrame(frame, self.spark)
 
-    def read_parquet(self, paths: Sequence[str], schema: StructType) -> DataFrame:
+    def read_parquet(self, files: Iterable[KnownFile], schema: StructType) -> DataFrame:
         """The rows of files, read by exactly this schema; columns that a file lacks are NULL.
 
-        Paths are taken as they are: no globbing, no percent-decoding, no partition columns from
-        the names of folders.
+        Paths are taken as they are: no globs, no percent-decoding, no partition columns from the
+        names of folders. Nothing is listed; a file that is missing is found out when it is read.
         """
+        text = "\0".join(f"{file.path}\0{file.size}\0{file.modified}" for file in files)
         java: Any = self.spark
-        reader: Any = (
-            self.spark.read.schema(schema)
-            .option("__globPaths__", "false")
-            .option("recursiveFileLookup", "true")
-        )
-        # One crossing for all paths; py4j would make a call for each.
-        jvm = java._jvm  # noqa: SLF001 # no public way to a Java array
-        array = jvm.org.apache.commons.lang3.StringUtils.split("\0".join(paths), "\0")
-        return DataFrame(reader._jreader.parquet(array), self.spark)  # noqa: SLF001 # the same
+        session = java._jsparkSession  # noqa: SLF001 # no public way to a relation of known files
+        frame = self._files.read(session, text, session.parseDataType(schema.json()))
+        return DataFrame(frame, self.spark)

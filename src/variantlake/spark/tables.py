@@ -21,6 +21,7 @@ from variantlake.planning.explain import RowGroups, count_row_groups
 from variantlake.planning.plan import ScanFile, ScanPlan
 from variantlake.planning.predicates import And, Ref
 from variantlake.planning.skipping import Skipper
+from variantlake.shredding.schema import ShreddingSchema
 
 _FOOTER_THREADS = 16
 _REMEMBERED_TABLES = 64
@@ -49,6 +50,7 @@ class Tables:
     def __init__(self) -> None:
         self._newest: dict[str, TableVersion] = {}
         self._footers: dict[tuple[str, int, int], FileFacts | None] = {}
+        self._layouts: dict[ShreddingSchema, ShreddingSchema] = {}
 
     def load(
         self, location: str, version: int | None = None, *, before: int | None = None
@@ -92,13 +94,24 @@ class Tables:
             with ThreadPoolExecutor(min(_FOOTER_THREADS, len(missing))) as pool:
                 found = pool.map(lambda file: _footer_facts(file.path, marked), missing)
                 for file, facts in zip(missing, found, strict=True):
-                    self._footers[_key(file)] = facts
-        return tuple(
+                    self._footers[_key(file)] = facts and self._shared(facts)
+        files = tuple(
             replace(file, facts=self._footers.get(_key(file)) or file.facts)
             if _lacks(file.facts, columns)
             else file
             for file in table.files
         )
+        if self._newest.get(table.location) is table:
+            self._newest[table.location] = replace(table, files=files)
+        return files
+
+    def _shared(self, facts: FileFacts) -> FileFacts:
+        """The same facts with one object for each layout: planning decides once for each object."""
+        variants = tuple(
+            replace(variant, schema=self._layouts.setdefault(variant.schema, variant.schema))
+            for variant in facts.variants
+        )
+        return replace(facts, variants=variants)
 
     def row_groups(self, table: TableVersion, plan: ScanPlan) -> RowGroups | None:
         """Row groups of the files that are read, by their footers; None if one cannot be read."""
@@ -122,9 +135,13 @@ def _row_groups(path: str, columns: Sequence[tuple[str, ...]]) -> tuple[FileFact
         return ()
 
 
+def modification_time(file: ScanFile) -> int:
+    """When the file was written, by the log: milliseconds since the epoch."""
+    return file.source.modification_time if isinstance(file.source, AddFile) else 0
+
+
 def _key(file: ScanFile) -> tuple[str, int, int]:
-    add = file.source
-    return file.path, file.size, add.modification_time if isinstance(add, AddFile) else 0
+    return file.path, file.size, modification_time(file)
 
 
 def _lacks(facts: FileFacts | None, columns: set[tuple[str, ...]]) -> bool:

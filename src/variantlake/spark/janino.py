@@ -1,0 +1,39 @@
+"""Small Java classes of ours inside Spark's JVM, compiled by Janino, which Spark ships."""
+
+from __future__ import annotations
+
+import importlib.resources
+import uuid
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+_instances: list[tuple[Any, dict[str, Any]]] = []
+"""The JVM gateways of this process (one, unless Spark was stopped), each with its instances."""
+
+
+def java_instance(spark: SparkSession, name: str) -> Any:
+    """The instance of the class in `<name>.java` beside this module, one for each JVM."""
+    context: Any = spark.sparkContext
+    gateway = context._gateway  # noqa: SLF001 # py4j has no public door in PySpark
+    known = next((found for owner, found in _instances if owner is gateway), None)
+    if known is None:
+        known = {}
+        _instances.append((gateway, known))
+    if name not in known:
+        known[name] = _compile(gateway, name)
+    return known[name]
+
+
+def _compile(gateway: Any, name: str) -> Any:
+    # py4j remembers methods by class name, so that a second class of one name, from another class
+    # loader, would fail: each compilation has a name of its own.
+    unique = f"{name}{uuid.uuid4().hex}"
+    source = importlib.resources.files(__package__).joinpath(f"{name}.java").read_text("utf-8")
+    java = gateway.jvm.java.lang
+    compiler = gateway.jvm.org.codehaus.janino.SimpleCompiler()
+    compiler.setParentClassLoader(java.Thread.currentThread().getContextClassLoader())
+    compiler.cook(source.replace(name, unique))
+    loaded = compiler.getClassLoader().loadClass(unique)
+    constructor = loaded.getDeclaredConstructor(gateway.new_array(java.Class, 0))
+    return constructor.newInstance(gateway.new_array(java.Object, 0))
