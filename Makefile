@@ -21,6 +21,7 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 	@python="$(PYTHON)"; python="$${python:-$$(scripts/find_python.sh)}" && "$$python" -m venv $(VENV) \
 	  || { echo "No virtual environment was made: Debian needs the package python3-venv for it." >&2; exit 1; }
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@$(BIN)/python -m variantlake.kernels
 	@touch $@
 
 demo: setup ## The main job: ingest earthquakes into a shredded Delta table and query its paths
