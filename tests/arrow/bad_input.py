@@ -47,6 +47,7 @@ class BadInput:
         assert error.file == str(source)
         assert (error.line, error.column) == (self.line, self.column)
         assert "\n" not in error.message
+        assert error.hint
 
 
 def _short_lines(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,6 +70,7 @@ CASES = {
     ),
     "too-long": BadInput(GOOD + b'"' + b"x" * 200 + b'"\n', LimitExceeded, 6, 1, _short_lines),
     "empty-file": BadInput(b"", InvalidJson, 1, 1),
+    "empty-gzip": BadInput(gzip.compress(b""), InvalidJson, 1, 1),
     "missing-source": BadInput(None, MissingSource),
     "cut-gzip": BadInput(gzip.compress(GOOD * 20_000)[:-20], MalformedFile),
 }

@@ -147,6 +147,15 @@ def test_a_folder_with_other_files_is_no_table(tmp_path: Path) -> None:
     assert [path.name for path in folder.iterdir()] == ["notes.txt"]
 
 
+def test_an_empty_compressed_file_among_others_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text('{"a": 1}\n')
+    (tmp_path / "b").write_bytes(gzip.compress(b""))
+    with pytest.raises(InvalidJson, match="empty") as caught:
+        ingest_here([tmp_path / "a", tmp_path / "b"], tmp_path / "table")
+    assert caught.value.file == str(tmp_path / "b")
+    assert not bad_input.listing(tmp_path / "table")
+
+
 def test_only_blank_lines_are_an_empty_input(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("\n\n")
     with pytest.raises(InvalidJson, match="no document"):

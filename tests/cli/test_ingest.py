@@ -100,6 +100,16 @@ def test_a_folder_that_is_no_table_is_a_sentence(
         assert "Traceback" not in done.err
 
 
+def test_a_table_that_cannot_be_written_is_a_sentence(
+    source: Path, monkeypatch: Patch, capfd: Capture
+) -> None:
+    table = source / "table"
+    done = run(monkeypatch, capfd, "ingest", "--local", source, table)
+    assert done.code == 1
+    assert done.err.startswith(f"Error: {table}: the table cannot be written")
+    assert done.err.splitlines()[1].startswith("Hint: ")
+
+
 def test_an_unknown_reader_feature_is_named(
     tmp_path: Path, source: Path, monkeypatch: Patch, capfd: Capture
 ) -> None:

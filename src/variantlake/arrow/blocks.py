@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from variantlake.arrow.sources import Compression, Source, Split
+from variantlake.arrow.sources import Compression, Source, Split, empty_source
 from variantlake.encoding.limits import MAX_VALUE_BYTES
 from variantlake.errors import LimitExceeded, MalformedFile, MissingSource, VariantLakeError
 from variantlake.kernels.words import PADDING
@@ -63,6 +63,7 @@ def read_blocks(
     MAX_VALUE_BYTES when None: beyond it no Variant can be written.
 
     Raises:
+        InvalidJson: A compressed source holds nothing.
         LimitExceeded: A line has more than `max_line_bytes` bytes (file and line are given).
         MalformedFile: A compressed source is cut or damaged.
         MissingSource: The source has vanished.
@@ -129,6 +130,8 @@ def _blocks(
         buffer[: len(rest)] = rest
         filled = len(rest) + _fill(stream, memoryview(buffer)[len(rest) : room])
         at_end = filled < room
+        if not filled and not offset:
+            raise empty_source(source.path)  # compressed; a plain one was refused before
         cut = filled if at_end else buffer.rfind(b"\n", 0, filled) + 1
         if end is not None and offset + filled >= end:
             # The last line of the range ends with the first newline at or after its last byte.

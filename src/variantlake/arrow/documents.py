@@ -22,6 +22,8 @@ SAMPLE_ROWS = 4096
 SAMPLE_BYTES = 16 << 20
 """The most text that it looks at."""
 
+_LINE_HINT = "one document stands on one line, as JSON in UTF-8"
+_LIMIT_HINT = "Spark cannot hold this document either"
 _SAMPLE_PIECES = 16
 _SAMPLE_BLOCK_BYTES = 256 << 10
 
@@ -65,6 +67,8 @@ def bad_line(block: Block, lines: Lines, tape: Tape) -> VariantLakeError:
     found.line = line_number(block.source, block.offset) + int(lines.numbers[row])
     found.column = (found.column or (found.offset or 0) + 1) + indent
     found.offset = None  # said by line and column
+    if not found.hint:
+        found.hint = _LINE_HINT if isinstance(found, InvalidJson) else _LIMIT_HINT
     return found
 
 

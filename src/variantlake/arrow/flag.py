@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from variantlake.delta.store import LocalStore, Store
+from variantlake.errors import StoreFailed
 
 
 class LoadStopped(Exception):
@@ -27,10 +28,17 @@ class LoadFlag:
     load_id: str
 
     def up(self) -> None:
-        """Let tasks run."""
+        """Let tasks run. Raises StoreFailed where nothing can be written."""
         if path := self._path:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text("")
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text("")
+            except OSError as error:
+                raise StoreFailed(
+                    f"the table cannot be written: {error.strerror}",
+                    file=self.store.uri,
+                    hint="is it a folder that you may write to?",
+                ) from error
 
     def down(self) -> None:
         """Stop every task that still runs."""

@@ -142,6 +142,17 @@ def group_splits(splits: Sequence[Split], target_bytes: int) -> tuple[tuple[Spli
     return tuple(map(tuple, groups))
 
 
+def empty_source(path: str) -> InvalidJson:
+    """A source of zero bytes, said rather than skipped: most often it is an upload that failed."""
+    return InvalidJson(
+        "the file is empty: it holds no document",
+        file=path,
+        line=1,
+        column=1,
+        hint="leave it out of the sources",
+    )
+
+
 def _local_path(text: str) -> str:
     """The path of a `file:` URI; other text is a path already."""
     if "://" not in text and not text.startswith("file:"):
@@ -216,20 +227,15 @@ def _source(path: str) -> Source:
         if not stat.S_ISREG(status.st_mode):
             raise MissingSource("the source is not a regular file", file=path)
         if not status.st_size:
-            # Said rather than skipped: an empty file is most often an upload that failed.
-            raise InvalidJson(
-                "the file is empty: it holds no document",
-                file=path,
-                line=1,
-                column=1,
-                hint="leave it out of the sources",
-            )
+            raise empty_source(path)
         with Path(path).open("rb") as file:
             head = file.read(4)
     except VariantLakeError:
         raise  # some are OSErrors too
     except (FileNotFoundError, NotADirectoryError) as error:
-        raise MissingSource("the source does not exist", file=path) from error
+        raise MissingSource(
+            "the source does not exist", file=path, hint="check the spelling; globs need quotes"
+        ) from error
     except PermissionError as error:
         raise MissingSource("no permission to read the source", file=path) from error
     codec = next((c for magic, c in _MAGIC.items() if head.startswith(magic)), Compression.NONE)

@@ -297,7 +297,7 @@ class ObjectStore:
         except FileNotFoundError as error:
             raise MissingSource("no such object", file=self.join(path)) from error
         except (BaseError, OSError, ValueError) as error:
-            raise StoreFailed(str(error), file=self.join(path)) from error
+            raise StoreFailed(_first_line(error), file=self.join(path)) from error
 
 
 def open_store(location: str | os.PathLike[str], **options: Any) -> Store:
@@ -312,7 +312,12 @@ def open_store(location: str | os.PathLike[str], **options: Any) -> Store:
     try:
         return ObjectStore(text.rstrip("/"), from_url(text.rstrip("/"), **options))
     except (BaseError, ValueError, TypeError) as error:
-        raise StoreFailed(f"cannot open this location: {error}", file=text) from error
+        raise StoreFailed(f"cannot open this location: {_first_line(error)}", file=text) from error
+
+
+def _first_line(error: Exception) -> str:
+    """The backend's sentence, without the dump of its state that follows."""
+    return str(error).partition("\n")[0]
 
 
 def is_local(location: str) -> bool:
