@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import tempfile
 import uuid
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -54,23 +55,32 @@ def new_load_id() -> str:
     return uuid.uuid4().hex
 
 
-def delete_load(store: Store, load_id: str, keep: Collection[str] = ()) -> None:
-    """Remove the files of a load from the table's folder, but those in `keep`.
+def delete_load(store: Store, load_id: str, keep: Collection[str] = ()) -> int:
+    """Remove the files of a load from the table's folder, but those in `keep`; how many.
 
     None of the removed may be in the log.
     """
-    for path in [path for path in _files_of(store, load_id) if path not in keep]:
+    paths = [path for path in _files_of(store, load_id) if path not in keep]
+    for path in paths:
         store.delete(path)
+    return len(paths)
 
 
 def count_files(store: Store, load_id: str) -> int:
     """How many files a load has begun; -1 where counting them costs calls to an object store."""
-    return sum(1 for _ in _files_of(store, load_id)) if isinstance(store, LocalStore) else -1
+    if not isinstance(store, LocalStore):
+        return -1
+    with os.scandir(store.root) as entries:
+        return sum(_belongs(entry.name, load_id) for entry in entries)
+
+
+def _belongs(name: str, load_id: str) -> bool:
+    return name.startswith("part-") and f"-{load_id}-" in name
 
 
 def _files_of(store: Store, load_id: str) -> Iterator[str]:
     for entry in store.list_from(""):
-        if entry.path.startswith("part-") and f"-{load_id}-" in entry.path:
+        if _belongs(entry.path, load_id):
             yield entry.path
 
 
@@ -78,7 +88,8 @@ def _files_of(store: Store, load_id: str) -> Iterator[str]:
 class FileSet:
     """The files of one task, in the order of their rows; a context manager.
 
-    Leaving it by an exception removes every file that it wrote, finished or not. Names sort in the
+    Leaving it by an exception removes every file that it wrote, finished or not. `check` is called
+    before a file is begun, and stops the task by raising. Names sort in the
     order of tasks and rows, carry the load's id, and differ between two attempts of one task,
     because Spark may repeat or double a task.
     """
@@ -90,6 +101,7 @@ class FileSet:
     variant_columns: tuple[tuple[str, ...], ...]
     options: WriteOptions
     limits: FileLimits = FileLimits()
+    check: Callable[[], None] | None = None
     finished: list[WrittenFile] = field(default_factory=list)
     _attempt: str = field(default_factory=lambda: uuid.uuid4().hex[:8])
     _writer: FileWriter | None = None
@@ -147,6 +159,8 @@ class FileSet:
         return self._path.stat().st_size
 
     def _begin(self) -> FileWriter:
+        if self.check is not None:
+            self.check()
         number = len(self.finished)
         name = f"part-{self.task:05d}-{self.load_id}-{self._attempt}-{number:05d}.zstd.parquet"
         if isinstance(self.store, LocalStore):

@@ -22,7 +22,7 @@ from variantlake.arrow.flag import LoadFlag, LoadStopped
 from variantlake.arrow.sources import Source, Split, group_splits, split_sources
 from variantlake.arrow.target import NOT_COMMITTED, UNSHREDDED, FilePlan, Target
 from variantlake.delta.actions import AddFile, parse_log, serialise
-from variantlake.delta.store import Store, open_store
+from variantlake.delta.store import LocalStore, Store, open_store
 from variantlake.errors import (
     InvalidJson,
     InvalidSchema,
@@ -39,6 +39,8 @@ DEFAULT_COLUMN = "event"
 
 TASK_BYTES = 128 << 20
 """Bytes of plain text that one task reads, about."""
+
+_PROGRESS_SECONDS = 0.5
 
 SMALLEST_TASK_BYTES = 16 << 20
 """Less is not worth a task and a file of its own, though cores stand idle."""
@@ -108,14 +110,18 @@ class LoadTask:
 
     def _write(self, number: int, flag: LoadFlag) -> list[AddFile]:
         """Write the files of one task. When an error passes, none of them stays."""
-        flag.check(number)
+
+        def check() -> None:
+            flag.check(number)
+
+        check()
         shredder = Shredder(self.shredding)
         schema = pa.schema([pa.field(self.column, arrow_type(self.shredding))])
-        with self.files.file_set(number, schema, [(self.column,)]) as files:
+        with self.files.file_set(number, schema, [(self.column,)], check) as files:
             for tape in read_tapes(self.groups[number]):
                 files.write(pa.record_batch([shredder.shred(tape)], schema=schema))
                 del tape  # see read_tapes
-                flag.check(number)
+                check()
             return [self.files.add(file) for file in files.close()]
 
 
@@ -226,9 +232,11 @@ def _run(
         target.clean_up(task.files.load_id)
         raise
     task.flag.down()
-    # Repeated and doubled tasks may have left files that nobody gave back.
-    kept = {add.path for add in adds}
-    delete_load(target.store, task.files.load_id, keep=kept)
+    if isinstance(target.store, LocalStore):
+        # Repeated and doubled tasks may have left files that nobody gave back. Elsewhere looking
+        # for them costs more than they do.
+        kept = {add.path for add in adds}
+        delete_load(target.store, task.files.load_id, keep=kept)
     return sorted(adds, key=lambda add: add.path)
 
 
@@ -255,11 +263,15 @@ def _watcher(
     """Finished tasks as progress: their share of the input, and files counted on a local disk."""
     total = sum(split.size for group in task.groups for split in group)
 
+    last = 0.0
+
     def watch(finished: int) -> None:
-        if progress is not None:
-            read = total * min(finished, len(task.groups)) // len(task.groups)
-            files = count_files(store, task.files.load_id)
-            progress(LoadProgress(read, total, files))
+        nonlocal last
+        if progress is None or time.monotonic() < last + _PROGRESS_SECONDS:
+            return
+        last = time.monotonic()
+        read = total * min(finished, len(task.groups)) // len(task.groups)
+        progress(LoadProgress(read, total, count_files(store, task.files.load_id)))
 
     return watch
 

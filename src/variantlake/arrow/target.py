@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Self
@@ -37,6 +38,9 @@ SCHEMA_PREFIX = "variantlake.shredding."
 READER_FEATURES = ("columnMapping", "deletionVectors")
 """Reader features that do not concern who only adds files."""
 
+_CLEAN_UP_PASSES = 10
+_CLEAN_UP_SECONDS = 0.1
+
 UNSHREDDED = ShreddingSchema()
 
 NOT_COMMITTED = (CommitConflict, InvalidJson, InvalidSchema, InvalidValue, UnsupportedFeature)
@@ -57,7 +61,11 @@ class FilePlan:
     limits: FileLimits
 
     def file_set(
-        self, task: int, schema: pa.Schema, variant_columns: Sequence[tuple[str, ...]]
+        self,
+        task: int,
+        schema: pa.Schema,
+        variant_columns: Sequence[tuple[str, ...]],
+        check: Callable[[], None] | None = None,
     ) -> FileSet:
         """Files for the rows of one task, laid out as the table's properties say."""
         return FileSet(
@@ -68,6 +76,7 @@ class FilePlan:
             variant_columns=tuple(variant_columns),
             options=write_options(self.properties),
             limits=self.limits,
+            check=check,
         )
 
     def add(
@@ -212,7 +221,11 @@ class Target:
 
     def clean_up(self, load_id: str) -> None:
         """Remove what a load left behind that is not in the log."""
-        delete_load(self.store, load_id)
+        # A task that is told to stop may begin one more file at the same instant.
+        for _ in range(_CLEAN_UP_PASSES):
+            if not delete_load(self.store, load_id):
+                break
+            time.sleep(_CLEAN_UP_SECONDS)
         if self.new_folder and isinstance(self.store, LocalStore):
             with contextlib.suppress(OSError):  # somebody else put something there
                 self.store.root.rmdir()
