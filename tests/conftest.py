@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 DELTA_PACKAGE = "io.delta:delta-spark_4.2_2.13:4.4.0"
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist looks for the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests that need Spark run in one process of `pytest -n`: a JVM is started once."""
     for item in items:
