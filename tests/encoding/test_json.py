@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from decimal import Decimal
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import example, given
@@ -15,7 +15,7 @@ from variantlake.encoding.json import parse_json, parse_json_tree, to_json
 from variantlake.encoding.limits import MAX_DEPTH, MAX_NUMBER_DIGITS
 from variantlake.encoding.scalar import INTEGER_BITS, Scalar, decimal_parts
 from variantlake.encoding.tree import Tree, logical_key
-from variantlake.errors import InvalidJson, LimitExceeded
+from variantlake.errors import InvalidJson, InvalidValue, LimitExceeded
 from variantlake.types import PRIMITIVES
 
 
@@ -195,3 +195,14 @@ def leaves(tree: Any) -> list[Scalar]:
         return [tree]
     children = tree.values() if isinstance(tree, dict) else tree
     return [leaf for child in children for leaf in leaves(child)]
+
+
+@pytest.mark.parametrize("text", [5, True, None, object()])
+def test_what_is_no_text_is_refused(text: Any) -> None:
+    with pytest.raises(InvalidValue, match="not text or bytes"):
+        parse_json(text)
+
+
+def test_an_unknown_way_with_duplicate_keys_is_refused() -> None:
+    with pytest.raises(InvalidValue, match="'error' and 'last'"):
+        parse_json("{}", duplicate_keys=cast("Any", "first"))

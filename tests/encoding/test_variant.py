@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -171,3 +172,9 @@ def test_validate_is_stricter_than_reading() -> None:
     with pytest.raises(MalformedVariant):
         variant.validate()
     EVENT.validate()
+
+
+@pytest.mark.parametrize("path", [5, None, b"$.a"])
+def test_a_path_of_another_type_is_refused(path: Any) -> None:
+    with pytest.raises(InvalidPath, match="a path is text"):
+        Variant.of({"a": 1}).get(path)

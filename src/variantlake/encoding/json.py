@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
-from typing import Literal, NoReturn, TypeAlias
+from typing import Literal, NoReturn, TypeAlias, get_args
 
 from variantlake.encoding.json_text import to_json
 from variantlake.encoding.limits import MAX_DEPTH, MAX_NUMBER_DIGITS
 from variantlake.encoding.scalar import exact_decimal, integer
 from variantlake.encoding.tree import FALSE, NULL, TRUE, Scalar, Tree
 from variantlake.encoding.variant import Variant
-from variantlake.errors import InvalidJson, LimitExceeded, VariantLakeError
+from variantlake.errors import InvalidJson, InvalidValue, LimitExceeded, VariantLakeError
 from variantlake.paths import Path
 from variantlake.types import MAX_PRECISION, Primitive
 
@@ -48,6 +48,7 @@ def parse_json(text: str | Buffer, *, duplicate_keys: DuplicateKeys = "error") -
         duplicate_keys: what a key that occurs twice in one object does: raise, or the last wins.
 
     Raises:
+        InvalidValue: arguments of other types or values than these.
         InvalidJson: text that is not one JSON document, or not UTF-8, or holds a lone surrogate.
         LimitExceeded: beyond the limits of `encoding.limits`. Both with `offset` (bytes), `line`
             and `column` (characters, from 1) in the text, and `path` in the document.
@@ -57,6 +58,10 @@ def parse_json(text: str | Buffer, *, duplicate_keys: DuplicateKeys = "error") -
 
 def parse_json_tree(text: str | Buffer, *, duplicate_keys: DuplicateKeys = "error") -> Tree:
     """As `parse_json`, to the tree before it is encoded."""
+    if duplicate_keys not in get_args(DuplicateKeys):
+        raise InvalidValue(
+            f"duplicate_keys is {duplicate_keys!r}", hint="one of 'error' and 'last'"
+        )
     parser = _Parser(_decoded(text), duplicate_keys)
     try:
         return parser.document()
@@ -68,7 +73,11 @@ def parse_json_tree(text: str | Buffer, *, duplicate_keys: DuplicateKeys = "erro
 def _decoded(text: str | Buffer) -> str:
     """The text as a str that UTF-8 can write."""
     if not isinstance(text, str):
-        data = bytes(text)
+        try:
+            data = bytes(memoryview(text))
+        except TypeError:
+            kind = type(text).__name__
+            raise InvalidValue(f"the JSON text is {kind}, not text or bytes") from None
         try:
             return data.decode("utf-8")
         except UnicodeDecodeError as error:

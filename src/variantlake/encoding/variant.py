@@ -13,7 +13,7 @@ from variantlake.encoding.python_values import to_python, tree_of
 from variantlake.encoding.scalar import Scalar
 from variantlake.encoding.tree import Tree, decode, encode, logical_key
 from variantlake.encoding.value import basic_type, check_value_size, find, type_name, validate
-from variantlake.errors import InvalidValue, VariantLakeError
+from variantlake.errors import InvalidPath, InvalidValue, VariantLakeError
 from variantlake.paths import Path
 
 _REPR_CHARACTERS = 200
@@ -76,6 +76,8 @@ class Variant:
         A Variant null that is there is a Variant, not None. Only containers on the way are read.
         Raises InvalidPath for text that is no path, MalformedVariant for malformed bytes.
         """
+        if not isinstance(path, str | Path):
+            raise InvalidPath(f"a path is text such as $.a[0], not {type(path).__name__}")
         steps = Path.parse(path) if isinstance(path, str) else path
         found = find(decode_metadata(self.metadata), self.value, steps)
         return None if found is None else Variant(self.metadata, self.value[found[0] : found[1]])

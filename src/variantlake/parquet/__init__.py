@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from variantlake.parquet.read import iter_batches, read_table
     from variantlake.parquet.single_paths import iter_paths, read_paths
     from variantlake.parquet.table_writer import write_table
+    from variantlake.parquet.variant_arrays import variant_array, variants
     from variantlake.parquet.write import FileWriter, WriteOptions
 
 __all__ = [
@@ -26,6 +27,8 @@ __all__ = [
     "iter_paths",
     "read_paths",
     "read_table",
+    "variant_array",
+    "variants",
     "why",
     "write_table",
 ]
@@ -40,6 +43,8 @@ _HOMES = {
     "iter_paths": "single_paths",
     "read_paths": "single_paths",
     "read_table": "read",
+    "variant_array": "variant_arrays",
+    "variants": "variant_arrays",
     "why": "inspect",
     "write_table": "table_writer",
 }

@@ -15,10 +15,10 @@ from variantlake.parquet.read import (
     FoundVariants,
     Source,
     column_of,
-    is_variant,
     name_of,
     open_parquet,
     read_leaves,
+    variant_nodes,
 )
 from variantlake.parquet.schema_tree import SchemaNode
 from variantlake.parquet.variant_group import GroupNode, VariantGroup, parse_group
@@ -76,7 +76,7 @@ def check_file(
     readable: list[tuple[SchemaNode, Column]] = []
     for top in footer.schema.children:
         is_readable = True
-        for node, column in _variant_nodes(top, wanted, (top.name,)):
+        for node, column in variant_nodes(top, wanted, (top.name,)):
             for finding in _check_schema(node, column):
                 is_readable &= finding.rule != Rule.GROUP.value
                 yield finding
@@ -85,16 +85,6 @@ def check_file(
             readable.append((top, reading))
     if readable:
         yield from _check_rows(path, footer, readable, batch_rows, progress)
-
-
-def _variant_nodes(
-    node: SchemaNode, wanted: Collection[tuple[str, ...]], column: tuple[str, ...]
-) -> Iterator[tuple[SchemaNode, tuple[str, ...]]]:
-    if is_variant(node, column, wanted):
-        yield node, column
-        return
-    for child in node.children:
-        yield from _variant_nodes(child, wanted, (*column, child.name))
 
 
 def _check_schema(node: SchemaNode, column: tuple[str, ...]) -> Iterator[Finding]:

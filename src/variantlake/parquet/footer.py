@@ -127,6 +127,11 @@ def read_tail(file: Source) -> Tail:
                 return _read_tail(stream)
         except FileNotFoundError:
             raise MissingSource("no such file", file=os.fspath(file)) from None
+        except IsADirectoryError:
+            hint = "name one file; a Delta table is read by vl.Table or the command line"
+            raise MissingSource("a folder, not a file", file=os.fspath(file), hint=hint) from None
+        except OSError as error:
+            raise MissingSource(str(error.strerror or error), file=os.fspath(file)) from error
     return _read_tail(file)
 
 

@@ -18,7 +18,7 @@ from variantlake.kernels.variant_reader import VariantReader
 from variantlake.parquet.bounds import Raw
 from variantlake.parquet.facts import UNKNOWN, PathFacts, facts_of
 from variantlake.parquet.footer import Footer, read_footer
-from variantlake.parquet.read import BATCH_ROWS, Source, iter_batches
+from variantlake.parquet.read import BATCH_ROWS, Source, iter_batches, variant_nodes
 from variantlake.parquet.single_paths import count_typed
 from variantlake.parquet.variant_group import GroupNode, VariantGroup, variant_groups
 from variantlake.paths import Path
@@ -104,7 +104,12 @@ def inspect_file(path: Source, *, variant_columns: Collection[str] = ()) -> File
     Raises MalformedFile, MissingSource.
     """
     footer = read_footer(path)
-    wanted = tuple(tuple(name.split(".")) for name in variant_columns)
+    named = frozenset(tuple(name.split(".")) for name in variant_columns)
+    wanted = tuple(
+        column
+        for top in footer.schema.children
+        for _, column in variant_nodes(top, named, (top.name,))
+    )
     facts = facts_of(footer, 0, wanted)
     views = []
     for group in variant_groups(footer, wanted):

@@ -19,7 +19,14 @@ from variantlake.encoding.scalar import Scalar, decode_scalar
 from variantlake.encoding.value import basic_type, find, type_name
 from variantlake.errors import InvalidPath, InvalidValue, MalformedFile, VariantLakeError
 from variantlake.parquet.footer import Footer, read_footer
-from variantlake.parquet.read import BATCH_ROWS, Source, name_of, open_parquet, read_leaves
+from variantlake.parquet.read import (
+    BATCH_ROWS,
+    Source,
+    check_batch_rows,
+    name_of,
+    open_parquet,
+    read_leaves,
+)
 from variantlake.parquet.variant_group import GroupNode, VariantGroup, parse_group
 from variantlake.paths import ColumnPath, Path
 from variantlake.shredding.arrays import (
@@ -114,6 +121,12 @@ def count_typed(
 def _open(
     path: Source, paths: Mapping[str, str], on_mismatch: Mismatch, batch_rows: int
 ) -> tuple[Iterator[pa.RecordBatch], pa.Schema]:
+    check_batch_rows(batch_rows)
+    if not isinstance(paths, Mapping):
+        raise InvalidPath(
+            f"paths are a mapping, not {type(paths).__name__}",
+            hint="{'name': 'column:path::type'}",
+        )
     footer = read_footer(path)
     requests = [_request(footer, name, text, on_mismatch) for name, text in paths.items()]
     schema = pa.schema([pa.field(request.name, request.arrow) for request in requests])

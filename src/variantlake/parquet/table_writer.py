@@ -28,7 +28,12 @@ from variantlake.shredding.arrays import (
 )
 from variantlake.shredding.ddl import parse_ddl
 from variantlake.shredding.infer import InferenceOptions, infer
-from variantlake.shredding.layout import METADATA, VALUE, arrow_type, is_binary, is_list, is_struct
+from variantlake.shredding.layout import (
+    arrow_type,
+    is_list,
+    is_struct,
+    is_variant_type,
+)
 from variantlake.shredding.profile import Profile
 from variantlake.shredding.schema import ShreddingSchema
 
@@ -132,14 +137,6 @@ def _children(arrow: pa.DataType) -> Iterator[tuple[tuple[str, ...], AnyField]]:
         yield ("list", "element"), element_field(arrow)
 
 
-def is_variant_type(arrow: pa.DataType) -> bool:
-    """Whether a type is struct<metadata: binary, value: binary>, in any order."""
-    if not is_struct(arrow):
-        return False
-    fields = {field.name: field.type for field in members(arrow)}
-    return fields.keys() == {METADATA, VALUE} and all(map(is_binary, fields.values()))
-
-
 def _schemas(
     table: pa.Table,
     columns: Sequence[ColumnPath],
@@ -154,6 +151,12 @@ def _schemas(
                 raise _unknown(name, names)
         asked = {column: shredding.get(name) for name, column in names.items()}
     else:
+        if shredding is not None and not columns:
+            raise InvalidSchema(
+                "the table has no Variant column to shred",
+                hint="Variant columns are struct<metadata: binary, value: binary>;"
+                " parquet.variant_array makes one",
+            )
         asked = dict.fromkeys(columns, shredding)
     return {column: _schema(table, column, wanted, inference) for column, wanted in asked.items()}
 

@@ -239,3 +239,11 @@ def struct_storage(arrow: pa.DataType) -> pa.StructType:
 
 def _storage(arrow: pa.DataType) -> pa.DataType:
     return arrow.storage_type if isinstance(arrow, pa.BaseExtensionType) else arrow
+
+
+def is_variant_type(arrow: pa.DataType) -> bool:
+    """Whether a type is struct<metadata: binary, value: binary>, in any order."""
+    if not is_struct(arrow):
+        return False
+    fields = {field.name: field.type for field in struct_storage(arrow)}
+    return fields.keys() == {METADATA, VALUE} and all(map(is_binary, fields.values()))
