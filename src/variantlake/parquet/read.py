@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from variantlake.errors import InvalidPath, MalformedFile, VariantLakeError
+from variantlake.errors import InvalidPath, InvalidValue, MalformedFile, VariantLakeError
 from variantlake.parquet.footer import Footer, read_footer
 from variantlake.parquet.schema_tree import SchemaNode
 from variantlake.parquet.variant_group import VariantGroup, parse_group
@@ -127,6 +127,7 @@ class VariantFile:
         self, batch_rows: int = BATCH_ROWS, row_groups: Sequence[int] | None = None
     ) -> Iterator[pa.RecordBatch]:
         """The rows of the row groups asked for (all when None), in file order."""
+        check_batch_rows(batch_rows)
         leaves = sorted(
             leaf
             for node, column in zip(self._nodes, self._columns, strict=True)
@@ -161,6 +162,12 @@ def name_of(path: Source) -> str:
         return os.fspath(path)
     name = getattr(path, "name", "")
     return name if isinstance(name, str) else ""
+
+
+def check_batch_rows(batch_rows: int) -> None:
+    """Raise InvalidValue for a size of batch that would read no row."""
+    if batch_rows < 1:
+        raise InvalidValue(f"batches of {batch_rows} rows", hint="batch_rows is 1 or more")
 
 
 def open_parquet(path: Source, name: str) -> pq.ParquetFile:
@@ -262,6 +269,17 @@ def is_variant(
     if node.logical is not None:
         return node.logical.kind == "VARIANT" or column in wanted
     return column in wanted or _looks_like_variant(node)
+
+
+def variant_nodes(
+    node: SchemaNode, wanted: Collection[tuple[str, ...]], column: tuple[str, ...]
+) -> Iterator[tuple[SchemaNode, tuple[str, ...]]]:
+    """The Variants that a column is or holds, each with its name, by `is_variant`."""
+    if is_variant(node, column, wanted):
+        yield node, column
+        return
+    for child in node.children:
+        yield from variant_nodes(child, wanted, (*column, child.name))
 
 
 def _looks_like_variant(node: SchemaNode) -> bool:
