@@ -89,6 +89,13 @@ def test_no_source_at_all_is_refused() -> None:
         expand([])
 
 
+@pytest.mark.parametrize("name", ["x" * 5000, "a\0b"])
+def test_a_name_that_no_file_can_have_is_a_missing_source(name: str) -> None:
+    with pytest.raises(MissingSource, match="cannot be looked up") as caught:
+        expand(name)
+    assert (caught.value.file, bool(caught.value.hint)) == (name, True)
+
+
 def test_an_empty_file_is_refused_with_its_position(tmp_path: Path) -> None:
     write(tmp_path, "a.json")
     (tmp_path / "b.json").touch()

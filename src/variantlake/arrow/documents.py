@@ -23,7 +23,7 @@ SAMPLE_BYTES = 16 << 20
 """The most text that it looks at."""
 
 _LINE_HINT = "one document stands on one line, as JSON in UTF-8"
-_LIMIT_HINT = "Spark cannot hold this document either"
+_LIMIT_HINT = "Spark does not take this document either"
 _SAMPLE_PIECES = 16
 _SAMPLE_BLOCK_BYTES = 256 << 10
 

@@ -108,8 +108,18 @@ def expand(sources: SourceSpec | Iterable[SourceSpec]) -> tuple[Source, ...]:
         raise MissingSource("no source was given", hint="name a file, a glob or a directory")
     found: dict[str, Source] = {}
     for spec in given:
-        for path in _files(_local_path(os.fspath(spec))):
-            found.setdefault(os.path.realpath(path), _source(path))
+        try:
+            for path in _files(_local_path(os.fspath(spec))):
+                found.setdefault(os.path.realpath(path), _source(path))
+        except VariantLakeError:
+            raise  # some are OSErrors too
+        except (OSError, ValueError) as error:
+            # Names that no file can have: too long, or with a NUL.
+            raise MissingSource(
+                f"the source cannot be looked up: {getattr(error, 'strerror', None) or error}",
+                file=os.fspath(spec),
+                hint="name a file, a glob or a directory",
+            ) from error
     return tuple(found.values())
 
 
@@ -225,7 +235,11 @@ def _source(path: str) -> Source:
     try:
         status = os.stat(path)  # noqa: PTH116 - one call for kind and size
         if not stat.S_ISREG(status.st_mode):
-            raise MissingSource("the source is not a regular file", file=path)
+            raise MissingSource(
+                "the source is not a regular file",
+                file=path,
+                hint="name a file, a glob or a directory",
+            )
         if not status.st_size:
             raise empty_source(path)
         with Path(path).open("rb") as file:
@@ -237,6 +251,8 @@ def _source(path: str) -> Source:
             "the source does not exist", file=path, hint="check the spelling; globs need quotes"
         ) from error
     except PermissionError as error:
-        raise MissingSource("no permission to read the source", file=path) from error
+        raise MissingSource(
+            "no permission to read the source", file=path, hint="check the file's mode and owner"
+        ) from error
     codec = next((c for magic, c in _MAGIC.items() if head.startswith(magic)), Compression.NONE)
     return Source(path, status.st_size, codec)

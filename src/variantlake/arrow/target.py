@@ -298,7 +298,11 @@ def _check_vacant(store: Store) -> None:
     """
     if isinstance(store, LocalStore):
         if store.root.exists() and not store.root.is_dir():
-            raise NotADeltaTable("this is a file, not a Delta table", file=store.uri)
+            raise NotADeltaTable(
+                "this is a file, not a Delta table",
+                file=store.uri,
+                hint="name a Delta table, or a new or empty folder",
+            )
         names = [path.name for path in store.root.iterdir()] if store.root.is_dir() else []
     else:
         names = [entry.path for entry in store.list_from("")]
