@@ -97,8 +97,9 @@ def test_column_mapping_is_read_where_the_scan_obeys_it() -> None:
     for protocol in (Protocol(2, 5), _protocol("columnMapping")):
         check_readable(protocol, {"delta.columnMapping.mode": "none"}, SCHEMA)
         check_readable(protocol, MAPPED, SCHEMA, applies={"columnMapping"})
-        with pytest.raises(UnsupportedFeature, match="columnMapping"):
+        with pytest.raises(UnsupportedFeature, match="columnMapping") as caught:
             check_readable(protocol, MAPPED, SCHEMA)
+        assert "query" in caught.value.hint
 
 
 def test_type_changes_are_refused() -> None:

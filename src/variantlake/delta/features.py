@@ -101,7 +101,7 @@ FEATURES: dict[str, TableFeature] = {
             active=_column_mapping,
             legacy_reader=2,
             legacy_writer=5,
-            hint=_SPARK_WRITES,
+            hint="query this table, and append to it, with Delta Spark",
         ),
         TableFeature(
             "deletionVectors",
