@@ -44,6 +44,8 @@ format: setup ## Format the code and apply safe fixes
 
 fuzz: setup ## Fuzz what parses bytes from outside, for FUZZ_SECONDS each (60)
 	@$(BIN)/python -m tests.fuzz.footers --seconds $(FUZZ_SECONDS)
+	@$(BIN)/python -m tests.fuzz.values --seconds $(FUZZ_SECONDS)
+	@$(BIN)/python -m tests.fuzz.columns --seconds $(FUZZ_SECONDS)
 
 docs: setup ## Write docs/cli.md anew from the commands
 	@$(BIN)/python -m variantlake.cli.reference > docs/cli.md
