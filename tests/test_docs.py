@@ -18,26 +18,28 @@ PAGES = sorted([REPOSITORY / "README.md", *(REPOSITORY / "docs").glob("*.md")])
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
-def blocks() -> list[tuple[str, str]]:
-    """(page and number, code) of each Python block."""
-    return [
-        (f"{page.stem}-{number}", match[1])
-        for page in PAGES
-        for number, match in enumerate(BLOCK.finditer(page.read_text(encoding="utf-8")))
-    ]
+def blocks(page: Path) -> list[str]:
+    """The code of each Python block."""
+    return [match[1] for match in BLOCK.finditer(page.read_text(encoding="utf-8"))]
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize(("name", "code"), blocks(), ids=[name for name, _ in blocks()])
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if blocks(page)], ids=lambda page: page.stem
+)
 def test_python_blocks_run(
-    spark: SparkSession, name: str, code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A block may use `table` (a folder of its own) and the files under examples/."""
+    """The blocks of a page run one after another, in a folder with the files under examples/.
+
+    They may use `table`, a folder of their own.
+    """
     shutil.copytree(REPOSITORY / "examples", tmp_path / "examples")
     monkeypatch.chdir(tmp_path)
     # The running session serves every block: getOrCreate finds it.
-    namespace = {"table": str(tmp_path / "table"), "spark": spark, "__name__": name}
-    exec(compile(code, name, "exec"), namespace)  # noqa: S102 - running the docs is the point
+    namespace = {"table": str(tmp_path / "table"), "spark": spark, "__name__": page.stem}
+    for number, code in enumerate(blocks(page)):
+        exec(compile(code, f"{page.stem}-{number}", "exec"), namespace)  # noqa: S102 - running the docs is the point
 
 
 def test_readme_stays_short() -> None:

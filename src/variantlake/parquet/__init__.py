@@ -16,10 +16,12 @@ if TYPE_CHECKING:
     from variantlake.parquet.table_writer import write_table
     from variantlake.parquet.variant_arrays import variant_array, variants
     from variantlake.parquet.write import FileWriter, WriteOptions
+    from variantlake.shredding.infer import InferenceOptions
 
 __all__ = [
     "FileWriter",
     "Finding",
+    "InferenceOptions",
     "WriteOptions",
     "check_file",
     "inspect_file",
@@ -34,19 +36,20 @@ __all__ = [
 ]
 
 _HOMES = {
-    "FileWriter": "write",
-    "Finding": "check",
-    "WriteOptions": "write",
-    "check_file": "check",
-    "inspect_file": "inspect",
-    "iter_batches": "read",
-    "iter_paths": "single_paths",
-    "read_paths": "single_paths",
-    "read_table": "read",
-    "variant_array": "variant_arrays",
-    "variants": "variant_arrays",
-    "why": "inspect",
-    "write_table": "table_writer",
+    "FileWriter": "parquet.write",
+    "Finding": "parquet.check",
+    "InferenceOptions": "shredding.infer",
+    "WriteOptions": "parquet.write",
+    "check_file": "parquet.check",
+    "inspect_file": "parquet.inspect",
+    "iter_batches": "parquet.read",
+    "iter_paths": "parquet.single_paths",
+    "read_paths": "parquet.single_paths",
+    "read_table": "parquet.read",
+    "variant_array": "parquet.variant_arrays",
+    "variants": "parquet.variant_arrays",
+    "why": "parquet.inspect",
+    "write_table": "parquet.table_writer",
 }
 
 
@@ -54,5 +57,5 @@ def __getattr__(name: str) -> Any:
     """Load a public name from its home (PEP 562)."""
     if name not in _HOMES:
         raise AttributeError(f"module 'variantlake.parquet' has no attribute {name!r}")
-    home = importlib.import_module(f"variantlake.parquet.{_HOMES[name]}")
+    home = importlib.import_module(f"variantlake.{_HOMES[name]}")
     return getattr(home, name)
