@@ -19,6 +19,7 @@ from variantlake.parquet.footer import read_footer
 from variantlake.parquet.read import read_table
 from variantlake.parquet.single_paths import read_paths
 from variantlake.parquet.table_writer import write_table
+from variantlake.parquet.variant_arrays import variant_array
 from variantlake.parquet.variant_group import variant_groups
 from variantlake.shredding.layout import VARIANT_TYPE
 from variantlake.shredding.schema import Untyped
@@ -35,6 +36,48 @@ DOCUMENTS = [
     "12.5",
     '{"b": "no list", "c": [{"d": 1}]}',
 ]
+
+
+DUCKDB_TYPES = {
+    "BOOLEAN": "BOOLEAN",
+    "TINYINT": "TINYINT",
+    "SMALLINT": "SMALLINT",
+    "INT": "INTEGER",
+    "BIGINT": "BIGINT",
+    "FLOAT": "FLOAT",
+    "DOUBLE": "DOUBLE",
+    "DECIMAL(9,2)": "DECIMAL(9,2)",
+    "DECIMAL(18,4)": "DECIMAL(18,4)",
+    "DECIMAL(38,10)": "DECIMAL(38,10)",
+    "STRING": "VARCHAR",
+    "BINARY": "BLOB",
+    "DATE": "DATE",
+    "TIME": "TIME",
+    "TIMESTAMP_NTZ": "TIMESTAMP",
+    "TIMESTAMP": "TIMESTAMPTZ",
+    "TIMESTAMP_NTZ_NANOS": "TIMESTAMP_NS",
+    "UUID": "UUID",
+}
+LITERALS = {
+    "BOOLEAN": "true",
+    "TINYINT": "-5",
+    "SMALLINT": "300",
+    "INTEGER": "70000",
+    "BIGINT": "5000000000",
+    "FLOAT": "1.5",
+    "DOUBLE": "-2.25",
+    "DECIMAL(9,2)": "12.34",
+    "DECIMAL(18,4)": "-123456789.1234",
+    "DECIMAL(38,10)": "1234567890123456789.0123456789",
+    "VARCHAR": "'é'",
+    "BLOB": "'ab'",
+    "DATE": "'2024-02-29'",
+    "TIME": "'12:34:56.789'",
+    "TIMESTAMP": "'2024-02-29 12:34:56.789'",
+    "TIMESTAMPTZ": "'2024-02-29 12:34:56.789+02'",
+    "TIMESTAMP_NS": "'2024-02-29 12:34:56.789123456'",
+    "UUID": "'f24f9b64-81fa-49d1-b74e-8c09a6e31c56'",
+}
 
 
 @pytest.fixture
@@ -83,27 +126,7 @@ def test_files_of_duckdb(
 
 
 def test_every_type_of_duckdb(tmp_path: Path, connection: duckdb.DuckDBPyConnection) -> None:
-    values = {
-        "BOOLEAN": "true",
-        "TINYINT": "-5",
-        "SMALLINT": "300",
-        "INTEGER": "70000",
-        "BIGINT": "5000000000",
-        "FLOAT": "1.5",
-        "DOUBLE": "-2.25",
-        "DECIMAL(9,2)": "12.34",
-        "DECIMAL(18,4)": "-123456789.1234",
-        "DECIMAL(38,10)": "1234567890123456789.0123456789",
-        "VARCHAR": "'é'",
-        "BLOB": "'ab'",
-        "DATE": "'2024-02-29'",
-        "TIME": "'12:34:56.789'",
-        "TIMESTAMP": "'2024-02-29 12:34:56.789'",
-        "TIMESTAMPTZ": "'2024-02-29 12:34:56.789+02'",
-        "TIMESTAMP_NS": "'2024-02-29 12:34:56.789123456'",
-        "UUID": "'f24f9b64-81fa-49d1-b74e-8c09a6e31c56'",
-    }
-    for name, literal in values.items():
+    for name, literal in LITERALS.items():
         file = tmp_path / "t.parquet"
         query = f"SELECT ({literal})::{name} AS plain, ({literal})::{name}::VARIANT AS v"
         for options in ("", f", SHREDDING {{v: '{name}'}}"):
@@ -145,3 +168,18 @@ def test_files_of_ours_are_read_by_duckdb_and_pyarrow(
         None,
         *map(json.loads, DOCUMENTS),
     ]
+
+
+@pytest.mark.parametrize("shredded", [False, True], ids=["unshredded", "shredded"])
+@pytest.mark.parametrize(("ddl", "name"), DUCKDB_TYPES.items(), ids=list(DUCKDB_TYPES))
+def test_duckdb_reads_every_type_of_ours(
+    tmp_path: Path, ddl: str, name: str, shredded: bool
+) -> None:
+    file = tmp_path / "t.parquet"
+    with duckdb.connect() as connection:
+        connection.execute(f"COPY (SELECT ({LITERALS[name]})::{name} AS p) TO '{file}'")
+        plain = pq.read_table(file).column("p")[0]
+        rows = variant_array([Variant.of(plain), None])
+        write_table(pa.table({"v": rows}), file, shredding=ddl if shredded else None)
+        query = f"SELECT v::{name} IS NOT DISTINCT FROM ({LITERALS[name]})::{name} FROM '{file}'"
+        assert connection.execute(query).fetchall() == [(True,), (False,)]
