@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 import sys
 from contextlib import suppress
+from typing import Any
 
 import pyarrow as pa
 
@@ -95,7 +96,7 @@ def _use_kernels(rows: list[tuple[bytes, bytes]]) -> None:
             tree = decode(metadata, value)
         except UnknownVariantType:
             continue  # kept as it is: it fails when that value is touched
-        found = written[row].as_py()
+        found: Any = written[row].as_py()
         if logical_key(decode(found["metadata"], found["value"])) != logical_key(tree):
             raise AssertionError(f"row {row}: {metadata.hex()} {value.hex()}")
 
