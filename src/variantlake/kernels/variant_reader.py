@@ -197,7 +197,7 @@ def _read_scalar(data: Bytes, start: int, end: int, nodes: Records, at: int) -> 
 
 
 @helper
-def _read_extents(
+def read_extents(
     data: Bytes, place: int, count: int, width: int, size: int, work: Int64s, top: int
 ) -> bool:
     """Write start << 32 | end of each of a container's values to work[top:top + count].
@@ -308,7 +308,7 @@ def _read_value(
                 return int64(-MALFORMED)
             if count == 0 and size != 0:
                 return int64(-MALFORMED)
-            if not _read_extents(data, offsets, count, offset_width, size, work, top):
+            if not read_extents(data, offsets, count, offset_width, size, work, top):
                 return int64(-MALFORMED)
             if is_object and not _read_ids(data, ids, count, id_width, seen, local, state):
                 return int64(-MALFORMED)

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from variantlake.errors import InvalidPath, InvalidValue, MalformedFile, VariantLakeError
+from variantlake.kernels.unshred import unshred
 from variantlake.parquet.footer import Footer, read_footer
 from variantlake.parquet.schema_tree import SchemaNode
 from variantlake.parquet.variant_group import VariantGroup, parse_group
@@ -33,7 +34,6 @@ from variantlake.shredding.arrays import (
     validity,
 )
 from variantlake.shredding.layout import METADATA, TYPED_VALUE, VALUE, VARIANT_TYPE
-from variantlake.shredding.reconstruct import reconstruct
 
 Source = str | os.PathLike[str] | BinaryIO
 
@@ -347,7 +347,7 @@ class _VariantColumn:
         return VARIANT_TYPE
 
     def convert(self, array: AnyArray) -> AnyArray:
-        return reconstruct(struct_of(array))
+        return unshred(struct_of(array))
 
     def variants(self, array: AnyArray, rows: Rows) -> Iterator[FoundVariants]:
         yield FoundVariants(self.group.column, struct_of(array), rows)

@@ -1,0 +1,199 @@
+"""The compiled rebuilding of shredded columns against the plain one: same bytes, same errors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.parquet import shredded
+from tests.shredding import strategies
+from variantlake.encoding.metadata import encode_metadata
+from variantlake.encoding.tree import Tree, encode
+from variantlake.encoding.variant import Variant
+from variantlake.errors import VariantLakeError
+from variantlake.kernels.unshred import unshred
+from variantlake.shredding.ddl import parse_ddl
+from variantlake.shredding.layout import arrow_type
+from variantlake.shredding.reconstruct import reconstruct
+from variantlake.shredding.schema import ShreddingSchema
+from variantlake.shredding.shred import shred
+
+
+def outcome(read: object, array: pa.StructArray) -> object:
+    """What reading gives: the rows, or all that there is to know of the error."""
+    try:
+        result = read(array)  # type: ignore[operator]  # either of two functions
+    except VariantLakeError as error:
+        return type(error), error.message, error.row, error.path, error.offset
+    result.validate(full=True)
+    return result.type, result.to_pylist()
+
+
+def check(array: pa.StructArray) -> None:
+    assert outcome(unshred, array) == outcome(reconstruct, array)
+
+
+@st.composite
+def shredded_documents(draw: st.DrawFn) -> pa.StructArray:
+    """Documents that fit more or less, in some slice of a column."""
+    schema = draw(strategies.schemas())
+    trees: list[Tree | None] = draw(
+        st.lists(strategies.trees_for(schema.root) | st.none(), max_size=40)
+    )
+    return _column(schema, trees)
+
+
+def _column(schema: ShreddingSchema, trees: list[Tree | None]) -> pa.StructArray:
+    values = [None if tree is None else Variant(*encode(tree)) for tree in trees]
+    return shred(values, schema)
+
+
+@settings(max_examples=150)
+@given(shredded_documents(), st.integers(0, 5))
+def test_documents_come_back(array: pa.StructArray, start: int) -> None:
+    check(array)
+    check(array.slice(start, max(len(array) - 2 * start, 0)))
+
+
+KEYS = encode_metadata(["b", "\U0001f600", "\uffff", "a", "d", "c", "", "value", "a.b"])
+METADATA = st.sampled_from(
+    [
+        KEYS,
+        encode_metadata(["a", "b", "c", "d"]),
+        b"\x01\x02\x00\x01\x02aa",  # one key twice
+        b"\x11\x02\x00\x01\x02aa",  # and that where it is refused
+        b"\x01\x00\x00",
+        b"",
+        b"\x02\x00\x00",
+    ]
+)
+RESIDUALS = st.sampled_from(
+    [
+        b"\x00",
+        b"",
+        b"\x0c\x05",
+        b"\x02\x00\x00",
+        b"\x02\x01\x00\x00\x01\x00",  # the field of id 0
+        b"\x02\x01\x04\x00\x02\x0c\x07",  # of id 4
+        b"\x02\x02\x00\x01\x00\x01\x02\x00\x04",
+        b"\x02\x02\x01\x01\x00\x01\x02\x00\x04",  # one field twice
+        b"\x02\x02\x00\x01\x01\x00\x02\x00\x04",  # values out of order
+        b"\x42\x01\x00\x00\x00\x03\x00\x01\x08",  # large
+        b"\x02\x01\x63\x00\x01\x00",  # an id that no dictionary has
+        b"\x02\x01\x00\x00\x02\x00",  # too short
+        b"\x02\x00\x01\x00",
+        b"\x03\x01\x00\x01\x00",
+        b"\x02",
+    ]
+)
+
+
+OBJECTS = [
+    parse_ddl(ddl)
+    for ddl in (
+        "STRUCT<b: STRUCT<d: STRING>, d: STRING>",
+        "ARRAY<STRUCT<d: VARIANT, c: INT>>",
+        "STRUCT<a: STRUCT<`😀`: INT, b: VARIANT>, `\uffff`: BOOLEAN>",
+    )
+]
+
+
+@st.composite
+def hostile_columns(draw: st.DrawFn) -> pa.StructArray:
+    """Columns in which metadata and residuals do not belong together."""
+    schema = draw(st.sampled_from(OBJECTS) | strategies.schemas())
+    data = draw(shredded.rows(schema))
+    few = draw(st.booleans())
+    for row in data:
+        if row is not None:
+            row["metadata"] = KEYS if few else draw(METADATA)
+    array = shredded.column(schema, data * 32 if few else data)
+    return _with_residuals(array, draw)
+
+
+def _with_residuals(group: Any, draw: st.DrawFn) -> pa.StructArray:
+    """The group with a few other residuals at this level and below its fields."""
+    children = []
+    for index, field in enumerate(group.type):
+        child = group.field(index)
+        if field.name == "value" and pa.types.is_binary(child.type) and len(child) > 0:
+            values = child.to_pylist()
+            for _ in range(draw(st.integers(0, 2))):
+                at = draw(st.integers(0, len(values) - 1))
+                if values[at] is not None or field.nullable:
+                    values[at] = draw(RESIDUALS)
+            child = pa.array(values, pa.binary())
+        elif pa.types.is_struct(child.type):
+            child = _with_residuals(child, draw)
+        children.append(child)
+    return pa.StructArray.from_arrays(children, fields=list(group.type), mask=group.is_null())
+
+
+@settings(max_examples=300)
+@given(hostile_columns())
+def test_what_is_wrong_is_refused_as_the_twin_does(array: pa.StructArray) -> None:
+    check(array)
+
+
+def test_good_rows_need_no_twin(monkeypatch: pytest.MonkeyPatch) -> None:
+    tree = {"a": 1, "b": [{"c": "x"}, None, {"d": 1.5}], "d": {"c": [True], "a": "rest"}, "e": "é"}
+    ddl = "STRUCT<a: BIGINT, d: STRUCT<c: ARRAY<BOOLEAN>>, b: ARRAY<STRUCT<c: STRING, d: DOUBLE>>>"
+    array = shred([Variant.of(tree), None, Variant.of({}), Variant.of(7)], parse_ddl(ddl))
+    expected = reconstruct(array)
+    monkeypatch.delattr("variantlake.kernels.unshred.reconstruct")
+    assert unshred(array).equals(expected)
+
+
+def _rows(ddl: str, rows: list[object]) -> pa.StructArray:
+    return pa.array(rows, arrow_type(parse_ddl(ddl)))  # type: ignore[return-value]  # a struct
+
+
+GOOD = {"metadata": encode_metadata(["a", "b"]), "value": None}
+
+
+@pytest.mark.parametrize(
+    ("ddl", "bad"),
+    [
+        ("BIGINT", {"value": b"\x00", "typed_value": 1}),
+        ("STRUCT<a: BIGINT>", {"value": b"\x02\x00\x00", "typed_value": None}),
+        ("STRUCT<a: BIGINT>", {"typed_value": {"a": {"value": b"\x00", "typed_value": 1}}}),
+        ("STRUCT<a: BIGINT>", {"value": b"\x02\x01\x00\x00\x01\x00", "typed_value": {"a": {}}}),
+        ("ARRAY<BIGINT>", {"value": b"\x03\x00\x00", "typed_value": None}),
+        ("ARRAY<BIGINT>", {"value": b"\x00", "typed_value": []}),
+        ("STRUCT<a: BIGINT>", {"metadata": b"", "typed_value": {"a": {"typed_value": 1}}}),
+    ],
+)
+def test_a_bad_row_among_many_is_named(ddl: str, bad: dict[str, object]) -> None:
+    array = _rows(ddl, [{**GOOD, "value": b"\x0c\x01"}] * 70 + [{**GOOD, **bad}])
+    with pytest.raises(VariantLakeError) as error:
+        unshred(array)
+    assert error.value.row == 70
+    check(array)
+
+
+def test_a_key_that_the_dictionary_lacks_is_added_to_it() -> None:
+    with_key = {**GOOD, "typed_value": {"a": {"typed_value": 1}, "z": {}}}
+    without = {**GOOD, "typed_value": {"a": {"typed_value": 1}, "z": {"typed_value": "y"}}}
+    array = _rows("STRUCT<a: BIGINT, z: STRING>", [with_key] * 70 + [without, None])
+    check(array)
+    assert unshred(array)[70]["metadata"].as_py() == encode_metadata(["a", "b", "z"])
+
+
+def test_large_objects_and_arrays() -> None:
+    many = {f"k{i:04}": i for i in range(300)}
+    text = "é" * 40_000
+    trees = [{**many, "list": list(range(300)), "text": text}, {"text": "x" * 64, "list": []}]
+    values = [Variant.of(tree) for tree in trees]
+    check(shred(values, parse_ddl("STRUCT<text: STRING, list: ARRAY<BIGINT>, k0007: INT>")))
+
+
+def test_strings_that_are_not_utf8_are_refused() -> None:
+    array = _rows("STRING", [{**GOOD, "typed_value": "ab"}] * 70)
+    broken = pa.array([b"ab"] * 69 + [b"\xff\xfe"]).view(pa.string())
+    fields = list(array.type)
+    parts = [array.field(0), array.field(1), broken]
+    check(pa.StructArray.from_arrays(parts, fields=fields))
