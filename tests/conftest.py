@@ -10,11 +10,16 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 from tests import corpora
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+# A slow moment of the machine is not a failure; what takes time is measured in benchmarks/.
+settings.register_profile("no deadline", deadline=None)
+settings.load_profile("no deadline")
 
 DELTA_PACKAGE = "io.delta:delta-spark_4.2_2.13:4.4.0"
 

@@ -15,7 +15,7 @@ from variantlake.cli.rows import json_lines
 from variantlake.delta.schema import StructField, VariantType, arrow_type
 from variantlake.delta.snapshot import Snapshot
 from variantlake.delta.store import is_local, local_path
-from variantlake.errors import InvalidPath
+from variantlake.errors import InvalidPath, MissingSource
 from variantlake.parquet.footer import read_footer
 
 
@@ -47,8 +47,18 @@ def cat(
 
 
 def is_file(source: str) -> bool:
-    """Whether a name means one Parquet file, not a table."""
-    return is_local(source) and Path(local_path(source)).is_file()
+    """Whether a name means one Parquet file, not a table.
+
+    Raises MissingSource when nothing has this name.
+    """
+    if not is_local(source):
+        return False
+    path = Path(local_path(source))
+    if not path.exists():
+        raise MissingSource(
+            "there is no such table or file", file=source, hint="look for a slip in its name"
+        )
+    return path.is_file()
 
 
 def batches(source: str, column: str | None = None) -> Iterator[pa.RecordBatch]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.status import Status
+from rich.text import Text
 
 import variantlake as vl
 from variantlake.cli.cat import is_file
@@ -24,19 +27,26 @@ def check(
 ) -> None:
     """Check VARIANT columns against every rule; exit code 1 when one is broken."""
     files = findings = 0
-    for file in _files(source):
-        files += 1
-        for finding in vl.parquet.check_file(file):
-            findings += 1
-            if as_json:
-                print_json({"file": file, **asdict(finding)})
-            else:
-                stdout().print(f"{file}: {finding}", soft_wrap=True, markup=False)
+    with stderr().status("", spinner="line") as status:
+        for file in _files(source):
+            files += 1
+            for finding in vl.parquet.check_file(file, progress=_shown(status, file)):
+                findings += 1
+                if as_json:
+                    print_json({"file": file, **asdict(finding)})
+                else:
+                    stdout().print(f"{file}: {finding}", soft_wrap=True, markup=False)
     if findings:
         stderr().print(f"{findings:,} findings in {files:,} files")
         raise typer.Exit(1)
     if not as_json:
         stdout().print(f"{files:,} files, nothing found")
+
+
+def _shown(status: Status, file: str) -> Callable[[int, int], None]:
+    """Progress within one file, on a terminal; elsewhere a Status prints nothing."""
+    name = Text(Path(file).name)
+    return lambda row, rows: status.update(Text.assemble(name, f": row {row:,} of {rows:,}"))
 
 
 def _files(source: str) -> Iterator[str]:
