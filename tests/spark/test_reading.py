@@ -182,6 +182,21 @@ def test_a_single_layout_is_filtered_inside_of_the_files(
     assert "ReadSchema: struct<event:struct<typed_value:struct<" in plan
 
 
+def test_rule_13_a_condition_through_a_cast_is_filtered_inside_of_the_files(
+    lake: Lake, tmp_path: Path
+) -> None:
+    source, path = tmp_path / "m.ndjson", tmp_path / "t"
+    values = [1, 2.5, -3, 3, 3.75, None, 12]  # one decimal column
+    source.write_text("".join(json.dumps({"m": m}) + "\n" for m in values), encoding="utf-8")
+    lake.ingest(source, path)
+    wanted = {"event:m::bigint >= 3": 3, "event:m::int < 3": 3, "event:m::double > 2.5D": 3}
+    for condition, count in wanted.items():
+        frame = lake.sql(f"SELECT count(*) FROM delta.`{path}` WHERE {condition}")
+        assert frame.collect()[0][0] == count, condition
+        pushed = next(part for part in executed(frame).split("PushedFilters: ")[1:])
+        assert "ThanOrEqual(event.typed_value.m.typed_value," in pushed.split("]")[0], condition
+
+
 def test_nan_and_negative_zero_are_found_although_statistics_leave_them_out(
     spark: SparkSession, lake: Lake, tmp_path: Path
 ) -> None:

@@ -36,8 +36,9 @@ from pyspark.sql.types import (
 )
 
 from variantlake.errors import UnsupportedFeature
+from variantlake.planning.implied import implied_bounds
 from variantlake.planning.plan import ScanFile, ScanGroup, ScanPlan
-from variantlake.planning.predicates import Ref
+from variantlake.planning.predicates import Predicate, Ref
 from variantlake.planning.readings import Native, PhysicalColumn, Reading
 from variantlake.spark.session import HelperSession, KnownFile
 from variantlake.spark.tables import TableVersion, modification_time
@@ -89,7 +90,7 @@ def scan(
     one of their Variants is needed.
     """
     frames = [
-        _Group(helper, table, group, columns).frame(files, partition)
+        _Group(helper, table, group, columns, plan.conjuncts).frame(files, partition)
         for group in plan.groups
         for partition, files in _by_partition(group.files, table.partition_types)
     ]
@@ -122,10 +123,12 @@ class _Group:
         table: TableVersion,
         group: ScanGroup,
         columns: Mapping[str, PathColumn],
+        conjuncts: Sequence[Predicate] = (),
     ) -> None:
         self._helper = helper
         self._table = table
         self._columns = columns
+        self._conjuncts = conjuncts
         self._readings = dict(group.readings)
         if group.kernels:
             raise UnsupportedFeature(
@@ -139,6 +142,9 @@ class _Group:
         """The rows of files that share their partition values."""
         known = (KnownFile(file.path, file.size, modification_time(file)) for file in files)
         rows = self._helper.read_parquet(known, self._file_schema())
+        implied = self._implied()
+        if implied:
+            rows = rows.filter(" AND ".join(implied))
         return self._select(rows, dict(zip(self._table.partition_types, partition, strict=True)))
 
     def empty(self) -> DataFrame:
@@ -167,6 +173,19 @@ class _Group:
             else:
                 fields.append(item)
         return StructType(fields)
+
+    def _implied(self) -> list[str]:
+        """What the query's conditions imply for columns that are read through a cast.
+
+        Spark pushes these into the files, where it does not push the casts (rule 13).
+        """
+        return [
+            bound.sql(_leaf(quote_identifier(ref.column[0]), reading.steps))
+            for ref, reading in self._readings.items()
+            if isinstance(reading, PhysicalColumn) and ref.column[0] in self._columns
+            for conjunct in self._conjuncts
+            for bound in implied_bounds(conjunct, ref, reading)
+        ]
 
     def _is_native(self, column: str) -> bool:
         return any(
@@ -209,9 +228,13 @@ class _Group:
         reading = self._readings.get(ref)
         if not isinstance(reading, PhysicalColumn):
             return f"CAST(NULL AS {ref.type})"
-        for step in reading.steps:
-            column += f"[{quote_string(step)}]"
-        return reading.conversion.sql(column if reading.pushable else hidden(column))
+        leaf = _leaf(column, reading.steps)
+        return reading.conversion.sql(leaf if reading.pushable else hidden(leaf))
+
+
+def _leaf(column: str, steps: Iterable[str]) -> str:
+    """The field `steps` below a column; keys are literals, since they may be any text (rule 6)."""
+    return column + "".join(f"[{quote_string(step)}]" for step in steps)
 
 
 def hidden(column: str) -> str:
