@@ -8,7 +8,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from variantlake.delta.actions import AddFile
 from variantlake.delta.ddl import parse_table_ddl
+from variantlake.delta.facts import FactsReader
+from variantlake.delta.schema import StructType
 from variantlake.parquet.facts import ColumnFacts, FileFacts, PathFacts, VariantFacts
 from variantlake.paths import Path
 from variantlake.shredding.ddl import parse_ddl
@@ -110,3 +113,8 @@ def bounds(low: Any, high: Any, **more: Any) -> dict[str, Any]:
 
 def path(text: str) -> Path:
     return Path.parse(text)
+
+
+def known_facts(add: AddFile, schema: StructType) -> FileFacts | None:
+    """What the log alone says about one file."""
+    return FactsReader(schema).known(add)

@@ -22,6 +22,7 @@ from tests.delta.tables import (
     bounds,
     facts,
     first_commit,
+    known_facts,
     metadata,
     number,
     remove,
@@ -31,7 +32,6 @@ from variantlake.delta.actions import AddFile
 from variantlake.delta.checkpoint_writer import checkpoint_due, write_checkpoint
 from variantlake.delta.commit import append, create_table, new_add
 from variantlake.delta.ddl import parse_table_ddl
-from variantlake.delta.facts import known_facts
 from variantlake.delta.last_checkpoint import read_last_checkpoint
 from variantlake.delta.listing import commit_path
 from variantlake.delta.load import load_state

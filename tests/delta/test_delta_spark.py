@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.delta.tables import known_facts
 from variantlake.delta.checkpoint_writer import write_checkpoint
 from variantlake.delta.commit import add_for, append, create_table, new_add
 from variantlake.delta.ddl import parse_table_ddl
-from variantlake.delta.facts import known_facts
 from variantlake.delta.listing import commit_path
 from variantlake.delta.schema import StructType
 from variantlake.delta.snapshot import Snapshot

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.delta.tables import SCHEMA, bounds, facts, number
+from tests.delta.tables import SCHEMA, bounds, facts, known_facts, number
 from variantlake.delta.actions import AddFile, DeletionVectorDescriptor
 from variantlake.delta.commit import new_add
 from variantlake.delta.ddl import parse_table_ddl
-from variantlake.delta.facts import known_facts, stats_facts
+from variantlake.delta.facts import FactsReader
 from variantlake.delta.tags import column_name, file_tags
 from variantlake.parquet.facts import UNKNOWN, FileFacts, PathFacts
 
@@ -168,7 +168,7 @@ def test_a_table_without_variants_needs_no_tags() -> None:
 
 def test_statistics_alone_serve_ordinary_columns_of_files_of_other_writers() -> None:
     add = AddFile("f", 1, 1, stats='{"numRecords":2,"minValues":{"n":1,"event":"x"}}')
-    known = stats_facts(add, SCHEMA)
+    known = FactsReader(SCHEMA).of_stats(add)
     assert known.variants == ()
     assert [column.column for column in known.columns] == [("n",)]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 
 from variantlake.delta.actions import AddFile
 from variantlake.delta.schema import StructType
@@ -56,21 +55,6 @@ class FactsReader:
         """
         stats = self._stats.read(add.stats)
         return FileFacts(add.size, stats.num_records, UNKNOWN, (), stats.columns)
-
-
-def known_facts(add: AddFile, schema: StructType) -> FileFacts | None:
-    """`FactsReader.known` of one file; for many files make the reader once."""
-    return _reader(schema).known(add)
-
-
-def stats_facts(add: AddFile, schema: StructType) -> FileFacts:
-    """`FactsReader.of_stats` of one file; for many files make the reader once."""
-    return _reader(schema).of_stats(add)
-
-
-@lru_cache(maxsize=16)
-def _reader(schema: StructType) -> FactsReader:
-    return FactsReader(schema)
 
 
 def _variant(

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from variantlake.encoding.scalar import Scalar, decode_scalar
 from variantlake.encoding.value import basic_type, find, type_name
 from variantlake.errors import InvalidPath, InvalidValue, MalformedFile, VariantLakeError
+from variantlake.kernels.unshred import unshred
 from variantlake.parquet.footer import Footer, read_footer
 from variantlake.parquet.read import (
     BATCH_ROWS,
@@ -41,7 +42,6 @@ from variantlake.shredding.arrays import (
 from variantlake.shredding.dictionary import RowDictionary
 from variantlake.shredding.fit import Raw, encoded_type, fit, raw_array, raws_of, scalar_of
 from variantlake.shredding.layout import METADATA, TYPED_VALUE, VALUE, VARIANT_TYPE
-from variantlake.shredding.reconstruct import reconstruct
 from variantlake.shredding.schema import Array, Leaf, Object, Untyped
 from variantlake.types import NULL_VALUE, BasicType, ShreddedType
 
@@ -352,7 +352,7 @@ class _Request:
         group = pa.StructArray.from_arrays(
             [metadata, *known.values()], names=[METADATA, *known], mask=pa.array(missing)
         )
-        return reconstruct(group)
+        return unshred(group)
 
 
 def _nulls(length: int, arrow: pa.DataType) -> AnyArray:

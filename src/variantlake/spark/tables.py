@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pyspark.sql.types import StructField, StructType, VariantType
 
 from variantlake.delta.actions import AddFile
-from variantlake.delta.facts import known_facts, stats_facts
+from variantlake.delta.facts import FactsReader
 from variantlake.delta.snapshot import Snapshot
 from variantlake.delta.store import is_local
 from variantlake.errors import InvalidQuery, VariantLakeError
@@ -157,12 +157,13 @@ def _footer_facts(path: str, columns: Sequence[tuple[str, ...]]) -> FileFacts | 
 
 def _table(location: str, snapshot: Snapshot, known: Mapping[str, ScanFile]) -> TableVersion:
     schema = _spark_schema(snapshot.metadata.schema_string)
+    reader = FactsReader(snapshot.schema)
     files = []
     for add in snapshot.add_files():
         path = snapshot.location(add.path)
         file = known.get(path)
         if file is None or file.source != add:
-            facts = known_facts(add, snapshot.schema) or stats_facts(add, snapshot.schema)
+            facts = reader.known(add) or reader.of_stats(add)
             file = ScanFile(path, add.size, facts, dict(add.partition_values), add)
         files.append(file)
     return TableVersion(
