@@ -20,6 +20,17 @@ from variantlake.encoding.metadata import decode_metadata
 from variantlake.errors import VariantLakeError
 from variantlake.kernels._jit import Bytes, Int32s, Int64s
 from variantlake.kernels.arrow_arrays import AnyArray, array_of, buffer_of
+from variantlake.kernels.shredded_arrays import (
+    LeftToTwin,
+    are_decimals,
+    binary_of,
+    bytes_of,
+    collect_names,
+    fixed_of,
+    names_of,
+    padded,
+    valid_of,
+)
 from variantlake.kernels.unshred_slots import write_arrays, write_bytes, write_objects, write_rows
 from variantlake.kernels.words import PADDING
 from variantlake.shredding.arrays import list_of, members, struct_of
@@ -56,12 +67,8 @@ def unshred(array: pa.StructArray) -> pa.StructArray:
         return reconstruct(array)
     try:
         return _Batch(storage).rebuild()
-    except (_LeftToTwin, pa.ArrowNotImplementedError):
+    except (LeftToTwin, pa.ArrowNotImplementedError):
         return reconstruct(array)
-
-
-class _LeftToTwin(Exception):  # no error: it says who does the work
-    """The batch holds what is not covered here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,10 +110,10 @@ class _Batch:
     def __init__(self, array: pa.StructArray) -> None:
         self._array = array
         self._marked = np.zeros(len(array), np.uint8)
-        children = dict(zip(_names(array), array.flatten(), strict=True))
-        self._metadata = _binary(children[METADATA])
+        children = dict(zip(names_of(array), array.flatten(), strict=True))
+        self._metadata = binary_of(children[METADATA])
         names: dict[str, int] = {}
-        _collect_names(array.type, names)
+        collect_names(array.type, names)
         self._columns = names
         self._dictionaries = _dictionaries(self._metadata, list(names))
 
@@ -114,19 +121,19 @@ class _Batch:
         """The rows as Variants."""
         rows = len(self._array)
         slots = self._group(self._array, np.arange(rows, dtype=np.int64))
-        valid = _valid(self._array)
+        valid = valid_of(self._array)
         missing = valid & (slots.lengths == 0)
-        typed = _valid(self._array.field(TYPED_VALUE))
+        typed = valid_of(self._array.field(TYPED_VALUE))
         # Only a value that stands there as a whole does without the dictionary.
         unknown = (missing | typed) & (self._dictionaries.of_row < 0)
-        self._mark(valid & (unknown | ~_valid(self._metadata)), None)
+        self._mark(valid & (unknown | ~valid_of(self._metadata)), None)
         self._mark(slots.lengths > MAX_VALUE_BYTES, None)
         # A missing value reads as Variant null.
         null = _Slots(np.zeros(1 + PADDING, np.uint8), np.zeros(rows, np.int64), missing * 1)
         slots = _either(missing, null, slots)
         marked = np.flatnonzero(self._marked)
         if len(marked) * _TWIN_SHARE > rows:
-            raise _LeftToTwin
+            raise LeftToTwin
         metadata: AnyArray = self._metadata.cast(pa.binary()).fill_null(b"")
         if len(marked) > 0:
             twins = [self._row_of_twin(int(row)) for row in marked]
@@ -134,7 +141,7 @@ class _Batch:
             slots = _patched(slots, marked, [pair[1] for pair in twins])
         total = int(slots.lengths.sum())
         if total > _LARGEST_ARRAY:
-            raise _LeftToTwin
+            raise LeftToTwin
         offsets = np.zeros(rows + 1, np.int32)
         np.cumsum(slots.lengths, out=offsets[1:])
         out = np.empty(total + PADDING, np.uint8)
@@ -159,12 +166,12 @@ class _Batch:
     def _group(self, group: pa.StructArray, rows: Int64s) -> _Slots:
         """The slots of a `value` with its `typed_value`; `rows` has the row of each slot."""
         # Flattened: what stands below a null group is missing.
-        parts = dict(zip(_names(group), group.flatten(), strict=True))
+        parts = dict(zip(names_of(group), group.flatten(), strict=True))
         value = self._values(parts[VALUE], rows) if VALUE in parts else None
         if TYPED_VALUE not in parts:
             return _none(len(rows)) if value is None else value
         array = parts[TYPED_VALUE]
-        is_set = _valid(array)
+        is_set = valid_of(array)
         typed = self._typed(array, is_set, value, rows)
         return typed if value is None else _either(is_set, typed, value)
 
@@ -187,11 +194,11 @@ class _Batch:
         return typed
 
     def _values(self, array: AnyArray, rows: Int64s) -> _Slots:
-        data, offsets = _bytes_of(_binary(array))
+        data, offsets = bytes_of(binary_of(array))
         lengths = np.diff(offsets)
         # Not even a Variant null is empty.
-        self._mark(_valid(array) & (lengths == 0), rows)
-        lengths[~_valid(array)] = 0
+        self._mark(valid_of(array) & (lengths == 0), rows)
+        lengths[~valid_of(array)] = 0
         return _Slots(data, np.ascontiguousarray(offsets[:-1]), lengths)
 
     def _leaves(self, array: AnyArray, is_set: Any, rows: Int64s) -> _Slots:
@@ -207,25 +214,25 @@ class _Batch:
         if primitive is Primitive.TRUE:
             bits = plain.fill_null(False).to_numpy(zero_copy_only=False)
             headers = np.where(bits, np.uint8(_TRUE), np.uint8(_FALSE))
-            return _Slots(_padded(headers), np.arange(len(rows), dtype=np.int64), lengths)
-        raw = _fixed(plain)
+            return _Slots(padded(headers), np.arange(len(rows), dtype=np.int64), lengths)
+        raw = fixed_of(plain)
         width = PRIMITIVES[primitive].width
         head = bytes([primitive << 2])
         if PRIMITIVES[primitive].family is Family.EXACT_NUMERIC and pa.types.is_decimal(plain.type):
             width -= 1
             head += bytes([plain.type.scale])
-            self._mark(is_set & ~_is_decimal(raw, width, plain.type.precision), rows)
+            self._mark(is_set & ~are_decimals(raw, width, plain.type.precision), rows)
         if raw.shape[1] < width:
-            raise _LeftToTwin
+            raise LeftToTwin
         size = len(head) + width
         out = np.empty((len(rows), size), np.uint8)
         out[:, : len(head)] = np.frombuffer(head, np.uint8)
         out[:, len(head) :] = raw[:, :width]
         starts = np.arange(len(rows), dtype=np.int64) * size
-        return _Slots(_padded(out.reshape(-1)), starts, lengths * size)
+        return _Slots(padded(out.reshape(-1)), starts, lengths * size)
 
     def _strings(self, array: AnyArray, is_set: Any, rows: Int64s, *, is_text: bool) -> _Slots:
-        data, offsets = _bytes_of(array.cast(pa.large_binary()))
+        data, offsets = bytes_of(array.cast(pa.large_binary()))
         out = np.empty(int(offsets[-1] - offsets[0]) + 5 * len(rows) + PADDING, np.uint8)
         starts, lengths = np.empty(len(rows), np.int64), np.empty(len(rows), np.int64)
         write_bytes(
@@ -236,7 +243,7 @@ class _Batch:
 
     def _objects(self, array: pa.StructArray, is_set: Any, rest: _Slots, rows: Int64s) -> _Slots:
         # In the order of the result, which then seldom needs sorting.
-        parts = sorted(zip(_names(array), array.flatten(), strict=True), key=lambda part: part[0])
+        parts = sorted(zip(names_of(array), array.flatten(), strict=True), key=lambda part: part[0])
         fields = _joined([self._group(struct_of(child), rows) for _, child in parts])
         known = self._dictionaries
         ids = np.ascontiguousarray(known.ids[:, [self._columns[name] for name, _ in parts]])
@@ -271,23 +278,6 @@ class _Batch:
         return _Slots(out, starts, lengths)
 
 
-def _names(group: pa.StructArray) -> list[str]:
-    return [field.name for field in members(group.type)]
-
-
-def _collect_names(arrow: pa.DataType, names: dict[str, int]) -> None:
-    """Number the names of all shredded fields below a group."""
-    for member in members(arrow):
-        if member.name != TYPED_VALUE:
-            continue
-        if is_struct(member.type):
-            for field in members(member.type):
-                names.setdefault(field.name, len(names))
-                _collect_names(field.type, names)
-        elif is_list(member.type):
-            _collect_names(cast("Any", member.type).value_type, names)
-
-
 def _dictionaries(metadata: AnyArray, names: Sequence[str]) -> _Dictionaries:
     encoded = cast("Any", metadata.dictionary_encode())
     different = encoded.dictionary.to_pylist()
@@ -316,61 +306,6 @@ def _dictionaries(metadata: AnyArray, names: Sequence[str]) -> _Dictionaries:
         np.concatenate([np.empty(0, np.int32), *ranks]),
         np.array(starts, np.int64),
     )
-
-
-def _valid(array: AnyArray) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    return np.asarray(array.is_valid().to_numpy(zero_copy_only=False), np.bool_)
-
-
-def _padded(data: Bytes) -> Bytes:
-    return np.concatenate([data, np.zeros(PADDING, np.uint8)])
-
-
-def _binary(array: AnyArray) -> AnyArray:
-    """A column of bytes of any kind with 64-bit offsets."""
-    if isinstance(array, pa.DictionaryArray):
-        array = array.dictionary_decode()
-    return array.cast(pa.large_binary())
-
-
-def _bytes_of(array: AnyArray) -> tuple[Bytes, Int64s]:
-    """The bytes of a large_binary array, padded, and where its slots start and end in them."""
-    _, places, content = array.buffers()
-    if places is None or len(places) == 0:
-        return np.zeros(PADDING, np.uint8), np.zeros(len(array) + 1, np.int64)
-    offsets = np.frombuffer(cast("bytes", places), np.int64)
-    offsets = offsets[array.offset : array.offset + len(array) + 1]
-    data = np.frombuffer(cast("bytes", content or b""), np.uint8)
-    start, end = int(offsets[0]), int(offsets[-1])
-    if start < 0 or end > len(data) or (np.diff(offsets) < 0).any():
-        raise _LeftToTwin
-    return _padded(data[start:end]), offsets - start
-
-
-def _fixed(array: Any) -> np.ndarray[tuple[int, int], np.dtype[np.uint8]]:
-    """The bytes of an array of a type of fixed width, a row for each slot."""
-    width = array.type.bit_width // 8
-    content = array.buffers()[1]
-    if content is None:
-        return np.zeros((len(array), width), np.uint8)
-    data = np.frombuffer(content, np.uint8)
-    data = data[array.offset * width : (array.offset + len(array)) * width]
-    return data.reshape(len(array), width)
-
-
-def _is_decimal(raw: Any, width: int, precision: int) -> Any:
-    """Per slot whether the unscaled number fits; False may also mean that it is a close call."""
-    words = np.ascontiguousarray(raw).view(np.int32 if raw.shape[1] == 4 else np.int64)
-    low = words[:, 0].astype(np.int64)
-    high = words[:, 1] if words.shape[1] > 1 else low >> 63
-    if words.shape[1] > 2:
-        raise _LeftToTwin
-    small = high == low >> 63
-    if width <= 8:
-        limit = 10**precision
-        return small & (low > -limit) & (low < limit)
-    limit = 10**precision >> 64
-    return small | ((high < limit) & (high > -limit))
 
 
 def _none(slots: int) -> _Slots:
@@ -418,7 +353,7 @@ def _patched(slots: _Slots, rows: Any, values: list[bytes]) -> _Slots:
     starts[rows] = base + np.cumsum(lengths) - lengths
     sizes[rows] = lengths
     added = np.frombuffer(b"".join(values), np.uint8)
-    return _Slots(_padded(np.concatenate([slots.data[:base], added])), starts, sizes)
+    return _Slots(padded(np.concatenate([slots.data[:base], added])), starts, sizes)
 
 
 def _replaced(array: AnyArray, marked: Bytes, values: list[bytes]) -> AnyArray:
