@@ -9,10 +9,10 @@ SPARK_ENV = JAVA_HOME="$$(scripts/find_java.sh)" PYSPARK_PYTHON="$(CURDIR)/$(BIN
 PYTEST_ARGS ?=
 FUZZ_SECONDS ?= 60
 
-.PHONY: help setup demo test test-fast lint format fuzz bench bench-kernels clean
+.PHONY: help setup demo test test-fast test-kill test-concurrency lint format fuzz bench bench-kernels clean
 
 help: ## List the targets
-	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-17s %s\n", $$1, $$2}'
 
 setup: $(VENV)/.ready ## Make .venv with pinned versions, install the package, find or install Java 17+
 
@@ -32,6 +32,9 @@ test: setup ## Run all tests (Spark and Delta Spark included)
 
 test-fast: setup ## Run the tests that need no Spark
 	@$(BIN)/python -m pytest -n 2 -m 'not spark' $(PYTEST_ARGS)
+
+test-kill: setup ## Kill writers at every moment around a storage call; print the counts
+	@$(BIN)/python -m tests.delta.crashes
 
 lint: setup ## Check format, lint and types; warnings are errors
 	@$(BIN)/ruff format --check .

@@ -8,6 +8,7 @@ and nobody ever sees a half-written file. Spec: PROTOCOL, "Creation of New Log E
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 import urllib.parse
@@ -28,6 +29,8 @@ from variantlake.errors import MissingSource, StoreFailed, UnsupportedFeature
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 _CHUNK = 8 << 20
+# What a file system without hard links answers; it has then certainly made none.
+_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EXDEV, errno.EMLINK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +142,8 @@ class LocalStore:
             except FileExistsError:
                 return False
             except OSError as error:
+                if error.errno not in _NO_LINKS:
+                    raise  # the link may be there all the same
                 raise UnsupportedFeature(
                     f"this file system cannot create hard links: {error.strerror}",
                     file=str(target),

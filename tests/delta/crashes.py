@@ -1,0 +1,309 @@
+"""Every moment around a storage call at which a write may be interrupted, enumerated by counting.
+
+A dry run of an operation counts the moments; then the operation is repeated once for each of them,
+and interrupted there: by a store that fails (in this process), or by SIGKILL (in a forked child).
+`python -m tests.delta.crashes` does the latter for all moments and prints the counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import functools
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import deltalake
+import orjson
+import pyarrow as pa
+
+import variantlake as vl
+from variantlake.cli.cat import batches
+from variantlake.cli.rows import json_lines
+from variantlake.delta import store as stores
+from variantlake.delta.checkpoint_writer import write_checkpoint
+from variantlake.delta.store import LocalStore, open_store
+from variantlake.errors import CommitConflict, NotADeltaTable, StoreFailed, VariantLakeError
+from variantlake.parquet import write as parquet_write
+from variantlake.parquet.write import FileWriter
+
+State = tuple[int, tuple[str, ...]] | None
+"""A table as a reader sees it: its version and its rows, sorted. None where there is no table."""
+
+
+@dataclass(slots=True)
+class Moments:
+    """Counts moments; `act` happens at the one of number `at`, or from there on if `lasting`."""
+
+    act: Callable[[], None] = lambda: None
+    at: int = -1
+    lasting: bool = False
+    names: list[str] = field(default_factory=list)
+
+    def pass_by(self, name: str) -> None:
+        number = len(self.names)
+        self.names.append(name)
+        if number == self.at or (self.lasting and 0 <= self.at < number):
+            self.act()
+
+
+def fail() -> None:
+    raise StoreFailed("the store failed, as the test wants it to")
+
+
+def kill() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@contextlib.contextmanager
+def watched(moments: Moments) -> Iterator[None]:
+    """Within it every storage call passes two moments, and writing a file one in its middle."""
+
+    def call(owner: Any, name: str, *, half: Any = None) -> None:
+        original = getattr(owner, name)
+
+        @functools.wraps(original)
+        def around(*args: Any, **kwargs: Any) -> Any:
+            moments.pass_by(f"before {name}")
+            if half is not None:
+                half(*args)
+            done = original(*args, **kwargs)
+            moments.pass_by(f"after {name}")
+            return done
+
+        stack.enter_context(patch.object(owner, name, around))
+
+    def iterator(owner: Any, name: str) -> None:
+        original = getattr(owner, name)
+
+        @functools.wraps(original)
+        def around(*args: Any, **kwargs: Any) -> Any:
+            moments.pass_by(f"before {name}")
+            yield from original(*args, **kwargs)
+            moments.pass_by(f"after {name}")
+
+        stack.enter_context(patch.object(owner, name, around))
+
+    def torn(target: Path, data: bytes) -> None:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        partial = target.with_name(f".{target.name}.{len(moments.names)}.tmp")
+        partial.write_bytes(data[: len(data) // 2])
+        moments.pass_by("in the middle of _write_beside")
+        partial.unlink()
+
+    with contextlib.ExitStack() as stack:
+        for name in ("read", "read_range", "open", "put_if_absent", "put", "delete", "size"):
+            call(LocalStore, name)
+        call(LocalStore, "exists")
+        iterator(LocalStore, "stream")
+        iterator(LocalStore, "list_from")
+        call(stores, "_write_beside", half=torn)
+        call(stores, "_flush_folder")
+        call(os, "link")
+        call(os, "replace")
+        for name in ("__init__", "_write_row_group", "close"):
+            call(FileWriter, name)
+        call(parquet_write, "annotate")
+        yield
+
+
+def rows(*numbers: int) -> pa.Table:
+    """Rows whose Variant says the same as their ordinary columns."""
+    return pa.table(
+        {
+            "event": [f'{{"a": {n}, "s": "x{n}"}}' for n in numbers],
+            "n": pa.array(numbers, pa.int32()),
+            "day": [str(n % 2) for n in numbers],
+        }
+    )
+
+
+def append(root: Path, *numbers: int) -> None:
+    vl.Table.open(root).append(rows(*numbers), json_columns=["event"])
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """What is interrupted: `operate` on what `prepare` makes."""
+
+    prepare: Callable[[Path], None]
+    operate: Callable[[Path], object]
+
+
+def create(root: Path) -> None:
+    properties = {"delta.checkpointInterval": "3"}
+    ddl = "event VARIANT, n INT, day STRING"
+    vl.Table.create(root, ddl, partition_by=["day"], properties=properties)
+
+
+def filled(root: Path, *, commits: int = 1) -> None:
+    create(root)
+    for number in range(commits):
+        append(root, 10 * number, 10 * number + 1)
+
+
+def checkpoint(root: Path) -> None:
+    write_checkpoint(open_store(root))
+
+
+OPERATIONS = {
+    "create": Operation(lambda _: None, create),
+    "append": Operation(filled, lambda root: append(root, 100, 101)),
+    "append with its checkpoint": Operation(
+        lambda root: filled(root, commits=2), lambda root: append(root, 100, 101)
+    ),
+    "checkpoint": Operation(filled, checkpoint),
+}
+
+
+def state(root: Path) -> State:
+    """What we read."""
+    try:
+        table = vl.Table.open(root)
+    except NotADeltaTable:
+        return None
+    found = (line for batch in batches(str(root)) for line in json_lines(batch))
+    return table.version, tuple(sorted(found))
+
+
+def check_with_deltalake(root: Path, expected: State) -> None:
+    """The version, that every file is there, and the count of rows, as delta-rs sees them."""
+    if expected is None:
+        assert not deltalake.DeltaTable.is_deltatable(str(root))
+        return
+    table = deltalake.DeltaTable(str(root))
+    assert table.version() == expected[0]
+    assert all(Path(uri).is_file() for uri in table.file_uris())
+    counts: list[Any] = pa.table(table.get_add_actions())["num_records"].to_pylist()
+    assert sum(counts) == len(expected[1])
+
+
+def check_log(root: Path) -> None:
+    """Versions without holes, no commit cut."""
+    log = root / "_delta_log"
+    versions = sorted(int(path.stem) for path in log.glob("[0-9]*.json") if path.stem.isdecimal())
+    assert versions == list(range(versions[0], versions[-1] + 1)) if versions else True
+    for version in versions:
+        for line in (log / f"{version:020d}.json").read_bytes().splitlines():
+            orjson.loads(line)
+
+
+def check_interrupted(root: Path, operation: Operation, before: State, after: State) -> State:
+    """The table is the old or the new one, for us and for delta-rs, and a repeat works.
+
+    Gives the state in which the interruption left it.
+    """
+    found = state(root)
+    assert found in (before, after), f"{found} is neither {before} nor {after}"
+    check_log(root)
+    check_with_deltalake(root, found)
+    try:
+        operation.operate(root)
+    except CommitConflict:
+        assert found == after, "a repeat is only refused where the first attempt was done"
+    again = state(root)
+    if found == before:
+        assert again == after
+    check_log(root)
+    check_with_deltalake(root, again)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsal:
+    """An operation's template, its moments, and what it does when nothing interrupts it."""
+
+    operation: Operation
+    template: Path
+    names: tuple[str, ...]
+    before: State
+    after: State
+
+    @classmethod
+    def of(cls, name: str, scratch: Path) -> Rehearsal:
+        operation = OPERATIONS[name]
+        template, root = scratch / "template", scratch / "rehearsal"
+        template.mkdir()
+        operation.prepare(template)
+        before = state(template)
+        shutil.copytree(template, root)
+        moments = Moments()
+        with watched(moments):
+            operation.operate(root)
+        after = state(root)
+        shutil.rmtree(root)
+        return cls(operation, template, tuple(moments.names), before, after)
+
+    def copy(self, root: Path) -> Path:
+        return Path(shutil.copytree(self.template, root))
+
+    def fail_at(self, number: int, root: Path, *, lasting: bool) -> State:
+        """Interrupt a copy in this process by a store that fails, and check what is left."""
+        self.copy(root)
+        moments = Moments(fail, number, lasting)
+        with watched(moments), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that there is no checkpoint
+            with contextlib.suppress(VariantLakeError):
+                self.operation.operate(root)
+        assert len(moments.names) > number, "the moment was not reached"
+        found = check_interrupted(root, self.operation, self.before, self.after)
+        shutil.rmtree(root)
+        return found
+
+    def kill_at(self, number: int, root: Path) -> State:
+        """Interrupt a copy in a child process by SIGKILL, and check what is left."""
+        self.copy(root)
+        child = os.fork()
+        if child == 0:
+            try:
+                with watched(Moments(kill, number)):
+                    self.operation.operate(root)
+            except BaseException:  # noqa: BLE001 - a child must not go on as its parent would
+                traceback.print_exc()
+            os._exit(1)
+        _, status = os.waitpid(child, 0)
+        assert os.WIFSIGNALED(status), f"{self.names[number]}: the child was not killed: {status}"
+        found = check_interrupted(root, self.operation, self.before, self.after)
+        shutil.rmtree(root)
+        return found
+
+
+def main() -> None:
+    """Kill every operation at every moment, or at each `--every`th."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--every", type=int, default=1, help="each how manieth moment (1: all)")
+    every = parser.parse_args().every
+    total = 0
+    for name in OPERATIONS:
+        started = time.perf_counter()
+        with tempfile.TemporaryDirectory() as scratch:
+            rehearsal = Rehearsal.of(name, Path(scratch))
+            found = [
+                rehearsal.kill_at(number, Path(scratch) / "table")
+                for number in range(0, len(rehearsal.names), every)
+            ]
+        old = found.count(rehearsal.before) if rehearsal.before != rehearsal.after else 0
+        same = len(found) if rehearsal.before == rehearsal.after else 0
+        sys.stdout.write(
+            f"{name}: killed at {len(found)} of {len(rehearsal.names)} moments; left the old "
+            f"version {old} times, the new one {len(found) - old - same}, the same {same}; "
+            f"{time.perf_counter() - started:.1f} s\n"
+        )
+        sys.stdout.flush()
+        total += len(found)
+    sys.stdout.write(f"killed {total} times, every table whole, every repeat fine\n")
+
+
+if __name__ == "__main__":
+    main()
