@@ -11,18 +11,21 @@ import pyarrow as pa
 
 from variantlake.cli.output import plain
 from variantlake.encoding.json_text import to_json
-from variantlake.errors import VariantLakeError
+from variantlake.errors import MalformedFile, VariantLakeError
 from variantlake.shredding.layout import METADATA, VALUE
 
 
 def json_lines(batch: pa.RecordBatch, *, bare: bool = False) -> Iterator[str]:
     """One JSON object a row, by column name; with `bare` the value of the only column itself.
 
-    Raises MalformedVariant and LimitExceeded, with the row of the batch.
+    Raises MalformedVariant, LimitExceeded and MalformedFile, with the row of the batch.
     """
     names = [json.dumps(name, ensure_ascii=False) for name in batch.schema.names]
     types = [field.type for field in batch.schema]
-    columns = [column.to_pylist() for column in batch.columns]
+    columns = [
+        _values(name, column)
+        for name, column in zip(batch.schema.names, batch.columns, strict=True)
+    ]
     for row, values in enumerate(zip(*columns, strict=True)):
         try:
             texts = [_text(value, kind) for value, kind in zip(values, types, strict=True)]
@@ -34,6 +37,22 @@ def json_lines(batch: pa.RecordBatch, *, bare: bool = False) -> Iterator[str]:
         else:
             members = (f"{name}: {text}" for name, text in zip(names, texts, strict=True))
             yield "{" + ", ".join(members) + "}"
+
+
+def _values(name: str, column: pa.Array[Any]) -> list[Any]:
+    """The values of a column. Arrow does not look whether strings are UTF-8, and times in range."""
+    try:
+        values: list[Any] = column.to_pylist()
+    except (ValueError, OverflowError):
+        for row in range(len(column)):
+            try:
+                column[row].as_py()
+            except (ValueError, OverflowError) as error:
+                raise MalformedFile(
+                    f"column {name!r} holds what has no Python value: {error}", row=row
+                ) from error
+        raise
+    return values
 
 
 def _text(value: Any, kind: pa.DataType) -> str:

@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 from variantlake.errors import InvalidPath, InvalidValue, MalformedFile, VariantLakeError
 from variantlake.kernels.unshred import unshred
 from variantlake.parquet.footer import Footer, read_footer
+from variantlake.parquet.pages import Chunk, check_pages
 from variantlake.parquet.schema_tree import SchemaNode
 from variantlake.parquet.variant_group import VariantGroup, parse_group
 from variantlake.shredding.arrays import (
@@ -170,30 +171,87 @@ def check_batch_rows(batch_rows: int) -> None:
         raise InvalidValue(f"batches of {batch_rows} rows", hint="batch_rows is 1 or more")
 
 
-def open_parquet(path: Source, name: str) -> pq.ParquetFile:
+class ParquetSource:
+    """A file that pyarrow reads piece by piece."""
+
+    def __init__(self, path: Source) -> None:
+        """Raises pyarrow's own errors: see `open_parquet`."""
+        self._is_ours = isinstance(path, str | os.PathLike)
+        self._bytes: Any  # pa.NativeFile: its methods lack their parameters in the stubs
+        if isinstance(path, str | os.PathLike):
+            self._bytes = pa.OSFile(os.fspath(path), mode="r")
+        else:
+            self._bytes = pa.PythonFile(path, mode="r")  # type: ignore[arg-type]  # any BinaryIO
+        # Buffering whole column chunks ahead would make memory follow the row group.
+        self._file = pq.ParquetFile(
+            self._bytes, pre_buffer=False, buffer_size=1 << 20, page_checksum_verification=True
+        )
+
+    @property
+    def schema_arrow(self) -> pa.Schema:
+        """The schema as pyarrow understands it."""
+        return self._file.schema_arrow
+
+    def close(self) -> None:
+        """Close the file if we opened it."""
+        if self._is_ours:
+            self._bytes.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def batches(
+        self, row_group: int, leaves: Sequence[int], batch_rows: int
+    ) -> Iterator[pa.RecordBatch]:
+        """Rows of a row group, after a look at the page headers. Raises as `read_leaves` does."""
+        group = self._file.metadata.row_group(row_group)
+        for leaf in leaves:
+            chunk = group.column(leaf)
+            in_lists = self._file.schema.column(leaf).max_repetition_level > 0
+            dictionary = chunk.dictionary_page_offset or 0
+            start = chunk.data_page_offset
+            check_pages(
+                self._bytes.read_at,
+                Chunk(
+                    name=chunk.path_in_schema,
+                    start=dictionary if 0 < dictionary < start else start,
+                    size=chunk.total_compressed_size,
+                    num_values=chunk.num_values,
+                    rows=None if in_lists else group.num_rows,
+                ),
+            )
+        yield from self._file.reader.iter_batches(
+            batch_rows, [row_group], column_indices=list(leaves)
+        )
+
+
+def open_parquet(path: Source, name: str) -> ParquetSource:
     """Open a file with pyarrow for reading piece by piece. Raises MalformedFile."""
     try:
-        # Buffering whole column chunks ahead would make memory follow the row group.
-        return pq.ParquetFile(
-            path,  # type: ignore[arg-type]  # stubs: os.PathLike is missing
-            pre_buffer=False,
-            buffer_size=1 << 20,
-        )
+        return ParquetSource(path)
     except (pa.ArrowException, OSError) as error:
         raise MalformedFile(f"pyarrow cannot open it: {error}", file=name) from error
 
 
 def read_leaves(
-    file: pq.ParquetFile, name: str, row_group: int, leaves: Sequence[int], batch_rows: int
+    file: ParquetSource, name: str, row_group: int, leaves: Sequence[int], batch_rows: int
 ) -> Iterator[pa.RecordBatch]:
     """Batches of one row group with the columns that some leaves need. Raises MalformedFile.
 
     By position: dotted names cannot tell the key `a.b` from the key `b` within `a`.
     """
     try:
-        yield from file.reader.iter_batches(batch_rows, [row_group], column_indices=list(leaves))
+        yield from file.batches(row_group, leaves, batch_rows)
     except (pa.ArrowException, OSError) as error:
         raise MalformedFile(f"row group {row_group} does not read: {error}", file=name) from error
+    except MalformedFile as error:
+        error.message = f"row group {row_group}: {error.message}"
+        error.args = (error.message,)
+        error.file = name
+        raise
 
 
 def _selected(footer: Footer, columns: Sequence[str] | None) -> list[SchemaNode]:

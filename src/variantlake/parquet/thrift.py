@@ -1,4 +1,4 @@
-"""The part of Thrift's compact protocol that Parquet footers use, read without trusting a byte.
+"""The part of Thrift's compact protocol that Parquet uses, read without trusting a byte.
 
 What to read is described by small tables (`Struct`, `ListOf`, `Wire`) that mirror `parquet.thrift`;
 fields that a table does not name are skipped. Every size is checked against the bytes that are
@@ -69,17 +69,18 @@ _VARINTS = frozenset(map(int, _INTEGER_BITS))
 
 
 class CompactReader:
-    """A cursor over `data`; `base` is the offset of its first byte in the file.
+    """A cursor over `data`, which is `what`; `base` is the offset of its first byte in the file.
 
     Every method raises MalformedFile, with the offset in the file, where the bytes end too early
     or break the protocol.
     """
 
-    __slots__ = ("base", "data", "position")
+    __slots__ = ("base", "data", "position", "what")
 
-    def __init__(self, data: bytes, base: int = 0) -> None:
+    def __init__(self, data: bytes, base: int = 0, what: str = "Parquet footer") -> None:
         self.data = data
         self.base = base
+        self.what = what
         self.position = 0
 
     def fail(self, message: str) -> MalformedFile:
@@ -91,7 +92,7 @@ class CompactReader:
         try:
             value = self.data[self.position]
         except IndexError:
-            raise self.fail("the Parquet footer is cut short") from None
+            raise self.fail(f"the {self.what} is cut short") from None
         self.position += 1
         return value
 
@@ -105,9 +106,9 @@ class CompactReader:
                 break
             shift += 7
             if shift > _MAX_VARINT_SHIFT:
-                raise self.fail("a number in the Parquet footer has more than 10 bytes")
+                raise self.fail(f"a number in the {self.what} has more than 10 bytes")
         if result >> 64:
-            raise self.fail("a number in the Parquet footer is beyond 64 bits")
+            raise self.fail(f"a number in the {self.what} is beyond 64 bits")
         return result
 
     def integer(self, bits: int) -> int:
@@ -115,7 +116,7 @@ class CompactReader:
         number = self.varint()
         value = (number >> 1) ^ -(number & 1)
         if not -(1 << (bits - 1)) <= value < 1 << (bits - 1):
-            raise self.fail(f"number {value} in the Parquet footer does not fit {bits} bits")
+            raise self.fail(f"number {value} in the {self.what} does not fit {bits} bits")
         return value
 
     def binary(self) -> bytes:
@@ -128,7 +129,7 @@ class CompactReader:
     def advance(self, size: int) -> None:
         """Step over `size` bytes that must be there."""
         if size > len(self.data) - self.position:
-            raise self.fail(f"the Parquet footer ends within a part of {size} bytes")
+            raise self.fail(f"the {self.what} ends within a part of {size} bytes")
         self.position += size
 
     def field_header(self, last: int) -> tuple[int, int]:
@@ -146,7 +147,7 @@ class CompactReader:
         if size == 15:
             size = self.varint()
         if size > len(self.data) - self.position:
-            raise self.fail(f"a list of {size} elements is longer than the Parquet footer")
+            raise self.fail(f"a list of {size} elements is longer than the {self.what}")
         return header & 0x0F, size
 
     def read(self, spec: Spec, wire: int, depth: int = 0) -> Any:
@@ -170,11 +171,11 @@ class CompactReader:
 
     def _expect(self, expected: Wire, wire: int) -> None:
         if wire != expected:
-            raise self.fail(f"Thrift type {wire} in the Parquet footer, expected {expected.name}")
+            raise self.fail(f"Thrift type {wire} in the {self.what}, expected {expected.name}")
 
     def _struct(self, spec: Struct, depth: int) -> Any:
         if depth > MAX_NESTING:
-            raise self.fail(f"the Parquet footer nests deeper than {MAX_NESTING}")
+            raise self.fail(f"the {self.what} nests deeper than {MAX_NESTING}")
         fields: Fields = {}
         specs = spec.fields
         data, size = self.data, len(self.data)
@@ -212,7 +213,7 @@ class CompactReader:
     def skip(self, wire: int, depth: int = 0) -> None:
         """Step over one value of wire type `wire`."""
         if depth > MAX_NESTING:
-            raise self.fail(f"the Parquet footer nests deeper than {MAX_NESTING}")
+            raise self.fail(f"the {self.what} nests deeper than {MAX_NESTING}")
         if wire in (Wire.TRUE, Wire.FALSE):
             return  # a struct's booleans stand in the field header
         if wire == Wire.I8:
@@ -239,7 +240,7 @@ class CompactReader:
                     return
                 self.skip(field, depth + 1)
         else:
-            raise self.fail(f"unknown Thrift type {wire} in the Parquet footer")
+            raise self.fail(f"unknown Thrift type {wire} in the {self.what}")
 
     def _skip_element(self, wire: int, depth: int) -> None:
         if wire in (Wire.TRUE, Wire.FALSE):
@@ -253,7 +254,7 @@ class CompactReader:
             return
         types = self.byte()
         if size > len(self.data) - self.position:
-            raise self.fail(f"a map of {size} entries is longer than the Parquet footer")
+            raise self.fail(f"a map of {size} entries is longer than the {self.what}")
         for _ in range(size):
             self._skip_element(types >> 4, depth)
             self._skip_element(types & 0x0F, depth)

@@ -241,6 +241,7 @@ class FileWriter:
             max_rows_per_page=options.page_rows,
             write_page_index=True,
             store_decimal_as_integer=True,
+            write_page_checksum=True,
             # The Arrow schema would be stored a second time, and says nothing that we need.
             store_schema=False,
         )
