@@ -30,8 +30,9 @@ from tests.delta.tables import (
 )
 from variantlake.delta.actions import AddFile
 from variantlake.delta.checkpoint_writer import checkpoint_due, write_checkpoint
-from variantlake.delta.commit import append, create_table, new_add
+from variantlake.delta.commit import append, create_table
 from variantlake.delta.ddl import parse_table_ddl
+from variantlake.delta.file_actions import new_add
 from variantlake.delta.last_checkpoint import read_last_checkpoint
 from variantlake.delta.listing import commit_path
 from variantlake.delta.load import load_state
@@ -257,8 +258,8 @@ def test_a_checkpoint_that_fails_does_not_fail_the_commit(
         raise StoreFailed("disk full")
 
     create_table(open_store(tmp_path), SCHEMA, properties={"delta.checkpointInterval": "1"})
-    monkeypatch.setattr("variantlake.delta.commit.write_checkpoint", fail)
-    with pytest.warns(UserWarning, match="no checkpoint of version 1"):
+    monkeypatch.setattr("variantlake.delta.after_commit.write_checkpoint", fail)
+    with pytest.warns(UserWarning, match="no checkpoint after version 1"):
         append(Snapshot.load(tmp_path), [AddFile("f", 1, 1)])
     assert Snapshot.load(tmp_path).version == 1
 

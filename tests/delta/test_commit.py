@@ -23,16 +23,10 @@ from variantlake.delta.actions import (
     parse_log,
     serialise,
 )
-from variantlake.delta.commit import (
-    add_for,
-    append,
-    commit,
-    create_table,
-    new_add,
-    with_properties,
-)
-from variantlake.delta.conflicts import Changes, check_conflicts
+from variantlake.delta.commit import append, commit, create_table, with_properties
+from variantlake.delta.conflicts import Changes, check_conflicts, whole_table
 from variantlake.delta.ddl import parse_table_ddl
+from variantlake.delta.file_actions import add_for, new_add
 from variantlake.delta.listing import commit_path
 from variantlake.delta.schema import StructType
 from variantlake.delta.snapshot import Snapshot
@@ -81,7 +75,8 @@ def test_a_table_and_its_first_files_are_one_commit(tmp_path: Path) -> None:
         "delta.enableVariantShredding": "true",
     }
     assert file["add"]["path"] == "f.parquet"
-    assert list((tmp_path / "_delta_log").iterdir()) == [tmp_path / commit_path(0)]
+    names = [path.name for path in sorted((tmp_path / "_delta_log").iterdir())]
+    assert names == [f"{0:020d}.crc", f"{0:020d}.json"]
 
 
 @pytest.mark.parametrize(
@@ -126,19 +121,26 @@ def test_properties_of_the_user_win(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name",
+    ("name", "value", "error"),
     [
-        "delta.columnMapping.mode",
-        "delta.constraints.positive",
-        "delta.enableRowTracking",
-        "delta.enableTypeWidening",
-        "delta.feature.quantumTables",
-        "delta.feature.rowTracking",
+        ("delta.enableIcebergCompatV2", "true", UnsupportedFeature),
+        ("delta.universalFormat.enabledFormats", "iceberg", UnsupportedFeature),
+        ("delta.feature.quantumTables", "supported", UnsupportedFeature),
+        ("delta.feature.catalogManaged", "supported", UnsupportedFeature),
+        ("delta.feature.rowTracking", "yes", InvalidValue),
+        ("delta.columnMapping.maxColumnId", "3", InvalidValue),
+        ("delta.columnMapping.mode", "nmae", InvalidValue),
+        ("delta.checkpointInterval", "0", InvalidValue),
+        ("delta.appendOnly", "1", InvalidValue),
+        ("delta.logRetentionDuration", "30", InvalidValue),
+        ("delta.parquet.compression.codec", "lzma", InvalidValue),
     ],
 )
-def test_a_property_whose_feature_we_do_not_write_is_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(UnsupportedFeature, match=name.rpartition(".")[2]):
-        create_table(open_store(tmp_path), SCHEMA, properties={name: "true"})
+def test_a_property_that_a_table_cannot_have_is_refused(
+    tmp_path: Path, name: str, value: str, error: type[Exception]
+) -> None:
+    with pytest.raises(error, match=name.rpartition(".")[2]):
+        create_table(open_store(tmp_path), SCHEMA, properties={name: value})
     assert not (tmp_path / "_delta_log").exists()
 
 
@@ -214,7 +216,7 @@ TXN = b'{"txn":{"appId":"a","version":1}}'
 DOMAIN = b'{"domainMetadata":{"domain":"d","configuration":"","removed":false}}'
 
 BLIND = Changes("WRITE", adds=(FILE,))
-READING = replace(BLIND, reads_table=True)
+READING = replace(BLIND, reads=whole_table)
 REMOVING = Changes("DELETE", removes=(RemoveFile("a"),))
 WITH_TXN = replace(BLIND, transactions=(Transaction("a", 2),))
 WITH_DOMAIN = replace(BLIND, domains=(DomainMetadata("d", ""),))
@@ -232,7 +234,7 @@ WITH_DOMAIN = replace(BLIND, domains=(DomainMetadata("d", ""),))
         (READING, DATA, "added file 'a', which was not read"),
         (READING, MOVED, None),
         (READING, REMOVED, "removed file 'a', which was read"),
-        (REMOVING, REMOVED, "which this one removes"),
+        (REMOVING, REMOVED, "which this one touches"),
         (REMOVING, DATA, None),
         (WITH_TXN, TXN, "application 'a'"),
         (WITH_TXN, DATA, None),

@@ -11,8 +11,9 @@ import pytest
 
 from tests.delta.tables import known_facts
 from variantlake.delta.checkpoint_writer import write_checkpoint
-from variantlake.delta.commit import add_for, append, create_table, new_add
+from variantlake.delta.commit import append, create_table
 from variantlake.delta.ddl import parse_table_ddl
+from variantlake.delta.file_actions import add_for, new_add
 from variantlake.delta.listing import commit_path
 from variantlake.delta.schema import StructType
 from variantlake.delta.snapshot import Snapshot

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from tests.delta.tables import SCHEMA, bounds, facts, known_facts, number
 from variantlake.delta.actions import AddFile, DeletionVectorDescriptor
-from variantlake.delta.commit import new_add
 from variantlake.delta.ddl import parse_table_ddl
 from variantlake.delta.facts import FactsReader
+from variantlake.delta.file_actions import new_add
 from variantlake.delta.tags import column_name, file_tags
 from variantlake.parquet.facts import UNKNOWN, FileFacts, PathFacts
 

@@ -110,12 +110,10 @@ def test_type_changes_are_refused() -> None:
 
 
 WRITING = [
-    ("columnMapping", MAPPED, {}),
     ("checkConstraints", {"delta.constraints.positive": "n > 0"}, {}),
     ("invariants", {}, {"delta.invariants": "{}"}),
     ("generatedColumns", {}, {"delta.generationExpression": "1"}),
     ("identityColumns", {}, {"delta.identity.start": 1}),
-    ("allowColumnDefaults", {}, {"CURRENT_DEFAULT": "null"}),
     ("icebergCompatV2", {"delta.enableIcebergCompatV2": "true"}, {}),
 ]
 
@@ -140,10 +138,21 @@ def test_metadata_of_nested_fields_counts_too() -> None:
         check_writable(Protocol(1, 2), {}, StructType.from_json(text))
 
 
-@pytest.mark.parametrize("name", ["rowTracking", "clustering", "catalogManaged"])
+@pytest.mark.parametrize(("name", "properties", "metadata"), WRITING[:3])
+def test_rows_that_spark_evaluated_may_be_written(
+    name: str, properties: dict[str, str], metadata: dict[str, Any]
+) -> None:
+    schema = _with_metadata(**metadata)
+    check_writable(_protocol(name), properties, schema, evaluated=True)
+    with pytest.raises(UnsupportedFeature) as caught:
+        check_writable(_protocol(name), properties, schema)
+    assert "lake.append" in caught.value.hint
+
+
+@pytest.mark.parametrize("name", ["catalogManaged", "quantumTables"])
 def test_features_that_are_never_written(name: str) -> None:
     with pytest.raises(UnsupportedFeature, match=name):
-        check_writable(_protocol(name), {}, SCHEMA)
+        check_writable(_protocol(name), {}, SCHEMA, evaluated=True)
 
 
 def test_every_feature_that_another_needs_is_known() -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from variantlake.delta.column_mapping import physical_type
 from variantlake.delta.schema import StructField, StructType, arrow_type
 from variantlake.encoding.json import parse_json
 from variantlake.errors import InvalidSchema, InvalidValue, UnsupportedFeature, VariantLakeError
@@ -50,6 +51,7 @@ class PlainColumn:
         self.name = field.physical_name
         self._field = field
         self._type = arrow_type(field.type)
+        self._stored = physical_type(field.type)
         self._given = given
 
     def encode(self, array: AnyArray) -> AnyArray:
@@ -58,12 +60,13 @@ class PlainColumn:
             row = int(np.flatnonzero(array.is_null().to_numpy(zero_copy_only=False))[0])
             raise InvalidValue(f"column {self._field.name!r} is NOT NULL", row=row)
         try:
-            return array.cast(self._type)
+            found: AnyArray = array.cast(self._type)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise InvalidSchema(
                 f"column {self._field.name!r} is {self._field.type}; {self._given} cannot be "
                 f"stored in it: {error}"
             ) from error
+        return found if self._stored == self._type else found.view(self._stored)
 
 
 class VariantColumn:

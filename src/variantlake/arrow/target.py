@@ -13,10 +13,13 @@ import pyarrow as pa
 
 from variantlake.arrow.files import FileLimits, FileSet, delete_load, is_load_file
 from variantlake.delta.actions import AddFile
-from variantlake.delta.commit import append, commit, create_table, new_add, with_properties
+from variantlake.delta.column_mapping import with_field_ids
+from variantlake.delta.commit import append, commit, create_table, with_properties
 from variantlake.delta.conflicts import Changes
 from variantlake.delta.features import VARIANT_SHREDDING
-from variantlake.delta.new_table import SHREDDING_PROPERTY, new_table
+from variantlake.delta.file_actions import new_add
+from variantlake.delta.new_table import new_table
+from variantlake.delta.properties import SHREDDING_PROPERTY
 from variantlake.delta.schema import StructField, StructType, VariantType
 from variantlake.delta.snapshot import Snapshot
 from variantlake.delta.store import LocalStore, Store, open_store
@@ -72,7 +75,7 @@ class FilePlan:
             store=open_store(self.location),
             load_id=self.load_id,
             task=task,
-            schema=schema,
+            schema=with_field_ids(schema, self.schema),
             variant_columns=tuple(variant_columns),
             options=write_options(self.properties),
             limits=self.limits,

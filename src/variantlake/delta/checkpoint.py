@@ -27,11 +27,11 @@ from variantlake.delta.actions import (
     parse_log,
 )
 from variantlake.delta.files import DELETION_VECTOR, FILES, STRING_MAP, files_of, values
-from variantlake.delta.listing import LOG, CheckpointFiles
+from variantlake.delta.listing import SIDECARS, CheckpointFiles
 from variantlake.delta.locations import decode_path
 from variantlake.delta.replay import Key, State, check_unique_paths
 from variantlake.delta.stats import stats_text
-from variantlake.delta.store import Store
+from variantlake.delta.store import Entry, Store
 from variantlake.errors import MalformedLog
 
 # Column of FILES: the protocol's name, and whether a row without it makes sense.
@@ -84,7 +84,7 @@ def read_checkpoint(
                 tables.append(_add_files(table, file))
                 seen_files = True
     for sidecar in [action for action in actions if isinstance(action, Sidecar)]:
-        path = f"{LOG}/_sidecars/{_sidecar_name(sidecar.path)}"
+        path = f"{SIDECARS}/{_sidecar_name(sidecar.path)}"
         file = store.join(path)
         table = _read_parquet(store, path, file)
         if tombstones:
@@ -99,6 +99,23 @@ def read_checkpoint(
     with _named(file):
         check_unique_paths(state.files)
     return state
+
+
+def sidecars_of(store: Store, entry: Entry) -> list[Sidecar]:
+    """The sidecars that one file of a checkpoint names.
+
+    Raises MalformedLog naming the file.
+    """
+    file = store.join(entry.path)
+    if entry.path.endswith(".json"):
+        actions = parse_log(store.stream(entry.path), file)
+        return [action for action in actions if isinstance(action, Sidecar)]
+    with _named(file), store.open(entry.path) as source, pq.ParquetFile(source) as parquet:
+        if Sidecar.KEY not in parquet.schema_arrow.names:
+            return []
+        table = parquet.read(columns=[Sidecar.KEY])
+    found = _objects(table, Sidecar.KEY, Sidecar, file)
+    return [action for action in found if isinstance(action, Sidecar)]
 
 
 def _state(actions: list[Action], files: pa.Table, file: str, *, tombstones: bool) -> State:

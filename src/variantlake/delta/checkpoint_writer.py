@@ -7,7 +7,6 @@ version is as good without. Spec: PROTOCOL, "Checkpoints", "Checkpoint Schema", 
 from __future__ import annotations
 
 import io
-import re
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -18,6 +17,7 @@ import pyarrow.parquet as pq
 from variantlake.delta.actions import Action, Metadata, Protocol, RemoveFile
 from variantlake.delta.features import VARIANT_SHREDDING, reader_features, writer_features
 from variantlake.delta.files import FILES, STRING_MAP, values
+from variantlake.delta.intervals import property_millis
 from variantlake.delta.last_checkpoint import write_last_checkpoint
 from variantlake.delta.listing import LOG
 from variantlake.delta.load import load_state
@@ -32,15 +32,6 @@ from variantlake.parquet.annotate import annotate_footer
 DEFAULT_INTERVAL = 10
 """Versions from one checkpoint to the next, unless `delta.checkpointInterval` says otherwise."""
 
-_WEEK_MILLIS = 7 * 86_400_000
-_UNIT_MILLIS = {
-    "week": _WEEK_MILLIS,
-    "day": 86_400_000,
-    "hour": 3_600_000,
-    "minute": 60_000,
-    "second": 1000,
-    "millisecond": 1,
-}
 _MAGIC = b"PAR1"
 
 _VECTOR = pa.struct(
@@ -132,7 +123,9 @@ def _checkpoint_table(
 ) -> tuple[pa.Table, list[tuple[str, ...]]]:
     """The rows of a checkpoint, and the paths of the Variants in it."""
     configuration = dict(metadata.configuration)
-    oldest = _now() - _retention_millis(configuration)
+    oldest = _now() - property_millis(
+        configuration, "delta.deletedFileRetentionDuration", "interval 1 week"
+    )
     actions: list[Action] = [protocol, metadata]
     actions += state.transactions.values()
     actions += state.domains.values()
@@ -224,18 +217,6 @@ def _fields(row: dict[str, Any] | None, type_: Any) -> dict[str, Any] | None:
 def _expired(remove: RemoveFile, oldest: int) -> bool:
     """Whether a tombstone may go: nobody may read the versions any more that had the file."""
     return (remove.deletion_timestamp or 0) < oldest
-
-
-def _retention_millis(configuration: Mapping[str, str]) -> int:
-    """`delta.deletedFileRetentionDuration`; a week unless it says otherwise.
-
-    What does not parse keeps all tombstones, which is the safe side.
-    """
-    text = configuration.get("delta.deletedFileRetentionDuration", "interval 1 week").lower()
-    parts = re.findall(r"(\d+)\s+([a-z]+?)s?\b", text)
-    if not parts or any(unit not in _UNIT_MILLIS for _, unit in parts):
-        return _now()
-    return sum(int(number) * _UNIT_MILLIS[unit] for number, unit in parts)
 
 
 def _one_chunk(column: Any) -> Any:

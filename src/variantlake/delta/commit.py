@@ -9,46 +9,34 @@ from __future__ import annotations
 
 import time
 import uuid
-import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import metadata as packages
 from typing import Any
 
 import orjson
 
-from variantlake.delta.actions import (
-    Action,
-    AddFile,
-    CommitInfo,
-    Metadata,
-    Transaction,
-    serialise,
-)
-from variantlake.delta.checkpoint_writer import checkpoint_due, write_checkpoint
-from variantlake.delta.conflicts import Changes, check_conflicts
-from variantlake.delta.features import VARIANT_SHREDDING, writer_features
-from variantlake.delta.listing import commit_path, has_log
-from variantlake.delta.locations import encode_path
+from variantlake.delta.actions import Action, AddFile, CommitInfo, Metadata, Transaction, serialise
+from variantlake.delta.after_commit import follow_up
+from variantlake.delta.clustering import clustering_domain
+from variantlake.delta.conflicts import ROW_TRACKING, Changes, check_conflicts
+from variantlake.delta.features import writer_features
+from variantlake.delta.listing import commit_path, commits_after, has_log
 from variantlake.delta.new_table import new_table
-from variantlake.delta.replay import read_commit
+from variantlake.delta.replay import State, apply_commits, read_commit
+from variantlake.delta.row_tracking import assigns_ids, high_water_mark, with_row_ids
 from variantlake.delta.schema import StructType
 from variantlake.delta.snapshot import Snapshot
-from variantlake.delta.stats import StatsOptions, write_stats
 from variantlake.delta.store import Store
-from variantlake.delta.tags import file_tags
-from variantlake.errors import (
-    CommitConflict,
-    CommitLost,
-    InvalidValue,
-    UnsupportedFeature,
-    VariantLakeError,
-)
-from variantlake.parquet.facts import FileFacts
+from variantlake.errors import CommitConflict, CommitLost, InvalidValue, UnsupportedFeature
 
 MAX_ATTEMPTS = 10_000
 """Our limit on versions lost to other writers before a commit gives up."""
+
+_TIMESTAMPS = "delta.enableInCommitTimestamps"
+_TIMESTAMPS_SINCE = "delta.inCommitTimestampEnablementVersion"
+_TIMESTAMPS_FROM = "delta.inCommitTimestampEnablementTimestamp"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,57 +49,12 @@ class Committed:
     attempts: int
 
 
-def new_add(
-    path: str,
-    facts: FileFacts,
-    *,
-    schema: StructType,
-    properties: Mapping[str, str],
-    partition_columns: Sequence[str] = (),
-    partition_values: Mapping[str, str | None] | None = None,
-    variant_bounds: bool = True,
-) -> AddFile:
-    """The `add` of a finished file, with its statistics and our tags.
-
-    `path` is relative to the table's root and not percent-encoded. `partition_values` are
-    serialised, by physical names. `variant_bounds` is false for a table without the feature
-    `variantShredding`.
-    """
-    options = StatsOptions.from_properties(properties)
-    columns = options.chosen(schema, partition_columns)
-    return AddFile(
-        path=encode_path(path),
-        size=facts.size,
-        modification_time=time.time_ns() // 1_000_000,
-        partition_values=dict(partition_values or {}),
-        stats=write_stats(facts, columns, options, variant_bounds=variant_bounds),
-        tags=file_tags(facts, options),
-    )
-
-
-def add_for(
-    snapshot: Snapshot,
-    path: str,
-    facts: FileFacts,
-    partition_values: Mapping[str, str | None] | None = None,
-) -> AddFile:
-    """`new_add` for a file of an existing table."""
-    return new_add(
-        path,
-        facts,
-        schema=snapshot.schema,
-        properties=snapshot.properties,
-        partition_columns=snapshot.partition_columns,
-        partition_values=partition_values,
-        variant_bounds=not snapshot.features.isdisjoint(VARIANT_SHREDDING),
-    )
-
-
 def create_table(
     store: Store,
     schema: StructType,
     *,
     partition_columns: Sequence[str] = (),
+    cluster_columns: Sequence[str] = (),
     properties: Mapping[str, str] | None = None,
     adds: Sequence[AddFile] = (),
     metrics: Mapping[str, str] | None = None,
@@ -120,11 +63,20 @@ def create_table(
 ) -> Committed:
     """Create a table, with its first files, in one commit of version 0.
 
-    Raises CommitConflict where a log exists already, InvalidSchema and UnsupportedFeature as
-    `new_table`.
+    Raises CommitConflict where a log exists already, InvalidSchema, InvalidValue and
+    UnsupportedFeature as `new_table`.
     """
     protocol, metadata = new_table(
-        schema, partition_columns, properties or {}, name=name, description=description
+        schema,
+        partition_columns,
+        properties or {},
+        clustered=bool(cluster_columns),
+        name=name,
+        description=description,
+    )
+    schema = StructType.from_json(metadata.schema_string)
+    domains = (
+        (clustering_domain(schema, cluster_columns, partition_columns),) if cluster_columns else ()
     )
     if has_log(store):
         raise _exists(store)
@@ -134,6 +86,7 @@ def create_table(
         adds=tuple(adds),
         metadata=metadata,
         protocol=protocol,
+        domains=domains,
         parameters={
             "isManaged": "false",
             "partitionBy": _json(list(partition_columns)),
@@ -141,13 +94,13 @@ def create_table(
         },
         metrics=metrics or {},
     )
-    stamped = metadata.configuration.get("delta.enableInCommitTimestamps", "").lower() == "true"
-    payload = _payload(changes, read_version=None, stamp=_now() if stamped else None)
+    ground = _Ground(metadata, writer_features(protocol), stamped=_is_stamped(metadata))
+    payload = _payload(changes, ground, 0)
     if not store.put_if_absent(commit_path(0), payload.data):
         winner = read_commit(store, commit_path(0))
         if not payload.is_in(winner):
             raise _exists(store)
-    return _confirmed(store, 0, payload, attempts=1)
+    return _confirmed(store, 0, payload, State(), [], attempts=1)
 
 
 def append(
@@ -156,15 +109,18 @@ def append(
     *,
     metrics: Mapping[str, str] | None = None,
     transactions: Sequence[Transaction] = (),
+    evaluated: bool = False,
 ) -> Committed:
     """Append files to the table that `snapshot` is a version of, be it the newest or not.
 
+    `evaluated` says that their rows have gone through the table's SQL expressions.
     Raises as `commit`.
     """
     changes = Changes(
         operation="WRITE",
         adds=tuple(adds),
         transactions=tuple(transactions),
+        evaluated=evaluated,
         parameters={"mode": "Append", "partitionBy": _json(list(snapshot.partition_columns))},
         metrics=metrics or {},
     )
@@ -184,34 +140,89 @@ def commit(snapshot: Snapshot, changes: Changes) -> Committed:
     another writer's commit contradicts this one (nothing is committed then); CommitLost when ours
     was overwritten after it had won (EXACTNESS, rule 26).
     """
-    snapshot.check_writable()
+    rows_added = any(add.data_change for add in changes.adds)
+    snapshot.check_writable(evaluated=changes.evaluated or not rows_added)
     _check_append_only(snapshot, changes)
-    _check_partitions(changes.adds, snapshot.schema, snapshot.partition_columns)
+    metadata = changes.metadata or snapshot.metadata
+    _check_partitions(
+        changes.adds, StructType.from_json(metadata.schema_string), metadata.partition_columns
+    )
     store = snapshot.store
-    stamped = _in_commit_timestamps(snapshot)
-    last = _last_stamp(snapshot) if stamped else 0
+    ground = _Ground.of(snapshot, changes)
+    isolation = snapshot.metadata.configuration.get("delta.isolationLevel", "Serializable")
+    winners: list[list[Action]] = []
     for attempt in range(1, MAX_ATTEMPTS + 1):
         version = snapshot.version + attempt
-        stamp = max(_now(), last + 1) if stamped else None
-        payload = _payload(changes, read_version=snapshot.version, stamp=stamp)
+        payload = _payload(changes, ground, version, read_version=snapshot.version)
         if store.put_if_absent(commit_path(version), payload.data):
-            return _committed(snapshot, version, payload, attempts=attempt)
+            break
         winner = read_commit(store, commit_path(version))
         if payload.is_in(winner):
             # The store did the work and lost the answer; its own retry then met our commit.
-            return _committed(snapshot, version, payload, attempts=attempt)
-        check_conflicts(changes, winner, version)
-        last = max(last, _stamp_of(winner))
-    raise CommitConflict(f"{MAX_ATTEMPTS} other commits came first", file=store.uri)
+            break
+        weak = isolation.lower() != "serializable"
+        check_conflicts(changes, winner, version, write_serializable=weak)
+        winners.append(winner)
+        ground = ground.after(winner)
+    else:
+        raise CommitConflict(f"{MAX_ATTEMPTS} other commits came first", file=store.uri)
+    return _confirmed(store, version, payload, snapshot.state(), winners, attempts=attempt)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ground:
+    """What the next attempt of a commit stands on.
+
+    `metadata` and `features` are the table's after it. `stamped` tells whether the commit has an
+    in-commit timestamp, `stamp` is that of the commit before it. `high_water` is the highest row id
+    so far. `enabling` is true for a commit that begins with timestamps in a table that has commits.
+    """
+
+    metadata: Metadata
+    features: tuple[str, ...]
+    stamped: bool
+    enabling: bool = False
+    stamp: int = 0
+    high_water: int = -1
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, changes: Changes) -> _Ground:
+        metadata = changes.metadata or snapshot.metadata
+        features = writer_features(changes.protocol or snapshot.protocol)
+        stamped = _is_stamped(metadata) and "inCommitTimestamp" in features
+        before = _is_stamped(snapshot.metadata)
+        last = 0
+        if stamped:
+            # The first timestamp must come after the file of the commit before it.
+            last = _last_stamp(snapshot) if before else _modified(snapshot)
+        mark = high_water_mark(snapshot.domains.values())
+        return cls(
+            metadata,
+            features,
+            stamped=stamped,
+            enabling=stamped and not before,
+            stamp=last,
+            high_water=-1 if mark is None else mark,
+        )
+
+    def after(self, winner: Sequence[Action]) -> _Ground:
+        """The ground after another writer's commit came in between."""
+        mark = high_water_mark(winner)
+        return replace(
+            self,
+            stamp=max(self.stamp, _stamp_of(winner)),
+            high_water=self.high_water if mark is None else max(mark, self.high_water),
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class _Payload:
-    """The bytes of a commit file, and what tells that they are ours."""
+    """The actions of a commit file, its bytes, and what tells that they are ours."""
 
-    data: bytes
+    actions: list[Action]
     txn_id: str
     timestamp: int
+    data: bytes = field(repr=False)
 
     def is_in(self, actions: Sequence[Action]) -> bool:
         """Whether a commit that was read is this one."""
@@ -220,9 +231,18 @@ class _Payload:
         )
 
 
-def _payload(changes: Changes, *, read_version: int | None, stamp: int | None) -> _Payload:
+def _payload(
+    changes: Changes, ground: _Ground, version: int, *, read_version: int | None = None
+) -> _Payload:
     txn_id = str(uuid.uuid4())
     timestamp = _now()
+    stamp = max(timestamp, ground.stamp + 1) if ground.stamped else None
+    metadata = changes.metadata
+    if ground.enabling and stamp is not None:
+        since = {_TIMESTAMPS_SINCE: str(version), _TIMESTAMPS_FROM: str(stamp)}
+        configuration = {**ground.metadata.configuration, **since}
+        metadata = replace(ground.metadata, configuration=configuration)
+    adds, domains = changes.adds, changes.domains
     fields: dict[str, Any] = {} if stamp is None else {"inCommitTimestamp": stamp}
     fields |= {
         "timestamp": timestamp,
@@ -231,33 +251,38 @@ def _payload(changes: Changes, *, read_version: int | None, stamp: int | None) -
     }
     if read_version is not None:
         fields["readVersion"] = read_version
+    isolation = ground.metadata.configuration.get("delta.isolationLevel", "Serializable")
     fields |= {
-        "isolationLevel": "Serializable",
+        "isolationLevel": isolation,
         "isBlindAppend": changes.blind_append,
         "operationMetrics": {**_file_metrics(changes), **changes.metrics},
-        "engineInfo": _engine(),
-        "txnId": txn_id,
     }
+    if assigns_ids(ground.features, ground.metadata.configuration):
+        # Rows are added and removed, never copied: nothing had to be preserved.
+        fields["tags"] = {"delta.rowTracking.preserved": "true"}
+        adds, mark = with_row_ids(adds, version, ground.high_water)
+        others = tuple(domain for domain in domains if domain.domain != ROW_TRACKING)
+        domains = others if mark is None else (*others, mark)
+    fields |= {"engineInfo": _engine(), "txnId": txn_id}
     actions: list[Action] = [CommitInfo(fields)]
-    actions += [action for action in (changes.protocol, changes.metadata) if action is not None]
-    actions += [*changes.transactions, *changes.domains, *changes.removes, *changes.adds]
-    return _Payload(serialise(actions), txn_id, timestamp)
+    actions += [action for action in (changes.protocol, metadata) if action is not None]
+    actions += [*changes.transactions, *domains, *changes.removes, *adds]
+    return _Payload(actions, txn_id, timestamp, serialise(actions))
 
 
-def _committed(snapshot: Snapshot, version: int, payload: _Payload, *, attempts: int) -> Committed:
-    """A commit that won, with a checkpoint where the table's interval wants one."""
-    done = _confirmed(snapshot.store, version, payload, attempts=attempts)
-    if checkpoint_due(version, snapshot.metadata.configuration):
-        try:
-            write_checkpoint(snapshot.store, version)
-        except VariantLakeError as error:
-            # The commit stands; a reader without this checkpoint reads more commits, no more.
-            warnings.warn(f"no checkpoint of version {version}: {error}", stacklevel=4)
-    return done
+def _confirmed(
+    store: Store,
+    version: int,
+    payload: _Payload,
+    state: State,
+    winners: Sequence[list[Action]],
+    *,
+    attempts: int,
+) -> Committed:
+    """Read the version back: log stores of other writers can overwrite a commit.
 
-
-def _confirmed(store: Store, version: int, payload: _Payload, *, attempts: int) -> Committed:
-    """Read the version back: log stores of other writers can overwrite a commit."""
+    `state` is what the commit was decided on, `winners` came in between.
+    """
     first_line = payload.data[: payload.data.index(b"\n")]
     if store.read_range(commit_path(version), 0, len(first_line)) != first_line:
         raise CommitLost(
@@ -265,6 +290,7 @@ def _confirmed(store: Store, version: int, payload: _Payload, *, attempts: int) 
             file=store.join(commit_path(version)),
             hint="its store does not commit atomically beside other writers; repeat the write",
         )
+    follow_up(store, version, apply_commits(state, [*winners, payload.actions]))
     return Committed(version, payload.txn_id, payload.timestamp, attempts)
 
 
@@ -299,9 +325,8 @@ def _check_partitions(
             )
 
 
-def _in_commit_timestamps(snapshot: Snapshot) -> bool:
-    enabled = snapshot.metadata.configuration.get("delta.enableInCommitTimestamps", "")
-    return enabled.lower() == "true" and "inCommitTimestamp" in writer_features(snapshot.protocol)
+def _is_stamped(metadata: Metadata) -> bool:
+    return metadata.configuration.get(_TIMESTAMPS, "").lower() == "true"
 
 
 def _last_stamp(snapshot: Snapshot) -> int:
@@ -309,6 +334,12 @@ def _last_stamp(snapshot: Snapshot) -> int:
         return snapshot.commit_info.in_commit_timestamp or 0
     # The version came from a checkpoint, which holds no commit information.
     return _stamp_of(read_commit(snapshot.store, commit_path(snapshot.version)))
+
+
+def _modified(snapshot: Snapshot) -> int:
+    """When the file of a snapshot's commit was written."""
+    commits = commits_after(snapshot.store, snapshot.version - 1)
+    return commits[0].modified if commits else 0
 
 
 def _stamp_of(actions: Sequence[Action]) -> int:

@@ -7,7 +7,7 @@ in Table Features", "Reader Version Requirements", "Writer Version Requirements"
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from variantlake.delta.actions import Protocol
@@ -25,12 +25,14 @@ class Support(enum.Enum):
 
     YES: obeyed. IF_INACTIVE: fine while nothing in the table uses it (`active` tells).
     BY_CALLER: the log module exposes what is needed, and whoever scans must say that it obeys.
-    NO: refused by name.
+    EVALUATED: rows must have gone through the table's SQL expressions, and whoever writes must say
+    that they have. NO: refused by name.
     """
 
     YES = "yes"
     IF_INACTIVE = "while inactive"
     BY_CALLER = "by the scan"
+    EVALUATED = "by Spark"
     NO = "no"
 
 
@@ -66,6 +68,7 @@ class TableFeature:
 
     `legacy_reader` and `legacy_writer` are the protocol versions from which on a table without
     feature lists has it. `active` tells whether a table that lists it makes use of it.
+    `enabled_by` is the property that a table may only set together with the feature.
     """
 
     name: str
@@ -76,32 +79,54 @@ class TableFeature:
     needs: tuple[str, ...] = ()
     legacy_reader: int | None = None
     legacy_writer: int | None = None
+    enabled_by: str | None = None
     hint: str = ""
 
+    def is_enabled_by(self, properties: Mapping[str, str]) -> bool:
+        """Whether these properties switch the feature on."""
+        value = properties.get(self.enabled_by or "", "").lower()
+        return value not in _SWITCHED_OFF
 
+
+_SWITCHED_OFF = ("", "false", "none", "classic")
 _SPARK_WRITES = "append to this table with Delta Spark"
+_SPARK_EVALUATES = "append with Spark (lake.append), which evaluates the table's SQL expressions"
 
 FEATURES: dict[str, TableFeature] = {
     feature.name: feature
     for feature in (
         TableFeature("variantType", True, Support.YES, Support.YES),
         TableFeature("variantType-preview", True, Support.YES, Support.YES),
-        TableFeature("variantShredding", True, Support.YES, Support.YES, needs=("variantType",)),
+        TableFeature(
+            "variantShredding",
+            True,
+            Support.YES,
+            Support.YES,
+            needs=("variantType",),
+            enabled_by="delta.enableVariantShredding",
+        ),
         TableFeature(
             "variantShredding-preview", True, Support.YES, Support.YES, needs=("variantType",)
         ),
         TableFeature("timestampNtz", True, Support.YES, Support.YES),
         TableFeature("vacuumProtocolCheck", True, Support.YES, Support.YES),
-        TableFeature("v2Checkpoint", True, Support.YES, Support.YES),
+        TableFeature(
+            "v2Checkpoint",
+            True,
+            Support.YES,
+            Support.YES,
+            enabled_by="delta.checkpointPolicy",
+        ),
         TableFeature(
             "columnMapping",
             True,
             Support.BY_CALLER,
-            Support.IF_INACTIVE,
+            Support.YES,
             active=_column_mapping,
             legacy_reader=2,
             legacy_writer=5,
-            hint="query this table, and append to it, with Delta Spark",
+            enabled_by="delta.columnMapping.mode",
+            hint="query this table with Delta Spark",
         ),
         TableFeature(
             "deletionVectors",
@@ -110,20 +135,23 @@ FEATURES: dict[str, TableFeature] = {
             Support.YES,  # appends add files without vectors
             # Active by what the files say, not by the property: see Snapshot.
             active=_never,
+            enabled_by="delta.enableDeletionVectors",
         ),
         TableFeature(
+            # New files have the current types; only the old ones must be widened by a scan.
             "typeWidening",
             True,
-            Support.IF_INACTIVE,
-            Support.IF_INACTIVE,
+            Support.BY_CALLER,
+            Support.YES,
             active=_field_metadata("delta.typeChanges"),
+            enabled_by="delta.enableTypeWidening",
             hint="rewrite the old files (REORG TABLE ... APPLY (UPGRADE UNIFORM) or a copy)",
         ),
         TableFeature(
             "typeWidening-preview",
             True,
-            Support.IF_INACTIVE,
-            Support.IF_INACTIVE,
+            Support.BY_CALLER,
+            Support.YES,
             active=_field_metadata("delta.typeChanges"),
             hint="rewrite the old files by copying the table",
         ),
@@ -134,41 +162,50 @@ FEATURES: dict[str, TableFeature] = {
             Support.NO,
             hint="only the catalog that manages this table knows its newest commits",
         ),
-        TableFeature("appendOnly", False, Support.YES, Support.YES, legacy_writer=2),
+        TableFeature(
+            "appendOnly",
+            False,
+            Support.YES,
+            Support.YES,
+            legacy_writer=2,
+            enabled_by="delta.appendOnly",
+        ),
         TableFeature(
             "invariants",
             False,
             Support.YES,
-            Support.IF_INACTIVE,
+            Support.EVALUATED,
             active=_field_metadata("delta.invariants"),
             legacy_writer=2,
-            hint=_SPARK_WRITES,
+            hint=_SPARK_EVALUATES,
         ),
         TableFeature(
             "checkConstraints",
             False,
             Support.YES,
-            Support.IF_INACTIVE,
+            Support.EVALUATED,
             active=_property_prefix("delta.constraints."),
             legacy_writer=3,
-            hint=_SPARK_WRITES,
+            hint=_SPARK_EVALUATES,
         ),
         TableFeature(
-            # An append alone needs no change files: readers take its `add`s as inserts.
+            # Adds and removes of whole files need no change files: readers take them as inserts
+            # and deletes.
             "changeDataFeed",
             False,
             Support.YES,
             Support.YES,
             legacy_writer=4,
+            enabled_by="delta.enableChangeDataFeed",
         ),
         TableFeature(
             "generatedColumns",
             False,
             Support.YES,
-            Support.IF_INACTIVE,
+            Support.EVALUATED,
             active=_field_metadata("delta.generationExpression"),
             legacy_writer=4,
-            hint=_SPARK_WRITES,
+            hint=_SPARK_EVALUATES,
         ),
         TableFeature(
             "identityColumns",
@@ -179,34 +216,26 @@ FEATURES: dict[str, TableFeature] = {
             legacy_writer=6,
             hint=_SPARK_WRITES,
         ),
+        # Only a column that is left out takes its default: whoever writes rows sees to that.
+        TableFeature("allowColumnDefaults", False, Support.YES, Support.YES),
+        TableFeature("domainMetadata", False, Support.YES, Support.YES),
         TableFeature(
-            "allowColumnDefaults",
+            "inCommitTimestamp",
             False,
             Support.YES,
-            Support.IF_INACTIVE,
-            active=_field_metadata("CURRENT_DEFAULT"),
-            hint=_SPARK_WRITES,
+            Support.YES,
+            enabled_by="delta.enableInCommitTimestamps",
         ),
-        TableFeature("domainMetadata", False, Support.YES, Support.YES),
-        TableFeature("inCommitTimestamp", False, Support.YES, Support.YES),
         TableFeature("checkpointProtection", False, Support.YES, Support.YES),
         TableFeature(
-            # A table that lists it must get row ids with every file, enabled or not.
             "rowTracking",
             False,
             Support.YES,
-            Support.NO,
-            needs=("domainMetadata",),
-            hint=_SPARK_WRITES,
-        ),
-        TableFeature(
-            "clustering",
-            False,
             Support.YES,
-            Support.NO,
             needs=("domainMetadata",),
-            hint=_SPARK_WRITES,
+            enabled_by="delta.enableRowTracking",
         ),
+        TableFeature("clustering", False, Support.YES, Support.YES, needs=("domainMetadata",)),
         TableFeature(
             "icebergCompatV1",
             False,
@@ -289,21 +318,28 @@ def check_readable(
             raise _unreadable(feature)
 
 
-def check_writable(protocol: Protocol, properties: dict[str, str], schema: StructType) -> None:
+def check_writable(
+    protocol: Protocol,
+    properties: dict[str, str],
+    schema: StructType,
+    *,
+    evaluated: bool = False,
+) -> None:
     """Raise unless files can be appended to a table of this protocol.
 
-    Raises UnsupportedFeature by name.
+    `evaluated` says that the rows have gone through the table's SQL expressions (constraints,
+    generated columns), or that no rows are added. Raises UnsupportedFeature by name.
     """
     _check_versions(protocol)
     for name in writer_features(protocol):
         feature = _known(name, "write")
-        if feature.write is Support.NO or (
-            feature.write is not Support.YES and feature.active(properties, schema)
-        ):
-            raise UnsupportedFeature(
-                f"the table uses the feature {name}, which cannot be written here",
-                hint=feature.hint,
-            )
+        fine = feature.write is Support.YES or (evaluated and feature.write is Support.EVALUATED)
+        if fine or (feature.write is not Support.NO and not feature.active(properties, schema)):
+            continue
+        raise UnsupportedFeature(
+            f"the table uses the feature {name}, which cannot be written here",
+            hint=feature.hint,
+        )
 
 
 def _check_versions(protocol: Protocol) -> None:

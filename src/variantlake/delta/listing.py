@@ -14,6 +14,7 @@ from variantlake.delta.store import Entry, Store
 from variantlake.errors import MalformedLog, MissingSource, NotADeltaTable
 
 LOG = "_delta_log"
+SIDECARS = f"{LOG}/_sidecars"
 
 _COMMIT = re.compile(r"(\d{20})\.json")
 _CLASSIC = re.compile(r"(\d{20})\.checkpoint\.parquet")
@@ -99,6 +100,11 @@ def all_commits(store: Store) -> list[Entry]:
     """Every commit file that is there, oldest first."""
     listing = _read_names(store.list_from(LOG))
     return [listing.commits[version] for version in sorted(listing.commits)]
+
+
+def all_checkpoints(entries: Iterable[Entry]) -> tuple[CheckpointFiles, ...]:
+    """The complete checkpoints among the files of the log."""
+    return _read_names(entries).checkpoints
 
 
 def _segment(

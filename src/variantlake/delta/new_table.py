@@ -11,27 +11,19 @@ import uuid
 from collections.abc import Mapping, Sequence
 
 from variantlake.delta.actions import Metadata, Protocol
-from variantlake.delta.features import FEATURES, Support
-from variantlake.delta.schema import PrimitiveType, StructType, VariantType
-from variantlake.errors import InvalidSchema, UnsupportedFeature
-
-SHREDDING_PROPERTY = "delta.enableVariantShredding"
-
-_CUSTOMARY = ("appendOnly", "invariants")
-# A property that is only valid with its feature.
-_ENABLED_BY = {
-    SHREDDING_PROPERTY: "variantShredding",
-    "delta.appendOnly": "appendOnly",
-    "delta.enableChangeDataFeed": "changeDataFeed",
-    "delta.enableInCommitTimestamps": "inCommitTimestamp",
-    "delta.enableDeletionVectors": "deletionVectors",
-}
-# Properties of features that we do not write; whoever sets them would get a table that lies.
-_REFUSED = re.compile(
-    r"delta\.(columnMapping\..*|constraints\..*|enableRowTracking|enableTypeWidening"
-    r"|enableIcebergCompat.*|universalFormat\..*|clusteringColumns|coordinatedCommits\..*)"
+from variantlake.delta.column_mapping import is_mapped, with_mapping
+from variantlake.delta.properties import (
+    FEATURE_PREFIX,
+    SHREDDING_PROPERTY,
+    check_properties,
+    needed_features,
+    new_protocol,
 )
-_FEATURE_PROPERTY = "delta.feature."
+from variantlake.delta.row_tracking import PROPERTY as ROW_TRACKING_PROPERTY
+from variantlake.delta.row_tracking import materialized_columns
+from variantlake.delta.schema import PrimitiveType, StructType, VariantType
+from variantlake.errors import InvalidSchema
+
 # Parquet readers of old refuse these, and so does Delta Spark without column mapping.
 _FORBIDDEN_IN_NAMES = re.compile(r"[ ,;{}()\n\t=]")
 
@@ -41,35 +33,38 @@ def new_table(
     partition_columns: Sequence[str],
     properties: Mapping[str, str],
     *,
+    clustered: bool = False,
     name: str | None = None,
     description: str | None = None,
 ) -> tuple[Protocol, Metadata]:
     """The first protocol and metadata of a table.
 
-    A table with a Variant column gets `variantShredding` too, enabled unless the properties say
-    otherwise, and statistics as columns in its checkpoints.
+    A table with a Variant column gets `variantShredding` too, enabled, unless the properties say
+    that it is not, and statistics as columns in its checkpoints. Where the properties ask for
+    column mapping, columns get ids and physical names; where for row tracking, the columns of
+    copied rows are named. `clustered` adds the feature of clustered tables.
 
     Raises InvalidSchema for a schema or partitioning that a Delta table cannot have,
-    UnsupportedFeature for a property of a feature that we do not write.
+    UnsupportedFeature for a property of a feature that we do not write, InvalidValue for a value
+    that a property cannot have.
     """
-    check_schema(schema, partition_columns)
+    check_properties(properties)
+    mapped = is_mapped(properties)
+    check_schema(schema, partition_columns, any_name=mapped)
     configuration = {"delta.checkpoint.writeStatsAsStruct": "true"}
-    features = list(_CUSTOMARY)
     if schema.holds_variant():
         configuration[SHREDDING_PROPERTY] = "true"
-        features += ["variantType", "variantShredding"]
-    if any(_is_ntz(item.type) for item in schema.walk()):
-        features.append("timestampNtz")
-    for key, value in properties.items():
-        if key.startswith(_FEATURE_PROPERTY):
-            features.append(key.removeprefix(_FEATURE_PROPERTY))
-            continue
-        if _REFUSED.fullmatch(key):
-            raise UnsupportedFeature(f"the property {key} needs a feature that is not written here")
-        configuration[key] = value
-        if key in _ENABLED_BY and value.lower() == "true":
-            features.append(_ENABLED_BY[key])
-    return _protocol(features), Metadata(
+    configuration |= {
+        key: value for key, value in properties.items() if not key.startswith(FEATURE_PREFIX)
+    }
+    features = needed_features(schema, {**configuration, **properties})
+    if clustered:
+        features.append("clustering")
+    if mapped:
+        schema, configuration = with_mapping(schema, configuration, keep_names=False)
+    if configuration.get(ROW_TRACKING_PROPERTY, "").lower() == "true":
+        configuration |= materialized_columns()
+    return new_protocol(features), Metadata(
         id=str(uuid.uuid4()),
         schema_string=schema.to_json(),
         partition_columns=tuple(partition_columns),
@@ -80,28 +75,17 @@ def new_table(
     )
 
 
-def _protocol(names: Sequence[str]) -> Protocol:
-    features = []
-    for name in dict.fromkeys(names):
-        feature = FEATURES.get(name)
-        if feature is None or feature.write in (Support.NO, Support.BY_CALLER):
-            raise UnsupportedFeature(f"the feature {name} cannot be written here")
-        features.append(feature)
-        features += [FEATURES[needed] for needed in feature.needs]
-    writer = tuple(dict.fromkeys(feature.name for feature in features))
-    reader = tuple(dict.fromkeys(feature.name for feature in features if feature.reader))
-    # Without reader features there must be no list of them (PROTOCOL).
-    return Protocol(3, 7, reader, writer) if reader else Protocol(1, 7, None, writer)
-
-
-def check_schema(schema: StructType, partition_columns: Sequence[str]) -> None:
+def check_schema(
+    schema: StructType, partition_columns: Sequence[str], *, any_name: bool = False
+) -> None:
     """Refuse a schema or partitioning that a Delta table cannot have.
 
+    `any_name` is true under column mapping, where files have names of their own.
     Raises InvalidSchema naming the column.
     """
     if not schema.fields:
         raise InvalidSchema("a table needs at least one column")
-    _check_names(schema, "")
+    _check_names(schema, "", any_name=any_name)
     for column in partition_columns:
         field = schema.get(column)
         if field is None:
@@ -122,11 +106,11 @@ def check_schema(schema: StructType, partition_columns: Sequence[str]) -> None:
         raise InvalidSchema("a table needs a column that it is not partitioned by")
 
 
-def _check_names(schema: StructType, where: str) -> None:
+def _check_names(schema: StructType, where: str, *, any_name: bool) -> None:
     seen: dict[str, str] = {}
     for item in schema.fields:
         name = f"{where}{item.name}"
-        if not item.name or _FORBIDDEN_IN_NAMES.search(item.name):
+        if not item.name or (not any_name and _FORBIDDEN_IN_NAMES.search(item.name)):
             raise InvalidSchema(
                 f"column name {name!r} is empty or holds one of ' ,;{{}}()\\n\\t='",
                 hint="Delta tables without column mapping cannot have it",
@@ -135,8 +119,4 @@ def _check_names(schema: StructType, where: str) -> None:
             raise InvalidSchema(f"columns {twin!r} and {item.name!r} differ by case at most")
         seen[item.name.lower()] = item.name
         if isinstance(item.type, StructType):
-            _check_names(item.type, f"{name}.")
-
-
-def _is_ntz(type_: object) -> bool:
-    return isinstance(type_, PrimitiveType) and type_.name == "timestamp_ntz"
+            _check_names(item.type, f"{name}.", any_name=any_name)

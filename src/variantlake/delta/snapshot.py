@@ -96,20 +96,25 @@ class Snapshot:
         commits = commits_after(self.store, self.version)
         if not commits:
             return self
-        state = State(
-            protocol=self.protocol,
-            metadata=self.metadata,
-            files=self.files,
-            transactions=self.transactions,
-            domains=self.domains,
+        state = apply_commits(
+            self.state(), (read_commit(self.store, entry.path) for entry in commits)
         )
-        state = apply_commits(state, (read_commit(self.store, entry.path) for entry in commits))
         return _snapshot(
             self.store,
             self.version + len(commits),
             state,
             absolute_paths=self.absolute_paths,
             applies=self.applies,
+        )
+
+    def state(self) -> State:
+        """What the log says at this version, for the commits after it."""
+        return State(
+            protocol=self.protocol,
+            metadata=self.metadata,
+            files=self.files,
+            transactions=self.transactions,
+            domains=self.domains,
         )
 
     @property
@@ -144,9 +149,12 @@ class Snapshot:
         """Where a file is: a plain path on a local disk, else a URL, not percent-encoded."""
         return locate(path, self.store.uri)
 
-    def check_writable(self) -> None:
-        """Raise UnsupportedFeature, by name, unless files can be appended to this table."""
-        check_writable(self.protocol, self.properties, self.schema)
+    def check_writable(self, *, evaluated: bool = False) -> None:
+        """Raise UnsupportedFeature, by name, unless files can be appended to this table.
+
+        `evaluated` says that their rows have gone through the table's SQL expressions.
+        """
+        check_writable(self.protocol, self.properties, self.schema, evaluated=evaluated)
 
     def history(self, limit: int | None = None) -> list[HistoryEntry]:
         """The commits up to this version that the log still holds, newest first."""

@@ -1,0 +1,211 @@
+"""Changes of a table's properties and columns: what the next metadata and protocol are.
+
+Spec: PROTOCOL, "Change Metadata", "Protocol Evolution", "Column Mapping".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+
+import orjson
+
+from variantlake.delta.actions import Metadata, Protocol
+from variantlake.delta.column_mapping import MODE, is_mapped, with_mapping
+from variantlake.delta.conflicts import Changes
+from variantlake.delta.new_table import check_schema
+from variantlake.delta.properties import (
+    CONSTRAINT_PREFIX,
+    FEATURE_PREFIX,
+    SHREDDING_PROPERTY,
+    check_properties,
+    extended_protocol,
+    needed_features,
+)
+from variantlake.delta.row_tracking import PROPERTY as ROW_TRACKING_PROPERTY
+from variantlake.delta.row_tracking import materialized_columns
+from variantlake.delta.schema import (
+    ArrayType,
+    DataType,
+    MapType,
+    StructField,
+    StructType,
+)
+from variantlake.delta.snapshot import Snapshot
+from variantlake.errors import InvalidSchema, InvalidValue, UnsupportedFeature
+
+
+def set_properties(snapshot: Snapshot, properties: Mapping[str, str]) -> Changes:
+    """Set table properties; the features that they need come with them.
+
+    Raises InvalidValue for a value that a property cannot have, UnsupportedFeature for one that
+    only an engine with SQL, or a rewrite of the table, could bring.
+    """
+    check_properties(properties)
+    _check_possible(snapshot, properties)
+    kept = {k: v for k, v in properties.items() if not k.startswith(FEATURE_PREFIX)}
+    configuration = {**snapshot.metadata.configuration, **kept}
+    schema = snapshot.schema
+    if is_mapped(configuration) and not is_mapped(snapshot.metadata.configuration):
+        schema, configuration = with_mapping(schema, configuration, keep_names=True)
+    if kept.get(ROW_TRACKING_PROPERTY, "").lower() == "true":
+        configuration = {**materialized_columns(), **configuration}
+    protocol = extended_protocol(snapshot.protocol, needed_features(schema, properties))
+    metadata = replace(
+        snapshot.metadata, schema_string=schema.to_json(), configuration=configuration
+    )
+    return _changes(
+        snapshot, "SET TBLPROPERTIES", metadata, protocol, {"properties": _json(properties)}
+    )
+
+
+def unset_properties(snapshot: Snapshot, names: Collection[str]) -> Changes:
+    """Take properties away; those that are not there are passed over.
+
+    Raises InvalidValue for one that files depend on.
+    """
+    for name in names:
+        if name == MODE or name.startswith(CONSTRAINT_PREFIX):
+            raise InvalidValue(f"the property {name} cannot be taken away here")
+    configuration = {k: v for k, v in snapshot.metadata.configuration.items() if k not in names}
+    metadata = replace(snapshot.metadata, configuration=configuration)
+    return _changes(
+        snapshot,
+        "UNSET TBLPROPERTIES",
+        metadata,
+        snapshot.protocol,
+        {"properties": _json(sorted(names)), "ifExists": "true"},
+    )
+
+
+def add_columns(snapshot: Snapshot, columns: StructType) -> Changes:
+    """Add columns at the end; the rows that are there have NULL in them.
+
+    A struct that the table has may be given with more fields. Raises InvalidSchema for columns that
+    the table cannot have: NOT NULL ones, those that it has with another type.
+    """
+    merged = merged_schema(snapshot.schema, columns)
+    known = {field.name.lower() for field in snapshot.schema.fields}
+    for column in columns.fields:
+        if column.name.lower() in known and merged == snapshot.schema:
+            raise InvalidSchema(f"the table has a column {column.name!r} already")
+    names = [_described(field) for field in columns.fields]
+    return with_schema(snapshot, merged, "ADD COLUMNS", {"columns": _json(names)})
+
+
+def with_schema(
+    snapshot: Snapshot, schema: StructType, operation: str, parameters: Mapping[str, str]
+) -> Changes:
+    """The change of a table to a schema with more columns, with the features that these need."""
+    configuration = dict(snapshot.metadata.configuration)
+    mapped = is_mapped(configuration)
+    check_schema(schema, snapshot.partition_columns, any_name=mapped)
+    if mapped:
+        schema, configuration = with_mapping(schema, configuration, keep_names=False)
+    new: dict[str, str] = {}
+    if schema.holds_variant() and not snapshot.schema.holds_variant():
+        new = {SHREDDING_PROPERTY: configuration.get(SHREDDING_PROPERTY, "true")}
+    configuration |= new
+    metadata = replace(
+        snapshot.metadata, schema_string=schema.to_json(), configuration=configuration
+    )
+    protocol = extended_protocol(snapshot.protocol, needed_features(schema, new))
+    return _changes(snapshot, operation, metadata, protocol, parameters)
+
+
+def merged_schema(table: StructType, given: StructType, where: str = "") -> StructType:
+    """The table's columns and then those that only `given` has, at all depths of structs.
+
+    Names are compared without case, as Delta does; types must be the same, and are the table's.
+    Raises InvalidSchema for a type that differs and for a new column that is NOT NULL.
+    """
+    known = {field.name.lower(): field for field in table.fields}
+    merged = {
+        name: _merged_field(field, found, where)
+        if (found := _by_name(given, name)) is not None
+        else field
+        for name, field in known.items()
+    }
+    for field in given.fields:
+        if field.name.lower() in known:
+            continue
+        if not field.nullable:
+            raise InvalidSchema(
+                f"the new column {where}{field.name} is NOT NULL, and the rows that are there "
+                "have no value for it"
+            )
+        merged[field.name.lower()] = field
+    return StructType(tuple(merged.values()))
+
+
+def _by_name(schema: StructType, lower: str) -> StructField | None:
+    return next((field for field in schema.fields if field.name.lower() == lower), None)
+
+
+def _merged_field(field: StructField, given: StructField, where: str) -> StructField:
+    return replace(field, type=_merged_type(field.type, given.type, f"{where}{field.name}"))
+
+
+def _merged_type(kind: DataType, given: DataType, where: str) -> DataType:
+    if isinstance(kind, StructType) and isinstance(given, StructType):
+        return merged_schema(kind, given, f"{where}.")
+    if isinstance(kind, ArrayType) and isinstance(given, ArrayType):
+        element = _merged_type(kind.element, given.element, f"{where}.element")
+        return replace(kind, element=element)
+    if isinstance(kind, MapType) and isinstance(given, MapType):
+        key = _merged_type(kind.key, given.key, f"{where}.key")
+        return replace(kind, key=key, value=_merged_type(kind.value, given.value, f"{where}.value"))
+    if kind != given:
+        raise InvalidSchema(f"column {where} is {kind} in the table and {given} here")
+    return kind
+
+
+def _check_possible(snapshot: Snapshot, properties: Mapping[str, str]) -> None:
+    """Refuse what the files that are there do not allow."""
+    own = snapshot.metadata.configuration
+    mode = properties.get(MODE)
+    if mode is not None and mode.lower() != own.get(MODE, "none").lower():
+        if is_mapped(own):
+            raise UnsupportedFeature(f"{MODE} cannot change from {own[MODE]!r} to {mode!r}")
+        if mode.lower() == "id" and snapshot.files.num_rows:
+            raise UnsupportedFeature(
+                f"{MODE} can only become 'name' here: the table's files have no ids of columns"
+            )
+    if not snapshot.files.num_rows:
+        return
+    for key, value in properties.items():
+        if key.startswith(CONSTRAINT_PREFIX) and own.get(key) != value:
+            raise UnsupportedFeature(
+                f"{key} must be checked against the rows that are there",
+                hint="ALTER TABLE ... ADD CONSTRAINT in Spark does that",
+            )
+        enables = key == ROW_TRACKING_PROPERTY and value.lower() == "true"
+        if enables and own.get(key, "").lower() != "true":
+            raise UnsupportedFeature(
+                f"{key} needs row ids for the files that are there",
+                hint="ALTER TABLE ... SET TBLPROPERTIES in Delta Spark assigns them",
+            )
+
+
+def _changes(
+    snapshot: Snapshot,
+    operation: str,
+    metadata: Metadata,
+    protocol: Protocol,
+    parameters: Mapping[str, str],
+) -> Changes:
+    return Changes(
+        operation=operation,
+        metadata=metadata,
+        protocol=None if protocol == snapshot.protocol else protocol,
+        parameters=parameters,
+    )
+
+
+def _described(field: StructField) -> dict[str, object]:
+    document: dict[str, object] = orjson.loads(StructType((field,)).to_json())["fields"][0]
+    return {"column": document}
+
+
+def _json(value: object) -> str:
+    return orjson.dumps(value if not isinstance(value, Mapping) else dict(value)).decode()

@@ -1,0 +1,30 @@
+"""Table properties that are durations: `interval 30 days`, `interval 1 week 12 hours`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+DAY_MILLIS = 86_400_000
+
+_UNIT_MILLIS = {
+    "week": 7 * DAY_MILLIS,
+    "day": DAY_MILLIS,
+    "hour": 3_600_000,
+    "minute": 60_000,
+    "second": 1000,
+    "millisecond": 1,
+    "microsecond": 0,
+}
+_FOREVER = 1 << 62
+_TEXT = re.compile(r"(?:interval\s+)?((?:\d+\s+[a-z]+\s*)+)")
+
+
+def property_millis(properties: Mapping[str, str], name: str, default: str) -> int:
+    """The duration in milliseconds; what does not parse lasts for ever, which is the safe side."""
+    match = _TEXT.fullmatch(properties.get(name, default).strip().lower())
+    parts = re.findall(r"(\d+)\s+([a-z]+)", match[1]) if match else []
+    units = [_UNIT_MILLIS.get(unit.removesuffix("s")) for _, unit in parts]
+    if not parts or None in units:
+        return _FOREVER
+    return sum(int(number) * (unit or 0) for (number, _), unit in zip(parts, units, strict=True))
