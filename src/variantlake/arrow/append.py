@@ -178,6 +178,14 @@ def _check_columns(
             raise InvalidSchema(
                 f"the data have no column {field.name!r}, which is NOT NULL", file=uri
             )
+    for field in fields:
+        if field.default is not None and field.name not in given.names:
+            raise UnsupportedFeature(
+                f"the data have no column {field.name!r}, whose default is an SQL expression: "
+                f"{field.default}",
+                file=uri,
+                hint="give the column, or append with Spark (lake.append)",
+            )
     for name in json_columns:
         if name not in given.names:
             raise InvalidSchema(f"the data have no column {name!r} of JSON text")

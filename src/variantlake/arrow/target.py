@@ -172,8 +172,11 @@ class Target:
                 hint=f"its VARIANT columns: {known}" if known else "it has no VARIANT column",
             )
         for other in self.schema.fields:
-            if other is not found and (not other.nullable or other.name in self.partition_columns):
-                kind = "a partition column" if other.nullable else "NOT NULL"
+            in_the_way = other.default is not None or other.name in self.partition_columns
+            if other is not found and (not other.nullable or in_the_way):
+                kind = "a partition column" if other.name in self.partition_columns else "NOT NULL"
+                if other.default is not None:
+                    kind = f"one with the default {other.default}"
                 raise InvalidSchema(
                     f"documents alone cannot fill this table: its column {other.name!r} is {kind}",
                     file=self.store.uri,

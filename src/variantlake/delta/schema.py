@@ -76,6 +76,12 @@ class StructField:
         physical = self.metadata.get("delta.columnMapping.physicalName")
         return physical if isinstance(physical, str) else self.name
 
+    @property
+    def default(self) -> str | None:
+        """The SQL expression of the column's default, None where it has none but NULL."""
+        text = self.metadata.get("CURRENT_DEFAULT")
+        return text if isinstance(text, str) and text.strip().upper() != "NULL" else None
+
 
 @dataclass(frozen=True, slots=True)
 class StructType:
