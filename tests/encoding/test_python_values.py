@@ -190,3 +190,23 @@ def test_shape_is_kept(tree: Tree) -> None:
     assert isinstance(again, type(tree))
     if isinstance(tree, dict) and isinstance(again, dict):
         assert again.keys() == tree.keys()
+
+
+@pytest.mark.parametrize(
+    ("zone", "expected"),
+    [(None, Primitive.TIMESTAMP_NTZ_NANOS), ("Asia/Tokyo", Primitive.TIMESTAMP_NANOS)],
+)
+def test_nanoseconds_of_pandas_are_kept(zone: str | None, expected: Primitive) -> None:
+    pandas = pytest.importorskip("pandas")
+    stamp = pandas.Timestamp("2024-02-29T12:34:56.123456789", tz=zone)
+    assert tree_of(stamp) == Scalar(expected, stamp.value)
+    micros = Primitive.TIMESTAMP_NTZ if zone is None else Primitive.TIMESTAMP
+    assert tree_of(stamp.floor("us")) == Scalar(micros, stamp.value // 1000)
+
+
+def test_times_that_are_none_and_spans_of_time_are_refused() -> None:
+    """pandas' NaT is a datetime, numpy's timedelta64 an integer."""
+    pandas = pytest.importorskip("pandas")
+    for value in (pandas.NaT, np.timedelta64(5, "ns"), np.timedelta64("NaT")):
+        with pytest.raises(InvalidValue):
+            tree_of(value)

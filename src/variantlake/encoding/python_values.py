@@ -11,7 +11,7 @@
 | date            | datetime.date                            | datetime.date, datetime64[D]       |
 | timestamp       | datetime.datetime in UTC                 | datetime with a time zone          |
 | timestamp_ntz   | datetime.datetime, naive                 | naive datetime, datetime64[us]     |
-| timestamp*nanos | numpy.datetime64[ns], UTC if so adjusted | datetime64[ns], in no zone         |
+| timestamp*nanos | numpy.datetime64[ns], UTC if so adjusted | datetime64[ns]; pandas' Timestamp  |
 | time            | datetime.time                            | naive datetime.time                |
 | binary          | bytes                                    | bytes, bytearray, memoryview       |
 | string          | str                                      | str                                |
@@ -20,7 +20,8 @@
 | array           | list                                     | list, tuple                        |
 
 Dates and timestamps outside of the years 1 to 9999 become numpy.datetime64 of their unit. A
-`Scalar`, a Variant or an Arrow scalar anywhere in the input keeps its exact type.
+`Scalar`, a Variant or an Arrow scalar anywhere in the input keeps its exact type. A datetime64 is
+in no zone; a Timestamp of pandas is a datetime, whose nanoseconds are kept where it has any.
 """
 
 from __future__ import annotations
@@ -127,6 +128,8 @@ def scalar_of(value: object) -> Scalar:
             return NULL
         case bool():
             return TRUE if value else FALSE
+        case np.timedelta64():  # to numpy an integer
+            raise InvalidValue("no Variant type holds a timedelta64")
         case int() | np.integer():
             return integer(int(value))
         case float():
@@ -157,9 +160,21 @@ def scalar_of(value: object) -> Scalar:
 
 
 def _of_datetime(value: dt.datetime) -> Scalar:
-    if value.utcoffset() is None:
-        return Scalar(Primitive.TIMESTAMP_NTZ, (value.replace(tzinfo=None) - _EPOCH) // _MICRO)
-    return Scalar(Primitive.TIMESTAMP, (value - _EPOCH.replace(tzinfo=dt.UTC)) // _MICRO)
+    """Micros; nanos where pandas' Timestamp, which is a datetime too, has any."""
+    if value != value:  # noqa: PLR0124  # pandas' NaT is a datetime
+        raise _not_a_time()
+    offset = value.utcoffset()
+    clock = dt.datetime.combine(value.date(), value.time()) - _EPOCH
+    micros = (clock - (offset or dt.timedelta())) // _MICRO
+    nanos = getattr(value, "nanosecond", 0)
+    if nanos:
+        zoned, number = Primitive.TIMESTAMP_NANOS, micros * 1000 + nanos
+        return Scalar(Primitive.TIMESTAMP_NTZ_NANOS if offset is None else zoned, number)
+    return Scalar(Primitive.TIMESTAMP_NTZ if offset is None else Primitive.TIMESTAMP, micros)
+
+
+def _not_a_time() -> InvalidValue:
+    return InvalidValue("NaT has no Variant type", hint="None is the Variant null")
 
 
 def _of_time(value: dt.time) -> Scalar:
@@ -172,7 +187,7 @@ def _of_time(value: dt.time) -> Scalar:
 def _of_datetime64(value: np.datetime64) -> Scalar:
     """Days are dates, nanoseconds keep their unit, coarser units become micros."""
     if np.isnat(value):
-        raise InvalidValue("NaT has no Variant type", hint="None is the Variant null")
+        raise _not_a_time()
     unit, count = np.datetime_data(value.dtype)
     number = int(value.astype(np.int64)) * count
     if unit == "D":

@@ -210,17 +210,18 @@ class ParquetSource:
         group = self._file.metadata.row_group(row_group)
         for leaf in leaves:
             chunk = group.column(leaf)
-            in_lists = self._file.schema.column(leaf).max_repetition_level > 0
+            # By the schema: the path that the chunk has of its own need not be UTF-8.
+            column = self._file.schema.column(leaf)
             dictionary = chunk.dictionary_page_offset or 0
             start = chunk.data_page_offset
             check_pages(
                 self._bytes.read_at,
                 Chunk(
-                    name=chunk.path_in_schema,
+                    name=column.path,
                     start=dictionary if 0 < dictionary < start else start,
                     size=chunk.total_compressed_size,
                     num_values=chunk.num_values,
-                    rows=None if in_lists else group.num_rows,
+                    rows=None if column.max_repetition_level else group.num_rows,
                 ),
             )
         yield from self._file.reader.iter_batches(
