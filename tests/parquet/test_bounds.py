@@ -17,7 +17,7 @@ from variantlake.parquet.facts import UNKNOWN, facts_of
 from variantlake.parquet.footer import ColumnChunk, Footer, Logical, RowGroup, SchemaNode
 from variantlake.parquet.schema_tree import leaves_of
 
-CHUNK = ColumnChunk(9, 0, None, None, None, None, 0, 0, "ZSTD", page_index=False)
+CHUNK = ColumnChunk(9, 0, None, None, None, None, 4, 0, 0, "ZSTD", page_index=False)
 STRING = Logical("STRING")
 
 

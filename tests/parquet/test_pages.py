@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,7 +14,8 @@ from tests import corpora
 from tests.parquet.test_table_writer import of
 from variantlake.errors import MalformedFile
 from variantlake.parquet.check import check_file
-from variantlake.parquet.pages import MAX_FREE_VALUES, Chunk, check_pages
+from variantlake.parquet.footer import read_footer
+from variantlake.parquet.pages import MAX_FREE_VALUES, check_pages
 from variantlake.parquet.read import read_table
 from variantlake.parquet.table_writer import write_table
 
@@ -39,8 +41,16 @@ def page(values: int, data: bytes = b"abcd", *, kind: int = 0, size: int | None 
 
 
 def check(data: bytes, *, values: int, rows: int | None) -> None:
-    chunk = Chunk("c", 0, len(data), values, rows)
-    check_pages(lambda size, offset: data[offset : offset + size], chunk)
+    """Check pages of a column; within a list when `rows` is None."""
+    kind = pa.field("c", pa.int32() if rows is not None else pa.list_(pa.int32()))
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"c": [None]}, pa.schema([kind])), sink)
+    footer = read_footer(sink)
+    chunk = replace(
+        footer.row_groups[0].columns[0], first_page=0, compressed_size=len(data), num_values=values
+    )
+    group = replace(footer.row_groups[0], num_rows=1 if rows is None else rows)
+    check_pages(lambda n, offset: data[offset : offset + n], footer.leaves[0], chunk, group)
 
 
 def test_pages_that_hold_the_values_of_their_chunk() -> None:
@@ -90,9 +100,9 @@ def test_an_offset_that_points_into_a_page_is_refused() -> None:
     field = b"\x26" + varint(chunk.data_page_offset)  # data_page_offset of ColumnMetaData
     assert data.count(field) == 1
     data[data.index(field) + 1] ^= 0x04
-    with pytest.raises(MalformedFile, match=r"row group 0: .*element\.value"):
+    with pytest.raises(MalformedFile, match="row group 0: a page of column 'value'"):
         read_table(io.BytesIO(data))
-    assert any("element.value" in finding.message for finding in check_file(io.BytesIO(data)))
+    assert any("column 'value'" in finding.message for finding in check_file(io.BytesIO(data)))
 
 
 def test_a_flipped_bit_in_a_page_is_an_error_and_never_another_value(tmp_path: Path) -> None:

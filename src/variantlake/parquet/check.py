@@ -148,7 +148,7 @@ def _check_rows(
     name, start = name_of(path), 0
     leaves = sorted(leaf for _, column in columns for leaf in column.leaves())
     try:
-        with open_parquet(path, name) as file:
+        with open_parquet(path, name, footer) as file:
             for row_group in range(len(footer.row_groups)):
                 for batch in read_leaves(file, name, row_group, leaves, batch_rows):
                     rows = np.arange(start, start + batch.num_rows)

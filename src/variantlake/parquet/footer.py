@@ -57,7 +57,8 @@ class ColumnChunk:
 
     `num_values` counts nulls too. `null_count` is None where the writer did not say. `min_value`
     and `max_value` are plain-encoded and None unless their order is the one that the type defines.
-    `min_exact` and `max_exact` are None where the writer did not say.
+    `min_exact` and `max_exact` are None where the writer did not say. `first_page` is where the
+    pages start in the file.
     """
 
     num_values: int
@@ -66,6 +67,7 @@ class ColumnChunk:
     max_value: bytes | None
     min_exact: bool | None
     max_exact: bool | None
+    first_page: int
     compressed_size: int
     uncompressed_size: int
     codec: str
@@ -210,6 +212,8 @@ _COLUMN_META_DATA = Struct(
         5: Wire.I64,  # num_values
         6: Wire.I64,  # total_uncompressed_size
         7: Wire.I64,  # total_compressed_size
+        9: Wire.I64,  # data_page_offset
+        11: Wire.I64,  # dictionary_page_offset
         12: _STATISTICS,
     }
 )
@@ -362,11 +366,19 @@ class _FooterReader:
             max_value=maximum,
             min_exact=statistics.get(8),
             max_exact=statistics.get(7),
+            first_page=_first_page(meta.get(9, 0), meta.get(11, 0)),
             compressed_size=max(0, meta.get(7, 0)),
             uncompressed_size=max(0, meta.get(6, 0)),
             codec=_CODECS[codec],
             page_index=4 in fields and 6 in fields,
         )
+
+
+def _first_page(data_page_offset: int, dictionary_page_offset: int) -> int:
+    """Where reading starts. Some writers leave a dictionary's offset at 0, or at the data's."""
+    if 0 < dictionary_page_offset < data_page_offset:
+        return dictionary_page_offset
+    return data_page_offset
 
 
 _SIGNED = frozenset({"INT32", "INT64", "FLOAT", "DOUBLE"})

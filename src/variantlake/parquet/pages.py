@@ -10,9 +10,9 @@ Spec: Parquet, `parquet.thrift`, PageHeader.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from variantlake.errors import MalformedFile
+from variantlake.parquet.footer import ColumnChunk, LeafColumn, RowGroup
 from variantlake.parquet.thrift import CompactReader, Fields, Struct, Wire
 
 MAX_FREE_VALUES = 1 << 24
@@ -43,31 +43,17 @@ ReadAt = Callable[[int, int], bytes]
 """Takes a number of bytes and an offset; gives fewer bytes only at the end of the file."""
 
 
-@dataclass(frozen=True, slots=True)
-class Chunk:
-    """Where the footer says that the pages of a column chunk are, and what is in them.
-
-    `start` and `size` in bytes of the file, `num_values` with nulls. `rows` are those of the row
-    group, which a column outside of lists has a value or null for each of: None within lists.
-    """
-
-    name: str
-    start: int
-    size: int
-    num_values: int
-    rows: int | None
-
-
-def check_pages(read_at: ReadAt, chunk: Chunk) -> None:
+def check_pages(read_at: ReadAt, leaf: LeafColumn, chunk: ColumnChunk, group: RowGroup) -> None:
     """Raise MalformedFile, with the offset in the file, unless pages and footer fit together.
 
-    Pages behind the last value are not looked at: nobody reads them.
+    `chunk` is that of `leaf` in the row group. Pages behind its last value are not looked at:
+    nobody reads them.
     """
-    name, count = chunk.name, chunk.num_values
-    if chunk.rows is not None and count != chunk.rows:
-        raise MalformedFile(f"column {name!r} has {count} values for {chunk.rows} rows")
-    position, end = chunk.start, chunk.start + chunk.size
-    if position < 0 or chunk.size < 0:
+    name, count, in_lists = leaf.node.name, chunk.num_values, leaf.max_repetition > 0
+    if not in_lists and count != group.num_rows:
+        raise MalformedFile(f"column {name!r} has {count} values for {group.num_rows} rows")
+    position, end = chunk.first_page, chunk.first_page + chunk.compressed_size
+    if position < 0:
         raise MalformedFile(f"column {name!r} has no place in the file")
     values = unpacked = 0
     while values < count and position < end:
@@ -80,12 +66,12 @@ def check_pages(read_at: ReadAt, chunk: Chunk) -> None:
     if values != count:
         raise MalformedFile(
             f"the pages of column {name!r} hold {values} values instead of {count}",
-            offset=chunk.start,
+            offset=chunk.first_page,
         )
-    if chunk.rows is None and values > MAX_FREE_VALUES + VALUES_PER_BYTE * unpacked:
+    if in_lists and values > MAX_FREE_VALUES + VALUES_PER_BYTE * unpacked:
         raise MalformedFile(
             f"column {name!r} has {values} values within lists in {unpacked} bytes",
-            offset=chunk.start,
+            offset=chunk.first_page,
             hint=f"our limit is {MAX_FREE_VALUES}, and {VALUES_PER_BYTE} more for each byte",
         )
 

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from variantlake.errors import InvalidPath, InvalidValue, MalformedFile, VariantLakeError
 from variantlake.kernels.unshred import unshred
 from variantlake.parquet.footer import Footer, read_footer
-from variantlake.parquet.pages import Chunk, check_pages
+from variantlake.parquet.pages import check_pages
 from variantlake.parquet.schema_tree import SchemaNode
 from variantlake.parquet.variant_group import VariantGroup, parse_group
 from variantlake.shredding.arrays import (
@@ -101,7 +101,7 @@ class VariantFile:
         try:
             self._nodes = _selected(self.footer, columns)
             self._columns = [column_of(node, wanted) for node in self._nodes]
-            self._file = open_parquet(path, self.name)
+            self._file = open_parquet(path, self.name, self.footer)
             arrow = _subset(self._file.schema_arrow, [node.name for node in self._nodes])
             self.schema = pa.schema(
                 [
@@ -174,8 +174,9 @@ def check_batch_rows(batch_rows: int) -> None:
 class ParquetSource:
     """A file that pyarrow reads piece by piece."""
 
-    def __init__(self, path: Source) -> None:
+    def __init__(self, path: Source, footer: Footer) -> None:
         """Raises pyarrow's own errors: see `open_parquet`."""
+        self._footer = footer
         self._is_ours = isinstance(path, str | os.PathLike)
         self._bytes: Any  # pa.NativeFile: its methods lack their parameters in the stubs
         if isinstance(path, str | os.PathLike):
@@ -207,32 +208,19 @@ class ParquetSource:
         self, row_group: int, leaves: Sequence[int], batch_rows: int
     ) -> Iterator[pa.RecordBatch]:
         """Rows of a row group, after a look at the page headers. Raises as `read_leaves` does."""
-        group = self._file.metadata.row_group(row_group)
+        # Our own footer: pyarrow's objects for a chunk abort the process on broken size statistics.
+        group = self._footer.row_groups[row_group]
         for leaf in leaves:
-            chunk = group.column(leaf)
-            # By the schema: the path that the chunk has of its own need not be UTF-8.
-            column = self._file.schema.column(leaf)
-            dictionary = chunk.dictionary_page_offset or 0
-            start = chunk.data_page_offset
-            check_pages(
-                self._bytes.read_at,
-                Chunk(
-                    name=column.path,
-                    start=dictionary if 0 < dictionary < start else start,
-                    size=chunk.total_compressed_size,
-                    num_values=chunk.num_values,
-                    rows=None if column.max_repetition_level else group.num_rows,
-                ),
-            )
+            check_pages(self._bytes.read_at, self._footer.leaves[leaf], group.columns[leaf], group)
         yield from self._file.reader.iter_batches(
             batch_rows, [row_group], column_indices=list(leaves)
         )
 
 
-def open_parquet(path: Source, name: str) -> ParquetSource:
+def open_parquet(path: Source, name: str, footer: Footer) -> ParquetSource:
     """Open a file with pyarrow for reading piece by piece. Raises MalformedFile."""
     try:
-        return ParquetSource(path)
+        return ParquetSource(path, footer)
     except (pa.ArrowException, OSError) as error:
         raise MalformedFile(f"pyarrow cannot open it: {error}", file=name) from error
 

@@ -105,7 +105,7 @@ def count_typed(
     if not leaves:
         return counts
     name = name_of(path)
-    with open_parquet(path, name) as file:
+    with open_parquet(path, name, footer) as file:
         for row_group in range(len(footer.row_groups)):
             for batch in read_leaves(file, name, row_group, sorted(leaves), BATCH_ROWS):
                 root = _Members(batch.column(group.column[0]))
@@ -142,7 +142,7 @@ def _batches(
 ) -> Iterator[pa.RecordBatch]:
     name, start = name_of(path), 0
     leaves = sorted({leaf for request in requests for leaf in request.leaves})
-    with open_parquet(path, name) as file:
+    with open_parquet(path, name, footer) as file:
         for row_group in range(len(footer.row_groups)):
             for batch in read_leaves(file, name, row_group, leaves, batch_rows):
                 arrays = []
