@@ -9,7 +9,7 @@ SPARK_ENV = JAVA_HOME="$$(scripts/find_java.sh)" PYSPARK_PYTHON="$(CURDIR)/$(BIN
 PYTEST_ARGS ?=
 FUZZ_SECONDS ?= 60
 
-.PHONY: help setup demo test test-fast test-kill test-concurrency lint format fuzz bench bench-kernels clean
+.PHONY: help setup demo test test-fast test-kill test-concurrency lint format fuzz bench bench-ingest bench-kernels clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-17s %s\n", $$1, $$2}'
@@ -53,11 +53,14 @@ fuzz: setup ## Fuzz what parses bytes from outside, for FUZZ_SECONDS each (60)
 docs: setup ## Write docs/cli.md anew from the commands
 	@$(BIN)/python -m variantlake.cli.reference > docs/cli.md
 
-bench: setup ## Time ingest and queries side by side with Delta Spark; write docs/performance.md's table
-	@$(SPARK_ENV) $(BIN)/python benchmarks/against_delta_spark.py
+bench: bench-ingest ## Time loading and queries beside other engines; write docs/performance.md's tables
+	@$(SPARK_ENV) $(BIN)/python -m benchmarks.against_delta_spark
+
+bench-ingest: setup ## Time loading and getting back beside other engines (Sail gets .venv-sail)
+	@$(SPARK_ENV) $(BIN)/python -m benchmarks.ingest
 
 bench-kernels: setup ## Time the compiled kernels in MB/s of JSON text
-	@$(BIN)/python benchmarks/kernels.py
+	@$(BIN)/python -m benchmarks.kernels
 
 clean: ## Remove the virtual environment and caches
 	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist spark-warehouse

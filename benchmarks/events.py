@@ -36,20 +36,37 @@ def events(count: int, seed: int = 1) -> Iterator[dict[str, Any]]:
         post = f"at://{rng.choice(users)}/app.bsky.feed.post/{text_id(13)}"
         return {"cid": "bafyrei" + text_id(52), "uri": post}
 
+    def image() -> dict[str, Any]:
+        return {
+            "alt": " ".join(rng.choices(words, k=5)),
+            "aspectRatio": {"height": rng.randint(300, 2000), "width": rng.randint(300, 2000)},
+            "image": {
+                "$type": "blob",
+                "ref": {"$link": "bafkrei" + text_id(52)},
+                "mimeType": "image/jpeg",
+                "size": rng.randint(10_000, 10**6),
+            },
+        }
+
     def record(collection: str, time_us: int) -> dict[str, Any]:
         created = datetime.fromtimestamp(time_us / 1e6, UTC).isoformat(timespec="milliseconds")
+        created = created.replace("+00:00", "Z")
         fields: dict[str, Any] = {"$type": collection, "createdAt": created}
         if collection.endswith("post"):
             fields["text"] = " ".join(rng.choices(words, k=rng.randint(3, 40)))
             fields["langs"] = [rng.choice(["en", "ja", "pt", "de"])]
             if rng.random() < 0.4:
                 fields["reply"] = {"parent": subject(), "root": subject()}
+            if rng.random() < 0.2:
+                images = [image() for _ in range(rng.randint(1, 3))]
+                fields["embed"] = {"$type": "app.bsky.embed.images", "images": images}
         elif collection.endswith(("like", "repost")):
             fields["subject"] = subject()
         elif collection.endswith(("follow", "block")):
             fields["subject"] = rng.choice(users)  # a string here, an object above
         else:
             fields["displayName"] = " ".join(rng.choices(words, k=2))
+            fields["description"] = " ".join(rng.choices(words, k=12))
         return fields
 
     time_us = FIRST_TIME_US
@@ -59,10 +76,20 @@ def events(count: int, seed: int = 1) -> Iterator[dict[str, Any]]:
         chance = rng.random()
         if chance < 0.01:
             event["kind"] = "identity"
-            event["identity"] = {"handle": text_id(8) + ".example", "seq": rng.randint(1, 10**10)}
+            event["identity"] = {
+                "did": event["did"],
+                "handle": text_id(8) + ".example",
+                "seq": rng.randint(10**9, 10**10),
+                "time": datetime.fromtimestamp(time_us / 1e6, UTC).isoformat(),
+            }
         elif chance < 0.015:
             event["kind"] = "account"
-            event["account"] = {"active": rng.random() < 0.5, "seq": rng.randint(1, 10**10)}
+            event["account"] = {
+                "active": rng.random() < 0.5,
+                "did": event["did"],
+                "seq": rng.randint(10**9, 10**10),
+                "status": rng.choice(["deleted", "takendown", "deactivated"]),
+            }
         else:
             collection = rng.choices(list(COLLECTIONS), list(COLLECTIONS.values()))[0]
             operation = rng.choices(["create", "delete", "update"], [90, 8, 2])[0]

@@ -8,18 +8,16 @@ with many decimals. Nothing is written; the Parquet encoder comes after what is 
 
 from __future__ import annotations
 
-import json
-import random
 import sys
 import time
 from collections.abc import Callable, Iterator
 
 import numpy as np
-import orjson
 import pyarrow as pa
 
-from benchmarks.events import events
+from benchmarks.documents import event_documents, wide_documents
 from variantlake.kernels.json_reader import JsonReader
+from variantlake.kernels.json_writer import write_json
 from variantlake.kernels.lines import split_lines
 from variantlake.kernels.profiler import profile
 from variantlake.kernels.shredder import Shredder
@@ -44,32 +42,11 @@ CHUNK = 2 << 20
 RUNS = 7
 
 
-def wide_rows(count: int) -> Iterator[str]:
-    """Rows of 64 numbers, mostly decimals, and short strings."""
-    pick = random.Random(7)
-    kinds = {f"sensor_{i}_value": pick.choice("ddddddiiisbe") for i in range(63)}
-    for i in range(count):
-        row: dict[str, object] = {"ts": 1732206349000 + 37 * i}
-        for key, kind in kinds.items():
-            match kind:
-                case "d":
-                    row[key] = round(pick.gauss(50, 30), 1 + hash(key) % 5)
-                case "i":
-                    row[key] = pick.randint(-10, 10 ** pick.randint(1, 12))
-                case "s":
-                    row[key] = pick.choice(["ok", "warn", 'crit é "q"'])
-                case "b":
-                    row[key] = pick.random() < 0.5
-                case _:
-                    row[key] = pick.random() * 10.0 ** pick.randint(-20, 20)
-        yield json.dumps(row, separators=(",", ":"), ensure_ascii=False)
-
-
 class Text:
     """The documents of one data set, cut into batches."""
 
-    def __init__(self, documents: Iterator[str]) -> None:
-        self.data = "\n".join(documents).encode()
+    def __init__(self, documents: Iterator[bytes]) -> None:
+        self.data = b"\n".join(documents)
         text = np.frombuffer(self.data, np.uint8)
         lines = split_lines(text)
         padded = np.concatenate([text, np.zeros(PADDING, np.uint8)])
@@ -119,6 +96,11 @@ def measure(name: str, text: Text, schema: ShreddingSchema) -> None:
         for array in variants:
             shredder.shred(reader.read(array))
 
+    def write_texts() -> None:
+        reader = VariantReader()
+        for array in variants:
+            write_json(reader.read(array))
+
     def each(step: Callable[[Tape], object]) -> Callable[[], None]:
         def work() -> None:
             for tape in text.tapes():
@@ -135,6 +117,7 @@ def measure(name: str, text: Text, schema: ShreddingSchema) -> None:
         "JSON -> tape -> shredded": shred,
         "JSON -> tape -> profile": each(profile),
         "Variant -> tape -> shredded": shred_variants,
+        "Variant -> tape -> JSON": write_texts,
     }
     print(f"\n{name}: {size / 1e6:.0f} MB\n")
     print("| step | MB/s of JSON text |\n|---|---|")
@@ -145,9 +128,8 @@ def measure(name: str, text: Text, schema: ShreddingSchema) -> None:
 def main() -> None:
     """Measure all data sets; the argument is how many events."""
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 40_000
-    documents = (orjson.dumps(event).decode() for event in events(count))
-    measure("events", Text(documents), EVENTS)
-    wide = Text(wide_rows(count // 3))
+    measure("events", Text(event_documents(count)), EVENTS)
+    wide = Text(wide_documents(count // 3))
     sample = next(wide.tapes())
     measure("wide rows with decimals", wide, infer(profile(sample)).schema)
 

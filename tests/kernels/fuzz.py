@@ -10,12 +10,14 @@ import json
 import random
 import sys
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from tests.kernels.batches import expected, read, same, trees
+from variantlake.encoding.json_text import to_json
 from variantlake.kernels.json_reader import JsonReader
+from variantlake.kernels.json_writer import write_json
 from variantlake.kernels.lines import split_lines
 from variantlake.kernels.profiler import profile
 from variantlake.kernels.shredder import Shredder
@@ -163,6 +165,9 @@ def check(documents: list[bytes], batch_bytes: int) -> int:
         ):
             for document, tree, result in zip(batch, wanted, trees(found), strict=True):
                 assert same(tree, result), (name, document, tree, result)
+        texts: Any = write_json(copies)[0]
+        for row, text in zip(cast("Any", variants).to_pylist(), texts.to_pylist(), strict=True):
+            assert text == (None if row is None else to_json(row["metadata"], row["value"])), row
         assert profile(tape) == profile(copies)
         assert profile(tape).rows == sum(tree is not None for tree in wanted)
         del tape

@@ -12,7 +12,8 @@ import pyarrow as pa
 from variantlake.cli.output import plain
 from variantlake.encoding.json_text import to_json
 from variantlake.errors import MalformedFile, VariantLakeError
-from variantlake.shredding.layout import METADATA, VALUE
+from variantlake.parquet.json_column import to_json as to_json_column
+from variantlake.shredding.layout import METADATA, VALUE, is_variant_type
 
 
 def json_lines(batch: pa.RecordBatch, *, bare: bool = False) -> Iterator[str]:
@@ -28,7 +29,10 @@ def json_lines(batch: pa.RecordBatch, *, bare: bool = False) -> Iterator[str]:
     ]
     for row, values in enumerate(zip(*columns, strict=True)):
         try:
-            texts = [_text(value, kind) for value, kind in zip(values, types, strict=True)]
+            texts = [
+                (value or "null") if is_variant_type(kind) else _text(value, kind)
+                for value, kind in zip(values, types, strict=True)
+            ]
         except VariantLakeError as error:
             error.row = row
             raise
@@ -40,7 +44,12 @@ def json_lines(batch: pa.RecordBatch, *, bare: bool = False) -> Iterator[str]:
 
 
 def _values(name: str, column: pa.Array[Any]) -> list[Any]:
-    """The values of a column. Arrow does not look whether strings are UTF-8, and times in range."""
+    """The values of a column, of Variants their JSON text, which a kernel writes.
+
+    Arrow does not look whether strings are UTF-8, and times in range.
+    """
+    if is_variant_type(column.type):
+        return to_json_column(column).to_pylist()
     try:
         values: list[Any] = column.to_pylist()
     except (ValueError, OverflowError):

@@ -23,6 +23,7 @@ _WIDE_HIGH = np.array([power >> 64 for power in _WIDE], np.uint64)
 _WIDE_LOW = np.array([power & 0xFFFFFFFFFFFFFFFF for power in _WIDE], np.uint64)
 
 _TEN, _ONE, _HALF = uint64(10), uint64(1), uint64(32)
+_BILLION = uint64(10**9)
 _LOW_HALF = uint64(0xFFFFFFFF)
 _OVERFLOW = uint64((1 << 127) // 10 >> 64)
 """A 128-bit number whose upper half is not above this stays below 2**128 when multiplied by 10."""
@@ -64,6 +65,19 @@ def magnitude(text: Bytes, arena: Bytes, node: Records) -> tuple[int, int, bool]
     if negative:
         low, high = _negate(low, high)
     return low, high, negative
+
+
+@helper
+def divide_by_billion(low: int, high: int) -> tuple[int, int, int]:
+    """A number of two uint64 divided by 10**9: the quotient's halves, and what is left."""
+    quotient = high // _BILLION
+    rest = high - quotient * _BILLION
+    high = quotient
+    upper = (rest << _HALF) | (low >> _HALF)
+    quotient = upper // _BILLION
+    lower = ((upper - quotient * _BILLION) << _HALF) | (low & _LOW_HALF)
+    low = (quotient << _HALF) | (lower // _BILLION)
+    return low, high, int64(lower - (lower // _BILLION) * _BILLION)
 
 
 @helper

@@ -51,6 +51,12 @@ FLOAT = int(Primitive.FLOAT)
 BINARY = int(Primitive.BINARY)
 STRING = int(Primitive.STRING)
 UUID = int(Primitive.UUID)
+DATE = int(Primitive.DATE)
+TIME = int(Primitive.TIME)
+TIMESTAMP = int(Primitive.TIMESTAMP)
+TIMESTAMP_NTZ = int(Primitive.TIMESTAMP_NTZ)
+TIMESTAMP_NANOS = int(Primitive.TIMESTAMP_NANOS)
+TIMESTAMP_NTZ_NANOS = int(Primitive.TIMESTAMP_NTZ_NANOS)
 
 OPAQUE = 31
 """Tag of a primitive of a later version: its `length` bytes, header included, go on as they are."""

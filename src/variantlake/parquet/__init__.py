@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from variantlake.parquet.check import Finding, check_file
     from variantlake.parquet.inspect import inspect_file, why
+    from variantlake.parquet.json_column import to_json
     from variantlake.parquet.read import iter_batches, read_table
     from variantlake.parquet.single_paths import iter_paths, read_paths
     from variantlake.parquet.table_writer import write_table
@@ -29,6 +30,7 @@ __all__ = [
     "iter_paths",
     "read_paths",
     "read_table",
+    "to_json",
     "variant_array",
     "variants",
     "why",
@@ -46,6 +48,7 @@ _HOMES = {
     "iter_paths": "parquet.single_paths",
     "read_paths": "parquet.single_paths",
     "read_table": "parquet.read",
+    "to_json": "parquet.json_column",
     "variant_array": "parquet.variant_arrays",
     "variants": "parquet.variant_arrays",
     "why": "parquet.inspect",

@@ -1,0 +1,96 @@
+"""The sets of documents that ingest is measured on, each of any size.
+
+Every generator gives one JSON document a time, as bytes, the same ones for the same count.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import random
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import orjson
+
+from benchmarks.events import events
+
+SHARED = Path(os.environ.get("VARIANTLAKE_SHARED", Path(__file__).resolve().parents[2] / "shared"))
+WEBHOOKS = SHARED / "data" / "github_webhooks.ndjson.gz"
+"""Real payloads, one a line; without them there is no such set."""
+
+
+def event_documents(count: int) -> Iterator[bytes]:
+    """Nested events of half a kilobyte, most of it strings: see benchmarks.events."""
+    return map(orjson.dumps, events(count))
+
+
+def wide_documents(count: int) -> Iterator[bytes]:
+    """Rows of 64 fields, 1 KB, mostly decimals, with integers, doubles and short strings."""
+    pick = random.Random(7)
+    kinds = {f"sensor_{i}_value": pick.choice("ddddddiiisbe") for i in range(63)}
+    for i in range(count):
+        row: dict[str, object] = {"ts": 1732206349000 + 37 * i}
+        for place, (key, kind) in enumerate(kinds.items()):
+            match kind:
+                case "d":
+                    row[key] = round(pick.gauss(50, 30), 1 + place % 5)
+                case "i":
+                    row[key] = pick.randint(-10, 10 ** pick.randint(1, 12))
+                case "s":
+                    row[key] = pick.choice(["ok", "warn", 'crit é "q"'])
+                case "b":
+                    row[key] = pick.random() < 0.5
+                case _:
+                    row[key] = pick.random() * 10.0 ** pick.randint(-20, 20)
+        yield json.dumps(row, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def webhook_documents(count: int) -> Iterator[bytes]:
+    """GitHub's webhooks: 10 KB, deep, of 58 kinds. Beyond the real ones numbers and hashes vary."""
+    with gzip.open(WEBHOOKS, "rb") as file:
+        payloads = file.read().splitlines()
+    pick = random.Random(11)
+
+    def other_digits(match: re.Match[bytes]) -> bytes:
+        size = len(match[0])
+        return b"%0*d" % (size, pick.randrange(10 ** (size - 1), 10**size))
+
+    for i in range(count):
+        payload = payloads[i % len(payloads)]
+        # Runs of digits within numbers, dates' fractions, hashes; what JSON means stays valid.
+        yield payload if i < len(payloads) else re.sub(rb"[1-9]\d{3,}", other_digits, payload)
+
+
+def tiny_documents(count: int) -> Iterator[bytes]:
+    """Rows of two fields and 30 bytes."""
+    pick = random.Random(13)
+    for i in range(count):
+        yield b'{"id":%d,"state":"%s"}' % (i, pick.choice([b"on", b"off", b"unknown"]))
+
+
+SETS: dict[str, tuple[Callable[[int], Iterator[bytes]], float]] = {
+    "events": (event_documents, 1),
+    "wide rows": (wide_documents, 0.3),
+    "webhooks": (webhook_documents, 0.03),
+    "tiny rows": (tiny_documents, 4),
+}
+"""For each set its generator, and documents for one event asked for."""
+
+
+def available() -> list[str]:
+    """The sets that can be made here."""
+    return [name for name in SETS if name != "webhooks" or WEBHOOKS.exists()]
+
+
+def write(name: str, path: Path, scale: int) -> tuple[int, int]:
+    """Write a set as NDJSON, sized for `scale` events; returns its documents and bytes."""
+    generate, share = SETS[name]
+    count = max(1, int(scale * share))
+    with path.open("wb") as file:
+        for document in generate(count):
+            file.write(document)
+            file.write(b"\n")
+    return count, path.stat().st_size

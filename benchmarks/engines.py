@@ -1,0 +1,160 @@
+"""The other engines, each with its best settings, in the one form that benchmarks call."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import venv
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO
+
+import duckdb
+from pyspark.sql import DataFrame, SparkSession
+
+DELTA_PACKAGE = "io.delta:delta-spark_4.2_2.13:4.4.0"
+
+SETTINGS = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    "spark.jars.packages": DELTA_PACKAGE,
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.driver.memory": "4g",
+    "spark.sql.parquet.compression.codec": "zstd",
+    # Delta Spark at its best: shredded files with statistics of the paths
+    "spark.sql.variant.writeShredding.enabled": "true",
+    "spark.sql.variant.inferShreddingSchema": "true",
+    "spark.databricks.delta.variantShredding.collectVariantDataSkippingStats": "true",
+    "spark.databricks.delta.variantShredding.parseFooterForStats": "true",
+    "spark.databricks.delta.stats.limitPerVariant": "1000",
+}
+
+SAIL_PACKAGES = ("pysail==0.7.2", "pyspark[connect]==4.2.0")
+_SAIL_HOME = Path(__file__).resolve().parent.parent / ".venv-sail"
+
+
+def spark_session(cores: int = 2, memory: str = "4g") -> SparkSession:
+    """One session with Delta Spark in it, for both sides."""
+    builder = SparkSession.builder.master(f"local[{cores}]").appName("variantlake benchmark")
+    for key, value in {**SETTINGS, "spark.driver.memory": memory}.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def delta_table(spark: SparkSession, table: Path) -> None:
+    """Make an empty shredded table of Delta Spark's."""
+    shutil.rmtree(table, ignore_errors=True)
+    spark.sql(
+        f"CREATE TABLE delta.`{table}` (event VARIANT) USING DELTA "
+        "TBLPROPERTIES ('delta.enableVariantShredding' = 'true')"
+    )
+
+
+def delta_append(frame: DataFrame, table: Path) -> None:
+    """Write a frame of one VARIANT column `event` into a new table, by Delta Spark."""
+    delta_table(frame.sparkSession, table)
+    frame.write.format("delta").mode("append").save(str(table))
+
+
+class DuckDb:
+    """An in-memory DuckDB."""
+
+    def __init__(self, cores: int) -> None:
+        self._connection = duckdb.connect(config={"threads": cores})
+
+    def to_parquet(self, source: Path, file: Path) -> None:
+        """NDJSON to one Parquet file, which DuckDB shreds by itself."""
+        file.unlink(missing_ok=True)
+        self._connection.execute(
+            f"COPY (SELECT json::VARIANT AS event FROM read_ndjson_objects('{source}'))"
+            f" TO '{file}' (FORMAT parquet, COMPRESSION zstd)"
+        )
+
+    def rebuild(self, folder: Path) -> None:
+        """Every Variant of a folder's files as a value of DuckDB's."""
+        self._connection.execute(
+            f"CREATE OR REPLACE TEMP TABLE rebuilt AS SELECT event FROM '{folder}/*.parquet'"
+        )
+        self._connection.execute("DROP TABLE rebuilt")
+
+    def json_text(self, folder: Path) -> int:
+        """Every Variant of a folder's files as JSON text; the bytes of all."""
+        query = f"SELECT sum(strlen(event::JSON::VARCHAR)) FROM '{folder}/*.parquet'"
+        found = self._connection.execute(query).fetchone()
+        return int(found[0]) if found else 0
+
+
+class Sail:
+    """A Sail server in a process of its own, with its own packages."""
+
+    def __init__(self, python: str | None, cores: int) -> None:
+        self._process = subprocess.Popen(
+            [python or _sail_python(), str(Path(__file__).with_name("sail_worker.py"))],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            env=_plain_environment() | {"TOKIO_WORKER_THREADS": str(cores)},
+        )
+        self._ask({})  # until it is up
+
+    def to_table(self, source: Path, table: Path) -> float:
+        """NDJSON to a shredded Delta table; the seconds of it."""
+        shutil.rmtree(table, ignore_errors=True)
+        return float(self._ask({"source": str(source), "table": str(table)})["seconds"])
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.kill()
+        self._process.wait()
+
+    def _ask(self, request: dict[str, str]) -> dict[str, str]:
+        send, receive = _pipes(self._process)
+        try:
+            send.write(json.dumps(request) + "\n")
+            send.flush()
+            line = receive.readline()
+        except BrokenPipeError:
+            line = ""
+        if not line:
+            raise RuntimeError("Sail ended without an answer")
+        answer: dict[str, str] = json.loads(line)
+        if "error" in answer:
+            raise RuntimeError(answer["error"])
+        return answer
+
+
+def _pipes(process: subprocess.Popen[str]) -> tuple[IO[str], IO[str]]:
+    if process.stdin is None or process.stdout is None:
+        raise RuntimeError("the process has no pipes")
+    return process.stdin, process.stdout
+
+
+def _sail_python() -> str:
+    """The Python of Sail's environment, which is made when there is none."""
+    python = _SAIL_HOME / "bin" / "python"
+    if not python.exists():
+        venv.create(_SAIL_HOME, with_pip=True)
+        _run([str(python), "-m", "pip", "install", "--quiet", *SAIL_PACKAGES])
+    return str(python)
+
+
+def _run(command: Sequence[str]) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError((done.stderr.strip() or "pip failed").splitlines()[-1])
+
+
+def _plain_environment() -> dict[str, str]:
+    """Ours without what would lead another Python to our packages."""
+    kept = {key: value for key, value in os.environ.items() if not key.startswith("PYSPARK_")}
+    kept.pop("PYTHONPATH", None)
+    kept["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    return kept

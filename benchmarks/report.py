@@ -1,0 +1,82 @@
+"""Repeated times, their medians, and tables between markers of docs/performance.md."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "performance.md"
+
+
+def timed(action: Callable[[], object]) -> float:
+    """Seconds of one call."""
+    started = time.perf_counter()
+    action()
+    return time.perf_counter() - started
+
+
+@dataclass(slots=True)
+class Times:
+    """Seconds of repeated runs; `failure` says why there are none."""
+
+    seconds: list[float] = field(default_factory=list)
+    failure: str = ""
+
+    @property
+    def median(self) -> float:
+        """The middle one."""
+        return statistics.median(self.seconds)
+
+    def text(self, ours: Times | None = None) -> str:
+        """Median, spread, and how many times as long as `ours`."""
+        if not self.seconds:
+            return self.failure or "–"
+        text = f"{self.median:.2f} s ({min(self.seconds):.2f}–{max(self.seconds):.2f})"
+        if ours is None or ours is self or not ours.seconds:
+            return text
+        return f"{text}, {self.median / ours.median:.1f}×"
+
+
+def in_turns(rounds: int, ways: dict[str, Callable[[], float]]) -> dict[str, Times]:
+    """Run every way in turns, after one unmeasured call of each; a way returns its own seconds.
+
+    One that raises is out, with its error as the reason.
+    """
+    times = {name: Times() for name in ways}
+    for turn in range(rounds + 1):
+        for name, way in ways.items():
+            if times[name].failure:
+                continue
+            try:
+                seconds = way()
+            except Exception as error:  # noqa: BLE001 - other engines fail in ways of their own
+                times[name] = Times(failure=_reason(error))
+                continue
+            if turn:
+                times[name].seconds.append(seconds)
+    return times
+
+
+def _reason(error: Exception) -> str:
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return "no: " + lines[0][:100].replace("|", "/")
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def replace_section(name: str, text: str) -> None:
+    """Put `text` between the page's markers of that name."""
+    start, end = f"<!-- benchmark: {name} -->", "<!-- end of benchmark -->"
+    page = PAGE.read_text(encoding="utf-8")
+    head, found, rest = page.partition(start)
+    if not found:
+        raise SystemExit(f"{PAGE} has no {start}")
+    _, _, tail = rest.partition(end)
+    PAGE.write_text(f"{head}{start}\n{text}\n{end}{tail}", encoding="utf-8")
