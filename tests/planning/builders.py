@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from variantlake.parquet.facts import ColumnFacts, FileFacts, PathFacts, VariantFacts
 from variantlake.paths import Path
-from variantlake.planning.plan import ScanFile
-from variantlake.planning.predicates import Literal, Ref
+from variantlake.planning.files import RecordFiles, ScanFile
+from variantlake.planning.plan import ScanPlan, plan_scan
+from variantlake.planning.predicates import Literal, Predicate, Ref
 from variantlake.shredding.ddl import parse_ddl
 
 ROWS = 10
@@ -53,3 +54,13 @@ def between(ddl_type: str, low: Any, high: Any, **more: Any) -> FileFacts:
 
 def file(name: str, known: FileFacts | None, size: int = 100) -> ScanFile:
     return ScanFile(name, size, known)
+
+
+def plan_files(
+    files: Sequence[ScanFile],
+    requests: Sequence[Ref],
+    predicate: Predicate | None = None,
+    **options: Any,
+) -> ScanPlan:
+    """`plan_scan` of files that are objects."""
+    return plan_scan(RecordFiles(files), requests, predicate, **options)

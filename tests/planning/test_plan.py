@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 import pytest
 
-from tests.planning.builders import between, facts, file, lit, path
+from tests.planning.builders import between, facts, file, lit, path, plan_files
 from variantlake.parquet.facts import FileFacts
 from variantlake.planning.exactness import IDENTITY
 from variantlake.planning.explain import RowGroups, count_row_groups, explain
-from variantlake.planning.plan import ScanFile, plan_scan
+from variantlake.planning.files import ScanFile
 from variantlake.planning.predicates import And, Compare, Ref, StartsWith, Unknown
 from variantlake.planning.readings import NO_STATISTICS, Native, NullColumn, PhysicalColumn
 from variantlake.planning.skipping import Skipper
@@ -20,12 +21,12 @@ A, B = path("$.a"), path("$.b", "string")
 OPEN = {"$": {"residuals": 1}}
 
 
-def names(files: tuple[ScanFile, ...]) -> list[str]:
+def names(files: Sequence[ScanFile]) -> list[str]:
     return [one.path for one in files]
 
 
 def test_files_of_one_layout_are_one_group() -> None:
-    plan = plan_scan(
+    plan = plan_files(
         [file("1", facts("a BIGINT, b STRING")), file("2", facts("b STRING, a BIGINT"))], [A, B, A]
     )
     (group,) = plan.groups
@@ -41,7 +42,7 @@ def test_rule_4_each_exact_type_is_a_group_of_its_own() -> None:
     asked = path("$.a", "double")
     types = ["BIGINT", "INT", "DECIMAL(9,2)", "DECIMAL(18,2)", "DECIMAL(18,4)", "FLOAT", "DOUBLE"]
     files = [file(type_, facts(f"a {type_}")) for type_ in types]
-    plan = plan_scan([*files, *files], [asked])
+    plan = plan_files([*files, *files], [asked])
     assert sorted(names(group.files) for group in plan.groups) == sorted([t, t] for t in types)
     for group in plan.groups:
         reading = group.reading(asked)
@@ -50,7 +51,7 @@ def test_rule_4_each_exact_type_is_a_group_of_its_own() -> None:
 
 
 def test_files_without_a_path_join_the_files_that_have_it() -> None:
-    plan = plan_scan(
+    plan = plan_files(
         [
             file("both", facts("a BIGINT, b STRING")),
             file("a only", facts("a BIGINT")),
@@ -63,7 +64,7 @@ def test_files_without_a_path_join_the_files_that_have_it() -> None:
 
 def test_files_with_something_else_in_the_place_do_not_join() -> None:
     deep = path("$.a.x")
-    plan = plan_scan(
+    plan = plan_files(
         [file("object", facts("a STRUCT<x: BIGINT>"), 300), file("scalar", facts("a BIGINT"))],
         [deep],
     )
@@ -73,7 +74,7 @@ def test_files_with_something_else_in_the_place_do_not_join() -> None:
 
 def test_a_column_is_read_one_way_in_a_group() -> None:
     other = Ref(("w",), A.path, "bigint")
-    plan = plan_scan([file("1", facts("a BIGINT", OPEN))], [A, B, other])
+    plan = plan_files([file("1", facts("a BIGINT", OPEN))], [A, B, other])
     (group,) = plan.groups
     assert [type(reading) for _, reading in group.readings] == [Native, Native, Native]
     assert not group.physical
@@ -81,12 +82,12 @@ def test_a_column_is_read_one_way_in_a_group() -> None:
 
 def test_rule_10_native_files_that_spark_cannot_read_need_kernels() -> None:
     odd, plain = facts("a BIGINT, t TIME", OPEN), facts("a BIGINT", OPEN)
-    native = plan_scan([file("odd", odd), file("plain", plain)], [A, B])
+    native = plan_files([file("odd", odd), file("plain", plain)], [A, B])
     assert {group.files[0].path: group.kernels for group in native.groups} == {
         "odd": True,
         "plain": False,
     }
-    physical = plan_scan([file("odd", odd), file("plain", plain)], [A])
+    physical = plan_files([file("odd", odd), file("plain", plain)], [A])
     assert [(names(group.files), group.kernels) for group in physical.groups] == [
         (["odd", "plain"], False)
     ]
@@ -105,7 +106,7 @@ def test_a_very_mixed_table_has_few_groups() -> None:
         )
         for i in range(200)
     ]
-    plan = plan_scan(files, asked, max_groups=5)
+    plan = plan_files(files, asked, max_groups=5)
     assert len(plan.groups) == 6
     assert plan.read_files == 200
     assert all(group.physical for group in plan.groups[:-2])
@@ -116,15 +117,15 @@ def test_a_very_mixed_table_has_few_groups() -> None:
 
 
 def test_no_paths_is_one_group_and_no_files_is_none() -> None:
-    plan = plan_scan([file("1", facts("a BIGINT")), file("2", None)], [Ref(("c",), None, "int")])
+    plan = plan_files([file("1", facts("a BIGINT")), file("2", None)], [Ref(("c",), None, "int")])
     assert [names(group.files) for group in plan.groups] == [["1", "2"]]
     assert plan.requests == ()
-    assert plan_scan([], [A]).groups == ()
+    assert plan_files([], [A]).groups == ()
 
 
 def test_skipped_files_and_totals() -> None:
     low, high = Compare(">=", A, lit(10)), Compare("<", A, lit(20))
-    plan = plan_scan(
+    plan = plan_files(
         [
             file("low", between("BIGINT", 0, 9), 10),
             file("hit", between("BIGINT", 15, 16), 20),
@@ -152,7 +153,7 @@ def test_explain_as_text_and_as_json() -> None:
         file("miss.parquet", between("BIGINT", 10, 20), 2_500_000),
         file("old.parquet", None, 700),
     ]
-    plan = plan_scan(files, [A, path("$.kind", "string")], condition)
+    plan = plan_files(files, [A, path("$.kind", "string")], condition)
     groups = count_row_groups(
         Skipper(condition),
         [(files[0], [between("BIGINT", 1, 3), between("BIGINT", 4, 9)])],
@@ -192,7 +193,7 @@ def test_rule_3_did_you_mean() -> None:
     )
 
     def suggested(text: str) -> tuple[str, ...]:
-        plan = plan_scan([file("1", known)], [path(text, "string")])
+        plan = plan_files([file("1", known)], [path(text, "string")])
         return explain(plan).paths[0].suggestions
 
     assert suggested("$.knd") == ("v:kind",)
@@ -201,19 +202,19 @@ def test_rule_3_did_you_mean() -> None:
     assert suggested("$.commit.recrd.createdAt") == ("v:commit.record.createdAt",)
     assert suggested("$.kind") == ()
     assert suggested("$.unlike_anything") == ()
-    assert "Did you mean v:kind?" in str(explain(plan_scan([file("1", known)], [path("$.knd")])))
+    assert "Did you mean v:kind?" in str(explain(plan_files([file("1", known)], [path("$.knd")])))
 
 
 def test_suggestions_come_from_skipped_files_too() -> None:
     known = between("BIGINT", 1, 2)
-    plan = plan_scan([file("1", known)], [path("$.A")], Compare(">", A, lit(5)))
+    plan = plan_files([file("1", known)], [path("$.A")], Compare(">", A, lit(5)))
     assert plan.read_files == 0
     assert explain(plan).paths[0].suggestions == ("v:a",)
     assert "no file is read. Did you mean v:a?" in str(explain(plan))
 
 
 def test_a_plan_for_an_empty_table_reads_well() -> None:
-    plan = plan_scan([], [A], StartsWith(B, "x"))
+    plan = plan_files([], [A], StartsWith(B, "x"))
     assert str(explain(plan)) == (
         "files: 0 of 0 read, 0 skipped (0 B of 0 B)\npaths:\n  v:a::bigint: no file is read"
     )
@@ -222,4 +223,4 @@ def test_a_plan_for_an_empty_table_reads_well() -> None:
 def test_facts_that_do_not_fit_their_layout_are_unknown() -> None:
     broken = facts("a BIGINT")
     cut = FileFacts(1, 1, 1, (type(broken.variants[0])(("v",), broken.variants[0].schema, 0, ()),))
-    assert isinstance(plan_scan([file("1", cut)], [A]).groups[0].reading(A), Native)
+    assert isinstance(plan_files([file("1", cut)], [A]).groups[0].reading(A), Native)

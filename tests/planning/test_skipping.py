@@ -9,8 +9,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tests.planning.builders import ROWS, between, facts, lit, path
+from tests.planning.builders import ROWS, between, facts, file, lit, path
 from variantlake.parquet.facts import ColumnFacts, FileFacts
+from variantlake.planning.files import RecordFiles
 from variantlake.planning.predicates import (
     And,
     Compare,
@@ -363,11 +364,13 @@ def test_a_skipper_keeps_nothing_of_the_files_it_saw() -> None:
 
 def test_why_a_file_was_kept() -> None:
     condition = And((compare("=", 5), Unknown("f(x)"), IsNull(path("$.b"))))
-    reasons = Skipper(condition).why_kept(between("BIGINT", 1, 9))
+    reasons = Skipper(condition).why_kept(RecordFiles([file("1", between("BIGINT", 1, 9))]), 0)
     assert [why for _, why in reasons] == [
         "the file holds 1 to 9",
         "planning does not understand it",
         "v:b::bigint: no row has a value",
     ]
-    mixed = Skipper(compare("=", 5)).why_kept(between("BIGINT", 1, 9, residuals=2))
+    mixed = Skipper(compare("=", 5)).why_kept(
+        RecordFiles([file("1", between("BIGINT", 1, 9, residuals=2))]), 0
+    )
     assert mixed[0][1] == "some rows hold a value of another type"

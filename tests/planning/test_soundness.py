@@ -12,10 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.planning import model
+from tests.planning.builders import plan_files
 from tests.planning.model import MISSING, Row
 from variantlake.parquet.facts import ColumnFacts, FileFacts, PathFacts
 from variantlake.paths import Path
-from variantlake.planning.plan import ScanFile, plan_scan
+from variantlake.planning.files import ScanFile
 from variantlake.planning.predicates import (
     And,
     Compare,
@@ -300,10 +301,10 @@ def test_skipped_files_hold_no_matching_row(
 ) -> None:
     rows = {f"part-{i}": file[1] for i, file in enumerate(made)}
     scan = [replace(file[0], path=f"part-{i}") for i, file in enumerate(made)]
-    plan = plan_scan(scan, [], predicate, partition_types=PARTITION_TYPES)
+    plan = plan_files(scan, [], predicate, partition_types=PARTITION_TYPES)
     for skipped in plan.skipped:
         assert not any(model.evaluate(predicate, row) for row in rows[skipped.file.path])
-    assert plan.read_files + len(plan.skipped) == len(made)
+    assert plan.read_files + len(list(plan.skipped)) == len(made)
 
 
 @settings(max_examples=300 * MORE, deadline=None)

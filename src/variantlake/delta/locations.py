@@ -97,6 +97,16 @@ def locate(path: str, root: str) -> str:
     return f"{parts.scheme}://{parts.netloc}{decoded}"
 
 
+def located(paths: pa.ChunkedArray[Any], root: str) -> list[str]:
+    """`locate` of a column."""
+    special = pc.match_substring_regex(paths, _SPECIAL)
+    found: list[Any] = pc.binary_join_element_wise(root, paths, "/").to_pylist()  # type: ignore[call-overload]
+    rows: list[Any] = pc.indices_nonzero(special).to_pylist()
+    for row in rows:
+        found[row] = locate(paths[row].as_py(), root)
+    return found
+
+
 def _inside(path: str) -> str:
     """A relative path decoded, without `.` and `..`."""
     steps: list[str] = []

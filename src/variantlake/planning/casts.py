@@ -10,11 +10,15 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable
+from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Context, Decimal
 from functools import cache
 
+import numpy as np
+
 from variantlake.errors import InvalidSchema
 from variantlake.parquet.bounds import Raw
+from variantlake.parquet.fact_columns import Bools, RawColumn
 from variantlake.parquet.facts import ColumnFacts, PathFacts
 from variantlake.types import Kind, ShreddedType
 
@@ -120,6 +124,49 @@ def usable_bounds(
     if not isinstance(high, classes) or high != high:  # noqa: PLR0124 - NaN
         high = None
     return low, high
+
+
+@dataclass(frozen=True, slots=True)
+class CastColumn:
+    """Bounds as another type. `values` is known where the bound is and the type holds it.
+
+    `below` and `above` mark what Beyond says of the others.
+    """
+
+    values: RawColumn
+    below: Bools
+    above: Bools
+
+    @property
+    def fits(self) -> Bools:
+        """The rows whose bound is known and held."""
+        return self.values.known
+
+
+def cast_column(column: RawColumn, stored: ShreddedType, asked: ShreddedType) -> CastColumn:
+    """`monotone_cast` of each row; nothing is known where there is no such cast."""
+    rows = len(column.known)
+    below, above = np.zeros(rows, np.bool_), np.zeros(rows, np.bool_)
+    cast = monotone_cast(stored, asked)
+    if cast is None:
+        return CastColumn(RawColumn.unknown(rows, asked), below, above)
+    if stored == asked or stored.kind in _SAME_ORDER:
+        return CastColumn(column, below, above)
+    if stored.kind in INT_LIMITS and asked.kind in INT_LIMITS:
+        limit = INT_LIMITS[asked.kind]
+        below = column.known & (column.values < -limit)
+        above = column.known & (column.values > limit - 1)
+        return CastColumn(RawColumn(column.values, column.known & ~below & ~above), below, above)
+    result = RawColumn.unknown(rows, asked)
+    known = np.flatnonzero(column.known)
+    for row, value in zip(known.tolist(), column.values[known].tolist(), strict=True):
+        held = cast(value)
+        if isinstance(held, Beyond):
+            (below if held is Beyond.BELOW else above)[row] = True
+        else:
+            result.values[row] = held
+            result.known[row] = True
+    return CastColumn(result, below, above)
 
 
 def _no_cast(_asked: ShreddedType) -> Cast | None:

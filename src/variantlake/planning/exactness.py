@@ -34,10 +34,12 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
+from variantlake.parquet.fact_columns import Bools, BoundColumns
 from variantlake.parquet.facts import PathFacts
 from variantlake.planning.casts import (
     DOUBLE_SAFE_SCALES,
     Beyond,
+    cast_column,
     monotone_cast,
     spark_type,
     type_limits,
@@ -133,6 +135,14 @@ def conversion(
     if pair in _TRY and not strict:
         return Conversion(ConversionKind.TRY_CAST, name)
     return None
+
+
+def values_fit(stored: ShreddedType, asked: ShreddedType, bounds: BoundColumns) -> Bools:
+    """`all_values_fit` by the bounds of many files."""
+    minimum, maximum = (
+        cast_column(side, stored, asked) for side in (bounds.minimum, bounds.maximum)
+    )
+    return minimum.fits & maximum.fits
 
 
 def all_values_fit(stored: ShreddedType, asked: ShreddedType, facts: PathFacts) -> bool:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from variantlake.parquet.facts import FileFacts
 from variantlake.paths import Path
-from variantlake.planning.plan import ScanFile, ScanPlan
+from variantlake.planning.files import RecordFiles, ScanFile
+from variantlake.planning.plan import ScanPlan
 from variantlake.planning.predicates import Ref, path_text
 from variantlake.planning.readings import Native, NullColumn, PhysicalColumn
-from variantlake.planning.skipping import Skipper
+from variantlake.planning.skipping import NOT_SKIPPED, Skipper
 from variantlake.shredding.folding import fold_key
 from variantlake.shredding.schema import Object, ShreddingSchema
 
@@ -127,8 +128,9 @@ class Explanation:
 
 def explain(plan: ScanPlan, row_groups: RowGroups | None = None) -> Explanation:
     """What the plan reads and skips, and why; `row_groups` from `count_row_groups`."""
-    skipped_by = Counter(skipped.by for skipped in plan.skipped)
-    layouts = _layouts(plan)
+    skipped_by = Counter(
+        plan.conjuncts[number] for number in plan.skipped_by.tolist() if number != NOT_SKIPPED
+    )
     return Explanation(
         total_files=plan.total_files,
         read_files=plan.read_files,
@@ -141,7 +143,7 @@ def explain(plan: ScanPlan, row_groups: RowGroups | None = None) -> Explanation:
             for part in dict.fromkeys(plan.conjuncts)
             if skipped_by[part]
         ),
-        paths=tuple(_use(plan, ref, layouts.get(ref.column, [])) for ref in plan.requests),
+        paths=tuple(_use(plan, ref) for ref in plan.requests),
         kept=tuple(
             (kept.file.path, tuple((str(part), why) for part, why in kept.reasons))
             for kept in plan.kept
@@ -153,14 +155,11 @@ def count_row_groups(
     skipper: Skipper, files: Iterable[tuple[ScanFile, Sequence[FileFacts]]]
 ) -> RowGroups:
     """How many row groups of files that are read may hold a match, by each group's own facts."""
-    total = read = 0
-    for file, groups in files:
-        total += len(groups)
-        read += sum(skipper.outcome(group, file.partition).may_match for group in groups)
-    return RowGroups(total, read)
+    groups = [replace(file, facts=group) for file, groups in files for group in groups]
+    return RowGroups(len(groups), int(skipper.may_match(RecordFiles(groups)).sum()))
 
 
-def _use(plan: ScanPlan, ref: Ref, layouts: Sequence[ShreddingSchema]) -> PathUse:
+def _use(plan: ScanPlan, ref: Ref) -> PathUse:
     physical = absent = native = 0
     why: Counter[str] = Counter()
     for group in plan.groups:
@@ -172,19 +171,10 @@ def _use(plan: ScanPlan, ref: Ref, layouts: Sequence[ShreddingSchema]) -> PathUs
             case Native(reason):
                 native += len(group.files)
                 why[reason] += len(group.files)
+    variants = plan.table.facts.variant(ref.column)
+    layouts = () if variants is None else variants.schemas
     suggestions = () if physical else _suggest(ref, layouts)
     return PathUse(ref, physical, absent, native, tuple(why.most_common()), suggestions)
-
-
-def _layouts(plan: ScanPlan) -> Mapping[tuple[str, ...], list[ShreddingSchema]]:
-    """The different layouts of each Variant column, over all files whose facts are known."""
-    seen: dict[tuple[str, ...], dict[int, ShreddingSchema]] = {}
-    files = [*plan.files, *(skipped.file for skipped in plan.skipped)]
-    for file in files:
-        for variant in file.facts.variants if file.facts is not None else ():
-            seen.setdefault(variant.column, {})[id(variant.schema)] = variant.schema
-    # Files of one layout often share one object; equal ones of several files count once as well.
-    return {column: list(dict.fromkeys(schemas.values())) for column, schemas in seen.items()}
 
 
 def _suggest(ref: Ref, layouts: Sequence[ShreddingSchema]) -> tuple[str, ...]:

@@ -7,10 +7,14 @@ nor converts types (EXACTNESS, rule 4): a leaf of another type would be read as 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
 
-from variantlake.parquet.facts import FileFacts
+import numpy as np
+
+from variantlake.parquet.fact_columns import Int64s
+from variantlake.planning.files import FileColumns, FileRows, ScanFile
 from variantlake.planning.predicates import Predicate, Ref
 from variantlake.planning.readings import (
     Native,
@@ -18,31 +22,16 @@ from variantlake.planning.readings import (
     PhysicalColumn,
     Reader,
     Reading,
+    Readings,
     readable_by_spark,
 )
-from variantlake.planning.skipping import Skipper
+from variantlake.planning.skipping import NOT_SKIPPED, Skipper
 
 MAX_GROUPS = 16
 """Groups of one plan; each is a scan of its own, and many small ones cost more than they save."""
 
 MAX_KEPT_SAMPLE = 20
 """Kept files for which a plan says why each predicate could not skip them."""
-
-
-@dataclass(frozen=True, slots=True)
-class ScanFile:
-    """One data file as planning sees it.
-
-    `size` is in bytes, `facts` None when nothing is known of the file. `partition` holds the
-    serialised partition values by column. `source` is whatever the caller wants back (an `add`
-    action, a deletion vector); planning does not look at it.
-    """
-
-    path: str
-    size: int
-    facts: FileFacts | None = None
-    partition: Mapping[str, str | None] = field(default_factory=dict)
-    source: object = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +44,7 @@ class ScanGroup:
     """
 
     readings: tuple[tuple[Ref, Reading], ...]
-    files: tuple[ScanFile, ...]
+    files: FileRows
     kernels: bool = False
 
     def reading(self, ref: Ref) -> Reading:
@@ -68,7 +57,7 @@ class ScanGroup:
     @property
     def size(self) -> int:
         """Bytes of all files."""
-        return sum(file.size for file in self.files)
+        return self.files.size
 
     @property
     def physical(self) -> bool:
@@ -96,12 +85,14 @@ class KeptFile:
 class ScanPlan:
     """What one query reads of one table version.
 
-    `kept` explains the first MAX_KEPT_SAMPLE files of `groups` when there is a predicate.
-    `conjuncts` are the predicate's parts, in order.
+    `table` are all files of the version. `skipped_by` gives for each the index of the conjunct that
+    skips it, or NOT_SKIPPED. `kept` explains the first MAX_KEPT_SAMPLE files of `groups` when there
+    is a predicate. `conjuncts` are the predicate's parts, in order.
     """
 
     groups: tuple[ScanGroup, ...]
-    skipped: tuple[SkippedFile, ...]
+    table: FileColumns
+    skipped_by: Int64s
     kept: tuple[KeptFile, ...]
     requests: tuple[Ref, ...]
     conjuncts: tuple[Predicate, ...]
@@ -109,7 +100,15 @@ class ScanPlan:
     @property
     def files(self) -> Iterator[ScanFile]:
         """The files that are read, group by group."""
-        return (file for group in self.groups for file in group.files)
+        return chain.from_iterable(group.files for group in self.groups)
+
+    @property
+    def skipped(self) -> Iterator[SkippedFile]:
+        """The files that are not read, and why."""
+        rows = np.flatnonzero(self.skipped_by != NOT_SKIPPED)
+        by = self.skipped_by[rows].tolist()
+        for file, number in zip(self.table.files(rows), by, strict=True):
+            yield SkippedFile(file, self.conjuncts[number])
 
     @property
     def read_files(self) -> int:
@@ -124,16 +123,16 @@ class ScanPlan:
     @property
     def total_files(self) -> int:
         """Number of files of the table version."""
-        return self.read_files + len(self.skipped)
+        return self.table.rows
 
     @property
     def total_bytes(self) -> int:
         """Bytes of all files of the table version."""
-        return self.read_bytes + sum(skipped.file.size for skipped in self.skipped)
+        return int(self.table.sizes.sum())
 
 
 def plan_scan(
-    files: Iterable[ScanFile],
+    files: FileColumns,
     requests: Sequence[Ref],
     predicate: Predicate | None = None,
     *,
@@ -148,102 +147,114 @@ def plan_scan(
     table are read natively as one, or as two where our kernels have to rebuild some of them.
     """
     skipper = Skipper(predicate, partition_types)
-    skipped: list[SkippedFile] = []
-    read: list[ScanFile] = []
-    for file in files:
-        outcome = skipper.outcome(file.facts, file.partition)
-        if outcome.by is None:
-            read.append(file)
-        else:
-            skipped.append(SkippedFile(file, outcome.by))
+    skipped = skipper.skipped_by(files)
+    read = np.flatnonzero(skipped == NOT_SKIPPED)
     paths = tuple(dict.fromkeys(ref for ref in requests if ref.path is not None))
-    groups = group_files(read, paths, max_groups=max_groups)
-    sample = read[:MAX_KEPT_SAMPLE] if skipper.conjuncts else ()
-    kept = tuple(KeptFile(file, skipper.why_kept(file.facts, file.partition)) for file in sample)
-    return ScanPlan(groups, tuple(skipped), kept, paths, skipper.conjuncts)
+    groups = _group_files(files, read, paths, max_groups)
+    sample = read[:MAX_KEPT_SAMPLE] if skipper.conjuncts else read[:0]
+    kept = tuple(
+        KeptFile(file, skipper.why_kept(files, row))
+        for row, file in zip(sample.tolist(), files.files(sample), strict=True)
+    )
+    return ScanPlan(groups, files, skipped, kept, paths, skipper.conjuncts)
 
 
-def group_files(
-    files: Iterable[ScanFile], paths: Sequence[Ref], *, max_groups: int = MAX_GROUPS
+def _group_files(
+    files: FileColumns, read: Int64s, paths: Sequence[Ref], max_groups: int
 ) -> tuple[ScanGroup, ...]:
-    """The files by how they read `paths`, the largest group (in bytes) first."""
-    readers = [Reader(path) for path in paths]
-    by_layout = _by_layout(readers, files)
-    by_size = sorted(by_layout.items(), key=lambda entry: -sum(file.size for file in entry[1]))
-    merged = _merge_few(_join_absent(by_size), paths, max_groups)
+    """The rows `read` by how they read `paths`, the largest group (in bytes) first."""
+    by_layout = _by_layout(files, read, paths)
+    by_size = sorted(by_layout.items(), key=lambda entry: -int(files.sizes[entry[1]].sum()))
+    merged = _merge_few(files, _join_absent(by_size), paths, max_groups)
     return tuple(
-        ScanGroup(tuple(zip(paths, readings, strict=True)), tuple(members), kernels)
-        for (readings, kernels), members in merged
+        ScanGroup(tuple(zip(paths, readings, strict=True)), FileRows(files, np.sort(rows)), kernels)
+        for (readings, kernels), rows in merged
     )
 
 
 _Layout = tuple[tuple[Reading, ...], bool]
 """The reading of each path, and whether native reading needs our kernels."""
 
-_Grouped = list[tuple[_Layout, list[ScanFile]]]
+_Grouped = list[tuple[_Layout, Int64s]]
 
 SAME_COLUMN = "another path of the column is read natively"
 MANY_LAYOUTS = "its files have too many different layouts"
 
 
-def _by_layout(
-    readers: Sequence[Reader], files: Iterable[ScanFile]
-) -> dict[_Layout, list[ScanFile]]:
-    # Readers mostly return the same objects again, and comparing those by identity first is much
-    # faster than hashing their contents for each file. The dictionary keeps them alive.
-    by_objects: dict[tuple[int, ...], tuple[list[Reading], FileFacts | None, list[ScanFile]]] = {}
-    for file in files:
-        readings = [reader.read(file.facts) for reader in readers]
-        key = tuple(map(id, readings))
-        if any(isinstance(reading, Native) for reading in readings):
-            # Natively, the rest of the layout matters as well.
-            variants = () if file.facts is None else file.facts.variants
-            key += tuple(id(variant.schema) for variant in variants)
-        by_objects.setdefault(key, (readings, file.facts, []))[2].append(file)
-    by_layout: dict[_Layout, list[ScanFile]] = {}
-    for readings, facts, members in by_objects.values():
-        by_layout.setdefault(_layout(readers, readings, facts), []).extend(members)
-    return by_layout
+def _by_layout(files: FileColumns, read: Int64s, paths: Sequence[Ref]) -> dict[_Layout, Int64s]:
+    """The rows with equal readings of all paths."""
+    by_path = [_readings(files, path) for path in paths]
+    needs = {column: _need_kernels(files, column) for column in {ref.column for ref in paths}}
+    # One number for each file and path; equal files have equal rows of numbers.
+    codes = [found.codes[read] for found in by_path]
+    codes += [needs[column][read] for column in needs]
+    found: dict[_Layout, list[Int64s]] = {}
+    for rows in _alike(codes, read):
+        first = int(rows[0])
+        readings = [each.choices[each.codes[first]] for each in by_path]
+        native = {
+            path.column
+            for path, reading in zip(paths, readings, strict=True)
+            if isinstance(reading, Native)
+        }
+        kernels = any(needs[column][first] for column in native)
+        found.setdefault((_one_way(paths, readings, native), kernels), []).append(rows)
+    return {layout: np.concatenate(rows) for layout, rows in found.items()}
 
 
-def _layout(
-    readers: Sequence[Reader], readings: Sequence[Reading], facts: FileFacts | None
-) -> _Layout:
+def _alike(codes: Sequence[Int64s], rows: Int64s) -> Iterator[Int64s]:
+    """The rows by their codes, those of the first row first."""
+    if not len(rows):
+        return
+    group = np.zeros(len(rows), np.int64)
+    for code in codes:
+        # Renumbered each time, so that the numbers never grow beyond the number of rows.
+        _, group = np.unique(group * (int(code.max()) + 1) + code, return_inverse=True)
+    order = np.argsort(group, kind="stable")
+    ends = np.flatnonzero(np.diff(group[order])) + 1
+    yield from sorted(np.split(rows[order], ends), key=lambda part: int(part[0]))
+
+
+def _readings(files: FileColumns, path: Ref) -> Readings:
+    """How a path is read in every file, remembered with the files."""
+    key = ("readings", path)
+    known = files.memo.get(key)
+    if not isinstance(known, Readings):
+        known = files.memo[key] = Reader(path).read_all(files.facts)
+    return known
+
+
+def _one_way(
+    paths: Sequence[Ref], readings: Sequence[Reading], native: set[tuple[str, ...]]
+) -> tuple[Reading, ...]:
     """The readings, native for every path of a column that one path needs natively."""
-    native = {
-        reader.ref.column
-        for reader, reading in zip(readers, readings, strict=True)
-        if isinstance(reading, Native)
-    }
-    if not native:
-        return tuple(readings), False
-    one_way = tuple(
+    return tuple(
         Native(SAME_COLUMN)
-        if reader.ref.column in native and not isinstance(reading, Native)
+        if path.column in native and not isinstance(reading, Native)
         else reading
-        for reader, reading in zip(readers, readings, strict=True)
+        for path, reading in zip(paths, readings, strict=True)
     )
-    return one_way, _needs_kernels(facts, native)
 
 
-def _needs_kernels(facts: FileFacts | None, columns: set[tuple[str, ...]]) -> bool:
-    if facts is None:
-        return False
-    return any(
-        variant.column in columns and not readable_by_spark(variant) for variant in facts.variants
-    )
+def _need_kernels(files: FileColumns, column: tuple[str, ...]) -> Int64s:
+    """For each file 1 where Spark's own reader fails on the Variant column, else 0."""
+    variants = files.facts.variant(column)
+    if variants is None or not variants.schemas:
+        return np.zeros(files.rows, np.int64)
+    needs = np.array([not readable_by_spark(schema) for schema in variants.schemas], np.int64)
+    return np.where(variants.layout >= 0, needs[variants.layout], 0)
 
 
 def _join_absent(groups: _Grouped) -> _Grouped:
     """Put files that lack a path to files that have it: a scan reads NULLs where nothing stands."""
     joined: _Grouped = []
-    for layout, files in groups:
-        for other, others in joined:
+    for layout, rows in groups:
+        for number, (other, others) in enumerate(joined):
             if _reads_as(layout, other):
-                others.extend(files)
+                joined[number] = (other, np.concatenate([others, rows]))
                 break
         else:
-            joined.append((layout, list(files)))
+            joined.append((layout, rows))
     return joined
 
 
@@ -261,15 +272,17 @@ def _reads_as(layout: _Layout, other: _Layout) -> bool:
     )
 
 
-def _merge_few(groups: _Grouped, paths: Sequence[Ref], max_groups: int) -> _Grouped:
+def _merge_few(
+    files: FileColumns, groups: _Grouped, paths: Sequence[Ref], max_groups: int
+) -> _Grouped:
     """Read the smallest groups natively together when there are too many."""
     if len(groups) <= max_groups:
         return groups
-    columns = {path.column for path in paths}
-    few, rest = groups[: max_groups - 1], groups[max_groups - 1 :]
-    by_need: dict[bool, list[ScanFile]] = {}
-    for _, files in rest:
-        for file in files:
-            by_need.setdefault(_needs_kernels(file.facts, columns), []).append(file)
+    few = groups[: max_groups - 1]
+    rest = np.concatenate([rows for _, rows in groups[max_groups - 1 :]])
+    needs = np.zeros(files.rows, np.int64)
+    for column in {path.column for path in paths}:
+        needs |= _need_kernels(files, column)
     readings = tuple(Native(MANY_LAYOUTS) for _ in paths)
-    return few + [((readings, kernels), files) for kernels, files in by_need.items()]
+    by_need = [(bool(need), rest[needs[rest] == need]) for need in (0, 1)]
+    return few + [((readings, need), rows) for need, rows in by_need if len(rows)]

@@ -8,13 +8,24 @@ reads the Variant and calls `variant_get`.
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 
-from variantlake.parquet.facts import FileFacts, PathFacts, VariantFacts
+import numpy as np
+
+from variantlake.parquet.fact_columns import (
+    Bools,
+    BoundColumns,
+    Counts,
+    FactColumns,
+    Int64s,
+    VariantColumns,
+)
+from variantlake.parquet.facts import FileFacts, PathFacts
 from variantlake.paths import Path
 from variantlake.planning.casts import spark_type
-from variantlake.planning.exactness import Conversion, ConversionKind, conversion
+from variantlake.planning.exactness import Conversion, ConversionKind, conversion, values_fit
 from variantlake.planning.predicates import Ref
 from variantlake.shredding.folding import fold_key
 from variantlake.shredding.schema import Array, Leaf, Node, Object, ShreddingSchema, Untyped
@@ -87,6 +98,60 @@ class Place:
         """The type of the path's own typed column; None when it has none."""
         return self.node.type if not self.rest and isinstance(self.node, Leaf) else None
 
+    @property
+    def sort(self) -> Hashable:
+        """The same for places that only facts tell apart."""
+        return type(self.node), self.leaf, self.rest, self.twin
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedRows:
+    """Rows in which a path leads to one sort of place, and the index of the node in each."""
+
+    place: Place
+    variants: VariantColumns
+    rows: Int64s
+    nodes: Int64s
+
+    @property
+    def counts(self) -> Counts:
+        """The counts of the nodes."""
+        return self.variants.counts(self.rows, self.nodes)
+
+    def bounds(self, leaf: ShreddedType) -> BoundColumns:
+        """The bounds of the nodes, which are leaves of this type."""
+        return self.variants.bounds(self.rows, self.nodes, leaf)
+
+    def only(self, chosen: Bools) -> PlacedRows:
+        """Some of the rows."""
+        return replace(self, rows=self.rows[chosen], nodes=self.nodes[chosen])
+
+    def record(self, at: int, counts: Counts, bounds: BoundColumns | None) -> PathFacts:
+        """What is known of the node in one row."""
+        own = PathFacts(
+            Path(),
+            self.place.node,
+            int(counts.typed[at]),
+            int(counts.nulls[at]),
+            int(counts.residuals[at]),
+        )
+        if bounds is None:
+            return own
+        return replace(
+            own,
+            minimum=bounds.minimum.raw(at),
+            maximum=bounds.maximum.raw(at),
+            plain_floats=bool(bounds.plain_floats[at]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Readings:
+    """How one path is read in each row: `choices[codes[row]]`."""
+
+    choices: tuple[Reading, ...]
+    codes: Int64s
+
 
 # One object for each, so that planning tells files of one layout by identity.
 _NULL, _JOINABLE_NULL = NullColumn(), NullColumn(joinable=True)
@@ -105,7 +170,8 @@ class Reader:
             raise ValueError(f"{ref} is an ordinary column, read as it is")
         self.ref = ref
         self._path = ref.path
-        self._is_scalar = spark_type(ref.type) is not None
+        self._asked = spark_type(ref.type)
+        self._is_scalar = self._asked is not None
         self._steps = _physical_steps(ref.path)
         # By identity, because hashing a schema of hundreds of fields for each file is slow; the
         # schema is kept beside its place so that its id cannot be given to another one.
@@ -143,9 +209,68 @@ class Reader:
     def read(self, facts: FileFacts | None) -> Reading:
         """How the path is read in the file with these facts."""
         found = self.find(facts)
-        if found is None:
-            return _native(NO_STATISTICS)
-        place, own = found
+        return _native(NO_STATISTICS) if found is None else self._read_node(*found)
+
+    def read_all(self, facts: FactColumns) -> Readings:
+        """How the path is read in each of many files."""
+        choices: dict[Reading, int] = {_native(NO_STATISTICS): 0}
+        codes = np.zeros(len(facts.num_records), np.int64)
+        variants = facts.variant(self.ref.column)
+        for placed in self.places(variants):
+            for rows, reading in self._read_placed(placed):
+                codes[rows] = choices.setdefault(reading, len(choices))
+        return Readings(tuple(choices), codes)
+
+    def places(self, variants: VariantColumns | None) -> list[PlacedRows]:
+        """The rows whose layout is known, by where the path leads there."""
+        if variants is None:
+            return []
+        nodes = np.zeros(len(variants.schemas), np.int64)
+        kinds = nodes.copy()
+        first: dict[Hashable, tuple[int, Place]] = {}
+        for code, schema in enumerate(variants.schemas):
+            place = self.place(schema)
+            nodes[code] = place.index
+            kinds[code], _ = first.setdefault(place.sort, (len(first), place))
+        kind = np.where(variants.layout >= 0, kinds[variants.layout], -1) if first else kinds
+        return [
+            PlacedRows(place, variants, rows, nodes[variants.layout[rows]])
+            for number, place in first.values()
+            if len(rows := np.flatnonzero(kind == number))
+        ]
+
+    def _read_placed(self, placed: PlacedRows) -> Iterator[tuple[Int64s, Reading]]:
+        """The reading of each row: decided once for all that are alike in what decides it."""
+        place, rows = placed.place, placed.rows
+        if not self._is_scalar:
+            # Nothing that files differ in matters.
+            yield rows, self._read_node(place, PathFacts(self._path, place.node))
+            return
+        counts = placed.counts
+        if place.if_clean is not None:
+            if (clean := counts.clean).any():
+                yield rows[clean], place.if_clean
+            if clean.all():
+                return
+            placed = placed.only(~clean)
+            rows, counts = placed.rows, placed.counts
+        alike = [counts.clean, counts.residuals > 0, counts.typed == 0]
+        bounds = None
+        if place.leaf is not None and self._asked is not None and counts.clean.any():
+            bounds = placed.bounds(place.leaf)
+            alike += [values_fit(place.leaf, self._asked, bounds), bounds.plain_floats]
+        bits = sum(flag.astype(np.int64) << i for i, flag in enumerate(alike))
+        for number in np.unique(bits):
+            same = np.flatnonzero(bits == number)
+            own = placed.record(int(same[0]), counts, bounds)
+            yield rows[same], self._read_node(place, own)
+
+    def _read_node(self, place: Place, own: PathFacts) -> Reading:
+        """By the layout and the node's facts.
+
+        Of the facts nothing may matter but whether the node is clean, has residuals, has typed
+        values, whether these fit the asked type, and `plain_floats`: see `_read_placed`.
+        """
         if place.if_clean is not None and own.clean:
             return place.if_clean
         if not self._is_scalar:
@@ -207,9 +332,9 @@ def not_clean(own: PathFacts) -> str:
     return MIXED if own.residuals > 0 else UNCHECKED
 
 
-def readable_by_spark(variant: VariantFacts) -> bool:
-    """Whether Spark's own Variant reader takes the file: it fails on types that it lacks."""
-    return _all_in_spark(variant.schema.root)
+def readable_by_spark(schema: ShreddingSchema) -> bool:
+    """Whether Spark's own Variant reader takes the layout: it fails on types that it lacks."""
+    return _all_in_spark(schema.root)
 
 
 def _all_in_spark(node: Node) -> bool:

@@ -9,14 +9,19 @@ be true. NOT exchanges true and false in the set, so it never turns "may match" 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntFlag
-from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from variantlake.parquet.bounds import Raw
+from variantlake.parquet.fact_columns import Int64s, RawColumn
 from variantlake.parquet.facts import FileFacts
-from variantlake.planning.domains import ColumnDomain, Domain, PathDomain
-from variantlake.planning.literals import comparison_type, literal_as, order_key
+from variantlake.planning.comparing import Truths, above, any_within, below, equal
+from variantlake.planning.domains import NO_TYPES, Domains, domains_of
+from variantlake.planning.files import FileColumns, RecordFiles, ScanFile
+from variantlake.planning.literals import comparison_type, literal_as
 from variantlake.planning.predicates import (
     FLIPPED,
     And,
@@ -47,10 +52,12 @@ class May(IntFlag):
     ANY = 7
 
 
-# Arithmetic on plain integers: on flags it is ten times slower, and this runs for each file.
-_NEVER, _TRUE, _FALSE, _NULL, _ANY = (
-    int(may) for may in (0, May.TRUE, May.FALSE, May.NULL, May.ANY)
-)
+TRUE, FALSE, NULL = (np.uint8(int(may)) for may in (May.TRUE, May.FALSE, May.NULL))
+NOT_SKIPPED = -1
+NO_PARTITION: Mapping[str, str | None] = {}
+
+_REMEMBERED = 32
+"""Operands whose domains are kept with the files; of a million files one takes tens of MB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,19 +66,6 @@ class Outcome:
 
     may_match: bool
     by: Predicate | None = None
-
-
-MIGHT_MATCH = Outcome(may_match=True)
-NO_PARTITION: Mapping[str, str | None] = {}
-
-
-@dataclass(frozen=True, slots=True)
-class _File:
-    facts: FileFacts | None
-    partition: Mapping[str, str | None]
-
-
-_Test = Callable[[_File], int]
 
 
 class Skipper:
@@ -84,68 +78,66 @@ class Skipper:
     def __init__(
         self, predicate: Predicate | None, partition_types: Mapping[str, str] | None = None
     ) -> None:
-        binder = _Binder(partition_types or {})
         self.conjuncts = conjuncts(predicate)
-        self._tests = tuple((part, binder.bind(part)) for part in self.conjuncts)
-        self._domain = binder.domain
+        self._types = partition_types or NO_TYPES
+
+    def skipped_by(self, files: FileColumns) -> Int64s:
+        """For each file the index of the first conjunct that skips it, or NOT_SKIPPED."""
+        skipped = np.full(files.rows, NOT_SKIPPED, np.int64)
+        evaluation = _Evaluation(files, self._types)
+        for number, part in enumerate(self.conjuncts):
+            never = evaluation.may(part) & TRUE == 0
+            skipped[never & (skipped == NOT_SKIPPED)] = number
+        return skipped
+
+    def may_match(self, files: FileColumns) -> npt.NDArray[np.bool_]:
+        """For each file whether it may hold a match."""
+        return np.equal(self.skipped_by(files), NOT_SKIPPED)
+
+    def why_kept(self, files: FileColumns, row: int) -> tuple[tuple[Predicate, str], ...]:
+        """For a file that may match: each conjunct with the reason why it could not skip."""
+        evaluation = _Evaluation(files, self._types)
+        return tuple((part, _reason(part, evaluation, row)) for part in self.conjuncts)
 
     def outcome(
         self, facts: FileFacts | None, partition: Mapping[str, str | None] = NO_PARTITION
     ) -> Outcome:
-        """Whether the file with these facts and serialised partition values may hold a match."""
-        file = _File(facts, partition)
-        for part, test in self._tests:
-            if not test(file) & _TRUE:
-                return Outcome(may_match=False, by=part)
-        return MIGHT_MATCH
+        """Whether one file with these facts and serialised partition values may hold a match."""
+        by = int(self.skipped_by(_one_file(facts, partition))[0])
+        return Outcome(by == NOT_SKIPPED, None if by == NOT_SKIPPED else self.conjuncts[by])
 
     def may(
         self, facts: FileFacts | None, partition: Mapping[str, str | None] = NO_PARTITION
     ) -> tuple[tuple[Predicate, May], ...]:
-        """Each conjunct with the truth values that it may take."""
-        file = _File(facts, partition)
-        return tuple((part, May(test(file))) for part, test in self._tests)
-
-    def why_kept(
-        self, facts: FileFacts | None, partition: Mapping[str, str | None] = NO_PARTITION
-    ) -> tuple[tuple[Predicate, str], ...]:
-        """For a file that may match: each conjunct with the reason why it could not skip."""
-        file = _File(facts, partition)
-        return tuple((part, self._reason(part, file)) for part in self.conjuncts)
-
-    def _reason(self, part: Predicate, file: _File) -> str:
-        if isinstance(part, Unknown):
-            return "planning does not understand it"
-        texts: list[str] = []
-        for ref in dict.fromkeys(refs(part)):
-            domain = self._domain(ref)(file)
-            about = "" if isinstance(part, Compare | In | StartsWith) else f"{ref}: "
-            texts.append(about + (domain.why or _range_text(domain)))
-        return "; ".join(texts) or "it may be true in any row"
+        """Each conjunct with the truth values that it may take in one file."""
+        evaluation = _Evaluation(_one_file(facts, partition), self._types)
+        return tuple((part, May(int(evaluation.may(part)[0]))) for part in self.conjuncts)
 
 
-class _Binder:
-    """Turns predicates into tests of a file."""
+def _one_file(facts: FileFacts | None, partition: Mapping[str, str | None]) -> FileColumns:
+    return RecordFiles([ScanFile("", 0, facts, partition)])
 
-    def __init__(self, partition_types: Mapping[str, str]) -> None:
-        self._partition_types = partition_types
-        self._domains: dict[Ref, Callable[[_File], Domain]] = {}
 
-    def domain(self, ref: Ref) -> Callable[[_File], Domain]:
-        """The domain of a Ref, as a function of the file."""
-        known = self._domains.get(ref)
-        if known is None:
-            known = self._domains[ref] = self._bind_domain(ref)
+class _Evaluation:
+    """Predicates over one set of files."""
+
+    def __init__(self, files: FileColumns, partition_types: Mapping[str, str]) -> None:
+        self._files = files
+        self._types = partition_types
+
+    def domains(self, ref: Ref) -> Domains:
+        """The domains of an operand, remembered with the files."""
+        memo = self._files.memo
+        key = (ref, self._types.get(ref.column[0]))
+        known = memo.get(key)
+        if not isinstance(known, Domains):
+            while len(memo) >= _REMEMBERED:
+                memo.pop(next(iter(memo)), None)
+            known = memo[key] = domains_of(ref, self._files, self._types)
         return known
 
-    def _bind_domain(self, ref: Ref) -> Callable[[_File], Domain]:
-        if ref.path is None:
-            column = ColumnDomain(ref, self._partition_types)
-            return lambda file: column.of(file.facts, file.partition)
-        path = PathDomain(ref)
-        return lambda file: path.of(file.facts)
-
-    def bind(self, predicate: Predicate) -> _Test:
+    def may(self, predicate: Predicate) -> Truths:
+        """The truth values that the predicate may take in each file."""
         match predicate:
             case Compare(op, Ref() as ref, Literal() as literal):
                 return self._compare(op, ref, literal)
@@ -160,187 +152,159 @@ class _Binder:
             case IsNotNull(ref):
                 return _not(self._is_null(ref))
             case And(terms):
-                return _and(tuple(map(self.bind, terms)))
+                return self._and([self.may(term) for term in terms])
             case Or(terms):
-                return _not(_and(tuple(_not(self.bind(term)) for term in terms)))
+                return _not(self._and([_not(self.may(term)) for term in terms]))
             case Not(term):
-                return _not(self.bind(term))
+                return _not(self.may(term))
             case _:
-                return _anything
+                return self._always(May.ANY)
 
-    def _compare(self, op: CompareOp, ref: Ref, literal: Literal) -> _Test:
-        common = comparison_type(ref.type, (literal,))
-        if common is None or op == "<=>":
-            return _anything
-        value = literal_as(literal, common)
-        if value is None:
-            return lambda _file: _NULL
-        domain, key, on_range = self.domain(ref), order_key(value), _ON_RANGE[op]
-        return lambda file: _over(domain(file), key, on_range)
+    def _always(self, may: May) -> Truths:
+        return np.full(self._files.rows, int(may), np.uint8)
 
-    def _in(self, ref: Ref, options: tuple[Literal, ...]) -> _Test:
-        common = comparison_type(ref.type, options)
-        if common is None:
-            return _anything
-        values = [literal_as(option, common) for option in options]
-        keys = sorted({order_key(value) for value in values if value is not None})
-        null_option = len([value for value in values if value is None]) > 0
-        domain = self.domain(ref)
-
-        def test(file: _File) -> int:
-            found = domain(file)
-            may = _NULL if found.nulls else _NEVER
-            for low, high, exact in _ranges(found):
-                within = [key for key in keys if _between(low, key, high)]
-                if within:
-                    may |= _TRUE
-                if not (within and exact and low is not None and low == high):
-                    may |= _NULL if null_option else _FALSE
-            return may
-
-        return test
-
-    def _starts_with(self, ref: Ref, prefix: str) -> _Test:
-        if ref.type != "string":
-            return _anything
-        domain = self.domain(ref)
-
-        def test(file: _File) -> int:
-            # Cutting to the prefix' length keeps the order, so the bounds' prefixes are bounds.
-            found = domain(file)
-            cut = Domain(
-                found.values,
-                found.nulls,
-                None if found.minimum is None else str(found.minimum)[: len(prefix)],
-                None if found.maximum is None else str(found.maximum)[: len(prefix)],
-                found.exact,
-            )
-            return _over(cut, order_key(prefix), _ON_RANGE["="])
-
-        return test
-
-    def _is_null(self, ref: Ref) -> _Test:
-        domain = self.domain(ref)
-
-        def test(file: _File) -> int:
-            found = domain(file)
-            return (_TRUE if found.nulls else 0) | (_FALSE if found.values else 0)
-
-        return test
-
-
-_Key = tuple[int, Any]
-"""What `order_key` gives. Values of one comparison type compare with each other."""
-
-
-def _anything(_file: _File) -> int:
-    return _ANY
-
-
-def _not(test: _Test) -> _Test:
-    def swapped(file: _File) -> int:
-        may = test(file)
-        return (may & _NULL) | (may & _TRUE) << 1 | (may & _FALSE) >> 1
-
-    return swapped
-
-
-def _and(tests: tuple[_Test, ...]) -> _Test:
-    def test(file: _File) -> int:
-        may = _TRUE
-        for term in tests:
-            may = _AND[may][term(file)]
+    def _and(self, terms: list[Truths]) -> Truths:
+        may = self._always(May.TRUE)
+        for term in terms:
+            may = _AND[may, term]
         return may
 
-    return test
+    def _compare(self, op: CompareOp, ref: Ref, literal: Literal) -> Truths:
+        common = comparison_type(ref.type, (literal,))
+        if common is None or op == "<=>":
+            return self._always(May.ANY)
+        value = literal_as(literal, common)
+        if value is None:
+            return self._always(May.NULL)
+        return _over(self.domains(ref), op, value)
+
+    def _in(self, ref: Ref, options: tuple[Literal, ...]) -> Truths:
+        common = comparison_type(ref.type, options)
+        if common is None:
+            return self._always(May.ANY)
+        values = [literal_as(option, common) for option in options]
+        keys = [value for value in values if value is not None]
+        numbers = [key for key in keys if not _is_nan(key)]
+        no_match = NULL if len(keys) < len(values) else FALSE
+        found = self.domains(ref)
+        within = any_within(found.minimum, found.maximum, numbers)
+        if len(numbers) < len(keys):
+            within |= ~found.maximum.known  # NaN is the greatest
+        only = within & found.exact & equal(found.minimum, found.maximum)
+        may = TRUE * within | no_match * ~only
+        on_nan = TRUE if len(numbers) < len(keys) else no_match
+        return _in_files(found, may, on_nan)
+
+    def _starts_with(self, ref: Ref, prefix: str) -> Truths:
+        if ref.type != "string":
+            return self._always(May.ANY)
+        # Cutting to the prefix' length keeps the order, so the bounds' prefixes are bounds.
+        found = self.domains(ref)
+        cut = replace(
+            found,
+            minimum=_cut(found.minimum, len(prefix)),
+            maximum=_cut(found.maximum, len(prefix)),
+        )
+        return _over(cut, "=", prefix)
+
+    def _is_null(self, ref: Ref) -> Truths:
+        found = self.domains(ref)
+        return TRUE * found.nulls | FALSE * found.values
+
+
+def _reason(part: Predicate, evaluation: _Evaluation, row: int) -> str:
+    if isinstance(part, Unknown):
+        return "planning does not understand it"
+    texts: list[str] = []
+    for ref in dict.fromkeys(refs(part)):
+        domains = evaluation.domains(ref)
+        about = "" if isinstance(part, Compare | In | StartsWith) else f"{ref}: "
+        texts.append(about + (domains.reason(row) or _range_text(domains, row)))
+    return "; ".join(texts) or "it may be true in any row"
+
+
+def _not(may: Truths) -> Truths:
+    return _NOT[may]
 
 
 def _and_of(left: int, right: int) -> int:
     """The values of `l AND r` for l and r from the two sets."""
     if not (left and right):
-        return _NEVER  # no row at all
-    may = (left | right) & _FALSE
-    may |= left & right & _TRUE
-    if (left | right) & _NULL and left & (_TRUE | _NULL) and right & (_TRUE | _NULL):
-        may |= _NULL
-    return may
+        return May.NEVER  # no row at all
+    may = (left | right) & May.FALSE
+    may |= left & right & May.TRUE
+    either = May.TRUE | May.NULL
+    if (left | right) & May.NULL and left & either and right & either:
+        may |= May.NULL
+    return int(may)
 
 
-_AND = [[_and_of(left, right) for right in range(8)] for left in range(8)]
+_AND = np.array([[_and_of(left, right) for right in range(8)] for left in range(8)], np.uint8)
+_NOT = np.array([may & 4 | (may & 1) << 1 | (may & 2) >> 1 for may in range(8)], np.uint8)
 
 
-def _over(
-    domain: Domain, key: _Key, on_range: Callable[[_Key | None, _Key | None, _Key, bool], int]
-) -> int:
-    """A comparison with `key` over all that the domain holds."""
-    may = _NULL if domain.nulls else 0
-    for low, high, exact in _ranges(domain):
-        may |= on_range(low, high, key, exact)
-    return may
+def _over(domains: Domains, op: CompareOp, key: Raw) -> Truths:
+    """A comparison with `key` over all that the domains hold."""
+    on_range, on_nan = _ON_RANGE[op]
+    return _in_files(domains, on_range(domains, key), on_nan[int(_is_nan(key))])
 
 
-_NAN = order_key(float("nan"))
+def _in_files(domains: Domains, on_range: Truths, on_nan: int | np.uint8) -> Truths:
+    """What holds for values in range, for NaN, and for NULLs, where a file may have them."""
+    may = on_range | np.uint8(on_nan) * domains.nan
+    return may * domains.values | NULL * domains.nulls
 
 
-def _ranges(domain: Domain) -> list[tuple[_Key | None, _Key | None, bool]]:
-    """The ranges that enclose the domain's values, by order key, and whether they are exact."""
-    if not domain.values:
-        return []
-    ranges = [
-        (
-            None if domain.minimum is None else order_key(domain.minimum),
-            None if domain.maximum is None else order_key(domain.maximum),
-            domain.exact,
-        )
-    ]
-    if domain.nan:
-        ranges.append((_NAN, _NAN, True))
-    return ranges
+def _is_nan(value: Raw) -> bool:
+    return value != value  # noqa: PLR0124 - the one value that is not itself
 
 
-def _between(low: _Key | None, key: _Key, high: _Key | None) -> bool:
-    return (low is None or low <= key) and (high is None or key <= high)
+def _equal(domains: Domains, key: Raw) -> Truths:
+    low, high = domains.minimum, domains.maximum
+    within = ~(above(low, key) | below(high, key))
+    only = within & domains.exact & equal(low, high)
+    return TRUE * within | FALSE * ~only
 
 
-def _equal(low: _Key | None, high: _Key | None, key: _Key, exact: bool) -> int:
-    may = _TRUE if _between(low, key, high) else _NEVER
-    return may if exact and low == high == key else may | _FALSE
+def _less(domains: Domains, key: Raw) -> Truths:
+    low, high = domains.minimum, domains.maximum
+    return TRUE * (~low.known | below(low, key)) | FALSE * ~below(high, key)
 
 
-def _less(low: _Key | None, high: _Key | None, key: _Key, _exact: bool) -> int:
-    may = _TRUE if low is None or low < key else _NEVER
-    return may | _FALSE if high is None or high >= key else may
+def _less_or_equal(domains: Domains, key: Raw) -> Truths:
+    low, high = domains.minimum, domains.maximum
+    return TRUE * ~above(low, key) | FALSE * (~high.known | above(high, key))
 
 
-def _less_or_equal(low: _Key | None, high: _Key | None, key: _Key, _exact: bool) -> int:
-    may = _TRUE if low is None or low <= key else _NEVER
-    return may | _FALSE if high is None or high > key else may
-
-
-_OnRange = Callable[[_Key | None, _Key | None, _Key, bool], int]
+_OnRange = Callable[[Domains, Raw], Truths]
+_OnNan = tuple[int, int]
+"""What a comparison of NaN with another value says, and one with NaN."""
 
 
 def _opposite(on_range: _OnRange) -> _OnRange:
-    def swapped(low: _Key | None, high: _Key | None, key: _Key, exact: bool) -> int:
-        may = on_range(low, high, key, exact)
-        return (may & _TRUE) << 1 | (may & _FALSE) >> 1
-
-    return swapped
+    return lambda domains, key: _not(on_range(domains, key))
 
 
-_ON_RANGE: dict[CompareOp, _OnRange] = {
-    "=": _equal,
-    "<>": _opposite(_equal),
-    "<": _less,
-    ">=": _opposite(_less),
-    "<=": _less_or_equal,
-    ">": _opposite(_less_or_equal),
+_T, _F = int(May.TRUE), int(May.FALSE)
+_ON_RANGE: dict[CompareOp, tuple[_OnRange, _OnNan]] = {
+    "=": (_equal, (_F, _T)),
+    "<>": (_opposite(_equal), (_T, _F)),
+    "<": (_less, (_F, _F)),
+    ">=": (_opposite(_less), (_T, _T)),
+    "<=": (_less_or_equal, (_F, _T)),
+    ">": (_opposite(_less_or_equal), (_T, _F)),
 }
 
 
-def _range_text(domain: Domain) -> str:
-    low, high = (_raw_text(bound) for bound in (domain.minimum, domain.maximum))
-    nan = " and perhaps NaN" if domain.nan else ""
+def _cut(column: RawColumn, length: int) -> RawColumn:
+    cut = RawColumn(column.values.copy(), column.known)
+    cut.values[column.known] = [text[:length] for text in column.values[column.known]]
+    return cut
+
+
+def _range_text(domains: Domains, row: int) -> str:
+    low, high = (_raw_text(side.raw(row)) for side in (domains.minimum, domains.maximum))
+    nan = " and perhaps NaN" if domains.nan[row] else ""
     return f"the file holds {low} to {high}{nan}"
 
 

@@ -36,12 +36,13 @@ from pyspark.sql.types import (
 )
 
 from variantlake.errors import UnsupportedFeature
+from variantlake.planning.files import NO_ROWS, FileRows, ScanFile
 from variantlake.planning.implied import implied_bounds
-from variantlake.planning.plan import ScanFile, ScanGroup, ScanPlan
+from variantlake.planning.plan import ScanGroup, ScanPlan
 from variantlake.planning.predicates import Predicate, Ref
 from variantlake.planning.readings import Native, PhysicalColumn, Reading
 from variantlake.spark.session import HelperSession, KnownFile
-from variantlake.spark.tables import TableVersion, modification_time
+from variantlake.spark.tables import TableVersion
 from variantlake.spark.text import quote_identifier, quote_string
 from variantlake.types import Kind, ShreddedType
 
@@ -96,7 +97,9 @@ def scan(
     ]
     if not frames:
         readings: tuple[tuple[Ref, Reading], ...] = ()
-        return _Group(helper, table, ScanGroup(readings, ()), columns).empty()
+        return _Group(
+            helper, table, ScanGroup(readings, FileRows(table.files, NO_ROWS)), columns
+        ).empty()
     return functools.reduce(DataFrame.unionAll, frames)
 
 
@@ -140,7 +143,7 @@ class _Group:
 
     def frame(self, files: Sequence[ScanFile], partition: _Partition) -> DataFrame:
         """The rows of files that share their partition values."""
-        known = (KnownFile(file.path, file.size, modification_time(file)) for file in files)
+        known = (KnownFile(file.path, file.size, file.modified) for file in files)
         rows = self._helper.read_parquet(known, self._file_schema())
         implied = self._implied()
         if implied:

@@ -10,15 +10,16 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql.types import StructField, StructType, VariantType
 
-from variantlake.delta.actions import AddFile
-from variantlake.delta.facts import FactsReader
 from variantlake.delta.snapshot import Snapshot
 from variantlake.delta.store import is_local
 from variantlake.errors import InvalidQuery, VariantLakeError
+from variantlake.parquet.fact_columns import RecordColumns
 from variantlake.parquet.facts import FileFacts, read_facts, row_group_facts
 from variantlake.parquet.footer import read_footer
 from variantlake.planning.explain import RowGroups, count_row_groups
-from variantlake.planning.plan import ScanFile, ScanPlan
+from variantlake.planning.files import ScanFile
+from variantlake.planning.log_files import LogFiles
+from variantlake.planning.plan import ScanPlan
 from variantlake.planning.predicates import And, Ref
 from variantlake.planning.skipping import Skipper
 from variantlake.shredding.schema import ShreddingSchema
@@ -41,7 +42,7 @@ class TableVersion:
     schema: StructType
     variants: frozenset[str]
     partition_types: Mapping[str, str]
-    files: tuple[ScanFile, ...]
+    files: LogFiles
 
 
 class Tables:
@@ -64,30 +65,30 @@ class Tables:
         if before is not None:
             version = _version_at(self.load(location).snapshot, before)
         if version is not None:
-            return _table(location, Snapshot.load(location, version), {})
+            return _table(location, Snapshot.load(location, version))
         known = self._newest.get(location)
         if known is None:
-            table = _table(location, Snapshot.load(location), {})
+            table = _table(location, Snapshot.load(location))
         else:
             snapshot = known.snapshot.refresh()
             if snapshot is known.snapshot:
                 return known
-            table = _table(location, snapshot, {file.path: file for file in known.files})
+            table = _table(location, snapshot)
         while len(self._newest) >= _REMEMBERED_TABLES:
             self._newest.pop(next(iter(self._newest)))
         self._newest[location] = table
         return table
 
-    def with_facts(self, table: TableVersion, paths: Iterable[Ref]) -> tuple[ScanFile, ...]:
+    def with_facts(self, table: TableVersion, paths: Iterable[Ref]) -> LogFiles:
         """The table's files; of those whose layout the log does not tell, the footers are read.
 
         Only when a path is asked, and once for each file. What cannot be read stays unknown here:
         whoever scans it will say why.
         """
-        columns = {ref.column for ref in paths if ref.path is not None}
-        unknown = [file for file in table.files if _lacks(file.facts, columns)]
-        if not unknown or not is_local(table.location):
+        lacking = table.files.lacking({ref.column for ref in paths if ref.path is not None})
+        if not len(lacking) or not is_local(table.location):
             return table.files
+        unknown = list(table.files.files(lacking))
         missing = [file for file in unknown if _key(file) not in self._footers]
         marked = table.snapshot.schema.variant_columns(physical=True)
         if missing:
@@ -95,12 +96,10 @@ class Tables:
                 found = pool.map(lambda file: _footer_facts(file.path, marked), missing)
                 for file, facts in zip(missing, found, strict=True):
                     self._footers[_key(file)] = facts and self._shared(facts)
-        files = tuple(
-            replace(file, facts=self._footers.get(_key(file)) or file.facts)
-            if _lacks(file.facts, columns)
-            else file
-            for file in table.files
-        )
+        known = [self._footers.get(_key(file)) for file in unknown]
+        if not any(known):
+            return table.files
+        files = table.files.with_facts(lacking, RecordColumns(known))
         if self._newest.get(table.location) is table:
             self._newest[table.location] = replace(table, files=files)
         return files
@@ -135,17 +134,8 @@ def _row_groups(path: str, columns: Sequence[tuple[str, ...]]) -> tuple[FileFact
         return ()
 
 
-def modification_time(file: ScanFile) -> int:
-    """When the file was written, by the log: milliseconds since the epoch."""
-    return file.source.modification_time if isinstance(file.source, AddFile) else 0
-
-
 def _key(file: ScanFile) -> tuple[str, int, int]:
-    return file.path, file.size, modification_time(file)
-
-
-def _lacks(facts: FileFacts | None, columns: set[tuple[str, ...]]) -> bool:
-    return any(facts is None or facts.variant(column) is None for column in columns)
+    return file.path, file.size, file.modified
 
 
 def _footer_facts(path: str, columns: Sequence[tuple[str, ...]]) -> FileFacts | None:
@@ -155,17 +145,8 @@ def _footer_facts(path: str, columns: Sequence[tuple[str, ...]]) -> FileFacts | 
         return None
 
 
-def _table(location: str, snapshot: Snapshot, known: Mapping[str, ScanFile]) -> TableVersion:
+def _table(location: str, snapshot: Snapshot) -> TableVersion:
     schema = _spark_schema(snapshot.metadata.schema_string)
-    reader = FactsReader(snapshot.schema)
-    files = []
-    for add in snapshot.add_files():
-        path = snapshot.location(add.path)
-        file = known.get(path)
-        if file is None or file.source != add:
-            facts = reader.known(add) or reader.of_stats(add)
-            file = ScanFile(path, add.size, facts, dict(add.partition_values), add)
-        files.append(file)
     return TableVersion(
         location,
         snapshot,
@@ -175,7 +156,7 @@ def _table(location: str, snapshot: Snapshot, known: Mapping[str, ScanFile]) -> 
             name: schema[name].dataType.simpleString()
             for name in snapshot.metadata.partition_columns
         },
-        tuple(files),
+        LogFiles(snapshot),
     )
 
 

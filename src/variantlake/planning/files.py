@@ -1,0 +1,118 @@
+"""The files that a plan chooses among, as columns; one becomes an object only when it is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, overload
+
+import numpy as np
+
+from variantlake.delta.actions import DeletionVectorDescriptor
+from variantlake.parquet.fact_columns import FactColumns, Int64s, RecordColumns
+from variantlake.parquet.facts import FileFacts
+
+NO_ROWS: Int64s = np.zeros(0, np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class ScanFile:
+    """One data file as a scan sees it.
+
+    `size` is in bytes, `modified` in milliseconds since the epoch. `partition` holds the serialised
+    partition values by physical name. `vector` says which rows are deleted. `facts` are None when
+    nothing is known of the file, or when it is known to the columns that the file comes from alone.
+    """
+
+    path: str
+    size: int
+    facts: FileFacts | None = None
+    partition: Mapping[str, str | None] = field(default_factory=dict)
+    modified: int = 0
+    vector: DeletionVectorDescriptor | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionColumn:
+    """The serialised values of a partition column: `texts[codes[row]]`, code -1 where unknown."""
+
+    texts: Sequence[str | None]
+    codes: Int64s
+
+
+class FileColumns(Protocol):
+    """Many files."""
+
+    @property
+    def rows(self) -> int:
+        """Number of files."""
+
+    @property
+    def sizes(self) -> Int64s:
+        """Bytes of each file, int64."""
+
+    @property
+    def facts(self) -> FactColumns:
+        """What is known of the files."""
+
+    @property
+    def memo(self) -> MutableMapping[object, object]:
+        """What planning derived of these very files."""
+
+    def partition(self, column: str) -> PartitionColumn | None:
+        """A partition column by its physical name; None for one that is none."""
+
+    def files(self, rows: Int64s) -> Iterator[ScanFile]:
+        """The files in these rows."""
+
+
+class FileRows(Sequence[ScanFile]):
+    """Some rows of FileColumns, made into files when they are looked at."""
+
+    def __init__(self, columns: FileColumns, rows: Int64s) -> None:
+        self.columns = columns
+        self.rows = rows
+
+    @property
+    def size(self) -> int:
+        """Bytes of all files."""
+        return int(self.columns.sizes[self.rows].sum())
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[ScanFile]:
+        return self.columns.files(self.rows)
+
+    @overload
+    def __getitem__(self, index: int) -> ScanFile: ...
+    @overload
+    def __getitem__(self, index: slice) -> FileRows: ...
+    def __getitem__(self, index: int | slice) -> ScanFile | FileRows:
+        if isinstance(index, slice):
+            return FileRows(self.columns, self.rows[index])
+        return next(self.columns.files(self.rows[[index]]))
+
+
+class RecordFiles:
+    """Files that are objects already, as columns."""
+
+    def __init__(self, files: Sequence[ScanFile]) -> None:
+        self._files = files
+        self.rows = len(files)
+        self.sizes: Int64s = np.array([file.size for file in files], np.int64)
+        self.facts: FactColumns = RecordColumns([file.facts for file in files])
+        self.memo: MutableMapping[object, object] = {}
+
+    def partition(self, column: str) -> PartitionColumn | None:
+        """See FileColumns."""
+        codes: dict[str | None, int] = {}
+        found = [
+            codes.setdefault(file.partition[column], len(codes)) if column in file.partition else -1
+            for file in self._files
+        ]
+        return PartitionColumn(tuple(codes), np.array(found, np.int64)) if codes else None
+
+    def files(self, rows: Int64s) -> Iterator[ScanFile]:
+        """See FileColumns."""
+        return (self._files[row] for row in rows.tolist())

@@ -1,0 +1,85 @@
+"""The files of a snapshot as planning takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, MutableMapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from variantlake.delta.actions import DeletionVectorDescriptor
+from variantlake.delta.facts import FactsReader
+from variantlake.delta.files import values
+from variantlake.delta.locations import located
+from variantlake.delta.snapshot import Snapshot
+from variantlake.parquet.fact_columns import (
+    ColumnPath,
+    FactColumns,
+    Int64s,
+    PatchedColumns,
+    RecordColumns,
+)
+from variantlake.planning.files import PartitionColumn, ScanFile
+
+
+class LogFiles:
+    """Columns of all files of one snapshot; what nobody asks for is never decoded.
+
+    Facts come from the log alone unless `with_facts` brings others.
+    """
+
+    def __init__(self, snapshot: Snapshot, facts: FactColumns | None = None) -> None:
+        self._snapshot = snapshot
+        self._files: Any = snapshot.files
+        self._physical = {
+            item.physical_name
+            for item in snapshot.schema.fields
+            if item.name in snapshot.partition_columns
+        }
+        self.rows: int = snapshot.files.num_rows
+        self.sizes: Int64s = self._files["size"].to_numpy()
+        self.facts: FactColumns = log_facts(snapshot) if facts is None else facts
+        self.memo: MutableMapping[object, object] = {}
+
+    def partition(self, column: str) -> PartitionColumn | None:
+        """See FileColumns."""
+        if column not in self._physical:
+            return None
+        maps = self._files["partition_values"]
+        has = pc.map_lookup(maps, column, "all")
+        encoded = pc.map_lookup(maps, column, "first").combine_chunks().dictionary_encode("encode")
+        codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        codes[pc.is_null(has).to_numpy()] = -1
+        return PartitionColumn(tuple(encoded.dictionary.to_pylist()), codes)
+
+    def files(self, rows: Int64s) -> Iterator[ScanFile]:
+        """See FileColumns."""
+        wanted = ["path", "size", "modification_time", "partition_values", "deletion_vector"]
+        taken = self._files.select(wanted).take(pa.array(rows))
+        paths = located(taken["path"], self._snapshot.store.uri)
+        columns = (values(taken[name]) for name in wanted[1:])
+        for path, size, modified, partition, vector in zip(paths, *columns, strict=True):
+            descriptor = None if vector is None else DeletionVectorDescriptor(**vector)
+            yield ScanFile(path, size, None, partition or {}, modified, descriptor)
+
+    def lacking(self, columns: set[ColumnPath]) -> Int64s:
+        """The rows in which the layout of one of these Variant columns is not known."""
+        known = np.ones(self.rows, np.bool_)
+        for column in columns:
+            variants = self.facts.variant(column)
+            known &= False if variants is None else variants.layout >= 0
+        return np.flatnonzero(~known)
+
+    def with_facts(self, rows: Int64s, facts: FactColumns) -> LogFiles:
+        """The same files, with other facts for these."""
+        return LogFiles(self._snapshot, PatchedColumns(self.facts, rows, facts))
+
+
+def log_facts(snapshot: Snapshot) -> FactColumns:
+    """What the log says of the files of a snapshot."""
+    reader = FactsReader(snapshot.schema)
+    return RecordColumns(
+        [reader.known(add) or reader.of_stats(add) for add in snapshot.add_files()]
+    )
