@@ -19,8 +19,8 @@ from typing import TypeVar
 import pyarrow as pa
 
 from variantlake.delta.actions import Action, AddFile, CommitInfo, serialise
-from variantlake.delta.commit import new_add
 from variantlake.delta.ddl import parse_table_ddl
+from variantlake.delta.file_actions import new_add
 from variantlake.delta.listing import commit_path
 from variantlake.delta.new_table import new_table
 from variantlake.parquet.facts import ColumnFacts, FileFacts, PathFacts, VariantFacts
