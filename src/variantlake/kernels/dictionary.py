@@ -6,7 +6,7 @@ Rows share one sorted dictionary while it stays small: readers copy the metadata
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -89,11 +89,43 @@ def choose_dictionary(tape: Tape) -> Dictionary:
     size = _metadata_size([names[key] for key in np.flatnonzero(used).tolist()])
     good = np.count_nonzero(tape.status == 0)
     if size <= SHARED_BYTES or size * good <= SHARED_RATIO * int(sizes[-1]):
-        places = np.zeros(tape.key_count, np.int32)
-        order = np.flatnonzero(used)
-        order = order[np.argsort(ranks[order])]
-        places[order] = np.arange(len(order), dtype=np.int32)
+        places, order = _places(used, ranks)
         return _shared(tape, places, order)
+    return _per_row(tape, sizes, largest)
+
+
+def _places(used: Bytes, ranks: Int32s) -> tuple[Int32s, Int64s]:
+    """The ids of the keys in use, by key id, and these keys in the order of their names."""
+    places = np.zeros(len(used), np.int32)
+    order = np.flatnonzero(used)
+    order = order[np.argsort(ranks[order])]
+    places[order] = np.arange(len(order), dtype=np.int32)
+    return places, order
+
+
+def dictionary_for_parts(tape: Tape, names: Collection[str]) -> tuple[Dictionary, bytes]:
+    """One dictionary for a tape of parts of rows, and its metadata.
+
+    It has the keys in use and `names`, which the tape's table holds. The dictionary's own
+    `metadata` is empty: what is written is no row, its ids refer to the metadata returned.
+    """
+    used, seen = np.zeros(tape.key_count, np.uint8), np.zeros(tape.key_count, np.int64)
+    sizes = np.empty(tape.rows + 1, np.int64)
+    measure_rows(tape.nodes, tape.first, tape.keys.keys, seen, used, sizes)
+    known = {name: key for key, name in enumerate(tape.keys.names()[: tape.key_count])}
+    used[[known[name.encode()] for name in names]] = 1
+    places, order = _places(used, tape.ranks())
+    texts = tape.keys.names()
+    empty = pa.array([b""] * tape.rows, pa.binary())
+    dictionary = Dictionary(empty, places, per_node=False, id_count=len(order))
+    return dictionary, _encode([texts[key] for key in order.tolist()])
+
+
+def own_dictionaries(tape: Tape) -> Dictionary:
+    """A dictionary for each row, of its own keys alone."""
+    seen, used = np.zeros(tape.key_count, np.int64), np.zeros(tape.key_count, np.uint8)
+    sizes = np.empty(tape.rows + 1, np.int64)
+    largest = int(measure_rows(tape.nodes, tape.first, tape.keys.keys, seen, used, sizes))
     return _per_row(tape, sizes, largest)
 
 

@@ -7,7 +7,7 @@ them. Spec: VariantShredding, "Reconstructing a Shredded Variant".
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -66,9 +66,26 @@ def unshred(array: pa.StructArray) -> pa.StructArray:
     if len(storage) == 0 or TYPED_VALUE not in {field.name for field in members(storage.type)}:
         return reconstruct(array)
     try:
-        return _Batch(storage).rebuild()
+        return rebuild(storage, reconstruct=lambda row: reconstruct(storage.slice(row, 1)))
     except (LeftToTwin, pa.ArrowNotImplementedError):
         return reconstruct(array)
+
+
+def rebuild(
+    storage: pa.StructArray,
+    *,
+    reconstruct: Callable[[int], pa.StructArray],
+    marked: Bytes | None = None,
+) -> pa.StructArray:
+    """Rebuild the rows of struct<metadata, value, typed_value>, one row at least.
+
+    `reconstruct` gives one row by the plain reader, which decides about all that is wrong or rare;
+    `marked` (uint8, one a row, changed in place) are rows to leave to it from the beginning.
+
+    Raises what `reconstruct` raises; LeftToTwin, or ArrowNotImplementedError, when all rows are
+    better left to it.
+    """
+    return _Batch(storage, reconstruct, marked).rebuild()
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +124,15 @@ class _Dictionaries:
 class _Batch:
     """One batch on its way."""
 
-    def __init__(self, array: pa.StructArray) -> None:
+    def __init__(
+        self,
+        array: pa.StructArray,
+        reconstruct: Callable[[int], pa.StructArray],
+        marked: Bytes | None,
+    ) -> None:
         self._array = array
-        self._marked = np.zeros(len(array), np.uint8)
+        self._reconstruct = reconstruct
+        self._marked = np.zeros(len(array), np.uint8) if marked is None else marked
         children = dict(zip(names_of(array), array.flatten(), strict=True))
         self._metadata = binary_of(children[METADATA])
         names: dict[str, int] = {}
@@ -123,7 +146,9 @@ class _Batch:
         slots = self._group(self._array, np.arange(rows, dtype=np.int64))
         valid = valid_of(self._array)
         missing = valid & (slots.lengths == 0)
-        typed = valid_of(self._array.field(TYPED_VALUE))
+        typed = np.zeros(rows, np.bool_)
+        if TYPED_VALUE in names_of(self._array):
+            typed = valid_of(self._array.field(TYPED_VALUE))
         # Only a value that stands there as a whole does without the dictionary.
         unknown = (missing | typed) & (self._dictionaries.of_row < 0)
         self._mark(valid & (unknown | ~valid_of(self._metadata)), None)
@@ -153,7 +178,7 @@ class _Batch:
 
     def _row_of_twin(self, row: int) -> tuple[bytes, bytes]:
         try:
-            one: Any = reconstruct(self._array.slice(row, 1))[0].as_py()
+            one: Any = self._reconstruct(row)[0].as_py()
         except VariantLakeError as error:
             error.row = row
             raise

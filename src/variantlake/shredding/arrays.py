@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
 from variantlake.errors import MalformedFile
-from variantlake.shredding.layout import struct_storage
+from variantlake.shredding.layout import VARIANT_TYPE, struct_storage
 
 AnyArray: TypeAlias = "pa.Array[Any]"
 AnyField: TypeAlias = "pa.Field[Any]"
@@ -30,6 +31,18 @@ def bytes_of(array: AnyArray) -> list[bytes | None]:
     if isinstance(array, pa.DictionaryArray):
         array = array.dictionary_decode()
     return array.to_pylist()
+
+
+def variants_of(rows: Sequence[tuple[bytes, bytes] | None]) -> pa.StructArray:
+    """struct<metadata, value> of pairs; None is a null with empty bytes below it."""
+    return pa.StructArray.from_arrays(
+        [
+            pa.array([b"" if row is None else row[part] for row in rows], pa.binary())
+            for part in range(2)
+        ],
+        fields=list(VARIANT_TYPE),
+        mask=pa.array([row is None for row in rows], pa.bool_()),
+    )
 
 
 def struct_of(array: AnyArray) -> pa.StructArray:

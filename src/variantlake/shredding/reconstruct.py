@@ -30,6 +30,7 @@ from variantlake.shredding.arrays import (
     offsets_of,
     struct_of,
     validity,
+    variants_of,
 )
 from variantlake.shredding.below import below
 from variantlake.shredding.dictionary import RowDictionary
@@ -60,15 +61,7 @@ def reconstruct(array: pa.StructArray) -> pa.StructArray:
     if whole is not None:
         return whole
     reader = RowReader(array)
-    rows = [reader.read(row) for row in range(len(array))]
-    return pa.StructArray.from_arrays(
-        [
-            pa.array([b"" if row is None else row[0] for row in rows], pa.binary()),
-            pa.array([b"" if row is None else row[1] for row in rows], pa.binary()),
-        ],
-        fields=list(VARIANT_TYPE),
-        mask=pa.array([row is None for row in rows], pa.bool_()),
-    )
+    return variants_of([reader.read(row) for row in range(len(array))])
 
 
 def _unshredded(array: pa.StructArray) -> pa.StructArray | None:

@@ -32,7 +32,7 @@ from variantlake.shredding.fit import encoded_type, raws_of, scalar_of
 from variantlake.shredding.layout import METADATA, TYPED_VALUE, VALUE, is_list, is_struct, schema_of
 from variantlake.types import NULL_VALUE, BasicType, Primitive
 
-_DAY_MICROS = 86_400_000_000
+DAY_MICROS = 86_400_000_000
 
 
 class Rule(enum.Enum):
@@ -60,7 +60,7 @@ class Problem:
 
     row: int
     path: str
-    rule: Rule
+    rule: enum.Enum
     message: str
 
 
@@ -179,7 +179,7 @@ class _LeafChecks:
         except (InvalidValue, MalformedVariant) as error:
             yield path, Rule.TYPED_VALUE, error.message
         time = raw if self._primitive is Primitive.TIME and isinstance(raw, int) else 0
-        if not 0 <= time < _DAY_MICROS:
+        if not 0 <= time < DAY_MICROS:
             yield path, Rule.TYPED_VALUE, f"{time} microseconds are no time of a day"
 
 

@@ -1,0 +1,185 @@
+"""Spark's older shredding layout: the same shredding schema with other names and no metadata.
+
+Where the final layout has `value` and `typed_value`, a group of this one has up to four members:
+
+    struct<untyped_value: binary,
+           object: struct<name: GROUP, ...>, array: list<element: GROUP>, typed_value: T>
+
+An `untyped_value` holds a Variant of its own: metadata and value in one binary. Of `object`,
+`array` and `typed_value`, a schema of ours has one at each place; files of others may have several,
+of which a row sets one. Spec: spark-legacy-shredding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from variantlake.encoding.metadata import metadata_size
+from variantlake.errors import InvalidSchema, MalformedFile, MalformedVariant
+from variantlake.paths import Path
+from variantlake.shredding.ddl import MAX_SCHEMA_DEPTH
+from variantlake.shredding.layout import (
+    ELEMENT,
+    TYPED_VALUE,
+    check_writable,
+    is_binary,
+    is_list,
+    is_struct,
+    plain_type,
+    struct_storage,
+)
+from variantlake.shredding.schema import Array, Leaf, Node, Object, ShreddingSchema, Untyped
+from variantlake.types import ShreddedType
+
+UNTYPED_VALUE = "untyped_value"
+OBJECT = "object"
+ARRAY = "array"
+
+MEMBERS = (UNTYPED_VALUE, OBJECT, ARRAY, TYPED_VALUE)
+"""What may stand in a group, apart from names that start with `_`."""
+
+HINT = f"only {', '.join(MEMBERS)} and names that start with _ may stand here"
+
+
+@dataclass(frozen=True, slots=True)
+class LegacyGroup:
+    """The members that a group has; one at least."""
+
+    untyped_value: bool
+    object: tuple[tuple[str, LegacyGroup], ...] | None
+    array: LegacyGroup | None
+    typed_value: ShreddedType | None
+
+    @property
+    def forms(self) -> int:
+        """How many of `object`, `array` and `typed_value` there are."""
+        return sum(form is not None for form in (self.object, self.array, self.typed_value))
+
+    @property
+    def has_one_form(self) -> bool:
+        """Whether the group, and each below it, has at most one of the typed members.
+
+        Only then it is the final layout by other names.
+        """
+        below = [child for _, child in self.object or ()]
+        below += [] if self.array is None else [self.array]
+        return self.forms <= 1 and all(child.has_one_form for child in below)
+
+    @property
+    def node(self) -> Node:
+        """The shredding; where there are several forms the first of `object`, `array`, leaf."""
+        if self.object is not None:
+            return Object(tuple((name, child.node) for name, child in self.object))
+        if self.array is not None:
+            return Array(self.array.node)
+        return Untyped() if self.typed_value is None else Leaf(self.typed_value)
+
+
+def legacy_group_of(arrow: pa.DataType) -> LegacyGroup:
+    """What a legacy column of an Arrow type is like; fields whose name starts with `_` are ignored.
+
+    Raises MalformedFile, naming the path, for any other field and for what else is no legacy group;
+    InvalidSchema for a `typed_value` of a type that no Variant has.
+    """
+    return _group_of(arrow, Path())
+
+
+def _group_of(arrow: pa.DataType, path: Path) -> LegacyGroup:
+    if len(path.steps) > MAX_SCHEMA_DEPTH:
+        raise MalformedFile(f"the Variant group nests deeper than {MAX_SCHEMA_DEPTH}")
+    if not is_struct(arrow):
+        raise MalformedFile(f"expected a group of the legacy layout, found {arrow}", path=str(path))
+    members = {field.name: field.type for field in _members(struct_storage(arrow), path)}
+    if not members:
+        raise MalformedFile(f"a group has none of {', '.join(MEMBERS)}", path=str(path))
+    untyped, fields, array, leaf = (members.get(name) for name in MEMBERS)
+    if untyped is not None and not is_binary(untyped):
+        raise MalformedFile(f"{UNTYPED_VALUE!r} is {untyped}, expected binary", path=str(path))
+    return LegacyGroup(
+        untyped is not None,
+        None if fields is None else tuple(_fields_of(fields, path)),
+        None if array is None else _group_of(_element_of(array, path), path.child(0)),
+        None if leaf is None else _leaf_of(leaf, path),
+    )
+
+
+def _members(group: pa.StructType, path: Path) -> Iterator[pa.Field[pa.DataType]]:
+    seen: set[str] = set()
+    for field in group:
+        if field.name in seen:
+            raise MalformedFile(f"{field.name!r} stands twice in a group", path=str(path))
+        if field.name in MEMBERS:
+            seen.add(field.name)
+            yield field
+        elif not field.name.startswith("_"):
+            raise MalformedFile(
+                f"unknown field {field.name!r} in a legacy Variant group",
+                path=str(path),
+                hint=HINT,
+            )
+
+
+def _fields_of(arrow: pa.DataType, path: Path) -> Iterator[tuple[str, LegacyGroup]]:
+    if not is_struct(arrow):
+        raise MalformedFile(f"{OBJECT!r} is {arrow}, expected a group", path=str(path))
+    seen: set[str] = set()
+    for field in struct_storage(arrow):
+        child = path.child(field.name)
+        if field.name in seen:
+            raise MalformedFile("a shredded field stands twice", path=str(child))
+        seen.add(field.name)
+        yield field.name, _group_of(field.type, child)
+
+
+def _element_of(arrow: pa.DataType, path: Path) -> pa.DataType:
+    if not is_list(arrow):
+        raise MalformedFile(f"{ARRAY!r} is {arrow}, expected a list", path=str(path))
+    element: pa.DataType = arrow.value_type  # type: ignore[attr-defined]  # stubs: lists only
+    return element
+
+
+def _leaf_of(arrow: pa.DataType, path: Path) -> ShreddedType:
+    try:
+        return ShreddedType.from_arrow(plain_type(arrow))
+    except InvalidSchema as error:
+        error.path = str(path)
+        error.hint = "typed_value may be of any type that a Variant has"
+        raise
+
+
+def legacy_type(schema: ShreddingSchema) -> pa.StructType:
+    """The type of a legacy column shredded by `schema`, exactly as our writers make it.
+
+    All is nullable. A missing field is a null group: by the specification's algorithm, one that is
+    there with nothing set would put a null into the object.
+
+    Raises InvalidSchema for a schema that must not be written.
+    """
+    check_writable(schema)
+    return _type_of(schema.root)
+
+
+def _type_of(node: Node) -> pa.StructType:
+    untyped = pa.field(UNTYPED_VALUE, pa.binary())
+    match node:
+        case Untyped():
+            return pa.struct([untyped])
+        case Leaf(type=shredded):
+            return pa.struct([untyped, pa.field(TYPED_VALUE, shredded.arrow)])
+        case Object(fields=fields):
+            groups = pa.struct([pa.field(name, _type_of(child)) for name, child in fields])
+            return pa.struct([untyped, pa.field(OBJECT, groups)])
+        case Array(element=element):
+            lists = pa.list_(pa.field(ELEMENT, _type_of(element)))
+            return pa.struct([untyped, pa.field(ARRAY, lists)])
+
+
+def split_untyped(data: bytes) -> tuple[bytes, bytes]:
+    """Metadata and value of an `untyped_value`. Raises MalformedVariant."""
+    size = metadata_size(data)
+    if size >= len(data):
+        raise MalformedVariant("an untyped_value ends with its metadata", offset=len(data))
+    return data[:size], data[size:]
