@@ -88,16 +88,16 @@ def rows(schema: ShreddingSchema) -> st.SearchStrategy[list[dict[str, Any] | Non
 def column(schema: ShreddingSchema, data: list[dict[str, Any] | None]) -> pa.StructArray:
     """The rows as Arrow."""
     kind = arrow_type(schema)
-    restored: pa.StructArray = _restore(pa.array(data, _storage(kind)), kind)
-    return restored
+    array: pa.StructArray = restored(pa.array(data, storage_of(kind)), kind)
+    return array
 
 
-def _storage(kind: pa.DataType) -> pa.DataType:
+def storage_of(kind: pa.DataType) -> pa.DataType:
     """The type with times as their integers, which raw values are given in."""
     if isinstance(kind, pa.StructType):
-        return pa.struct([f.with_type(_storage(f.type)) for f in kind])
+        return pa.struct([f.with_type(storage_of(f.type)) for f in kind])
     if isinstance(kind, pa.ListType):
-        return pa.list_(kind.value_field.with_type(_storage(kind.value_type)))
+        return pa.list_(kind.value_field.with_type(storage_of(kind.value_type)))
     if isinstance(kind, pa.BaseExtensionType):
         return kind.storage_type
     if pa.types.is_date32(kind):
@@ -105,12 +105,12 @@ def _storage(kind: pa.DataType) -> pa.DataType:
     return pa.int64() if pa.types.is_temporal(kind) else kind
 
 
-def _restore(array: Any, kind: Any) -> Any:
+def restored(array: Any, kind: Any) -> Any:
     if isinstance(kind, pa.StructType):
-        children = [_restore(array.field(i), f.type) for i, f in enumerate(kind)]
+        children = [restored(array.field(i), f.type) for i, f in enumerate(kind)]
         return pa.StructArray.from_arrays(children, fields=list(kind), mask=array.is_null())
     if isinstance(kind, pa.ListType):
-        values = _restore(array.values, kind.value_type)
+        values = restored(array.values, kind.value_type)
         return pa.ListArray.from_arrays(array.offsets, values, type=kind, mask=array.is_null())
     if isinstance(kind, pa.BaseExtensionType):
         return pa.ExtensionArray.from_storage(kind, array)

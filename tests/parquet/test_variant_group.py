@@ -272,6 +272,7 @@ def written(schema: ShreddingSchema, tmp: io.BytesIO) -> Footer:
 def check_positions(found: VariantGroup, footer: Footer) -> None:
     """Every index points at the leaf that stands in the node's own group."""
     leaves = [leaf.node for leaf in footer.leaves]
+    assert found.metadata is not None
     assert leaves[found.metadata].name == "metadata"
     for _, node in found.nodes():
         members = {id(child) for child in node.group.children}

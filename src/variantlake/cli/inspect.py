@@ -60,6 +60,7 @@ def _print_file(source: str, view: FileView, *, as_json: bool) -> None:
         _heading(".".join(variant.column))
         print_fields(
             {
+                "layout": "Spark's older one" if variant.legacy else "final",
                 "annotated": "VARIANT" if variant.annotated else "no",
                 "shredded into": variant.ddl,
                 "SQL NULLs": "unknown" if variant.nulls is None else f"{variant.nulls:,}",
@@ -98,6 +99,7 @@ def _file_document(view: FileView) -> dict[str, Any]:
 def _variant_document(variant: VariantView) -> dict[str, Any]:
     return {
         "column": ".".join(variant.column),
+        "layout": "legacy" if variant.legacy else "final",
         "annotated": variant.annotated,
         "shredding": variant.ddl,
         "nulls": variant.nulls,

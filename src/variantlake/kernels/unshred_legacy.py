@@ -18,7 +18,13 @@ from variantlake.kernels._jit import Int32s, Int64s
 from variantlake.kernels.arrow_arrays import AnyArray, array_of, buffer_of
 from variantlake.kernels.dictionary import SHARED_BYTES, dictionary_for_parts
 from variantlake.kernels.nodes import OPAQUE
-from variantlake.kernels.shredded_arrays import LeftToTwin, binary_of, bytes_of, valid_of
+from variantlake.kernels.shredded_arrays import (
+    LeftToTwin,
+    binary_of,
+    bytes_of,
+    names_of,
+    valid_of,
+)
 from variantlake.kernels.tape import SQL_NULL
 from variantlake.kernels.unshred import rebuild
 from variantlake.kernels.untyped import split_untyped
@@ -80,7 +86,10 @@ def _rebuild(storage: pa.StructArray, group: LegacyGroup) -> pa.StructArray:
 
 
 class _Batch:
-    """One batch on its way; `metadata` is that of all rows, `marked` (uint8) what the twin reads."""
+    """One batch on its way.
+
+    `metadata` is that of all rows, `marked` (uint8, one a row) what the twin reads.
+    """
 
     def __init__(self, array: pa.StructArray, group: LegacyGroup) -> None:
         self.marked = np.zeros(len(array), np.uint8)
@@ -202,10 +211,8 @@ def _group_array(parts: dict[str, AnyArray]) -> pa.StructArray:
 
 def _parts(array: pa.StructArray) -> dict[str, AnyArray]:
     """The members of a group; what stands below a null group is null."""
-    names = (field.name for field in members(array.type))
-    return {
-        name: part for name, part in zip(names, array.flatten(), strict=True) if name in MEMBERS
-    }
+    parts = zip(names_of(array), array.flatten(), strict=True)
+    return {name: part for name, part in parts if name in MEMBERS}
 
 
 def _nothing_set(array: pa.StructArray) -> AnyArray:

@@ -23,6 +23,7 @@ from variantlake.parquet.read import (
 from variantlake.parquet.schema_tree import SchemaNode
 from variantlake.parquet.variant_group import GroupNode, VariantGroup, parse_group
 from variantlake.paths import Path
+from variantlake.shredding.construct import legacy_problems
 from variantlake.shredding.layout import METADATA, TYPED_VALUE, VALUE
 from variantlake.shredding.rules import Rule, problems
 from variantlake.shredding.schema import Array, Untyped
@@ -100,6 +101,8 @@ def _check_schema(node: SchemaNode, column: tuple[str, ...]) -> Iterator[Finding
 
 def _check_layout(group: VariantGroup, node: SchemaNode) -> Iterator[tuple[Path, Rule, str]]:
     """The rules for the schema that reading does not insist on."""
+    if group.is_legacy:
+        return
     if not group.annotated:
         yield Path(), Rule.ANNOTATION, "the group has no logical type"
     metadata = node.named(METADATA)
@@ -163,7 +166,8 @@ def _check_rows(
 
 
 def _findings(found: FoundVariants) -> Iterator[Finding]:
-    column = ".".join(found.column)
-    for problem in problems(found.array):
+    column = ".".join(found.group.column)
+    broken = legacy_problems if found.group.is_legacy else problems
+    for problem in broken(found.array):
         row = int(found.rows[problem.row])
         yield Finding(row, column, problem.path, problem.rule.value, problem.message)

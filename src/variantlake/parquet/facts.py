@@ -67,12 +67,17 @@ class VariantFacts:
 
     `column` is the column's path through structs, by the names in the file. `nulls` counts SQL
     NULLs, -1 where unknown. `paths` follow `schema.nodes()` one to one.
+
+    `is_legacy` is true of Spark's older layout. In it a value may also stand in the
+    `untyped_value` of a group around it, so there a path is clean only when those are null in every
+    row, and its own too; else nothing is known of it.
     """
 
     column: tuple[str, ...]
     schema: ShreddingSchema
     nulls: int
     paths: tuple[PathFacts, ...]
+    is_legacy: bool = False
 
     def find(self, path: Path) -> PathFacts | None:
         """The facts of exactly this path; None where it is not a node of the schema."""
@@ -198,15 +203,37 @@ class _Facts:
         return _LeafFacts(nulls, UNKNOWN if nulls == UNKNOWN else present, bounds or Bounds())
 
     def _variant(self, variant: VariantGroup, row_groups: Sequence[RowGroup]) -> VariantFacts:
+        if variant.metadata is None:
+            return self._legacy(variant, row_groups)
         nulls = 0 if variant.required else self._leaf(variant.metadata, row_groups).nulls
         if nulls and self._footer.leaves[variant.metadata].node.repetition != "required":
             nulls = UNKNOWN  # metadata may be missing where the Variant is not
         paths = tuple(self._path(path, node, row_groups) for path, node in variant.nodes())
         return VariantFacts(variant.column, variant.schema, nulls, paths)
 
-    def _path(self, path: Path, node: GroupNode, row_groups: Sequence[RowGroup]) -> PathFacts:
-        nulls, residuals = self._residuals(node.value, row_groups)
-        facts = PathFacts(path, node.node, nulls=nulls, residuals=residuals)
+    def _legacy(self, variant: VariantGroup, row_groups: Sequence[RowGroup]) -> VariantFacts:
+        known: dict[Path, PathFacts] = {}
+        for path, node in variant.nodes():
+            above = known.get(path.parent) if path.steps else None
+            is_clean = not node.others and (above is None or above.clean)
+            if is_clean and node.value is not None:
+                is_clean = self._leaf(node.value, row_groups).present == 0
+            residuals = 0 if is_clean else UNKNOWN
+            known[path] = self._path(path, node, row_groups, (residuals, residuals))
+        # SQL NULL is also a group in which nothing is set.
+        return VariantFacts(
+            variant.column, variant.schema, UNKNOWN, tuple(known.values()), is_legacy=True
+        )
+
+    def _path(
+        self,
+        path: Path,
+        node: GroupNode,
+        row_groups: Sequence[RowGroup],
+        residuals: tuple[int, int] | None = None,
+    ) -> PathFacts:
+        nulls, others = residuals or self._residuals(node.value, row_groups)
+        facts = PathFacts(path, node.node, nulls=nulls, residuals=others)
         if isinstance(node.node, Untyped):
             return replace(facts, typed=0)
         if not isinstance(node.node, Leaf) or node.typed_value is None:

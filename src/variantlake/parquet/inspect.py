@@ -77,7 +77,11 @@ class NodeView:
 
 @dataclass(frozen=True, slots=True)
 class VariantView:
-    """One Variant column. `nulls` counts SQL NULLs, None where unknown or inside of arrays."""
+    """One Variant column.
+
+    `nulls` counts SQL NULLs, None where unknown or inside of arrays. A `legacy` column is one of
+    Spark's older layout: it has no metadata, and `value` stands for its `untyped_value`s.
+    """
 
     column: tuple[str, ...]
     annotated: bool
@@ -85,6 +89,7 @@ class VariantView:
     nulls: int | None
     metadata_size: Sizes
     root: NodeView
+    legacy: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +127,9 @@ def inspect_file(path: Source, *, variant_columns: Collection[str] = ()) -> File
                 group.annotated,
                 format_ddl(group.schema),
                 None if known is None else _known(known.nulls),
-                _size(footer, group.metadata),
+                Sizes(0, 0) if group.metadata is None else _size(footer, group.metadata),
                 _node_view(footer, group.root, Path(), by_path),
+                group.is_legacy,
             )
         )
     return FileView(footer.num_rows, len(footer.row_groups), footer.created_by, tuple(views))
@@ -159,7 +165,7 @@ def _with_counted_groups(
     wanted = [
         p for p, node in group.nodes() if isinstance(node.node, Object | Array) and p in facts
     ]
-    if len(group.column) > 1 or not wanted:
+    if len(group.column) > 1 or not wanted or group.is_legacy:
         return facts
     counts = count_typed(path, footer, group, wanted)
     return facts | {p: replace(facts[p], typed=counts[p]) for p in wanted}
@@ -173,6 +179,7 @@ def _node_view(
     children = [_node_view(footer, child, path.child(n), facts) for n, child in node.fields]
     if node.element is not None:
         children.append(_node_view(footer, node.element, path.child(0), {}))
+    children += [_node_view(footer, other, path, {}) for other in node.others]
     stored = node.node.type if isinstance(node.node, Leaf) else None
     return NodeView(
         path=path,

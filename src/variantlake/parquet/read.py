@@ -19,10 +19,11 @@ import pyarrow.parquet as pq
 
 from variantlake.errors import InvalidPath, InvalidValue, MalformedFile, VariantLakeError
 from variantlake.kernels.unshred import unshred
+from variantlake.kernels.unshred_legacy import unshred_legacy
 from variantlake.parquet.footer import Footer, read_footer
 from variantlake.parquet.pages import check_pages
 from variantlake.parquet.schema_tree import SchemaNode
-from variantlake.parquet.variant_group import VariantGroup, parse_group
+from variantlake.parquet.variant_group import VariantGroup, is_legacy_group, parse_group
 from variantlake.shredding.arrays import (
     AnyArray,
     AnyField,
@@ -54,7 +55,8 @@ def read_table(
         path: A file name or an open binary file.
         columns: Names of top-level columns in the order wanted; all of them when None.
         variant_columns: Dotted names of groups to read as Variants although the file does not mark
-            them. Groups of binary `metadata` and `value` are found without that.
+            them. Groups of binary `metadata` and `value`, and those of the legacy layout
+            (`variant_group.is_legacy_group`), are found without that.
 
     Raises:
         MalformedFile: The file breaks a specification; with file, row and path.
@@ -285,7 +287,7 @@ Rows: TypeAlias = "npt.NDArray[np.int64]"
 class FoundVariants:
     """One Variant column, shredded, with the row that each of its slots belongs to."""
 
-    column: tuple[str, ...]
+    group: VariantGroup
     array: pa.StructArray
     rows: Rows
 
@@ -311,11 +313,11 @@ def is_variant(
 ) -> bool:
     """Whether a group is read as a Variant: marked, asked for, or one by its members.
 
-    Spark 4.0 marks none.
+    Spark 4.0 marks none, and neither does the legacy layout.
     """
     if node.logical is not None:
         return node.logical.kind == "VARIANT" or column in wanted
-    return column in wanted or _looks_like_variant(node)
+    return column in wanted or _looks_like_variant(node) or is_legacy_group(node)
 
 
 def variant_nodes(
@@ -351,7 +353,7 @@ def column_of(
     kind = None if node.logical is None else node.logical.kind
     read: Column | None
     if is_variant(node, column, wanted):
-        read = _VariantColumn(parse_group(node, column), node)
+        read = _VariantColumn(parse_group(node, column))
     elif kind == "LIST" and len(node.children) == 1:
         element = _element_of(node, wanted, column)
         return None if element is None else _ListColumn(element)
@@ -385,38 +387,19 @@ def _struct_column(
 @dataclass(frozen=True, slots=True)
 class _VariantColumn:
     group: VariantGroup
-    node: SchemaNode
 
     def leaves(self) -> Iterable[int]:
-        yield from _leaves_of_group(self.node)
+        yield from self.group.leaves()
 
     def type(self, _: pa.DataType) -> pa.DataType:
         return VARIANT_TYPE
 
     def convert(self, array: AnyArray) -> AnyArray:
-        return unshred(struct_of(array))
+        rebuild = unshred_legacy if self.group.is_legacy else unshred
+        return rebuild(struct_of(array))
 
     def variants(self, array: AnyArray, rows: Rows) -> Iterator[FoundVariants]:
-        yield FoundVariants(self.group.column, struct_of(array), rows)
-
-
-def _leaves_of_group(group: SchemaNode) -> Iterator[int]:
-    """The leaves of a Variant group without those of `_` siblings, which may be of any type."""
-    for child in group.children:
-        if child.name in (METADATA, VALUE):
-            yield from _leaves_below(child)
-        elif child.name == TYPED_VALUE:
-            yield from _leaves_of_typed_value(child)
-
-
-def _leaves_of_typed_value(typed: SchemaNode) -> Iterator[int]:
-    if not typed.is_group:
-        yield from _leaves_below(typed)
-    elif typed.logical is not None:  # a LIST of three levels: parse_group has looked
-        yield from _leaves_of_group(typed.children[0].children[0])
-    else:
-        for field in typed.children:
-            yield from _leaves_of_group(field)
+        yield FoundVariants(self.group, struct_of(array), rows)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from variantlake.encoding.scalar import Scalar, decode_scalar
 from variantlake.encoding.value import basic_type, find, type_name
 from variantlake.errors import InvalidPath, InvalidValue, MalformedFile, VariantLakeError
 from variantlake.kernels.unshred import unshred
+from variantlake.kernels.unshred_legacy import unshred_legacy
 from variantlake.parquet.footer import Footer, read_footer
 from variantlake.parquet.read import (
     BATCH_ROWS,
@@ -42,6 +43,7 @@ from variantlake.shredding.arrays import (
 from variantlake.shredding.dictionary import RowDictionary
 from variantlake.shredding.fit import Raw, encoded_type, fit, raw_array, raws_of, scalar_of
 from variantlake.shredding.layout import METADATA, TYPED_VALUE, VALUE, VARIANT_TYPE
+from variantlake.shredding.legacy import OBJECT
 from variantlake.shredding.schema import Array, Leaf, Object, Untyped
 from variantlake.types import NULL_VALUE, BasicType, ShreddedType
 
@@ -169,6 +171,8 @@ def _request(footer: Footer, name: str, text: str, on_mismatch: Mismatch) -> _Re
     wanted = stored
     if asked.type:
         wanted = None if asked.type.lower() == "variant" else ShreddedType.parse(asked.type)
+    if group.metadata is None:
+        return _legacy_request(footer, name, asked, group, wanted=wanted, on_mismatch=on_mismatch)
     if rest.steps:
         leaves = _value_leaf(footer, target)
     elif wanted is None:
@@ -178,6 +182,36 @@ def _request(footer: Footer, name: str, text: str, on_mismatch: Mismatch) -> _Re
     return _Request(
         name, asked.column, asked.path, way, rest, wanted, group.metadata, leaves, on_mismatch
     )
+
+
+def _legacy_request(
+    footer: Footer,
+    name: str,
+    asked: ColumnPath,
+    group: VariantGroup,
+    *,
+    wanted: ShreddedType | None,
+    on_mismatch: Mismatch,
+) -> _LegacyRequest:
+    """A value may stand in the `untyped_value` of each group on its way."""
+    target, way = _walk(group, asked.path)
+    is_node = way == asked.path.steps
+    passed = [_walk(group, Path(way[:depth]))[0] for depth in range(len(way) + 1)]
+    above = passed[:-1] if is_node else passed
+    leaves = {leaf for node in above for leaf in _value_leaf(footer, node)}
+    is_leaf = is_node and wanted is not None and isinstance(target.node, Leaf)
+    if any(node.others for node in passed):
+        leaves, is_leaf = set(group.leaves()), False
+    elif is_node:
+        is_leaf = is_leaf and not leaves and not _value_leaf(footer, target)
+        leaves |= _typed_leaf(target) if is_leaf else set(target.leaves())
+    is_column = is_leaf and all(isinstance(step, str) for step in way)
+    first = next(group.leaves())
+    return _LegacyRequest(
+        name, asked.column, asked.path, way if is_column else (),
+        Path() if is_column else asked.path, wanted, min(leaves, default=first), leaves,
+        on_mismatch, is_column=is_column,
+    )  # fmt: skip
 
 
 def _walk(group: VariantGroup, path: Path) -> tuple[GroupNode, tuple[str | int, ...]]:
@@ -246,7 +280,7 @@ class _Request:
     way: tuple[str | int, ...]
     rest: Path
     wanted: ShreddedType | None
-    metadata_leaf: int
+    row_leaf: int
     own_leaves: Collection[int]
     on_mismatch: Mismatch
 
@@ -257,8 +291,8 @@ class _Request:
 
     @property
     def leaves(self) -> set[int]:
-        """The leaves to read; the metadata always, for it counts the rows."""
-        return {self.metadata_leaf, *self.own_leaves}
+        """The leaves to read; one always, the metadata if there is any, for it counts the rows."""
+        return {self.row_leaf, *self.own_leaves}
 
     def evaluate(self, batch: pa.RecordBatch) -> AnyArray:
         """The column for the rows of a batch."""
@@ -355,6 +389,27 @@ class _Request:
         return unshred(group)
 
 
+@dataclass(frozen=True, slots=True)
+class _LegacyRequest(_Request):
+    """A column of a legacy file: the leaf at `way`, or `rest` searched in the rebuilt Variants."""
+
+    is_column: bool = False
+
+    def evaluate(self, batch: pa.RecordBatch) -> AnyArray:
+        if not self.own_leaves:
+            return _nulls(batch.num_rows, self.arrow)
+        array = struct_of(batch.column(self.column))
+        members = _Members(array if self.is_column else unshred_legacy(array))
+        for step in self.way:
+            members = members.field(str(step))
+        metadata: AnyArray = pa.nulls(len(array), pa.binary())
+        if not self.is_column:
+            metadata = members.required(METADATA)
+        if self.wanted is None:
+            return self._variants(metadata, members)
+        return self._typed(self.wanted, metadata, members)
+
+
 def _nulls(length: int, arrow: pa.DataType) -> AnyArray:
     if arrow != VARIANT_TYPE:
         return pa.array([None] * length, arrow)
@@ -400,6 +455,10 @@ class _Members:
         if array is None:
             raise MalformedFile(f"pyarrow reads no {name!r} in a Variant group")
         return array
+
+    def field(self, name: str) -> _Members:
+        """The group of an object's field in the legacy layout."""
+        return _Members(_Members(self.required(OBJECT)).required(name))
 
     def step(self, step: str | int) -> _Members:
         """The group of an object's field or of an array's element."""

@@ -8,27 +8,35 @@ Spec: VariantShredding; for siblings, delta-variant-type, "Writer Requirements".
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from variantlake.errors import MalformedFile
 from variantlake.parquet.annotate import SPECIFICATION_VERSION, ColumnPath
 from variantlake.parquet.footer import Footer
-from variantlake.parquet.logical import Logical
+from variantlake.parquet.group_parts import (
+    binary_leaf,
+    list_element,
+    members_of,
+    parquet_type,
+    shredded_type,
+)
 from variantlake.parquet.schema_tree import SchemaNode
 from variantlake.paths import Path
 from variantlake.shredding.ddl import MAX_SCHEMA_DEPTH
 from variantlake.shredding.layout import METADATA, TYPED_VALUE, VALUE
+from variantlake.shredding.legacy import ARRAY, MEMBERS, OBJECT, UNTYPED_VALUE
 from variantlake.shredding.schema import Array, Leaf, Node, Object, ShreddingSchema, Untyped
-from variantlake.types import MAX_PRECISION, Kind, ShreddedType
 
 
 @dataclass(frozen=True, slots=True)
 class GroupNode:
     """One node of a shredding schema with its columns.
 
-    `value` and `typed_value` are indexes of leaves (None: absent, or for `typed_value` a group).
-    `fields` are an object's, `element` an array's. `group` is the node of the schema tree that
-    holds both, `parquet_type` the exact type of a primitive `typed_value` (else empty).
+    `value` and `typed_value` are indexes of leaves (None: absent, or for `typed_value` a group); of
+    the legacy layout, `value` is its `untyped_value`. `fields` are an object's, `element` an
+    array's. `group` is the node of the schema tree that holds both, `parquet_type` the exact type
+    of a primitive `typed_value` (else empty). `others` are more forms of the same group, without
+    a `value`, as only legacy files have them.
     """
 
     node: Node
@@ -38,6 +46,7 @@ class GroupNode:
     fields: tuple[tuple[str, GroupNode], ...] = ()
     element: GroupNode | None = None
     parquet_type: str = ""
+    others: tuple[GroupNode, ...] = ()
 
     @property
     def fingerprint(self) -> str:
@@ -52,6 +61,14 @@ class GroupNode:
             return "{" + ",".join(f"{n!r}:{c.fingerprint}" for n, c in self.fields) + "}"
         return self.parquet_type
 
+    def leaves(self) -> Iterator[int]:
+        """All leaves of this node and of those below it; columns that are ignored are not in it."""
+        yield from (leaf for leaf in (self.value, self.typed_value) if leaf is not None)
+        for _, child in self.fields:
+            yield from child.leaves()
+        for other in (*self.others, *(() if self.element is None else (self.element,))):
+            yield from other.leaves()
+
     def get(self, name: str) -> GroupNode | None:
         """The object field of exactly this name."""
         return next((child for key, child in self.fields if key == name), None)
@@ -63,17 +80,27 @@ class VariantGroup:
 
     `column` holds the names of schema nodes down to the group. `repeated` is true inside arrays and
     maps, where a row may hold any number of values. `required` means that neither the group nor a
-    group above it is optional, so that there are no SQL NULLs. `metadata` is a leaf's index.
-    `annotated` tells whether the file itself says VARIANT.
+    group above it is optional, so that there are no SQL NULLs. `metadata` is a leaf's index, None
+    in the legacy layout, which has none. `annotated` tells whether the file itself says VARIANT.
     """
 
     column: ColumnPath
     schema: ShreddingSchema
     root: GroupNode
-    metadata: int
+    metadata: int | None
     required: bool
     repeated: bool
     annotated: bool
+
+    @property
+    def is_legacy(self) -> bool:
+        """Whether this is Spark's older layout."""
+        return self.metadata is None
+
+    def leaves(self) -> Iterator[int]:
+        """All leaves of the column."""
+        yield from () if self.metadata is None else (self.metadata,)
+        yield from self.root.leaves()
 
     def find(self, path: Path) -> GroupNode | None:
         """The node of exactly this path; None where the file has no columns of its own for it."""
@@ -138,7 +165,7 @@ def parse_group(
     required: bool | None = None,
     repeated: bool = False,
 ) -> VariantGroup:
-    """Understand one Variant group.
+    """Understand one Variant group, of the final layout or of the legacy one (`is_legacy_group`).
 
     Tolerated, because other writers make them: optional groups for fields and elements, optional
     `metadata`, a group without `value` or without `typed_value`, any order, unknown fields whose
@@ -160,7 +187,7 @@ def _parse_root(
     group: SchemaNode, column: ColumnPath, *, required: bool | None, repeated: bool
 ) -> VariantGroup:
     if not group.is_group:
-        raise MalformedFile(f"a Variant is a group, this is {_parquet_type(group)}")
+        raise MalformedFile(f"a Variant is a group, this is {parquet_type(group)}")
     if group.logical is not None:
         if group.logical.kind != "VARIANT":
             raise MalformedFile(f"a Variant group with the logical type {group.logical}")
@@ -168,11 +195,15 @@ def _parse_root(
             raise MalformedFile(
                 f"VARIANT version {group.logical.version}, expected {SPECIFICATION_VERSION}"
             )
-    members = _members(group, Path(), (METADATA, VALUE, TYPED_VALUE))
-    metadata = _binary(members.get(METADATA), METADATA, Path())
-    if metadata is None:
-        raise MalformedFile(f"the group has no {METADATA!r}")
-    root = _parse_node(group, members, Path())
+    metadata: int | None = None
+    if is_legacy_group(group):
+        root = _parse_legacy(group, Path())
+    else:
+        members = members_of(group, Path(), (METADATA, VALUE, TYPED_VALUE))
+        metadata = binary_leaf(members.get(METADATA), METADATA, Path())
+        if metadata is None:
+            raise MalformedFile(f"the group has no {METADATA!r}")
+        root = _parse_node(group, members, Path())
     return VariantGroup(
         column=column,
         schema=ShreddingSchema(root.node),
@@ -184,37 +215,10 @@ def _parse_root(
     )
 
 
-def _members(group: SchemaNode, path: Path, known: tuple[str, ...]) -> dict[str, SchemaNode]:
-    members: dict[str, SchemaNode] = {}
-    for child in group.children:
-        if child.name in known:
-            if child.name in members:
-                raise MalformedFile(f"{child.name!r} stands twice in a group", path=str(path))
-            if child.repetition == "repeated":
-                raise MalformedFile(f"{child.name!r} is repeated", path=str(path))
-            members[child.name] = child
-        elif not child.name.startswith("_"):
-            raise MalformedFile(
-                f"unknown field {child.name!r} in a Variant group",
-                path=str(path),
-                hint="only metadata, value, typed_value and names that start with _ may stand here",
-            )
-    return members
-
-
-def _binary(node: SchemaNode | None, name: str, path: Path) -> int | None:
-    """The leaf of `metadata` or `value`, which must be plain bytes."""
-    if node is None:
-        return None
-    if node.physical != "BYTE_ARRAY" or node.logical is not None:
-        raise MalformedFile(f"{name!r} is {_parquet_type(node)}, expected binary", path=str(path))
-    return node.leaf
-
-
 def _parse_node(group: SchemaNode, members: dict[str, SchemaNode], path: Path) -> GroupNode:
     if len(path.steps) > MAX_SCHEMA_DEPTH:
         raise MalformedFile(f"the Variant group nests deeper than our limit of {MAX_SCHEMA_DEPTH}")
-    value = _binary(members.get(VALUE), VALUE, path)
+    value = binary_leaf(members.get(VALUE), VALUE, path)
     typed = members.get(TYPED_VALUE)
     if typed is None:
         if value is None:
@@ -223,16 +227,14 @@ def _parse_node(group: SchemaNode, members: dict[str, SchemaNode], path: Path) -
             )
         return GroupNode(Untyped(), group, value, None)
     if not typed.is_group:
-        shredded = _shredded_type(typed, path)
-        return GroupNode(
-            Leaf(shredded), group, value, typed.leaf, parquet_type=_parquet_type(typed)
-        )
+        leaf = Leaf(shredded_type(typed, path))
+        return GroupNode(leaf, group, value, typed.leaf, parquet_type=parquet_type(typed))
     if typed.logical is None:
         fields = tuple(_parse_fields(typed, path))
         return GroupNode(Object(tuple((n, c.node) for n, c in fields)), group, value, None, fields)
     if typed.logical.kind != "LIST":
         raise MalformedFile(f"typed_value is a group with type {typed.logical}", path=str(path))
-    element = _parse_child(_list_element(typed, path), path.child(0))
+    element = _parse_child(list_element(typed, path), path.child(0))
     return GroupNode(Array(element.node), group, value, None, element=element)
 
 
@@ -240,11 +242,11 @@ def _parse_child(group: SchemaNode, path: Path) -> GroupNode:
     """The group of an object's field or of an array's element."""
     if not group.is_group or group.logical is not None or group.repetition == "repeated":
         raise MalformedFile(
-            f"a shredded field or element is {group.repetition} {_parquet_type(group)}, "
+            f"a shredded field or element is {group.repetition} {parquet_type(group)}, "
             "expected a group",
             path=str(path),
         )
-    return _parse_node(group, _members(group, path, (VALUE, TYPED_VALUE)), path)
+    return _parse_node(group, members_of(group, path, (VALUE, TYPED_VALUE)), path)
 
 
 def _parse_fields(typed: SchemaNode, path: Path) -> Iterator[tuple[str, GroupNode]]:
@@ -257,71 +259,90 @@ def _parse_fields(typed: SchemaNode, path: Path) -> Iterator[tuple[str, GroupNod
         yield child.name, _parse_child(child, field)
 
 
-def _list_element(typed: SchemaNode, path: Path) -> SchemaNode:
-    """The element of a three-level list, whatever its two inner levels are called."""
-    if len(typed.children) == 1:
-        (repeated,) = typed.children
-        if repeated.repetition == "repeated" and len(repeated.children) == 1:
-            return repeated.children[0]
-    raise MalformedFile("a shredded array is not a list of three levels", path=str(path))
+# --- The legacy layout ----------------------------------------------------------------------------
 
 
-_PRIMITIVES: dict[tuple[str, Logical | None], Kind] = {
-    ("BOOLEAN", None): Kind.BOOLEAN,
-    ("INT32", Logical("INTEGER", bits=8)): Kind.INT8,
-    ("INT32", Logical("INTEGER", bits=16)): Kind.INT16,
-    ("INT32", Logical("INTEGER", bits=32)): Kind.INT32,
-    ("INT32", None): Kind.INT32,
-    ("INT64", Logical("INTEGER", bits=64)): Kind.INT64,
-    ("INT64", None): Kind.INT64,
-    ("FLOAT", None): Kind.FLOAT,
-    ("DOUBLE", None): Kind.DOUBLE,
-    ("INT32", Logical("DATE")): Kind.DATE,
-    ("INT64", Logical("TIME", unit="MICROS")): Kind.TIME,
-    ("INT64", Logical("TIMESTAMP", unit="MICROS", utc=True)): Kind.TIMESTAMP,
-    ("INT64", Logical("TIMESTAMP", unit="NANOS", utc=True)): Kind.TIMESTAMP_NANOS,
-    ("INT64", Logical("TIMESTAMP", unit="MICROS")): Kind.TIMESTAMP_NTZ,
-    ("INT64", Logical("TIMESTAMP", unit="NANOS")): Kind.TIMESTAMP_NTZ_NANOS,
-    ("BYTE_ARRAY", None): Kind.BINARY,
-    ("BYTE_ARRAY", Logical("STRING")): Kind.STRING,
-    ("FIXED_LEN_BYTE_ARRAY", Logical("UUID")): Kind.UUID,
-}
-"""Spec: VariantShredding, "Shredded Value Types"; decimals apart."""
+def is_legacy_group(group: SchemaNode) -> bool:
+    """Whether an unmarked group is a Variant of the legacy layout, by its members.
+
+    It has a binary `untyped_value`; or nothing but members of that layout, a `typed_value` among
+    them; or only an `object` or `array`, and all fields or elements in it are such groups. So a
+    struct of one's own with a field named `object` or `array` is left alone.
+    """
+    if not group.is_group or group.logical is not None:
+        return False
+    members = {child.name: child for child in group.children if not child.name.startswith("_")}
+    untyped = members.get(UNTYPED_VALUE)
+    if untyped is not None and untyped.physical == "BYTE_ARRAY" and untyped.logical is None:
+        return True
+    if not members or not members.keys() <= set(MEMBERS):
+        return False
+    if UNTYPED_VALUE in members or TYPED_VALUE in members:
+        return True
+    below = list(members[OBJECT].children) if OBJECT in members else []
+    if ARRAY in members:
+        array = members[ARRAY]
+        is_list = array.logical is not None and array.logical.kind == "LIST"
+        below += [child for level in array.children for child in level.children if is_list]
+    return bool(below) and all(map(is_legacy_group, below))
 
 
-def _shredded_type(node: SchemaNode, path: Path) -> ShreddedType:
-    if node.logical is not None and node.logical.kind == "DECIMAL":
-        if node.logical.precision <= _decimal_digits(node):
-            return ShreddedType(Kind.DECIMAL, node.logical.precision, node.logical.scale)
-    else:
-        kind = _PRIMITIVES.get((node.physical or "", node.logical))
-        if kind is not None and (kind is not Kind.UUID or node.type_length == 16):
-            return ShreddedType(kind)
-    raise MalformedFile(
-        f"typed_value is {_parquet_type(node)}",
-        path=str(path),
-        hint="the shredding specification lists the types that typed_value may have",
-    )
+def _parse_legacy(group: SchemaNode, path: Path) -> GroupNode:
+    """One group of the legacy layout, with at least one of its four members."""
+    if len(path.steps) > MAX_SCHEMA_DEPTH:
+        raise MalformedFile(f"the Variant group nests deeper than our limit of {MAX_SCHEMA_DEPTH}")
+    if not group.is_group or group.logical is not None or group.repetition == "repeated":
+        raise MalformedFile(
+            f"a shredded field or element is {group.repetition} {parquet_type(group)}, "
+            "expected a group",
+            path=str(path),
+        )
+    members = members_of(group, path, MEMBERS)
+    if not members:
+        raise MalformedFile(f"a group has none of {', '.join(MEMBERS)}", path=str(path))
+    value = binary_leaf(members.get(UNTYPED_VALUE), UNTYPED_VALUE, path)
+    forms = [
+        parse(group, members[name], path)
+        for name, parse in _LEGACY_FORMS.items()
+        if name in members
+    ]
+    if not forms:
+        return GroupNode(Untyped(), group, value, None)
+    return replace(forms[0], value=value, others=tuple(forms[1:]))
 
 
-def _decimal_digits(node: SchemaNode) -> int:
-    """The digits that the physical type of a decimal can hold; 0 when it cannot hold decimals."""
-    match node.physical:
-        case "INT32":
-            return 9
-        case "INT64":
-            return 18
-        case "BYTE_ARRAY":
-            return MAX_PRECISION
-        case "FIXED_LEN_BYTE_ARRAY":
-            widest = (1 << (8 * min(node.type_length, 16) - 1)) - 1
-            return min(MAX_PRECISION, len(str(widest)) - 1)
-    return 0
+def _legacy_object(group: SchemaNode, member: SchemaNode, path: Path) -> GroupNode:
+    if not member.is_group or member.logical is not None:
+        raise MalformedFile(
+            f"{OBJECT!r} is {parquet_type(member)}, expected a group", path=str(path)
+        )
+    fields: dict[str, GroupNode] = {}
+    for child in member.children:
+        field = path.child(child.name)
+        if child.name in fields:
+            raise MalformedFile("a shredded field stands twice", path=str(field))
+        fields[child.name] = _parse_legacy(child, field)
+    node = Object(tuple((name, child.node) for name, child in fields.items()))
+    return GroupNode(node, group, None, None, tuple(fields.items()))
 
 
-def _parquet_type(node: SchemaNode) -> str:
-    """The exact type of a node as text: `INT64 TIMESTAMP(true,MICROS)`."""
-    physical = node.physical or "group"
-    if node.type_length:
-        physical += f"({node.type_length})"
-    return f"{physical} {node.logical}" if node.logical is not None else physical
+def _legacy_array(group: SchemaNode, member: SchemaNode, path: Path) -> GroupNode:
+    if member.logical is None or member.logical.kind != "LIST":
+        raise MalformedFile(f"{ARRAY!r} is {parquet_type(member)}, expected LIST", path=str(path))
+    element = _parse_legacy(list_element(member, path), path.child(0))
+    return GroupNode(Array(element.node), group, None, None, element=element)
+
+
+def _legacy_leaf(group: SchemaNode, member: SchemaNode, path: Path) -> GroupNode:
+    if member.is_group:
+        raise MalformedFile(
+            f"{TYPED_VALUE!r} is a group, expected a primitive type",
+            path=str(path),
+            hint=f"objects stand in {OBJECT!r}, arrays in {ARRAY!r}",
+        )
+    leaf = Leaf(shredded_type(member, path))
+    return GroupNode(leaf, group, None, member.leaf, parquet_type=parquet_type(member))
+
+
+_LEGACY_FORMS = {OBJECT: _legacy_object, ARRAY: _legacy_array, TYPED_VALUE: _legacy_leaf}
+"""The order decides which form is the node where a group has several."""

@@ -28,6 +28,8 @@ from variantlake.planning.casts import spark_type
 from variantlake.planning.exactness import Conversion, ConversionKind, conversion, values_fit
 from variantlake.planning.predicates import Ref
 from variantlake.shredding.folding import fold_key
+from variantlake.shredding.layout import TYPED_VALUE
+from variantlake.shredding.legacy import OBJECT
 from variantlake.shredding.schema import Array, Leaf, Node, Object, ShreddingSchema, Untyped
 from variantlake.types import Kind, ShreddedType
 
@@ -209,7 +211,13 @@ class Reader:
     def read(self, facts: FileFacts | None) -> Reading:
         """How the path is read in the file with these facts."""
         found = self.find(facts)
-        return _native(NO_STATISTICS) if found is None else self._read_node(*found)
+        if found is None:
+            return _native(NO_STATISTICS)
+        reading = self._read_node(*found)
+        variant = None if facts is None else facts.variant(self.ref.column)
+        if isinstance(reading, PhysicalColumn) and variant is not None and variant.is_legacy:
+            return replace(reading, steps=_legacy_steps(self._path))
+        return reading
 
     def read_all(self, facts: FactColumns) -> Readings:
         """How the path is read in each of many files."""
@@ -350,10 +358,15 @@ def _all_in_spark(node: Node) -> bool:
 
 
 def _physical_steps(path: Path) -> tuple[str, ...]:
-    steps = ["typed_value"]
+    steps = [TYPED_VALUE]
     for key in path.steps:
-        steps += (str(key), "typed_value")
+        steps += (str(key), TYPED_VALUE)
     return tuple(steps)
+
+
+def _legacy_steps(path: Path) -> tuple[str, ...]:
+    steps = [name for key in path.steps for name in (OBJECT, str(key))]
+    return (*steps, TYPED_VALUE)
 
 
 def _pushable(stored: ShreddedType, own: PathFacts) -> bool:

@@ -112,7 +112,7 @@ class _Judge(Protocol):
     def note(self, path: Path, rule: LegacyRule, message: str) -> None:
         """A rule is broken, and the row can be understood without doubt."""
 
-    def untyped(self, path: Path, data: bytes) -> Tree | None:
+    def untyped(self, path: Path, data: bytes) -> Tree:
         """The Variant in an `untyped_value`."""
 
 
@@ -125,7 +125,7 @@ class _Reading:
     def note(self, path: Path, rule: LegacyRule, message: str) -> None:
         pass
 
-    def untyped(self, path: Path, data: bytes) -> Tree | None:
+    def untyped(self, path: Path, data: bytes) -> Tree:
         try:
             metadata, value = split_untyped(data)
             check_value_size(value)
@@ -147,7 +147,7 @@ class _Checking:
 
     note = refuse
 
-    def untyped(self, path: Path, data: bytes) -> Tree | None:
+    def untyped(self, path: Path, data: bytes) -> Tree:
         try:
             metadata, value = split_untyped(data)
             check_sorted(decode_metadata(metadata))
@@ -157,7 +157,7 @@ class _Checking:
             where = str(path) + error.path.removeprefix("$")
             at = "" if error.offset is None else f" (byte {error.offset})"
             self.found.append(Problem(self._row, where, LegacyRule.UNTYPED, f"{error.message}{at}"))
-            return None
+            return {}  # which is there, and may stand alone or beside an object
 
 
 class _Group:
