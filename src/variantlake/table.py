@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import pyarrow as pa
 
@@ -13,13 +13,20 @@ from variantlake.arrow.append import append_arrow
 from variantlake.arrow.local import ingest_here
 from variantlake.arrow.sources import NdJson
 from variantlake.arrow.target import READER_FEATURES, SCHEMA_PREFIX
+from variantlake.delta import alter
 from variantlake.delta.actions import Protocol
-from variantlake.delta.commit import create_table
+from variantlake.delta.commit import commit, create_table
 from variantlake.delta.ddl import parse_table_ddl
+from variantlake.delta.replacing import (
+    Replacement,
+    replace_all,
+    replace_touched,
+    replace_where,
+)
 from variantlake.delta.schema import StructType, VariantType
 from variantlake.delta.snapshot import HistoryEntry, Snapshot
 from variantlake.delta.store import open_store
-from variantlake.errors import InvalidSchema
+from variantlake.errors import InvalidSchema, InvalidValue
 from variantlake.shredding.ddl import format_ddl, parse_ddl
 
 
@@ -36,6 +43,7 @@ class Table:
         schema: str | StructType,
         *,
         partition_by: Sequence[str] = (),
+        cluster_by: Sequence[str] = (),
         properties: Mapping[str, str] | None = None,
         shredding: Mapping[str, str] | None = None,
         name: str | None = None,
@@ -47,6 +55,8 @@ class Table:
             location: A path or URL; no table may be there.
             schema: Columns as DDL, `event VARIANT, day DATE NOT NULL`.
             partition_by: Names of partition columns, never VARIANT ones.
+            cluster_by: Names of the columns that engines which cluster shall order files by, never
+                VARIANT ones; instead of `partition_by`.
             properties: Table properties.
             shredding: For VARIANT columns the DDL of what becomes columns. A column that is left
                 out gets its schema inferred from the first data.
@@ -69,6 +79,7 @@ class Table:
             open_store(location),
             columns,
             partition_columns=partition_by,
+            cluster_columns=cluster_by,
             properties=configuration,
             name=name,
             description=description,
@@ -124,12 +135,92 @@ class Table:
         """The newest version."""
         return type(self)(self.snapshot.refresh())
 
+    def set_properties(self, properties: Mapping[str, str]) -> int:
+        """Set table properties, with the table features that they need; gives the new version.
+
+        `{"delta.enableVariantShredding": "true"}` lets new files be shredded, `"false"` forbids it.
+
+        Raises:
+            InvalidValue: A value that the property cannot have.
+            UnsupportedFeature: A property of a feature that we do not write, or one that the rows
+                that are there would have to be checked or rewritten for.
+            CommitConflict: Another writer changed the table in a way that contradicts this.
+        """
+        snapshot = self.snapshot.refresh()
+        return commit(snapshot, alter.set_properties(snapshot, properties)).version
+
+    def unset_properties(self, *names: str) -> int:
+        """Take table properties away, back to their defaults; gives the new version.
+
+        Raises InvalidValue for a property that files depend on, else as `set_properties`.
+        """
+        snapshot = self.snapshot.refresh()
+        return commit(snapshot, alter.unset_properties(snapshot, names)).version
+
+    def add_column(self, column: str) -> int:
+        """Add columns at the end, NULL in the rows that are there; gives the new version.
+
+        Args:
+            column: DDL of one or more columns, `note STRING`. A VARIANT column brings its features.
+
+        Raises:
+            InvalidSchema: The DDL does not parse, the column is there already or is NOT NULL.
+            UnsupportedFeature, CommitConflict: As `set_properties`.
+        """
+        snapshot = self.snapshot.refresh()
+        changes = alter.add_columns(snapshot, parse_table_ddl(column))
+        return commit(snapshot, changes).version
+
+    def overwrite(
+        self,
+        data: pa.Table | pa.RecordBatch | pa.RecordBatchReader,
+        *,
+        where: Mapping[str, Any] | None = None,
+        partitions: bool = False,
+        json_columns: Collection[str] = (),
+        merge_schema: bool = False,
+    ) -> int:
+        """Put rows in the place of the table's rows in one commit; gives the new version.
+
+        Older versions can be read as before.
+
+        Args:
+            data: Arrow data, as for `append`. No rows leave the table, or the partitions, empty.
+            where: Only the partition with these values is replaced, `{"day": date(2026, 1, 2)}`;
+                all new rows must be in it. None replaces everything.
+            partitions: Only those partitions are replaced that the new rows are in.
+            json_columns: As for `append`.
+            merge_schema: As for `append`.
+
+        Raises:
+            InvalidSchema: The data do not fit the table, or it is not partitioned so.
+            InvalidValue: A row is not in the partition of `where`, or cannot be stored.
+            CommitConflict: Another writer added or removed rows of what is replaced.
+            UnsupportedFeature: As for `append`; also an append-only table.
+        """
+        snapshot = self.snapshot.refresh()
+        replacing: Replacement = replace_all
+        if where is not None and partitions:
+            raise InvalidValue("give where= or partitions=, not both")
+        if where is not None:
+            replacing = replace_where(snapshot.schema, snapshot.partition_columns, where)
+        elif partitions:
+            replacing = replace_touched(snapshot.schema, snapshot.partition_columns)
+        return append_arrow(
+            data,
+            snapshot,
+            json_columns=json_columns,
+            merge_schema=merge_schema,
+            replacing=replacing,
+        )
+
     def append(
         self,
         data: NdJson | pa.Table | pa.RecordBatch | pa.RecordBatchReader,
         *,
         column: str | None = None,
         json_columns: Collection[str] = (),
+        merge_schema: bool = False,
     ) -> int:
         """Append rows to the newest version in one commit, without Spark; gives the new version.
 
@@ -139,6 +230,7 @@ class Table:
                 VARIANT column is struct<metadata: binary, value: binary>.
             column: The VARIANT column that takes the documents of `ndjson`; the only one if None.
             json_columns: VARIANT columns that the Arrow data give as JSON text.
+            merge_schema: Columns of the Arrow data that the table does not have are added to it.
 
         Raises:
             InvalidSchema: The data do not fit the table's columns.
@@ -148,7 +240,12 @@ class Table:
             CommitConflict: Another writer changed the table in a way that contradicts this.
         """
         if not isinstance(data, NdJson):
-            return append_arrow(data, self.snapshot.refresh(), json_columns=json_columns)
+            return append_arrow(
+                data,
+                self.snapshot.refresh(),
+                json_columns=json_columns,
+                merge_schema=merge_schema,
+            )
         return ingest_here(data, self.uri, column=column or self._only_variant()).version
 
     def _only_variant(self) -> str:

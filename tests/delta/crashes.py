@@ -33,6 +33,7 @@ from variantlake.cli.cat import batches
 from variantlake.cli.rows import json_lines
 from variantlake.delta import store as stores
 from variantlake.delta.checkpoint_writer import write_checkpoint
+from variantlake.delta.log_cleanup import clean_log
 from variantlake.delta.store import LocalStore, open_store
 from variantlake.errors import CommitConflict, NotADeltaTable, StoreFailed, VariantLakeError
 from variantlake.parquet import write as parquet_write
@@ -157,13 +158,44 @@ def checkpoint(root: Path) -> None:
     write_checkpoint(open_store(root))
 
 
+def overwrite(root: Path, **how: Any) -> None:
+    vl.Table.open(root).overwrite(rows(200, 202), json_columns=["event"], **how)
+
+
+def alter(root: Path) -> None:
+    table = vl.Table.open(root)
+    if table.schema.get("note") is None:
+        table.add_column("note STRING")
+
+
+def expired(root: Path) -> None:
+    """A log of which the first versions are older than the retention, with two checkpoints."""
+    filled(root, commits=5)
+    checkpoint(root)
+    append(root, 300)
+    long_ago = time.time() - 90 * 86_400
+    for path in (root / "_delta_log").iterdir():
+        if path.name[:20] <= f"{5:020d}":
+            os.utime(path, (long_ago, long_ago))
+    (root / "_delta_log" / ".left.tmp").write_bytes(b"cut")
+    os.utime(root / "_delta_log" / ".left.tmp", (long_ago, long_ago))
+
+
+def clean(root: Path) -> None:
+    clean_log(open_store(root), {})
+
+
 OPERATIONS = {
     "create": Operation(lambda _: None, create),
     "append": Operation(filled, lambda root: append(root, 100, 101)),
     "append with its checkpoint": Operation(
         lambda root: filled(root, commits=2), lambda root: append(root, 100, 101)
     ),
+    "overwrite": Operation(filled, overwrite),
+    "overwrite of a partition": Operation(filled, lambda root: overwrite(root, where={"day": "0"})),
+    "a new column": Operation(filled, alter),
     "checkpoint": Operation(filled, checkpoint),
+    "cleanup of the log": Operation(expired, clean),
 }
 
 

@@ -16,7 +16,7 @@ if importlib.util.find_spec("deltalake") is None:
 
 from tests.delta.crashes import OPERATIONS, Rehearsal
 
-KILL_EVERY = 24
+KILL_EVERY = 40
 """`make test-kill` kills at every moment; here a few show that it works."""
 
 
@@ -26,7 +26,7 @@ def test_a_store_that_fails_at_any_moment_leaves_a_whole_table(tmp_path: Path, n
     states = set()
     for number in range(len(rehearsal.names)):
         states.add(rehearsal.fail_at(number, tmp_path / "once", lasting=False))
-        if number % 4 == 0:
+        if number % 8 == 0:
             states.add(rehearsal.fail_at(number, tmp_path / "lasting", lasting=True))
     # The interruptions were on both sides of the commit.
     assert states == {rehearsal.before, rehearsal.after}

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import contextlib
-import math
 from collections.abc import Collection, Iterator, Sequence
-from datetime import UTC, date, datetime
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from variantlake.arrow.encode import ColumnEncoder, PlainColumn, VariantColumn
+from variantlake.arrow.encode import (
+    ColumnEncoder,
+    PlainColumn,
+    VariantColumn,
+    is_variant_storage,
+)
 from variantlake.arrow.files import FileLimits, FileSet, new_load_id
 from variantlake.arrow.target import NOT_COMMITTED, FilePlan, Target
 from variantlake.delta.actions import AddFile
-from variantlake.delta.schema import StructField, VariantType
+from variantlake.delta.partition_values import partition_text
+from variantlake.delta.replacing import Replacement
+from variantlake.delta.schema import StructField, StructType, VariantType
 from variantlake.delta.snapshot import Snapshot
 from variantlake.errors import InvalidSchema, InvalidValue, UnsupportedFeature, VariantLakeError
 from variantlake.kernels.profiler import profile
@@ -33,22 +39,34 @@ MAX_OPEN_FILES = 64
 Partition = tuple[str | None, ...]
 
 
-def append_arrow(data: Any, snapshot: Snapshot, *, json_columns: Collection[str] = ()) -> int:
+def append_arrow(
+    data: Any,
+    snapshot: Snapshot,
+    *,
+    json_columns: Collection[str] = (),
+    merge_schema: bool = False,
+    replacing: Replacement | None = None,
+) -> int:
     """Append rows to the table of `snapshot` in one commit; gives the new version.
 
-    Columns go by name, those that are left out are NULL. A Variant column without a shredding
-    schema gets one from the first rows, which the table keeps. No rows, no commit: the version is
-    that of `snapshot`.
+    Columns go by name, those that are left out are NULL; those that the table does not have become
+    columns of it with `merge_schema`. A Variant column without a shredding schema gets one from the
+    first rows, which the table keeps. `replacing` says which files the rows take the place of.
+    Nothing to do, no commit: the version is that of `snapshot`.
 
     Raises InvalidSchema for data that do not fit the table, InvalidJson, MalformedVariant,
     InvalidValue and LimitExceeded for a bad value, with its row in the data; UnsupportedFeature and
     CommitConflict.
     """
-    rows = _Rows(_reader(data), Target.of(snapshot), frozenset(json_columns))
+    reader = _reader(data)
+    target = replace(Target.of(snapshot), replacing=replacing)
+    if merge_schema:
+        target = target.with_columns(given_schema(reader.schema, json_columns))
+    rows = _Rows(reader, target, frozenset(json_columns))
     plan = rows.target.file_plan(new_load_id(), FileLimits())
     try:
         adds = _write(rows, plan)
-        if not adds:
+        if not adds and replacing is None:
             return snapshot.version
         return rows.target.commit(adds, {"numOutputRows": str(rows.count)})
     except NOT_COMMITTED:
@@ -143,7 +161,7 @@ class _Rows:
                 continue
             field, encoder = each
             values = encoder.encode(piece.column(field.name)).to_pylist()
-            texts.append([_partition_text(value, field) for value in values])
+            texts.append([partition_text(value, field) for value in values])
         return list(zip(*texts, strict=True)) if texts else [()] * piece.num_rows
 
 
@@ -160,6 +178,19 @@ def _reader(data: Any) -> pa.RecordBatchReader:
         f"{type(data).__name__} cannot be appended",
         hint="give ndjson(...), an Arrow table, or whatever has __arrow_c_stream__",
     )
+
+
+def given_schema(given: pa.Schema, json_columns: Collection[str]) -> StructType:
+    """The columns of a table that Arrow data would make.
+
+    Columns of JSON text and structs of `metadata` and `value` are Variants. Raises InvalidSchema.
+    """
+    variants = [
+        field.name
+        for field in given
+        if field.name in json_columns or is_variant_storage(field.type)
+    ]
+    return StructType.from_arrow(given, variants=variants)
 
 
 def _check_columns(
@@ -215,26 +246,3 @@ def _by_partition(
             yield partition, batch
         else:
             yield partition, batch.take(np.array(chosen, np.int64))
-
-
-def _partition_text(value: Any, field: StructField) -> str | None:
-    """A partition value as the log writes it. Spec: PROTOCOL, "Partition Value Serialization"."""
-    match value:
-        case None | "":
-            return None  # the protocol has no empty string there
-        case bool():
-            return "true" if value else "false"
-        case datetime() if value.tzinfo is not None:
-            return value.astimezone(UTC).replace(tzinfo=None).isoformat("T", "microseconds") + "Z"
-        case datetime():
-            return value.isoformat(" ", "microseconds")
-        case date():
-            return value.isoformat()
-        case float() if not math.isfinite(value):
-            return {math.inf: "Infinity", -math.inf: "-Infinity"}.get(value, "NaN")
-        case bytes():
-            raise UnsupportedFeature(
-                f"partition column {field.name!r} is binary, which cannot be written here",
-                hint="append with Spark",
-            )
-    return str(value)

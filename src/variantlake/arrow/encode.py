@@ -36,6 +36,14 @@ class ColumnEncoder(Protocol):
         """The rows as they are stored. Raises with `row` counted from the array's start."""
 
 
+def is_variant_storage(given: pa.DataType) -> bool:
+    """Whether Arrow data of this type are Variants: struct<metadata, value>."""
+    return layout.is_struct(given) and {field.name for field in layout.struct_storage(given)} == {
+        layout.METADATA,
+        layout.VALUE,
+    }
+
+
 class PlainColumn:
     """A column without Variants."""
 
@@ -104,9 +112,7 @@ class VariantColumn:
             fits = pa.types.is_string(given) or pa.types.is_large_string(given)
             wanted = "JSON text (string)"
         else:
-            fits = layout.is_struct(given) and {
-                field.name for field in layout.struct_storage(given)
-            } == {layout.METADATA, layout.VALUE}
+            fits = is_variant_storage(given)
             wanted = "struct<metadata: binary, value: binary>"
         if not fits:
             raise InvalidSchema(

@@ -9,17 +9,20 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Self
 
+import orjson
 import pyarrow as pa
 
 from variantlake.arrow.files import FileLimits, FileSet, delete_load, is_load_file
-from variantlake.delta.actions import AddFile
+from variantlake.delta.actions import AddFile, Metadata, Protocol
+from variantlake.delta.alter import evolved, merged_schema
 from variantlake.delta.column_mapping import with_field_ids
-from variantlake.delta.commit import append, commit, create_table, with_properties
+from variantlake.delta.commit import append, commit, create_table
 from variantlake.delta.conflicts import Changes
 from variantlake.delta.features import VARIANT_SHREDDING
-from variantlake.delta.file_actions import new_add
+from variantlake.delta.file_actions import new_add, removes_where
 from variantlake.delta.new_table import new_table
 from variantlake.delta.properties import SHREDDING_PROPERTY
+from variantlake.delta.replacing import Replacement
 from variantlake.delta.schema import StructField, StructType, VariantType
 from variantlake.delta.snapshot import Snapshot
 from variantlake.delta.store import LocalStore, Store, open_store
@@ -103,7 +106,8 @@ class Target:
 
     `properties` are those that the table has after the commit; those in `asked` were asked for,
     the others may give way to another writer's. `new_folder` is true where not even the table's
-    folder was there.
+    folder was there. `altered` is the change of the table that comes with the rows (new columns),
+    `replacing` says which files they take the place of.
     """
 
     store: Store
@@ -112,6 +116,8 @@ class Target:
     properties: Mapping[str, str]
     asked: Mapping[str, str] = field(default_factory=dict)
     new_folder: bool = False
+    altered: tuple[Protocol, Metadata] | None = None
+    replacing: Replacement | None = None
 
     @classmethod
     def open(cls, location: str, new_column: str, properties: Mapping[str, str]) -> Self:
@@ -212,6 +218,24 @@ class Target:
             asked={**self.asked, **new} if asked else self.asked,
         )
 
+    def with_columns(self, given: StructType) -> Target:
+        """This table with the columns of `given` that it does not have.
+
+        Raises InvalidSchema for columns that contradict the table's.
+        """
+        if self.snapshot is None:
+            return self
+        merged = merged_schema(self.schema, given, types=False)
+        if merged == self.schema:
+            return self
+        protocol, metadata = evolved(self.snapshot, merged)
+        return replace(
+            self,
+            schema=StructType.from_json(metadata.schema_string),
+            properties={**self.properties, **metadata.configuration},
+            altered=(protocol, metadata),
+        )
+
     def file_plan(self, load_id: str, limits: FileLimits) -> FilePlan:
         """How the files of one load are written."""
         enabled = self.snapshot is None or not self.snapshot.features.isdisjoint(VARIANT_SHREDDING)
@@ -248,7 +272,7 @@ class Target:
             return self._commit(adds, metrics)
         except CommitConflict:
             newest = Snapshot.load(self.store.uri, store=self.store, applies=READER_FEATURES)
-            if not self._fits(newest):
+            if self.replacing is not None or self.altered is not None or not self._fits(newest):
                 raise
             return append(newest, adds, metrics=metrics).version
 
@@ -257,18 +281,24 @@ class Target:
             done = create_table(
                 self.store, self.schema, properties=self.properties, adds=adds, metrics=metrics
             )
-        elif dict(self.properties) == self.snapshot.properties:
-            done = append(self.snapshot, adds, metrics=metrics)
-        else:
-            changes = Changes(
-                operation="WRITE",
-                adds=tuple(adds),
-                metadata=with_properties(self.snapshot, self.properties),
-                parameters={"mode": "Append"},
-                metrics=metrics,
-            )
-            done = commit(self.snapshot, changes)
-        return done.version
+            return done.version
+        reads = None if self.replacing is None else self.replacing(adds)
+        protocol, metadata = self.altered or (self.snapshot.protocol, self.snapshot.metadata)
+        metadata = replace(metadata, configuration=dict(self.properties))
+        changes = Changes(
+            operation="WRITE",
+            adds=tuple(adds),
+            removes=() if reads is None else removes_where(self.snapshot, reads),
+            metadata=None if metadata == self.snapshot.metadata else metadata,
+            protocol=None if protocol == self.snapshot.protocol else protocol,
+            reads=reads,
+            parameters={
+                "mode": "Append" if reads is None else "Overwrite",
+                "partitionBy": orjson.dumps(list(self.partition_columns)).decode(),
+            },
+            metrics=metrics,
+        )
+        return commit(self.snapshot, changes).version
 
     def _fits(self, newest: Snapshot) -> bool:
         """Whether files written for this table may be added to that version of it as they are."""

@@ -90,13 +90,15 @@ def add_columns(snapshot: Snapshot, columns: StructType) -> Changes:
         if column.name.lower() in known and merged == snapshot.schema:
             raise InvalidSchema(f"the table has a column {column.name!r} already")
     names = [_described(field) for field in columns.fields]
-    return with_schema(snapshot, merged, "ADD COLUMNS", {"columns": _json(names)})
+    protocol, metadata = evolved(snapshot, merged)
+    return _changes(snapshot, "ADD COLUMNS", metadata, protocol, {"columns": _json(names)})
 
 
-def with_schema(
-    snapshot: Snapshot, schema: StructType, operation: str, parameters: Mapping[str, str]
-) -> Changes:
-    """The change of a table to a schema with more columns, with the features that these need."""
+def evolved(snapshot: Snapshot, schema: StructType) -> tuple[Protocol, Metadata]:
+    """The table's protocol and metadata with a schema that has more columns.
+
+    Raises InvalidSchema for columns that a Delta table cannot have.
+    """
     configuration = dict(snapshot.metadata.configuration)
     mapped = is_mapped(configuration)
     check_schema(schema, snapshot.partition_columns, any_name=mapped)
@@ -105,23 +107,24 @@ def with_schema(
     new: dict[str, str] = {}
     if schema.holds_variant() and not snapshot.schema.holds_variant():
         new = {SHREDDING_PROPERTY: configuration.get(SHREDDING_PROPERTY, "true")}
-    configuration |= new
     metadata = replace(
-        snapshot.metadata, schema_string=schema.to_json(), configuration=configuration
+        snapshot.metadata, schema_string=schema.to_json(), configuration={**configuration, **new}
     )
-    protocol = extended_protocol(snapshot.protocol, needed_features(schema, new))
-    return _changes(snapshot, operation, metadata, protocol, parameters)
+    return extended_protocol(snapshot.protocol, needed_features(schema, new)), metadata
 
 
-def merged_schema(table: StructType, given: StructType, where: str = "") -> StructType:
+def merged_schema(
+    table: StructType, given: StructType, where: str = "", *, types: bool = True
+) -> StructType:
     """The table's columns and then those that only `given` has, at all depths of structs.
 
     Names are compared without case, as Delta does; types must be the same, and are the table's.
+    With `types` false a type that differs is no error: whoever stores the values casts them.
     Raises InvalidSchema for a type that differs and for a new column that is NOT NULL.
     """
     known = {field.name.lower(): field for field in table.fields}
     merged = {
-        name: _merged_field(field, found, where)
+        name: _merged_field(field, found, where, types=types)
         if (found := _by_name(given, name)) is not None
         else field
         for name, field in known.items()
@@ -142,20 +145,24 @@ def _by_name(schema: StructType, lower: str) -> StructField | None:
     return next((field for field in schema.fields if field.name.lower() == lower), None)
 
 
-def _merged_field(field: StructField, given: StructField, where: str) -> StructField:
-    return replace(field, type=_merged_type(field.type, given.type, f"{where}{field.name}"))
+def _merged_field(
+    field: StructField, given: StructField, where: str, *, types: bool
+) -> StructField:
+    where = f"{where}{field.name}"
+    return replace(field, type=_merged_type(field.type, given.type, where, types=types))
 
 
-def _merged_type(kind: DataType, given: DataType, where: str) -> DataType:
+def _merged_type(kind: DataType, given: DataType, where: str, *, types: bool) -> DataType:
     if isinstance(kind, StructType) and isinstance(given, StructType):
-        return merged_schema(kind, given, f"{where}.")
+        return merged_schema(kind, given, f"{where}.", types=types)
     if isinstance(kind, ArrayType) and isinstance(given, ArrayType):
-        element = _merged_type(kind.element, given.element, f"{where}.element")
+        element = _merged_type(kind.element, given.element, f"{where}.element", types=types)
         return replace(kind, element=element)
     if isinstance(kind, MapType) and isinstance(given, MapType):
-        key = _merged_type(kind.key, given.key, f"{where}.key")
-        return replace(kind, key=key, value=_merged_type(kind.value, given.value, f"{where}.value"))
-    if kind != given:
+        key = _merged_type(kind.key, given.key, f"{where}.key", types=types)
+        value = _merged_type(kind.value, given.value, f"{where}.value", types=types)
+        return replace(kind, key=key, value=value)
+    if types and kind != given:
         raise InvalidSchema(f"column {where} is {kind} in the table and {given} here")
     return kind
 

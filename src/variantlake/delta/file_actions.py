@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from variantlake.delta.actions import AddFile, RemoveFile
 from variantlake.delta.clustering import clustering_columns
+from variantlake.delta.conflicts import Reads
 from variantlake.delta.features import VARIANT_SHREDDING
 from variantlake.delta.locations import encode_path
 from variantlake.delta.schema import StructType
@@ -63,6 +64,11 @@ def add_for(
         variant_bounds=not snapshot.features.isdisjoint(VARIANT_SHREDDING),
         always=clustering_columns(snapshot.domains),
     )
+
+
+def removes_where(snapshot: Snapshot, chosen: Reads) -> tuple[RemoveFile, ...]:
+    """The tombstones of the table's files with these partition values."""
+    return removes_of(add for add in snapshot.add_files() if chosen(add.partition_values))
 
 
 def removes_of(adds: Iterable[AddFile], *, data_change: bool = True) -> tuple[RemoveFile, ...]:

@@ -6,16 +6,16 @@ Spec: PROTOCOL, "Checkpoints", "Statistics for Variant Columns".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from datetime import date, datetime, timedelta
+from collections.abc import Collection, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
 
 from variantlake.delta import z85
+from variantlake.delta.partition_values import partition_raw
 from variantlake.delta.schema import DataType, PrimitiveType, StructType, VariantType, arrow_type
-from variantlake.delta.stats import DAY_OF_EPOCH, EPOCH, Column
+from variantlake.delta.stats import Column
 from variantlake.delta.stats_reader import find_in, parse_stats, raw_value
 from variantlake.delta.variant_bounds import split
 from variantlake.errors import VariantLakeError
@@ -93,12 +93,8 @@ def parsed_partitions(
     fields: dict[str, Any] = {}
     for item in schema.fields:
         if item.name in columns and isinstance(item.type, PrimitiveType):
-            parse = _PARTITIONS.get(item.type.name)
-            known: dict[str | None, Any] = {None: None, "": None}
             texts = [(row or {}).get(item.physical_name) for row in values]
-            for text in texts:
-                if text not in known:
-                    known[text] = _parsed(parse, text, item.type)
+            known = {text: partition_raw(text, item.type) for text in set(texts)}
             fields[item.physical_name] = _array([known[text] for text in texts], item.type)
     return _struct(fields)
 
@@ -181,42 +177,3 @@ def _struct(fields: dict[str, Any], absent: Any = None, *, nullable: bool = True
         mask=absent,
     )
     return found
-
-
-def _parsed(parse: Callable[[str], Any] | None, text: str | None, type_: PrimitiveType) -> Any:
-    if parse is None or text is None:
-        return None
-    try:
-        value = parse(text)
-    except (ValueError, ArithmeticError, KeyError):
-        return None
-    # An integer may be beyond its type.
-    return raw_value(value, type_) if parse is int else value
-
-
-def _timestamp(text: str) -> int:
-    """A timestamp with its zone; without one it is in the writer's zone, which nobody wrote."""
-    moment = datetime.fromisoformat(text)
-    if moment.tzinfo is None:
-        raise ValueError(text)
-    return (moment - EPOCH) // timedelta(microseconds=1)
-
-
-def _timestamp_ntz(text: str) -> int:
-    return _timestamp(f"{text}+00:00")
-
-
-_PARTITIONS: dict[str, Callable[[str], Any]] = {
-    "string": str,
-    "long": int,
-    "integer": int,
-    "short": int,
-    "byte": int,
-    "float": float,
-    "double": float,
-    "decimal": Decimal,
-    "boolean": {"true": True, "false": False}.__getitem__,
-    "date": lambda text: date.fromisoformat(text).toordinal() - DAY_OF_EPOCH,
-    "timestamp": _timestamp,
-    "timestamp_ntz": _timestamp_ntz,
-}

@@ -1,0 +1,237 @@
+"""The façade's changes of a table: overwrite, new columns, properties."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import variantlake as vl
+from tests.test_table import rows
+from variantlake.errors import (
+    CommitConflict,
+    InvalidSchema,
+    InvalidValue,
+    UnsupportedFeature,
+)
+
+DAYS = [dt.date(2026, 1, 1), dt.date(2026, 1, 2)]
+
+
+def _data(*pairs: tuple[int, int]) -> pa.Table:
+    """Rows of a number and the index of a day; the Variant says the number too."""
+    return pa.table(
+        {
+            "event": pa.array([json.dumps({"a": n}) for n, _ in pairs], pa.string()),
+            "n": pa.array([n for n, _ in pairs], pa.int32()),
+            "day": pa.array([DAYS[i] for _, i in pairs], pa.date32()),
+        }
+    )
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> vl.Table:
+    table = vl.Table.create(tmp_path, "event VARIANT, n INT, day DATE", partition_by=["day"])
+    table.append(_data((1, 0), (2, 1)), json_columns=["event"])
+    return table.refresh()
+
+
+def _numbers(table: vl.Table) -> list[int]:
+    return sorted(row["n"] for row in rows(Path(table.uri)))
+
+
+def test_an_overwrite_replaces_all_rows_and_keeps_the_old_version(table: vl.Table) -> None:
+    assert table.overwrite(_data((7, 0)), json_columns=["event"]) == 2
+    assert _numbers(table) == [7]
+    assert vl.Table.open(table.uri, version=1).files().num_rows == 2
+    info = table.refresh().history(1)[0].info
+    assert info["operationParameters"]["mode"] == "Overwrite"
+    assert info["operationMetrics"]["numRemovedFiles"] == "2"
+    assert not info["isBlindAppend"]
+
+
+def test_an_overwrite_without_rows_empties_the_table(table: vl.Table) -> None:
+    assert table.overwrite(_data(), json_columns=["event"]) == 2
+    assert table.refresh().files().num_rows == 0
+
+
+def test_an_overwrite_of_one_partition_leaves_the_others(table: vl.Table) -> None:
+    where = {"day": DAYS[0]}
+    table.overwrite(_data((8, 0), (9, 0)), where=where, json_columns=["event"])
+    assert _numbers(table) == [2, 8, 9]
+    with pytest.raises(InvalidValue, match="not all in the partition"):
+        table.overwrite(_data((3, 1)), where=where, json_columns=["event"])
+    with pytest.raises(InvalidSchema, match="'n' is not a partition column"):
+        table.overwrite(_data((3, 1)), where={"n": 1}, json_columns=["event"])
+    assert _numbers(table) == [2, 8, 9]
+
+
+def test_an_overwrite_of_the_partitions_that_the_rows_are_in(table: vl.Table) -> None:
+    table.overwrite(_data((5, 1)), partitions=True, json_columns=["event"])
+    assert _numbers(table) == [1, 5]
+    with pytest.raises(InvalidValue, match="not both"):
+        table.overwrite(_data((5, 1)), partitions=True, where={"day": DAYS[0]})
+
+
+def test_a_table_without_partitions_is_not_overwritten_by_them(tmp_path: Path) -> None:
+    table = vl.Table.create(tmp_path, "event VARIANT")
+    with pytest.raises(InvalidSchema, match="no partitions"):
+        table.overwrite(pa.table({"event": ["1"]}), partitions=True, json_columns=["event"])
+
+
+def test_partition_values_are_compared_by_value(tmp_path: Path) -> None:
+    """Another writer may have written the same moment in another form."""
+    table = vl.Table.create(tmp_path, "n INT, at TIMESTAMP", partition_by=["at"])
+    at = dt.datetime(2026, 1, 2, 3, 4, 5, tzinfo=dt.UTC)
+    table.append(pa.table({"n": pa.array([1], pa.int32()), "at": [at]}))
+    (log,) = (tmp_path / "_delta_log").glob("*1.json")
+    log.write_text(log.read_text().replace("2026-01-02T03:04:05.000000Z", "2026-01-02T04:04:05+01"))
+    table.overwrite(pa.table({"n": pa.array([2], pa.int32()), "at": [at]}), where={"at": at})
+    assert table.refresh().files().num_rows == 1
+
+
+def test_an_append_only_table_is_not_overwritten(table: vl.Table) -> None:
+    table.set_properties({"delta.appendOnly": "true"})
+    with pytest.raises(UnsupportedFeature, match="append-only"):
+        table.overwrite(_data((7, 0)), json_columns=["event"])
+    assert len(list(Path(table.uri).rglob("part-*"))) == 2  # what was written is gone again
+    assert table.append(_data((3, 0)), json_columns=["event"]) == 3
+
+
+def test_overlapping_overwrites_conflict_and_others_do_not(table: vl.Table) -> None:
+    def overwrite(n: int, day: int, **how: Any) -> int:
+        stale = _Stale(table)
+        return stale.overwrite(_data((n, day)), json_columns=["event"], **how)
+
+    assert overwrite(5, 0, where={"day": DAYS[0]}) == 2
+    assert overwrite(6, 1, where={"day": DAYS[1]}) == 3
+    with pytest.raises(CommitConflict, match=r"version 2 first and removed file .*which this one"):
+        overwrite(7, 0, where={"day": DAYS[0]})
+    with pytest.raises(CommitConflict, match="version 2 first"):
+        overwrite(7, 0)
+    assert _numbers(table) == [5, 6]
+
+
+def test_an_overwrite_conflicts_with_rows_it_has_not_seen(table: vl.Table) -> None:
+    stale = _Stale(table)
+    table.append(_data((3, 1)), json_columns=["event"])
+    stale.overwrite(_data((4, 0)), where={"day": DAYS[0]}, json_columns=["event"])
+    with pytest.raises(CommitConflict, match="which was not read"):
+        stale.overwrite(_data((4, 1)), where={"day": DAYS[1]}, json_columns=["event"])
+    assert _numbers(table) == [2, 3, 4]
+    table.set_properties({"delta.isolationLevel": "WriteSerializable"})
+    stale = _Stale(table.refresh())
+    table.append(_data((5, 1)), json_columns=["event"])
+    stale.overwrite(_data((6, 1)), where={"day": DAYS[1]}, json_columns=["event"])
+    assert _numbers(table) == [4, 5, 6]
+
+
+class _Stale:
+    """A table that does not look for newer versions before it writes."""
+
+    def __init__(self, table: vl.Table) -> None:
+        self._table = table
+
+    def overwrite(self, data: pa.Table, **how: Any) -> int:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(type(self._table.snapshot), "refresh", lambda snapshot: snapshot)
+            return self._table.overwrite(data, **how)
+
+
+def test_columns_are_added(table: vl.Table) -> None:
+    assert table.add_column("note STRING, extra VARIANT") == 2
+    assert table.refresh().schema.get("note") is not None
+    table.append(
+        pa.table({"n": pa.array([3], pa.int32()), "note": ["x"], "extra": ['{"b": 1}']}),
+        json_columns=["extra"],
+    )
+    found = sorted(rows(Path(table.uri)), key=lambda row: row["n"])
+    assert [row["note"] for row in found] == [None, None, "x"]
+    assert [row["extra"] for row in found] == [None, None, {"b": 1}]
+    for ddl, message in [
+        ("note INT", "is string in the table and integer"),
+        ("Note STRING", "already"),
+        ("k INT NOT NULL", "NOT NULL"),
+    ]:
+        with pytest.raises(InvalidSchema, match=message):
+            table.add_column(ddl)
+
+
+def test_a_first_variant_column_brings_its_features(tmp_path: Path) -> None:
+    table = vl.Table.create(tmp_path, "n INT")
+    assert table.protocol.min_reader_version == 1
+    table.add_column("event VARIANT, at TIMESTAMP_NTZ")
+    newest = table.refresh()
+    features = {"variantType", "variantShredding", "timestampNtz"}
+    assert set(newest.protocol.reader_features or ()) == features
+    assert newest.snapshot.shredding_enabled
+    table.append(pa.table({"event": ['{"a": 1}']}), json_columns=["event"])
+    assert "variantlake.shredding.event" in table.refresh().properties
+
+
+def test_an_append_merges_new_columns(table: vl.Table) -> None:
+    data = _data((3, 0)).append_column("who", pa.array([{"id": 7, "name": "x"}]))
+    with pytest.raises(InvalidSchema, match="no column 'who'"):
+        table.append(data, json_columns=["event"])
+    assert table.append(data, json_columns=["event"], merge_schema=True) == 2
+    found = sorted(rows(Path(table.uri)), key=lambda row: row["n"])
+    assert [row["who"] for row in found] == [None, None, {"id": 7, "name": "x"}]
+    # The same columns once more change nothing, and more fields of a struct are new ones.
+    table.append(data, json_columns=["event"], merge_schema=True)
+    assert table.refresh().snapshot.metadata == vl.Table.open(table.uri, 2).snapshot.metadata
+    deeper = _data((4, 0)).append_column("who", pa.array([{"id": 8, "mail": "y"}]))
+    table.append(deeper, json_columns=["event"], merge_schema=True)
+    who = str(table.refresh().schema.get("who"))
+    assert "mail" in who
+    assert "name" in who
+
+
+def test_shredding_is_enabled_and_forbidden_on_an_existing_table(tmp_path: Path) -> None:
+    off = {"delta.enableVariantShredding": "false"}
+    table = vl.Table.create(tmp_path, "event VARIANT", properties=off)
+    assert table.protocol.reader_features == ("variantType",)
+    data = pa.table({"event": ['{"a": 1}']})
+    table.append(data, json_columns=["event"])
+    table.set_properties({"delta.enableVariantShredding": "true"})
+    assert table.refresh().protocol.reader_features == ("variantType", "variantShredding")
+    table.append(data, json_columns=["event"])
+    table.set_properties(off)
+    table.append(data, json_columns=["event"])
+    texts: list[Any] = table.refresh().files()["stats"].to_pylist()
+    stats = [json.loads(text) for text in texts]
+    assert [bool(text["minValues"]) for text in stats] == [False, True, False]
+    assert [text["nullCount"] for text in stats] == [{"event": 0}] * 3
+    assert rows(tmp_path) == [{"event": {"a": 1}}] * 3
+
+
+def test_properties_are_set_and_taken_away(table: vl.Table) -> None:
+    table.set_properties({"a": "b", "delta.logRetentionDuration": "interval 2 days"})
+    assert table.refresh().properties["a"] == "b"
+    table.unset_properties("a", "missing")
+    assert "a" not in table.refresh().properties
+    with pytest.raises(InvalidValue, match="cannot be taken away"):
+        table.unset_properties("delta.columnMapping.mode")
+    for properties, error in [
+        ({"delta.checkpointInterval": "soon"}, InvalidValue),
+        ({"delta.constraints.positive": "n > 0"}, UnsupportedFeature),
+        ({"delta.enableRowTracking": "true"}, UnsupportedFeature),
+        ({"delta.columnMapping.mode": "id"}, UnsupportedFeature),
+        ({"delta.enableIcebergCompatV2": "true"}, UnsupportedFeature),
+    ]:
+        with pytest.raises(error):
+            table.set_properties(properties)
+
+
+def test_column_mapping_is_enabled_on_an_existing_table(table: vl.Table) -> None:
+    table.set_properties({"delta.columnMapping.mode": "name"})
+    newest = table.refresh()
+    assert [field.physical_name for field in newest.schema.fields] == ["event", "n", "day"]
+    assert newest.properties["delta.columnMapping.maxColumnId"] == "3"
+    table.add_column("`a b` INT")
+    added = table.refresh().schema.fields[-1]
+    assert added.metadata["delta.columnMapping.id"] == 4
+    assert added.physical_name.startswith("col-")
