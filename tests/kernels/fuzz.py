@@ -13,18 +13,23 @@ from collections.abc import Iterator
 from typing import Any, cast
 
 import numpy as np
+import pyarrow as pa
 
 from tests.kernels.batches import expected, read, same, trees
 from variantlake.encoding.json_text import to_json
+from variantlake.kernels.check_rows import find_problems
 from variantlake.kernels.json_reader import JsonReader
 from variantlake.kernels.json_writer import write_json
 from variantlake.kernels.lines import split_lines
 from variantlake.kernels.profiler import profile
 from variantlake.kernels.shredder import Shredder
+from variantlake.kernels.unshred import unshred
 from variantlake.kernels.variant_reader import VariantReader
 from variantlake.kernels.variant_writer import write_variant
 from variantlake.shredding.ddl import parse_ddl
+from variantlake.shredding.layout import VARIANT_TYPE
 from variantlake.shredding.reconstruct import reconstruct
+from variantlake.shredding.rules import problems
 
 SCHEMA = parse_ddl(
     "a BIGINT, b STRING,"
@@ -169,9 +174,25 @@ def check(documents: list[bytes], batch_bytes: int) -> int:
         for row, text in zip(cast("Any", variants).to_pylist(), texts.to_pylist(), strict=True):
             assert text == (None if row is None else to_json(row["metadata"], row["value"])), row
         assert profile(tape) == profile(copies)
+        assert unshred(shredded).equals(reconstruct(shredded))
+        for column in (variants, shredded, *(damaged(variants, len(batch) + n) for n in range(4))):
+            assert list(find_problems(column)) == list(problems(column))
         assert profile(tape).rows == sum(tree is not None for tree in wanted)
         del tape
     return good
+
+
+def damaged(variants: pa.StructArray, seed: int) -> pa.StructArray:
+    """The rows with a bit of metadata or value flipped in each."""
+    chance = random.Random(seed)
+    column: Any = variants
+    rows = column.to_pylist()
+    for row in filter(None, rows):
+        part = chance.choice(["metadata", "value"])
+        data = bytearray(row[part])
+        data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
+        row[part] = bytes(data)
+    return pa.array(rows, VARIANT_TYPE)  # type: ignore[return-value]  # a struct
 
 
 def main() -> None:

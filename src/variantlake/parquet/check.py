@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from variantlake.errors import MissingSource, VariantLakeError
+from variantlake.kernels.check_rows import find_problems
 from variantlake.parquet.footer import Footer, read_footer
 from variantlake.parquet.read import (
     BATCH_ROWS,
@@ -25,7 +26,7 @@ from variantlake.parquet.variant_group import GroupNode, VariantGroup, parse_gro
 from variantlake.paths import Path
 from variantlake.shredding.construct import legacy_problems
 from variantlake.shredding.layout import METADATA, TYPED_VALUE, VALUE
-from variantlake.shredding.rules import Rule, problems
+from variantlake.shredding.rules import Rule
 from variantlake.shredding.schema import Array, Untyped
 
 Progress = Callable[[int, int], None]
@@ -167,7 +168,7 @@ def _check_rows(
 
 def _findings(found: FoundVariants) -> Iterator[Finding]:
     column = ".".join(found.group.column)
-    broken = legacy_problems if found.group.is_legacy else problems
+    broken = legacy_problems if found.group.is_legacy else find_problems
     for problem in broken(found.array):
         row = int(found.rows[problem.row])
         yield Finding(row, column, problem.path, problem.rule.value, problem.message)
