@@ -58,9 +58,9 @@ def find_problems(array: pa.StructArray) -> Iterator[Problem]:
     """
     doubtful = doubtful_rows(array)
     edges = np.flatnonzero(np.diff(doubtful, prepend=False, append=False))
-    stretches = edges.reshape(-1, 2).tolist()
+    stretches: list[list[int]] = edges.reshape(-1, 2).tolist()
     if len(stretches) * _TWIN_SHARE > len(array):
-        stretches = [(0, len(array))]
+        stretches = [[0, len(array)]]
     for start, end in stretches:
         for problem in problems(array.slice(start, end - start)):
             yield replace(problem, row=start + problem.row)

@@ -22,6 +22,9 @@ pages: run lengths can claim two billion elements in a row of ten bytes."""
 VALUES_PER_BYTE = 1024
 """See MAX_FREE_VALUES."""
 
+_VALUE_BYTES = 8
+"""A number, or the offset of a text; encodings may store either in next to nothing."""
+
 _FIRST_READ = 256  # bytes; a header holds statistics, which may be long
 _LARGEST_HEADER = 1 << 24
 _DATA_PAGE, _DICTIONARY_PAGE, _DATA_PAGE_V2 = 0, 2, 3
@@ -43,11 +46,13 @@ ReadAt = Callable[[int, int], bytes]
 """Takes a number of bytes and an offset; gives fewer bytes only at the end of the file."""
 
 
-def check_pages(read_at: ReadAt, leaf: LeafColumn, chunk: ColumnChunk, group: RowGroup) -> None:
-    """Raise MalformedFile, with the offset in the file, unless pages and footer fit together.
+def check_pages(read_at: ReadAt, leaf: LeafColumn, chunk: ColumnChunk, group: RowGroup) -> int:
+    """About how many bytes a column chunk takes in memory.
 
     `chunk` is that of `leaf` in the row group. Pages behind its last value are not looked at:
     nobody reads them.
+
+    Raises MalformedFile, with the offset in the file, unless pages and footer fit together.
     """
     name, count, in_lists = leaf.node.name, chunk.num_values, leaf.max_repetition > 0
     if not in_lists and count != group.num_rows:
@@ -55,7 +60,7 @@ def check_pages(read_at: ReadAt, leaf: LeafColumn, chunk: ColumnChunk, group: Ro
     position, end = chunk.first_page, chunk.first_page + chunk.compressed_size
     if position < 0:
         raise MalformedFile(f"column {name!r} has no place in the file")
-    values = unpacked = 0
+    values = unpacked = entry = 0
     while values < count and position < end:
         page, data = _header(read_at, name, position, end)
         if min(page.get(2, -1), page.get(3, -1)) < 0 or data + page[3] > end:
@@ -63,6 +68,8 @@ def check_pages(read_at: ReadAt, leaf: LeafColumn, chunk: ColumnChunk, group: Ro
         values += _values_of(page, name, data)
         unpacked += page[2]
         position = data + page[3]
+        if page.get(1) == _DICTIONARY_PAGE:
+            entry = page[2] // max(page[7][1], 1)
     if values != count:
         raise MalformedFile(
             f"the pages of column {name!r} hold {values} values instead of {count}",
@@ -74,6 +81,7 @@ def check_pages(read_at: ReadAt, leaf: LeafColumn, chunk: ColumnChunk, group: Ro
             offset=chunk.first_page,
             hint=f"our limit is {MAX_FREE_VALUES}, and {VALUES_PER_BYTE} more for each byte",
         )
+    return unpacked + values * (entry + _VALUE_BYTES)
 
 
 def _header(read_at: ReadAt, name: str, position: int, end: int) -> tuple[Fields, int]:

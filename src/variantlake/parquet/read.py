@@ -42,6 +42,9 @@ Source = str | os.PathLike[str] | BinaryIO
 BATCH_ROWS = 8192
 """Rows that are taken apart at a time; memory follows this and the page size, not the file."""
 
+BATCH_BYTES = 64 << 20
+"""Rows of more bytes than so many together are taken apart in smaller batches, one at the least."""
+
 
 def read_table(
     path: Source,
@@ -78,7 +81,8 @@ def iter_batches(
     """Read a file as `read_table` does, in batches of at most `batch_rows` rows.
 
     `row_groups` are indexes, all when None. Memory is bounded by a few pages of each column and one
-    batch. Raises as `read_table` does, when the batch is reached.
+    batch, which has fewer rows where they are large: about 64 MB of them. Raises as `read_table`
+    does, when the batch is reached.
     """
     with VariantFile(path, columns, variant_columns=variant_columns) as file:
         yield from file.batches(batch_rows, row_groups)
@@ -209,13 +213,19 @@ class ParquetSource:
     def batches(
         self, row_group: int, leaves: Sequence[int], batch_rows: int
     ) -> Iterator[pa.RecordBatch]:
-        """Rows of a row group, after a look at the page headers. Raises as `read_leaves` does."""
+        """Rows of a row group, after a look at the page headers. Raises as `read_leaves` does.
+
+        A batch has at most `batch_rows` rows, and about BATCH_BYTES.
+        """
         # Our own footer: pyarrow's objects for a chunk abort the process on broken size statistics.
-        group = self._footer.row_groups[row_group]
-        for leaf in leaves:
-            check_pages(self._bytes.read_at, self._footer.leaves[leaf], group.columns[leaf], group)
+        group, leaf_of = self._footer.row_groups[row_group], self._footer.leaves
+        size = sum(
+            check_pages(self._bytes.read_at, leaf_of[leaf], group.columns[leaf], group)
+            for leaf in leaves
+        )
+        rows = max(1, BATCH_BYTES * group.num_rows // max(size, 1))
         yield from self._file.reader.iter_batches(
-            batch_rows, [row_group], column_indices=list(leaves)
+            min(rows, batch_rows), [row_group], column_indices=list(leaves)
         )
 
 

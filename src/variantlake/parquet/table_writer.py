@@ -14,6 +14,7 @@ from variantlake.kernels.shredder import Shredder
 from variantlake.kernels.tape import SQL_NULL
 from variantlake.kernels.variant_reader import GOOD, VariantReader, bad_variant
 from variantlake.parquet.annotate import ColumnPath
+from variantlake.parquet.read import BATCH_BYTES, BATCH_ROWS
 from variantlake.parquet.write import FileWriter, WriteOptions, WrittenFile
 from variantlake.shredding.arrays import (
     AnyArray,
@@ -42,9 +43,6 @@ INFER = "infer"
 
 SAMPLE_ROWS = 10_000
 """Rows of a column that inference looks at."""
-
-BATCH_ROWS = 8192
-"""Rows shredded at a time."""
 
 Shredding = str | ShreddingSchema | None
 
@@ -88,7 +86,8 @@ def write_table(
     ) as writer:
         start = 0
         shredders = {column: _Shredder(wanted) for column, wanted in schemas.items()}
-        for batch in table.to_batches(max_chunksize=BATCH_ROWS):
+        rows = max(1, min(BATCH_ROWS, BATCH_BYTES * table.num_rows // max(table.nbytes, 1)))
+        for batch in table.to_batches(max_chunksize=rows):
             arrays = [
                 _array(array, field.type, (field.name,), shredders, start)
                 for field, array in zip(schema, batch.columns, strict=True)

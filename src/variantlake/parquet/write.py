@@ -239,12 +239,21 @@ class FileWriter:
             column_encoding=encodings.others or None,
             data_page_size=options.page_bytes,
             max_rows_per_page=options.page_rows,
+            write_batch_size=_rows_at_once(first, options.page_bytes),
             write_page_index=True,
             store_decimal_as_integer=True,
             write_page_checksum=True,
             # The Arrow schema would be stored a second time, and says nothing that we need.
             store_schema=False,
         )
+
+
+def _rows_at_once(table: pa.Table, page_bytes: int) -> int:
+    """Rows between two looks at the size of a page: fewer than pyarrow's default if they are large.
+
+    Readers unpack a page as a whole, so a page of a thousand large values is not one to write.
+    """
+    return max(1, min(1024, page_bytes * table.num_rows // max(table.nbytes, 1)))
 
 
 def _level(options: WriteOptions) -> int | None:
