@@ -315,3 +315,57 @@ def test_inspect_shows_the_tree(example: str) -> None:
         ("$['b']", "STRUCT", None),
         ("$['b']['c']", "STRING", 1),
     ]
+
+
+# --- Writing --------------------------------------------------------------------------------------
+
+VALUES: list[Any] = [
+    {"a": 123, "b": {"c": "hello", "d": [1]}},
+    {"a": "x", "z": {"y": None}},
+    None,
+    [{"a": 1}],
+]
+
+
+def table() -> pa.Table:
+    variants = [*map(vl.Variant.of, VALUES[:2]), None, vl.Variant.of(VALUES[3])]
+    return pa.table({"i": range(4), "v": vl.parquet.variant_array(variants)})
+
+
+@pytest.mark.parametrize(
+    "shredding", [None, "infer", "a BIGINT, b STRUCT<c: STRING, d: ARRAY<INT>>", "ARRAY<VARIANT>"]
+)
+def test_what_is_written_is_read_again(tmp_path: Path, shredding: str | None) -> None:
+    file = tmp_path / "x.parquet"
+    found = vl.parquet.write_table(table(), file, shredding=shredding, layout="legacy")
+    assert rows(str(file)) == VALUES
+    assert list(vl.parquet.check_file(file)) == []
+    assert found.facts.variants[0].is_legacy
+    node = read_footer(file).schema.named("v")
+    assert node is not None
+    assert node.logical is None, "the annotation means the published layout"
+    assert vl.parquet.read_table(file).column("i").to_pylist() == [0, 1, 2, 3]
+
+
+def test_the_columns_of_a_written_file_are_those_of_the_specification(tmp_path: Path) -> None:
+    file = tmp_path / "x.parquet"
+    ddl = "a BIGINT, b STRUCT<c: STRING>"
+    vl.parquet.write_table(table(), file, shredding={"v": ddl}, layout="legacy")
+    stored = pq.read_table(file).column("v")
+    assert stored.type == EXAMPLE
+    assert stored.to_pylist()[0] == {
+        "untyped_value": None,
+        "object": {
+            "a": {"untyped_value": None, "typed_value": 123},
+            "b": {
+                "untyped_value": untyped({"d": [1]}),
+                "object": {"c": {"untyped_value": None, "typed_value": "hello"}},
+            },
+        },
+    }
+    assert stored.to_pylist()[2] is None
+
+
+def test_an_unknown_layout_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidValue, match="no layout"):
+        vl.parquet.write_table(table(), tmp_path / "x.parquet", layout="older")  # type: ignore[arg-type]

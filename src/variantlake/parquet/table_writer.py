@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
 
-from variantlake.errors import InvalidSchema, VariantLakeError
+from variantlake.errors import InvalidSchema, InvalidValue, VariantLakeError
+from variantlake.kernels.legacy_shredder import LegacyShredder
 from variantlake.kernels.profiler import profile
 from variantlake.kernels.shredder import Shredder
 from variantlake.kernels.tape import SQL_NULL
 from variantlake.kernels.variant_reader import GOOD, VariantReader, bad_variant
 from variantlake.parquet.annotate import ColumnPath
+from variantlake.parquet.facts import read_facts
 from variantlake.parquet.read import BATCH_BYTES, BATCH_ROWS
 from variantlake.parquet.write import FileWriter, WriteOptions, WrittenFile
 from variantlake.shredding.arrays import (
@@ -35,6 +39,7 @@ from variantlake.shredding.layout import (
     is_struct,
     is_variant_type,
 )
+from variantlake.shredding.legacy import legacy_type
 from variantlake.shredding.profile import Profile
 from variantlake.shredding.schema import ShreddingSchema
 
@@ -46,6 +51,13 @@ SAMPLE_ROWS = 10_000
 
 Shredding = str | ShreddingSchema | None
 
+Layout = Literal["final", "legacy"]
+
+_LAYOUTS: Mapping[
+    str,
+    tuple[Callable[[ShreddingSchema], pa.DataType], type[Shredder | LegacyShredder]],
+] = {"final": (arrow_type, Shredder), "legacy": (legacy_type, LegacyShredder)}
+
 
 def write_table(
     table: pa.Table,
@@ -55,6 +67,7 @@ def write_table(
     variant_columns: Collection[str] | None = None,
     inference: InferenceOptions | None = None,
     options: WriteOptions | None = None,
+    layout: Layout = "final",
 ) -> WrittenFile:
     """Write a Parquet file whose Variant columns are shredded and marked as VARIANT(1).
 
@@ -70,22 +83,29 @@ def write_table(
             `key_value.key` and `key_value.value`.
         inference: Thresholds for "infer".
         options: Compression, sizes of row groups and pages.
+        layout: "legacy" for Spark's older layout, whose columns are not marked.
 
     Raises:
         InvalidSchema: A schema that does not parse or must not be written, or that is given for a
             column that is no Variant.
+        InvalidValue: A layout that there is not.
         MalformedVariant: Bytes that are no Variant; with column and row.
     """
+    if layout not in _LAYOUTS:
+        raise InvalidValue(f"no layout {layout!r}", hint=f"there are {', '.join(_LAYOUTS)}")
+    type_of, shredder = _LAYOUTS[layout]
     found = _find_variants(table.schema, variant_columns)
     schemas = _schemas(table, found, shredding, inference or InferenceOptions())
+    types = {column: type_of(wanted) for column, wanted in schemas.items()}
     schema = pa.schema(
-        [field.with_type(_type(field.type, (field.name,), schemas)) for field in table.schema]
+        [field.with_type(_type(field.type, (field.name,), types)) for field in table.schema]
     )
+    marked = list(schemas) if layout == "final" else []
     with FileWriter(
-        path, schema, variant_columns=list(schemas), options=options or WriteOptions()
+        path, schema, variant_columns=marked, options=options or WriteOptions()
     ) as writer:
         start = 0
-        shredders = {column: _Shredder(wanted) for column, wanted in schemas.items()}
+        shredders = {column: _Shredder(shredder(wanted)) for column, wanted in schemas.items()}
         rows = max(1, min(BATCH_ROWS, BATCH_BYTES * table.num_rows // max(table.nbytes, 1)))
         for batch in table.to_batches(max_chunksize=rows):
             arrays = [
@@ -94,7 +114,10 @@ def write_table(
             ]
             writer.write(pa.RecordBatch.from_arrays(arrays, schema=schema))
             start += batch.num_rows
-        return writer.close()
+        written = writer.close()
+    if layout == "final":
+        return written
+    return replace(written, facts=read_facts(path, list(schemas)))
 
 
 # --- Which columns are Variants, and how each is shredded -----------------------------------------
@@ -207,9 +230,9 @@ def _child(array: AnyArray, step: str) -> AnyArray:
 class _Shredder:
     """Shreds the batches of one column; its key dictionary serves all of them."""
 
-    def __init__(self, schema: ShreddingSchema) -> None:
+    def __init__(self, shredder: Shredder | LegacyShredder) -> None:
         self._reader = VariantReader()
-        self._shredder = Shredder(schema)
+        self._shredder = shredder
 
     def shred(self, array: AnyArray) -> AnyArray:
         """The array in the layout of the schema. Raises MalformedVariant with the row."""
@@ -226,15 +249,15 @@ def _is_rewritten(column: ColumnPath, columns: Collection[ColumnPath]) -> bool:
 
 
 def _type(
-    arrow: pa.DataType, column: ColumnPath, schemas: Mapping[ColumnPath, ShreddingSchema]
+    arrow: pa.DataType, column: ColumnPath, types: Mapping[ColumnPath, pa.DataType]
 ) -> pa.DataType:
     """The type of a column in the file."""
-    if column in schemas:
-        return arrow_type(schemas[column])
-    if not _is_rewritten(column, schemas):
+    if column in types:
+        return types[column]
+    if not _is_rewritten(column, types):
         return arrow
     fields = [
-        child.with_type(_type(child.type, (*column, *names), schemas))
+        child.with_type(_type(child.type, (*column, *names), types))
         for names, child in _children(arrow)
     ]
     if isinstance(arrow, pa.MapType):

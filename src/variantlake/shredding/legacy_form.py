@@ -1,0 +1,113 @@
+"""A shredded column of the final layout in the form of Spark's older one.
+
+Shredding itself is the same in both: what fits a column, and what is left over. So a legacy column
+is shredded as a final one, and then its groups get the other names and its `value`s a metadata of
+their own. Spec: spark-legacy-shredding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import numpy as np
+import pyarrow as pa
+
+from variantlake.encoding.tree import decode, encode
+from variantlake.encoding.variant import Variant
+from variantlake.errors import UnknownVariantType
+from variantlake.shredding.arrays import (
+    AnyArray,
+    bytes_of,
+    element_field,
+    list_of,
+    members,
+    offsets_of,
+    struct_of,
+)
+from variantlake.shredding.layout import TYPED_VALUE, VALUE
+from variantlake.shredding.legacy import ARRAY, OBJECT, legacy_type
+from variantlake.shredding.schema import ShreddingSchema
+from variantlake.shredding.shred import shred
+
+Join = Callable[[AnyArray, AnyArray], AnyArray]
+"""From the `metadata` and `value` of some Variants, none null, to binaries of both."""
+
+
+def shred_legacy(values: Iterable[Variant | None], schema: ShreddingSchema) -> pa.StructArray:
+    """Shred Variants into an array of `legacy_type(schema)`; None is SQL NULL.
+
+    The reference for the compiled shredder. Raises as `shred` does.
+    """
+    return to_legacy(shred(values, schema), schema, join)
+
+
+def join(metadata: AnyArray, value: AnyArray) -> AnyArray:
+    """Each `value` with a metadata of the keys that it uses, before it."""
+    pairs = zip(bytes_of(metadata), bytes_of(value), strict=True)
+    return pa.array([_joined(keys or b"", one or b"") for keys, one in pairs], pa.binary())
+
+
+def _joined(metadata: bytes, value: bytes) -> bytes:
+    try:
+        return b"".join(encode(decode(metadata, value)))
+    except UnknownVariantType:
+        return metadata + value
+
+
+def to_legacy(final: pa.StructArray, schema: ShreddingSchema, join: Join) -> pa.StructArray:
+    """The column, an array of `layout.arrow_type(schema)`, as one of `legacy_type(schema)`."""
+    metadata = final.flatten()[0]
+    return _Form(metadata, join).group(final, np.arange(len(final)), legacy_type(schema))
+
+
+class _Form:
+    def __init__(self, metadata: AnyArray, join: Join) -> None:
+        self._metadata = metadata
+        self._join = join
+
+    def group(self, group: pa.StructArray, rows: np.ndarray, wanted: pa.DataType) -> pa.StructArray:
+        """One group; `rows` has the row of each slot. A group in which nothing is set is null."""
+        names = [field.name for field in members(group.type)]
+        # Flattened: what stands below a null group is null.
+        parts = dict(zip(names, group.flatten(), strict=True))
+        fields = members(wanted)
+        children = [self._untyped(parts[VALUE], rows)]
+        nothing = ~_valid(parts[VALUE])
+        if len(fields) > 1:
+            typed = parts[TYPED_VALUE]
+            children.append(self._typed(fields[1], typed, rows))
+            nothing &= ~_valid(typed)
+        return pa.StructArray.from_arrays(children, fields=fields, mask=pa.array(nothing))
+
+    def _untyped(self, values: AnyArray, rows: np.ndarray) -> AnyArray:
+        valid = _valid(values)
+        if not valid.any():
+            return pa.nulls(len(values), pa.binary())
+        present = pa.array(np.flatnonzero(valid), pa.int64())
+        of_rows = pa.array(rows[valid], pa.int64())
+        joined = self._join(self._metadata.take(of_rows), values.take(present))
+        places: AnyArray = pa.array(np.cumsum(valid) - 1, pa.int64(), mask=~valid)
+        return joined.take(places)
+
+    def _typed(self, field: pa.Field[pa.DataType], typed: AnyArray, rows: np.ndarray) -> AnyArray:
+        nulls = pa.array(~_valid(typed))
+        if field.name == OBJECT:
+            parts = struct_of(typed).flatten()
+            fields = members(field.type)
+            groups = [
+                self.group(struct_of(part), rows, child.type)
+                for part, child in zip(parts, fields, strict=True)
+            ]
+            return pa.StructArray.from_arrays(groups, fields=fields, mask=nulls)
+        if field.name == ARRAY:
+            offsets, elements = offsets_of(list_of(typed))
+            of_elements = np.repeat(rows, np.diff(offsets))
+            element = element_field(field.type)
+            items = self.group(struct_of(elements), of_elements, element.type)
+            places = pa.array(offsets, pa.int32())
+            return pa.ListArray.from_arrays(places, items, type=field.type, mask=nulls)
+        return typed
+
+
+def _valid(array: AnyArray) -> np.ndarray:
+    return np.asarray(array.is_valid().to_numpy(zero_copy_only=False), np.bool_)
