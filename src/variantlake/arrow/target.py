@@ -18,7 +18,7 @@ from variantlake.delta.alter import evolved, merged_schema
 from variantlake.delta.column_mapping import with_field_ids
 from variantlake.delta.commit import append, commit, create_table
 from variantlake.delta.conflicts import Changes
-from variantlake.delta.features import VARIANT_SHREDDING
+from variantlake.delta.features import SCAN_FEATURES, VARIANT_SHREDDING
 from variantlake.delta.file_actions import new_add, removes_where
 from variantlake.delta.new_table import new_table
 from variantlake.delta.properties import SHREDDING_PROPERTY
@@ -41,7 +41,7 @@ from variantlake.shredding.schema import ShreddingSchema
 SCHEMA_PREFIX = "variantlake.shredding."
 """Table property with the shredding DDL of a column; the column's physical name follows."""
 
-READER_FEATURES = ("columnMapping", "deletionVectors")
+READER_FEATURES = SCAN_FEATURES
 """Reader features that do not concern who only adds files."""
 
 _CLEAN_UP_PASSES = 10

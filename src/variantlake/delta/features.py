@@ -256,6 +256,9 @@ FEATURES: dict[str, TableFeature] = {
 }
 """By name; the names are the protocol's."""
 
+SCAN_FEATURES = ("columnMapping", "deletionVectors", "typeWidening", "typeWidening-preview")
+"""What our scans obey, of the features that are supported by the scan."""
+
 VARIANT_TYPE = ("variantType", "variantType-preview")
 VARIANT_SHREDDING = ("variantShredding", "variantShredding-preview")
 

@@ -192,7 +192,7 @@ def _suggest(ref: Ref, layouts: Sequence[ShreddingSchema]) -> tuple[str, ...]:
     by_case = [text for text in known if fold_key(text) == fold_key(wanted)]
     close = difflib.get_close_matches(wanted, known, MAX_SUGGESTIONS, _CLOSENESS)
     found = list(dict.fromkeys((*by_case, *close)))[:MAX_SUGGESTIONS]
-    return tuple(str(Ref(ref.column, known[text], "variant")) for text in found)
+    return tuple(str(replace(ref, path=known[text], type="variant", strict=True)) for text in found)
 
 
 def _how(use: PathUse) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Literal as OneOf
@@ -32,16 +32,18 @@ class Ref:
     `column` is the column's path through structs, by the names in the files. `path` is None for
     an ordinary column. `type` is the Spark type asked for, as Spark prints it (`decimal(18,2)`);
     `variant` keeps the Variant itself. `strict` tells `variant_get` and casts, which raise where a
-    value cannot be cast, from `try_variant_get`, which gives NULL there.
+    value cannot be cast, from `try_variant_get`, which gives NULL there. `shown` is the column's
+    name for people where files know it by another one (column mapping).
     """
 
     column: tuple[str, ...]
     path: Path | None
     type: str
     strict: bool = True
+    shown: tuple[str, ...] = field(default=(), compare=False)
 
     def __str__(self) -> str:
-        name = ".".join(map(_identifier, self.column))
+        name = ".".join(map(_identifier, self.shown or self.column))
         if self.path is None:
             return name
         if not self.strict:
@@ -194,6 +196,33 @@ def refs(predicate: Predicate | None) -> Iterator[Ref]:
             yield from refs(term)
         case _:
             return
+
+
+def map_refs(predicate: Predicate, change: Callable[[Ref], Ref]) -> Predicate:
+    """The predicate with every Ref replaced by `change` of it."""
+
+    def operand(side: Operand) -> Operand:
+        return change(side) if isinstance(side, Ref) else side
+
+    match predicate:
+        case Compare(op, left, right):
+            return Compare(op, operand(left), operand(right))
+        case In(ref, options):
+            return In(change(ref), options)
+        case StartsWith(ref, prefix):
+            return StartsWith(change(ref), prefix)
+        case IsNull(ref):
+            return IsNull(change(ref))
+        case IsNotNull(ref):
+            return IsNotNull(change(ref))
+        case And(terms):
+            return And(tuple(map_refs(term, change) for term in terms))
+        case Or(terms):
+            return Or(tuple(map_refs(term, change) for term in terms))
+        case Not(term):
+            return Not(map_refs(term, change))
+        case Unknown():
+            return predicate
 
 
 def path_text(path: Path) -> str:

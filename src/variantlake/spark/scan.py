@@ -41,6 +41,8 @@ from variantlake.planning.implied import implied_bounds
 from variantlake.planning.plan import ScanGroup, ScanPlan
 from variantlake.planning.predicates import Predicate, Ref
 from variantlake.planning.readings import Native, PhysicalColumn, Reading
+from variantlake.spark.deletions import FILE_NUMBER, has_deleted, without_deleted
+from variantlake.spark.schemas import type_ddl
 from variantlake.spark.session import HelperSession, KnownFile
 from variantlake.spark.tables import TableVersion
 from variantlake.spark.text import quote_identifier, quote_string
@@ -91,30 +93,15 @@ def scan(
     one of their Variants is needed.
     """
     frames = [
-        _Group(helper, table, group, columns, plan.conjuncts).frame(files, partition)
+        frame
         for group in plan.groups
-        for partition, files in _by_partition(group.files, table.partition_types)
+        for frame in _Group(helper, table, group, columns, plan.conjuncts).frames()
     ]
     if not frames:
         readings: tuple[tuple[Ref, Reading], ...] = ()
-        return _Group(
-            helper, table, ScanGroup(readings, FileRows(table.files, NO_ROWS)), columns
-        ).empty()
+        nothing = ScanGroup(readings, FileRows(table.files, NO_ROWS))
+        return _Group(helper, table, nothing, columns).empty()
     return functools.reduce(DataFrame.unionAll, frames)
-
-
-_Partition = tuple[str | None, ...]
-
-
-def _by_partition(
-    files: Iterable[ScanFile], columns: Mapping[str, str]
-) -> Iterator[tuple[_Partition, list[ScanFile]]]:
-    """Files by their partition values, which are literals of a scan (EXACTNESS, rule 15)."""
-    groups: dict[_Partition, list[ScanFile]] = {}
-    for file in files:
-        values = tuple(file.partition.get(name) for name in columns)
-        groups.setdefault(values, []).append(file)
-    yield from groups.items()
 
 
 class _Group:
@@ -130,9 +117,11 @@ class _Group:
     ) -> None:
         self._helper = helper
         self._table = table
+        self._files = group.files
         self._columns = columns
         self._conjuncts = conjuncts
         self._readings = dict(group.readings)
+        self._constants = {name: f"__vl_c{at}" for at, name in enumerate(table.partition_types)}
         if group.kernels:
             raise UnsupportedFeature(
                 "a Variant with TIME, UUID or nanosecond timestamps cannot be read as a whole by "
@@ -141,38 +130,55 @@ class _Group:
                 hint="paths that are typed columns in the file can be read",
             )
 
-    def frame(self, files: Sequence[ScanFile], partition: _Partition) -> DataFrame:
-        """The rows of files that share their partition values."""
-        known = (KnownFile(file.path, file.size, file.modified) for file in files)
-        rows = self._helper.read_parquet(known, self._file_schema())
+    def frames(self) -> Iterator[DataFrame]:
+        """The rows of the files; those with deletion vectors are a scan of their own."""
+        files = list(self._files)
+        whole = [file for file in files if not has_deleted(file)]
+        if whole:
+            yield self._select(self._rows(whole), constants=True)
+        rest = [file for file in files if has_deleted(file)]
+        if rest:
+            rows = self._rows(rest, numbered=True)
+            rows = without_deleted(self._helper, rows, self._table.snapshot.store, rest)
+            yield self._select(rows, constants=True)
+
+    def _rows(self, files: Sequence[ScanFile], *, numbered: bool = False) -> DataFrame:
+        """What the files hold, with partition values; `numbered` is for `without_deleted`."""
+        types = {item.name: item.dataType for item in self._table.stored.fields}
+        constants = [StructField(field, types[name]) for name, field in self._constants.items()]
+        constants += [FILE_NUMBER] if numbered else []
+        known = []
+        for number, file in enumerate(files):
+            # The protocol writes NULL as an empty string too.
+            values = [file.partition.get(name) or None for name in self._constants]
+            values += [str(number)] if numbered else []
+            known.append(KnownFile(file.path, file.size, file.modified, tuple(values)))
+        rows = self._helper.read_parquet(known, self._file_schema(), StructType(constants))
         implied = self._implied()
-        if implied:
-            rows = rows.filter(" AND ".join(implied))
-        return self._select(rows, dict(zip(self._table.partition_types, partition, strict=True)))
+        return rows.filter(" AND ".join(implied)) if implied else rows
 
     def empty(self) -> DataFrame:
         """No rows, with the columns of every other group."""
-        return self._select(self._helper.empty(self._table.schema), {})
+        return self._select(self._helper.empty(self._table.stored), constants=False)
 
-    def _select(self, rows: DataFrame, partition: Mapping[str, str | None]) -> DataFrame:
+    def _select(self, rows: DataFrame, *, constants: bool) -> DataFrame:
         # As text: one crossing into the JVM instead of ten for each column.
-        return rows.selectExpr(
-            *(
-                f"{self._column(item, partition)} AS {quote_identifier(item.name)}"
-                for item in self._table.schema.fields
-            )
-        )
+        texts = []
+        for stored, item in zip(self._table.stored.fields, self._table.schema.fields, strict=True):
+            text = self._column(stored, item, constants=constants)
+            texts.append(f"{text} AS {quote_identifier(item.name)}")
+        return rows.selectExpr(*texts)
 
     def _file_schema(self) -> StructType:
         """What to read of a file, built as types: keys of a path may be any text (rule 6)."""
         fields = []
-        for item in self._table.schema.fields:
-            if item.name in self._table.partition_types:
+        for item in self._table.stored.fields:
+            if item.name in self._constants:
                 continue
             if item.name in self._columns and not self._is_native(item.name):
                 physical = self._physical_type(self._columns[item.name].paths)
                 if physical.fields:
-                    fields.append(StructField(item.name, physical))
+                    fields.append(StructField(item.name, physical, metadata=item.metadata))
             else:
                 fields.append(item)
         return StructType(fields)
@@ -210,19 +216,20 @@ class _Group:
                 tree[leaf] = _LEAF_TYPES.get(reading.stored.kind) or _decimal(reading.stored)
         return _struct(root)
 
-    def _column(self, item: StructField, partition: Mapping[str, str | None]) -> str:
-        name = quote_identifier(item.name)
-        if item.name in partition:
-            # The protocol writes NULL as an empty string too.
-            value = partition[item.name]
-            literal = quote_string(value) if value else "NULL"
-            return f"CAST({literal} AS {item.dataType.simpleString()})"
-        if item.name not in self._columns:
-            return hidden(name) if _holds_variant(item.dataType) else name
-        wanted = self._columns[item.name]
+    def _column(self, stored: StructField, item: StructField, *, constants: bool) -> str:
+        name = quote_identifier(stored.name)
+        if stored.name in self._constants:
+            return self._constants[stored.name] if constants else name
+        if stored.name not in self._columns:
+            # In id mode Spark would push a condition to the column that has this name in the file.
+            by_id = bool(stored.metadata)
+            read = hidden(name) if by_id or _holds_variant(item.dataType) else name
+            ddl = type_ddl(item.dataType)
+            return read if ddl == type_ddl(stored.dataType) else f"CAST({read} AS {ddl})"
+        wanted = self._columns[stored.name]
         fields = [f"{self._path(name, ref)} AS {wanted.field(ref)}" for ref in wanted.paths]
         if wanted.native:
-            native = bool(self._readings) and self._is_native(item.name)
+            native = bool(self._readings) and self._is_native(stored.name)
             whole = hidden(name) if native else "CAST(NULL AS VARIANT)"
             fields.append(f"{whole} AS {VARIANT_FIELD}")
         return f"struct({', '.join(fields)})"

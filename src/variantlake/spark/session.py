@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import itertools
 import uuid
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import orjson
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
@@ -24,6 +25,8 @@ _SETTINGS = {
     "spark.sql.parquet.ignoreVariantAnnotation": "true",
     # Keys of the physical struct are told apart by case (rule 5).
     "spark.sql.caseSensitive": "true",
+    # Columns of a schema that has field ids are found by them (column mapping in id mode).
+    "spark.sql.parquet.fieldId.read.enabled": "true",
     # Keys stand in our expressions as string literals.
     "spark.sql.parser.escapedStringLiterals": "false",
 }
@@ -33,11 +36,15 @@ _FOLLOWED = ("spark.sql.session.timeZone",)
 
 @dataclass(frozen=True, slots=True)
 class KnownFile:
-    """A file as the log tells it: size in bytes, time in milliseconds since the epoch."""
+    """A file as the log tells it: size in bytes, time in milliseconds since the epoch.
+
+    `constants` are the texts of columns that are the same in all of its rows; None is NULL.
+    """
 
     path: str
     size: int
     modified: int
+    constants: tuple[str | None, ...] = ()
 
 
 class HelperSession:
@@ -84,14 +91,43 @@ class HelperSession:
         frame = session.createDataFrame(rows, session.parseDataType(schema.json()))
         return DataFrame(frame, self.spark)
 
-    def read_parquet(self, files: Iterable[KnownFile], schema: StructType) -> DataFrame:
+    def read_parquet(
+        self, files: Sequence[KnownFile], schema: StructType, constants: StructType
+    ) -> DataFrame:
         """The rows of files, read by exactly this schema; columns that a file lacks are NULL.
 
-        Paths are taken as they are: no globs, no percent-decoding, no partition columns from the
-        names of folders. Nothing is listed; a file that is missing is found out when it is read.
+        The columns of `constants` follow those of `schema`, with each file's own constants cast
+        from text to their types, as Spark casts without ANSI. Paths are taken as they are: no
+        globs, no percent-decoding, no partition columns from the names of folders. Nothing is
+        listed; a file that is missing is found out when it is read.
         """
-        text = "\0".join(f"{file.path}\0{file.size}\0{file.modified}" for file in files)
-        java: Any = self.spark
-        session = java._jsparkSession  # noqa: SLF001 # no public way to a relation of known files
-        frame = self._files.read(session, text, session.parseDataType(schema.json()))
+        text = orjson.dumps(
+            {
+                "paths": [file.path for file in files],
+                "sizes": [file.size for file in files],
+                "times": [file.modified for file in files],
+                "constants": [
+                    [file.constants[at] for file in files] for at in range(len(constants))
+                ],
+            }
+        ).decode()
+        session: Any = self._java
+        frame = self._files.read(
+            session,
+            text,
+            session.parseDataType(schema.json()),
+            session.parseDataType(constants.json()),
+            self.spark.conf.get("spark.sql.session.timeZone"),
+        )
         return DataFrame(frame, self.spark)
+
+    def deleted(self, vectors: bytes, schema: StructType) -> DataFrame:
+        """Deleted rows as a small table; the form of `vectors` is that of `KnownFiles.deleted`."""
+        session: Any = self._java
+        frame = self._files.deleted(session, vectors, session.parseDataType(schema.json()))
+        return DataFrame(frame, self.spark)
+
+    @property
+    def _java(self) -> Any:
+        session: Any = self.spark
+        return session._jsparkSession  # noqa: SLF001 # no public way to a relation of known files

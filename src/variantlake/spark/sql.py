@@ -11,8 +11,8 @@ The steps, each of which may end in a plainer form that gives the same answer:
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from py4j.protocol import Py4JJavaError
@@ -22,7 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from variantlake.errors import InvalidQuery
 from variantlake.planning.plan import ScanPlan, plan_scan
-from variantlake.planning.predicates import Ref, refs
+from variantlake.planning.predicates import Ref, map_refs, refs
 from variantlake.spark.analysis import Analysis, PathUse, TableUse, analyse
 from variantlake.spark.catalyst import Catalyst, Node
 from variantlake.spark.references import (
@@ -148,7 +148,7 @@ class QueryRunner:
         if any(columns.values()):
             for planned in prepared.tables:
                 self._publish(planned, columns[planned.view])
-            prepared.frame = self._rewritten(query, analysis, columns, original)
+            prepared.frame = self._rewritten(query, prepared, analysis.names, columns, original)
             if prepared.frame is not None:
                 return prepared
             prepared.note = NOT_REWRITTEN
@@ -173,6 +173,7 @@ class QueryRunner:
 
     def _planned(self, query: _Query, view: str, use: TableUse) -> PlannedTable:
         table = query.tables[view]
+        use = _by_stored_names(use, table)
         requests: list[Ref] = [path.ref for path in use.paths]
         asked = [*requests, *refs(use.predicate)]
         plan = plan_scan(
@@ -191,15 +192,16 @@ class QueryRunner:
     def _rewritten(
         self,
         query: _Query,
-        analysis: Analysis,
+        prepared: PreparedQuery,
+        names: Iterable[tuple[Splice, object]],
         columns: Mapping[str, Mapping[str, PathColumn]],
         original: DataFrame,
     ) -> DataFrame | None:
         """The query with paths as fields; None when Spark makes something else of it."""
-        changes = [name for name, _ in analysis.names]
-        for view, use in analysis.tables.items():
-            for path in use.paths:
-                column = columns[view][path.ref.column[0]]
+        changes = [name for name, _ in names]
+        for planned in prepared.tables:
+            for path in planned.use.paths:
+                column = columns[planned.view][path.ref.column[0]]
                 changes.append(_field_splice(query.text, path, column))
         text = splice(query.text, changes)
         try:
@@ -262,6 +264,13 @@ def _field_splice(text: str, use: PathUse, column: PathColumn) -> Splice:
     if use.implicit_cast:
         native = f"CAST({native} AS {use.ref.type})"
     return Splice(*use.span, f"coalesce({path}, {native})")
+
+
+def _by_stored_names(use: TableUse, table: TableVersion) -> TableUse:
+    """What is read, by the names that the table's files have."""
+    paths = tuple(replace(path, ref=table.stored_ref(path.ref)) for path in use.paths)
+    predicate = use.predicate and map_refs(use.predicate, table.stored_ref)
+    return replace(use, paths=paths, predicate=predicate)
 
 
 def _same_columns(frame: DataFrame, original: DataFrame) -> bool:

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
-from pyspark.sql.types import StructField, StructType, VariantType
+from pyspark.sql.types import StructType, VariantType
 
+from variantlake.delta.features import SCAN_FEATURES
 from variantlake.delta.snapshot import Snapshot
 from variantlake.delta.store import is_local
 from variantlake.errors import InvalidQuery, VariantLakeError
@@ -23,6 +24,7 @@ from variantlake.planning.plan import ScanPlan
 from variantlake.planning.predicates import And, Ref
 from variantlake.planning.skipping import Skipper
 from variantlake.shredding.schema import ShreddingSchema
+from variantlake.spark.schemas import spark_schema, stored_schema
 
 _FOOTER_THREADS = 16
 _REMEMBERED_TABLES = 64
@@ -33,16 +35,25 @@ _REMEMBERED_TABLES = 64
 class TableVersion:
     """One version of a table, ready to be planned.
 
-    `files` have the facts that the log holds. `schema` is the table's, for Spark; `variants` names
-    its Variant columns at the top, `partition_types` gives Spark types of partition columns.
+    `files` have the facts that the log holds. `schema` is the table's, for Spark; `stored` is the
+    same with the names (and in id mode the ids) that files have. `variants` names the Variant
+    columns at the top; `partition_types` gives Spark types of partition columns by stored names.
     """
 
     location: str
     snapshot: Snapshot
     schema: StructType
+    stored: StructType
     variants: frozenset[str]
     partition_types: Mapping[str, str]
     files: LogFiles
+
+    def stored_ref(self, ref: Ref) -> Ref:
+        """A Ref by the table's names as one by the files' names."""
+        stored = self.stored[self.schema.names.index(ref.column[0])].name
+        if stored == ref.column[0]:
+            return ref
+        return replace(ref, column=(stored, *ref.column[1:]), shown=ref.column)
 
 
 class Tables:
@@ -65,10 +76,10 @@ class Tables:
         if before is not None:
             version = _version_at(self.load(location).snapshot, before)
         if version is not None:
-            return _table(location, Snapshot.load(location, version))
+            return _table(location, Snapshot.load(location, version, applies=SCAN_FEATURES))
         known = self._newest.get(location)
         if known is None:
-            table = _table(location, Snapshot.load(location))
+            table = _table(location, Snapshot.load(location, applies=SCAN_FEATURES))
         else:
             snapshot = known.snapshot.refresh()
             if snapshot is known.snapshot:
@@ -146,24 +157,25 @@ def _footer_facts(path: str, columns: Sequence[tuple[str, ...]]) -> FileFacts | 
 
 
 def _table(location: str, snapshot: Snapshot) -> TableVersion:
-    schema = _spark_schema(snapshot.metadata.schema_string)
+    columns = StructType.fromJson(json.loads(snapshot.metadata.schema_string))
+    schema, stored = spark_schema(columns), stored_schema(columns, ids=_by_id(snapshot))
     return TableVersion(
         location,
         snapshot,
         schema,
+        stored,
         frozenset(item.name for item in schema.fields if isinstance(item.dataType, VariantType)),
         {
-            name: schema[name].dataType.simpleString()
+            stored[schema.names.index(name)].name: schema[name].dataType.simpleString()
             for name in snapshot.metadata.partition_columns
         },
         LogFiles(snapshot),
     )
 
 
-def _spark_schema(schema_string: str) -> StructType:
-    """The table's schema for Spark; every column may be NULL, since files may lack it."""
-    fields = StructType.fromJson(json.loads(schema_string)).fields
-    return StructType([StructField(item.name, item.dataType) for item in fields])
+def _by_id(snapshot: Snapshot) -> bool:
+    """Whether files' columns are found by their ids (column mapping in id mode)."""
+    return snapshot.properties.get("delta.columnMapping.mode", "").lower() == "id"
 
 
 def _version_at(snapshot: Snapshot, before: int) -> int:

@@ -1,0 +1,81 @@
+"""Files with deletion vectors: their rows without the deleted ones.
+
+Files of a scan have numbers, as constants that the index of files gives each of them, and their
+deleted rows are bits of a small table that Spark sends to every task. So a row is tested by its
+file's number and its own place in the file; no path of a file is compared (EXACTNESS, rule 15).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import numpy.typing as npt
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sf
+from pyspark.sql.types import ArrayType, IntegerType, LongType, StructField, StructType
+
+from variantlake.delta.deletion_vectors import deleted_rows
+from variantlake.delta.store import Store
+from variantlake.errors import VariantLakeError
+from variantlake.parquet.facts import UNKNOWN
+from variantlake.parquet.footer import read_footer
+from variantlake.planning.files import ScanFile
+from variantlake.spark.session import HelperSession
+
+FILE_NUMBER = StructField("__vl_file", IntegerType())
+"""The constant by which a file of one scan is told from the others."""
+
+_DELETED = StructType(
+    [StructField("__vl_of", IntegerType()), StructField("__vl_bits", ArrayType(LongType()))]
+)
+_WORD_BITS = 64
+_THREADS = 16
+
+
+def has_deleted(file: ScanFile) -> bool:
+    """Whether some of the file's rows are deleted."""
+    return file.vector is not None and file.vector.cardinality > 0
+
+
+def without_deleted(
+    helper: HelperSession, rows: DataFrame, store: Store, files: Sequence[ScanFile]
+) -> DataFrame:
+    """The rows of files that are numbered by their places in `files`, the deleted ones left out.
+
+    Raises MalformedLog for a vector that is not what its descriptor promises.
+    """
+    with ThreadPoolExecutor(min(_THREADS, len(files))) as pool:
+        vectors = list(pool.map(lambda file: _bits(store, file), files))
+    table = b"".join(
+        np.array([number, len(words)], "<i4").tobytes() + words.tobytes()
+        for number, words in enumerate(vectors)
+    )
+    row = sf.col("_metadata.row_index")
+    # Beyond the last deleted row there is no word, and NULL deletes nothing.
+    word = sf.get(sf.col("__vl_bits"), sf.expr(f"int(_metadata.row_index div {_WORD_BITS})"))
+    bit = sf.getbit(word, (row % _WORD_BITS).cast("int"))
+    condition = (sf.col("__vl_of") == sf.col(FILE_NUMBER.name)) & (bit == 1)
+    return rows.join(sf.broadcast(helper.deleted(table, _DELETED)), condition, "left_anti")
+
+
+def _bits(store: Store, file: ScanFile) -> npt.NDArray[np.int64]:
+    """The deleted rows as bits of words, up to the last word with one."""
+    if file.vector is None:
+        return np.empty(0, np.int64)
+    rows = deleted_rows(store, file.vector, _num_records(file))
+    flags = np.zeros((int(rows[-1]) // _WORD_BITS + 1) * _WORD_BITS, bool)
+    flags[rows] = True
+    return np.packbits(flags, bitorder="little").view("<i8")
+
+
+def _num_records(file: ScanFile) -> int:
+    """The rows in the file, deleted ones included."""
+    if file.facts is not None and file.facts.num_records != UNKNOWN:
+        return file.facts.num_records
+    try:
+        return sum(group.num_rows for group in read_footer(file.path).row_groups)
+    except VariantLakeError as error:
+        error.file = error.file or file.path
+        raise

@@ -1,0 +1,342 @@
+"""Tables whose features a scan has to obey, with Delta Spark as the judge of the same table.
+
+Column mapping, deletion vectors, widened types, partitions: in every group of files, physical and
+native, and in every mixture of them.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests import corpora
+from tests.spark.layouts import rows
+from variantlake.spark.lake import Lake, connect
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(scope="module")
+def lake(delta_spark: SparkSession) -> Lake:
+    return connect(delta_spark)
+
+
+def assert_same(spark: SparkSession, lake: Lake, query: str) -> None:
+    ours, theirs = lake.sql(query), spark.sql(query)
+    assert ours.schema == theirs.schema
+    assert rows(ours) == rows(theirs)
+
+
+def create(spark: SparkSession, table: Path, columns: str, properties: str, more: str = "") -> None:
+    spark.sql(
+        f"CREATE TABLE delta.`{table}` ({columns}) USING delta {more} TBLPROPERTIES ({properties})"
+    )
+
+
+DOCUMENT = """parse_json(concat('{"id":', id, ',"kind":"k', id % 5, '","n":{"x":', id * 2,
+    if(id % 3 = 0, ',"odd key":null', ''), '}}'))"""
+
+
+# --- Column mapping and deletion vectors ----------------------------------------------------------
+
+MAPPED = """event VARIANT, k INT, st STRUCT<a: INT, `odd b`: STRING, v: VARIANT>,
+    l ARRAY<STRUCT<q: INT>>, p DATE"""
+RENAMED = {"event": "doc", "st.a": "aa", "p": "the day", "l.element.q": "r"}
+MAPPED_ROWS = f"""{DOCUMENT}, int(id), named_struct('a', int(id), 'odd b', concat('b', id),
+    'v', parse_json(concat('{{"id":', id, '}}'))), array(named_struct('q', int(id))),
+    date_add(date'2024-01-01', int(id % 3))"""
+
+
+@pytest.fixture(scope="module", params=["name", "id"])
+def mapped(
+    request: pytest.FixtureRequest,
+    delta_spark: SparkSession,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> str:
+    """Columns renamed at each depth, files shredded and not, deleted rows in some of them."""
+    table = tmp_path_factory.mktemp("mapped") / "t"
+    create(
+        delta_spark,
+        table,
+        MAPPED,
+        f"'delta.columnMapping.mode'='{request.param}', 'delta.enableDeletionVectors'='true', "
+        "'delta.enableVariantShredding'='true'",
+        "PARTITIONED BY (p)",
+    )
+    insert = f"INSERT INTO delta.`{table}` SELECT {MAPPED_ROWS} FROM range"
+    delta_spark.sql(f"{insert}(0, 300, 1, 1)")
+    for old, new in RENAMED.items():
+        delta_spark.sql(f"ALTER TABLE delta.`{table}` RENAME COLUMN {old} TO `{new}`")
+    delta_spark.sql(
+        f"ALTER TABLE delta.`{table}` SET TBLPROPERTIES ('delta.enableVariantShredding'='false')"
+    )
+    delta_spark.sql(f"{insert}(300, 330, 1, 1)")
+    delta_spark.sql(f"DELETE FROM delta.`{table}` WHERE k % 7 = 3 AND `the day` <> '2024-01-03'")
+    return str(table)
+
+
+QUERIES = {
+    "everything": "SELECT * FROM {t}",
+    "paths": "SELECT doc:id::int i, k, doc:n['odd key']::string s, `the day` FROM {t}",
+    "conditions": """SELECT doc:id::bigint FROM {t}
+        WHERE doc:id::int BETWEEN 20 AND 310 AND doc:kind::string IN ('k1', 'k3') AND k > 30""",
+    "inside-structs": """SELECT st.v:id::int i, st.aa, st.`odd b`, l[0].r FROM {t}
+        WHERE st.aa > 100 AND `the day` >= '2024-01-02'""",
+    "groups": "SELECT `the day`, doc:kind::string, count(*) FROM {t} GROUP BY ALL",
+    "counts": "SELECT count(*), count(doc), count(doc:n.x::int), max(k) FROM {t}",
+    "one-row": "SELECT k FROM {t} WHERE doc:id::int = 3 OR doc:id::int = 4",
+    "self-join": """SELECT count(*) FROM {t} a JOIN {t} b ON a.doc:id::int = b.doc:id::int + 1
+        WHERE b.`the day` = '2024-01-01'""",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_mapped_columns_and_deleted_rows(
+    delta_spark: SparkSession, lake: Lake, mapped: str, name: str
+) -> None:
+    assert_same(delta_spark, lake, QUERIES[name].format(t=f"delta.`{mapped}`"))
+
+
+def test_read_applies_them_too(delta_spark: SparkSession, lake: Lake, mapped: str) -> None:
+    theirs = delta_spark.read.format("delta").load(mapped)
+    ours = lake.read(mapped)
+    assert ours.schema == theirs.schema
+    assert rows(ours) == rows(theirs)
+
+
+def test_explain_shows_the_names_of_the_query(lake: Lake, mapped: str) -> None:
+    query = f"SELECT doc:nope::int FROM delta.`{mapped}` WHERE doc:id::int < 9 AND k < 12"
+    report = lake.explain(query)
+    assert "col-" not in str(report).replace("part-", "")
+    (scan,) = report.to_dict()["tables"]
+    assert scan["files"]["skipped"] > 0
+    assert "doc:id::int" in {use["path"] for use in scan["paths"]}
+
+
+def test_rule_15_no_row_is_matched_by_the_text_of_a_path(
+    delta_spark: SparkSession, lake: Lake, tmp_path: Path
+) -> None:
+    """Deleted rows stay deleted in a folder whose name means something to URIs."""
+    table = tmp_path / "a %41 {b}#? é"
+    create(delta_spark, table, "event VARIANT", "'delta.enableDeletionVectors'='true'")
+    delta_spark.sql(f"INSERT INTO delta.`{table}` SELECT {DOCUMENT} FROM range(0, 200, 1, 2)")
+    delta_spark.sql(f"DELETE FROM delta.`{table}` WHERE variant_get(event, '$.id', 'int') % 2 = 0")
+    found = lake.sql(f"SELECT count(*), sum(event:id::int % 2) FROM delta.`{table}`")
+    assert tuple(found.collect()[0]) == (100, 100)
+
+
+def test_random_deletes_and_queries(delta_spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
+    """Vectors that grow, over files of several row groups, against Delta Spark."""
+    rng, table = random.Random(7), tmp_path / "t"
+    create(
+        delta_spark,
+        table,
+        "event VARIANT, k INT",
+        "'delta.enableDeletionVectors'='true', 'delta.enableVariantShredding'='true'",
+    )
+    delta_spark.sql(
+        f"INSERT INTO delta.`{table}` SELECT {DOCUMENT}, int(id % 97) FROM range(0, 6000, 1, 2)"
+    )
+    for _ in range(3):
+        low = rng.randrange(6000)
+        delta_spark.sql(
+            f"DELETE FROM delta.`{table}` WHERE k = {rng.randrange(97)} OR "
+            f"variant_get(event, '$.id', 'int') BETWEEN {low} AND {low + rng.randrange(900)}"
+        )
+        terms = [
+            f"doc:id::int BETWEEN {low - 50} AND {low + 1000}",
+            f"doc:kind::string = 'k{rng.randrange(6)}'",
+            f"k > {rng.randrange(97)}",
+        ]
+        where = " AND ".join(rng.sample(terms, 2))
+        assert_same(
+            delta_spark,
+            lake,
+            f"SELECT doc:id::int, k, doc:n.x::string FROM (SELECT event AS doc, k "
+            f"FROM delta.`{table}`) WHERE {where}",
+        )
+
+
+# --- Types that grew ------------------------------------------------------------------------------
+
+
+def test_files_from_before_a_type_was_widened(
+    delta_spark: SparkSession, lake: Lake, tmp_path: Path
+) -> None:
+    table = tmp_path / "t"
+    create(
+        delta_spark,
+        table,
+        "event VARIANT, b BYTE, i INT, f FLOAT, d DATE, m DECIMAL(5,2), st STRUCT<x: SHORT>, p INT",
+        "'delta.enableTypeWidening'='true', 'delta.feature.timestampNtz'='supported'",
+        "PARTITIONED BY (p)",
+    )
+    delta_spark.sql(
+        f"INSERT INTO delta.`{table}` SELECT {DOCUMENT}, tinyint(id), int(id * 100000), "
+        "float(id / 3), date_add(date'2024-01-01', int(id)), cast(id * 1.25 AS decimal(5,2)), "
+        "named_struct('x', smallint(id)), int(id % 2) FROM range(50)"
+    )
+    wider = {"b": "INT", "i": "BIGINT", "f": "DOUBLE", "d": "TIMESTAMP_NTZ", "m": "DECIMAL(12,4)",
+             "st.x": "INT", "p": "BIGINT"}  # fmt: skip
+    for column, type_ in wider.items():
+        delta_spark.sql(f"ALTER TABLE delta.`{table}` ALTER COLUMN {column} TYPE {type_}")
+    delta_spark.sql(
+        f"INSERT INTO delta.`{table}` SELECT {DOCUMENT}, int(id * 1000), id * 10000000000, id / 3, "
+        "timestamp_ntz'2024-01-01 10:00:00', cast(id * 1.125 AS decimal(12,4)), "
+        "named_struct('x', int(id * 10000)), id % 2 FROM range(50)"
+    )
+    for query in (
+        "SELECT * FROM {t}",
+        "SELECT event:id::int, st.x FROM {t} WHERE i >= 4000000 AND b < 45 AND m > 3.5 AND p = 0",
+        "SELECT event:id::int FROM {t} WHERE st.x < 20 AND d > timestamp_ntz'2024-01-09 11:00:00'",
+    ):
+        assert_same(delta_spark, lake, query.format(t=f"delta.`{table}`"))
+
+
+# --- Partitions -----------------------------------------------------------------------------------
+
+PARTITION_VALUES: dict[str, tuple[str, list[str | None]]] = {
+    "s": ("string", ["a", "it's 100%", "b", None, "x\x01\n\\ é😀", "__HIVE_DEFAULT_PARTITION__"]),
+    "i": ("integer", ["-5", "2147483647", None, None, "0", "7"]),
+    "l": ("long", ["-5", "9223372036854775807", None, None, "0", "7"]),
+    "d": ("date", ["2024-02-29", "0001-01-01", None, None, "9999-12-31", "1582-10-15"]),
+    "t": (
+        "timestamp",
+        [
+            "2024-03-31 02:30:00",
+            "2024-03-31T01:30:00.123456Z",
+            None,
+            None,
+            "1900-01-01 00:00:00",
+            None,
+        ],
+    ),
+    "n": (
+        "timestamp_ntz",
+        ["2024-03-31 02:30:00.5", "1900-01-01 00:00:00", None, None, None, None],
+    ),
+    "m": ("decimal(10,2)", ["1.10", "-99999999.99", None, None, "0.00", "1.1"]),
+    "o": ("boolean", ["true", "false", None, None, "true", "false"]),
+    "x": ("binary", ["abc", "\x01\x02", "b", None, "é", "z"]),
+    "f": ("double", ["1.5", "NaN", None, None, "-0.0", "1.0E300"]),
+}
+
+
+def partitioned_table(
+    root: Path, columns: dict[str, str], values: list[dict[str, str | None]]
+) -> str:
+    """A table of two rows (`k` 0 and 1) for each of the partition values."""
+    log = root / "_delta_log"
+    log.mkdir(parents=True)
+    pq.write_table(pa.table({"k": pa.array([0, 1], pa.int32())}), root / "first.parquet")
+    features = ["timestampNtz"]
+    fields = [
+        {"name": name, "type": type_, "nullable": True, "metadata": {}}
+        for name, type_ in {"k": "integer", **columns}.items()
+    ]
+    actions: list[dict[str, Any]] = [
+        {
+            "protocol": {
+                "minReaderVersion": 3,
+                "minWriterVersion": 7,
+                "readerFeatures": features,
+                "writerFeatures": features,
+            }
+        },
+        {
+            "metaData": {
+                "id": "0",
+                "format": {"provider": "parquet", "options": {}},
+                "schemaString": json.dumps({"type": "struct", "fields": fields}),
+                "partitionColumns": list(columns),
+                "configuration": {},
+                "createdTime": 0,
+            }
+        },
+    ]
+    size = (root / "first.parquet").stat().st_size
+    for number, partition in enumerate(values):
+        shutil.copy(root / "first.parquet", root / f"{number}.parquet")
+        add = {
+            "path": f"{number}.parquet",
+            "size": size,
+            "modificationTime": 0,
+            "dataChange": True,
+            "partitionValues": partition,
+        }
+        actions.append({"add": add})
+    (log / f"{0:020}.json").write_text("\n".join(map(json.dumps, actions)), encoding="utf-8")
+    return str(root)
+
+
+def test_partition_values_of_every_type(
+    delta_spark: SparkSession, lake: Lake, tmp_path: Path
+) -> None:
+    columns = {name: type_ for name, (type_, _) in PARTITION_VALUES.items()}
+    values = [{name: texts[at] for name, (_, texts) in PARTITION_VALUES.items()} for at in range(6)]
+    table = partitioned_table(tmp_path / "t", columns, values)
+    zone = "spark.sql.session.timeZone"
+    for name in ("UTC", "Europe/Berlin"):
+        delta_spark.conf.set(zone, name)
+        try:
+            for query in (
+                "SELECT k, s, i, l, string(d), string(t), string(n), m, o, hex(x), string(f)",
+                "SELECT k, i, string(t) WHERE t > '2020-01-01' OR f IS NULL",
+                "SELECT count(*), s WHERE s LIKE 'a%' OR m > 1 GROUP BY s",
+                "SELECT k, string(d) WHERE o AND k = 1 AND i <> 7",
+            ):
+                select, _, where = query.partition(" WHERE ")
+                text = f"{select} FROM delta.`{table}`" + (f" WHERE {where}" if where else "")
+                assert_same(delta_spark, lake, text)
+        finally:
+            delta_spark.conf.set(zone, "UTC")
+
+
+def test_an_empty_partition_value_is_null(lake: Lake, tmp_path: Path) -> None:
+    """For every type, as the protocol says; Delta Spark writes none, and reads '' as a string."""
+    table = partitioned_table(tmp_path / "t", {"s": "string", "x": "binary"}, [{"s": "", "x": ""}])
+    assert lake.sql(f"SELECT s, x FROM delta.`{table}` WHERE s IS NULL").count() == 2
+    assert lake.sql(f"SELECT s FROM delta.`{table}` WHERE s = ''").count() == 0
+
+
+def test_a_thousand_partitions_are_one_scan(lake: Lake, tmp_path: Path) -> None:
+    values: list[dict[str, str | None]] = [{"p": str(number)} for number in range(1000)]
+    table = partitioned_table(tmp_path / "t", {"p": "integer"}, values)
+    frame = lake.sql(f"SELECT count(*), sum(k), sum(p) FROM delta.`{table}` WHERE p >= 100")
+    assert tuple(frame.collect()[0]) == (1800, 900, 2 * sum(range(100, 1000)))
+    java: Any = frame._jdf
+    assert str(java.queryExecution().sparkPlan().toString()).count("FileScan") == 1
+    join = f"""SELECT count(*) FROM delta.`{table}` t
+        JOIN (SELECT explode(sequence(5, 9)) AS p) s USING (p)"""
+    assert lake.sql(join).collect()[0][0] == 10
+
+
+# --- Tables of others -----------------------------------------------------------------------------
+
+CONFORMANCE = corpora.SHARED / "conformance" / "delta-tables"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "spark-shredded-variant-preview-delta",
+        "spark-variant-checkpoint",
+        "variant-stats-no-checkpoint",
+        "variant-stats-state-reconstruction",
+    ],
+)
+def test_conformance_tables(delta_spark: SparkSession, lake: Lake, name: str) -> None:
+    table = corpora.require(CONFORMANCE / name)
+    assert_same(delta_spark, lake, f"SELECT * FROM delta.`{table}`")
+    theirs = delta_spark.read.format("delta").load(str(table))
+    assert rows(lake.read(table)) == rows(theirs)
