@@ -36,6 +36,9 @@ test-fast: setup ## Run the tests that need no Spark
 test-kill: setup ## Kill writers at every moment around a storage call; print the counts
 	@$(BIN)/python -m tests.delta.crashes
 
+test-concurrency: setup ## Write one table from many processes, on disk and on S3; print the counts
+	@$(BIN)/python -m tests.delta.writers
+
 lint: setup ## Check format, lint and types; warnings are errors
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
