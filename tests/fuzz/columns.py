@@ -1,4 +1,4 @@
-"""Files with shredded columns and flipped bits, through all that reads them.
+"""Files with shredded columns and changed bytes, through all that reads them.
 
 `python -m tests.fuzz.columns --seconds 60`; a case that fails prints its seed, and `--seed N` runs
 it again. Whatever the file holds, the outcome is an answer, findings or VariantLakeError, in
@@ -16,18 +16,21 @@ from functools import cache
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
-from tests.fuzz.runner import flipped, run
+from tests import corpora
+from tests.fuzz.runner import INTERESTING, changed, flipped, run
 from tests.kernels.fuzz import Documents
 from variantlake.encoding.json import parse_json
 from variantlake.errors import VariantLakeError
+from variantlake.parquet.annotate import annotate
 from variantlake.parquet.check import check_file
+from variantlake.parquet.footer import Footer, read_footer
 from variantlake.parquet.inspect import inspect_file
 from variantlake.parquet.read import read_table
 from variantlake.parquet.single_paths import read_paths
 from variantlake.parquet.table_writer import write_table
 from variantlake.parquet.variant_arrays import variant_array
-from variantlake.parquet.write import WriteOptions
 
 MEMORY_MULTIPLE = 1024
 """Bytes of Python's memory for each byte of the file; its columns are compressed."""
@@ -42,7 +45,7 @@ SCHEMAS = [
 
 @cache
 def seeds() -> list[bytes]:
-    """Files to start from: few rows, compressed and not, since checksums of pages are off."""
+    """Files to start from: few rows, compressed and not, without checksums, which find too much."""
     values = []
     for document in Documents(2)(60):
         with suppress(VariantLakeError):
@@ -54,16 +57,45 @@ def seeds() -> list[bytes]:
         for ddl in SCHEMAS:
             for compression in ("zstd", "none"):
                 file = Path(folder) / "t.parquet"
-                write_table(
-                    table, file, shredding=ddl, options=WriteOptions(compression=compression)
-                )
+                write_table(table, file, shredding=ddl)
+                # Again by pyarrow: no checksums, and now and then more than a page in a chunk.
+                again = pq.read_table(file)
+                pq.write_table(again, file, compression=compression, data_page_size=200)
+                annotate(file, [("v",)])
                 found.append(file.read_bytes())
+    cases = corpora.SHARED / "conformance" / "parquet-shredded-variant"
+    found += [case.read_bytes() for case in sorted(cases.glob("*.parquet"))[::8]]
     return found
+
+
+def changed_file(data: bytes, chance: random.Random) -> bytes:
+    """Bits flipped anywhere, or bytes changed where most depends on them: headers and the footer.
+
+    A file's end says how long its footer is: that stays true, so that the footer is read at all.
+    """
+    if chance.random() < 0.4:
+        return flipped(data, chance)
+    start = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    if chance.random() < 0.4:
+        footer = changed(data[start:-8], [data[start:-8]], chance)
+        return data[:start] + footer + len(footer).to_bytes(4, "little") + data[-4:]
+    result = bytearray(data)
+    pages = [chunk.first_page for group in footer_of(data).row_groups for chunk in group.columns]
+    for _ in range(chance.randint(1, 4)):
+        near_page = pages and chance.random() < 0.5
+        at = chance.choice(pages) + chance.randrange(30) if near_page else chance.randrange(start)
+        result[min(at, len(result) - 1)] = chance.choice([chance.randrange(256), *INTERESTING])
+    return bytes(result)
+
+
+@cache
+def footer_of(data: bytes) -> Footer:
+    return read_footer(io.BytesIO(data))
 
 
 def case(chance: random.Random) -> int:
     """One file; returns its bytes."""
-    data = flipped(chance.choice(seeds()), chance)
+    data = changed_file(chance.choice(seeds()), chance)
     with suppress(VariantLakeError):
         read_table(io.BytesIO(data)).validate(full=True)
     with suppress(VariantLakeError):
