@@ -33,7 +33,7 @@ from variantlake.parquet.bounds import Raw
 from variantlake.parquet.facts import UNKNOWN, ColumnFacts
 from variantlake.paths import Path
 
-_INTEGERS = {"long": 64, "integer": 32, "short": 16, "byte": 8}
+INTEGERS = {"long": 64, "integer": 32, "short": 16, "byte": 8}
 _MICROSECOND = timedelta(microseconds=1)
 _TRUNCATION = 1000
 """Microseconds that a maximum may have lost when it was cut to milliseconds."""
@@ -138,12 +138,12 @@ def _column(
     """An ordinary column, None where nothing is known of it."""
     minimum = maximum = None
     if isinstance(type_, PrimitiveType):
-        minimum, maximum = _raw(low, type_, up=False), _raw(high, type_, up=True)
+        minimum, maximum = bound_of(low, type_, up=False), bound_of(high, type_, up=True)
     if nulls == UNKNOWN and minimum is None and maximum is None:
         return None
     # Strings may be cut, times are: only numbers and dates are what they are, and only while no
     # row was deleted.
-    exact = tight and not isinstance(minimum, str) and not _is_time(type_)
+    exact = tight and not isinstance(minimum, str) and not is_time(type_)
     return ColumnFacts(
         path,
         arrow,
@@ -177,17 +177,18 @@ def _variant_bounds(text: Any) -> Mapping[Path, Scalar]:
         return {}
 
 
-def _is_time(type_: object) -> bool:
+def is_time(type_: object) -> bool:
+    """Whether a column's type is a timestamp, whose statistics other writers cut."""
     return isinstance(type_, PrimitiveType) and type_.name.startswith("timestamp")
 
 
-def _raw(value: Any, type_: PrimitiveType, *, up: bool) -> Raw | None:
+def bound_of(value: Any, type_: PrimitiveType, *, up: bool) -> Raw | None:
     """A bound that encloses the column's values, whatever the writer did to its own."""
     raw = raw_value(value, type_)
     if isinstance(raw, float) and raw == 0:
         # Writers do not agree about the sign of a zero that bounds zeros of both.
         return 0.0 if up else -0.0
-    if up and isinstance(raw, int) and _is_time(type_):
+    if up and isinstance(raw, int) and is_time(type_):
         return raw + _TRUNCATION
     return raw
 
@@ -197,8 +198,8 @@ def raw_value(value: Any, type_: PrimitiveType) -> Raw | None:
     name = type_.name
     if isinstance(value, bool) or value is None:
         return None
-    if name in _INTEGERS:
-        limit = 1 << (_INTEGERS[name] - 1)
+    if name in INTEGERS:
+        limit = 1 << (INTEGERS[name] - 1)
         return value if isinstance(value, int) and -limit <= value < limit else None
     if name == "decimal":
         return Decimal(value) if isinstance(value, (int, Decimal)) else None
@@ -213,7 +214,7 @@ def raw_value(value: Any, type_: PrimitiveType) -> Raw | None:
         if name == "date":
             is_date = _DATE.fullmatch(value)
             return date.fromisoformat(value).toordinal() - DAY_OF_EPOCH if is_date else None
-        return _micros(value, zoned=name == "timestamp") if _is_time(type_) else None
+        return _micros(value, zoned=name == "timestamp") if is_time(type_) else None
     except (ValueError, OverflowError):
         return None
 

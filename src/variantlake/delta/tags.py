@@ -95,7 +95,7 @@ def read_tags(
     if layout is None or facts is None:
         return None
     try:
-        schema, nodes = _layout(layout)
+        schema, nodes = parse_layout(layout)
         entries = _entries(facts, num_records)
         lows, highs = _bounds(tags.get(f"{PREFIX}bounds.{name}"))
     except (VariantLakeError, ValueError, TypeError, KeyError):
@@ -126,8 +126,11 @@ def _tagged_paths(variant: VariantFacts) -> Iterator[PathFacts]:
 
 
 @lru_cache(maxsize=256)
-def _layout(text: str) -> tuple[ShreddingSchema, tuple[tuple[Path, Node], ...]]:
-    """The files of a table share a few layouts."""
+def parse_layout(text: str) -> tuple[ShreddingSchema, tuple[tuple[Path, Node], ...]]:
+    """The layout of a DDL text and its nodes; the files of a table share a few.
+
+    Raises InvalidSchema.
+    """
     schema = parse_ddl(text)
     return schema, tuple(schema.nodes())
 

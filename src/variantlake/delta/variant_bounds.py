@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import uuid
+from collections import Counter
 from collections.abc import Mapping
 from decimal import Decimal
 from functools import lru_cache
@@ -47,7 +48,7 @@ def decode_bounds(text: str) -> dict[Path, Scalar]:
     metadata, value = split(z85.decode(text))
     if basic_type(value) is not BasicType.OBJECT:
         return {}
-    dictionary, paths = _dictionary(metadata)
+    dictionary, paths = dictionary_of(metadata)
     children = read_children(dictionary, value, 0, len(value))
     bounds: dict[Path, Scalar] = {}
     for name, start, end in zip(children.names or (), children.starts, children.ends, strict=True):
@@ -60,14 +61,18 @@ def decode_bounds(text: str) -> dict[Path, Scalar]:
 
 
 @lru_cache(maxsize=64)
-def _dictionary(metadata: bytes) -> tuple[Metadata, dict[str, Path]]:
-    """The keys, and those that are paths as such: files of one layout share them."""
+def dictionary_of(metadata: bytes) -> tuple[Metadata, dict[str, Path]]:
+    """The keys, and those that are paths as such: files of one layout share them.
+
+    Keys that are two spellings of one path are none.
+    """
     dictionary = decode_metadata(metadata)
     paths: dict[str, Path] = {}
     for key in dictionary.keys:
         with contextlib.suppress(InvalidPath):
             paths[key] = Path.parse(key)
-    return dictionary, paths
+    spellings = Counter(paths.values())
+    return dictionary, {key: path for key, path in paths.items() if spellings[path] == 1}
 
 
 def split(data: bytes) -> tuple[bytes, bytes]:

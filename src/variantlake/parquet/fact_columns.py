@@ -121,6 +121,16 @@ class BoundColumns:
             np.array([each.plain_floats for each in facts], np.bool_),
         )
 
+    def take(self, rows: Int64s) -> BoundColumns:
+        """These rows."""
+        return BoundColumns(
+            self.minimum.take(rows),
+            self.maximum.take(rows),
+            self.minimum_exact[rows],
+            self.maximum_exact[rows],
+            self.plain_floats[rows],
+        )
+
     def put(self, rows: Int64s, bounds: BoundColumns) -> None:
         """Write `bounds` into these rows."""
         self.minimum.put(rows, bounds.minimum)

@@ -23,6 +23,9 @@ from variantlake.parquet.fact_columns import (
 )
 from variantlake.planning.files import PartitionColumn, ScanFile
 
+FEW_FILES = 200
+"""Up to so many files are read one by one, in less time than it takes to load the kernels."""
+
 
 class LogFiles:
     """Columns of all files of one snapshot; what nobody asks for is never decoded.
@@ -77,9 +80,14 @@ class LogFiles:
         return LogFiles(self._snapshot, PatchedColumns(self.facts, rows, facts))
 
 
-def log_facts(snapshot: Snapshot) -> FactColumns:
-    """What the log says of the files of a snapshot."""
-    reader = FactsReader(snapshot.schema)
-    return RecordColumns(
-        [reader.known(add) or reader.of_stats(add) for add in snapshot.add_files()]
-    )
+def log_facts(snapshot: Snapshot, previous: FactColumns | None = None) -> FactColumns:
+    """What the log says of the files of a snapshot; `previous` are those of an older version."""
+    if snapshot.files.num_rows <= FEW_FILES:
+        reader = FactsReader(snapshot.schema)
+        adds = snapshot.add_files()
+        return RecordColumns([reader.known(add) or reader.of_stats(add) for add in adds])
+    # Loads the kernels, which take longer to come than a few files to be read.
+    from variantlake.delta.log_facts import LogFacts
+
+    older = previous if isinstance(previous, LogFacts) else None
+    return LogFacts(snapshot.files, snapshot.schema, older)
