@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from tests.planning import model
 from tests.planning.builders import plan_files
 from tests.planning.model import MISSING, Row
+from variantlake.parquet.fact_columns import RecordColumns
 from variantlake.parquet.facts import ColumnFacts, FileFacts, PathFacts
 from variantlake.paths import Path
-from variantlake.planning.files import ScanFile
+from variantlake.planning.files import RecordFiles, ScanFile
 from variantlake.planning.predicates import (
     And,
     Compare,
@@ -305,6 +306,39 @@ def test_skipped_files_hold_no_matching_row(
     for skipped in plan.skipped:
         assert not any(model.evaluate(predicate, row) for row in rows[skipped.file.path])
     assert plan.read_files + len(list(plan.skipped)) == len(made)
+
+
+@settings(max_examples=60 * MORE, deadline=None)
+@given(
+    made=st.lists(files(), min_size=1, max_size=6),
+    path=st.sampled_from(PATHS),
+    asked=st.sampled_from(ASKED),
+)
+def test_files_are_read_together_as_each_alone(
+    made: list[tuple[ScanFile, list[Row]]], path: str, asked: str
+) -> None:
+    reader = Reader(Ref(("v",), Path.parse(path), asked))
+    facts = [replace_legacy(scan.facts, row % 3 == 2) for row, (scan, _) in enumerate(made)]
+    found = reader.read_all(RecordColumns([*facts, None]))
+    together = [found.choices[code] for code in found.codes.tolist()]
+    assert together == [reader.read(each) for each in [*facts, None]]
+
+
+def replace_legacy(facts: FileFacts | None, is_legacy: bool) -> FileFacts:
+    assert facts is not None
+    variants = tuple(replace(variant, is_legacy=is_legacy) for variant in facts.variants)
+    return replace(facts, variants=variants)
+
+
+@settings(max_examples=60 * MORE, deadline=None)
+@given(made=st.lists(files(), min_size=1, max_size=6), predicate=PREDICATES)
+def test_files_are_skipped_together_as_each_alone(
+    made: list[tuple[ScanFile, list[Row]]], predicate: Predicate
+) -> None:
+    skipper = Skipper(predicate, PARTITION_TYPES)
+    together = skipper.may_match(RecordFiles([scan for scan, _ in made])).tolist()
+    alone = [skipper.outcome(scan.facts, scan.partition).may_match for scan, _ in made]
+    assert together == alone
 
 
 @settings(max_examples=300 * MORE, deadline=None)

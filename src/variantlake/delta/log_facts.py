@@ -351,7 +351,9 @@ class _Part:
         values: list[Any] = [None] * self.rows
         for row in np.flatnonzero(members.tags != MISSING).tolist():
             value = members.value(row)
-            if members.tags[row] == UNUSUAL:
+            if members.tags[row] == UNUSUAL or (
+                isinstance(value, float) and type_.name == "decimal"
+            ):
                 document = parse_stats(self.stats_text(row), decimals=True)
                 value = find_in((document or {}).get(_SIDES[side]), column)
             values[row] = bound_of(value, type_, up=side == 1)
@@ -366,6 +368,7 @@ class _Variant:
         self.layout: Int64s = _joined([part.layout(column) for part in facts.parts])
         self.nulls: Int64s = _joined([part.nulls(column) for part in facts.parts])
         self.schemas: Sequence[ShreddingSchema] = tuple(facts.layouts.schemas)
+        self.legacy: Sequence[bool] = (False,) * len(self.schemas)
 
     def counts(self, rows: Int64s, nodes: Int64s) -> Counts:
         """See VariantColumns."""

@@ -163,6 +163,10 @@ class VariantColumns(Protocol):
         """The different layouts."""
 
     @property
+    def legacy(self) -> Sequence[bool]:
+        """For each of `schemas` whether the files have it in Spark's older layout."""
+
+    @property
     def layout(self) -> Int64s:
         """Which of `schemas` a row has, int64; -1 where not known."""
 
@@ -228,20 +232,23 @@ class RecordColumns:
             return None
         layout = np.full(len(found), -1, np.int64)
         nulls = np.full(len(found), UNKNOWN, np.int64)
-        codes: dict[ShreddingSchema, int] = {}
+        codes: dict[tuple[ShreddingSchema, bool], int] = {}
         # By identity first: hashing a schema of hundreds of fields for each file is slow.
-        known: dict[int, int] = {}
+        known: dict[tuple[int, bool], int] = {}
         for row, each in enumerate(found):
             if each is not None:
-                code = known.get(id(each.schema))
+                key = (id(each.schema), each.is_legacy)
+                code = known.get(key)
                 if code is None:
-                    code = known[id(each.schema)] = codes.setdefault(each.schema, len(codes))
+                    code = codes.setdefault((each.schema, each.is_legacy), len(codes))
+                    known[key] = code
                 layout[row], nulls[row] = code, each.nulls
         paths = [() if each is None else each.paths for each in found]
         # Facts that do not go with their own layout are none.
-        sizes = np.array([sum(1 for _ in schema.nodes()) for schema in codes], np.int64)
+        sizes = np.array([sum(1 for _ in schema.nodes()) for schema, _ in codes], np.int64)
         layout[np.array([*map(len, paths)], np.int64) != sizes[layout]] = -1
-        return _RecordVariants(tuple(codes), layout, nulls, paths)
+        schemas, legacy = zip(*codes, strict=True)
+        return _RecordVariants(schemas, legacy, layout, nulls, paths)
 
     def column(self, column: ColumnPath) -> OrdinaryColumns | None:
         """See FactColumns."""
@@ -271,6 +278,7 @@ def stored_type(arrow: pa.DataType) -> ShreddedType | None:
 @dataclass(frozen=True, slots=True)
 class _RecordVariants:
     schemas: Sequence[ShreddingSchema]
+    legacy: Sequence[bool]
     layout: Int64s
     nulls: Int64s
     paths: Sequence[Sequence[PathFacts]]
@@ -333,7 +341,9 @@ class PatchedColumns:
         nulls[self._rows[known]] = patch.nulls[known]
         place = np.full(rows, -1, np.int64)
         place[self._rows[known]] = known
-        return _PatchedVariants((*schemas, *patch.schemas), layout, nulls, base, patch, place)
+        legacy = (*(() if base is None else base.legacy), *patch.legacy)
+        schemas += patch.schemas
+        return _PatchedVariants(schemas, legacy, layout, nulls, base, patch, place)
 
     def column(self, column: ColumnPath) -> OrdinaryColumns | None:
         """See FactColumns."""
@@ -345,6 +355,7 @@ class _PatchedVariants:
     """`place` is the row of `patch` that a row has its facts from, -1: those of `base`."""
 
     schemas: Sequence[ShreddingSchema]
+    legacy: Sequence[bool]
     layout: Int64s
     nulls: Int64s
     base: VariantColumns | None

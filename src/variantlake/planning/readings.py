@@ -114,6 +114,7 @@ class PlacedRows:
     variants: VariantColumns
     rows: Int64s
     nodes: Int64s
+    legacy: bool
 
     @property
     def counts(self) -> Counts:
@@ -213,11 +214,10 @@ class Reader:
         found = self.find(facts)
         if found is None:
             return _native(NO_STATISTICS)
-        reading = self._read_node(*found)
         variant = None if facts is None else facts.variant(self.ref.column)
-        if isinstance(reading, PhysicalColumn) and variant is not None and variant.is_legacy:
-            return replace(reading, steps=_legacy_steps(self._path))
-        return reading
+        return self._in_layout(
+            self._read_node(*found), legacy=variant is not None and variant.is_legacy
+        )
 
     def read_all(self, facts: FactColumns) -> Readings:
         """How the path is read in each of many files."""
@@ -226,8 +226,14 @@ class Reader:
         variants = facts.variant(self.ref.column)
         for placed in self.places(variants):
             for rows, reading in self._read_placed(placed):
-                codes[rows] = choices.setdefault(reading, len(choices))
+                found = self._in_layout(reading, legacy=placed.legacy)
+                codes[rows] = choices.setdefault(found, len(choices))
         return Readings(tuple(choices), codes)
+
+    def _in_layout(self, reading: Reading, *, legacy: bool) -> Reading:
+        if legacy and isinstance(reading, PhysicalColumn):
+            return replace(reading, steps=_legacy_steps(self._path))
+        return reading
 
     def places(self, variants: VariantColumns | None) -> list[PlacedRows]:
         """The rows whose layout is known, by where the path leads there."""
@@ -235,15 +241,17 @@ class Reader:
             return []
         nodes = np.zeros(len(variants.schemas), np.int64)
         kinds = nodes.copy()
-        first: dict[Hashable, tuple[int, Place]] = {}
-        for code, schema in enumerate(variants.schemas):
+        first: dict[Hashable, tuple[int, Place, bool]] = {}
+        for code, (schema, legacy) in enumerate(
+            zip(variants.schemas, variants.legacy, strict=True)
+        ):
             place = self.place(schema)
             nodes[code] = place.index
-            kinds[code], _ = first.setdefault(place.sort, (len(first), place))
+            kinds[code] = first.setdefault((place.sort, legacy), (len(first), place, legacy))[0]
         kind = np.where(variants.layout >= 0, kinds[variants.layout], -1) if first else kinds
         return [
-            PlacedRows(place, variants, rows, nodes[variants.layout[rows]])
-            for number, place in first.values()
+            PlacedRows(place, variants, rows, nodes[variants.layout[rows]], legacy)
+            for number, place, legacy in first.values()
             if len(rows := np.flatnonzero(kind == number))
         ]
 
