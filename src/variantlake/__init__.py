@@ -13,7 +13,7 @@ from variantlake.errors import MissingDependency, VariantLakeError
 
 if TYPE_CHECKING:
     from variantlake import parquet, spark
-    from variantlake.arrow.sources import ndjson
+    from variantlake.arrow.sources import json_array, ndjson
     from variantlake.encoding.json import parse_json
     from variantlake.encoding.variant import Variant
     from variantlake.table import Table
@@ -23,6 +23,7 @@ __all__ = [
     "Variant",
     "VariantLakeError",
     "__version__",
+    "json_array",
     "ndjson",
     "parquet",
     "parse_json",
@@ -32,6 +33,7 @@ __all__ = [
 _HOMES = {
     "Table": "variantlake.table",
     "Variant": "variantlake.encoding.variant",
+    "json_array": "variantlake.arrow.sources",
     "ndjson": "variantlake.arrow.sources",
     "parse_json": "variantlake.encoding.json",
 }

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 import pyarrow as pa
 
 from variantlake.arrow.append import append_arrow
 from variantlake.arrow.local import ingest_here
-from variantlake.arrow.sources import NdJson
+from variantlake.arrow.options import LoadKeywords, LoadOptions
+from variantlake.arrow.sources import Documents
 from variantlake.arrow.target import READER_FEATURES, SCHEMA_PREFIX
 from variantlake.delta import alter
 from variantlake.delta.actions import Protocol
@@ -212,25 +213,29 @@ class Table:
             json_columns=json_columns,
             merge_schema=merge_schema,
             replacing=replacing,
-        )
+        ).version
 
     def append(
         self,
-        data: NdJson | pa.Table | pa.RecordBatch | pa.RecordBatchReader,
+        data: Documents | pa.Table | pa.RecordBatch | pa.RecordBatchReader,
         *,
         column: str | None = None,
         json_columns: Collection[str] = (),
         merge_schema: bool = False,
+        **options: Unpack[LoadKeywords],
     ) -> int:
         """Append rows to the newest version in one commit, without Spark; gives the new version.
 
         Args:
-            data: `variantlake.ndjson(...)`, or Arrow data (also whatever has the Arrow stream
-                interface) with the table's columns by name; those that are left out are NULL. A
-                VARIANT column is struct<metadata: binary, value: binary>.
-            column: The VARIANT column that takes the documents of `ndjson`; the only one if None.
+            data: `variantlake.ndjson(...)` or `json_array(...)`, or Arrow data (also whatever has
+                the Arrow stream interface) with the table's columns by name; those that are left
+                out are NULL. A VARIANT column is struct<metadata: binary, value: binary>.
+            column: The VARIANT column that takes the documents; the only one if None.
             json_columns: VARIANT columns that the Arrow data give as JSON text.
             merge_schema: Columns of the Arrow data that the table does not have are added to it.
+            **options: What becomes of bad documents, a load id, the order and size of files: see
+                `LoadOptions`. With a load id that the table has already the version is that of the
+                first load; bad rows are counted in the version's metrics in `history`.
 
         Raises:
             InvalidSchema: The data do not fit the table's columns.
@@ -239,14 +244,16 @@ class Table:
             UnsupportedFeature: The table needs what only Spark can do (constraints, say).
             CommitConflict: Another writer changed the table in a way that contradicts this.
         """
-        if not isinstance(data, NdJson):
+        if not isinstance(data, Documents):
             return append_arrow(
                 data,
                 self.snapshot.refresh(),
                 json_columns=json_columns,
                 merge_schema=merge_schema,
-            )
-        return ingest_here(data, self.uri, column=column or self._only_variant()).version
+                options=LoadOptions.of(**options),
+            ).version
+        column = column or self._only_variant()
+        return ingest_here(data, self.uri, column=column, **options).version
 
     def _only_variant(self) -> str:
         names = [f.name for f in self.schema.fields if isinstance(f.type, VariantType)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import tracemalloc
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -12,9 +13,10 @@ import zstandard
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from variantlake.arrow.blocks import Block, line_number, read_blocks
+from variantlake.arrow.blocks import Block, LongLine, read_blocks
+from variantlake.arrow.positions import place_of
 from variantlake.arrow.sources import Split, expand, split_sources
-from variantlake.errors import LimitExceeded, MalformedFile, MissingSource
+from variantlake.errors import MalformedFile, MissingSource
 
 PACK: dict[str, Callable[[bytes], bytes]] = {
     "plain": bytes,
@@ -30,6 +32,13 @@ PACK: dict[str, Callable[[bytes], bytes]] = {
 }
 
 TEXT = b"".join(b'{"n": %d, "text": "%s"}\r\n' % (i, b"x" * (i % 37)) for i in range(40)) + b"\n\n7"
+
+
+def blocks_of(split: Split, **sizes: int) -> list[Block]:
+    found = list(read_blocks(split, **sizes))
+    blocks = [part for part in found if isinstance(part, Block)]
+    assert blocks == found
+    return blocks
 
 
 def joined(blocks: Iterable[Block]) -> bytes:
@@ -52,7 +61,7 @@ def test_every_line_is_in_exactly_one_split(
     path.write_bytes(text)
     read = []
     for split in split_sources(expand(path), target):
-        for part in read_blocks(split, block_bytes=block):
+        for part in blocks_of(split, block_bytes=block):
             content = part.text.tobytes()
             assert text.startswith(content, part.offset)
             assert part.offset == 0 or text[part.offset - 1 : part.offset] == b"\n"
@@ -67,10 +76,11 @@ def test_compressed_text_is_read_like_plain_text(tmp_path: Path, packing: str, b
     path = tmp_path / "a"
     path.write_bytes(PACK[packing](TEXT))
     splits = split_sources(expand(path), 100)
-    blocks = [part for split in splits for part in read_blocks(split, block_bytes=block)]
+    blocks = [part for split in splits for part in blocks_of(split, block_bytes=block)]
     assert joined(blocks) == TEXT
     for part in blocks:
-        assert line_number(part.source, part.offset) == TEXT.count(b"\n", 0, part.offset) + 1
+        line = TEXT.count(b"\n", 0, part.offset) + 1
+        assert place_of(part.source, part.offset) == {"line": line, "column": 1}
 
 
 @pytest.mark.parametrize("packing", [name for name in PACK if name != "plain"])
@@ -79,7 +89,7 @@ def test_a_cut_compressed_source_is_refused(tmp_path: Path, packing: str) -> Non
     path.write_bytes(PACK[packing](TEXT)[:-3])
     (split,) = split_sources(expand(path), 100)
     with pytest.raises(MalformedFile, match="cannot be read") as caught:
-        list(read_blocks(split))
+        list(blocks_of(split))
     assert caught.value.file == str(path)
 
 
@@ -87,34 +97,48 @@ def test_a_byte_order_mark_is_left_out(tmp_path: Path) -> None:
     path = tmp_path / "a"
     path.write_bytes(b"\xef\xbb\xbf{}\n")
     (split,) = split_sources(expand(path), 100)
-    (block,) = read_blocks(split)
+    (block,) = blocks_of(split)
     assert (block.text.tobytes(), block.offset) == (b"{}\n", 3)
 
 
 @pytest.mark.parametrize("packing", ["plain", "gzip"])
-@pytest.mark.parametrize("end", [b"\n", b""])
+@pytest.mark.parametrize("end", [b"\n", b"", b"\n2\n", b"\n2"])
 @pytest.mark.parametrize("block", [10, 300])
-def test_a_line_over_the_limit_is_refused_with_its_position(
+def test_a_line_over_the_limit_is_left_out_with_its_place(
     tmp_path: Path, packing: str, end: bytes, block: int
 ) -> None:
     path = tmp_path / "a"
     path.write_bytes(PACK[packing](b"1\n" * 60 + b"x" * 101 + end))
-    splits = split_sources(expand(path), 50)
+    source = expand(path)[0]
+    parts = [
+        part
+        for split in split_sources([source], 50)
+        for part in read_blocks(split, block_bytes=block, max_line_bytes=100)
+    ]
+    assert [part for part in parts if isinstance(part, LongLine)] == [LongLine(source, 120, 100)]
+    assert place_of(source, 120) == {"line": 61, "column": 1}
+    kept = joined(part for part in parts if isinstance(part, Block))
+    assert kept == b"1\n" * 60 + end.removeprefix(b"\n")
 
-    def read() -> list[Block]:
-        sizes = {"block_bytes": block, "max_line_bytes": 100}
-        return [part for split in splits for part in read_blocks(split, **sizes)]
 
-    with pytest.raises(LimitExceeded) as caught:
-        read()
-    assert (caught.value.file, caught.value.line, caught.value.column) == (str(path), 61, 1)
+@pytest.mark.parametrize("block", [10, 3000])
+def test_memory_does_not_follow_a_line_over_the_limit(tmp_path: Path, block: int) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(b"1\n" + b"x" * 5_000_000 + b"\n2\n" + b"y" * 5_000_000 + b"\n3")
+    (split,) = split_sources(expand(path), 1 << 30)
+    tracemalloc.start()
+    parts = list(read_blocks(split, block_bytes=block, max_line_bytes=100))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert joined(part for part in parts if isinstance(part, Block)) == b"1\n2\n3"
+    assert peak < 1_000_000
 
 
 def test_a_line_at_the_limit_is_read(tmp_path: Path) -> None:
     path = tmp_path / "a"
     path.write_bytes(b"1\n" + b"x" * 100 + b"\n" + b"y" * 100)
     (split,) = split_sources(expand(path), 1000)
-    assert joined(read_blocks(split, block_bytes=7, max_line_bytes=100)) == path.read_bytes()
+    assert joined(blocks_of(split, block_bytes=7, max_line_bytes=100)) == path.read_bytes()
 
 
 def test_a_source_that_vanished_is_named(tmp_path: Path) -> None:
@@ -123,4 +147,4 @@ def test_a_source_that_vanished_is_named(tmp_path: Path) -> None:
     source = expand(path)[0]
     path.unlink()
     with pytest.raises(MissingSource):
-        list(read_blocks(Split(source, 0, 2)))
+        list(blocks_of(Split(source, 0, 2)))

@@ -164,7 +164,7 @@ def test_only_blank_lines_are_an_empty_input(tmp_path: Path) -> None:
 
 
 def test_the_result_is_json() -> None:
-    result = IngestResult(0, 1, 2, 3, 4, "a BIGINT", 0.5)
+    result = IngestResult(version=0, rows=2, shredding="a BIGINT")
     assert json.loads(json.dumps(result.to_dict()))["shredding"] == "a BIGINT"
 
 

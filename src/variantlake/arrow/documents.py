@@ -1,19 +1,26 @@
-"""Blocks of lines to tapes, and bad lines to errors that say where they are."""
+"""Sources to tapes, and bad documents to errors that say where they are."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
-from variantlake.arrow.blocks import Block, line_number, read_blocks
-from variantlake.arrow.sources import Source, Split, split_sources
+from variantlake.arrow.blocks import BLOCK_BYTES, Block, LongLine, read_blocks
+from variantlake.arrow.elements import read_elements
+from variantlake.arrow.options import BadRows
+from variantlake.arrow.positions import PlaceCounter, place_of
+from variantlake.arrow.quarantine import BadRow, BadRowLog
+from variantlake.arrow.sources import Format, Source, Split, split_sources
 from variantlake.encoding.json import parse_json
-from variantlake.errors import InvalidJson, VariantLakeError
+from variantlake.errors import InvalidJson, LimitExceeded, VariantLakeError
 from variantlake.kernels.json_reader import JsonReader
-from variantlake.kernels.lines import Lines, split_lines
+from variantlake.kernels.lines import split_lines
 from variantlake.kernels.profiler import profile
 from variantlake.kernels.tape import Tape
+from variantlake.kernels.words import PADDING
 from variantlake.shredding.profile import Profile
 
 SAMPLE_ROWS = 4096
@@ -22,60 +29,125 @@ SAMPLE_ROWS = 4096
 SAMPLE_BYTES = 16 << 20
 """The most text that it looks at."""
 
-_LINE_HINT = "one document stands on one line, as JSON in UTF-8"
+_HINTS = {
+    Format.LINES: "one document stands on one line, as JSON in UTF-8; is the file one array of "
+    "documents? then load it with json_array",
+    Format.ARRAY: "documents are JSON in UTF-8, with commas between them",
+}
 _LIMIT_HINT = "Spark does not take this document either"
 _SAMPLE_PIECES = 16
 _SAMPLE_BLOCK_BYTES = 256 << 10
 
 
-def read_tapes(splits: Sequence[Split]) -> Iterator[Tape]:
-    """The documents of the splits, in order, a block at a time.
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Documents of one block: text[starts[i]:ends[i]] of its text, in order."""
+
+    block: Block
+    starts: npt.NDArray[np.int64]
+    ends: npt.NDArray[np.int64]
+
+    def text(self, row: int) -> bytes:
+        """The bytes of a document."""
+        return self.block.text[int(self.starts[row]) : int(self.ends[row])].tobytes()
+
+
+def read_batches(split: Split, *, block_bytes: int = BLOCK_BYTES) -> Iterator[Batch | LongLine]:
+    """The documents of a split, a block at a time. Raises as `read_blocks` and `read_elements`."""
+    if split.source.format is Format.ARRAY:
+        for block, starts, ends in read_elements(split.source, block_bytes=block_bytes):
+            yield Batch(block, starts, ends)
+        return
+    for part in read_blocks(split, block_bytes=block_bytes):
+        if isinstance(part, LongLine):
+            yield part
+        else:
+            lines = split_lines(part.text)
+            yield Batch(part, lines.starts, lines.ends)
+
+
+def read_tapes(splits: Sequence[Split], bad_rows: BadRowLog) -> Iterator[Tape]:
+    """The documents of the splits, in order, a block at a time; the bad ones go to `bad_rows`.
+
+    In the mode "null" they stay in the tape, as rows with a status; else they are left out.
 
     Raises:
-        InvalidJson, LimitExceeded: The first bad line, with file, line and column (both 1-based).
-        MalformedFile, MissingSource: As `read_blocks`.
+        InvalidJson, LimitExceeded: In strict mode the first bad document, with file, line and
+            column (both 1-based). In any mode a JSON array that is none.
+        MalformedFile, MissingSource, StoreFailed: As `read_blocks`.
     """
     reader = JsonReader()
     for split in splits:
-        for block in read_blocks(split):
-            lines = split_lines(block.text)
-            if not len(lines.starts):
-                continue
-            tape = reader.read(block.padded, lines.starts, lines.ends)
+        counter = PlaceCounter(split.source)
+        for batch in read_batches(split):
+            if isinstance(batch, LongLine):
+                counter = PlaceCounter(split.source)  # its bytes were not kept
+                if bad_rows.mode is not BadRows.NULL:
+                    bad_rows.add(_too_long(batch))
+                    continue
+                batch = _nothing(batch)  # noqa: PLW2901 - goes on as a bad document
+            tape = reader.read(batch.block.padded, batch.starts, batch.ends)
             if tape.status.any():
-                raise bad_line(block, lines, tape)
-            yield tape
+                good = tape.status == 0
+                if bad_rows.mode is BadRows.NULL:
+                    bad_rows.count += int(np.count_nonzero(~good))
+                else:
+                    for row in np.flatnonzero(~good).tolist():
+                        bad_rows.add(_bad_row(batch, row, counter))
+                    del tape  # see below
+                    tape = reader.read(batch.block.padded, batch.starts[good], batch.ends[good])
+            counter.leave(batch.block)
+            if tape.rows:
+                yield tape
             del tape  # the reader uses its buffers again once nobody holds the last tape
 
 
-def bad_line(block: Block, lines: Lines, tape: Tape) -> VariantLakeError:
-    """The exact error of a tape's first bad row: the plain parser is asked about the same text."""
-    row = int(np.flatnonzero(tape.status)[0])
-    start, end = int(lines.starts[row]), int(lines.ends[row])
-    text = block.text[:end].tobytes()
-    # Blanks before the document were left out of it, and count as columns.
-    indent = start - (text.rfind(b"\n", 0, start) + 1)
+def _nothing(line: LongLine) -> Batch:
+    """A document of no bytes in the place of one that was not kept."""
+    nowhere = np.zeros(1, np.int64)
+    block = Block(line.source, np.zeros(PADDING, np.uint8), 0, line.offset)
+    return Batch(block, nowhere, nowhere)
+
+
+def _bad_row(batch: Batch, row: int, counter: PlaceCounter) -> BadRow:
+    """What is wrong with a row: the plain parser is asked about the same text."""
+    text = batch.text(row)
+    found: VariantLakeError
     try:
-        parse_json(text[start:])
+        parse_json(text)
     except VariantLakeError as error:
         found = error
     else:
-        found = InvalidJson(
-            "the document was refused", offset=int(tape.position[row]), hint="this is our mistake"
-        )
+        found = InvalidJson("the document was refused", hint="this is our mistake")
+    block = batch.block
+    offset = block.offset + int(batch.starts[row])
+    start = counter.place(block, offset)
+    within = (found.line or 1) - 1
+    column = found.column or (found.offset or 0) + 1
     found.file = block.source.path
-    found.line = line_number(block.source, block.offset) + int(lines.numbers[row])
-    found.column = (found.column or (found.offset or 0) + 1) + indent
+    found.line = start["line"] + within
+    found.column = column if within else start["column"] + column - 1
     found.offset = None  # said by line and column
     if not found.hint:
-        found.hint = _LINE_HINT if isinstance(found, InvalidJson) else _LIMIT_HINT
-    return found
+        is_json = isinstance(found, InvalidJson)
+        found.hint = _HINTS[block.source.format] if is_json else _LIMIT_HINT
+    return BadRow(found, offset, text)
+
+
+def _too_long(line: LongLine) -> BadRow:
+    error = LimitExceeded(
+        f"the line has more than {line.limit:,} bytes",
+        file=line.source.path,
+        hint="one document stands on one line; is this newline-delimited JSON?",
+        **place_of(line.source, line.offset),
+    )
+    return BadRow(error, line.offset)
 
 
 def sample_profile(sources: Sequence[Source]) -> Profile:
     """What a bounded sample of the documents holds, from several places of several files.
 
-    Bad lines are left out here: the load itself reports them with their position.
+    Bad documents are left out here: the load itself reports them with their position.
     """
     pieces = _sample_pieces(sources)
     rows = -(-SAMPLE_ROWS // len(pieces))
@@ -96,12 +168,13 @@ def _sample_pieces(sources: Sequence[Source]) -> list[Split]:
 def _profile_start(piece: Split, rows: int, most_bytes: int) -> Profile:
     merged, reader = Profile(), JsonReader()
     seen = 0
-    for block in read_blocks(piece, block_bytes=_SAMPLE_BLOCK_BYTES):
-        lines = split_lines(block.text)
-        tape = reader.read(block.padded, lines.starts[:rows], lines.ends[:rows])
+    for batch in read_batches(piece, block_bytes=_SAMPLE_BLOCK_BYTES):
+        if isinstance(batch, LongLine):
+            break
+        tape = reader.read(batch.block.padded, batch.starts[:rows], batch.ends[:rows])
         merged.merge(profile(tape))
         rows -= tape.rows
-        seen += block.size
+        seen += batch.block.size
         if rows <= 0 or seen >= most_bytes:
             break
     return merged

@@ -6,13 +6,20 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from variantlake.delta.column_mapping import physical_type
 from variantlake.delta.schema import StructField, StructType, arrow_type
 from variantlake.encoding.json import parse_json
-from variantlake.errors import InvalidSchema, InvalidValue, UnsupportedFeature, VariantLakeError
+from variantlake.errors import (
+    InvalidJson,
+    InvalidSchema,
+    InvalidValue,
+    LimitExceeded,
+    MalformedVariant,
+    UnsupportedFeature,
+    VariantLakeError,
+)
 from variantlake.kernels.json_reader import JsonReader
 from variantlake.kernels.shredder import Shredder
 from variantlake.kernels.tape import Tape
@@ -21,6 +28,9 @@ from variantlake.kernels.words import PADDING
 from variantlake.shredding import layout
 from variantlake.shredding.arrays import AnyArray
 from variantlake.shredding.schema import ShreddingSchema
+
+BAD_VALUES = (InvalidJson, LimitExceeded, MalformedVariant)
+"""What is raised for a bad document or Variant."""
 
 Decide = Callable[[Tape], ShreddingSchema]
 """The shredding schema of a column, which may depend on its first rows."""
@@ -89,7 +99,7 @@ class VariantColumn:
         self._field = field
         self._decide = decide
         self._shredder: Shredder | None = None
-        self._read = self._read_json if from_json else self._read_variant
+        self._from_json = from_json
         self._check_type(given, from_json=from_json)
         self._json_reader, self._variant_reader = JsonReader(), VariantReader()
 
@@ -107,6 +117,12 @@ class VariantColumn:
             self._shredder = Shredder(self._decide(tape))
         return self._shredder.shred(tape)
 
+    def bad_rows(self, array: AnyArray) -> list[int]:
+        """The rows that are no Variant or no JSON, NULLs left out."""
+        tape = self._tape(array)
+        valid = array.is_valid().to_numpy(zero_copy_only=False)
+        return [int(row) for row in np.flatnonzero((tape.status != 0) & valid)]
+
     def _check_type(self, given: pa.DataType, *, from_json: bool) -> None:
         if from_json:
             fits = pa.types.is_string(given) or pa.types.is_large_string(given)
@@ -121,15 +137,19 @@ class VariantColumn:
                 hint="name columns of JSON text in json_columns",
             )
 
-    def _read_variant(self, array: AnyArray) -> Tape:
-        storage: Any = array.storage if isinstance(array, pa.ExtensionArray) else array
-        tape = self._variant_reader.read(storage)
+    def _read(self, array: AnyArray) -> Tape:
+        """The rows, all of them good or NULL. Raises for the first that is not."""
+        tape = self._tape(array)
         bad = _first_bad(tape, array)
-        if bad is not None:
-            raise bad_variant(storage, bad)
-        return tape
+        if bad is None:
+            return tape
+        if self._from_json:
+            raise _bad_json(_text_of(array[bad]), bad)
+        raise bad_variant(_storage(array), bad)
 
-    def _read_json(self, array: AnyArray) -> Tape:
+    def _tape(self, array: AnyArray) -> Tape:
+        if not self._from_json:
+            return self._variant_reader.read(_storage(array))
         wide: Any = array.cast(pa.large_string())
         _, offsets_buffer, text_buffer = wide.buffers()
         offsets = np.frombuffer(offsets_buffer, np.int64)[wide.offset :][: len(wide) + 1]
@@ -137,12 +157,16 @@ class VariantColumn:
         # Only these rows, and what kernels may touch behind them.
         begin = int(offsets[0])
         text = text[begin : int(offsets[-1]) + PADDING]
-        starts, ends = offsets[:-1] - begin, offsets[1:] - begin
-        tape = self._json_reader.read(text, starts, ends)
-        bad = _first_bad(tape, array)
-        if bad is not None:
-            raise _bad_json(text[int(starts[bad]) : int(ends[bad])], bad)
-        return tape
+        return self._json_reader.read(text, offsets[:-1] - begin, offsets[1:] - begin)
+
+
+def _storage(array: AnyArray) -> Any:
+    return array.storage if isinstance(array, pa.ExtensionArray) else array
+
+
+def _text_of(scalar: Any) -> bytes:
+    """The bytes of a string, which need not be UTF-8 whatever Arrow says."""
+    return bytes(scalar.as_buffer())
 
 
 def _first_bad(tape: Tape, array: AnyArray) -> int | None:
@@ -154,10 +178,10 @@ def _first_bad(tape: Tape, array: AnyArray) -> int | None:
     return int(bad[0]) if bad.size else None
 
 
-def _bad_json(text: npt.NDArray[np.uint8], row: int) -> VariantLakeError:
+def _bad_json(text: bytes, row: int) -> VariantLakeError:
     found = VariantLakeError("the document was refused", hint="this is our mistake")
     try:
-        parse_json(text.tobytes())
+        parse_json(text)
     except VariantLakeError as error:
         found = error
     found.row = row

@@ -40,6 +40,9 @@ class FileLimits:
         return cls(TARGET_FILE_BYTES if target_bytes is None else target_bytes, max_rows)
 
 
+DEFAULT_LIMITS = FileLimits()
+
+
 _LOAD_FILE = re.compile(
     r"part-\d{5,}-[0-9a-f]{32}-[0-9a-f]{8}-\d{5,}\.zstd\.parquet|variantlake-load-[0-9a-f]{32}\.running"
 )
@@ -100,7 +103,7 @@ class FileSet:
     schema: pa.Schema
     variant_columns: tuple[tuple[str, ...], ...]
     options: WriteOptions
-    limits: FileLimits = FileLimits()
+    limits: FileLimits = DEFAULT_LIMITS
     check: Callable[[], None] | None = None
     finished: list[WrittenFile] = field(default_factory=list)
     _attempt: str = field(default_factory=lambda: uuid.uuid4().hex[:8])
@@ -186,6 +189,6 @@ class FileSet:
         self._writer = None
         if not isinstance(self.store, LocalStore):
             path = Path(written.path)
-            self.store.put(path.name, path.read_bytes())
+            self.store.upload(path.name, path)
             path.unlink()
         self.finished.append(written)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from typing import Unpack
 
-from variantlake.arrow.files import FileLimits
+from variantlake.arrow.landing import flag_of
 from variantlake.arrow.load import (
     DEFAULT_COLUMN,
     IngestResult,
@@ -14,32 +15,31 @@ from variantlake.arrow.load import (
     LoadTask,
     run_load,
 )
-from variantlake.arrow.sources import NdJson, SourceSpec, expand
+from variantlake.arrow.options import LoadKeywords, LoadOptions
+from variantlake.arrow.sources import Documents, SourceSpec
 
 _POLL_SECONDS = 0.2
 
 
 def ingest_here(
-    sources: NdJson | SourceSpec | Iterable[SourceSpec],
+    sources: Documents | SourceSpec | Iterable[SourceSpec],
     table: str | os.PathLike[str],
     *,
     column: str = DEFAULT_COLUMN,
     shredding: str | None = None,
-    max_rows_per_file: int | None = None,
-    target_file_bytes: int | None = None,
     properties: Mapping[str, str] | None = None,
     progress: Callable[[LoadProgress], None] | None = None,
+    **options: Unpack[LoadKeywords],
 ) -> IngestResult:
-    """Load newline-delimited JSON without Spark; everything else as `spark.ingest.ingest`."""
-    found = sources if isinstance(sources, NdJson) else NdJson(expand(sources))
+    """Load JSON documents without Spark; everything else as `spark.ingest.ingest`."""
     return run_load(
-        found.sources,
+        sources,
         os.fspath(table),
         _run_in_threads,
         column=column,
         shredding=shredding,
-        limits=FileLimits.of(target_file_bytes, max_rows_per_file),
         properties=properties,
+        options=LoadOptions.of(**options),
         progress=progress,
         parallelism=os.cpu_count() or 1,
     )
@@ -60,7 +60,7 @@ def _run_in_threads(task: LoadTask, watch: Callable[[int], None]) -> list[bytes]
                 payloads += future.result()
             watch(len(task.groups) - len(running))
     except BaseException:
-        task.flag.down()
+        flag_of(task.files).down()
         raise
     finally:
         pool.shutdown(wait=True, cancel_futures=True)

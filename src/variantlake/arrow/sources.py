@@ -1,8 +1,9 @@
 """Which files a load reads, and how they are split among tasks.
 
-A source is a file, a glob or a directory of newline-delimited JSON, plain or compressed (gzip,
-zstd, bz2). What a file is compressed with is told by its first bytes, not by its name: no JSON
-text starts like one of them.
+A source is a file, a glob or a directory of JSON documents, on a disk or in an object store, plain
+or compressed (gzip, zstd, bz2). What a file is compressed with is told by its first bytes, not by
+its name: no JSON text starts like one of them. Whether a file has one document a line or is one
+array of documents only its user knows: a line may be an array as well.
 """
 
 from __future__ import annotations
@@ -13,10 +14,12 @@ import itertools
 import os
 import stat
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
+from variantlake.arrow.objects import find_objects
+from variantlake.delta.store import is_local, local_path, open_object
 from variantlake.errors import InvalidJson, MissingSource, UnsupportedFeature, VariantLakeError
 
 SUFFIXES = (".ndjson", ".jsonl", ".json")
@@ -26,7 +29,10 @@ COMPRESSED_SUFFIXES = ("", ".gz", ".zst", ".bz2")
 """What may follow one of SUFFIXES."""
 
 SourceSpec = str | os.PathLike[str]
-"""A file, a glob or a directory, as a path or a `file:` URI."""
+"""A file, a glob or a directory, as a path or a URL (`file:`, `s3:`, `gs:`, `az:`)."""
+
+_OBJECT_STORES = ("s3", "s3a", "gs", "az", "azure", "abfs", "abfss", "http", "https")
+_PARALLEL_REQUESTS = 16
 
 
 class Compression(enum.Enum):
@@ -38,6 +44,13 @@ class Compression(enum.Enum):
     BZ2 = "bz2"
 
 
+class Format(enum.Enum):
+    """How documents stand in a file."""
+
+    LINES = "one document a line"
+    ARRAY = "one JSON array of documents"
+
+
 _MAGIC = {
     b"\x1f\x8b": Compression.GZIP,
     b"\x28\xb5\x2f\xfd": Compression.ZSTD,
@@ -47,21 +60,28 @@ _MAGIC = {
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One file of newline-delimited JSON.
+    """One file of documents.
 
-    `path` is absolute, as tasks run elsewhere. `size` is in bytes as stored, compressed or not.
+    `path` is absolute, or a URL, as tasks run elsewhere. `size` is in bytes as stored, compressed
+    or not.
     """
 
     path: str
     size: int
     compression: Compression = Compression.NONE
+    format: Format = Format.LINES
+
+    @property
+    def divisible(self) -> bool:
+        """Whether tasks can share the file: whether a line can be found from anywhere in it."""
+        return self.compression is Compression.NONE and self.format is Format.LINES
 
 
 @dataclass(frozen=True, slots=True)
 class Split:
     """A part of a source that one task reads: the lines that *start* in [start, end) bytes.
 
-    Compressed sources are never divided: their one split has `start` 0 and `end` their size.
+    Sources that are not divisible have one split with `start` 0 and `end` their size.
     """
 
     source: Source
@@ -75,23 +95,44 @@ class Split:
 
 
 @dataclass(frozen=True, slots=True)
-class NdJson:
-    """Documents to load: the files that `ndjson` found, in order."""
+class Documents:
+    """Documents to load: the files that `ndjson` or `json_array` found, in order."""
 
     sources: tuple[Source, ...]
 
+    @classmethod
+    def of(cls, given: Documents | SourceSpec | Iterable[SourceSpec]) -> Documents:
+        """What a caller names: without more, files are newline-delimited."""
+        return given if isinstance(given, Documents) else cls(expand(given))
 
-def ndjson(*sources: SourceSpec) -> NdJson:
-    """Newline-delimited JSON files as something to append to a table.
+
+def ndjson(*sources: SourceSpec) -> Documents:
+    """Newline-delimited JSON files as something to load into a table.
 
     Args:
-        *sources: Files, globs (`**` enters directories) or directories, plain, gzip, zstd or bz2.
+        *sources: Files, globs (`**` enters directories) or directories, plain, gzip, zstd or bz2;
+            also URLs of object stores (`s3://`, `gs://`, `az://`), where a prefix is a directory.
 
     Raises:
         MissingSource: A source does not exist, or a glob or directory holds no file to read.
         InvalidJson: A file of zero bytes.
+        StoreFailed: An object store does not answer.
     """
-    return NdJson(expand(sources))
+    return Documents(expand(sources))
+
+
+def json_array(*sources: SourceSpec) -> Documents:
+    """Files that are one JSON array each, whose elements are the documents, as with `ndjson`.
+
+    They may be printed over many lines, and larger than memory; one task reads one file.
+
+    Args:
+        *sources: As of `ndjson`.
+
+    Raises:
+        MissingSource, InvalidJson, StoreFailed: As `ndjson`.
+    """
+    return Documents(tuple(replace(each, format=Format.ARRAY) for each in expand(sources)))
 
 
 def expand(sources: SourceSpec | Iterable[SourceSpec]) -> tuple[Source, ...]:
@@ -108,9 +149,13 @@ def expand(sources: SourceSpec | Iterable[SourceSpec]) -> tuple[Source, ...]:
         raise MissingSource("no source was given", hint="name a file, a glob or a directory")
     found: dict[str, Source] = {}
     for spec in given:
+        text = os.fspath(spec)
         try:
-            for path in _files(_local_path(os.fspath(spec))):
-                found.setdefault(os.path.realpath(path), _source(path))
+            if is_local(text):
+                for path in _files(local_path(text)):
+                    found.setdefault(os.path.realpath(path), _source(path))
+            else:
+                found.update((source.path, source) for source in _objects(text))
         except VariantLakeError:
             raise  # some are OSErrors too
         except (OSError, ValueError) as error:
@@ -124,10 +169,10 @@ def expand(sources: SourceSpec | Iterable[SourceSpec]) -> tuple[Source, ...]:
 
 
 def split_sources(sources: Iterable[Source], target_bytes: int) -> tuple[Split, ...]:
-    """Divide plain sources into ranges of about `target_bytes`, in order; compressed stay whole."""
+    """Divide sources into ranges of about `target_bytes`, in order; some are not divisible."""
     splits: list[Split] = []
     for source in sources:
-        if source.compression is not Compression.NONE:
+        if not source.divisible:
             splits.append(Split(source, 0, source.size))
             continue
         parts = max(1, round(source.size / target_bytes))
@@ -161,20 +206,6 @@ def empty_source(path: str) -> InvalidJson:
         column=1,
         hint="leave it out of the sources",
     )
-
-
-def _local_path(text: str) -> str:
-    """The path of a `file:` URI; other text is a path already."""
-    if "://" not in text and not text.startswith("file:"):
-        return text
-    uri = urlsplit(text)
-    if uri.scheme != "file" or uri.netloc not in ("", "localhost"):
-        raise UnsupportedFeature(
-            f"cannot read sources from {uri.scheme}://",
-            file=text,
-            hint="name a local path, or read with Spark and use append",
-        )
-    return unquote(uri.path)
 
 
 def _files(path: str) -> Iterator[str]:
@@ -254,5 +285,31 @@ def _source(path: str) -> Source:
         raise MissingSource(
             "no permission to read the source", file=path, hint="check the file's mode and owner"
         ) from error
-    codec = next((c for magic, c in _MAGIC.items() if head.startswith(magic)), Compression.NONE)
-    return Source(path, status.st_size, codec)
+    return Source(path, status.st_size, _compression(head))
+
+
+def _objects(url: str) -> Iterator[Source]:
+    """The objects that a URL means. Raises MissingSource, InvalidJson, StoreFailed."""
+    scheme = url.partition("://")[0].lower()
+    if scheme not in _OBJECT_STORES:
+        raise UnsupportedFeature(
+            f"cannot read sources from {scheme}://",
+            file=url,
+            hint=f"name a local path or a URL of {', '.join(_OBJECT_STORES)}; or read with Spark "
+            "and use append",
+        )
+
+    def source(found: tuple[str, int]) -> Source:
+        path, size = found
+        if not size:
+            raise empty_source(path)
+        store, name = open_object(path)
+        return Source(path, size, _compression(store.read_range(name, 0, min(size, 4))))
+
+    with ThreadPoolExecutor(_PARALLEL_REQUESTS) as pool:
+        yield from pool.map(source, find_objects(url, _is_ndjson))
+
+
+def _compression(head: bytes) -> Compression:
+    """By the first bytes of a file."""
+    return next((c for magic, c in _MAGIC.items() if head.startswith(magic)), Compression.NONE)

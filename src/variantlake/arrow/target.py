@@ -13,16 +13,21 @@ import orjson
 import pyarrow as pa
 
 from variantlake.arrow.files import FileLimits, FileSet, delete_load, is_load_file
-from variantlake.delta.actions import AddFile, Metadata, Protocol
+from variantlake.arrow.options import BadRows, LoadOptions
+from variantlake.arrow.quarantine import FOLDER as QUARANTINE_FOLDER
+from variantlake.arrow.quarantine import BadRowLog, delete_quarantine
+from variantlake.delta.actions import AddFile, Metadata, Protocol, Transaction
 from variantlake.delta.alter import evolved, merged_schema
 from variantlake.delta.column_mapping import with_field_ids
-from variantlake.delta.commit import append, commit, create_table
+from variantlake.delta.commit import commit, create_table
 from variantlake.delta.conflicts import Changes
 from variantlake.delta.features import SCAN_FEATURES, VARIANT_SHREDDING
 from variantlake.delta.file_actions import new_add, removes_where
+from variantlake.delta.listing import commit_path
 from variantlake.delta.new_table import new_table
 from variantlake.delta.properties import SHREDDING_PROPERTY
 from variantlake.delta.replacing import Replacement
+from variantlake.delta.replay import read_commit
 from variantlake.delta.schema import StructField, StructType, VariantType
 from variantlake.delta.snapshot import Snapshot
 from variantlake.delta.store import LocalStore, Store, open_store
@@ -31,6 +36,7 @@ from variantlake.errors import (
     InvalidJson,
     InvalidSchema,
     InvalidValue,
+    MissingSource,
     NotADeltaTable,
     UnsupportedFeature,
 )
@@ -65,6 +71,11 @@ class FilePlan:
     partition_columns: tuple[str, ...]
     variant_bounds: bool
     limits: FileLimits
+    mode: BadRows
+
+    def bad_row_log(self, task: int) -> BadRowLog:
+        """What becomes of the bad rows of one task."""
+        return BadRowLog(self.mode, open_store(self.location), self.load_id, task)
 
     def file_set(
         self,
@@ -236,7 +247,7 @@ class Target:
             altered=(protocol, metadata),
         )
 
-    def file_plan(self, load_id: str, limits: FileLimits) -> FilePlan:
+    def file_plan(self, load_id: str, options: LoadOptions) -> FilePlan:
         """How the files of one load are written."""
         enabled = self.snapshot is None or not self.snapshot.features.isdisjoint(VARIANT_SHREDDING)
         return FilePlan(
@@ -246,7 +257,8 @@ class Target:
             properties=dict(self.properties),
             partition_columns=self.partition_columns,
             variant_bounds=enabled,
-            limits=limits,
+            limits=options.limits,
+            mode=options.mode,
         )
 
     def clean_up(self, load_id: str) -> None:
@@ -256,30 +268,70 @@ class Target:
             if not delete_load(self.store, load_id):
                 break
             time.sleep(_CLEAN_UP_SECONDS)
+        delete_quarantine(self.store, load_id)
         if self.new_folder and isinstance(self.store, LocalStore):
             with contextlib.suppress(OSError):  # somebody else put something there
                 self.store.root.rmdir()
 
-    def commit(self, adds: Sequence[AddFile], metrics: Mapping[str, str]) -> int:
-        """Add the files, and create or change the table, in one commit; its version.
+    def loaded(self, load_id: str) -> int | None:
+        """The version that a load of this id committed; None when there was none.
 
-        Of several first loads at once one makes the table, or gives it its inferred shredding
-        schema; the others then only add their files, whose own layout is as good.
+        Where the log no longer holds that version, it is one that was before or at it.
+        """
+        if self.snapshot is None or load_id not in self.snapshot.transactions:
+            return None
+        first = self.snapshot.transactions[load_id].version  # see _commit
+        for version in range(first, self.snapshot.version + 1):
+            try:
+                actions = read_commit(self.store, commit_path(version))
+            except MissingSource:
+                break
+            if any(isinstance(a, Transaction) and a.app_id == load_id for a in actions):
+                return version
+        return min(first, self.snapshot.version)
+
+    def commit(
+        self, adds: Sequence[AddFile], metrics: Mapping[str, str], *, load_id: str | None = None
+    ) -> tuple[int, bool]:
+        """Add the files, and create or change the table, in one commit.
+
+        Gives its version and True; or, when another load of the same id was first, that one's
+        version and False. Of several first loads at once one makes the table, or gives it its
+        inferred shredding schema; the others then only add their files, whose own layout is as
+        good.
 
         Raises CommitConflict where what was asked for contradicts another writer's commit.
         """
-        try:
-            return self._commit(adds, metrics)
-        except CommitConflict:
-            newest = Snapshot.load(self.store.uri, store=self.store, applies=READER_FEATURES)
-            if self.replacing is not None or self.altered is not None or not self._fits(newest):
-                raise
-            return append(newest, adds, metrics=metrics).version
+        target = self
+        while True:
+            try:
+                return target._commit(adds, metrics, load_id), True
+            except CommitConflict:
+                newest = Snapshot.load(self.store.uri, store=self.store, applies=READER_FEATURES)
+                target = replace(self, snapshot=newest, properties=newest.properties)
+                known = None if load_id is None else target.loaded(load_id)
+                if known is not None:
+                    return known, False
+                if self.replacing is not None or self.altered is not None:
+                    raise
+                if not self._fits(newest):
+                    raise
 
-    def _commit(self, adds: Sequence[AddFile], metrics: Mapping[str, str]) -> int:
+    def _commit(
+        self, adds: Sequence[AddFile], metrics: Mapping[str, str], load_id: str | None
+    ) -> int:
+        # The first version that can be this one: what a later load of the same id looks for.
+        first = 0 if self.snapshot is None else self.snapshot.version + 1
+        now = time.time_ns() // 1_000_000
+        transactions = () if load_id is None else (Transaction(load_id, first, now),)
         if self.snapshot is None:
             done = create_table(
-                self.store, self.schema, properties=self.properties, adds=adds, metrics=metrics
+                self.store,
+                self.schema,
+                properties=self.properties,
+                adds=adds,
+                metrics=metrics,
+                transactions=transactions,
             )
             return done.version
         reads = None if self.replacing is None else self.replacing(adds)
@@ -291,6 +343,7 @@ class Target:
             removes=() if reads is None else removes_where(self.snapshot, reads),
             metadata=None if metadata == self.snapshot.metadata else metadata,
             protocol=None if protocol == self.snapshot.protocol else protocol,
+            transactions=transactions,
             reads=reads,
             parameters={
                 "mode": "Append" if reads is None else "Overwrite",
@@ -324,7 +377,7 @@ def write_options(properties: Mapping[str, str]) -> WriteOptions:
     )
 
 
-_LOG_FOLDER = "_delta_log"
+_OWN_FOLDERS = ("_delta_log", QUARANTINE_FOLDER)
 
 
 def _check_vacant(store: Store) -> None:
@@ -343,7 +396,7 @@ def _check_vacant(store: Store) -> None:
     else:
         names = [entry.path for entry in store.list_from("")]
     for name in names:
-        if name != _LOG_FOLDER and not is_load_file(name):
+        if name not in _OWN_FOLDERS and not is_load_file(name):
             raise NotADeltaTable(
                 f"the folder holds {name!r} and no Delta table",
                 file=store.uri,

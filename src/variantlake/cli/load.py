@@ -1,7 +1,8 @@
-"""`variantlake ingest`: newline-delimited JSON into a table."""
+"""`variantlake ingest`: JSON documents into a table."""
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Annotated
@@ -16,9 +17,18 @@ from rich.progress import (
 )
 
 import variantlake as vl
-from variantlake.arrow.load import LoadProgress
+from variantlake.arrow.load import IngestResult, LoadProgress
 from variantlake.arrow.local import ingest_here
+from variantlake.arrow.options import BadRows, LoadKeywords
+from variantlake.arrow.sources import json_array
 from variantlake.cli.output import print_fields, print_json, size, stderr
+
+
+class FileFormat(enum.StrEnum):
+    """How documents stand in a file, as the option names it."""
+
+    ndjson = enum.auto()
+    array = enum.auto()
 
 
 def ingest(
@@ -26,7 +36,7 @@ def ingest(
         list[str],
         typer.Argument(
             metavar="SRC...",
-            help="Files, globs or directories of newline-delimited JSON: plain, gzip, zstd, bz2.",
+            help="Files, globs, directories or URLs of JSON documents: plain, gzip, zstd, bz2.",
             show_default=False,
         ),
     ],
@@ -46,6 +56,33 @@ def ingest(
             "The default is the table's own, or inferred from a sample.",
         ),
     ] = None,
+    format: Annotated[  # noqa: A002 - the option's name
+        FileFormat,
+        typer.Option(help="Whether a file has one document a line or is one array of documents."),
+    ] = FileFormat.ndjson,
+    mode: Annotated[
+        BadRows,
+        typer.Option(
+            help="What becomes of a bad document: the load fails, it is written with its reason to "
+            "a file beside the table, or its row is NULL."
+        ),
+    ] = BadRows.STRICT,
+    load_id: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ID", help="A name of this load: a load of the same name is not repeated."
+        ),
+    ] = None,
+    order_by: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PATH",
+            help="Sort the rows of each file by this shredded path, `$.a.b` (may be repeated).",
+        ),
+    ] = None,
+    arrays: Annotated[
+        bool, typer.Option("--arrays", help="Where a schema is inferred, shred arrays too.")
+    ] = False,
     max_rows_per_file: Annotated[
         int | None, typer.Option(metavar="N", help="The most rows of one file.", min=1)
     ] = None,
@@ -54,44 +91,61 @@ def ingest(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:
-    """Load newline-delimited JSON into a VARIANT column, shredded, in one commit.
+    """Load JSON documents into a VARIANT column, shredded, in one commit.
 
-    A bad line stops the load with its file, line and column, and nothing is committed.
+    A bad document stops the load with its file, line and column, and nothing is committed, unless
+    --mode says otherwise.
     """
+    documents = json_array(*sources) if format is FileFormat.array else sources
+    options: LoadKeywords = {
+        "mode": mode.value,
+        "load_id": load_id,
+        "order_by": order_by or (),
+        "arrays": arrays,
+        "max_rows_per_file": max_rows_per_file,
+    }
     with _progress_bar() as progress:
         if local:
             result = ingest_here(
-                sources,
+                documents,
                 table,
                 column=column,
                 shredding=shredding,
-                max_rows_per_file=max_rows_per_file,
                 progress=progress,
+                **options,
             )
         else:
             with vl.spark.local_session() as session:
                 result = vl.spark.connect(session).ingest(
-                    sources,
+                    documents,
                     table,
                     column=column,
                     shredding=shredding,
-                    max_rows_per_file=max_rows_per_file,
                     progress=progress,
+                    **options,
                 )
     if as_json:
         print_json(result.to_dict())
-        return
+    elif result.already_loaded:
+        print_fields({"table": table, "already loaded": f"at version {result.version}"})
+    else:
+        _print_result(table, result)
+
+
+def _print_result(table: str, result: IngestResult) -> None:
     rate = result.bytes_read / max(result.seconds, 1e-9) / 1e6
-    print_fields(
-        {
-            "table": table,
-            "version": result.version,
-            "documents": f"{result.rows:,}",
-            "files": f"{result.files:,} ({size(result.bytes_written)})",
-            "read": f"{size(result.bytes_read)} in {result.seconds:.1f} s ({rate:.1f} MB/s)",
-            "shredded into": result.shredding,
-        }
-    )
+    fields = {
+        "table": table,
+        "version": result.version,
+        "documents": f"{result.rows:,}",
+        "files": f"{result.files:,} ({size(result.bytes_written)})",
+        "read": f"{size(result.bytes_read)} in {result.seconds:.1f} s ({rate:.1f} MB/s)",
+        "shredded into": result.shredding,
+    }
+    if result.bad_rows:
+        kept = f"in {result.quarantine}" if result.quarantine else "NULL in the table"
+        fields["bad documents"] = f"{result.bad_rows:,}, {kept}"
+    print_fields(fields)
 
 
 @contextmanager

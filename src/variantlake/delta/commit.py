@@ -58,6 +58,7 @@ def create_table(
     properties: Mapping[str, str] | None = None,
     adds: Sequence[AddFile] = (),
     metrics: Mapping[str, str] | None = None,
+    transactions: Sequence[Transaction] = (),
     name: str | None = None,
     description: str | None = None,
 ) -> Committed:
@@ -87,6 +88,7 @@ def create_table(
         metadata=metadata,
         protocol=protocol,
         domains=domains,
+        transactions=tuple(transactions),
         parameters={
             "isManaged": "false",
             "partitionBy": _json(list(partition_columns)),

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import os
 import re
+import shutil
 import urllib.parse
 import urllib.request
 import uuid
@@ -74,6 +76,9 @@ class Store(Protocol):
 
     def put(self, path: str, data: bytes) -> None:
         """Write or replace the file; readers see the old or the new one, never a mixture."""
+
+    def upload(self, path: str, file: Path) -> None:
+        """`put` of a local file, never all of it in memory."""
 
     def delete(self, path: str) -> None:
         """Remove the file; one that is absent is no error."""
@@ -164,6 +169,18 @@ class LocalStore:
             finally:
                 temporary.unlink(missing_ok=True)
             _flush_folder(target.parent)
+
+    def upload(self, path: str, file: Path) -> None:
+        """See Store."""
+        target = self.root / path
+        with self._failures(path):
+            _make_folder(target.parent)
+            temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex}.tmp")
+            try:
+                shutil.copyfile(file, temporary)
+                temporary.replace(target)
+            finally:
+                temporary.unlink(missing_ok=True)
 
     def delete(self, path: str) -> None:
         """See Store."""
@@ -257,6 +274,11 @@ class ObjectStore:
         with self._failures(path):
             obstore.put(self.backend, path, data)
 
+    def upload(self, path: str, file: Path) -> None:
+        """See Store."""
+        with self._failures(path):
+            obstore.put(self.backend, path, file)
+
     def delete(self, path: str) -> None:
         """See Store."""
         with self._failures(path), contextlib.suppress(FileNotFoundError):
@@ -318,6 +340,23 @@ def open_store(location: str | os.PathLike[str], **options: Any) -> Store:
         return ObjectStore(text.rstrip("/"), from_url(text.rstrip("/"), **options))
     except (BaseError, ValueError, TypeError) as error:
         raise StoreFailed(f"cannot open this location: {_first_line(error)}", file=text) from error
+
+
+def open_object(url: str) -> tuple[ObjectStore, str]:
+    """The store of a URL's bucket or container, and the object's name in it, as it stands there.
+
+    Raises StoreFailed for a URL that cannot be understood.
+    """
+    scheme, _, rest = url.partition("://")
+    bucket, _, name = rest.partition("/")
+    return _bucket(f"{scheme}://{bucket}"), name
+
+
+@functools.cache  # a client keeps its connections
+def _bucket(url: str) -> ObjectStore:
+    store = open_store(url)
+    assert isinstance(store, ObjectStore)  # noqa: S101 - for mypy; a URL of a bucket is no path
+    return store
 
 
 def _first_line(error: Exception) -> str:

@@ -1,13 +1,13 @@
-"""Load newline-delimited JSON with Spark: its executors run the tasks, the driver commits once."""
+"""Load JSON documents with Spark: its executors run the tasks, the driver commits once."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
+from typing import Unpack
 
 from pyspark.sql import SparkSession
 
-from variantlake.arrow.files import FileLimits
 from variantlake.arrow.load import (
     DEFAULT_COLUMN,
     IngestResult,
@@ -15,7 +15,8 @@ from variantlake.arrow.load import (
     LoadTask,
     run_load,
 )
-from variantlake.arrow.sources import SourceSpec, expand
+from variantlake.arrow.options import LoadKeywords, LoadOptions
+from variantlake.arrow.sources import Documents, SourceSpec
 from variantlake.spark.jobs import is_connect, run_tasks
 
 _CONNECT_PARALLELISM = 8
@@ -24,17 +25,16 @@ _CONNECT_PARALLELISM = 8
 
 def ingest(
     spark: SparkSession,
-    sources: SourceSpec | Iterable[SourceSpec],
+    sources: Documents | SourceSpec | Iterable[SourceSpec],
     table: str | os.PathLike[str],
     *,
     column: str = DEFAULT_COLUMN,
     shredding: str | None = None,
-    max_rows_per_file: int | None = None,
-    target_file_bytes: int | None = None,
     properties: Mapping[str, str] | None = None,
     progress: Callable[[LoadProgress], None] | None = None,
+    **options: Unpack[LoadKeywords],
 ) -> IngestResult:
-    """Load newline-delimited JSON into a VARIANT column of a table, in one commit.
+    """Load JSON documents into a VARIANT column of a table, in one commit.
 
     Each Spark task reads its own part of the input, runs the kernels and writes Parquet files
     itself; no row passes through the JVM. Sources and table must be reachable from the executors
@@ -42,20 +42,22 @@ def ingest(
 
     Args:
         spark: The session, classic or Connect.
-        sources: Files, globs or directories; plain, gzip, zstd or bz2.
+        sources: Files, globs or directories of newline-delimited JSON, plain, gzip, zstd or bz2,
+            on a disk or in an object store; or `ndjson(...)`, `json_array(...)`.
         table: The table's location; it is made when there is none.
         column: The VARIANT column that takes the documents. Other columns of the table get NULL.
         shredding: Which paths become columns, as DDL; `VARIANT` for none. None takes the table's
             own schema, or infers one from a sample and keeps it with the table.
-        max_rows_per_file: The most rows of one file.
-        target_file_bytes: Bytes from which on the next file is begun.
         properties: Table properties for a table that is made here.
         progress: Called a few times a second while tasks run.
+        **options: What becomes of bad documents, a load id, the order and size of files: see
+            `LoadOptions`.
 
     Raises:
         MissingSource, InvalidJson, LimitExceeded, MalformedFile: A source that is missing or bad,
             with file, line and column. Nothing is committed and no file is left.
         InvalidSchema: The table has no such VARIANT column, or the DDL does not parse.
+        InvalidValue: An option that cannot be.
         NotADeltaTable: The location holds files but no log.
         UnsupportedFeature: The table needs a feature that we do not write.
         CommitConflict: Another writer changed the table in a way that contradicts this load.
@@ -72,13 +74,13 @@ def ingest(
         )
 
     return run_load(
-        expand(sources),
+        sources,
         os.fspath(table),
         run,
         column=column,
         shredding=shredding,
-        limits=FileLimits.of(target_file_bytes, max_rows_per_file),
         properties=properties,
+        options=LoadOptions.of(**options),
         progress=progress,
         parallelism=_parallelism(spark),
     )

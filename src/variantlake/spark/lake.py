@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -22,7 +22,8 @@ from variantlake.spark.tables import Tables
 
 if TYPE_CHECKING:
     from variantlake.arrow.load import IngestResult, LoadProgress
-    from variantlake.arrow.sources import SourceSpec
+    from variantlake.arrow.options import LoadKeywords
+    from variantlake.arrow.sources import Documents, SourceSpec
 
 Location = str | os.PathLike[str]
 
@@ -112,17 +113,16 @@ class Lake:
 
     def ingest(
         self,
-        sources: SourceSpec | Iterable[SourceSpec],
+        sources: Documents | SourceSpec | Iterable[SourceSpec],
         table: Location,
         *,
         column: str = "event",
         shredding: str | None = None,
-        max_rows_per_file: int | None = None,
-        target_file_bytes: int | None = None,
         properties: Mapping[str, str] | None = None,
         progress: Callable[[LoadProgress], None] | None = None,
+        **options: Unpack[LoadKeywords],
     ) -> IngestResult:
-        """Load newline-delimited JSON into a VARIANT column; see `spark.ingest.ingest`."""
+        """Load JSON documents into a VARIANT column; see `spark.ingest.ingest`."""
         # Loads the kernels, which queries do without.
         from variantlake.spark.ingest import ingest
 
@@ -132,10 +132,9 @@ class Lake:
             table,
             column=column,
             shredding=shredding,
-            max_rows_per_file=max_rows_per_file,
-            target_file_bytes=target_file_bytes,
             properties=properties,
             progress=progress,
+            **options,
         )
 
     def _in_user_session(self, frame: DataFrame) -> DataFrame:
