@@ -28,9 +28,10 @@ from tests.delta.tables import (
     remove,
     write_log,
 )
-from variantlake.delta.actions import AddFile
+from variantlake.delta.actions import AddFile, RemoveFile
 from variantlake.delta.checkpoint_writer import checkpoint_due, write_checkpoint
-from variantlake.delta.commit import append, create_table
+from variantlake.delta.commit import append, commit, create_table
+from variantlake.delta.conflicts import Changes
 from variantlake.delta.ddl import parse_table_ddl
 from variantlake.delta.file_actions import new_add
 from variantlake.delta.last_checkpoint import read_last_checkpoint
@@ -320,3 +321,71 @@ def test_deltalake_reads_our_checkpoint(tmp_path: Path) -> None:
     found = pa.table(table.get_add_actions(flatten=True)).to_pylist()
     assert sorted((row["path"], row["num_records"]) for row in found) == [("f", 5), ("g", 5)]
     assert Snapshot.load(tmp_path).features >= {"variantType", "variantShredding"}
+
+
+V2 = {"delta.checkpointPolicy": "v2"}
+
+
+def _top_level(root: Path) -> Path:
+    (found,) = (root / "_delta_log").glob("*.checkpoint.*.parquet")
+    return found
+
+
+def test_a_v2_checkpoint_has_its_files_in_sidecars(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("variantlake.delta.checkpoint_writer.SIDECAR_FILES", 2)
+    store = open_store(tmp_path)
+    create_table(store, SCHEMA, properties=V2)
+    snapshot = Snapshot.load(tmp_path)
+    assert "v2Checkpoint" in snapshot.features
+    append(snapshot, [AddFile(f"{i}.parquet", 10, 1, stats='{"numRecords":1}') for i in range(5)])
+    gone = RemoveFile("4.parquet", deletion_timestamp=1 << 50)
+    commit(snapshot.refresh(), Changes("DELETE", removes=(gone,)))
+    before = Snapshot.load(tmp_path)
+    assert write_checkpoint(store) == 2
+    top = pq.read_table(_top_level(tmp_path))
+    assert "add" not in top.column_names
+    sidecars = [row["path"] for row in top["sidecar"].to_pylist() if row]
+    assert sorted(sidecars) == sorted(
+        path.name for path in (tmp_path / "_delta_log" / "_sidecars").iterdir()
+    )
+    assert len(sidecars) == 2
+    for version in range(2):
+        (tmp_path / commit_path(version)).unlink()
+    after = Snapshot.load(tmp_path)
+    assert after.files.sort_by("path") == before.files.sort_by("path")
+    assert after.metadata == before.metadata
+    # The tombstone is there too: the next checkpoint needs it.
+    _, state = load_state(store, None, tombstones=True)
+    assert [key[0] for key in state.removes or {}] == ["4.parquet"]
+
+
+def test_a_v2_checkpoint_of_an_empty_table_can_be_read(tmp_path: Path) -> None:
+    create_table(open_store(tmp_path), SCHEMA, properties=V2)
+    write_checkpoint(open_store(tmp_path))
+    (tmp_path / commit_path(0)).unlink()
+    assert Snapshot.load(tmp_path).files.num_rows == 0
+
+
+def test_without_the_feature_the_policy_is_not_followed(tmp_path: Path) -> None:
+    """The property alone does not make readers of V2 checkpoints."""
+    write_log(tmp_path, first_commit(**V2))
+    write_checkpoint(open_store(tmp_path))
+    assert (tmp_path / "_delta_log" / f"{0:020d}.checkpoint.parquet").exists()
+
+
+@pytest.mark.parametrize(
+    ("codec", "written"),
+    [("uncompressed", "UNCOMPRESSED"), ("snappy", "SNAPPY"), ("gzip", "GZIP"), ("LZ4", "LZ4")],
+)
+def test_the_codec_of_the_table_is_that_of_its_checkpoints(
+    tmp_path: Path, codec: str, written: str
+) -> None:
+    properties = {"delta.parquet.compression.codec": codec}
+    create_table(open_store(tmp_path), SCHEMA, properties=properties)
+    write_checkpoint(open_store(tmp_path))
+    path = tmp_path / "_delta_log" / f"{0:020d}.checkpoint.parquet"
+    assert pq.ParquetFile(path).metadata.row_group(0).column(0).compression == written
+    (tmp_path / commit_path(0)).unlink()
+    assert Snapshot.load(tmp_path).version == 0

@@ -44,7 +44,7 @@ DEFAULT_LIMITS = FileLimits()
 
 
 _LOAD_FILE = re.compile(
-    r"part-\d{5,}-[0-9a-f]{32}-[0-9a-f]{8}-\d{5,}\.zstd\.parquet|variantlake-load-[0-9a-f]{32}\.running"
+    r"part-\d{5,}-[0-9a-f]{32}-[0-9a-f]{8}-\d{5,}\.[a-z0-9]+\.parquet|variantlake-load-[0-9a-f]{32}\.running"
 )
 
 
@@ -165,7 +165,8 @@ class FileSet:
         if self.check is not None:
             self.check()
         number = len(self.finished)
-        name = f"part-{self.task:05d}-{self.load_id}-{self._attempt}-{number:05d}.zstd.parquet"
+        stem = f"part-{self.task:05d}-{self.load_id}-{self._attempt}-{number:05d}"
+        name = f"{stem}.{self.options.compression}.parquet"
         if isinstance(self.store, LocalStore):
             folder = self.store.root
             folder.mkdir(parents=True, exist_ok=True)

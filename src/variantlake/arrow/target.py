@@ -25,7 +25,7 @@ from variantlake.delta.features import SCAN_FEATURES, VARIANT_SHREDDING
 from variantlake.delta.file_actions import new_add, removes_where
 from variantlake.delta.listing import commit_path
 from variantlake.delta.new_table import new_table
-from variantlake.delta.properties import SHREDDING_PROPERTY
+from variantlake.delta.properties import SHREDDING_PROPERTY, compression, page_version
 from variantlake.delta.replacing import Replacement
 from variantlake.delta.replay import read_commit
 from variantlake.delta.schema import StructField, StructType, VariantType
@@ -372,6 +372,8 @@ def write_options(properties: Mapping[str, str]) -> WriteOptions:
         return int(text) if text.isdecimal() and 0 < int(text) < 1 << 40 else default
 
     return WriteOptions(
+        compression=compression(properties),
+        page_version=page_version(properties),
         row_group_bytes=number("variantlake.rowGroupBytes", defaults.row_group_bytes),
         row_group_rows=number("variantlake.rowGroupRows", defaults.row_group_rows),
     )

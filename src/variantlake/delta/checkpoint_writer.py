@@ -1,30 +1,35 @@
-"""Writing classic checkpoints: the state of a version in one Parquet file.
+"""Writing checkpoints: the state of a version in a few Parquet files.
 
-Every table may have them, and every reader reads them. They are a short-cut and nothing more: a
-version is as good without. Spec: PROTOCOL, "Checkpoints", "Checkpoint Schema", "V1 Spec".
+Classic ones are one file, which every reader reads; a table with `delta.checkpointPolicy` `v2` gets
+files named by a UUID, whose adds and removes stand in sidecars. They are a short-cut and nothing
+more: a version is as good without. Spec: PROTOCOL, "Checkpoints", "V1 Spec", "V2 Spec".
 """
 
 from __future__ import annotations
 
 import io
 import time
-from collections.abc import Mapping, Sequence
-from typing import Any
+import uuid
+from collections.abc import Iterator, Mapping
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 
-from variantlake.delta.actions import Action, Metadata, Protocol, RemoveFile
-from variantlake.delta.features import VARIANT_SHREDDING, reader_features, writer_features
-from variantlake.delta.files import FILES, STRING_MAP, values
+from variantlake.delta.actions import (
+    Action,
+    CheckpointMetadata,
+    Metadata,
+    Protocol,
+    RemoveFile,
+    Sidecar,
+)
+from variantlake.delta.checkpoint_rows import Rows, action_rows, file_rows
+from variantlake.delta.features import writer_features
 from variantlake.delta.intervals import property_millis
 from variantlake.delta.last_checkpoint import write_last_checkpoint
-from variantlake.delta.listing import LOG
+from variantlake.delta.listing import LOG, SIDECARS
 from variantlake.delta.load import load_state
-from variantlake.delta.parsed_stats import parsed_partitions, parsed_stats, variant_bound_paths
+from variantlake.delta.properties import compression, page_version
 from variantlake.delta.replay import State
-from variantlake.delta.schema import StructType
-from variantlake.delta.stats import StatsOptions
 from variantlake.delta.store import Store
 from variantlake.errors import MalformedLog
 from variantlake.parquet.annotate import annotate_footer
@@ -32,61 +37,11 @@ from variantlake.parquet.annotate import annotate_footer
 DEFAULT_INTERVAL = 10
 """Versions from one checkpoint to the next, unless `delta.checkpointInterval` says otherwise."""
 
+SIDECAR_FILES = 500_000
+"""The most files of the table that one sidecar describes."""
+
 _MAGIC = b"PAR1"
-
-_VECTOR = pa.struct(
-    [
-        ("storageType", pa.string()),
-        ("pathOrInlineDv", pa.string()),
-        ("offset", pa.int32()),
-        ("sizeInBytes", pa.int32()),
-        ("cardinality", pa.int64()),
-    ]
-)
-_STRINGS = pa.list_(pa.string())
-
-# The columns whose rows are few, and come from the actions' own fields.
-_SMALL: dict[str, Any] = {
-    "txn": pa.struct(
-        [("appId", pa.string()), ("version", pa.int64()), ("lastUpdated", pa.int64())]
-    ),
-    "remove": pa.struct(
-        [
-            ("path", pa.string()),
-            ("deletionTimestamp", pa.int64()),
-            ("dataChange", pa.bool_()),
-            ("extendedFileMetadata", pa.bool_()),
-            ("partitionValues", STRING_MAP),
-            ("size", pa.int64()),
-            ("deletionVector", _VECTOR),
-            ("baseRowId", pa.int64()),
-            ("defaultRowCommitVersion", pa.int64()),
-        ]
-    ),
-    "metaData": pa.struct(
-        [
-            ("id", pa.string()),
-            ("name", pa.string()),
-            ("description", pa.string()),
-            ("format", pa.struct([("provider", pa.string()), ("options", STRING_MAP)])),
-            ("schemaString", pa.string()),
-            ("partitionColumns", _STRINGS),
-            ("configuration", STRING_MAP),
-            ("createdTime", pa.int64()),
-        ]
-    ),
-    "protocol": pa.struct(
-        [
-            ("minReaderVersion", pa.int32()),
-            ("minWriterVersion", pa.int32()),
-            ("readerFeatures", _STRINGS),
-            ("writerFeatures", _STRINGS),
-        ]
-    ),
-    "domainMetadata": pa.struct(
-        [("domain", pa.string()), ("configuration", pa.string()), ("removed", pa.bool_())]
-    ),
-}
+_STATE = ("txn", "metaData", "protocol", "domainMetadata")
 
 
 def checkpoint_due(version: int, properties: Mapping[str, str]) -> bool:
@@ -99,134 +54,99 @@ def checkpoint_due(version: int, properties: Mapping[str, str]) -> bool:
 def write_checkpoint(store: Store, version: int | None = None) -> int:
     """Write the checkpoint of `version`, the newest if None, and point to it; gives the version.
 
-    The file appears whole or not at all; one that is there already is replaced by the same state.
-    Raises as `Snapshot.load` for a log that cannot be read.
+    The checkpoint appears whole or not at all; a classic one that is there already is replaced by
+    the same state. Raises as `Snapshot.load` for a log that cannot be read.
     """
     segment, state = load_state(store, version, tombstones=True)
     if state.protocol is None or state.metadata is None:
         raise MalformedLog("the log has no protocol or no metadata", file=store.uri)
-    table, variants = _checkpoint_table(state, state.protocol, state.metadata)
-    data = _parquet(table, variants)
-    store.put(f"{LOG}/{segment.version:020d}.checkpoint.parquet", data)
+    configuration = state.metadata.configuration
+    wants_v2 = configuration.get("delta.checkpointPolicy", "classic").lower() == "v2"
+    may_v2 = "v2Checkpoint" in writer_features(state.protocol)
+    write = _write_v2 if wants_v2 and may_v2 else _write_classic
+    size, size_in_bytes = write(store, segment.version, state, state.protocol, state.metadata)
     write_last_checkpoint(
         store,
         version=segment.version,
-        size=table.num_rows,
-        size_in_bytes=len(data),
+        size=size,
+        size_in_bytes=size_in_bytes,
         num_of_add_files=state.files.num_rows,
     )
     return segment.version
 
 
-def _checkpoint_table(
-    state: State, protocol: Protocol, metadata: Metadata
-) -> tuple[pa.Table, list[tuple[str, ...]]]:
-    """The rows of a checkpoint, and the paths of the Variants in it."""
-    configuration = dict(metadata.configuration)
+def _write_classic(
+    store: Store, version: int, state: State, protocol: Protocol, metadata: Metadata
+) -> tuple[int, int]:
+    """One file with all actions; how many there are, and the bytes."""
+    actions = [*_small_actions(state, protocol, metadata), *_tombstones(state, metadata)]
+    rows = file_rows((*_STATE, "remove"), actions, state.files, protocol, metadata)
+    data = _parquet(rows, metadata.configuration)
+    store.put(f"{LOG}/{version:020d}.checkpoint.parquet", data)
+    return rows.table.num_rows, len(data)
+
+
+def _write_v2(
+    store: Store, version: int, state: State, protocol: Protocol, metadata: Metadata
+) -> tuple[int, int]:
+    """Sidecars first, then the file that names them: only that makes a checkpoint of them."""
+    actions: list[Action] = [CheckpointMetadata(version)]
+    actions += _small_actions(state, protocol, metadata)
+    written = size = 0
+    for rows in _sidecars(state, protocol, metadata):
+        data = _parquet(rows, metadata.configuration)
+        name = f"{uuid.uuid4()}.parquet"
+        store.put(f"{SIDECARS}/{name}", data)
+        actions.append(Sidecar(name, len(data), _now()))
+        written += len(data)
+        size += rows.table.num_rows
+    rows = action_rows(("checkpointMetadata", *_STATE, "sidecar"), actions)
+    data = _parquet(rows, metadata.configuration)
+    store.put(f"{LOG}/{version:020d}.checkpoint.{uuid.uuid4()}.parquet", data)
+    return size + rows.table.num_rows, written + len(data)
+
+
+def _sidecars(state: State, protocol: Protocol, metadata: Metadata) -> Iterator[Rows]:
+    """The rows of each sidecar; the tombstones stand in the first one."""
+    removes: list[Action] = _tombstones(state, metadata)
+    for start in range(0, max(state.files.num_rows, 1), SIDECAR_FILES):
+        files = state.files.slice(start, SIDECAR_FILES)
+        yield file_rows(("remove",), removes, files, protocol, metadata)
+        removes = []
+
+
+def _small_actions(state: State, protocol: Protocol, metadata: Metadata) -> list[Action]:
+    return [protocol, metadata, *state.transactions.values(), *state.domains.values()]
+
+
+def _tombstones(state: State, metadata: Metadata) -> list[Action]:
+    """Those that somebody may still need: who reads an older version that had the file."""
     oldest = _now() - property_millis(
-        configuration, "delta.deletedFileRetentionDuration", "interval 1 week"
+        metadata.configuration, "delta.deletedFileRetentionDuration", "interval 1 week"
     )
-    actions: list[Action] = [protocol, metadata]
-    actions += state.transactions.values()
-    actions += state.domains.values()
-    actions += [remove for remove in (state.removes or {}).values() if not _expired(remove, oldest)]
-    adds, variants = _adds(state.files, len(actions), protocol, metadata)
-    columns: dict[str, Any] = {}
-    for key, type_ in _SMALL.items():
-        found = [action.to_json() if key == action.KEY else None for action in actions]
-        small = pa.array([_fields(row, type_) for row in found], type_)
-        columns[key] = pa.chunked_array([small, pa.nulls(state.files.num_rows, type_)])
-    columns["add"] = adds
-    return pa.table(columns), [("add", "stats_parsed", *path) for path in variants]
-
-
-def _adds(
-    files: pa.Table, others: int, protocol: Protocol, metadata: Metadata
-) -> tuple[pa.StructArray, list[tuple[str, ...]]]:
-    """The column `add`, null in the first rows, which belong to the `others`."""
-    configuration = metadata.configuration
-    is_other = pa.array([True] * others + [False] * files.num_rows)
-    no_files = pa.table([pa.nulls(others, field.type) for field in FILES], schema=FILES)
-    files = pa.concat_tables([no_files, files])
-    schema = StructType.from_json(metadata.schema_string)
-    features = {*reader_features(protocol), *writer_features(protocol)}
-    columns: dict[str, Any] = {
-        _camel(name): _one_chunk(files[name]) for name in FILES.names if name != "stats"
-    }
-    columns["deletionVector"] = _vectors(columns["deletionVector"])
-    columns["dataChange"] = pa.repeat(pa.scalar(value=False), files.num_rows)
-    if configuration.get("delta.checkpoint.writeStatsAsJson", "true").lower() == "true":
-        columns["stats"] = _one_chunk(files["stats"])
-    variants: list[tuple[str, ...]] = []
-    if configuration.get("delta.checkpoint.writeStatsAsStruct", "").lower() == "true":
-        chosen = StatsOptions.from_properties(configuration).chosen(
-            schema, metadata.partition_columns
-        )
-        bounded = not features.isdisjoint(VARIANT_SHREDDING)
-        columns["stats_parsed"] = parsed_stats(
-            values(files["stats"]),
-            schema,
-            chosen,
-            variant_bounds=bounded,
-            tight_bounds="deletionVectors" in features,
-        )
-        variants = variant_bound_paths(schema, chosen, variant_bounds=bounded)
-        if metadata.partition_columns:
-            columns["partitionValues_parsed"] = parsed_partitions(
-                values(files["partition_values"]), schema, metadata.partition_columns
-            )
-    fields = [pa.field(name, column.type) for name, column in columns.items()]
-    adds = pa.StructArray.from_arrays(list(columns.values()), fields=fields, mask=is_other)
-    return adds, variants
-
-
-def _vectors(column: pa.StructArray) -> pa.Array[Any]:
-    """`deletion_vector` with the protocol's field names."""
-    found: pa.Array[Any] = pa.StructArray.from_arrays(
-        column.flatten(), fields=list(_VECTOR), mask=column.is_null()
-    )
-    return found
-
-
-def _parquet(table: pa.Table, variants: Sequence[tuple[str, ...]]) -> bytes:
-    """The file; bounds of Variant columns are marked as Variants."""
-    sink = io.BytesIO()
-    pq.write_table(table, sink, compression="zstd", row_group_size=100_000)
-    data = sink.getvalue()
-    if not variants:
-        return data
-    start = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
-    footer, _ = annotate_footer(data[start:-8], variants, start)
-    return data[:start] + footer + len(footer).to_bytes(4, "little") + _MAGIC
-
-
-def _fields(row: dict[str, Any] | None, type_: Any) -> dict[str, Any] | None:
-    """The fields of an action that its column has, maps as pairs."""
-    if row is None:
-        return None
-    found: dict[str, Any] = {}
-    for field in type_:
-        value = row.get(field.name)
-        if isinstance(value, dict):
-            is_map = isinstance(field.type, pa.MapType)
-            value = list(value.items()) if is_map else _fields(value, field.type)
-        found[field.name] = value
-    return found
+    return [remove for remove in (state.removes or {}).values() if not _expired(remove, oldest)]
 
 
 def _expired(remove: RemoveFile, oldest: int) -> bool:
-    """Whether a tombstone may go: nobody may read the versions any more that had the file."""
     return (remove.deletion_timestamp or 0) < oldest
 
 
-def _one_chunk(column: Any) -> Any:
-    combined = column.combine_chunks()
-    return combined.chunk(0) if isinstance(combined, pa.ChunkedArray) else combined
-
-
-def _camel(name: str) -> str:
-    first, *others = name.split("_")
-    return first + "".join(part.capitalize() for part in others)
+def _parquet(rows: Rows, properties: Mapping[str, str]) -> bytes:
+    """The file; bounds of Variant columns are marked as Variants."""
+    sink = io.BytesIO()
+    pq.write_table(
+        rows.table,
+        sink,
+        compression=compression(properties),
+        data_page_version=page_version(properties),
+        row_group_size=100_000,
+    )
+    data = sink.getvalue()
+    if not rows.variants:
+        return data
+    start = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    footer, _ = annotate_footer(data[start:-8], rows.variants, start)
+    return data[:start] + footer + len(footer).to_bytes(4, "little") + _MAGIC
 
 
 def _now() -> int:

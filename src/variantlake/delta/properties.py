@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from typing import Literal
 
 from variantlake.delta.actions import Protocol
 from variantlake.delta.features import (
@@ -19,6 +20,7 @@ from variantlake.delta.features import (
 )
 from variantlake.delta.schema import PrimitiveType, StructType
 from variantlake.errors import InvalidValue, UnsupportedFeature
+from variantlake.parquet.write import Compression
 
 SHREDDING_PROPERTY = "delta.enableVariantShredding"
 FEATURE_PREFIX = "delta.feature."
@@ -40,6 +42,17 @@ _NATURAL = re.compile(r"[1-9]\d{0,8}")
 _DURATION = re.compile(
     r"(interval\s+)?(\d+\s+(week|day|hour|minute|second|millisecond|microsecond)s?\s*)+"
 )
+_CODECS: dict[str, Compression] = {
+    "uncompressed": "none",
+    "none": "none",
+    "snappy": "snappy",
+    "gzip": "gzip",
+    "brotli": "brotli",
+    # The older framing of LZ4 is deprecated; readers know this one as LZ4_RAW.
+    "lz4": "lz4",
+    "lz4_raw": "lz4",
+    "zstd": "zstd",
+}
 _VALUES = {
     SHREDDING_PROPERTY: _BOOLEAN,
     "delta.appendOnly": _BOOLEAN,
@@ -58,9 +71,7 @@ _VALUES = {
     "delta.deletedFileRetentionDuration": _DURATION,
     "delta.isolationLevel": re.compile(r"serializable|writeserializable|snapshotisolation"),
     "delta.logRetentionDuration": _DURATION,
-    "delta.parquet.compression.codec": re.compile(
-        r"uncompressed|none|snappy|gzip|lz4|lz4_raw|zstd|brotli"
-    ),
+    "delta.parquet.compression.codec": re.compile("|".join(_CODECS)),
     "delta.parquet.format.version": re.compile(r"1\.0\.0|2\.\d+\.\d+"),
     "variantlake.stats.maxPaths": re.compile(r"\d{1,9}"),
     "variantlake.stats.maxBytes": re.compile(r"\d{1,9}"),
@@ -84,6 +95,35 @@ def check_properties(properties: Mapping[str, str]) -> None:
         pattern = _VALUES.get(key)
         if pattern is not None and not pattern.fullmatch(value.strip().lower()):
             raise InvalidValue(f"the property {key} cannot be {value!r}")
+
+
+def compression(properties: Mapping[str, str]) -> Compression:
+    """The codec of new Parquet files (`delta.parquet.compression.codec`); zstd where none is named.
+
+    Raises UnsupportedFeature for one that cannot be written.
+    """
+    name = properties.get("delta.parquet.compression.codec", "zstd").strip().lower()
+    found = _CODECS.get(name)
+    if found is None:
+        raise UnsupportedFeature(
+            f"Parquet files with the codec {name!r} cannot be written here",
+            hint="the property delta.parquet.compression.codec names it",
+        )
+    return found
+
+
+def page_version(properties: Mapping[str, str]) -> Literal["1.0", "2.0"]:
+    """The version of data pages in new Parquet files (`delta.parquet.format.version`).
+
+    Raises UnsupportedFeature for one that does not exist.
+    """
+    text = properties.get("delta.parquet.format.version", "1.0.0").strip()
+    if not _VALUES["delta.parquet.format.version"].fullmatch(text):
+        raise UnsupportedFeature(
+            f"there is no Parquet format {text!r}",
+            hint="the property delta.parquet.format.version names it",
+        )
+    return "1.0" if text == "1.0.0" else "2.0"
 
 
 def needed_features(schema: StructType, properties: Mapping[str, str]) -> list[str]:

@@ -37,7 +37,8 @@ class WriteOptions:
 
     `row_group_bytes` bounds a row group by its size in memory (Arrow), `row_group_rows` by its
     rows; whichever is reached first ends it. `page_bytes` and `page_rows` do the same for a data
-    page before compression. `compression_level` None is ours for zstd, else the codec's default.
+    page before compression; `page_version` is the version of data pages. `compression_level` None
+    is ours for zstd, else the codec's default.
 
     Raises InvalidValue for a bound below 1.
     """
@@ -48,6 +49,7 @@ class WriteOptions:
     row_group_rows: int = 1 << 20
     page_bytes: int = 1 << 20
     page_rows: int = 20_000
+    page_version: Literal["1.0", "2.0"] = "1.0"
 
     def __post_init__(self) -> None:
         for name in ("row_group_bytes", "row_group_rows", "page_bytes", "page_rows"):
@@ -231,7 +233,7 @@ class FileWriter:
             self._sink,
             self._schema,
             version="2.6",
-            data_page_version="1.0",
+            data_page_version=options.page_version,
             # One name for all leaves: a dict would leave those it does not name uncompressed.
             compression=options.compression,
             compression_level=_level(options),

@@ -1,0 +1,188 @@
+"""The state of a version as the rows of checkpoint files: columns by action.
+
+Spec: PROTOCOL, "Checkpoint Schema", "Checkpoints".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from variantlake.delta.actions import Action, Metadata, Protocol
+from variantlake.delta.features import VARIANT_SHREDDING, reader_features, writer_features
+from variantlake.delta.files import FILES, STRING_MAP, values
+from variantlake.delta.parsed_stats import parsed_partitions, parsed_stats, variant_bound_paths
+from variantlake.delta.schema import StructType
+from variantlake.delta.stats import StatsOptions
+
+_VECTOR = pa.struct(
+    [
+        ("storageType", pa.string()),
+        ("pathOrInlineDv", pa.string()),
+        ("offset", pa.int32()),
+        ("sizeInBytes", pa.int32()),
+        ("cardinality", pa.int64()),
+    ]
+)
+_STRINGS = pa.list_(pa.string())
+
+# The columns whose rows are few, and come from the actions' own fields.
+_SMALL: dict[str, Any] = {
+    "txn": pa.struct(
+        [("appId", pa.string()), ("version", pa.int64()), ("lastUpdated", pa.int64())]
+    ),
+    "remove": pa.struct(
+        [
+            ("path", pa.string()),
+            ("deletionTimestamp", pa.int64()),
+            ("dataChange", pa.bool_()),
+            ("extendedFileMetadata", pa.bool_()),
+            ("partitionValues", STRING_MAP),
+            ("size", pa.int64()),
+            ("deletionVector", _VECTOR),
+            ("baseRowId", pa.int64()),
+            ("defaultRowCommitVersion", pa.int64()),
+        ]
+    ),
+    "metaData": pa.struct(
+        [
+            ("id", pa.string()),
+            ("name", pa.string()),
+            ("description", pa.string()),
+            ("format", pa.struct([("provider", pa.string()), ("options", STRING_MAP)])),
+            ("schemaString", pa.string()),
+            ("partitionColumns", _STRINGS),
+            ("configuration", STRING_MAP),
+            ("createdTime", pa.int64()),
+        ]
+    ),
+    "protocol": pa.struct(
+        [
+            ("minReaderVersion", pa.int32()),
+            ("minWriterVersion", pa.int32()),
+            ("readerFeatures", _STRINGS),
+            ("writerFeatures", _STRINGS),
+        ]
+    ),
+    "domainMetadata": pa.struct(
+        [("domain", pa.string()), ("configuration", pa.string()), ("removed", pa.bool_())]
+    ),
+    "checkpointMetadata": pa.struct([("version", pa.int64()), ("tags", STRING_MAP)]),
+    "sidecar": pa.struct(
+        [
+            ("path", pa.string()),
+            ("sizeInBytes", pa.int64()),
+            ("modificationTime", pa.int64()),
+            ("tags", STRING_MAP),
+        ]
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The rows of one checkpoint file; `variants` are the paths of the Variants in them."""
+
+    table: pa.Table
+    variants: tuple[tuple[str, ...], ...] = ()
+
+
+def action_rows(keys: Sequence[str], actions: Sequence[Action]) -> Rows:
+    """A row for each action; a column for each of `keys`, which name all of their kinds."""
+    return Rows(pa.table({key: _small(key, actions, 0) for key in keys}))
+
+
+def file_rows(
+    keys: Sequence[str],
+    actions: Sequence[Action],
+    files: pa.Table,
+    protocol: Protocol,
+    metadata: Metadata,
+) -> Rows:
+    """Rows for the actions, as `action_rows`, and then one `add` for each file."""
+    columns: dict[str, Any] = {key: _small(key, actions, files.num_rows) for key in keys}
+    columns["add"], variants = _adds(files, len(actions), protocol, metadata)
+    return Rows(pa.table(columns), tuple(("add", "stats_parsed", *path) for path in variants))
+
+
+def _small(key: str, actions: Sequence[Action], others: int) -> Any:
+    """The column of one kind of action, null in the rows of other kinds and of `others`."""
+    type_ = _SMALL[key]
+    found = [action.to_json() if key == action.KEY else None for action in actions]
+    small = pa.array([_fields(row, type_) for row in found], type_)
+    return pa.chunked_array([small, pa.nulls(others, type_)])
+
+
+def _adds(
+    files: pa.Table, others: int, protocol: Protocol, metadata: Metadata
+) -> tuple[pa.StructArray, list[tuple[str, ...]]]:
+    """The column `add`, null in the first rows, which belong to the `others`."""
+    configuration = metadata.configuration
+    is_other = pa.array([True] * others + [False] * files.num_rows, pa.bool_())
+    no_files = pa.table([pa.nulls(others, field.type) for field in FILES], schema=FILES)
+    files = pa.concat_tables([no_files, files])
+    schema = StructType.from_json(metadata.schema_string)
+    features = {*reader_features(protocol), *writer_features(protocol)}
+    columns: dict[str, Any] = {
+        _camel(name): _one_chunk(files[name]) for name in FILES.names if name != "stats"
+    }
+    columns["deletionVector"] = _vectors(columns["deletionVector"])
+    columns["dataChange"] = pa.repeat(pa.scalar(value=False), files.num_rows)
+    if configuration.get("delta.checkpoint.writeStatsAsJson", "true").lower() == "true":
+        columns["stats"] = _one_chunk(files["stats"])
+    variants: list[tuple[str, ...]] = []
+    if configuration.get("delta.checkpoint.writeStatsAsStruct", "").lower() == "true":
+        chosen = StatsOptions.from_properties(configuration).chosen(
+            schema, metadata.partition_columns
+        )
+        bounded = not features.isdisjoint(VARIANT_SHREDDING)
+        columns["stats_parsed"] = parsed_stats(
+            values(files["stats"]),
+            schema,
+            chosen,
+            variant_bounds=bounded,
+            tight_bounds="deletionVectors" in features,
+        )
+        variants = variant_bound_paths(schema, chosen, variant_bounds=bounded)
+        if metadata.partition_columns:
+            columns["partitionValues_parsed"] = parsed_partitions(
+                values(files["partition_values"]), schema, metadata.partition_columns
+            )
+    fields = [pa.field(name, column.type) for name, column in columns.items()]
+    adds = pa.StructArray.from_arrays(list(columns.values()), fields=fields, mask=is_other)
+    return adds, variants
+
+
+def _vectors(column: pa.StructArray) -> pa.Array[Any]:
+    """`deletion_vector` with the protocol's field names."""
+    found: pa.Array[Any] = pa.StructArray.from_arrays(
+        column.flatten(), fields=list(_VECTOR), mask=column.is_null()
+    )
+    return found
+
+
+def _fields(row: Mapping[str, Any] | None, type_: Any) -> dict[str, Any] | None:
+    """The fields of an action that its column has, maps as pairs."""
+    if row is None:
+        return None
+    found: dict[str, Any] = {}
+    for field in type_:
+        value = row.get(field.name)
+        if isinstance(value, dict):
+            is_map = isinstance(field.type, pa.MapType)
+            value = list(value.items()) if is_map else _fields(value, field.type)
+        found[field.name] = value
+    return found
+
+
+def _one_chunk(column: Any) -> Any:
+    combined = column.combine_chunks()
+    return combined.chunk(0) if isinstance(combined, pa.ChunkedArray) else combined
+
+
+def _camel(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(part.capitalize() for part in others)
