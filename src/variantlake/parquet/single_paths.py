@@ -42,7 +42,7 @@ from variantlake.shredding.arrays import (
 )
 from variantlake.shredding.dictionary import RowDictionary
 from variantlake.shredding.fit import Raw, encoded_type, fit, raw_array, raws_of, scalar_of
-from variantlake.shredding.layout import METADATA, TYPED_VALUE, VALUE, VARIANT_TYPE
+from variantlake.shredding.layout import METADATA, TYPED_VALUE, VALUE, VARIANT_TYPE, plain_type
 from variantlake.shredding.legacy import OBJECT
 from variantlake.shredding.schema import Array, Leaf, Object, Untyped
 from variantlake.types import NULL_VALUE, BasicType, ShreddedType
@@ -430,7 +430,7 @@ def _stored(typed: AnyArray) -> ShreddedType | None:
     """The type of a shredded leaf, None for an object or an array."""
     if pa.types.is_struct(typed.type) or hasattr(typed.type, "value_field"):
         return None
-    return ShreddedType.from_arrow(typed.type)
+    return ShreddedType.from_arrow(plain_type(typed.type))
 
 
 class _Members:

@@ -55,11 +55,27 @@ def struct_of(array: AnyArray) -> pa.StructArray:
 
 def list_of(array: AnyArray) -> pa.ListArray[Any]:
     """The array as a list with 32-bit offsets. Raises MalformedFile for a type that is no list."""
+    if isinstance(array, pa.ListViewArray | pa.LargeListViewArray):
+        return _list_of_views(array)
     if not isinstance(array, pa.ListArray):
         array = array.cast(pa.list_(element_field(array.type)))
     if not isinstance(array, pa.ListArray):
         raise MalformedFile(f"expected a list, found {array.type}")
     return array
+
+
+def _list_of_views(array: Any) -> pa.ListArray[Any]:
+    """Lists that may stand anywhere among their elements; pyarrow casts slices of them wrongly."""
+    is_set = np.asarray(validity(array), dtype=bool)
+    sizes = np.where(is_set, np.asarray(array.sizes), 0).astype(np.int64)
+    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+    chosen = np.repeat(np.asarray(array.offsets) - offsets[:-1], sizes) + np.arange(offsets[-1])
+    return pa.ListArray.from_arrays(
+        pa.array(offsets, pa.int32()),
+        array.values.take(pa.array(chosen)),
+        type=pa.list_(element_field(array.type)),
+        mask=pa.array(~is_set),
+    )
 
 
 def element_field(arrow: pa.DataType) -> AnyField:

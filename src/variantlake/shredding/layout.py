@@ -221,6 +221,8 @@ def is_list(arrow: pa.DataType) -> bool:
         pa.types.is_list(arrow)
         or pa.types.is_large_list(arrow)
         or pa.types.is_fixed_size_list(arrow)
+        or pa.types.is_list_view(arrow)
+        or pa.types.is_large_list_view(arrow)
     )
 
 
