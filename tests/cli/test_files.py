@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
+import signal
+import subprocess
+import sys
+from contextlib import suppress
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import variantlake as vl
@@ -14,6 +21,7 @@ from tests.arrow import bad_input
 from tests.arrow.test_load import EARTHQUAKES
 from tests.cli.command import run
 from variantlake.arrow.local import ingest_here
+from variantlake.shredding.layout import VARIANT_TYPE
 
 Capture = pytest.CaptureFixture[str]
 Patch = pytest.MonkeyPatch
@@ -107,22 +115,145 @@ def test_check_finds_nothing_in_our_files(
     assert run(monkeypatch, capfd, "check", "--json", file).out == ""
 
 
-def test_check_names_row_and_rule_of_a_bad_file(
-    monkeypatch: Patch, capfd: Capture, tmp_path: Path
-) -> None:
+def bad_file() -> Path:
     folder = corpora.require(corpora.SHARED / "conformance" / "parquet-shredded-variant")
     bad = folder / "case-043-INVALID.parquet"
-    if not bad.exists():
-        bad = min(folder.glob("*INVALID*.parquet"))
+    return bad if bad.exists() else min(folder.glob("*INVALID*.parquet"))
+
+
+def test_check_names_row_and_rule_of_a_bad_file(monkeypatch: Patch, capfd: Capture) -> None:
+    bad = bad_file()
     done = run(monkeypatch, capfd, "check", bad)
     assert done.code == 1
     assert "rule: " in done.out
     done = run(monkeypatch, capfd, "check", "--json", bad)
     assert json.loads(done.out.splitlines()[0])["rule"]
-    (tmp_path / "text.parquet").write_text("no Parquet")
-    done = run(monkeypatch, capfd, "check", tmp_path / "text.parquet")
-    assert done.code == 1
+
+
+@pytest.mark.parametrize("command", ["cat", "inspect", "check"])
+def test_what_is_no_parquet_file_is_a_sentence(
+    command: str, tmp_path: Path, monkeypatch: Patch, capfd: Capture
+) -> None:
+    text = tmp_path / "text.parquet"
+    text.write_text("no Parquet at all")
+    done = run(monkeypatch, capfd, command, text)
+    assert (done.code, done.out) == (1, "")
+    assert done.err.startswith(f"Error: {text}")
     assert "Traceback" not in done.err
+
+
+def test_a_parquet_file_that_was_cut_short_is_a_finding(
+    file: Path, tmp_path: Path, monkeypatch: Patch, capfd: Capture
+) -> None:
+    short = tmp_path / "short.parquet"
+    short.write_bytes(file.read_bytes()[:-100])
+    done = run(monkeypatch, capfd, "check", short)
+    assert done.code == 1
+    assert done.out.startswith(f"{short}: file: the file ends with")
+
+
+def test_a_file_without_a_variant_is_named(
+    tmp_path: Path, monkeypatch: Patch, capfd: Capture
+) -> None:
+    path = tmp_path / "numbers.parquet"
+    pq.write_table(pa.table({"n": [1, 2]}), path)
+    done = run(monkeypatch, capfd, "check", path)
+    assert (done.code, done.out) == (0, "1 files, nothing found\n")
+    assert "no VARIANT column" in done.err
+    done = run(monkeypatch, capfd, "check", "--json", path)
+    assert (done.code, done.out) == (0, "")
+    assert "no VARIANT column" in run(monkeypatch, capfd, "inspect", path).out
+    assert json.loads(run(monkeypatch, capfd, "inspect", "--json", path).out)["variants"] == []
+    assert run(monkeypatch, capfd, "cat", path).out == "1\n2\n"
+
+
+def test_an_unmarked_group_is_read_as_a_variant_where_it_is_named(
+    tmp_path: Path, monkeypatch: Patch, capfd: Capture
+) -> None:
+    path = tmp_path / "t.parquet"
+    row = {"metadata": b"\x01\x00\x00", "value": b"\x0c\x07", "_note": 1}
+    kind = pa.struct([("metadata", pa.binary()), ("value", pa.binary()), ("_note", pa.int8())])
+    twice = pa.struct([pa.field("x", kind)])
+    pq.write_table(pa.table({"t": pa.array([{"x": row}], twice), "s": [{"n": 1}]}), path)
+    done = run(monkeypatch, capfd, "cat", "--variant", "t.x", path)
+    assert json.loads(done.out) == {"t": {"x": 7}, "s": {"n": 1}}
+    done = run(monkeypatch, capfd, "inspect", "--variant", "t.x", "--json", path)
+    assert [each["column"] for each in json.loads(done.out)["variants"]] == ["t.x"]
+    done = run(monkeypatch, capfd, "check", "--variant", "s", path)
+    assert "rule: the group is a Variant" in done.out
+    for command in ("cat", "inspect", "check"):
+        done = run(monkeypatch, capfd, command, "--variant", "nope", path)
+        assert (done.code, "no group 'nope'" in done.err) == (1, True)
+
+
+def test_a_table_names_its_own_variants(table: Path, monkeypatch: Patch, capfd: Capture) -> None:
+    for command in ("cat", "inspect", "check"):
+        assert run(monkeypatch, capfd, command, "--variant", "event", table).code == 2
+
+
+def test_thresholds_of_why(file: Path, monkeypatch: Patch, capfd: Capture) -> None:
+    def taken(*options: str) -> set[str]:
+        done = run(monkeypatch, capfd, "inspect", "--why", "event", "--json", *options, file)
+        return {each["path"] for each in json.loads(done.out) if each["taken"]}
+
+    usual = taken()
+    assert "$['geometry']['coordinates']" in taken("--arrays") - usual
+    assert taken("--max-columns", "3") < usual
+    assert taken("--max-depth", "1") < usual
+    assert taken("--min-share", "1") < usual
+    assert taken("--min-purity", "1", "--sample", "500") <= usual
+    assert run(monkeypatch, capfd, "inspect", "--why", "event", "--min-share", "2", file).code == 2
+
+
+@pytest.mark.parametrize("command", ["cat", "check"])
+def test_progress_is_shown_on_a_terminal_and_results_are_not(
+    command: str, file: Path, tmp_path: Path
+) -> None:
+    source = bad_file() if command == "check" else file
+    code, shown = on_terminal([command, "--json", str(source)], tmp_path / "result")
+    assert code == (command == "check")
+    assert "row " in shown
+    lines = (tmp_path / "result").read_text(encoding="utf-8").splitlines()
+    assert lines
+    assert all(json.loads(line) for line in lines)
+
+
+@pytest.mark.parametrize("command", ["cat", "check"])
+def test_an_interrupt_ends_with_a_sentence(command: str, tmp_path: Path) -> None:
+    path = tmp_path / "long.parquet"
+    row = {"metadata": b"\x01\x00\x00", "value": b"\x03\x02\x00\x01\x02\x00\x00"}
+    table = pa.table({"v": pa.array([row] * 200_000, VARIANT_TYPE)})
+    with pq.ParquetWriter(path, table.schema) as writer:
+        for _ in range(20):
+            writer.write_table(table)
+    code, shown = on_terminal([command, str(path)], tmp_path / "result", interrupt=True)
+    assert code == 130
+    assert shown.endswith("Interrupted.\r\n")
+
+
+def on_terminal(arguments: list[str], result: Path, *, interrupt: bool = False) -> tuple[int, str]:
+    """The exit code, and what a terminal shows as stderr, of a command with stdout to a file.
+
+    Interrupted, where asked for, as soon as the terminal shows a row.
+    """
+    ours, theirs = os.openpty()
+    with result.open("wb") as stdout:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "variantlake.cli.main", *arguments],
+            stdout=stdout,
+            stderr=theirs,
+            env={**os.environ, "TERM": "xterm"},
+        )
+    os.close(theirs)
+    shown = b""
+    with suppress(OSError):  # the end, on Linux
+        while part := os.read(ours, 1 << 16):
+            shown += part
+            if interrupt and b"row " in shown:
+                process.send_signal(signal.SIGINT)
+                interrupt = False
+    os.close(ours)
+    return process.wait(timeout=60), shown.decode()
 
 
 def test_partition_values_and_later_columns_are_shown(

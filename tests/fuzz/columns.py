@@ -103,9 +103,10 @@ def case(chance: random.Random) -> int:
         read_paths(io.BytesIO(data), paths, on_mismatch="null")
     with suppress(VariantLakeError):
         inspect_file(io.BytesIO(data))
-    for finding in check_file(io.BytesIO(data)):
-        if not finding.message:
-            raise AssertionError("a finding without a message")
+    with suppress(VariantLakeError):  # no Parquet file any more
+        for finding in check_file(io.BytesIO(data)):
+            if not finding.message:
+                raise AssertionError("a finding without a message")
     return len(data)
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,12 +12,23 @@ import pyarrow as pa
 import typer
 
 import variantlake as vl
+from variantlake.cli.output import rows_of_files
 from variantlake.cli.rows import json_lines
 from variantlake.delta.schema import StructField, VariantType, arrow_type
 from variantlake.delta.snapshot import Snapshot
 from variantlake.delta.store import is_local, local_path
 from variantlake.errors import InvalidPath, MissingSource
 from variantlake.parquet.footer import read_footer
+from variantlake.parquet.read import Progress
+
+VariantOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--variant",
+        metavar="COLUMN",
+        help="A group of a file to read as VARIANT although nothing marks it; may be repeated.",
+    ),
+]
 
 
 def cat(
@@ -31,19 +43,28 @@ def cat(
     limit: Annotated[
         int | None, typer.Option(metavar="N", help="The most rows to print.", min=0)
     ] = None,
+    variant: VariantOption = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Always an object by column name a row.")
     ] = False,
 ) -> None:
     """Print rows as JSON, one a line; where there is one column, its values without a name."""
     left = sys.maxsize if limit is None else limit
-    for batch in batches(source, column):
-        if left <= 0:
-            break
-        bare = not as_json and batch.num_columns == 1
-        for line in json_lines(batch.slice(0, left), bare=bare):
-            sys.stdout.write(line + "\n")
-        left -= batch.num_rows
+    if left == 0:
+        return
+    # On a terminal the rows themselves show how far it is.
+    with nullcontext(_silent) if sys.stdout.isatty() else rows_of_files() as shown:
+        for batch in batches(source, column, variant or [], shown):
+            bare = not as_json and batch.num_columns == 1
+            for line in json_lines(batch.slice(0, left), bare=bare):
+                sys.stdout.write(line + "\n")
+            left -= batch.num_rows
+            if left <= 0:
+                break
+
+
+def _silent(_: str) -> Progress | None:
+    return None
 
 
 def is_file(source: str) -> bool:
@@ -61,12 +82,22 @@ def is_file(source: str) -> bool:
     return path.is_file()
 
 
-def batches(source: str, column: str | None = None) -> Iterator[pa.RecordBatch]:
+def batches(
+    source: str,
+    column: str | None = None,
+    variants: Sequence[str] = (),
+    shown: Callable[[str], Progress | None] = _silent,
+) -> Iterator[pa.RecordBatch]:
     """The rows of a file, or those of a table, file by file, with its partition columns."""
     if is_file(source):
+        file = local_path(source)
         columns = None if column is None else [column]
-        yield from vl.parquet.iter_batches(local_path(source), columns=columns)
+        yield from vl.parquet.iter_batches(
+            file, columns=columns, variant_columns=variants, progress=shown(file)
+        )
         return
+    if variants:
+        raise typer.BadParameter("--variant is for files: a table's schema names its columns")
     snapshot = Snapshot.load(source)
     fields = [f for f in snapshot.schema.fields if column in (None, f.name)]
     if not fields:
@@ -77,7 +108,9 @@ def batches(source: str, column: str | None = None) -> Iterator[pa.RecordBatch]:
         stored = {node.name for node in read_footer(location).schema.children}
         names = [field.name for field in fields if field.name in stored]
         # A file need not have a column that was added later, or nothing but NULLs.
-        for batch in vl.parquet.iter_batches(location, columns=names or None):
+        for batch in vl.parquet.iter_batches(
+            location, columns=names or None, progress=shown(location)
+        ):
             yield pa.record_batch(
                 {
                     field.name: batch.column(field.name)

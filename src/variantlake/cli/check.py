@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.status import Status
-from rich.text import Text
 
 import variantlake as vl
-from variantlake.cli.cat import is_file
-from variantlake.cli.output import print_json, stderr, stdout
+from variantlake.cli.cat import VariantOption, is_file
+from variantlake.cli.output import print_json, rows_of_files, stderr, stdout
 from variantlake.delta.snapshot import Snapshot
 from variantlake.delta.store import local_path
+from variantlake.errors import VariantLakeError
+from variantlake.parquet.footer import SchemaNode, read_footer
 
 
 def check(
@@ -23,19 +22,33 @@ def check(
         str, typer.Argument(metavar="TABLE|FILE", help="A Delta table or a Parquet file.")
     ],
     *,
+    variant: VariantOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a finding.")] = False,
 ) -> None:
-    """Check VARIANT columns against every rule; exit code 1 when one is broken."""
+    """Check VARIANT columns against every rule; exit code 1 when one is broken.
+
+    A file without a VARIANT column breaks none, and is named on stderr.
+    """
     files = findings = 0
-    with stderr().status("", spinner="line") as status:
-        for file in _files(source):
+    with rows_of_files() as shown:
+        for file, columns in _files(source, variant or []):
             files += 1
-            for finding in vl.parquet.check_file(file, progress=_shown(status, file)):
+            found = False
+            for finding in vl.parquet.check_file(
+                file, variant_columns=columns, progress=shown(file)
+            ):
+                found = True
                 findings += 1
                 if as_json:
                     print_json({"file": file, **asdict(finding)})
                 else:
                     stdout().print(f"{file}: {finding}", soft_wrap=True, markup=False)
+            if not found and not vl.parquet.find_variants(file, variant_columns=columns):
+                stderr().print(
+                    f"{file}: no VARIANT column, nothing to check (--variant names unmarked ones)",
+                    soft_wrap=True,
+                    markup=False,
+                )
     if findings:
         stderr().print(f"{findings:,} findings in {files:,} files")
         raise typer.Exit(1)
@@ -43,16 +56,31 @@ def check(
         stdout().print(f"{files:,} files, nothing found")
 
 
-def _shown(status: Status, file: str) -> Callable[[int, int], None]:
-    """Progress within one file, on a terminal; elsewhere a Status prints nothing."""
-    name = Text(Path(file).name)
-    return lambda row, rows: status.update(Text.assemble(name, f": row {row:,} of {rows:,}"))
-
-
-def _files(source: str) -> Iterator[str]:
+def _files(source: str, variants: list[str]) -> Iterator[tuple[str, list[str]]]:
+    """The files, each with those of its columns that are Variants although it need not say so."""
     if is_file(source):
-        yield local_path(source)
+        yield local_path(source), variants
         return
+    if variants:
+        raise typer.BadParameter("--variant is for files: a table's schema names its columns")
     snapshot = Snapshot.load(source, applies=("columnMapping", "deletionVectors"))
+    columns = snapshot.schema.variant_columns(physical=True)
     for add in snapshot.add_files():
-        yield snapshot.location(add.path)
+        location = snapshot.location(add.path)
+        yield location, _held(location, columns)
+
+
+def _held(file: str, columns: Sequence[tuple[str, ...]]) -> list[str]:
+    """The columns of a table that a file has; one that does not read has none."""
+    try:
+        schema = read_footer(file).schema
+    except VariantLakeError:
+        return []
+    held = []
+    for column in columns:
+        node: SchemaNode | None = schema
+        for name in column:
+            node = None if node is None else node.named(name)
+        if node is not None and node.is_group:
+            held.append(".".join(column))
+    return held

@@ -9,14 +9,25 @@ from typing import Annotated, Any
 import typer
 
 import variantlake as vl
-from variantlake.cli.cat import is_file
-from variantlake.cli.output import print_fields, print_json, print_rows, size, stdout
+from variantlake.cli.cat import VariantOption, is_file
+from variantlake.cli.output import (
+    print_fields,
+    print_json,
+    print_rows,
+    rows_of_files,
+    size,
+    stdout,
+)
 from variantlake.delta.facts import FactsReader
 from variantlake.delta.store import local_path
 from variantlake.parquet.facts import PathFacts, VariantFacts
-from variantlake.parquet.inspect import FileView, NodeView, VariantView
+from variantlake.parquet.inspect import SAMPLE_ROWS, FileView, NodeView, VariantView
+from variantlake.shredding.ddl import MAX_SCHEMA_DEPTH
+from variantlake.shredding.infer import Inference, InferenceOptions
 from variantlake.shredding.schema import Array, Leaf, Object
 from variantlake.table import Table
+
+DEFAULTS = InferenceOptions()
 
 
 def inspect(
@@ -31,17 +42,65 @@ def inspect(
             help="For a file: what inference makes of this VARIANT column, and why.",
         ),
     ] = None,
+    min_share: Annotated[
+        float,
+        typer.Option(metavar="SHARE", help="For --why: rows that must hold a path.", min=0, max=1),
+    ] = DEFAULTS.min_share,
+    min_purity: Annotated[
+        float,
+        typer.Option(
+            metavar="SHARE",
+            help="For --why: values of a path that must be of one type.",
+            min=0,
+            max=1,
+        ),
+    ] = DEFAULTS.min_purity,
+    max_columns: Annotated[
+        int, typer.Option(metavar="N", help="For --why: the most columns.", min=0)
+    ] = DEFAULTS.max_columns,
+    max_depth: Annotated[
+        int,
+        typer.Option(
+            metavar="N", help="For --why: the most steps of a path.", min=0, max=MAX_SCHEMA_DEPTH
+        ),
+    ] = DEFAULTS.max_depth,
+    arrays: Annotated[
+        bool, typer.Option("--arrays", help="For --why: make columns of arrays too.")
+    ] = DEFAULTS.arrays,
+    sample: Annotated[
+        int, typer.Option(metavar="ROWS", help="For --why: the first rows to look at.", min=1)
+    ] = SAMPLE_ROWS,
+    variant: VariantOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:
     """Show how VARIANT columns are shredded: paths, types, shares, bounds, sizes."""
     if not is_file(source):
         if why is not None:
             raise typer.BadParameter("--why looks at a file's rows: name one file of the table")
+        if variant:
+            raise typer.BadParameter("--variant is for files: a table's schema names its columns")
         _print_table(Table.open(source), as_json=as_json)
-    elif why is not None:
-        _print_reasons(local_path(source), why, as_json=as_json)
-    else:
-        _print_file(source, vl.parquet.inspect_file(local_path(source)), as_json=as_json)
+        return
+    file = local_path(source)
+    if why is not None:
+        inference = vl.parquet.why(
+            file,
+            why,
+            sample_rows=sample,
+            variant_columns=variant or [],
+            options=InferenceOptions(
+                min_share=min_share,
+                min_purity=min_purity,
+                max_columns=max_columns,
+                max_depth=max_depth,
+                arrays=arrays,
+            ),
+        )
+        _print_reasons(inference, as_json=as_json)
+        return
+    with rows_of_files() as shown:
+        view = vl.parquet.inspect_file(file, variant_columns=variant or [], progress=shown(file))
+    _print_file(source, view, as_json=as_json)
 
 
 def _print_file(source: str, view: FileView, *, as_json: bool) -> None:
@@ -56,6 +115,8 @@ def _print_file(source: str, view: FileView, *, as_json: bool) -> None:
             "written by": view.created_by,
         }
     )
+    if not view.variants:
+        stdout().print("The file has no VARIANT column; --variant names one that nothing marks.")
     for variant in view.variants:
         _heading(".".join(variant.column))
         print_fields(
@@ -123,8 +184,7 @@ def _variant_document(variant: VariantView) -> dict[str, Any]:
     }
 
 
-def _print_reasons(path: str, column: str, *, as_json: bool) -> None:
-    inference = vl.parquet.why(path, column)
+def _print_reasons(inference: Inference, *, as_json: bool) -> None:
     if as_json:
         print_json(
             [

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from variantlake.parquet.check import Finding, check_file
     from variantlake.parquet.inspect import inspect_file, why
     from variantlake.parquet.json_column import to_json
-    from variantlake.parquet.read import iter_batches, read_table
+    from variantlake.parquet.read import find_variants, iter_batches, read_table
     from variantlake.parquet.single_paths import iter_paths, read_paths
     from variantlake.parquet.table_writer import write_table
     from variantlake.parquet.variant_arrays import variant_array, variants
@@ -25,6 +25,7 @@ __all__ = [
     "InferenceOptions",
     "WriteOptions",
     "check_file",
+    "find_variants",
     "inspect_file",
     "iter_batches",
     "iter_paths",
@@ -43,6 +44,7 @@ _HOMES = {
     "InferenceOptions": "shredding.infer",
     "WriteOptions": "parquet.write",
     "check_file": "parquet.check",
+    "find_variants": "parquet.read",
     "inspect_file": "parquet.inspect",
     "iter_batches": "parquet.read",
     "iter_paths": "parquet.single_paths",

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from variantlake.errors import MissingSource, VariantLakeError
 from variantlake.kernels.check_rows import find_problems
-from variantlake.parquet.footer import Footer, read_footer
+from variantlake.parquet.footer import Footer, is_parquet, read_footer
 from variantlake.parquet.read import (
     BATCH_ROWS,
     Column,
     FoundVariants,
+    Progress,
     Source,
     column_of,
     name_of,
+    named_groups,
     open_parquet,
     read_leaves,
     variant_nodes,
@@ -28,9 +30,6 @@ from variantlake.shredding.construct import legacy_problems
 from variantlake.shredding.layout import METADATA, TYPED_VALUE, VALUE
 from variantlake.shredding.rules import Rule
 from variantlake.shredding.schema import Array, Untyped
-
-Progress = Callable[[int, int], None]
-"""Called with the rows that are checked and the rows of the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,19 +61,24 @@ def check_file(
 ) -> Iterator[Finding]:
     """Check every Variant column of a file.
 
-    A file that cannot be read is a finding too, not an error. Memory is bounded by one batch.
-    `variant_columns` are dotted names of groups to take for Variants although nothing marks them.
+    A Parquet file that cannot be read is a finding too, not an error. Memory is bounded by one
+    batch. `variant_columns` are dotted names of groups to take for Variants although nothing marks
+    them. `progress` is called after each batch with the rows that are checked and those of the
+    file.
 
-    Raises MissingSource when there is no such file.
+    Raises MissingSource when there is no such file, MalformedFile for one that neither begins nor
+    ends as a Parquet file, InvalidPath for a group that the file does not have.
     """
-    wanted = frozenset(tuple(name.split(".")) for name in variant_columns)
     try:
         footer = read_footer(path)
     except MissingSource:
         raise
     except VariantLakeError as error:
+        if not is_parquet(path):
+            raise
         yield Finding(None, "", "", Rule.FILE.value, error.message)
         return
+    wanted = named_groups(footer, variant_columns)
     readable: list[tuple[SchemaNode, Column]] = []
     for top in footer.schema.children:
         is_readable = True

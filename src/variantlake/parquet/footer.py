@@ -35,6 +35,7 @@ __all__ = [
     "SchemaNode",
     "Source",
     "Tail",
+    "is_parquet",
     "name_of",
     "parse_footer",
     "read_footer",
@@ -119,6 +120,17 @@ def read_footer(file: Source) -> Footer:
     except VariantLakeError as error:
         error.file = error.file or name_of(file)
         raise
+
+
+def is_parquet(file: Source) -> bool:
+    """Whether a file that is there begins or ends as a Parquet file does."""
+    if isinstance(file, str | os.PathLike):
+        with open(file, "rb") as stream:  # noqa: PTH123  # str and PathLike alike
+            return is_parquet(stream)
+    size = file.seek(0, io.SEEK_END)
+    if size < len(MAGIC):
+        return False
+    return MAGIC in (_read_at(file, 0, len(MAGIC)), _read_at(file, size - len(MAGIC), len(MAGIC)))
 
 
 def read_tail(file: Source) -> Tail:

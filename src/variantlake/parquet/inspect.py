@@ -18,7 +18,15 @@ from variantlake.kernels.variant_reader import VariantReader
 from variantlake.parquet.bounds import Raw
 from variantlake.parquet.facts import UNKNOWN, PathFacts, facts_of
 from variantlake.parquet.footer import Footer, read_footer
-from variantlake.parquet.read import BATCH_ROWS, Source, iter_batches, variant_nodes
+from variantlake.parquet.read import (
+    BATCH_ROWS,
+    Progress,
+    Source,
+    columns_of_variants,
+    iter_batches,
+    name_of,
+    named_groups,
+)
 from variantlake.parquet.single_paths import count_typed
 from variantlake.parquet.variant_group import GroupNode, VariantGroup, variant_groups
 from variantlake.paths import Path
@@ -102,25 +110,28 @@ class FileView:
     variants: tuple[VariantView, ...]
 
 
-def inspect_file(path: Source, *, variant_columns: Collection[str] = ()) -> FileView:
+def inspect_file(
+    path: Source,
+    *,
+    variant_columns: Collection[str] = (),
+    progress: Progress | None = None,
+) -> FileView:
     """Describe the Variant columns of a file.
 
     `variant_columns` are dotted names of groups to take for Variants although nothing marks them.
-    Raises MalformedFile, MissingSource.
+    For columns with objects and arrays one small part is read; `progress` is called meanwhile, for
+    each Variant column from the start, with the rows that are counted and the rows of the file.
+
+    Raises MalformedFile, MissingSource, and InvalidPath for a group that the file does not have.
     """
     footer = read_footer(path)
-    named = frozenset(tuple(name.split(".")) for name in variant_columns)
-    wanted = tuple(
-        column
-        for top in footer.schema.children
-        for _, column in variant_nodes(top, named, (top.name,))
-    )
+    wanted = columns_of_variants(footer, named_groups(footer, variant_columns))
     facts = facts_of(footer, 0, wanted)
     views = []
     for group in variant_groups(footer, wanted):
         known = facts.variant(group.column)
         by_path = {} if known is None else {each.path: each for each in known.paths}
-        by_path = _with_counted_groups(path, footer, group, by_path)
+        by_path = _with_counted_groups(path, footer, group, by_path, progress)
         views.append(
             VariantView(
                 group.column,
@@ -140,17 +151,24 @@ def why(
     column: str,
     *,
     sample_rows: int = SAMPLE_ROWS,
+    variant_columns: Collection[str] = (),
     options: InferenceOptions | None = None,
 ) -> Inference:
     """What inference would make of a top-level Variant column, and the reason for every path.
 
-    The sample are the first rows; `sample_rows` is at least 1. Raises InvalidPath for a column that
-    is no Variant.
+    The sample are the first rows; `sample_rows` is at least 1. `variant_columns` as for
+    `inspect_file`. Raises InvalidPath for a column that is no Variant.
     """
     found, rows, reader = Profile(), 0, VariantReader()
-    for batch in iter_batches(path, min(BATCH_ROWS, sample_rows), [column]):
+    for batch in iter_batches(
+        path, min(BATCH_ROWS, sample_rows), [column], variant_columns=variant_columns
+    ):
         if batch.schema.field(0).type != VARIANT_TYPE:
-            raise InvalidPath(f"column {column!r} is no Variant")
+            raise InvalidPath(
+                f"column {column!r} is no Variant",
+                file=name_of(path),
+                hint="`variant_columns` names one that nothing in the file marks",
+            )
         found.merge(profile(reader.read(struct_of(batch.column(0).slice(0, sample_rows - rows)))))
         rows += batch.num_rows
         if rows >= sample_rows:
@@ -159,7 +177,11 @@ def why(
 
 
 def _with_counted_groups(
-    path: Source, footer: Footer, group: VariantGroup, facts: dict[Path, PathFacts]
+    path: Source,
+    footer: Footer,
+    group: VariantGroup,
+    facts: dict[Path, PathFacts],
+    progress: Progress | None,
 ) -> dict[Path, PathFacts]:
     """The facts with the number of rows that hold each object and array."""
     wanted = [
@@ -167,7 +189,7 @@ def _with_counted_groups(
     ]
     if len(group.column) > 1 or not wanted or group.is_legacy:
         return facts
-    counts = count_typed(path, footer, group, wanted)
+    counts = count_typed(path, footer, group, wanted, progress)
     return facts | {p: replace(facts[p], typed=counts[p]) for p in wanted}
 
 

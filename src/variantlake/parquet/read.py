@@ -8,7 +8,7 @@ pyarrow reads them.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO, Protocol, Self, TypeAlias
 
@@ -39,6 +39,9 @@ from variantlake.shredding.layout import METADATA, TYPED_VALUE, VALUE, VARIANT_T
 
 Source = str | os.PathLike[str] | BinaryIO
 
+Progress = Callable[[int, int], None]
+"""Called after each batch with the rows that are done and the rows of all."""
+
 BATCH_ROWS = 8192
 """Rows that are taken apart at a time; memory follows this and the page size, not the file."""
 
@@ -51,6 +54,7 @@ def read_table(
     columns: Sequence[str] | None = None,
     *,
     variant_columns: Collection[str] = (),
+    progress: Progress | None = None,
 ) -> pa.Table:
     """Read a Parquet file, every Variant column as struct<metadata, value>.
 
@@ -60,14 +64,15 @@ def read_table(
         variant_columns: Dotted names of groups to read as Variants although the file does not mark
             them. Groups of binary `metadata` and `value`, and those of the legacy layout
             (`variant_group.is_legacy_group`), are found without that.
+        progress: Called after each batch with the rows that are read and the rows of the file.
 
     Raises:
         MalformedFile: The file breaks a specification; with file, row and path.
-        InvalidPath: A column that the file does not have.
+        InvalidPath: A column, or a group of `variant_columns`, that the file does not have.
         MissingSource: There is no such file.
     """
     with VariantFile(path, columns, variant_columns=variant_columns) as file:
-        return pa.Table.from_batches(file.batches(), file.schema)
+        return pa.Table.from_batches(file.batches(progress=progress), file.schema)
 
 
 def iter_batches(
@@ -77,6 +82,7 @@ def iter_batches(
     *,
     row_groups: Sequence[int] | None = None,
     variant_columns: Collection[str] = (),
+    progress: Progress | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Read a file as `read_table` does, in batches of at most `batch_rows` rows.
 
@@ -85,7 +91,18 @@ def iter_batches(
     does, when the batch is reached.
     """
     with VariantFile(path, columns, variant_columns=variant_columns) as file:
-        yield from file.batches(batch_rows, row_groups)
+        yield from file.batches(batch_rows, row_groups, progress)
+
+
+def find_variants(path: Source, *, variant_columns: Collection[str] = ()) -> tuple[str, ...]:
+    """The dotted names of the Variant columns of a file, at any depth, in schema order.
+
+    `variant_columns` are such names of groups to take for Variants although nothing marks them.
+    Raises MalformedFile, MissingSource, and InvalidPath for a group that the file does not have.
+    """
+    footer = read_footer(path)
+    columns = columns_of_variants(footer, named_groups(footer, variant_columns))
+    return tuple(".".join(column) for column in columns)
 
 
 class VariantFile:
@@ -103,8 +120,8 @@ class VariantFile:
     ) -> None:
         self.name = name_of(path)
         self.footer = read_footer(path)
-        wanted = frozenset(tuple(name.split(".")) for name in variant_columns)
         try:
+            wanted = named_groups(self.footer, variant_columns)
             self._nodes = _selected(self.footer, columns)
             self._columns = [column_of(node, wanted) for node in self._nodes]
             self._file = open_parquet(path, self.name, self.footer)
@@ -131,7 +148,10 @@ class VariantFile:
         self._file.close()
 
     def batches(
-        self, batch_rows: int = BATCH_ROWS, row_groups: Sequence[int] | None = None
+        self,
+        batch_rows: int = BATCH_ROWS,
+        row_groups: Sequence[int] | None = None,
+        progress: Progress | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """The rows of the row groups asked for (all when None), in file order."""
         check_batch_rows(batch_rows)
@@ -141,11 +161,16 @@ class VariantFile:
             for leaf in (_leaves_below(node) if column is None else column.leaves())
         )
         groups = range(len(self.footer.row_groups)) if row_groups is None else row_groups
+        done, rows = 0, sum(self.footer.row_groups[group].num_rows for group in groups)
         for group in groups:
             start = sum(each.num_rows for each in self.footer.row_groups[:group])
             for batch in read_leaves(self._file, self.name, group, leaves, batch_rows):
-                yield self._convert(batch, start)
+                converted = self._convert(batch, start)
                 start += batch.num_rows
+                done += batch.num_rows
+                if progress is not None:
+                    progress(done, rows)
+                yield converted
 
     def _convert(self, batch: pa.RecordBatch, start: int) -> pa.RecordBatch:
         arrays = []
@@ -161,6 +186,39 @@ class VariantFile:
                 error.args = (error.message,)
                 raise
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+
+def named_groups(footer: Footer, names: Collection[str]) -> frozenset[tuple[str, ...]]:
+    """The groups of a file that dotted names mean. Raises InvalidPath for one that is not there."""
+    groups = dict(_groups_below(footer.schema, ()))
+    for name in names:
+        if name not in groups:
+            raise InvalidPath(
+                f"no group {name!r} to read as a Variant",
+                hint=f"the file has {', '.join(map(repr, groups)) or 'no group at all'}",
+            )
+    return frozenset(groups[name] for name in names)
+
+
+def _groups_below(
+    node: SchemaNode, above: tuple[str, ...]
+) -> Iterator[tuple[str, tuple[str, ...]]]:
+    for child in node.children:
+        if child.is_group:
+            column = (*above, child.name)
+            yield ".".join(column), column
+            yield from _groups_below(child, column)
+
+
+def columns_of_variants(
+    footer: Footer, wanted: Collection[tuple[str, ...]]
+) -> tuple[tuple[str, ...], ...]:
+    """The Variants of a file, by `is_variant`, in schema order."""
+    return tuple(
+        column
+        for top in footer.schema.children
+        for _, column in variant_nodes(top, wanted, (top.name,))
+    )
 
 
 def name_of(path: Source) -> str:

@@ -23,6 +23,7 @@ from variantlake.kernels.unshred_legacy import unshred_legacy
 from variantlake.parquet.footer import Footer, read_footer
 from variantlake.parquet.read import (
     BATCH_ROWS,
+    Progress,
     Source,
     check_batch_rows,
     name_of,
@@ -56,7 +57,11 @@ class Mismatch(enum.Enum):
 
 
 def read_paths(
-    path: Source, paths: Mapping[str, str], *, on_mismatch: Mismatch | str = Mismatch.ERROR
+    path: Source,
+    paths: Mapping[str, str],
+    *,
+    on_mismatch: Mismatch | str = Mismatch.ERROR,
+    progress: Progress | None = None,
 ) -> pa.Table:
     """Read single paths of Variant columns.
 
@@ -68,6 +73,7 @@ def read_paths(
             result is struct<metadata, value>.
         on_mismatch: `error`, or `null` for values that are not of the type. Exact numbers convert
             to each other where their value stays the same, nothing else converts.
+        progress: Called after each batch with the rows that are read and the rows of the file.
 
     A path that is missing from a row, and a Variant null, give null.
 
@@ -76,7 +82,7 @@ def read_paths(
         InvalidValue: A value that the type cannot hold; with file, row and path.
         MalformedFile: The file breaks a specification.
     """
-    return pa.Table.from_batches(*_open(path, paths, Mismatch(on_mismatch), BATCH_ROWS))
+    return pa.Table.from_batches(*_open(path, paths, Mismatch(on_mismatch), BATCH_ROWS, progress))
 
 
 def iter_paths(
@@ -85,21 +91,26 @@ def iter_paths(
     batch_rows: int = BATCH_ROWS,
     *,
     on_mismatch: Mismatch | str = Mismatch.ERROR,
+    progress: Progress | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """As `read_paths`, in batches of at most `batch_rows` rows and with bounded memory."""
-    batches, _ = _open(path, paths, Mismatch(on_mismatch), batch_rows)
+    batches, _ = _open(path, paths, Mismatch(on_mismatch), batch_rows, progress)
     yield from batches
 
 
 def count_typed(
-    path: Source, footer: Footer, group: VariantGroup, paths: Collection[Path]
+    path: Source,
+    footer: Footer,
+    group: VariantGroup,
+    paths: Collection[Path],
+    progress: Progress | None = None,
 ) -> dict[Path, int]:
     """In how many rows of a top-level Variant column the `typed_value` of each node is set.
 
     `paths` are nodes outside of arrays. Reads the metadata of no row and one small column for each.
     Raises MalformedFile.
     """
-    counts = dict.fromkeys(paths, 0)
+    done, counts = 0, dict.fromkeys(paths, 0)
     leaves: set[int] = set()
     for each in paths:
         node = group.find(each)
@@ -117,11 +128,18 @@ def count_typed(
                         found = found.step(step)
                     typed = found.get(TYPED_VALUE)
                     counts[each] += 0 if typed is None else len(typed) - typed.null_count
+                done += batch.num_rows
+                if progress is not None:
+                    progress(done, footer.num_rows)
     return counts
 
 
 def _open(
-    path: Source, paths: Mapping[str, str], on_mismatch: Mismatch, batch_rows: int
+    path: Source,
+    paths: Mapping[str, str],
+    on_mismatch: Mismatch,
+    batch_rows: int,
+    progress: Progress | None,
 ) -> tuple[Iterator[pa.RecordBatch], pa.Schema]:
     check_batch_rows(batch_rows)
     if not isinstance(paths, Mapping):
@@ -132,7 +150,7 @@ def _open(
     footer = read_footer(path)
     requests = [_request(footer, name, text, on_mismatch) for name, text in paths.items()]
     schema = pa.schema([pa.field(request.name, request.arrow) for request in requests])
-    return _batches(path, footer, requests, schema, batch_rows), schema
+    return _batches(path, footer, requests, schema, batch_rows, progress=progress), schema
 
 
 def _batches(
@@ -141,6 +159,8 @@ def _batches(
     requests: Sequence[_Request],
     schema: pa.Schema,
     batch_rows: int,
+    *,
+    progress: Progress | None,
 ) -> Iterator[pa.RecordBatch]:
     name, start = name_of(path), 0
     leaves = sorted({leaf for request in requests for leaf in request.leaves})
@@ -155,8 +175,10 @@ def _batches(
                         error.file = name
                         error.row = None if error.row is None else start + error.row
                         raise
-                yield pa.RecordBatch.from_arrays(arrays, schema=schema)
                 start += batch.num_rows
+                if progress is not None:
+                    progress(start, footer.num_rows)
+                yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def _request(footer: Footer, name: str, text: str, on_mismatch: Mismatch) -> _Request:

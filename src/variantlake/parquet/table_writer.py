@@ -18,7 +18,7 @@ from variantlake.kernels.tape import SQL_NULL
 from variantlake.kernels.variant_reader import GOOD, VariantReader, bad_variant
 from variantlake.parquet.annotate import ColumnPath
 from variantlake.parquet.facts import read_facts
-from variantlake.parquet.read import BATCH_BYTES, BATCH_ROWS
+from variantlake.parquet.read import BATCH_BYTES, BATCH_ROWS, Progress
 from variantlake.parquet.write import FileWriter, WriteOptions, WrittenFile
 from variantlake.shredding.arrays import (
     AnyArray,
@@ -68,6 +68,7 @@ def write_table(
     inference: InferenceOptions | None = None,
     options: WriteOptions | None = None,
     layout: Layout = "final",
+    progress: Progress | None = None,
 ) -> WrittenFile:
     """Write a Parquet file whose Variant columns are shredded and marked as VARIANT(1).
 
@@ -84,6 +85,7 @@ def write_table(
         inference: Thresholds for "infer".
         options: Compression, sizes of row groups and pages.
         layout: "legacy" for Spark's older layout, whose columns are not marked.
+        progress: Called after each batch with the rows that are shredded and the rows of the table.
 
     Raises:
         InvalidSchema: A schema that does not parse or must not be written, or that is given for a
@@ -114,6 +116,8 @@ def write_table(
             ]
             writer.write(pa.RecordBatch.from_arrays(arrays, schema=schema))
             start += batch.num_rows
+            if progress is not None:
+                progress(start, table.num_rows)
         written = writer.close()
     if layout == "final":
         return written
