@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -87,6 +88,24 @@ def test_the_folder_is_not_taken_from_another_user(
 ) -> None:
     monkeypatch.setattr(os, "getuid", lambda: 12345)
     assert not _jit._writable(tmp_path)
+
+
+def test_an_upgrade_removes_what_was_not_used_for_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parent = tmp_path / "variantlake"
+    for name, days in (("kernels-old", 31), ("kernels-recent", 29), ("other", 31)):
+        (parent / name / "deep").mkdir(parents=True)
+        used = time.time() - days * 24 * 60 * 60
+        os.utime(parent / name, (used, used))
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    _jit.cache_folder.cache_clear()
+    try:
+        folder = _jit.cache_folder()
+    finally:
+        _jit.cache_folder.cache_clear()
+    left = {path.name for path in parent.iterdir()}
+    assert left == {"kernels-recent", "other", folder.name}
 
 
 def test_kernels_run_as_plain_python() -> None:

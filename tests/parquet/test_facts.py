@@ -12,7 +12,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests import corpora
@@ -237,6 +237,46 @@ def test_long_strings_have_cut_bounds_when_we_write_them(tmp_path: File) -> None
     assert column.minimum == "m" * 1024
     assert column.maximum == "m" * 1023 + "n"
     assert (column.minimum_exact, column.maximum_exact) == (False, False)
+
+
+some_texts = st.lists(
+    st.builds(
+        lambda text, times: text * times,
+        st.text("ab\U0010ffff", min_size=1, max_size=2),
+        st.sampled_from([0, 1, 600, 1023, 1100, 2100, 6000]),
+    )
+    | st.none(),
+    min_size=1,
+    max_size=8,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(texts=some_texts, rows=st.integers(1, 4), batch=st.integers(1, 3))
+@example(texts=["b", "a" * 6000, "c", "d" * 6000, None, "x"], rows=2, batch=1)
+def test_bounds_enclose_strings_of_any_length(
+    tmp_path_factory: pytest.TempPathFactory, texts: list[str | None], rows: int, batch: int
+) -> None:
+    table = pa.table({"s": pa.array(texts, pa.string())})
+    options = WriteOptions(row_group_rows=rows)
+    path = tmp_path_factory.getbasetemp() / "long.parquet"
+    with FileWriter(path, table.schema, options=options) as writer:
+        for part in table.to_batches(max_chunksize=batch):
+            writer.write(part)
+        (column,) = writer.close().facts.columns
+    present = [text for text in texts if text is not None]
+    if not present:
+        assert (column.minimum, column.maximum) == (None, None)
+        return
+    low, high = min(present), max(present)
+    assert isinstance(column.minimum, str)
+    assert column.minimum == low if column.minimum_exact else column.minimum < low
+    assert column.minimum == low or len(low) > 1024
+    if column.maximum is None:
+        assert high.startswith("\U0010ffff" * 1024)
+    else:
+        assert isinstance(column.maximum, str)
+        assert column.maximum == high if column.maximum_exact else column.maximum > high
 
 
 @given(text=st.text(max_size=6), length=st.integers(1, 6), more=st.text(max_size=3))

@@ -18,7 +18,7 @@ from variantlake.encoding.json import parse_json
 from variantlake.errors import InvalidJson, LimitExceeded, VariantLakeError
 from variantlake.kernels.json_reader import JsonReader
 from variantlake.kernels.lines import split_lines
-from variantlake.kernels.profiler import profile
+from variantlake.kernels.profiler import Profiler
 from variantlake.kernels.tape import Tape
 from variantlake.kernels.words import PADDING
 from variantlake.shredding.profile import Profile
@@ -151,10 +151,10 @@ def sample_profile(sources: Sequence[Source]) -> Profile:
     """
     pieces = _sample_pieces(sources)
     rows = -(-SAMPLE_ROWS // len(pieces))
-    merged = Profile()
+    reader, profiler = JsonReader(), Profiler()
     for piece in pieces:
-        merged.merge(_profile_start(piece, rows, SAMPLE_BYTES // len(pieces)))
-    return merged
+        _profile_start(piece, rows, SAMPLE_BYTES // len(pieces), reader, profiler)
+    return profiler.result()
 
 
 def _sample_pieces(sources: Sequence[Source]) -> list[Split]:
@@ -165,16 +165,16 @@ def _sample_pieces(sources: Sequence[Source]) -> list[Split]:
     return [splits[len(splits) * i // count] for i in range(count)]
 
 
-def _profile_start(piece: Split, rows: int, most_bytes: int) -> Profile:
-    merged, reader = Profile(), JsonReader()
+def _profile_start(
+    piece: Split, rows: int, most_bytes: int, reader: JsonReader, profiler: Profiler
+) -> None:
     seen = 0
     for batch in read_batches(piece, block_bytes=_SAMPLE_BLOCK_BYTES):
         if isinstance(batch, LongLine):
             break
         tape = reader.read(batch.block.padded, batch.starts[:rows], batch.ends[:rows])
-        merged.merge(profile(tape))
+        profiler.add(tape)
         rows -= tape.rows
         seen += batch.block.size
         if rows <= 0 or seen >= most_bytes:
             break
-    return merged

@@ -20,8 +20,10 @@ import functools
 import hashlib
 import os
 import platform
+import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, cast
@@ -46,6 +48,9 @@ _njit: Any = numba.njit  # the stubs miss the options that switch wrappers and t
 # Kernels allocate nothing, so they need no reference counts; those would cost a third of the
 # speed and most of the time to compile.
 _OPTIONS = {"nogil": True, "error_model": "numpy", "_nrt": False}
+
+UNUSED_SECONDS = 30 * 24 * 60 * 60
+"""How long compiled code of another version is kept without being used."""
 
 JIT_OFF: bool = bool(_config.DISABLE_JIT)
 """Kernels run as plain Python functions (NUMBA_DISABLE_JIT=1)."""
@@ -115,6 +120,14 @@ def _writable(folder: Path) -> bool:
         return False
 
 
+def _remove_unused(parent: Path) -> None:
+    """Remove other versions' code that nobody has used for long: an upgrade makes a new folder."""
+    for folder in parent.glob("kernels-*"):
+        with contextlib.suppress(OSError):
+            if time.time() - folder.stat().st_mtime > UNUSED_SECONDS:
+                shutil.rmtree(folder)
+
+
 @functools.cache
 def cache_folder() -> Path:
     """Where this version of the kernels keeps its machine code."""
@@ -122,8 +135,13 @@ def cache_folder() -> Path:
     checked = "-checked" if BOUNDS_CHECKED else ""
     name = Path("variantlake") / f"kernels-{python}{checked}-{_source_hash()}"
     for base in _cache_bases():
-        if _writable(base / name):
-            return base / name
+        folder = base / name
+        is_new = not folder.exists()
+        if _writable(folder):
+            os.utime(folder)  # says when it was last used
+            if is_new:
+                _remove_unused(folder.parent)
+            return folder
     return Path(tempfile.mkdtemp(prefix="variantlake-kernels-"))
 
 

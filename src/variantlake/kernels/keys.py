@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import secrets
+
 import numpy as np
 
 from variantlake.kernels._jit import (
@@ -15,6 +17,7 @@ from variantlake.kernels._jit import (
     int64,
     int64s,
     records,
+    tiny,
     uint8s,
     uint64,
     void,
@@ -25,7 +28,7 @@ from variantlake.kernels.words import (
     copy_bytes,
     equal_block,
     load64,
-    shift_right,
+    multiply_high,
     store8,
     trailing_zeros,
 )
@@ -43,24 +46,38 @@ MAX_GUESS = 30
 """A block of 32 bytes holds the name, its quote, and one byte that differs."""
 
 # Places in a reader's state array.
-KEY_COUNT, KEY_BYTES = 0, 1
+KEY_COUNT, KEY_BYTES, KEY_SEED = 0, 1, 15
 
-_HASH = -7046029254386353131  # 2**64 divided by the golden ratio, odd
+_ODD = uint64(0x9E3779B97F4A7C15)  # 2**64 divided by the golden ratio
+
+
+@tiny
+def mix(state: int, word: int) -> int:
+    """A state that a word has gone into: both halves of a product, so that every bit counts."""
+    mixed = uint64(state ^ word)
+    return int64(multiply_high(mixed, _ODD) ^ (mixed * _ODD))
 
 
 @helper
-def hash_bytes(source: Bytes, start: int, size: int) -> int:
-    """A hash of source[start:start + size]; `source` is padded."""
-    state = int64(size) * _HASH
+def hash_bytes(source: Bytes, start: int, size: int, seed: int) -> int:
+    """A hash of source[start:start + size]; `source` is padded.
+
+    `seed` is nobody else's: names that share a slot cannot be made up without it.
+    """
+    state = mix(seed, int64(size))
     done = int64(0)
     while done < size:
         word = load64(source, start + done)
         if size - done < 8:
             word &= (int64(1) << ((size - done) * 8)) - 1
-        state = (state ^ word) * _HASH
-        state ^= shift_right(state, 29)
+        state = mix(state, word) + seed
         done += 8
     return state
+
+
+def new_seed() -> int:
+    """A random int64 for hash_bytes."""
+    return secrets.randbits(64) - (1 << 63)
 
 
 @helper
@@ -91,7 +108,7 @@ def find_key(
     two of places, at most half of them used; 0 is free.
     """
     mask = int64(slots.size - 1)
-    slot = hash_bytes(source, start, size) & mask
+    slot = hash_bytes(source, start, size, state[KEY_SEED]) & mask
     while True:
         key = int64(slots[uint64(slot)])
         if key == 0:
@@ -128,7 +145,8 @@ def fill_slots(keys: Records, key_bytes: Bytes, slots: Int32s, state: Int64s) ->
     mask = int64(slots.size - 1)
     for key in range(1, state[KEY_COUNT]):
         known = keys[uint64(key)]
-        slot = hash_bytes(key_bytes, int64(known.start), int64(known.length)) & mask
+        start, size = int64(known.start), int64(known.length)
+        slot = hash_bytes(key_bytes, start, size, state[KEY_SEED]) & mask
         while slots[uint64(slot)] != 0:
             slot = (slot + 1) & mask
         slots[uint64(slot)] = key
@@ -144,6 +162,7 @@ class KeyTable:
     def __init__(self) -> None:
         self.state: Int64s = np.zeros(16, np.int64)
         self.state[KEY_COUNT] = 1
+        self.state[KEY_SEED] = new_seed()
         self.keys: Records = np.zeros(0, KEY).view(np.recarray)
         self.key_bytes: Bytes = np.zeros(PADDING, np.uint8)
         self.slots: Int32s = np.zeros(1, np.int32)

@@ -22,6 +22,7 @@ from variantlake.kernels._jit import (
     void,
 )
 from variantlake.kernels.exact import count_digits, is_exact_number, scale_of
+from variantlake.kernels.keys import KeyTable, mix, new_seed
 from variantlake.kernels.nodes import ARRAY, NODE, OBJECT
 from variantlake.kernels.tape import Tape
 from variantlake.shredding.profile import Profile
@@ -37,10 +38,8 @@ _FACTS = 32
 _ROOT, _ELEMENT = 0, -1
 """Steps that are not keys."""
 
-_COUNT = 0
-"""Place in the state array: paths that are known."""
-
-_MIX = -7046029254386353131
+_COUNT, _SEED = 0, 1
+"""Places in the state array: paths that are known, and what their hashes depend on."""
 
 
 @tiny
@@ -49,7 +48,7 @@ def _find_path(
 ) -> int:
     """The number of the path `step` below `parent`, a new one if need be."""
     mask = int64(slots.size - 1)
-    slot = (((parent << 32) ^ step) * _MIX >> int64(29)) & mask
+    slot = mix(state[_SEED], (parent << 32) ^ step) & mask
     while True:
         path = int64(slots[uint64(slot)]) - 1
         if path < 0:
@@ -148,43 +147,77 @@ def profile_rows(
     return row
 
 
-@entry(void(int32s, int32s, int32s, i64))
-def enter_paths(parents: Int32s, steps: Int32s, slots: Int32s, count: int) -> None:
-    """Enter the first `count` paths into `slots`, which is larger than before and all zero."""
+@entry(void(int32s, int32s, int32s, int64s))
+def enter_paths(parents: Int32s, steps: Int32s, slots: Int32s, state: Int64s) -> None:
+    """Enter all known paths into `slots`, which is larger than before and all zero."""
     mask = int64(slots.size - 1)
-    for path in range(count):
+    for path in range(state[_COUNT]):
         parent, step = int64(parents[uint64(path)]), int64(steps[uint64(path)])
-        slot = (((parent << 32) ^ step) * _MIX >> int64(29)) & mask
+        slot = mix(state[_SEED], (parent << 32) ^ step) & mask
         while slots[uint64(slot)] != 0:
             slot = (slot + 1) & mask
         slots[uint64(slot)] = path + 1
 
 
 def profile(tape: Tape) -> Profile:
-    """Count types, digits and fields at every path of the good rows.
+    """Count types, digits and fields at every path of the good rows; see Profiler."""
+    profiler = Profiler()
+    profiler.add(tape)
+    return profiler.result()
 
-    Containers deeper than MAX_PROFILE_DEPTH count as such, without what is in them.
+
+class Profiler:
+    """Counts types, digits and fields at every path of the good rows of many tapes.
+
+    Containers deeper than MAX_PROFILE_DEPTH count as such, without what is in them. Tapes of one
+    reader are counted together, and the tree of profiles is built once: that costs more than
+    counting where there are many paths.
     """
-    state = np.zeros(1, np.int64)
-    parents, steps, slots, facts = _tables(1024)
-    stack = np.empty(3 * MAX_PROFILE_DEPTH, np.int64)
-    row = 0
-    while True:
-        row = profile_rows(
-            tape.text, tape.arena, tape.nodes, tape.first, row,
-            parents, steps, slots, facts, stack, state,
-        )  # fmt: skip
-        if row == tape.rows:
-            break
-        count = int(state[_COUNT])
-        wanted = count + int(tape.first[row + 1] - tape.first[row])
-        grown = _tables(max(2 * len(parents), wanted))
+
+    def __init__(self) -> None:
+        self._before = Profile()
+        self._stack = np.empty(3 * MAX_PROFILE_DEPTH, np.int64)
+        self._begin(None)
+
+    def _begin(self, keys: KeyTable | None) -> None:
+        self._keys = keys
+        self._state: Int64s = np.array([0, new_seed()], np.int64)
+        self._tables = _tables(1024)
+
+    def add(self, tape: Tape) -> None:
+        """Count the good rows of a tape."""
+        if self._keys is not tape.keys:
+            self._before = self.result()
+            self._begin(tape.keys)
+        row = 0
+        while True:
+            parents, steps, slots, facts = self._tables
+            row = profile_rows(
+                tape.text, tape.arena, tape.nodes, tape.first, row,
+                parents, steps, slots, facts, self._stack, self._state,
+            )  # fmt: skip
+            if row == tape.rows:
+                return
+            self._grow(int(tape.first[row + 1] - tape.first[row]))
+
+    def result(self) -> Profile:
+        """What was counted so far."""
+        found = Profile()
+        if self._keys is not None:
+            parents, steps, _, facts = self._tables
+            found = _build(self._keys.names(), int(self._state[_COUNT]), parents, steps, facts)
+        found.merge(self._before)
+        return found
+
+    def _grow(self, more: int) -> None:
+        """Make room for `more` paths."""
+        parents, steps, _, facts = self._tables
+        grown = _tables(max(2 * len(parents), int(self._state[_COUNT]) + more))
         grown[0][: len(parents)] = parents
         grown[1][: len(steps)] = steps
         grown[3][: len(facts)] = facts
-        parents, steps, slots, facts = grown
-        enter_paths(parents, steps, slots, count)
-    return _build(tape, int(state[_COUNT]), parents, steps, facts)
+        enter_paths(grown[0], grown[1], grown[2], self._state)
+        self._tables = grown
 
 
 def _tables(paths: int) -> tuple[Int32s, Int32s, Int32s, Int64s]:
@@ -196,17 +229,24 @@ def _tables(paths: int) -> tuple[Int32s, Int32s, Int32s, Int64s]:
     )
 
 
-def _build(tape: Tape, count: int, parents: Int32s, steps: Int32s, facts: Int64s) -> Profile:
+def _build(
+    names: list[bytes], count: int, parents: Int32s, steps: Int32s, facts: Int64s
+) -> Profile:
     """The tree of profiles; a path stands behind its parent."""
-    names = tape.keys.names()
     profiles: list[Profile] = []
-    for path, (parent, step) in enumerate(
-        zip(parents[:count].tolist(), steps[:count].tolist(), strict=True)
+    table = facts.reshape(-1, _FACTS)[:count]
+    primitives: list[dict[Primitive, int]] = [{} for _ in range(count)]
+    places, ids = np.nonzero(table[:, : len(Primitive)])
+    for place, primitive, seen in zip(
+        places.tolist(), ids.tolist(), table[places, ids].tolist(), strict=True
     ):
-        row = facts[path * _FACTS : (path + 1) * _FACTS].tolist()
+        primitives[place][Primitive(primitive)] = seen
+    for path, (parent, step, row) in enumerate(
+        zip(parents[:count].tolist(), steps[:count].tolist(), table.tolist(), strict=True)
+    ):
         found = Profile(
             rows=row[_ROWS],
-            primitives={primitive: row[primitive] for primitive in Primitive if row[primitive]},
+            primitives=primitives[path],
             integer_digits=row[_DIGITS],
             scale=row[_SCALE],
             objects=row[_OBJECTS],

@@ -14,14 +14,13 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 from variantlake.errors import MalformedFile, MissingSource, VariantLakeError
-from variantlake.parquet.footer import MAGIC, parse_footer, read_tail
+from variantlake.parquet.footer import MAGIC, SCHEMA_FIELD, parse_schema, read_tail
 from variantlake.parquet.schema_tree import SchemaNode
 from variantlake.parquet.thrift import CompactReader, Wire
 
 SPECIFICATION_VERSION = 1
 """The only version of the VARIANT logical type so far."""
 
-_SCHEMA_FIELD = 2  # FileMetaData.schema
 _LOGICAL_FIELD = 10  # SchemaElement.logicalType
 _STOP = b"\x00"
 # LogicalType.VARIANT is field 16: a delta too big for the short header, so id 16 follows as zigzag.
@@ -66,7 +65,7 @@ def annotate_footer(
 
     `offset` is the footer's place in its file, for errors. Raises MalformedFile as `annotate` does.
     """
-    wanted = _elements_of(parse_footer(footer, offset).schema, columns)
+    wanted = _elements_of(parse_schema(footer, offset), columns)
     ends = _element_ends(footer, offset)
     out = bytearray(footer)
     for index in sorted(wanted, reverse=True):
@@ -119,7 +118,7 @@ def _element_ends(footer: bytes, offset: int) -> list[_ElementEnd]:
         wire, last = reader.field_header(last)
         if wire == Wire.STOP:
             raise MalformedFile("the Parquet footer has no schema", offset=offset)
-        if last == _SCHEMA_FIELD:
+        if last == SCHEMA_FIELD:
             break
         reader.skip(wire)
     _, size = reader.list_header()

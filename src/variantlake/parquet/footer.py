@@ -246,6 +246,10 @@ def _column_order(fields: Fields, _: int) -> bool:
 _COLUMN_ORDER = Struct({1: Struct({})}, _column_order)
 
 
+SCHEMA_FIELD = 2
+"""FileMetaData.schema."""
+
+
 def parse_footer(footer: bytes, offset: int = 0) -> Footer:
     """Decode a Thrift FileMetaData; `offset` is its place in the file, for errors.
 
@@ -259,6 +263,24 @@ def parse_footer(footer: bytes, offset: int = 0) -> Footer:
     unordered = reader.unordered
     del reader, result
     return _FooterReader(footer, offset, unordered).read()
+
+
+def parse_schema(footer: bytes, offset: int = 0) -> SchemaNode:
+    """The schema alone of a Thrift FileMetaData, without a look at what stands behind it.
+
+    Raises MalformedFile, as parse_footer does for the schema.
+    """
+    tree = TreeBuilder()
+    reader = CompactReader(footer, offset)
+    last = 0
+    while True:
+        wire, last = reader.field_header(last)
+        if wire == Wire.STOP:
+            return tree.finish(offset)
+        if last == SCHEMA_FIELD:
+            reader.read(ListOf(Struct(SCHEMA_ELEMENT, tree.add)), wire)
+            return tree.finish(offset)
+        reader.skip(wire)
 
 
 class _FooterReader:
@@ -285,7 +307,7 @@ class _FooterReader:
         group = Struct({1: ListOf(chunk), 2: Wire.I64, 3: Wire.I64}, self._row_group)
         file_meta_data = Struct(
             {
-                2: ListOf(element),
+                SCHEMA_FIELD: ListOf(element),
                 3: Wire.I64,  # num_rows
                 4: ListOf(group),
                 5: ListOf(Struct({1: Wire.BINARY, 2: Wire.BINARY}, _key_value)),
@@ -295,7 +317,7 @@ class _FooterReader:
         )
         fields: Fields = CompactReader(self._footer, self._offset).read(file_meta_data, Wire.STRUCT)
         schema = self._finish_schema()
-        if len(fields.get(2, ())) != self._element_count:
+        if len(fields.get(SCHEMA_FIELD, ())) != self._element_count:
             raise MalformedFile("the Parquet footer has two schemas", offset=self._offset)
         orders = fields.get(7, [])
         self.unordered = frozenset(

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from variantlake.errors import InvalidSchema, InvalidValue, VariantLakeError
 from variantlake.kernels.legacy_shredder import LegacyShredder
-from variantlake.kernels.profiler import profile
+from variantlake.kernels.profiler import Profiler
 from variantlake.kernels.shredder import Shredder
 from variantlake.kernels.tape import SQL_NULL
 from variantlake.kernels.variant_reader import GOOD, VariantReader, bad_variant
@@ -203,16 +203,16 @@ def _schema(
 
 def _profile(table: pa.Table, column: ColumnPath) -> Profile:
     """What the first SAMPLE_ROWS values of a column hold."""
-    found, rows, reader = Profile(), 0, VariantReader()
+    profiler, rows, reader = Profiler(), 0, VariantReader()
     for batch in table.select([column[0]]).to_batches(max_chunksize=SAMPLE_ROWS):
         array: AnyArray = batch.column(0)
         for step in column[1:]:
             array = _child(array, step)
-        found.merge(profile(reader.read(struct_of(array.slice(0, SAMPLE_ROWS - rows)))))
+        profiler.add(reader.read(struct_of(array.slice(0, SAMPLE_ROWS - rows))))
         rows += len(array)
         if rows >= SAMPLE_ROWS:
             break
-    return found
+    return profiler.result()
 
 
 def _child(array: AnyArray, step: str) -> AnyArray:

@@ -1,15 +1,16 @@
 """What only the writer sees: counts and bounds taken from the rows while they pass.
 
 A footer cannot tell Variant nulls from other residuals where both occur, counts no objects, says
-nothing of NaN and -0.0, and has no bounds for long strings. All of it costs a few vector operations
-a batch.
+nothing of NaN and -0.0, and has no bounds for long strings (pyarrow's limit is 4,096 bytes). All of
+it costs a few vector operations a batch; bounds are taken only of batches with a long string.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TypeVar
+from itertools import repeat
+from typing import TypeVar, cast
 
 import numpy as np
 import pyarrow as pa
@@ -42,16 +43,16 @@ class LeafTally:
         self._is_float = pa.types.is_floating(kind)
         self._has_nan = False
         self._has_negative_zero = False
-        self._bounds: Bounds | None = None
+        self._long: Bounds | None = None
 
     def add(self, array: AnyArray) -> None:
         """Count a batch; nulls of the structs above must be in its validity."""
         self.nulls += array.null_count
         if self._is_float:
             self._add_floats(array)
-        elif is_text(array.type) and array.null_count < len(array):
+        elif is_text(array.type) and _longest(array) > MAX_BOUND_LENGTH:
             bounds = _text_bounds(array)
-            self._bounds = bounds if self._bounds is None else self._bounds.merge(bounds)
+            self._long = bounds if self._long is None else self._long.merge(bounds)
 
     def _add_floats(self, array: AnyArray) -> None:
         values = array.drop_null().to_numpy(zero_copy_only=False)
@@ -64,14 +65,24 @@ class LeafTally:
         """Whether these are floats of which none is NaN or -0.0."""
         return self._is_float and not (self._has_nan or self._has_negative_zero)
 
-    def improve(self, facts: Facts) -> Facts:
-        """The footer's facts with the bounds and flags that are known better here."""
+    @property
+    def has_long_text(self) -> bool:
+        """Whether a value was seen that is too long for a footer's bounds, or nearly."""
+        return self._long is not None
+
+    def improve(self, facts: Facts, groups: Sequence[Facts]) -> Facts:
+        """The footer's facts with the bounds and flags that are known better here.
+
+        `groups` are the same facts of each row group, wanted only where a long text was seen.
+        """
         minimum, minimum_exact = facts.minimum, facts.minimum_exact
         maximum, maximum_exact = facts.maximum, facts.maximum_exact
-        if self._bounds is not None and minimum is None:
-            minimum, minimum_exact = self._bounds.minimum, self._bounds.minimum_exact
-        if self._bounds is not None and maximum is None:
-            maximum, maximum_exact = self._bounds.maximum, self._bounds.maximum_exact
+        if self._long is not None:
+            bounds = _enclosing(self._long, groups)
+            if minimum is None:
+                minimum, minimum_exact = bounds.minimum, bounds.minimum_exact
+            if maximum is None:
+                maximum, maximum_exact = bounds.maximum, bounds.maximum_exact
         if self._has_nan:
             # Spark orders NaN above all numbers, so what the footer gives is no maximum.
             maximum, maximum_exact = None, False
@@ -107,10 +118,12 @@ class NodeTally:
         members = children_of(group)
         if VALUE in members:
             value = members[VALUE]
-            equal: pa.BooleanArray = pc.equal(value, pa.scalar(NULL_VALUE, value.type))
-            nulls = equal.true_count
-            self._nulls += nulls
-            self._residuals += len(value) - value.null_count - nulls
+            present = len(value) - value.null_count
+            if present:
+                equal: pa.BooleanArray = pc.equal(value, pa.scalar(NULL_VALUE, value.type))
+                nulls = equal.true_count
+                self._nulls += nulls
+                self._residuals += present - nulls
         if TYPED_VALUE in members:
             typed = members[TYPED_VALUE]
             self._typed += len(typed) - typed.null_count
@@ -121,10 +134,15 @@ class NodeTally:
                 for name, tally in self._fields.items():
                     tally.add(fields[name])
 
-    def improve(self, facts: PathFacts) -> PathFacts:
-        """The facts of this node with the counts taken here."""
+    @property
+    def has_long_text(self) -> bool:
+        """See LeafTally."""
+        return self._leaf is not None and self._leaf.has_long_text
+
+    def improve(self, facts: PathFacts, groups: Sequence[PathFacts]) -> PathFacts:
+        """The facts of this node with the counts taken here; `groups` as for LeafTally."""
         counted = replace(facts, typed=self._typed, nulls=self._nulls, residuals=self._residuals)
-        return counted if self._leaf is None else self._leaf.improve(counted)
+        return counted if self._leaf is None else self._leaf.improve(counted, groups)
 
     def walk(self) -> Iterator[NodeTally]:
         """This node and those below it, in the order of `ShreddingSchema.nodes()`."""
@@ -145,10 +163,18 @@ class VariantTally:
         self._nulls += group.null_count
         self._root.add(group)
 
-    def improve(self, facts: VariantFacts) -> VariantFacts:
-        """The footer's facts of the column with the counts taken here."""
-        tallies = self._root.walk()
-        paths = tuple(tally.improve(path) for tally, path in zip(tallies, facts.paths, strict=True))
+    @property
+    def has_long_text(self) -> bool:
+        """Whether a path has; see LeafTally."""
+        return any(tally.has_long_text for tally in self._root.walk())
+
+    def improve(self, facts: VariantFacts, groups: Sequence[VariantFacts]) -> VariantFacts:
+        """The footer's facts of the column with the counts taken here; `groups` as there."""
+        of_paths = zip(*(group.paths for group in groups), strict=True) if groups else repeat(())
+        paths = tuple(
+            tally.improve(path, in_groups)
+            for tally, path, in_groups in zip(self._root.walk(), facts.paths, of_paths)  # noqa: B905 - without end
+        )
         return replace(facts, nulls=self._nulls, paths=paths)
 
 
@@ -178,17 +204,35 @@ class FileTally:
             else:
                 stack.extend(((*path, n), child) for n, child in children_of(array).items())
 
-    def improve(self, facts: FileFacts) -> FileFacts:
-        """The facts of the file's footer with all that is known better here."""
+    @property
+    def has_long_text(self) -> bool:
+        """Whether `improve` wants the facts of each row group."""
+        tallies: list[VariantTally | LeafTally] = [
+            *self._variants.values(),
+            *self._columns.values(),
+        ]
+        return any(tally.has_long_text for tally in tallies)
+
+    def improve(self, facts: FileFacts, groups: Sequence[FileFacts] = ()) -> FileFacts:
+        """The facts of the file's footer with all that is known better here.
+
+        `groups` are the facts of each row group; they may be left out unless `has_long_text`.
+        """
         return replace(
             facts,
-            variants=tuple(self._variants[v.column].improve(v) for v in facts.variants),
-            columns=tuple(self._improve_column(column) for column in facts.columns),
+            variants=tuple(
+                self._variants[variant.column].improve(variant, [g.variants[i] for g in groups])
+                for i, variant in enumerate(facts.variants)
+            ),
+            columns=tuple(
+                self._improve_column(column, [group.columns[i] for group in groups])
+                for i, column in enumerate(facts.columns)
+            ),
         )
 
-    def _improve_column(self, facts: ColumnFacts) -> ColumnFacts:
+    def _improve_column(self, facts: ColumnFacts, groups: Sequence[ColumnFacts]) -> ColumnFacts:
         tally = self._columns[facts.column]
-        return tally.improve(replace(facts, nulls=tally.nulls))
+        return tally.improve(replace(facts, nulls=tally.nulls), groups)
 
 
 def _columns_of(
@@ -225,6 +269,34 @@ def is_text(kind: pa.DataType) -> bool:
 
 
 Text = TypeVar("Text", str, bytes)
+
+
+def _longest(array: AnyArray) -> int:
+    """Bytes of the longest value; 0 without any."""
+    offsets = array.buffers()[1]
+    if not len(array) or offsets is None:
+        return 0
+    wide = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
+    places = np.frombuffer(cast("bytes", offsets), np.int64 if wide else np.int32)
+    return int(np.diff(places[array.offset : array.offset + len(array) + 1]).max())
+
+
+def _enclosing(long: Bounds, groups: Sequence[PathFacts | ColumnFacts]) -> Bounds:
+    """The bounds of a file from those of its row groups and of the batches with a long value.
+
+    A row group's footer leaves out just the extreme that is long, and that one is in a batch here.
+    """
+    for group in groups:
+        has_low, has_high = group.minimum is not None, group.maximum is not None
+        long = long.merge(
+            Bounds(
+                group.minimum if has_low else long.minimum,
+                group.maximum if has_high else long.maximum,
+                group.minimum_exact if has_low else long.minimum_exact,
+                group.maximum_exact if has_high else long.maximum_exact,
+            )
+        )
+    return long
 
 
 def _text_bounds(array: AnyArray) -> Bounds:

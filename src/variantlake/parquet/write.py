@@ -19,7 +19,8 @@ import pyarrow.parquet as pq
 from variantlake.errors import InvalidSchema, InvalidValue, MissingSource
 from variantlake.parquet.annotate import ColumnPath, annotate
 from variantlake.parquet.encodings import choose_encodings
-from variantlake.parquet.facts import FileFacts, read_facts
+from variantlake.parquet.facts import FileFacts, facts_of, row_group_facts
+from variantlake.parquet.footer import parse_footer, read_tail
 from variantlake.parquet.repair import fill_required
 from variantlake.parquet.tally import FileTally
 from variantlake.shredding.layout import is_list, schema_of
@@ -156,7 +157,10 @@ class FileWriter:
         self._sink.close()
         if self._variants:
             annotate(self._path, self._variants)
-        facts = self._tally.improve(read_facts(self._path))
+        tail = read_tail(self._path)
+        footer = parse_footer(tail.footer, tail.offset)
+        groups = row_group_facts(footer) if self._tally.has_long_text else ()
+        facts = self._tally.improve(facts_of(footer, tail.size), groups)
         return WrittenFile(self._path, facts.size, facts)
 
     def abort(self) -> None:
