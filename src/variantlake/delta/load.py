@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from variantlake.delta.checkpoint import read_checkpoint
 from variantlake.delta.listing import LogSegment, find_segment
-from variantlake.delta.replay import State, apply_commits, read_commit
+from variantlake.delta.replay import State, apply_commits, read_commit, read_large_commit
 from variantlake.delta.store import Store
 from variantlake.errors import MalformedLog, MissingSource
+
+LARGE_LOG = 2 << 20
+"""Bytes of commits from which on they are read by columns: by objects they take longer than the
+kernels take to be loaded."""
 
 
 def load_state(
@@ -33,6 +37,6 @@ def load_state(
             except MalformedLog as error:
                 unreadable[segment.checkpoint.version] = error
                 continue
-        return segment, apply_commits(
-            state, (read_commit(store, entry.path) for entry in segment.commits)
-        )
+        large = sum(entry.size for entry in segment.commits) > LARGE_LOG
+        read = read_large_commit if large else read_commit
+        return segment, apply_commits(state, (read(store, each.path) for each in segment.commits))

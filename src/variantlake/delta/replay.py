@@ -6,10 +6,12 @@ commits touch are looked at one by one. Spec: PROTOCOL, "Action Reconciliation".
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -24,7 +26,7 @@ from variantlake.delta.actions import (
     Transaction,
     parse_log,
 )
-from variantlake.delta.files import FILES, files_of, values, vector_id
+from variantlake.delta.files import FILES, adds_of, files_of, values, vector_id
 from variantlake.delta.locations import decode_path, decoded_paths
 from variantlake.delta.store import Store
 from variantlake.errors import MalformedLog
@@ -64,26 +66,49 @@ def read_commit(store: Store, path: str) -> list[Action]:
     return actions
 
 
-def apply_commits(state: State, commits: Iterable[list[Action]]) -> State:
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """One commit: its adds as rows of FILES, and everything else."""
+
+    adds: pa.Table
+    others: Sequence[Action]
+
+
+def read_large_commit(store: Store, path: str) -> Commit:
+    """`read_commit` by columns, for volume: it loads the kernels."""
+    from variantlake.delta.commit_columns import read_by_columns
+
+    file = store.join(path)
+    adds, others = read_by_columns(store.stream(path), file)
+    if not adds.num_rows and not others and store.size(path) == 0:
+        raise MalformedLog("the commit is empty", file=file, hint="was its writer interrupted?")
+    _check_commit(others, file)
+    keys = _keys_of(adds)
+    removed = pa.array([_text(_key(a)) for a in others if isinstance(a, RemoveFile)], pa.string())
+    if pc.any(pc.is_in(keys, value_set=removed)).as_py():
+        both = keys.filter(pc.is_in(keys, value_set=removed))[0].as_py()
+        raise MalformedLog(f"one commit adds and removes {both.partition(_END)[0]!r}", file=file)
+    if pc.count_distinct(keys).as_py() != len(keys):
+        # Rare, and to be told apart from the same action twice: object by object.
+        _check_commit([*adds_of(adds)], file)
+    return Commit(adds, others)
+
+
+def apply_commits(state: State, commits: Iterable[list[Action] | Commit]) -> State:
     """The state after these commits, oldest first."""
     protocol, metadata, info = state.protocol, state.metadata, state.commit_info
     transactions, domains = dict(state.transactions), dict(state.domains)
-    touched: dict[Key, AddFile | None] = {}
-    removes = None if state.removes is None else dict(state.removes)
-    for actions in commits:
+    changes = _FileChanges(state.removes)
+    for commit in commits:
         info = None
-        for action in actions:
+        if isinstance(commit, Commit):
+            changes.add(commit.adds)
+        for action in commit.others if isinstance(commit, Commit) else commit:
             match action:
                 case AddFile():
-                    key = _key(action)
-                    touched[key] = action
-                    if removes is not None:
-                        removes.pop(key, None)
+                    changes.add([action])
                 case RemoveFile():
-                    key = _key(action)
-                    touched[key] = None
-                    if removes is not None:
-                        removes[key] = action
+                    changes.remove(action)
                 case Protocol():
                     protocol = action
                 case Metadata():
@@ -97,12 +122,115 @@ def apply_commits(state: State, commits: Iterable[list[Action]]) -> State:
     return State(
         protocol=protocol,
         metadata=metadata,
-        files=_apply_files(state.files, touched),
-        removes=removes,
+        files=changes.applied(state.files),
+        removes=changes.removes,
         transactions=transactions,
         domains={name: domain for name, domain in domains.items() if not domain.removed},
         commit_info=info,
     )
+
+
+_END = "\0"
+"""Stands between the path and the vector of a key as text; no path holds it."""
+
+
+class _FileChanges:
+    """Adds and removes in the order of their commits: of each file the last one counts."""
+
+    def __init__(self, removes: Mapping[Key, RemoveFile] | None) -> None:
+        self.removes = None if removes is None else dict(removes)
+        self._tables: list[pa.Table] = []
+        self._keys: list[Any] = []
+        self._is_add: list[npt.NDArray[np.bool_]] = []
+        # Single actions wait until they are many: a table for each would be slow.
+        self._waiting: list[tuple[str, AddFile | None]] = []
+
+    def add(self, adds: pa.Table | Sequence[AddFile]) -> None:
+        """Files that stand in the table from now on."""
+        if isinstance(adds, pa.Table):
+            self._flush()
+            self._append(_keys_of(adds), np.ones(adds.num_rows, np.bool_), adds)
+            keys = [] if self.removes is None else [_key(add) for add in adds_of(adds)]
+        else:
+            keys = [_key(add) for add in adds]
+            self._waiting += zip(map(_text, keys), adds, strict=True)
+        if self.removes is not None:
+            for key in keys:
+                self.removes.pop(key, None)
+
+    def remove(self, action: RemoveFile) -> None:
+        """A file that stands there no longer."""
+        key = _key(action)
+        self._waiting.append((_text(key), None))
+        if self.removes is not None:
+            self.removes[key] = action
+
+    def applied(self, files: pa.Table) -> pa.Table:
+        """The files after the changes. Batches that nothing touches stay as they are in memory."""
+        self._flush()
+        if not self._keys:
+            return files
+        encoded: Any = pc.dictionary_encode(pa.concat_arrays(self._keys))
+        codes, is_add = encoded.indices.to_numpy(), np.concatenate(self._is_add)
+        last = np.empty(len(encoded.dictionary), np.int64)
+        last[codes] = np.arange(len(codes))
+        is_last = last[codes] == np.arange(len(codes))
+        added = pa.concat_tables(self._tables)
+        if not is_last[is_add].all():
+            added = added.filter(pa.array(is_last[is_add]))
+        return _merged([*_without(files, encoded.dictionary), *added.to_batches()])
+
+    def _flush(self) -> None:
+        if self._waiting:
+            keys, adds = zip(*self._waiting, strict=True)
+            is_add = np.array([add is not None for add in adds], np.bool_)
+            table = files_of([add for add in adds if add is not None])
+            self._append(pa.array(keys, pa.string()), is_add, table)
+            self._waiting = []
+
+    def _append(self, keys: Any, is_add: npt.NDArray[np.bool_], table: pa.Table) -> None:
+        self._keys.append(keys.combine_chunks() if isinstance(keys, pa.ChunkedArray) else keys)
+        self._is_add.append(is_add)
+        self._tables.append(table)
+
+
+def _without(files: pa.Table, keys: Any) -> Iterator[pa.RecordBatch]:
+    """The rows that no later commit speaks of."""
+    for batch in files.to_batches():
+        touched: Any = pc.is_in(_keys_of(pa.table(batch)), value_set=keys)
+        if pc.any(touched).as_py():
+            batch = batch.filter(pc.invert(touched).combine_chunks())  # noqa: PLW2901
+        if batch.num_rows:
+            yield batch
+
+
+_FEW_ROWS, _MANY_BATCHES = 4096, 32
+
+
+def _merged(batches: list[pa.RecordBatch]) -> pa.Table:
+    """The batches as a table; small ones are put together once they are many."""
+    if sum(batch.num_rows < _FEW_ROWS for batch in batches) > _MANY_BATCHES:
+        small = [batch for batch in batches if batch.num_rows < _FEW_ROWS]
+        large = [batch for batch in batches if batch.num_rows >= _FEW_ROWS]
+        together = pa.Table.from_batches(small, schema=FILES).combine_chunks()
+        batches = [*large, *together.to_batches()]
+    return pa.Table.from_batches(batches, schema=FILES)
+
+
+def _keys_of(files: pa.Table) -> Any:
+    """The keys of files as text."""
+    paths = decoded_paths(files["path"])
+    vectors = files["deletion_vector"]
+    if vectors.null_count == len(vectors):
+        return paths
+    keys = zip(values(paths), values(vectors), strict=True)
+    texts = [_text((path, vector_id(vector))) for path, vector in keys]
+    return pa.chunked_array([pa.array(texts, pa.string())])
+
+
+def _text(key: Key) -> str:
+    path, vector = key
+    return path if vector is None else f"{path}{_END}{vector}"
 
 
 def check_unique_paths(files: pa.Table) -> None:
@@ -114,38 +242,12 @@ def check_unique_paths(files: pa.Table) -> None:
         raise MalformedLog(f"file {twice!r} is in the table twice, with two deletion vectors")
 
 
-def _apply_files(files: pa.Table, touched: Mapping[Key, AddFile | None]) -> pa.Table:
-    if not touched:
-        return files
-    added = [add for add in touched.values() if add is not None]
-    kept = files.filter(_untouched(files, touched)) if files.num_rows else files
-    return pa.concat_tables([kept, files_of(added)]) if added else kept
-
-
-def _untouched(files: pa.Table, touched: Mapping[Key, AddFile | None]) -> Any:
-    """A mask of the rows that no later commit speaks of.
-
-    Paths are compared in columns, whole keys only where the path is known.
-    """
-    paths = decoded_paths(files["path"])
-    names = pa.array({path for path, _ in touched}, pa.string())
-    keep = pc.invert(pc.is_in(paths, value_set=names))
-    rows = values(pc.indices_nonzero(pc.invert(keep)))
-    if not rows:
-        return keep
-    flags = values(keep)
-    vectors = values(files["deletion_vector"].take(rows))
-    for row, vector in zip(rows, vectors, strict=True):
-        flags[row] = (paths[row].as_py(), vector_id(vector)) not in touched
-    return pa.chunked_array([pa.array(flags, pa.bool_())])
-
-
 def _key(action: AddFile | RemoveFile) -> Key:
     path, vector = action.key
     return (decode_path(path) if "%" in path or ":" in path else path, vector)
 
 
-def _check_commit(actions: list[Action], file: str) -> None:
+def _check_commit(actions: Sequence[Action], file: str) -> None:
     adds: dict[Key, AddFile] = {}
     removes: set[Key] = set()
     once: set[tuple[str, str]] = set()

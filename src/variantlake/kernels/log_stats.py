@@ -25,8 +25,10 @@ from variantlake.kernels._jit import (
     tiny,
     uint8s,
     uint64,
+    void,
 )
 from variantlake.kernels.nodes import BINARY, DECIMAL4, DECIMAL8, DECIMAL16, NODE, OBJECT, STRING
+from variantlake.kernels.words import copy_bytes
 from variantlake.types import MAX_PRECISION, PRIMITIVES, Primitive
 
 MISSING = 255
@@ -68,6 +70,23 @@ def find_members(nodes: Records, first: Int64s, keys: Int32s, starts: Int64s, fo
             found[uint64(row * members + member)] = at
             total += int64(at >= 0)
     return total
+
+
+@entry(void(bytes_in, bytes_in, int64s_in, int64s_in, uint8s))
+def gather_strings(text: Bytes, arena: Bytes, places: Int64s, offsets: Int64s, out: Bytes) -> None:
+    """Copy the strings of STRING nodes one behind the other.
+
+    text, arena: of a Tape. places: int64, the nodes' `value`. offsets: int64, one more than places,
+    where each goes in `out`, whose length is the last of them and PADDING. Allocates nothing, never
+    raises.
+    """
+    for row in range(int64(places.size)):
+        place, to = places[uint64(row)], offsets[uint64(row)]
+        count = offsets[uint64(row + 1)] - to
+        if place >= 0:
+            copy_bytes(out, to, text, place, count)
+        else:
+            copy_bytes(out, to, arena, ~place, count)
 
 
 @tiny

@@ -30,10 +30,17 @@ FEW_FILES = 200
 class LogFiles:
     """Columns of all files of one snapshot; what nobody asks for is never decoded.
 
-    Facts come from the log alone unless `with_facts` brings others.
+    Facts come from the log alone unless `with_facts` brings others. `previous` are those of an
+    older version of the table: what it has decoded already is not decoded again.
     """
 
-    def __init__(self, snapshot: Snapshot, facts: FactColumns | None = None) -> None:
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        previous: LogFiles | None = None,
+        *,
+        facts: FactColumns | None = None,
+    ) -> None:
         self._snapshot = snapshot
         self._files: Any = snapshot.files
         self._physical = {
@@ -43,7 +50,12 @@ class LogFiles:
         }
         self.rows: int = snapshot.files.num_rows
         self.sizes: Int64s = self._files["size"].to_numpy()
-        self.facts: FactColumns = log_facts(snapshot) if facts is None else facts
+        self.of_log: FactColumns = (
+            log_facts(snapshot, None if previous is None else previous.of_log)
+            if facts is None
+            else facts
+        )
+        self.facts: FactColumns = self.of_log
         self.memo: MutableMapping[object, object] = {}
 
     def partition(self, column: str) -> PartitionColumn | None:
@@ -77,7 +89,9 @@ class LogFiles:
 
     def with_facts(self, rows: Int64s, facts: FactColumns) -> LogFiles:
         """The same files, with other facts for these."""
-        return LogFiles(self._snapshot, PatchedColumns(self.facts, rows, facts))
+        patched = LogFiles(self._snapshot, facts=self.of_log)
+        patched.facts = PatchedColumns(self.facts, rows, facts)
+        return patched
 
 
 def log_facts(snapshot: Snapshot, previous: FactColumns | None = None) -> FactColumns:

@@ -84,7 +84,7 @@ class Tables:
             snapshot = known.snapshot.refresh()
             if snapshot is known.snapshot:
                 return known
-            table = _table(location, snapshot)
+            table = _table(location, snapshot, known.files)
         while len(self._newest) >= _REMEMBERED_TABLES:
             self._newest.pop(next(iter(self._newest)))
         self._newest[location] = table
@@ -156,7 +156,7 @@ def _footer_facts(path: str, columns: Sequence[tuple[str, ...]]) -> FileFacts | 
         return None
 
 
-def _table(location: str, snapshot: Snapshot) -> TableVersion:
+def _table(location: str, snapshot: Snapshot, older: LogFiles | None = None) -> TableVersion:
     columns = StructType.fromJson(json.loads(snapshot.metadata.schema_string))
     schema, stored = spark_schema(columns), stored_schema(columns, ids=_by_id(snapshot))
     return TableVersion(
@@ -169,7 +169,7 @@ def _table(location: str, snapshot: Snapshot) -> TableVersion:
             stored[schema.names.index(name)].name: schema[name].dataType.simpleString()
             for name in snapshot.metadata.partition_columns
         },
-        LogFiles(snapshot),
+        LogFiles(snapshot, older),
     )
 
 
