@@ -193,15 +193,15 @@ def test_a_schema_that_was_asked_for_does_not_give_way(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "a").write_text('{"a": 1}\n')
-    run = local._run_in_threads
+    run = local.run_in_threads
 
     def overtaken(task: LoadTask, watch: Callable[[int], None]) -> list[bytes]:
         with monkeypatch.context() as patch:
-            patch.setattr(local, "_run_in_threads", run)
+            patch.setattr(local, "run_in_threads", run)
             ingest_here(tmp_path / "a", tmp_path / "table", shredding="a STRING")
         return run(task, watch)
 
-    monkeypatch.setattr(local, "_run_in_threads", overtaken)
+    monkeypatch.setattr(local, "run_in_threads", overtaken)
     with pytest.raises(CommitConflict):
         ingest_here(tmp_path / "a", tmp_path / "table", shredding="a BIGINT")
     assert len(list((tmp_path / "table").glob("*.parquet"))) == 1

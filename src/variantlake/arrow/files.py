@@ -53,6 +53,11 @@ def is_load_file(name: str) -> bool:
     return _LOAD_FILE.fullmatch(name) is not None
 
 
+def load_file(task: int, load_id: str, attempt: str, number: int, codec: str) -> str:
+    """The name of a file of a load, by which `delete_load` finds it."""
+    return f"part-{task:05d}-{load_id}-{attempt}-{number:05d}.{codec}.parquet"
+
+
 def new_load_id() -> str:
     """What the names of all files of one load share, and those of no other."""
     return uuid.uuid4().hex
@@ -165,8 +170,9 @@ class FileSet:
         if self.check is not None:
             self.check()
         number = len(self.finished)
-        stem = f"part-{self.task:05d}-{self.load_id}-{self._attempt}-{number:05d}"
-        name = f"{stem}.{self.options.compression}.parquet"
+name = load_file(
+            self.task, self.load_id, self._attempt, number, self.options.compression
+        )
         if isinstance(self.store, LocalStore):
             folder = self.store.root
             folder.mkdir(parents=True, exist_ok=True)

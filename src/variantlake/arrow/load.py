@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from typing import Protocol
 
 import pyarrow as pa
 
@@ -99,7 +100,30 @@ class LoadTask:
         return TaskResult(adds, bad_rows.count, bad_rows.path)
 
 
-Runner = Callable[[LoadTask, Callable[[int], None]], Iterable[bytes]]
+class Sized(Protocol):
+    """A part of the input."""
+
+    @property
+    def size(self) -> int:
+        """Bytes, as stored."""
+
+
+class Tasks(Protocol):
+    """The tasks of one load, whatever they do. Pickles."""
+
+    @property
+    def files(self) -> FilePlan:
+        """Where the files go."""
+
+    @property
+    def groups(self) -> Sequence[Sequence[Sized]]:
+        """The parts of the input, by task."""
+
+    def __call__(self, number: int, /) -> Iterable[bytes]:
+        """Run one task, as `landing.guarded` does."""
+
+
+Runner = Callable[[Tasks, Callable[[int], None]], Iterable[bytes]]
 """Runs every task of a load and gives back their payloads; calls its second argument now and then
 with the number of finished tasks."""
 
@@ -138,7 +162,7 @@ def run_load(
         shredding=schema,
         groups=_groups(sources, total, parallelism),
     )
-    watch = _watcher(task, target.store, progress)
+    watch = watcher(task, target.store, progress)
     results = collect(task.files, target, lambda: run(task, watch))
     if not any(result.adds or result.bad_rows for result in results):
         target.clean_up(task.files.load_id)
@@ -202,8 +226,8 @@ def _groups(
     return group_splits(split_sources(sources, target_bytes), target_bytes)
 
 
-def _watcher(
-    task: LoadTask, store: Store, progress: Callable[[LoadProgress], None] | None
+def watcher(
+    task: Tasks, store: Store, progress: Callable[[LoadProgress], None] | None
 ) -> Callable[[int], None]:
     """Finished tasks as progress: their share of the input, and files counted on a local disk."""
     total = sum(split.size for group in task.groups for split in group)

@@ -12,7 +12,7 @@ from variantlake.arrow.load import (
     DEFAULT_COLUMN,
     IngestResult,
     LoadProgress,
-    LoadTask,
+    Tasks,
     run_load,
 )
 from variantlake.arrow.options import LoadKeywords, LoadOptions
@@ -35,7 +35,7 @@ def ingest_here(
     return run_load(
         sources,
         os.fspath(table),
-        _run_in_threads,
+        run_in_threads,
         column=column,
         shredding=shredding,
         properties=properties,
@@ -45,7 +45,7 @@ def ingest_here(
     )
 
 
-def _run_in_threads(task: LoadTask, watch: Callable[[int], None]) -> list[bytes]:
+def run_in_threads(task: Tasks, watch: Callable[[int], None]) -> list[bytes]:
     """Run all tasks on this machine's cores; kernels and the Parquet encoder release the GIL.
 
     Ctrl-C stops the running tasks at their next block of lines.
@@ -67,5 +67,5 @@ def _run_in_threads(task: LoadTask, watch: Callable[[int], None]) -> list[bytes]
     return payloads
 
 
-def _run_one(task: LoadTask, number: int) -> list[bytes]:
+def _run_one(task: Tasks, number: int) -> list[bytes]:
     return list(task(number))

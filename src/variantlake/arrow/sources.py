@@ -135,12 +135,33 @@ def json_array(*sources: SourceSpec) -> Documents:
     return Documents(tuple(replace(each, format=Format.ARRAY) for each in expand(sources)))
 
 
-def expand(sources: SourceSpec | Iterable[SourceSpec]) -> tuple[Source, ...]:
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What a directory is read for: files whose names end so, and what they are called."""
+
+    suffixes: tuple[str, ...]
+    noun: str
+    hint: str
+
+    def accepts(self, name: str) -> bool:
+        """Whether a directory's file is one of them."""
+        return name.endswith(self.suffixes)
+
+
+NDJSON = Kind(
+    tuple(json + packed for json in SUFFIXES for packed in COMPRESSED_SUFFIXES),
+    "newline-delimited JSON",
+    f"files must end with {', '.join(SUFFIXES)} (and .gz, .zst, .bz2); use a glob for others",
+)
+PARQUET = Kind((".parquet",), "Parquet file", "files must end with .parquet; use a glob for others")
+
+
+def expand(sources: SourceSpec | Iterable[SourceSpec], kind: Kind = NDJSON) -> tuple[Source, ...]:
     """The files that `sources` name: in the order given, sorted within a glob or directory.
 
     A file that is named more than once is read once. In globs and directories names that start
     with `_` or `.` are left out, as Spark does (`_SUCCESS`); a directory is read with its
-    subdirectories, and only files that end with one of SUFFIXES (and a compression's suffix).
+    subdirectories, and only files of the `kind`.
 
     Raises MissingSource and InvalidJson as `ndjson`.
     """
@@ -152,10 +173,10 @@ def expand(sources: SourceSpec | Iterable[SourceSpec]) -> tuple[Source, ...]:
         text = os.fspath(spec)
         try:
             if is_local(text):
-                for path in _files(local_path(text)):
+                for path in _files(local_path(text), kind):
                     found.setdefault(os.path.realpath(path), _source(path))
             else:
-                found.update((source.path, source) for source in _objects(text))
+                found.update((source.path, source) for source in _objects(text, kind))
         except VariantLakeError:
             raise  # some are OSErrors too
         except (OSError, ValueError) as error:
@@ -208,18 +229,18 @@ def empty_source(path: str) -> InvalidJson:
     )
 
 
-def _files(path: str) -> Iterator[str]:
+def _files(path: str, kind: Kind) -> Iterator[str]:
     """The files that one path, glob or directory means. Raises MissingSource when none."""
     # A file whose own name looks like a pattern (`a[1].json`) is that file.
     if glob.has_magic(path) and not os.path.lexists(path):
-        yield from _glob(path)
+        yield from _glob(path, kind)
     elif Path(path).is_dir():
-        yield from _directory(path, required=True)
+        yield from _directory(path, kind, required=True)
     else:
         yield path
 
 
-def _glob(pattern: str) -> Iterator[str]:
+def _glob(pattern: str, kind: Kind) -> Iterator[str]:
     hidden = Path(pattern).name.startswith(("_", "."))
     found = False
     for path in sorted(glob.glob(pattern, recursive=True)):  # noqa: PTH207 - absolute patterns
@@ -227,7 +248,7 @@ def _glob(pattern: str) -> Iterator[str]:
             continue
         if Path(path).is_dir():
             # `**` gives directories and their files: the files are matched on their own.
-            below = [] if "**" in pattern else list(_directory(path, required=False))
+            below = [] if "**" in pattern else list(_directory(path, kind, required=False))
             found = found or bool(below)
             yield from below
         else:
@@ -239,25 +260,16 @@ def _glob(pattern: str) -> Iterator[str]:
         )
 
 
-def _directory(path: str, *, required: bool) -> Iterator[str]:
+def _directory(path: str, kind: Kind, *, required: bool) -> Iterator[str]:
     found = False
     for folder, folders, names in os.walk(path):
         folders[:] = sorted(name for name in folders if not name.startswith(("_", ".")))
         for name in sorted(names):
-            if not name.startswith(("_", ".")) and _is_ndjson(name):
+            if not name.startswith(("_", ".")) and kind.accepts(name):
                 found = True
                 yield os.path.join(folder, name)  # noqa: PTH118 - keeps a relative path as given
     if required and not found:
-        raise MissingSource(
-            "the directory holds no newline-delimited JSON",
-            file=path,
-            hint=f"files must end with {', '.join(SUFFIXES)} (and .gz, .zst, .bz2); "
-            "use a glob for others",
-        )
-
-
-def _is_ndjson(name: str) -> bool:
-    return any(name.endswith(json + packed) for json in SUFFIXES for packed in COMPRESSED_SUFFIXES)
+        raise MissingSource(f"the directory holds no {kind.noun}", file=path, hint=kind.hint)
 
 
 def _source(path: str) -> Source:
@@ -288,7 +300,7 @@ def _source(path: str) -> Source:
     return Source(path, status.st_size, _compression(head))
 
 
-def _objects(url: str) -> Iterator[Source]:
+def _objects(url: str, kind: Kind) -> Iterator[Source]:
     """The objects that a URL means. Raises MissingSource, InvalidJson, StoreFailed."""
     scheme = url.partition("://")[0].lower()
     if scheme not in _OBJECT_STORES:
@@ -307,7 +319,7 @@ def _objects(url: str) -> Iterator[Source]:
         return Source(path, size, _compression(store.read_range(name, 0, min(size, 4))))
 
     with ThreadPoolExecutor(_PARALLEL_REQUESTS) as pool:
-        yield from pool.map(source, find_objects(url, _is_ndjson))
+        yield from pool.map(source, find_objects(url, kind.accepts))
 
 
 def _compression(head: bytes) -> Compression:

@@ -40,6 +40,7 @@ from variantlake.errors import (
     NotADeltaTable,
     UnsupportedFeature,
 )
+from variantlake.parquet.facts import FileFacts
 from variantlake.parquet.write import WriteOptions, WrittenFile
 from variantlake.shredding.ddl import format_ddl, parse_ddl
 from variantlake.shredding.schema import ShreddingSchema
@@ -100,9 +101,18 @@ class FilePlan:
         self, file: WrittenFile, partition_values: Mapping[str, str | None] | None = None
     ) -> AddFile:
         """The action for a finished file."""
+        return self.add_at(Path(file.path).name, file.facts, partition_values)
+
+    def add_at(
+        self,
+        path: str,
+        facts: FileFacts,
+        partition_values: Mapping[str, str | None] | None = None,
+    ) -> AddFile:
+        """The action for a file at a path below the table's root."""
         return new_add(
-            Path(file.path).name,
-            file.facts,
+            path,
+            facts,
             schema=self.schema,
             properties=self.properties,
             partition_columns=self.partition_columns,

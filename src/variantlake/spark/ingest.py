@@ -12,7 +12,8 @@ from variantlake.arrow.load import (
     DEFAULT_COLUMN,
     IngestResult,
     LoadProgress,
-    LoadTask,
+    Runner,
+    Tasks,
     run_load,
 )
 from variantlake.arrow.options import LoadKeywords, LoadOptions
@@ -63,8 +64,23 @@ def ingest(
         CommitConflict: Another writer changed the table in a way that contradicts this load.
         MissingDependency: The executors' Python has no `variantlake`.
     """
+    return run_load(
+        sources,
+        os.fspath(table),
+        runner(spark, table),
+        column=column,
+        shredding=shredding,
+        properties=properties,
+        options=LoadOptions.of(**options),
+        progress=progress,
+        parallelism=parallelism(spark),
+    )
 
-    def run(task: LoadTask, watch: Callable[[int], None]) -> Iterable[bytes]:
+
+def runner(spark: SparkSession, table: str | os.PathLike[str]) -> Runner:
+    """What runs the tasks of a load on Spark's executors."""
+
+    def run(task: Tasks, watch: Callable[[int], None]) -> Iterable[bytes]:
         return run_tasks(
             spark,
             task,
@@ -73,20 +89,10 @@ def ingest(
             watch=watch,
         )
 
-    return run_load(
-        sources,
-        os.fspath(table),
-        run,
-        column=column,
-        shredding=shredding,
-        properties=properties,
-        options=LoadOptions.of(**options),
-        progress=progress,
-        parallelism=_parallelism(spark),
-    )
+    return run
 
 
-def _parallelism(spark: SparkSession) -> int:
+def parallelism(spark: SparkSession) -> int:
     """How many tasks the session runs at once."""
     if not is_connect(spark):
         return spark.sparkContext.defaultParallelism
