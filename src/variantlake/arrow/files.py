@@ -170,9 +170,7 @@ class FileSet:
         if self.check is not None:
             self.check()
         number = len(self.finished)
-name = load_file(
-            self.task, self.load_id, self._attempt, number, self.options.compression
-        )
+        name = load_file(self.task, self.load_id, self._attempt, number, self.options.compression)
         if isinstance(self.store, LocalStore):
             folder = self.store.root
             folder.mkdir(parents=True, exist_ok=True)
