@@ -293,6 +293,15 @@ class Rehearsal:
         shutil.rmtree(root)
         return found
 
+    def left_at(self, number: int, root: Path) -> State:
+        """What a store that fails from a moment on leaves at `root`."""
+        self.copy(root)
+        with watched(Moments(fail, number, lasting=True)), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with contextlib.suppress(VariantLakeError):
+                self.operation.operate(root)
+        return state(root)
+
     def kill_at(self, number: int, root: Path) -> State:
         """Interrupt a copy in a child process by SIGKILL, and check what is left."""
         self.copy(root)

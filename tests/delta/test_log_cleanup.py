@@ -17,7 +17,7 @@ from variantlake.delta.intervals import property_millis
 from variantlake.delta.log_cleanup import clean_log
 from variantlake.delta.snapshot import Snapshot
 from variantlake.delta.store import open_store
-from variantlake.errors import MissingSource
+from variantlake.errors import CommitConflict, MissingSource
 
 DAY = 86_400
 
@@ -162,6 +162,23 @@ def test_what_a_killed_writer_left_goes_after_a_day(tmp_path: Path) -> None:
 def test_durations(text: str, millis: int) -> None:
     assert property_millis({"d": text}, "d", "1 day") == millis
     assert property_millis({}, "d", "1 day") == DAY * 1000
+
+
+def test_an_old_snapshot_does_not_take_the_cleaned_up_log_for_its_end(tmp_path: Path) -> None:
+    create_table(open_store(tmp_path), SCHEMA)
+    stale = Snapshot.load(tmp_path)
+    for number in range(3):
+        append(Snapshot.load(tmp_path), [AddFile(f"{number}.parquet", 1, 1)])
+    write_checkpoint(open_store(tmp_path))
+    for path in (tmp_path / "_delta_log").iterdir():
+        os.utime(path, (0, 0))
+    assert _clean(tmp_path, {}) > 0
+    # Its next version's file could be put once more, and nobody would ever read it.
+    with pytest.raises(CommitConflict, match="cleaned up beyond version 0"):
+        append(stale, [AddFile("lost.parquet", 1, 1)])
+    assert stale.refresh().version == 3
+    append(stale.refresh(), [AddFile("kept.parquet", 1, 1)])
+    assert Snapshot.load(tmp_path).files.num_rows == 4
 
 
 def test_a_checkpoint_just_written_is_never_what_goes(tmp_path: Path) -> None:

@@ -90,11 +90,6 @@ class Rows:
     variants: tuple[tuple[str, ...], ...] = ()
 
 
-def action_rows(keys: Sequence[str], actions: Sequence[Action]) -> Rows:
-    """A row for each action; a column for each of `keys`, which name all of their kinds."""
-    return Rows(pa.table({key: _small(key, actions, 0) for key in keys}))
-
-
 def file_rows(
     keys: Sequence[str],
     actions: Sequence[Action],
@@ -102,7 +97,7 @@ def file_rows(
     protocol: Protocol,
     metadata: Metadata,
 ) -> Rows:
-    """Rows for the actions, as `action_rows`, and then one `add` for each file."""
+    """A row for each action and then one `add` for each file; `keys` name the kinds of actions."""
     columns: dict[str, Any] = {key: _small(key, actions, files.num_rows) for key in keys}
     columns["add"], variants = _adds(files, len(actions), protocol, metadata)
     return Rows(pa.table(columns), tuple(("add", "stats_parsed", *path) for path in variants))

@@ -22,7 +22,7 @@ from variantlake.delta.actions import (
     RemoveFile,
     Sidecar,
 )
-from variantlake.delta.checkpoint_rows import Rows, action_rows, file_rows
+from variantlake.delta.checkpoint_rows import Rows, file_rows
 from variantlake.delta.features import writer_features
 from variantlake.delta.intervals import property_millis
 from variantlake.delta.last_checkpoint import write_last_checkpoint
@@ -100,7 +100,9 @@ def _write_v2(
         actions.append(Sidecar(name, len(data), _now()))
         written += len(data)
         size += rows.table.num_rows
-    rows = action_rows(("checkpointMetadata", *_STATE, "sidecar"), actions)
+    # Delta Spark asks for the columns of adds and removes here too, empty as they are.
+    keys = ("checkpointMetadata", *_STATE, "sidecar", "remove")
+    rows = file_rows(keys, actions, state.files.slice(0, 0), protocol, metadata)
     data = _parquet(rows, metadata.configuration)
     store.put(f"{LOG}/{version:020d}.checkpoint.{uuid.uuid4()}.parquet", data)
     return size + rows.table.num_rows, written + len(data)

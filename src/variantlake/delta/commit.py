@@ -22,7 +22,7 @@ from variantlake.delta.after_commit import follow_up
 from variantlake.delta.clustering import clustering_domain
 from variantlake.delta.conflicts import ROW_TRACKING, Changes, check_conflicts
 from variantlake.delta.features import writer_features
-from variantlake.delta.listing import commit_path, commits_after, has_log
+from variantlake.delta.listing import commit_path, commits_after, find_segment, has_log
 from variantlake.delta.new_table import new_table
 from variantlake.delta.replay import State, apply_commits, read_commit
 from variantlake.delta.row_tracking import assigns_ids, high_water_mark, with_row_ids
@@ -150,6 +150,7 @@ def commit(snapshot: Snapshot, changes: Changes) -> Committed:
         changes.adds, StructType.from_json(metadata.schema_string), metadata.partition_columns
     )
     store = snapshot.store
+    _check_not_cleaned_up(snapshot)
     ground = _Ground.of(snapshot, changes)
     isolation = snapshot.metadata.configuration.get("delta.isolationLevel", "Serializable")
     winners: list[list[Action]] = []
@@ -304,6 +305,20 @@ def _file_metrics(changes: Changes) -> dict[str, str]:
     if changes.removes:
         metrics["numRemovedFiles"] = str(len(changes.removes))
     return metrics
+
+
+def _check_not_cleaned_up(snapshot: Snapshot) -> None:
+    """Refuse a snapshot whose next version was taken, and its commit deleted, long ago.
+
+    Putting that version's file again would succeed, and be seen by nobody.
+    """
+    store, version = snapshot.store, snapshot.version
+    if not store.exists(commit_path(version)) and find_segment(store).version > version:
+        raise CommitConflict(
+            f"the log was cleaned up beyond version {version}, which this write was decided on",
+            file=store.uri,
+            hint="nothing was committed; open the table again and repeat",
+        )
 
 
 def _check_append_only(snapshot: Snapshot, changes: Changes) -> None:

@@ -88,11 +88,20 @@ def has_log(store: Store) -> bool:
 
 
 def commits_after(store: Store, version: int) -> list[Entry]:
-    """The commits that follow `version` without a hole, in order."""
+    """The commits that follow `version` without a hole, in order.
+
+    Raises MissingSource where the log goes on with a later one: those in between were cleaned up.
+    """
     listing = _read_names(store.list_from(LOG, f"{version + 1:020d}"))
     found: list[Entry] = []
     while (entry := listing.commits.get(version + 1 + len(found))) is not None:
         found.append(entry)
+    if len(found) < len(listing.commits):
+        raise MissingSource(
+            f"the commit of version {version + 1 + len(found)} was cleaned up",
+            file=store.uri,
+            hint="open the table again",
+        )
     return found
 
 

@@ -33,7 +33,7 @@ from variantlake.delta.locations import AbsolutePaths, check_paths, locate
 from variantlake.delta.replay import State, apply_commits, check_unique_paths, read_commit
 from variantlake.delta.schema import StructType
 from variantlake.delta.store import Entry, Store, open_store
-from variantlake.errors import MalformedLog, UnsupportedFeature
+from variantlake.errors import MalformedLog, MissingSource, UnsupportedFeature
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,16 @@ class Snapshot:
 
     def refresh(self) -> Snapshot:
         """The newest version; reads only what was committed since, and is `self` if nothing was."""
-        commits = commits_after(self.store, self.version)
+        try:
+            commits = commits_after(self.store, self.version)
+        except MissingSource:
+            # Cleaned up since; a checkpoint has them.
+            return Snapshot.load(
+                self.store.uri,
+                store=self.store,
+                absolute_paths=self.absolute_paths,
+                applies=self.applies,
+            )
         if not commits:
             return self
         state = apply_commits(
