@@ -126,9 +126,3 @@ def test_scalars_come_back(scalar: Scalar) -> None:
 )
 def test_types_to_arrow(scalar: Scalar, type_: pa.DataType) -> None:
     assert to_arrow(scalar).type == type_
-
-
-def test_containers_have_no_arrow_scalar() -> None:
-    with pytest.raises(InvalidValue, match="object"):
-        Variant.of({}).to_arrow()
-    assert Variant.of(5).to_arrow().as_py() == 5

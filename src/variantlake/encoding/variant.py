@@ -6,11 +6,13 @@ import datetime as dt
 from dataclasses import dataclass
 from typing import Any
 
-from variantlake.encoding.arrow_scalars import ArrowScalar, to_arrow
+import pyarrow as pa
+
+from variantlake.encoding.arrow_scalars import ArrowScalar
+from variantlake.encoding.arrow_values import tree_to_arrow
 from variantlake.encoding.json_text import to_json
 from variantlake.encoding.metadata import decode_metadata, decode_metadata_header
 from variantlake.encoding.python_values import to_python, tree_of
-from variantlake.encoding.scalar import Scalar
 from variantlake.encoding.tree import Tree, decode, encode, logical_key
 from variantlake.encoding.value import basic_type, check_value_size, find, type_name, validate
 from variantlake.errors import InvalidPath, InvalidValue, VariantLakeError
@@ -94,14 +96,14 @@ class Variant:
         """JSON text in the form of Spark's `to_json`; timestamps with the offset of `time_zone`."""
         return to_json(self.metadata, self.value, time_zone=time_zone)
 
-    def to_arrow(self) -> ArrowScalar:
-        """The Arrow scalar of a primitive value. Raises InvalidValue for objects and arrays."""
-        tree = self.tree()
-        if not isinstance(tree, Scalar):
-            raise InvalidValue(
-                f"an {self.type} has no Arrow scalar", hint="get a path into it, or use to_python()"
-            )
-        return to_arrow(tree)
+    def to_arrow(self, type: pa.DataType | None = None) -> ArrowScalar:  # noqa: A002  # pyarrow's name for it
+        """The Arrow scalar, of the type given or of the one that fits; see `arrow_values`.
+
+        Objects become structs, arrays lists of one type, a missing field and a Variant null are
+        null. Raises InvalidValue, with the path, for what the type does not hold exactly and for
+        arrays whose elements have no type in common.
+        """
+        return tree_to_arrow(self.tree(), type)
 
     def validate(self) -> None:
         """Check every rule of the encoding. Raises MalformedVariant with offset and path."""
