@@ -27,9 +27,9 @@ def tree_to_arrow(tree: Tree, arrow: pa.DataType | None = None) -> ArrowScalar:
 
     A Variant null becomes a null of the type, a missing field too.
 
-    Raises InvalidValue, with the path (in which the step 0 stands for all elements of an array), for a value that the type cannot hold exactly or a field
-    that it does not have, and where no one type fits the elements of an array; LimitExceeded for
-    what nests deeper than MAX_ARROW_DEPTH.
+    Raises InvalidValue, with the path (in which the step 0 stands for all elements of an array),
+    for a value that the type cannot hold exactly or a field that it does not have, and where no one
+    type fits the elements of an array; LimitExceeded for what nests deeper than MAX_ARROW_DEPTH.
     """
     if isinstance(tree, Scalar) and arrow is None:
         return to_arrow(tree)
