@@ -134,7 +134,7 @@ def test_what_has_a_type_comes_back(tree: Tree) -> None:
         arrow = variant.to_arrow()
     except InvalidValue:
         return
-    arrow.validate(full=True)
+    arrow.validate()  # not in full: a Variant may hold times that no day has
     back = Variant.of(arrow).tree()
     assert logical_key(without_nulls(back)) == logical_key(without_nulls(variant.tree()))
     again = Variant.of(variant.to_arrow(arrow.type)).tree()
