@@ -115,6 +115,24 @@ def test_check_finds_nothing_in_our_files(
     assert run(monkeypatch, capfd, "check", "--json", file).out == ""
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "spark-shredded-variant-preview-delta",
+        "spark-variant-checkpoint",
+        "variant-stats-no-checkpoint",
+        "variant-stats-state-reconstruction",
+    ],
+)
+def test_check_finds_nothing_in_tables_of_other_writers(
+    name: str, monkeypatch: Patch, capfd: Capture
+) -> None:
+    """Their files have no VARIANT annotation: Delta's protocol asks for none."""
+    table = corpora.require(corpora.SHARED / "conformance" / "delta-tables" / name)
+    done = run(monkeypatch, capfd, "check", table)
+    assert (done.code, done.out.endswith("files, nothing found\n")) == (0, True)
+
+
 def bad_file() -> Path:
     folder = corpora.require(corpora.SHARED / "conformance" / "parquet-shredded-variant")
     bad = folder / "case-043-INVALID.parquet"

@@ -27,15 +27,17 @@ def check(
 ) -> None:
     """Check VARIANT columns against every rule; exit code 1 when one is broken.
 
-    A file without a VARIANT column breaks none, and is named on stderr.
+    Columns that a table's schema names need no VARIANT annotation in its files. A file without a
+    VARIANT column breaks none, and is named on stderr.
     """
     files = findings = 0
+    alone = is_file(source)
     with rows_of_files() as shown:
         for file, columns in _files(source, variant or []):
             files += 1
             found = False
             for finding in vl.parquet.check_file(
-                file, variant_columns=columns, progress=shown(file)
+                file, variant_columns=columns, progress=shown(file), annotation=alone
             ):
                 found = True
                 findings += 1

@@ -58,13 +58,15 @@ def check_file(
     variant_columns: Collection[str] = (),
     batch_rows: int = BATCH_ROWS,
     progress: Progress | None = None,
+    annotation: bool = True,
 ) -> Iterator[Finding]:
     """Check every Variant column of a file.
 
     A Parquet file that cannot be read is a finding too, not an error. Memory is bounded by one
     batch. `variant_columns` are dotted names of groups to take for Variants although nothing marks
     them. `progress` is called after each batch with the rows that are checked and those of the
-    file.
+    file. With `annotation` false, a group need not be marked as VARIANT: in a file of a Delta table
+    the schema of the table says which columns are Variants, and its protocol asks for no mark.
 
     Raises MissingSource when there is no such file, MalformedFile for one that neither begins nor
     ends as a Parquet file, InvalidPath for a group that the file does not have.
@@ -83,7 +85,7 @@ def check_file(
     for top in footer.schema.children:
         is_readable = True
         for node, column in variant_nodes(top, wanted, (top.name,)):
-            for finding in _check_schema(node, column):
+            for finding in _check_schema(node, column, annotation=annotation):
                 is_readable &= finding.rule != Rule.GROUP.value
                 yield finding
         reading = column_of(top, wanted) if is_readable else None
@@ -93,7 +95,9 @@ def check_file(
         yield from _check_rows(path, footer, readable, batch_rows, progress)
 
 
-def _check_schema(node: SchemaNode, column: tuple[str, ...]) -> Iterator[Finding]:
+def _check_schema(
+    node: SchemaNode, column: tuple[str, ...], *, annotation: bool
+) -> Iterator[Finding]:
     name = ".".join(column)
     try:
         group = parse_group(node, column)
@@ -101,6 +105,8 @@ def _check_schema(node: SchemaNode, column: tuple[str, ...]) -> Iterator[Finding
         yield Finding(None, name, error.path, Rule.GROUP.value, error.message)
         return
     for path, rule, message in _check_layout(group, node):
+        if rule is Rule.ANNOTATION and not annotation:
+            continue
         yield Finding(None, name, str(path), rule.value, message)
 
 
