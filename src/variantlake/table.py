@@ -12,6 +12,8 @@ import pyarrow as pa
 from variantlake.arrow.append import append_arrow
 from variantlake.arrow.local import ingest_here
 from variantlake.arrow.options import LoadKeywords, LoadOptions
+from variantlake.arrow.query_text import QueryText
+from variantlake.arrow.scan import Scan
 from variantlake.arrow.sources import Documents
 from variantlake.arrow.target import READER_FEATURES, SCHEMA_PREFIX
 from variantlake.delta import alter
@@ -127,6 +129,33 @@ class Table:
     def files(self) -> pa.Table:
         """One row for each data file: path, size, partition values, statistics, tags."""
         return self.snapshot.files
+
+    def scan(
+        self,
+        select: str | Sequence[str] = "*",
+        where: str | None = None,
+        *,
+        limit: int | None = None,
+    ) -> Scan:
+        """Read rows without Spark; paths are columns where that is exact, files are skipped.
+
+        Args:
+            select: Columns and paths, as in a SELECT list: `event:kind::string AS kind`, `event`,
+                `try_variant_get(event, '$.n', 'int') AS n`, `*`.
+            where: A condition of comparisons with constants, BETWEEN, IN, IS [NOT] NULL,
+                `LIKE 'prefix%'`, startswith, AND, OR and NOT.
+            limit: At most this many rows.
+
+        The result is an Arrow stream (`to_arrow`, `to_batches`, or straight into DuckDB and
+        Polars). Its values are those of Spark's `variant_get`.
+
+        Raises:
+            InvalidQuery: Text that does not parse, or names what the table has not.
+            UnsupportedFeature: An expression that only Spark takes, by name.
+        """
+        text = QueryText(self.schema)
+        items = text.items([select] if isinstance(select, str) else select)
+        return Scan(self.snapshot, items, None if where is None else text.condition(where), limit)
 
     def history(self, limit: int | None = None) -> list[HistoryEntry]:
         """The commits up to this version that the log still holds, newest first."""

@@ -48,6 +48,25 @@ def test_query_prints_rows(table: Path) -> None:
     assert "skipped" in done.stderr
 
 
+SIMPLE = (
+    "SELECT event:properties.mag::double AS mag, event:properties.place::string, "
+    "event:geometry, event:properties.net, event:properties.tsunami::int FROM t "
+    "WHERE event:properties.mag::double > 5.0 AND event:properties.net::string = 'us'"
+)
+
+
+def test_both_engines_print_the_same(table: Path) -> None:
+    for form in (("--json",), ()):
+        by_engine = [
+            variantlake("query", *form, "--engine", engine, table, SIMPLE)
+            for engine in ("local", "spark")
+        ]
+        assert [done.returncode for done in by_engine] == [0, 0]
+        ours, theirs = (sorted(done.stdout.splitlines()) for done in by_engine)
+        assert len(ours) > 5
+        assert ours == theirs
+
+
 def test_bad_sql_is_a_sentence(table: Path) -> None:
     done = variantlake("query", table, "SELECT event:id::nonsense FROM t")
     assert (done.returncode, done.stdout) == (1, "")

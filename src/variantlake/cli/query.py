@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+import enum
 import sys
 from typing import Annotated
 
 import typer
 
 import variantlake as vl
+from variantlake.arrow.query_text import QueryText
+from variantlake.arrow.scan import Scan
+from variantlake.cli.local_rows import LocalRows, shows
 from variantlake.cli.output import MAX_SHOWN, print_rows, stderr
+from variantlake.errors import InvalidQuery, UnsupportedFeature
 
 VIEW = "t"
 """What the SQL text may call the table."""
+
+
+class Engine(enum.StrEnum):
+    """Who runs a query."""
+
+    AUTO = "auto"
+    LOCAL = "local"
+    SPARK = "spark"
 
 
 def query(
@@ -23,12 +36,51 @@ def query(
         typer.Argument(help="Spark SQL; the table is `t`, or delta.`path`.", show_default=False),
     ],
     *,
+    engine: Annotated[
+        Engine,
+        typer.Option(help="auto: simple selects and counts run here, all else in a local Spark."),
+    ] = Engine.AUTO,
     explain: Annotated[
         bool, typer.Option("--explain", help="Say afterwards what was read and what was skipped.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a row.")] = False,
 ) -> None:
     """Run a query whose paths are read from columns and whose filters skip files."""
+    local = None if engine is Engine.SPARK else _local(table, sql, required=engine is Engine.LOCAL)
+    if local is None:
+        _run_spark(table, sql, explain=explain, as_json=as_json)
+    else:
+        _run_local(local, explain=explain, as_json=as_json)
+    if not as_json:
+        stderr().print(f"Run by {'Spark' if local is None else 'the local engine'}.")
+
+
+def _local(table: str, sql: str, *, required: bool) -> LocalRows | None:
+    """The query for the local engine; None where Spark has to run it, unless that is refused."""
+    opened = vl.Table.open(table)
+    try:
+        select = QueryText(opened.schema, VIEW).select(sql)
+    except (UnsupportedFeature, InvalidQuery):
+        if required:
+            raise
+        return None
+    scan = Scan(opened.snapshot, select.items, select.where, select.limit)
+    if not required and not all(shows(column.type) for column in scan.schema):
+        return None
+    return LocalRows(select, scan)
+
+
+def _run_local(rows: LocalRows, *, explain: bool, as_json: bool) -> None:
+    if as_json:
+        for line in rows.json():
+            sys.stdout.write(line + "\n")
+    else:
+        print_rows(rows.names, rows.text(MAX_SHOWN + 1))
+    if explain:
+        stderr().print(str(rows.scan.explain()), soft_wrap=True, markup=False)
+
+
+def _run_spark(table: str, sql: str, *, explain: bool, as_json: bool) -> None:
     with vl.spark.local_session() as session:
         lake = vl.spark.connect(session)
         tables = {VIEW: table}

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from variantlake.errors import UnsupportedFeature
 from variantlake.planning.explain import explain
+from variantlake.planning.footers import row_groups
 from variantlake.planning.plan import plan_scan
 from variantlake.spark.explain import QueryExplanation, TableExplanation
 from variantlake.spark.jobs import is_connect
@@ -95,14 +96,18 @@ class Lake:
 
         Nothing runs but the reading of logs and footers. Arguments and errors as in `sql`.
         """
-        row_groups = self._tables.row_groups
         prepared = self._queries.plan(query, _args(args), _resolver(tables or {}))
         return QueryExplanation(
             tuple(
                 TableExplanation(
                     table=planned.source,
                     version=planned.table.snapshot.version,
-                    scan=explain(planned.plan, row_groups(planned.table, planned.plan)),
+                    scan=explain(
+                        planned.plan,
+                        row_groups(
+                            planned.table.snapshot, planned.plan, planned.table.partition_types
+                        ),
+                    ),
                     whole=tuple(sorted(planned.use.whole & planned.table.variants)),
                     note="",
                 )

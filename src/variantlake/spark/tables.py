@@ -4,29 +4,19 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from pyspark.sql.types import StructType, VariantType
 
 from variantlake.delta.features import SCAN_FEATURES
 from variantlake.delta.snapshot import Snapshot
-from variantlake.delta.store import is_local
-from variantlake.errors import InvalidQuery, VariantLakeError
-from variantlake.parquet.fact_columns import RecordColumns
-from variantlake.parquet.facts import FileFacts, read_facts, row_group_facts
-from variantlake.parquet.footer import read_footer
-from variantlake.planning.explain import RowGroups, count_row_groups
-from variantlake.planning.files import ScanFile
+from variantlake.errors import InvalidQuery
+from variantlake.planning.footers import Footers
 from variantlake.planning.log_files import LogFiles
-from variantlake.planning.plan import ScanPlan
-from variantlake.planning.predicates import And, Ref
-from variantlake.planning.skipping import Skipper
-from variantlake.shredding.schema import ShreddingSchema
+from variantlake.planning.predicates import Ref
 from variantlake.spark.schemas import spark_schema, stored_schema
 
-_FOOTER_THREADS = 16
 _REMEMBERED_TABLES = 64
 """Tables of which the newest snapshot is kept."""
 
@@ -61,8 +51,7 @@ class Tables:
 
     def __init__(self) -> None:
         self._newest: dict[str, TableVersion] = {}
-        self._footers: dict[tuple[str, int, int], FileFacts | None] = {}
-        self._layouts: dict[ShreddingSchema, ShreddingSchema] = {}
+        self._footers = Footers()
 
     def load(
         self, location: str, version: int | None = None, *, before: int | None = None
@@ -91,69 +80,11 @@ class Tables:
         return table
 
     def with_facts(self, table: TableVersion, paths: Iterable[Ref]) -> LogFiles:
-        """The table's files; of those whose layout the log does not tell, the footers are read.
-
-        Only when a path is asked, and once for each file. What cannot be read stays unknown here:
-        whoever scans it will say why.
-        """
-        lacking = table.files.lacking({ref.column for ref in paths if ref.path is not None})
-        if not len(lacking) or not is_local(table.location):
-            return table.files
-        unknown = list(table.files.files(lacking))
-        missing = [file for file in unknown if _key(file) not in self._footers]
-        marked = table.snapshot.schema.variant_columns(physical=True)
-        if missing:
-            with ThreadPoolExecutor(min(_FOOTER_THREADS, len(missing))) as pool:
-                found = pool.map(lambda file: _footer_facts(file.path, marked), missing)
-                for file, facts in zip(missing, found, strict=True):
-                    self._footers[_key(file)] = facts and self._shared(facts)
-        known = [self._footers.get(_key(file)) for file in unknown]
-        if not any(known):
-            return table.files
-        files = table.files.with_facts(lacking, RecordColumns(known))
-        if self._newest.get(table.location) is table:
+        """The table's files; of those whose layout the log does not tell, the footers are read."""
+        files = self._footers.with_facts(table.snapshot, table.files, paths)
+        if files is not table.files and self._newest.get(table.location) is table:
             self._newest[table.location] = replace(table, files=files)
         return files
-
-    def _shared(self, facts: FileFacts) -> FileFacts:
-        """The same facts with one object for each layout: planning decides once for each object."""
-        variants = tuple(
-            replace(variant, schema=self._layouts.setdefault(variant.schema, variant.schema))
-            for variant in facts.variants
-        )
-        return replace(facts, variants=variants)
-
-    def row_groups(self, table: TableVersion, plan: ScanPlan) -> RowGroups | None:
-        """Row groups of the files that are read, by their footers; None if one cannot be read."""
-        if not is_local(table.location):
-            return None
-        columns = table.snapshot.schema.variant_columns(physical=True)
-        files = list(plan.files)
-        if not files:
-            return RowGroups(0, 0)
-        with ThreadPoolExecutor(min(_FOOTER_THREADS, len(files))) as pool:
-            found = list(pool.map(lambda file: _row_groups(file.path, columns), files))
-        skipper = Skipper(And(plan.conjuncts), table.partition_types)
-        known = [(file, groups) for file, groups in zip(files, found, strict=True) if groups]
-        return count_row_groups(skipper, known) if len(known) == len(files) else None
-
-
-def _row_groups(path: str, columns: Sequence[tuple[str, ...]]) -> tuple[FileFacts, ...]:
-    try:
-        return row_group_facts(read_footer(path), columns)
-    except (VariantLakeError, OSError):
-        return ()
-
-
-def _key(file: ScanFile) -> tuple[str, int, int]:
-    return file.path, file.size, file.modified
-
-
-def _footer_facts(path: str, columns: Sequence[tuple[str, ...]]) -> FileFacts | None:
-    try:
-        return read_facts(path, columns)
-    except (VariantLakeError, OSError):
-        return None
 
 
 def _table(location: str, snapshot: Snapshot, older: LogFiles | None = None) -> TableVersion:

@@ -1,0 +1,254 @@
+"""The rows of one data file, a row group at a time, for a scan: operands and columns.
+
+Typed columns of clean paths are read alone, constants are not read at all. Whole columns (Variants
+rebuilt by the kernels, and ordinary ones) are read when somebody asks, and only rows that are
+still wanted are rebuilt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+
+from variantlake.arrow.casts import Bools, Values, asked_type, convert, extract
+from variantlake.delta.deletion_vectors import deleted_rows
+from variantlake.delta.schema import arrow_type
+from variantlake.delta.snapshot import Snapshot
+from variantlake.errors import MalformedFile, UnsupportedFeature, VariantLakeError
+from variantlake.parquet.fact_columns import Int64s
+from variantlake.parquet.facts import facts_of, row_group_facts
+from variantlake.parquet.footer import read_footer
+from variantlake.parquet.read import BATCH_ROWS, column_of, open_parquet, read_leaves
+from variantlake.parquet.schema_tree import SchemaNode
+from variantlake.planning.casts import spark_type
+from variantlake.planning.domains import partition_value
+from variantlake.planning.files import ScanFile
+from variantlake.planning.footers import has_stored_names
+from variantlake.planning.predicates import Ref
+from variantlake.planning.readings import NullColumn, PhysicalColumn, Reader, Reading
+from variantlake.planning.skipping import Skipper
+from variantlake.shredding.arrays import members, struct_of
+from variantlake.shredding.fit import raw_array
+from variantlake.shredding.layout import VARIANT_TYPE
+
+
+class FileReader:
+    """One open file, whose own footer decides how each of the paths `asked` is read."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        file: ScanFile,
+        asked: Iterable[Ref],
+        partition_types: Mapping[str, str],
+    ) -> None:
+        self.file = file
+        self.footer = read_footer(file.path)
+        self._snapshot = snapshot
+        self._partition_types = partition_types
+        self._named = has_stored_names(snapshot, self.footer)
+        self._fields = {item.physical_name: item for item in snapshot.schema.fields}
+        self._variants = frozenset(snapshot.schema.variant_columns(physical=True))
+        facts = facts_of(self.footer, file.size, self._variants) if self._named else None
+        self._readings = {
+            ref: Reader(ref).read(facts)
+            for ref in dict.fromkeys(asked)
+            if ref.path is not None and ref.type != "variant"
+        }
+        self._cached: dict[Ref | str, Any] = {}
+        self._deleted = self._deleted_rows()
+        self._source = open_parquet(file.path, file.path, self.footer)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._source.close()
+
+    def rows(self, skipper: Skipper) -> Iterator[Rows]:
+        """The row groups that may hold a match."""
+        facts = row_group_facts(self.footer, self._variants) if self._named else ()
+        start = 0
+        for number, group in enumerate(self.footer.row_groups):
+            if not facts or skipper.outcome(facts[number], self.file.partition).may_match:
+                kept = np.ones(group.num_rows, np.bool_)
+                within = self._deleted[
+                    np.searchsorted(self._deleted, start) : np.searchsorted(
+                        self._deleted, start + group.num_rows
+                    )
+                ]
+                kept[within - start] = False
+                self._cached = {}
+                yield Rows(self, number, kept, np.arange(group.num_rows))
+            start += group.num_rows
+
+    def physical(self, ref: Ref, reading: PhysicalColumn, row_group: int) -> Values:
+        """A path from its typed column, in all rows of a row group."""
+        if ref not in self._cached:
+            arrays = []
+            for batch in self._read(row_group, [self._leaf(ref, reading)]):
+                array: Any = batch.column(0)
+                for step in reading.steps:
+                    array = _child(array, step)
+                arrays.append(array)
+            whole = _concat(arrays)
+            self._cached[ref] = convert(whole, reading.stored, ref, reading.conversion)
+        found: Values = self._cached[ref]
+        return found
+
+    def whole(self, column: str, row_group: int, chosen: Int64s) -> Any:
+        """A column in some rows of a row group; None where the file has no such column."""
+        node = self._node(column)
+        if node is None:
+            return None
+        if column in self._cached:
+            return _taken(self._cached[column], chosen)
+        found = column_of(node, self._variants)
+        leaves = list(_leaves(node)) if found is None else sorted(found.leaves())
+        parts, start = [], 0
+        for batch in self._read(row_group, leaves):
+            low, high = np.searchsorted(chosen, (start, start + batch.num_rows))
+            if low < high:
+                part: Any = _taken(batch.column(0), chosen[low:high] - start)
+                parts.append(part if found is None else found.convert(part))
+            start += batch.num_rows
+        array = _concat(parts)
+        if len(chosen) == start:
+            self._cached[column] = array
+        return array
+
+    def reading(self, ref: Ref) -> Reading | None:
+        """How the plan reads a path; None for ordinary columns and whole Variants."""
+        return self._readings.get(ref)
+
+    def constant(self, ref: Ref, rows: int) -> Values | None:
+        """A partition column's values; None for any other column."""
+        type_ = self._partition_types.get(ref.column[0])
+        target = None if type_ is None else spark_type(type_)
+        if type_ is None:
+            return None
+        text = self.file.partition.get(ref.column[0])
+        arrow = arrow_type(self._fields[ref.column[0]].type)
+        if not text:
+            return Values(_nulls(rows, arrow))
+        value = None if target is None else partition_value(text, target)
+        if target is None or value is None:
+            raise UnsupportedFeature(
+                f"the partition value {text!r} of {ref} as {type_} is left to Spark",
+                file=self.file.path,
+            )
+        return Values(pa.repeat(raw_array([value], target)[0], rows))
+
+    def nulls(self, ref: Ref, rows: int) -> Values:
+        """NULL in all rows, of the type asked for."""
+        if ref.path is not None:
+            arrow = VARIANT_TYPE if ref.type == "variant" else asked_type(ref).arrow
+        else:
+            arrow = arrow_type(self._fields[ref.column[0]].type)
+        return Values(_nulls(rows, arrow))
+
+    def _read(self, row_group: int, leaves: Sequence[int]) -> Iterator[pa.RecordBatch]:
+        return read_leaves(self._source, self.file.path, row_group, leaves, BATCH_ROWS)
+
+    def _node(self, column: str) -> SchemaNode | None:
+        """The column in the file, by its name, or by its id where the table maps by ids."""
+        children = self.footer.schema.children
+        if not self._named:
+            wanted = self._fields[column].metadata.get("delta.columnMapping.id")
+            return next((node for node in children if node.field_id == wanted), None)
+        return next((node for node in children if node.name == column), None)
+
+    def _leaf(self, ref: Ref, reading: PhysicalColumn) -> int:
+        node = self._node(ref.column[0])
+        for step in reading.steps:
+            node = None if node is None else _named(node, step)
+        if node is None or node.leaf is None:
+            raise MalformedFile(
+                f"the log tells of a column for {ref} that the file has not", file=self.file.path
+            )
+        return node.leaf
+
+    def _deleted_rows(self) -> Int64s:
+        vector = self.file.vector
+        if vector is None:
+            return np.empty(0, np.int64)
+        rows = sum(group.num_rows for group in self.footer.row_groups)
+        return deleted_rows(self._snapshot.store, vector, rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Some rows of a row group: `places` in it. `kept` tells those that are not deleted."""
+
+    reader: FileReader
+    row_group: int
+    kept: Bools
+    places: Int64s
+
+    @property
+    def count(self) -> int:
+        """Number of rows."""
+        return len(self.places)
+
+    def only(self, chosen: Bools) -> Rows:
+        """The chosen ones of these rows."""
+        return Rows(self.reader, self.row_group, self.kept[chosen], self.places[chosen])
+
+    def values(self, ref: Ref) -> Values:
+        """A column or path in these rows."""
+        constant = self.reader.constant(ref, self.count)
+        if constant is not None:
+            return constant
+        reading = self.reader.reading(ref)
+        try:
+            if isinstance(reading, NullColumn):
+                return self.reader.nulls(ref, self.count)
+            if isinstance(reading, PhysicalColumn):
+                values = self.reader.physical(ref, reading, self.row_group)
+                if self.count == len(values.array):
+                    return values
+                chosen = np.zeros(len(values.array), np.bool_)
+                chosen[self.places] = True
+                return values.take(chosen)
+            array = self.reader.whole(ref.column[0], self.row_group, self.places)
+            if array is None:
+                return self.reader.nulls(ref, self.count)
+            return Values(array) if ref.path is None else extract(array, ref)
+        except VariantLakeError as error:
+            error.file = error.file or self.reader.file.path
+            raise
+
+
+def _taken(array: Any, places: Int64s) -> Any:
+    return array.take(pa.array(places, pa.int64()))
+
+
+def _nulls(rows: int, arrow: Any) -> Any:
+    return pa.nulls(rows, arrow)
+
+
+def _concat(parts: list[Any]) -> Any:
+    return parts[0] if len(parts) == 1 else pa.concat_arrays(parts)
+
+
+def _child(array: Any, name: str) -> Any:
+    """A field of structs, null where a struct is."""
+    for index, item in enumerate(members(array.type)):
+        if item.name == name:
+            return struct_of(array).flatten()[index]
+    raise MalformedFile(f"pyarrow reads no {name!r} in a Variant group")
+
+
+def _named(node: SchemaNode, name: str) -> SchemaNode | None:
+    return next((child for child in node.children if child.name == name), None)
+
+
+def _leaves(node: SchemaNode) -> Iterator[int]:
+    if node.leaf is not None:
+        yield node.leaf
+    for child in node.children:
+        yield from _leaves(child)
