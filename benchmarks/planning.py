@@ -9,22 +9,32 @@ The data files do not exist: planning never looks at them.
 
 from __future__ import annotations
 
+import argparse
+import importlib
+import multiprocessing
 import resource
+import shutil
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path as FilePath
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
 from variantlake.delta.actions import Action, AddFile, CommitInfo, serialise
+from variantlake.delta.checkpoint_writer import write_checkpoint
 from variantlake.delta.ddl import parse_table_ddl
 from variantlake.delta.file_actions import new_add
 from variantlake.delta.listing import commit_path
 from variantlake.delta.new_table import new_table
+from variantlake.delta.snapshot import Snapshot
+from variantlake.delta.store import open_store
 from variantlake.parquet.facts import ColumnFacts, FileFacts, PathFacts, VariantFacts
 from variantlake.paths import Path
+from variantlake.planning.log_files import LogFiles
+from variantlake.planning.plan import plan_scan
 from variantlake.planning.predicates import And, Compare, Literal, Predicate, Ref
 from variantlake.shredding.ddl import parse_ddl
 from variantlake.shredding.schema import Leaf
@@ -102,10 +112,11 @@ def write_table(root: FilePath, files: int) -> int:
 
 
 def timed(what: str, work: Callable[[], T]) -> T:
-    """Run and print the seconds."""
-    start = time.perf_counter()
+    """Run and print the seconds, by the clock and of the processor."""
+    start, used = time.perf_counter(), time.process_time()
     result = work()
-    print(f"  {what:<42} {time.perf_counter() - start:8.3f} s   peak {peak_mb():,.0f} MB")
+    clock, cpu = time.perf_counter() - start, time.process_time() - used
+    print(f"  {what:<36} {clock:8.3f} s   cpu {cpu:7.3f} s   peak {peak_mb():6,.0f} MB", flush=True)
     return result
 
 
@@ -128,3 +139,86 @@ def time_range(first: int, files: int = 3) -> Predicate:
             Compare("<", TIME, Literal(low + files * 500_000_000, "bigint")),
         )
     )
+
+
+def ours(root: FilePath) -> None:
+    """Time a first plan, later ones, and one after a commit."""
+    timed("load the kernels", lambda: importlib.import_module("variantlake.delta.log_facts"))
+    snapshot = timed("read the log", lambda: Snapshot.load(root))
+    files = timed("  and make it columns", lambda: LogFiles(snapshot))
+    plan = timed("first plan, a range on one path", lambda: plan_scan(files, [TIME], time_range(5)))
+    print(f"    {plan.read_files:,} of {plan.total_files:,} files are read")
+    timed("the same path, another range", lambda: plan_scan(files, [TIME], time_range(77)))
+    kind = And((Compare("=", KIND, Literal("commit", "string")), time_range(9)))
+    timed("another path beside it", lambda: plan_scan(files, [TIME, COLLECTION], kind))
+    timed("  the same again", lambda: plan_scan(files, [TIME, COLLECTION], kind))
+    day = Compare("=", Ref(("day",), None, "date"), Literal(20_030, "date"))
+    timed(
+        "a partition column",
+        lambda: plan_scan(files, [TIME], day, partition_types={"day": "date"}),
+    )
+    timed("everything, as files", lambda: list(plan_scan(files, [TIME]).files))
+    (last,) = adds(1)
+    text = serialise([replace(last, path="one-more.parquet")])
+    (root / commit_path(snapshot.version + 1)).write_bytes(text)
+    newer = timed("refresh after a commit", snapshot.refresh)
+    later = timed("  and make it columns", lambda: LogFiles(newer, files))
+    timed("  plan", lambda: plan_scan(later, [TIME, COLLECTION], kind))
+
+
+def delta_spark(root: FilePath) -> None:
+    """Time Delta Spark on the same log: a query's plan, first and again. It knows no paths."""
+    from pyspark.sql import SparkSession
+
+    from delta import configure_spark_with_delta_pip  # type: ignore[import-not-found]
+
+    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    builder = builder.config("spark.driver.memory", "4g")
+    builder = builder.config("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
+    builder = builder.config(
+        "spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+    )
+    spark = configure_spark_with_delta_pip(builder).getOrCreate()
+    spark.range(10).count()  # what Spark needs to wake up is not counted
+
+    def plan(first: int) -> Any:
+        query = f"SELECT count(event) FROM delta.`{root}` WHERE n BETWEEN {first} AND {first + 2}"
+        frame = spark.sql(query)
+        return len(frame.inputFiles())
+
+    for first in (5, 77, 9):
+        timed("Delta Spark, a range on a column", lambda first=first: plan(first))  # type: ignore[misc]
+    spark.stop()
+
+
+def main() -> None:
+    """Make a table, time planning on it, take it away."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--files", type=int, default=100_000)
+    parser.add_argument("--checkpoint", action="store_true", help="read a checkpoint, not commits")
+    parser.add_argument("--delta-spark", action="store_true", help="Delta Spark on the same log")
+    parser.add_argument("--keep", type=FilePath, help="make the table there, or use it")
+    options = parser.parse_args()
+    folder = options.keep or FilePath(tempfile.mkdtemp(prefix="variantlake-planning-"))
+    try:
+        if not (folder / "_delta_log").exists():
+            size = write_table(folder, options.files)
+            if options.checkpoint:
+                write_checkpoint(open_store(folder))
+            print(f"a log of {size / 1e6:,.0f} MB, {options.files:,} files")
+        # In processes of their own: memory is what each of them needs.
+        modes = ["ours", *(["delta_spark"] if options.delta_spark else [])]
+        for mode in modes:
+            context = multiprocessing.get_context("spawn")
+            process = context.Process(target=MODES[mode], args=(folder,))
+            process.start()
+            process.join()
+    finally:
+        if options.keep is None:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+MODES = {"ours": ours, "delta_spark": delta_spark}
+
+if __name__ == "__main__":
+    main()

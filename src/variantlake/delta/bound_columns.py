@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from variantlake.delta import z85
 from variantlake.delta.json_columns import Texts
@@ -119,9 +120,15 @@ def raw_column(
     if raw_dtype(leaf) is not np.object_:
         return RawColumn(values, known)
     column = RawColumn.unknown(len(tags), leaf)
-    data = arena.tobytes()
+    rows = np.flatnonzero(known)
     sizes = np.full(len(tags), 16) if kind is Kind.UUID else extras
-    for row in np.flatnonzero(known).tolist():
+    texts = _strings(values[rows], sizes[rows], arena) if kind is Kind.STRING else None
+    if texts is not None:
+        column.values[rows] = texts
+        column.known[rows] = True
+        return column
+    data = arena.tobytes()
+    for row in rows.tolist():
         start = int(values[row])
         raw = data[start : start + int(sizes[row])]
         try:
@@ -130,6 +137,24 @@ def raw_column(
         except UnicodeDecodeError:
             continue
     return column
+
+
+def _strings(
+    starts: Int64s, sizes: Int64s, arena: npt.NDArray[np.uint8]
+) -> npt.NDArray[np.object_] | None:
+    """Strings that stand one behind the other, by Arrow; None where they do not, or are none."""
+    ends = starts + sizes
+    if not len(starts) or (starts[1:] != ends[:-1]).any() or int(ends[-1]) >= 2**31:
+        return None
+    offsets = np.append(starts, ends[-1]).astype(np.int32)
+    buffers = [None, pa.py_buffer(offsets.data), pa.py_buffer(arena.data)]
+    array = pa.Array.from_buffers(pa.string(), len(starts), buffers)
+    try:
+        array.validate(full=True)
+    except pa.ArrowInvalid:  # not UTF-8
+        return None
+    found: npt.NDArray[np.object_] = array.to_numpy(zero_copy_only=False)
+    return found
 
 
 def _decimals(

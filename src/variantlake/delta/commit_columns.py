@@ -56,10 +56,9 @@ def read_by_columns(pieces: Iterable[bytes], file: str) -> tuple[pa.Table, list[
     tables: list[pa.Table] = []
     others: list[Action] = []
     reader, lines_before = JsonReader(duplicate_keys="last"), 0
-    for block in _blocks(pieces, file):
-        text = np.frombuffer(block + bytes(PADDING), np.uint8)
-        # The padding is no line: it is cut off before lines are looked for.
-        lines = split_lines(text[: len(block)])
+    for block, size in _blocks(pieces):
+        text = np.frombuffer(block, np.uint8)
+        lines = split_lines(text[:size])
         tape = reader.read(text, lines.starts, lines.ends)
         adds = _Adds(tape)
         usual = adds.usual & (lines.ends - lines.starts <= log_actions.MAX_LINE_BYTES)
@@ -68,16 +67,19 @@ def read_by_columns(pieces: Iterable[bytes], file: str) -> tuple[pa.Table, list[
             tables.append(adds.table(rows))
         plain: list[AddFile] = []
         for row in np.flatnonzero(~usual).tolist():
-            line = block[int(lines.starts[row]) : int(lines.ends[row])]
-            number = lines_before + int(lines.numbers[row]) + 1
-            action = _parsed(line, file, number)
+            line = bytes(block[int(lines.starts[row]) : int(lines.ends[row])])
+            action = _parsed(line, file, lines_before + int(lines.numbers[row]) + 1)
             if isinstance(action, AddFile):
                 plain.append(action)
             elif action is not None:
                 others.append(action)
         if plain:
             tables.append(files_of(plain))
-        lines_before += block.count(b"\n")
+        if len(lines.ends):
+            last = int(lines.ends[-1])
+            lines_before += int(lines.numbers[-1]) + block.count(b"\n", last, size)
+        else:
+            lines_before += block.count(b"\n", 0, size)
     return pa.concat_tables(tables) if tables else FILES.empty_table(), others
 
 
@@ -99,25 +101,27 @@ def _too_long(file: str, number: int) -> LimitExceeded:
     )
 
 
-def _blocks(pieces: Iterable[bytes], file: str) -> Iterator[bytes]:
-    """Whole lines of about BLOCK_BYTES; a line that never ends is not waited for."""
-    held: list[bytes] = []
-    size = lines = 0
+def _blocks(pieces: Iterable[bytes]) -> Iterator[tuple[bytearray, int]]:
+    """Whole lines of about BLOCK_BYTES and where they end; at least PADDING bytes follow.
+
+    A line that never ends is not waited for: it comes as soon as it is too long.
+    """
+    held: list[bytes | bytearray] = []
+    size = 0
     for piece in pieces:
         held.append(piece)
         size += len(piece)
         if size < BLOCK_BYTES:
             continue
-        block = b"".join(held)
+        block = bytearray().join(held)
         end = block.rfind(b"\n") + 1
-        if len(block) - end > log_actions.MAX_LINE_BYTES:
-            raise _too_long(file, lines + block.count(b"\n") + 1)
-        held, size = [block[end:]], len(block) - end
+        if size - end > log_actions.MAX_LINE_BYTES:
+            end = size
+        held, size = [block[end:]], size - end
         if end:
-            lines += block.count(b"\n", 0, end)
-            yield block[:end]
+            yield block + bytes(PADDING) if size < PADDING else block, end
     if size:
-        yield b"".join(held)
+        yield bytearray().join([*held, bytes(PADDING)]), size
 
 
 @dataclass(frozen=True, slots=True)

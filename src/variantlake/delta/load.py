@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+from variantlake.delta.actions import Action
 from variantlake.delta.checkpoint import read_checkpoint
 from variantlake.delta.listing import LogSegment, find_segment
-from variantlake.delta.replay import State, apply_commits, read_commit, read_large_commit
+from variantlake.delta.replay import (
+    Commit,
+    State,
+    apply_commits,
+    read_commit,
+    read_large_commit,
+)
 from variantlake.delta.store import Store
 from variantlake.errors import MalformedLog, MissingSource
 
 LARGE_LOG = 2 << 20
 """Bytes of commits from which on they are read by columns: by objects they take longer than the
 kernels take to be loaded."""
+
+_THREADS = min(4, os.cpu_count() or 1)
 
 
 def load_state(
@@ -37,6 +51,14 @@ def load_state(
             except MalformedLog as error:
                 unreadable[segment.checkpoint.version] = error
                 continue
-        large = sum(entry.size for entry in segment.commits) > LARGE_LOG
-        read = read_large_commit if large else read_commit
-        return segment, apply_commits(state, (read(store, each.path) for each in segment.commits))
+        return segment, apply_commits(state, _commits(store, segment))
+
+
+def _commits(store: Store, segment: LogSegment) -> Iterator[list[Action] | Commit]:
+    """The commits in their order."""
+    paths = [entry.path for entry in segment.commits]
+    if sum(entry.size for entry in segment.commits) <= LARGE_LOG:
+        yield from (read_commit(store, path) for path in paths)
+        return
+    with ThreadPoolExecutor(_THREADS) as pool:
+        yield from pool.map(partial(read_large_commit, store), paths)

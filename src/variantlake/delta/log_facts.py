@@ -235,7 +235,7 @@ class _Part:
         layout = np.array([*known, -1], np.int64)[indices]
         layout[~self._believed] = -1
         # The counts are all good, or nothing is.
-        sound = self._read_counts(column, layout, np.zeros(self.rows, np.int64))[:, 3] >= 0
+        sound = self._read_counts(column, layout)[:, 3] >= 0
         return np.where(sound, layout, -1)
 
     def counts(self, column: ColumnPath, path: Path) -> Int64s:
@@ -249,14 +249,22 @@ class _Part:
         found: Int64s = self.once(("counts", column, path), read)
         return found
 
-    def _read_counts(self, column: ColumnPath, layout: Int64s, nodes: Int64s) -> Int64s:
+    def _read_counts(
+        self, column: ColumnPath, layout: Int64s, nodes: Int64s | None = None
+    ) -> Int64s:
+        """One node's numbers; without `nodes` those of the root, all others being checked."""
         texts = self.once(
             ("facts", column), lambda: texts_of(self.tag(f"facts.{column_name(column)}"))
         )
         sizes = np.array([*(len(known) for known in self.layouts.paths), 0], np.int64)[layout]
+        whole = int(nodes is None)
+        if nodes is None:
+            nodes = np.zeros(self.rows, np.int64)
         texts = texts.where((layout >= 0) & (nodes >= 0))
         counts = np.full(self.rows * 4, UNKNOWN, np.int64)
-        read_counts(texts.data, texts.starts, texts.ends, self.num_records, sizes, nodes, counts)
+        read_counts(
+            texts.data, texts.starts, texts.ends, self.num_records, sizes, nodes, whole, counts
+        )
         table = counts.reshape(-1, 4)
         table[table[:, 3] < 0] = UNKNOWN
         return table
