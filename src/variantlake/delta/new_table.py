@@ -86,6 +86,7 @@ def check_schema(
     if not schema.fields:
         raise InvalidSchema("a table needs at least one column")
     _check_names(schema, "", any_name=any_name)
+    _check_expressions(schema)
     for column in partition_columns:
         field = schema.get(column)
         if field is None:
@@ -104,6 +105,18 @@ def check_schema(
         raise InvalidSchema("a partition column stands twice")
     if len(partition_columns) == len(schema.fields):
         raise InvalidSchema("a table needs a column that it is not partitioned by")
+
+
+def _check_expressions(schema: StructType) -> None:
+    for item in schema.fields:
+        variant = StructType((item,)).holds_variant()
+        if item.generation and variant:
+            raise InvalidSchema(
+                f"column {item.name!r} is generated, and holds a Variant",
+                hint="a Variant may be the source of a generated column, not its result",
+            )
+        if item.default and variant:
+            raise InvalidSchema(f"column {item.name!r} holds a Variant, whose default is NULL")
 
 
 def _check_names(schema: StructType, where: str, *, any_name: bool) -> None:

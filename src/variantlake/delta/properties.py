@@ -135,6 +135,8 @@ def needed_features(schema: StructType, properties: Mapping[str, str]) -> list[s
         found.append("timestampNtz")
     if any("CURRENT_DEFAULT" in item.metadata for item in schema.walk()):
         found.append("allowColumnDefaults")
+    if any(item.generation for item in schema.walk()):
+        found.append("generatedColumns")
     if any(key.startswith(CONSTRAINT_PREFIX) for key in properties):
         found.append("checkConstraints")
     found += [

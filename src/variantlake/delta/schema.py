@@ -82,6 +82,12 @@ class StructField:
         text = self.metadata.get("CURRENT_DEFAULT")
         return text if isinstance(text, str) and text.strip().upper() != "NULL" else None
 
+    @property
+    def generation(self) -> str | None:
+        """The SQL expression that gives the column's value, None for an ordinary column."""
+        text = self.metadata.get("delta.generationExpression")
+        return text if isinstance(text, str) else None
+
 
 @dataclass(frozen=True, slots=True)
 class StructType:

@@ -1,0 +1,144 @@
+"""What a table demands of new rows in SQL: defaults, generated columns, constraints, invariants.
+
+Spark evaluates the table's own expressions, as Delta Spark would; a Variant's paths may stand in
+them (`variant_get`). A row that breaks a rule fails the job with a sentence that says which one.
+Spec: PROTOCOL, "CHECK Constraints", "Column Invariants", "Generated Columns", "Default Columns".
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+from pyspark.sql import types as st
+
+from variantlake.delta.properties import CONSTRAINT_PREFIX
+from variantlake.delta.schema import StructType
+from variantlake.delta.snapshot import Snapshot
+from variantlake.errors import InvalidValue, MalformedLog, VariantLakeError
+
+_REFUSED = "variantlake refuses the row: "
+_SENTENCE = re.compile(re.escape(_REFUSED) + r"(.*?)(?: SQLSTATE: \w+)?$", re.MULTILINE)
+_ROW_LENGTH = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What must be true in every row; `name` is what the error calls it."""
+
+    name: str
+    expression: str
+
+
+def has_expressions(snapshot: Snapshot) -> bool:
+    """Whether rows for the table have to go through `evaluated`."""
+    generated = any(field.generation for field in snapshot.schema.fields)
+    defaults = any(field.default for field in snapshot.schema.fields)
+    return generated or defaults or any(_rules(snapshot))
+
+
+def evaluated(
+    frame: DataFrame, snapshot: Snapshot, json_columns: Collection[str] = ()
+) -> tuple[DataFrame, frozenset[str]]:
+    """The rows with defaults and generated columns, and with every rule of the table checked.
+
+    Args:
+        frame: Columns by name, any of the table's.
+        snapshot: The table.
+        json_columns: VARIANT columns that the frame gives as JSON text.
+
+    Returns:
+        The frame, and those of `json_columns` that it still gives as text. Its columns are those of
+        `frame` and those that were generated or have a default. A row that breaks a rule raises
+        when it is computed; `refusal` turns that into an error of ours.
+
+    Raises:
+        MalformedLog: An invariant that is not what the protocol says.
+    """
+    if not has_expressions(snapshot):
+        return frame, frozenset(json_columns)
+    for name in json_columns:
+        # Rules speak of Variants.
+        frame = frame.withColumn(name, sf.parse_json(sf.col(_quoted(name))))
+    for field in snapshot.schema.fields:
+        if field.default is not None and field.name not in frame.columns:
+            frame = frame.withColumn(field.name, sf.expr(field.default))
+    given = list(frame.columns)
+    types = _spark_types(snapshot.schema)
+    for field in snapshot.schema.fields:
+        if field.name not in given and not field.generation:
+            null = sf.lit(None).cast(types[field.name].dataType)
+            frame = frame.withColumn(field.name, null)
+    rules = list(_rules(snapshot))
+    for field in snapshot.schema.fields:
+        if field.generation and field.name not in given:
+            value = sf.expr(field.generation).cast(types[field.name].dataType)
+            frame = frame.withColumn(field.name, value)
+            given.append(field.name)
+        elif field.generation:
+            equal = f"{_quoted(field.name)} <=> ({field.generation})"
+            rules.append(Rule(f"the generated column {field.name!r}", equal))
+    for rule in rules:
+        frame = frame.filter(_holds(rule, frame))
+    return frame.select(*(sf.col(_quoted(name)) for name in given)), frozenset()
+
+
+def refusal(error: BaseException) -> VariantLakeError | None:
+    """The error for a row that broke a rule, if that is why Spark failed."""
+    found = _SENTENCE.search(str(error))
+    if found is None:
+        return None
+    return InvalidValue(found[1], hint="nothing was appended; correct the row or leave it out")
+
+
+def _rules(snapshot: Snapshot) -> Iterator[Rule]:
+    for key, expression in snapshot.properties.items():
+        if key.startswith(CONSTRAINT_PREFIX):
+            yield Rule(f"the CHECK constraint {key.removeprefix(CONSTRAINT_PREFIX)!r}", expression)
+    for field in snapshot.schema.walk():
+        text = field.metadata.get("delta.invariants")
+        if text is None:
+            continue
+        try:
+            yield Rule(
+                f"the invariant of column {field.name!r}",
+                json.loads(text)["expression"]["expression"],
+            )
+        except (ValueError, KeyError, TypeError) as error:
+            raise MalformedLog(
+                f"the invariant of column {field.name!r} is not understood: {text!r}",
+                file=snapshot.store.uri,
+            ) from error
+
+
+def _holds(rule: Rule, frame: DataFrame) -> Column:
+    """True where the rule is; computing it anywhere else fails.
+
+    A condition that is NULL does not hold, as in Delta Spark.
+    """
+    shown = [
+        sf.col(_quoted(field.name))
+        for field in frame.schema.fields
+        if isinstance(field.dataType, st.NumericType | st.StringType | st.DateType | st.BooleanType)
+    ]
+    row = sf.left(sf.to_json(sf.struct(*shown)), sf.lit(_ROW_LENGTH)) if shown else sf.lit("{}")
+    sentence = f"{_REFUSED}it breaks {rule.name} ({_flat(rule.expression)}): "
+    failed = sf.raise_error(sf.concat(sf.lit(sentence), row)).cast("boolean")
+    holds = sf.coalesce(sf.expr(rule.expression).cast("boolean"), sf.lit(False))
+    return sf.when(holds, sf.lit(True)).otherwise(failed)
+
+
+def _spark_types(schema: StructType) -> st.StructType:
+    return st.StructType.fromJson(json.loads(schema.to_json()))
+
+
+def _flat(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"

@@ -1,0 +1,155 @@
+"""The SQL that a table demands of new rows is evaluated by Spark, on paths of Variants too."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from variantlake.delta.commit import create_table
+from variantlake.delta.ddl import parse_table_ddl
+from variantlake.delta.schema import StructField, StructType
+from variantlake.delta.snapshot import Snapshot
+from variantlake.delta.store import open_store
+from variantlake.errors import InvalidSchema, InvalidValue
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.spark
+
+
+def _with(schema: StructType, column: str, **metadata: Any) -> StructType:
+    """The schema with metadata on one column; `_` in a key stands for a point."""
+    keys = {key.replace("_", ".", 1): value for key, value in metadata.items()}
+
+    def changed(field: StructField) -> StructField:
+        return replace(field, metadata=keys) if field.name == column else field
+
+    return StructType(tuple(map(changed, schema.fields)))
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Snapshot:
+    schema = parse_table_ddl("event VARIANT, n INT, k INT, day STRING, twice BIGINT")
+    schema = _with(schema, "twice", delta_generationExpression="n * 2")
+    schema = _with(schema, "day", CURRENT_DEFAULT="concat('2026-', '01')")
+    schema = _with(
+        schema, "n", delta_invariants=json.dumps({"expression": {"expression": "n < 100"}})
+    )
+    metadata = {field.name: dict(field.metadata) for field in schema.fields}
+    assert metadata["day"] == {"CURRENT.DEFAULT": "concat('2026-', '01')"}
+    schema = StructType(
+        tuple(
+            replace(field, metadata={"CURRENT_DEFAULT": "concat('2026-', '01')"})
+            if field.name == "day"
+            else field
+            for field in schema.fields
+        )
+    )
+    properties = {
+        "delta.constraints.positive": "n > 0",
+        "delta.constraints.kind": "variant_get(event, '$.kind', 'string') IN ('a', 'b')",
+    }
+    create_table(open_store(tmp_path), schema, properties=properties)
+    return Snapshot.load(tmp_path)
+
+
+def _frame(spark: SparkSession, sql: str) -> DataFrame:
+    return spark.sql(sql)
+
+
+def test_defaults_and_generated_columns_are_filled_in(spark: SparkSession, table: Snapshot) -> None:
+    from variantlake.spark.constraints import evaluated
+
+    frame = _frame(spark, """SELECT '{"kind": "a"}' AS event, id AS n FROM range(1, 3)""")
+    found, json_columns = evaluated(frame, table, ["event"])
+    assert json_columns == frozenset()
+    assert found.columns == ["event", "n", "day", "twice"]
+    assert found.schema["twice"].dataType.simpleString() == "bigint"
+    rows = found.selectExpr("n", "day", "twice", "event:kind::string AS kind").collect()
+    assert [tuple(row) for row in rows] == [(1, "2026-01", 2, "a"), (2, "2026-01", 4, "a")]
+
+
+@pytest.mark.parametrize(
+    ("row", "sentence"),
+    [
+        (
+            """parse_json('{"kind": "a"}') AS event, 0 AS n""",
+            r"CHECK constraint 'positive' \(n > 0\)",
+        ),
+        ("""parse_json('{"kind": "a"}') AS event, CAST(NULL AS INT) AS n""", "positive"),
+        ("""parse_json('{"kind": "c"}') AS event, 1 AS n""", "CHECK constraint 'kind'"),
+        ("""parse_json('{}') AS event, 1 AS n""", "CHECK constraint 'kind'"),
+        ("1 AS n", "CHECK constraint 'kind'"),
+        ("""parse_json('{"kind": "b"}') AS event, 100 AS n""", "the invariant of column 'n'"),
+        (
+            """parse_json('{"kind": "b"}') AS event, 3 AS n, 5L AS twice""",
+            r"the generated column 'twice' \(`twice` <=> \(n \* 2\)\): {\"n\":3",
+        ),
+    ],
+)
+def test_a_row_that_breaks_a_rule_is_refused_with_the_rule(
+    spark: SparkSession, table: Snapshot, row: str, sentence: str
+) -> None:
+    from variantlake.spark.constraints import evaluated, refusal
+
+    found, _ = evaluated(_frame(spark, f"SELECT {row}"), table)
+    with pytest.raises(Exception, match="variantlake refuses the row") as caught:
+        found.collect()
+    error = refusal(caught.value)
+    assert isinstance(error, InvalidValue)
+    with pytest.raises(InvalidValue, match=sentence):
+        raise error
+    assert refusal(ValueError("something else")) is None
+
+
+def test_rules_are_checked_whatever_spark_optimizes_away(
+    spark: SparkSession, table: Snapshot
+) -> None:
+    from variantlake.spark.constraints import evaluated
+
+    bad = _frame(spark, """SELECT parse_json('{"kind": "a"}') AS event, -1 AS n, 'x' AS day""")
+    found, _ = evaluated(bad, table)
+    with pytest.raises(Exception, match="positive"):
+        found.select("day").collect()
+
+
+def test_a_table_without_expressions_leaves_the_frame_alone(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    from variantlake.spark.constraints import evaluated
+
+    create_table(open_store(tmp_path), parse_table_ddl("event VARIANT"))
+    frame = _frame(spark, "SELECT '1' AS event")
+    assert evaluated(frame, Snapshot.load(tmp_path), ["event"]) == (frame, frozenset({"event"}))
+
+
+GENERATED = _with(
+    parse_table_ddl("event VARIANT, k INT"),
+    "k",
+    delta_generationExpression="variant_get(event, '$.k', 'int')",
+)
+
+
+def test_delta_spark_evaluates_a_column_generated_from_a_variant(
+    delta_spark: SparkSession, tmp_path: Path
+) -> None:
+    create_table(open_store(tmp_path), GENERATED)
+    insert = f"INSERT INTO delta.`{tmp_path}`"
+    delta_spark.sql(insert + """ (event) SELECT parse_json('{"k": 5}')""")
+    assert [row.k for row in delta_spark.table(f"delta.`{tmp_path}`").collect()] == [5]
+    with pytest.raises(Exception, match="DELTA_VIOLATE_CONSTRAINT"):
+        delta_spark.sql(insert + """ SELECT parse_json('{"k": 5}'), 6""")
+
+
+def test_a_variant_is_not_generated_and_has_no_default(tmp_path: Path) -> None:
+    schema = parse_table_ddl("a VARIANT, n INT")
+    for metadata, message in [
+        ({"delta_generationExpression": "parse_json('1')"}, "'a' is generated"),
+    ]:
+        with pytest.raises(InvalidSchema, match=message):
+            create_table(open_store(tmp_path), _with(schema, "a", **metadata))
