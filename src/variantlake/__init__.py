@@ -13,6 +13,7 @@ from variantlake.errors import MissingDependency, VariantLakeError
 
 if TYPE_CHECKING:
     from variantlake import parquet, spark
+    from variantlake.arrow.convert import convert
     from variantlake.arrow.sources import json_array, ndjson
     from variantlake.encoding.json import parse_json
     from variantlake.encoding.variant import Variant
@@ -23,6 +24,7 @@ __all__ = [
     "Variant",
     "VariantLakeError",
     "__version__",
+    "convert",
     "json_array",
     "ndjson",
     "parquet",
@@ -34,6 +36,7 @@ _HOMES = {
     "Table": "variantlake.table",
     "Variant": "variantlake.encoding.variant",
     "json_array": "variantlake.arrow.sources",
+    "convert": "variantlake.arrow.convert",
     "ndjson": "variantlake.arrow.sources",
     "parse_json": "variantlake.encoding.json",
 }

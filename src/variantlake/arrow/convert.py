@@ -1,0 +1,392 @@
+"""Parquet files into a Delta table: planned here, run by somebody, committed here in one commit.
+
+Files in the published layout stay as they are: added where they lie when that is below the table's
+root, else copied byte for byte. All others are rewritten, their Variants shredded: columns of
+Spark's older layout, Variants that are not marked, JSON text. See `convert_plan`.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+import uuid
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from variantlake.arrow.convert_plan import (
+    Action,
+    SourceFile,
+    Step,
+    find_sources,
+    open_target,
+    plan_step,
+    read_source,
+)
+from variantlake.arrow.encode import ColumnEncoder, PlainColumn, VariantColumn
+from variantlake.arrow.files import load_file, new_load_id
+from variantlake.arrow.landing import LoadResult, TaskResult, collect, guarded, land
+from variantlake.arrow.load import LoadProgress, Runner, watcher
+from variantlake.arrow.local import run_in_threads
+from variantlake.arrow.options import LoadOptions
+from variantlake.arrow.sources import SourceSpec
+from variantlake.arrow.target import UNSHREDDED, FilePlan, Target
+from variantlake.delta.actions import AddFile
+from variantlake.delta.schema import StructType, VariantType
+from variantlake.delta.store import LocalStore, Store, open_store
+from variantlake.errors import InvalidSchema, StoreFailed, VariantLakeError
+from variantlake.kernels.profiler import profile
+from variantlake.kernels.tape import Tape
+from variantlake.parquet.facts import read_facts
+from variantlake.parquet.read import iter_batches
+from variantlake.shredding.ddl import format_ddl, parse_ddl
+from variantlake.shredding.infer import infer
+from variantlake.shredding.layout import check_writable
+from variantlake.shredding.schema import ShreddingSchema
+
+GROUP_BYTES = 128 << 20
+"""Bytes of files that one task converts, about."""
+
+_READERS = 8
+_DRY_RUN = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConvertResult(LoadResult):
+    """What was done with which file, or would be: then `version` is -1.
+
+    `shredding` is the DDL of each Variant column that has rewritten files.
+    """
+
+    steps: tuple[Step, ...] = ()
+    shredding: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_dry_run(self) -> bool:
+        """Whether nothing was done."""
+        return self.version == _DRY_RUN
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields by name, for JSON."""
+        steps = [{**asdict(step), "action": step.action.value} for step in self.steps]
+        return {**asdict(self), "steps": steps}
+
+
+def convert(
+    sources: SourceSpec | Iterable[SourceSpec],
+    table: str | os.PathLike[str],
+    *,
+    json_columns: Collection[str] = (),
+    variant_columns: Collection[str] = (),
+    shredding: str | Mapping[str, str] | None = None,
+    properties: Mapping[str, str] | None = None,
+    rewrite: bool = False,
+    dry_run: bool = False,
+    progress: Callable[[LoadProgress], None] | None = None,
+) -> ConvertResult:
+    """Convert Parquet files into a Delta table, in one commit, in this process.
+
+    Args:
+        sources: Files, globs or folders of Parquet files on a local disk.
+        table: The table's location; it is made, with the files' columns, when there is none. A
+            folder that holds the files themselves becomes a table in place.
+        json_columns: Columns of JSON text that become Variants.
+        variant_columns: Groups to read as Variants although neither a mark nor their members say
+            so.
+        shredding: DDL for the Variants of files that are rewritten, for all columns or by column.
+            None takes the table's own schema, else that of the first file which is shredded, else
+            one inferred from the first rows.
+        properties: Table properties for a table that is made here.
+        rewrite: Rewrite files too that could be added as they are.
+        dry_run: Say what would be done with each file, and do nothing.
+        progress: Called a few times a second while files are converted.
+
+    Raises:
+        MissingSource, MalformedFile, MalformedVariant, InvalidJson: A file that is missing or bad,
+            with file, row and path. Nothing is committed and no file is left.
+        InvalidSchema: Columns that the table does not have or cannot hold.
+        InvalidValue: A folder that is a Delta table.
+        NotADeltaTable: The location holds other files and no log.
+        UnsupportedFeature: A partitioned table, Variants inside of other columns, and what we do
+            not write.
+        CommitConflict: Another writer changed the table in a way that contradicts this.
+    """
+    request = Request(
+        json_columns=tuple(json_columns),
+        variant_columns=tuple(variant_columns),
+        shredding=shredding,
+        properties=dict(properties or {}),
+        rewrite=rewrite,
+        dry_run=dry_run,
+    )
+    return run_convert(
+        sources,
+        os.fspath(table),
+        run_in_threads,
+        request,
+        progress=progress,
+        parallelism=os.cpu_count() or 1,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What was asked for; see `convert`."""
+
+    json_columns: tuple[str, ...] = ()
+    variant_columns: tuple[str, ...] = ()
+    shredding: str | Mapping[str, str] | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+    rewrite: bool = False
+    dry_run: bool = False
+
+
+def run_convert(
+    sources: SourceSpec | Iterable[SourceSpec],
+    table: str,
+    run: Runner,
+    request: Request,
+    *,
+    progress: Callable[[LoadProgress], None] | None,
+    parallelism: int,
+) -> ConvertResult:
+    """Convert with somebody who runs the tasks; see `convert`."""
+    started = time.perf_counter()
+    with ThreadPoolExecutor(_READERS) as pool:
+        files = list(pool.map(lambda source: _read(source, request), find_sources(sources)))
+    target = open_target(table, files, request.properties)
+    steps = tuple(plan_step(file, target, rewrite=request.rewrite) for file in files)
+    if request.dry_run:
+        return ConvertResult(version=_DRY_RUN, rows=sum(step.rows for step in steps), steps=steps)
+    target, schemas = _with_shredding(target, files, steps, request)
+    ddl = {name: format_ddl(schema) for name, schema in schemas.items()}
+    work = [step for step in steps if step.action is not Action.SKIP]
+    if not work and target.snapshot is not None:
+        return ConvertResult(version=target.snapshot.version, steps=steps)
+    options = LoadOptions()
+    task = ConvertTask(
+        files=target.file_plan(new_load_id(), options),
+        request=replace(request, shredding=None),
+        schemas=schemas,
+        groups=_groups(work, parallelism),
+    )
+    watch = watcher(task, target.store, progress)
+    results = collect(task.files, target, lambda: run(task, watch))
+    done = land(target, task.files, results, options, started)
+    common = {each.name: getattr(done, each.name) for each in fields(LoadResult)}
+    return ConvertResult(**common, steps=steps, shredding=ddl)
+
+
+def _read(source: Any, request: Request) -> SourceFile:
+    return read_source(source, request.json_columns, request.variant_columns)
+
+
+def _groups(steps: Sequence[Step], parallelism: int) -> tuple[tuple[Step, ...], ...]:
+    """The files of each task, in order."""
+    total = sum(step.size for step in steps)
+    limit = min(GROUP_BYTES, total // max(parallelism, 1) + 1)
+    groups: list[list[Step]] = []
+    filled = 0
+    for step in steps:
+        if not groups or filled + step.size > limit:
+            groups.append([])
+            filled = 0
+        groups[-1].append(step)
+        filled += step.size
+    return tuple(map(tuple, groups))
+
+
+# --- Shredding ------------------------------------------------------------------------------------
+
+
+def _with_shredding(
+    target: Target, files: Sequence[SourceFile], steps: Sequence[Step], request: Request
+) -> tuple[Target, dict[str, ShreddingSchema]]:
+    """The schemas of the columns that have rewritten files; the table keeps them."""
+    rewritten = [
+        file for file, step in zip(files, steps, strict=True) if step.action is Action.REWRITE
+    ]
+    schemas: dict[str, ShreddingSchema] = {}
+    variants = [each for each in target.schema.fields if isinstance(each.type, VariantType)]
+    _check_asked(request.shredding, {each.name for each in variants}, target)
+    for each in variants:
+        having = [file for file in rewritten if each.name in file.arrow.names]
+        if not having:
+            continue
+        asked = request.shredding
+        text = asked.get(each.name) if isinstance(asked, Mapping) else asked
+        own = target.shredding(each.physical_name)
+        schema = parse_ddl(text) if text is not None else own
+        if schema is None:
+            schema = _schema_of_files(files, each.name) or _inferred(having[0], each.name, target)
+        schemas[each.name] = schema
+        if schema != own:
+            target = target.with_shredding(each.physical_name, schema, asked=text is not None)
+    return target, schemas
+
+
+def _check_asked(
+    asked: str | Mapping[str, str] | None, columns: Collection[str], target: Target
+) -> None:
+    if asked is None:
+        return
+    for name in asked if isinstance(asked, Mapping) else ():
+        if name not in columns:
+            raise InvalidSchema(
+                f"{name!r} is not a VARIANT column of the table", file=target.store.uri
+            )
+    texts = asked.values() if isinstance(asked, Mapping) else [asked]
+    if not target.shredding_enabled and any(parse_ddl(text) != UNSHREDDED for text in texts):
+        raise InvalidSchema(
+            "the table does not allow shredded files",
+            file=target.store.uri,
+            hint="set its property delta.enableVariantShredding to true",
+        )
+
+
+def _schema_of_files(files: Sequence[SourceFile], column: str) -> ShreddingSchema | None:
+    """How the first file that shreds the column does it, if that may be written."""
+    for file in files:
+        schema = file.shredding(column)
+        if schema is None:
+            continue
+        try:
+            check_writable(schema)
+        except InvalidSchema:
+            continue
+        return schema
+    return None
+
+
+def _inferred(file: SourceFile, column: str, target: Target) -> ShreddingSchema:
+    """From the first rows of a file."""
+    found = UNSHREDDED
+
+    def decide(tape: Tape) -> ShreddingSchema:
+        nonlocal found
+        found = infer(profile(tape)).schema
+        return found
+
+    own = target.schema.get(column)
+    if own is None:
+        return found
+    from_json = column in file.json
+    try:
+        for batch in iter_batches(file.source.path, columns=[column]):
+            given = batch.schema.field(0).type
+            VariantColumn(own, given, decide, from_json=from_json).encode(batch.column(0))
+            break
+    except VariantLakeError as error:
+        error.file = error.file or file.source.path
+        raise
+    return found
+
+
+# --- The tasks ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ConvertTask:
+    """What the tasks of one conversion have in common, and the body of each; pickles.
+
+    `groups` are the files by task number, `schemas` the shredding by column.
+    """
+
+    files: FilePlan
+    request: Request
+    schemas: Mapping[str, ShreddingSchema]
+    groups: tuple[tuple[Step, ...], ...]
+
+    def __call__(self, number: int) -> Iterable[bytes]:
+        """Run one task."""
+        return guarded(self.files, number, lambda check: self._convert(number, check))
+
+    def _convert(self, number: int, check: Callable[[], None]) -> TaskResult:
+        first = sum(len(group) for group in self.groups[:number])
+        adds: list[AddFile] = []
+        for place, step in enumerate(self.groups[number], start=first):
+            check()
+            try:
+                adds += self._convert_file(place, step, check)
+            except VariantLakeError as error:
+                error.file = error.file or step.path
+                raise
+        return TaskResult(tuple(adds))
+
+    def _convert_file(self, place: int, step: Step, check: Callable[[], None]) -> Iterable[AddFile]:
+        if step.action is Action.ADD:
+            return [self.files.add_at(step.inside, read_facts(step.path))]
+        if step.action is Action.COPY:
+            name = load_file(place, self.files.load_id, uuid.uuid4().hex[:8], 0, "copied")
+            _copy(step.path, open_store(self.files.location), name)
+            return [self.files.add_at(name, read_facts(step.path))]
+        return list(self._rewrite(place, step, check))
+
+    def _rewrite(self, place: int, step: Step, check: Callable[[], None]) -> Iterator[AddFile]:
+        batches = iter_batches(step.path, variant_columns=self.request.variant_columns)
+        first = next(batches)
+        encoders = self._encoders(first.schema)
+        rows, written = 0, None
+        stored = self._encode(first, encoders, rows)
+        variants = [(each.name,) for _, each in encoders if each.variant]
+        with self.files.file_set(place, stored.schema, variants, check) as files:
+            while True:
+                files.write(stored)
+                rows += stored.num_rows
+                check()
+                batch = next(batches, None)
+                if batch is None:
+                    break
+                stored = self._encode(batch, encoders, rows)
+            written = files.close()
+        for file in written:
+            yield self.files.add(file)
+
+    def _encoders(self, given: pa.Schema) -> list[tuple[str, ColumnEncoder]]:
+        table: StructType = self.files.schema
+        found: list[tuple[str, ColumnEncoder]] = []
+        for item in given:
+            own = table.get(item.name)
+            if own is None:
+                raise InvalidSchema(f"the table has no column {item.name!r}")
+            if not isinstance(own.type, VariantType):
+                found.append((item.name, PlainColumn(own, item.type)))
+                continue
+            schema = self.schemas[item.name]
+            from_json = item.name in self.request.json_columns
+            encoder = VariantColumn(own, item.type, _always(schema), from_json=from_json)
+            found.append((item.name, encoder))
+        return found
+
+    @staticmethod
+    def _encode(
+        batch: pa.RecordBatch, encoders: Sequence[tuple[str, ColumnEncoder]], rows: int
+    ) -> pa.RecordBatch:
+        try:
+            columns = [encoder.encode(batch.column(name)) for name, encoder in encoders]
+        except VariantLakeError as error:
+            error.row = rows + (error.row or 0)
+            raise
+        return pa.record_batch(columns, names=[encoder.name for _, encoder in encoders])
+
+
+def _always(schema: ShreddingSchema) -> Callable[[Tape], ShreddingSchema]:
+    return lambda _: schema
+
+
+def _copy(path: str, store: Store, name: str) -> None:
+    if not isinstance(store, LocalStore):
+        store.put(name, Path(path).read_bytes())
+        return
+    try:
+        target = store.root / name
+        shutil.copyfile(path, target)
+        with target.open("rb") as file:
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise StoreFailed(f"the file cannot be copied: {error}", file=path) from error

@@ -1,0 +1,333 @@
+"""What converting Parquet files into a table does with each of them: added as it is, or rewritten.
+
+A file whose Variant columns are in the published layout and marked as VARIANT needs no rewriting
+where its columns are those of the table: it is added to the log, with statistics from its footer.
+All others are read and written anew.
+"""
+
+from __future__ import annotations
+
+import enum
+import os
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pyarrow as pa
+
+from variantlake.arrow.rows import given_schema
+from variantlake.arrow.sources import PARQUET, Source, SourceSpec, expand
+from variantlake.arrow.target import READER_FEATURES, Target
+from variantlake.delta.column_mapping import ID_KEY, MODE
+from variantlake.delta.locations import encode_path
+from variantlake.delta.new_table import new_table
+from variantlake.delta.properties import SHREDDING_PROPERTY
+from variantlake.delta.schema import (
+    ArrayType,
+    DataType,
+    MapType,
+    StructField,
+    StructType,
+    VariantType,
+)
+from variantlake.delta.snapshot import Snapshot
+from variantlake.delta.store import LocalStore, Store, is_local, open_store
+from variantlake.errors import (
+    InvalidSchema,
+    InvalidValue,
+    NotADeltaTable,
+    UnsupportedFeature,
+    VariantLakeError,
+)
+from variantlake.parquet.read import VariantFile, variant_nodes
+from variantlake.parquet.schema_tree import SchemaNode
+from variantlake.parquet.variant_group import VariantGroup, parse_group
+from variantlake.shredding.schema import ShreddingSchema, Untyped
+
+_PARTITION_FOLDER = re.compile(r"[^=]+=")
+
+
+class Action(enum.Enum):
+    """What is done with a file."""
+
+    ADD = "add"
+    COPY = "copy"
+    REWRITE = "rewrite"
+    SKIP = "skip"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One file: what is done with it and why. `size` in bytes, `path` absolute.
+
+    `inside` is the path below the table's root of a file that is there already, else empty.
+    """
+
+    path: str
+    size: int
+    rows: int
+    action: Action
+    reason: str
+    inside: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """A Parquet file as its footer shows it.
+
+    `arrow` is what reading it gives, `schema` the columns of a table for that, all nullable;
+    `variants` are its Variant columns by name. `json` names the columns that hold JSON text.
+    """
+
+    source: Source
+    rows: int
+    root: SchemaNode
+    arrow: pa.Schema
+    schema: StructType
+    variants: Mapping[str, VariantGroup]
+    json: frozenset[str]
+
+    def shredding(self, column: str) -> ShreddingSchema | None:
+        """How the file shreds a column; None where it does not."""
+        group = self.variants.get(column)
+        is_shredded = group is not None and not isinstance(group.schema.root, Untyped)
+        return group.schema if group is not None and is_shredded else None
+
+
+def find_sources(sources: SourceSpec | Iterable[SourceSpec]) -> tuple[Source, ...]:
+    """The Parquet files that are named.
+
+    Raises MissingSource as `arrow.sources.expand`; InvalidValue for the folder of a Delta table,
+    in which files may lie that were removed; UnsupportedFeature for folders like `day=1`, whose
+    names are values of a column.
+    """
+    given = [sources] if isinstance(sources, str | os.PathLike) else list(sources)
+    found = expand(given, PARQUET)
+    for source in found:
+        if not is_local(source.path):
+            raise UnsupportedFeature("files are converted from a local disk", file=source.path)
+    for folder in (Path(os.fspath(each)).absolute() for each in given):
+        if not folder.is_dir():
+            continue
+        if (folder / "_delta_log").is_dir():
+            raise InvalidValue(
+                "this folder is a Delta table: some of its files may be removed ones",
+                file=str(folder),
+                hint="name the files, or read the table and append what it has to another",
+            )
+        for source in found:
+            path = Path(source.path)
+            below = path.relative_to(folder).parts if path.is_relative_to(folder) else ()
+            if any(_PARTITION_FOLDER.match(name) for name in below[:-1]):
+                raise UnsupportedFeature(
+                    "the folder's name is a partition value, which would be lost",
+                    file=source.path,
+                    hint="append with Spark, which makes a column of it",
+                )
+    return found
+
+
+def read_source(
+    source: Source, json_columns: Collection[str], variant_columns: Collection[str]
+) -> SourceFile:
+    """Look at one file.
+
+    Raises MalformedFile for what is no Parquet file, InvalidSchema for columns that a table cannot
+    have, UnsupportedFeature for Variants inside of other columns.
+    """
+    try:
+        with VariantFile(source.path, variant_columns=variant_columns) as file:
+            footer, arrow = file.footer, _storable(file.schema, file.footer.schema)
+        named = frozenset(tuple(name.split(".")) for name in variant_columns)
+        variants = {}
+        for top in footer.schema.children:
+            for node, column in variant_nodes(top, named, (top.name,)):
+                if len(column) > 1:
+                    raise UnsupportedFeature(
+                        f"column {'.'.join(column)!r} is a Variant inside of another column",
+                        hint="append with Spark",
+                    )
+                variants[top.name] = parse_group(node, column)
+        for name in json_columns:
+            if name not in arrow.names:
+                raise InvalidSchema(
+                    f"there is no column {name!r} of JSON text",
+                    hint=f"the file has {', '.join(map(repr, arrow.names))}",
+                )
+        schema = _nullable(given_schema(arrow, json_columns))
+    except VariantLakeError as error:
+        error.file = error.file or source.path
+        raise
+    return SourceFile(
+        source, footer.num_rows, footer.schema, arrow, schema, variants, frozenset(json_columns)
+    )
+
+
+def _storable(arrow: pa.Schema, root: SchemaNode) -> pa.Schema:
+    """The schema with timestamps of nanoseconds as micros: a table has no others.
+
+    INT96, which old Spark writes, is an instant though nothing says so.
+    """
+    physical = {node.name: node.physical for node in root.children}
+    fields = []
+    for field in arrow:
+        kind = field.type
+        if isinstance(kind, pa.TimestampType) and kind.unit == "ns":
+            zone = "UTC" if physical[field.name] == "INT96" else kind.tz
+            field = field.with_type(pa.timestamp("us", zone))  # noqa: PLW2901  # the same field
+        fields.append(field)
+    return pa.schema(fields)
+
+
+def merged_schema(files: Sequence[SourceFile]) -> StructType:
+    """The columns of all files. Raises InvalidSchema, naming the file, where two disagree."""
+    fields: dict[str, StructField] = {}
+    for file in files:
+        for field in file.schema.fields:
+            known = fields.setdefault(field.name, field)
+            if known.type != field.type:
+                raise InvalidSchema(
+                    f"column {field.name!r} is {field.type}, and {known.type} in a file before it",
+                    file=file.source.path,
+                    hint="convert into a table that has the column already",
+                )
+    return StructType(tuple(fields.values()))
+
+
+def open_target(
+    location: str, files: Sequence[SourceFile], properties: Mapping[str, str]
+) -> Target:
+    """The table at `location`, or the new one that the files make.
+
+    Raises NotADeltaTable for a folder that holds something else than the files, InvalidSchema for
+    columns that the table does not have, UnsupportedFeature for a partitioned table.
+    """
+    store = open_store(location)
+    try:
+        snapshot = Snapshot.load(location, store=store, applies=READER_FEATURES)
+    except NotADeltaTable:
+        schema = merged_schema(files)
+        if any(_inside(store, file.source.path) for file in files):
+            new_table(schema, (), properties)
+            own = {SHREDDING_PROPERTY: "true", **properties}
+            return Target(store, None, schema, own, properties)
+        target = Target.open(location, schema.fields[0].name, properties)
+        new_table(schema, (), properties)
+        return replace(target, schema=schema)
+    target = Target.of(snapshot)
+    if target.partition_columns:
+        raise UnsupportedFeature(
+            "the table is partitioned: files cannot be converted into it",
+            file=target.store.uri,
+            hint="append the rows: Table.append(parquet.read_table(file))",
+        )
+    for file in files:
+        _check_columns(file, target)
+    return target
+
+
+def _check_columns(file: SourceFile, target: Target) -> None:
+    names = {field.name for field in target.schema.fields}
+    for field in file.schema.fields:
+        if field.name not in names:
+            raise InvalidSchema(
+                f"the table has no column {field.name!r}",
+                file=file.source.path,
+                hint=f"columns: {', '.join(sorted(names))}; Table.add_column adds one",
+            )
+    for field in target.schema.fields:
+        if field.name not in file.arrow.names and (not field.nullable or field.default is not None):
+            kind = "NOT NULL" if not field.nullable else f"by default {field.default}"
+            raise InvalidSchema(
+                f"the file has no column {field.name!r}, which is {kind}", file=file.source.path
+            )
+
+
+def plan_step(file: SourceFile, target: Target, *, rewrite: bool) -> Step:
+    """What to do with one file."""
+    inside = _inside(target.store, file.source.path)
+    step = Step(file.source.path, file.source.size, file.rows, Action.REWRITE, "", inside)
+    if inside and target.snapshot is not None:
+        known = set(target.snapshot.files.column("path").to_pylist())
+        if inside in known or encode_path(inside) in known:
+            return replace(step, action=Action.SKIP, reason="the table has it already")
+    if not file.rows:
+        return replace(step, action=Action.SKIP, reason="it has no rows")
+    reason = "asked for" if rewrite else _why_not_as_it_is(file, target)
+    if reason:
+        return replace(step, reason=reason)
+    if inside:
+        return replace(step, action=Action.ADD, reason="it is in the published layout")
+    return replace(step, action=Action.COPY, reason="it is in the published layout")
+
+
+def _why_not_as_it_is(file: SourceFile, target: Target) -> str:
+    """Why the file cannot be a file of the table; empty when it can."""
+    if file.json:
+        return f"column {min(file.json)!r} is JSON text"
+    for name, group in file.variants.items():
+        if group.is_legacy:
+            return f"column {name!r} is in Spark's older layout"
+        if not group.annotated:
+            return f"column {name!r} is not marked as VARIANT"
+        if file.shredding(name) is not None and not target.shredding_enabled:
+            return "the table does not allow shredded files"
+    table = {field.name: field for field in target.schema.fields}
+    for field, node in zip(file.schema.fields, file.root.children, strict=True):
+        own = table[field.name]
+        if _loose(own.type) != _loose(field.type) or not _is_plain(node, field.type):
+            return f"column {field.name!r} is stored as another type"
+        if not own.nullable and node.repetition != "required":
+            return f"column {field.name!r} is NOT NULL in the table"
+    return _why_not_by_mapping(file, target)
+
+
+def _is_plain(node: SchemaNode, kind: DataType) -> bool:
+    """Whether every reader of tables takes the column as stored: times in micros, no INT96."""
+    if isinstance(kind, VariantType):
+        return True
+    logical = node.logical
+    if node.physical == "INT96" or (logical is not None and logical.unit in ("MILLIS", "NANOS")):
+        return False
+    return all(_is_plain(child, StructType(())) for child in node.children)
+
+
+def _why_not_by_mapping(file: SourceFile, target: Target) -> str:
+    mode = target.properties.get(MODE, "none").lower()
+    if mode not in ("name", "id"):
+        return ""
+    if any(field.physical_name != field.name for field in target.schema.walk()):
+        return "the table maps its columns to other names"
+    if mode == "name":
+        return ""
+    ids = {field.name: field.metadata.get(ID_KEY) for field in target.schema.fields}
+    has_ids = all(node.field_id == ids.get(node.name) for node in file.root.children)
+    is_flat = all(
+        isinstance(field.type, VariantType) or not node.children
+        for field, node in zip(file.schema.fields, file.root.children, strict=True)
+    )
+    return "" if has_ids and is_flat else "the table finds columns by ids that the file has not"
+
+
+def _inside(store: Store, path: str) -> str:
+    """The path below the table's root, empty for a file elsewhere."""
+    if not isinstance(store, LocalStore):
+        return ""
+    real, root = Path(path).resolve(), store.root.resolve()
+    return real.relative_to(root).as_posix() if real.is_relative_to(root) else ""
+
+
+def _nullable(schema: StructType) -> StructType:
+    return StructType(tuple(replace(field, nullable=True) for field in schema.fields))
+
+
+def _loose(kind: DataType) -> DataType:
+    """The type without names' metadata and without what may be null."""
+    if isinstance(kind, StructType):
+        return StructType(tuple(StructField(f.name, _loose(f.type)) for f in kind.fields))
+    if isinstance(kind, ArrayType):
+        return ArrayType(_loose(kind.element), contains_null=True)
+    if isinstance(kind, MapType):
+        return MapType(_loose(kind.key), _loose(kind.value), value_contains_null=True)
+    return kind
