@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self, TypedDict, Unpack
 
 import pyarrow as pa
 
@@ -116,11 +116,11 @@ def convert(
             not write.
         CommitConflict: Another writer changed the table in a way that contradicts this.
     """
-    request = Request(
-        json_columns=tuple(json_columns),
-        variant_columns=tuple(variant_columns),
+    request = Request.of(
+        json_columns=json_columns,
+        variant_columns=variant_columns,
         shredding=shredding,
-        properties=dict(properties or {}),
+        properties=properties,
         rewrite=rewrite,
         dry_run=dry_run,
     )
@@ -134,6 +134,17 @@ def convert(
     )
 
 
+class ConvertKeywords(TypedDict, total=False):
+    """The keywords that converting here and on Spark share; their meaning is that of `convert`."""
+
+    json_columns: Collection[str]
+    variant_columns: Collection[str]
+    shredding: str | Mapping[str, str] | None
+    properties: Mapping[str, str] | None
+    rewrite: bool
+    dry_run: bool
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """What was asked for; see `convert`."""
@@ -144,6 +155,18 @@ class Request:
     properties: Mapping[str, str] = field(default_factory=dict)
     rewrite: bool = False
     dry_run: bool = False
+
+    @classmethod
+    def of(cls, **keywords: Unpack[ConvertKeywords]) -> Self:
+        """The request as users give it."""
+        return cls(
+            json_columns=tuple(keywords.get("json_columns", ())),
+            variant_columns=tuple(keywords.get("variant_columns", ())),
+            shredding=keywords.get("shredding"),
+            properties=dict(keywords.get("properties") or {}),
+            rewrite=keywords.get("rewrite", False),
+            dry_run=keywords.get("dry_run", False),
+        )
 
 
 def run_convert(

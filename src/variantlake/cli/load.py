@@ -104,7 +104,7 @@ def ingest(
         "arrays": arrays,
         "max_rows_per_file": max_rows_per_file,
     }
-    with _progress_bar() as progress:
+    with progress_bar() as progress:
         if local:
             result = ingest_here(
                 documents,
@@ -149,7 +149,7 @@ def _print_result(table: str, result: IngestResult) -> None:
 
 
 @contextmanager
-def _progress_bar() -> Iterator[Callable[[LoadProgress], None]]:
+def progress_bar() -> Iterator[Callable[[LoadProgress], None]]:
     """A bar on stderr while the block runs; nothing where that is not a terminal."""
     console = stderr()
     columns = (

@@ -11,7 +11,7 @@ import sys
 import typer
 
 import variantlake
-from variantlake.cli import cat, check, history, inspect, load, query
+from variantlake.cli import cat, check, convert, history, inspect, load, query
 from variantlake.cli.output import print_error, stderr
 
 app = typer.Typer(
@@ -33,6 +33,7 @@ def _options(
 
 
 app.command("ingest")(load.ingest)
+app.command("convert")(convert.convert)
 app.command("query")(query.query)
 app.command("history")(history.history)
 app.command("cat")(cat.cat)

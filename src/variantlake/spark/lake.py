@@ -22,6 +22,7 @@ from variantlake.spark.sql import QueryRunner
 from variantlake.spark.tables import Tables
 
 if TYPE_CHECKING:
+    from variantlake.arrow.convert import ConvertKeywords, ConvertResult
     from variantlake.arrow.load import IngestResult, LoadProgress
     from variantlake.arrow.options import LoadKeywords
     from variantlake.arrow.sources import Documents, SourceSpec
@@ -141,6 +142,20 @@ class Lake:
             progress=progress,
             **options,
         )
+
+    def convert(
+        self,
+        sources: SourceSpec | Iterable[SourceSpec],
+        table: Location,
+        *,
+        progress: Callable[[LoadProgress], None] | None = None,
+        **options: Unpack[ConvertKeywords],
+    ) -> ConvertResult:
+        """Convert Parquet files into a table; `vl.convert` says how, and names the options."""
+        # Loads the kernels, which queries do without.
+        from variantlake.spark.convert import convert
+
+        return convert(self._spark, sources, table, progress=progress, **options)
 
     def _in_user_session(self, frame: DataFrame) -> DataFrame:
         """A DataFrame of the helper session as one of the user's."""

@@ -1,0 +1,106 @@
+"""`variantlake convert`: Parquet files into a table."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Annotated
+
+import typer
+
+import variantlake as vl
+from variantlake.arrow.convert import ConvertKeywords, ConvertResult
+from variantlake.cli.load import progress_bar
+from variantlake.cli.output import print_fields, print_json, print_rows, size
+
+
+def convert(
+    sources: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="SRC...", help="Parquet files, globs or folders.", show_default=False
+        ),
+    ],
+    *,
+    table: Annotated[
+        str,
+        typer.Option(
+            "--to",
+            metavar="TABLE",
+            help="The Delta table: made when it does not exist; may be the files' own folder.",
+            show_default=False,
+        ),
+    ],
+    json_column: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="A column of JSON text that becomes VARIANT."),
+    ] = None,
+    variant_column: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="A group to read as a Variant although nothing says so."),
+    ] = None,
+    shredding: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DDL",
+            help="Which paths of rewritten files become columns; VARIANT for none. The default is "
+            "the table's own, that of the files, or inferred from a sample.",
+        ),
+    ] = None,
+    rewrite: Annotated[
+        bool, typer.Option("--rewrite", help="Rewrite files that could be added as they are.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be done with each file.")
+    ] = False,
+    spark: Annotated[
+        bool, typer.Option("--spark", help="On Spark's executors: for many files.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+) -> None:
+    """Convert Parquet files into a table, in one commit.
+
+    Files whose Variants are in the published layout stay as they are: added where they lie below
+    the table's folder, else copied. Spark's older layout, unmarked Variants and JSON text
+    are rewritten and shredded.
+    """
+    options = ConvertKeywords(
+        json_columns=json_column or [],
+        variant_columns=variant_column or [],
+        shredding=shredding,
+        rewrite=rewrite,
+        dry_run=dry_run,
+    )
+    with progress_bar() as progress:
+        if spark:
+            with vl.spark.local_session() as session:
+                result = vl.spark.connect(session).convert(
+                    sources, table, progress=progress, **options
+                )
+        else:
+            result = vl.convert(sources, table, progress=progress, **options)
+    if as_json:
+        print_json(result.to_dict())
+    else:
+        _print_result(table, result)
+
+
+def _print_result(table: str, result: ConvertResult) -> None:
+    if result.is_dry_run:
+        rows = [
+            (step.path, step.action.value, f"{step.rows:,}", size(step.size), step.reason)
+            for step in result.steps
+        ]
+        print_rows(["file", "action", "rows", "size", "why"], rows)
+        return
+    counts = Counter(step.action.value for step in result.steps)
+    rate = sum(step.size for step in result.steps) / max(result.seconds, 1e-9) / 1e6
+    print_fields(
+        {
+            "table": table,
+            "version": result.version,
+            "rows": f"{result.rows:,}",
+            "files": ", ".join(f"{count:,} to {action}" for action, count in counts.items()),
+            "written": f"{size(result.bytes_written)} in {result.seconds:.1f} s ({rate:.1f} MB/s)",
+            "shredded into": "; ".join(f"{k}: {v}" for k, v in result.shredding.items()) or "-",
+        }
+    )
