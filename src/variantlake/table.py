@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,6 +32,8 @@ from variantlake.delta.snapshot import HistoryEntry, Snapshot
 from variantlake.delta.store import open_store
 from variantlake.errors import InvalidSchema, InvalidValue
 from variantlake.shredding.ddl import format_ddl, parse_ddl
+
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,16 +93,32 @@ class Table:
         return cls.open(location)
 
     @classmethod
-    def open(cls, location: str | os.PathLike[str], version: int | None = None) -> Self:
-        """The table at `location`, at its newest version if None.
+    def open(
+        cls,
+        location: str | os.PathLike[str],
+        version: int | None = None,
+        *,
+        timestamp: dt.datetime | None = None,
+    ) -> Self:
+        """The table at `location`: at its newest version, at `version`, or as it was at a time.
+
+        A `timestamp` without a time zone is in UTC; a time after the last commit is its newest
+        version.
 
         Raises:
             NotADeltaTable: There is no Delta log.
             MissingSource: There is no such version.
+            InvalidQuery: No version is as old as `timestamp`.
             MalformedLog: The log breaks the protocol; the file is named.
             UnsupportedFeature: The table needs what we cannot read, by name.
         """
-        return cls(Snapshot.load(location, version, applies=READER_FEATURES))
+        milliseconds = None
+        if timestamp is not None:
+            moment = timestamp.replace(tzinfo=timestamp.tzinfo or dt.UTC)
+            milliseconds = (moment - _EPOCH) // dt.timedelta(milliseconds=1)
+        return cls(
+            Snapshot.load(location, version, timestamp=milliseconds, applies=READER_FEATURES)
+        )
 
     @property
     def uri(self) -> str:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from tests.delta.tables import SCHEMA, bounds, facts, number, path
 from variantlake.delta.ddl import parse_table_ddl
+from variantlake.delta.schema import PrimitiveType, StructField, StructType
 from variantlake.delta.stats import write_stats
 from variantlake.delta.stats_reader import NO_STATS, FileStats, read_stats
 from variantlake.parquet.facts import UNKNOWN, ColumnFacts, FileFacts
@@ -132,3 +133,34 @@ def test_timestamps_that_we_write_enclose_the_real_ones(start: int, length: int)
     assert isinstance(found.maximum, int)
     assert found.minimum <= start
     assert found.maximum >= start + length
+
+
+def test_a_float_bound_is_the_float_that_its_text_means() -> None:
+    # As a double 1.1 is less than the float 1.1, which a row holds: `c > 1.1D` is true of it.
+    (column,) = _read("c FLOAT", numRecords=1, minValues={"c": 1.1}, maxValues={"c": 1.1}).columns
+    assert (column.minimum, column.maximum) == (1.10000002384185791015625,) * 2
+    (column,) = _read("c FLOAT", numRecords=1, maxValues={"c": 1e300}).columns
+    assert column.maximum == float("inf")
+
+
+def test_bounds_of_a_double_that_was_a_float_enclose_both() -> None:
+    change = {"delta.typeChanges": [{"fromType": "float", "toType": "double"}]}
+    field = StructField("c", PrimitiveType("double"), metadata=change)
+    text = json.dumps({"numRecords": 1, "minValues": {"c": 1.1}, "maxValues": {"c": 1.1}})
+    (column,) = read_stats(text, StructType((field,))).columns
+    assert (column.minimum, column.maximum) == (1.1, 1.10000002384185791015625)
+    assert not column.minimum_exact
+    assert not column.maximum_exact
+
+
+def test_narrower_statistics_of_widened_columns_are_read() -> None:
+    """Old files have statistics of the type that the column had then."""
+    found = _read(
+        "c DECIMAL(20,2), d TIMESTAMP_NTZ",
+        numRecords=1,
+        minValues={"c": 5, "d": "2024-01-01"},
+        maxValues={"c": 7, "d": "2024-01-02"},
+    )
+    decimal, moment = found.columns
+    assert (decimal.minimum, decimal.maximum) == (Decimal(5), Decimal(7))
+    assert moment.minimum == 19723 * 86_400_000_000

@@ -18,8 +18,15 @@ import pyarrow.compute as pc
 
 from variantlake.delta.bound_columns import BoundTexts, plain_bounds
 from variantlake.delta.json_columns import Members, Texts, members_of, texts_of
-from variantlake.delta.schema import DataType, PrimitiveType, StructType, VariantType, arrow_type
-from variantlake.delta.stats_reader import INTEGERS, bound_of, find_in, is_time, parse_stats
+from variantlake.delta.schema import PrimitiveType, StructField, StructType, VariantType, arrow_type
+from variantlake.delta.stats_reader import (
+    INTEGERS,
+    bound_of,
+    find_in,
+    is_time,
+    parse_stats,
+    was_float,
+)
 from variantlake.delta.tags import (
     MAXIMUM_EXACT,
     MINIMUM_EXACT,
@@ -93,7 +100,7 @@ class LogFacts:
         if column not in leaves or isinstance(leaves[column].type, VariantType):
             return None
         if column not in self._memo:
-            self._memo[column] = _Column(self, column, leaves[column].type)
+            self._memo[column] = _Column(self, column, leaves[column])
         found: _Column = self._memo[column]
         return found
 
@@ -324,18 +331,20 @@ class _Part:
         return found
 
     def column_bounds(
-        self, column: ColumnPath, type_: DataType, stored: ShreddedType
+        self, column: ColumnPath, item: StructField, stored: ShreddedType
     ) -> BoundColumns:
         """The bounds of an ordinary column."""
 
         def read() -> BoundColumns:
             _, low, high = self.members(column)
+            type_, widened = item.type, was_float(item)
             if not isinstance(type_, PrimitiveType):
                 return BoundColumns.unknown(self.rows, stored)
-            minimum = self._ordinary(column, low, 0, type_, stored)
-            maximum = self._ordinary(column, high, 1, type_, stored)
+            minimum = self._ordinary(column, low, 0, type_, stored, widened=widened)
+            maximum = self._ordinary(column, high, 1, type_, stored, widened=widened)
             # Strings may be cut, times are: only numbers and dates are what they are.
-            exact = self.tight & (stored.kind is not Kind.STRING) & (not is_time(type_))
+            sure = stored.kind is not Kind.STRING and not widened and not is_time(type_)
+            exact = self.tight & sure
             unknown = np.zeros(self.rows, np.bool_)
             return BoundColumns(
                 minimum, maximum, exact & minimum.known, exact & maximum.known, unknown
@@ -351,6 +360,8 @@ class _Part:
         side: int,
         type_: PrimitiveType,
         stored: ShreddedType,
+        *,
+        widened: bool,
     ) -> RawColumn:
         if type_.name in INTEGERS:
             limit = 1 << (INTEGERS[type_.name] - 1)
@@ -364,7 +375,7 @@ class _Part:
             ):
                 document = parse_stats(self.stats_text(row), decimals=True)
                 value = find_in((document or {}).get(_SIDES[side]), column)
-            values[row] = bound_of(value, type_, up=side == 1)
+            values[row] = bound_of(value, type_, up=side == 1, widened=widened)
         return RawColumn.of(values, stored)
 
 
@@ -409,9 +420,9 @@ class _Variant:
 class _Column:
     """One ordinary column of LogFacts, as OrdinaryColumns."""
 
-    def __init__(self, facts: LogFacts, column: ColumnPath, type_: DataType) -> None:
-        self._facts, self._column, self._type = facts, column, type_
-        self.types: Sequence[ShreddedType | None] = (stored_type(arrow_type(type_)),)
+    def __init__(self, facts: LogFacts, column: ColumnPath, item: StructField) -> None:
+        self._facts, self._column, self._item = facts, column, item
+        self.types: Sequence[ShreddedType | None] = (stored_type(arrow_type(item.type)),)
         self.type: Int64s = np.zeros(len(facts.num_records), np.int64)
         self.nulls: Int64s = _joined([part.nulls(column) for part in facts.parts])
 
@@ -419,7 +430,7 @@ class _Column:
         """See OrdinaryColumns."""
         result = BoundColumns.unknown(len(rows), stored)
         for part, some, there in self._facts.of_parts(rows):
-            result.put(some, part.column_bounds(self._column, self._type, stored).take(there))
+            result.put(some, part.column_bounds(self._column, self._item, stored).take(there))
         return result
 
 

@@ -33,7 +33,8 @@ from variantlake.delta.locations import AbsolutePaths, check_paths, locate
 from variantlake.delta.replay import State, apply_commits, check_unique_paths, read_commit
 from variantlake.delta.schema import StructType
 from variantlake.delta.store import Entry, Store, open_store
-from variantlake.errors import MalformedLog, MissingSource, UnsupportedFeature
+from variantlake.delta.time_travel import version_at
+from variantlake.errors import InvalidQuery, MalformedLog, MissingSource, UnsupportedFeature
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,19 +74,29 @@ class Snapshot:
         location: str | os.PathLike[str],
         version: int | None = None,
         *,
+        timestamp: int | None = None,
         store: Store | None = None,
         absolute_paths: AbsolutePaths = AbsolutePaths.ALLOW,
         applies: Collection[str] = (),
     ) -> Snapshot:
         """Read the log of the table at `location` (or in `store`), at its newest version if None.
 
+        `timestamp`, in milliseconds since the epoch, asks for the last version that was there then;
+        it does not go with a `version`.
+
         `applies` names the reader features that the caller's scan obeys: `columnMapping`,
         `deletionVectors`.
 
         Raises NotADeltaTable, MissingSource for a version that does not exist, MalformedLog naming
-        the file and line, UnsupportedFeature by name.
+        the file and line, UnsupportedFeature by name, InvalidQuery when no version is that old.
         """
         store = open_store(location) if store is None else store
+        if timestamp is not None:
+            if version is not None:
+                raise InvalidQuery("a version and a timestamp are given, expected one of them")
+            _, newest = load_state(store, None)
+            if newest.metadata is not None:
+                version = version_at(store, newest.metadata, timestamp)
         segment, state = load_state(store, version)
         return _snapshot(
             store, segment.version, state, absolute_paths=absolute_paths, applies=frozenset(applies)

@@ -8,7 +8,9 @@ Spec: PROTOCOL, "Per-file Statistics".
 from __future__ import annotations
 
 import json
+import math
 import re
+import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
@@ -21,6 +23,7 @@ import pyarrow as pa
 from variantlake.delta.schema import (
     DataType,
     PrimitiveType,
+    StructField,
     StructType,
     VariantType,
     arrow_type,
@@ -66,7 +69,7 @@ class StatsReader:
     def __init__(self, schema: StructType) -> None:
         leaves = list(schema.leaves(physical=True))
         self._columns = [
-            (path, leaf.type, arrow_type(leaf.type))
+            (path, leaf.type, arrow_type(leaf.type), was_float(leaf))
             for path, leaf in leaves
             if not isinstance(leaf.type, VariantType)
         ]
@@ -96,8 +99,9 @@ class StatsReader:
                 low=find_in(lows, path),
                 high=find_in(highs, path),
                 tight=tight,
+                widened=widened,
             )
-            for path, type_, arrow in self._columns
+            for path, type_, arrow, widened in self._columns
         )
         return FileStats(
             records,
@@ -134,16 +138,18 @@ def _column(
     low: Any,
     high: Any,
     tight: bool,
+    widened: bool,
 ) -> ColumnFacts | None:
     """An ordinary column, None where nothing is known of it."""
     minimum = maximum = None
     if isinstance(type_, PrimitiveType):
-        minimum, maximum = bound_of(low, type_, up=False), bound_of(high, type_, up=True)
+        minimum = bound_of(low, type_, up=False, widened=widened)
+        maximum = bound_of(high, type_, up=True, widened=widened)
     if nulls == UNKNOWN and minimum is None and maximum is None:
         return None
     # Strings may be cut, times are: only numbers and dates are what they are, and only while no
     # row was deleted.
-    exact = tight and not isinstance(minimum, str) and not is_time(type_)
+    exact = tight and not widened and not isinstance(minimum, str) and not is_time(type_)
     return ColumnFacts(
         path,
         arrow,
@@ -182,9 +188,22 @@ def is_time(type_: object) -> bool:
     return isinstance(type_, PrimitiveType) and type_.name.startswith("timestamp")
 
 
-def bound_of(value: Any, type_: PrimitiveType, *, up: bool) -> Raw | None:
-    """A bound that encloses the column's values, whatever the writer did to its own."""
+def was_float(item: StructField) -> bool:
+    """Whether old files of a DOUBLE column hold floats (type widening)."""
+    changes = item.metadata.get("delta.typeChanges")
+    return isinstance(changes, list) and any(
+        isinstance(change, dict) and change.get("fromType") == "float" for change in changes
+    )
+
+
+def bound_of(value: Any, type_: PrimitiveType, *, up: bool, widened: bool = False) -> Raw | None:
+    """A bound that encloses the column's values, whatever the writer did to its own.
+
+    `widened` is `was_float` of the column: the text may then mean a float or a double.
+    """
     raw = raw_value(value, type_)
+    if widened and isinstance(raw, float):
+        raw = (max if up else min)(raw, as_float(raw))
     if isinstance(raw, float) and raw == 0:
         # Writers do not agree about the sign of a zero that bounds zeros of both.
         return 0.0 if up else -0.0
@@ -205,7 +224,8 @@ def raw_value(value: Any, type_: PrimitiveType) -> Raw | None:
         return Decimal(value) if isinstance(value, (int, Decimal)) else None
     if name in ("float", "double"):
         # "NaN" and "Infinity" are strings, and tell nothing about the other values.
-        return float(value) if isinstance(value, (int, float, Decimal)) else None
+        number = float(value) if isinstance(value, (int, float, Decimal)) else None
+        return as_float(number) if name == "float" and number is not None else number
     if not isinstance(value, str):
         return None
     if name == "string":
@@ -217,6 +237,15 @@ def raw_value(value: Any, type_: PrimitiveType) -> Raw | None:
         return _micros(value, zoned=name == "timestamp") if is_time(type_) else None
     except (ValueError, OverflowError):
         return None
+
+
+def as_float(number: float) -> float:
+    """The float that a text means: 1.1 is written for 1.10000002384185791015625."""
+    try:
+        single: float = struct.unpack("<f", struct.pack("<f", number))[0]
+    except OverflowError:
+        return math.copysign(math.inf, number)
+    return single
 
 
 def _micros(text: str, *, zoned: bool) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
@@ -11,7 +10,7 @@ from pyspark.sql.types import StructType, VariantType
 
 from variantlake.delta.features import SCAN_FEATURES
 from variantlake.delta.snapshot import Snapshot
-from variantlake.errors import InvalidQuery
+from variantlake.delta.time_travel import version_at
 from variantlake.planning.footers import Footers
 from variantlake.planning.log_files import LogFiles
 from variantlake.planning.predicates import Ref
@@ -63,7 +62,8 @@ class Tables:
         Raises as `Snapshot.load`; InvalidQuery when no version is that old.
         """
         if before is not None:
-            version = _version_at(self.load(location).snapshot, before)
+            newest = self.load(location).snapshot
+            version = version_at(newest.store, newest.metadata, before)
         if version is not None:
             return _table(location, Snapshot.load(location, version, applies=SCAN_FEATURES))
         known = self._newest.get(location)
@@ -107,14 +107,3 @@ def _table(location: str, snapshot: Snapshot, older: LogFiles | None = None) -> 
 def _by_id(snapshot: Snapshot) -> bool:
     """Whether files' columns are found by their ids (column mapping in id mode)."""
     return snapshot.properties.get("delta.columnMapping.mode", "").lower() == "id"
-
-
-def _version_at(snapshot: Snapshot, before: int) -> int:
-    for entry in snapshot.history():
-        if entry.timestamp <= before:
-            return entry.version
-    raise InvalidQuery(
-        "the log holds no version of the table that is that old",
-        file=os.fspath(snapshot.store.uri),
-        hint="`variantlake history` lists the versions with their times",
-    )
