@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.shredding.strategies import keys, leaf_types, schemas, trees_for
 from variantlake.encoding.tree import Scalar, Tree, decode, encode, logical_key
 from variantlake.encoding.variant import Variant
-from variantlake.errors import InvalidPath, InvalidSchema, InvalidValue
+from variantlake.errors import InvalidPath, InvalidSchema, InvalidValue, UnknownVariantType
 from variantlake.parquet.single_paths import iter_paths, read_paths
 from variantlake.parquet.table_writer import write_table
 from variantlake.parquet.write import WriteOptions
@@ -168,3 +168,20 @@ def test_requests_that_cannot_be_understood(
     file = write(tmp_path / "t", None, 1)
     with pytest.raises(error):
         column(file, path)
+
+
+@pytest.mark.parametrize("shredding", [None, "a BIGINT, b STRING", "a STRUCT<x: INT>"])
+def test_an_unknown_type_fails_only_where_it_is_asked_for(
+    tmp_path: FilePath, shredding: str | None
+) -> None:
+    known = Variant.of({"a": 1, "b": 2})
+    unknown = bytes([21 << 2]) + b"zz"
+    value = bytes([0x02, 0x02, 0x00, 0x01, 0x00, 0x03, 0x05]) + unknown + b"\x0c\x02"
+    rows = [{"metadata": known.metadata, "value": v} for v in (known.value, value)]
+    file = tmp_path / "t.parquet"
+    write_table(pa.table({"v": pa.array(rows, VARIANT_TYPE)}), file, shredding=shredding)
+    assert column(file, "v:b::int") == [2, 2]
+    assert column(file, "v:a::variant")[1]["value"] == unknown
+    with pytest.raises(UnknownVariantType) as caught:
+        column(file, "v:a::bigint")
+    assert (caught.value.file, caught.value.row, caught.value.path) == (str(file), 1, "$['a']")

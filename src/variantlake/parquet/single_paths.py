@@ -342,10 +342,25 @@ class _Request:
         if typed is not None:
             self._add_typed(raws, typed, wanted)
         if not is_plain:
-            for row, encoded in enumerate(self._residuals(metadata, values)):
+            self._add_residuals(raws, self._residuals(metadata, values), wanted)
+        return raw_array(raws, wanted)
+
+    def _add_residuals(
+        self, raws: list[Raw | None], residuals: Iterator[bytes | None], wanted: ShreddedType
+    ) -> None:
+        row = 0
+        try:
+            for row, encoded in enumerate(residuals):
                 if encoded is not None and encoded != NULL_VALUE:
                     raws[row] = self._fit(row, _scalar(encoded), type_name(encoded), wanted)
-        return raw_array(raws, wanted)
+        except VariantLakeError as error:
+            self._locate(error, row)
+            raise
+
+    def _locate(self, error: VariantLakeError, row: int) -> None:
+        """Give an error its row and path, unless it knows them."""
+        error.row = row if error.row is None else error.row
+        error.path = error.path or str(self.path)
 
     def _add_typed(self, raws: list[Raw | None], typed: AnyArray, wanted: ShreddedType) -> None:
         stored = _stored(typed)
@@ -355,10 +370,14 @@ class _Request:
                     noun = "object" if pa.types.is_struct(typed.type) else "array"
                     raws[row] = self._fit(row, None, noun, wanted)
             return
-        primitive = encoded_type(typed.type)
-        for row, raw in enumerate(raws_of(typed)):
-            if raw is not None:
-                raws[row] = self._fit(row, scalar_of(raw, primitive), stored.ddl, wanted)
+        primitive, row = encoded_type(typed.type), 0
+        try:
+            for row, raw in enumerate(raws_of(typed)):
+                if raw is not None:
+                    raws[row] = self._fit(row, scalar_of(raw, primitive), stored.ddl, wanted)
+        except VariantLakeError as error:
+            self._locate(error, row)
+            raise
 
     def _fit(self, row: int, scalar: Scalar | None, noun: str, wanted: ShreddedType) -> Raw | None:
         raw = None if scalar is None else fit(scalar, wanted)
