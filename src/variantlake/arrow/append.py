@@ -22,6 +22,9 @@ from variantlake.errors import InvalidValue
 MAX_OPEN_FILES = 64
 """Partitions that are written at the same time; beyond it files are finished early."""
 
+MAX_PENDING_BYTES = 192 << 20
+"""Bytes of rows (Arrow) that wait for their row groups in all partitions together."""
+
 DEFAULTS = LoadOptions()
 
 
@@ -58,7 +61,8 @@ def append_arrow(
             rows = TableRows(
                 reader.schema,
                 reader,
-                target,
+                plan,
+                shreddings=target.shreddings(),
                 json_columns=frozenset(json_columns),
                 bad_rows=bad_rows,
                 inference=options.inference,
@@ -69,7 +73,7 @@ def append_arrow(
         raise
     if not result.adds and not result.bad_rows and replacing is None:
         return LoadResult(version=snapshot.version)
-    return land(rows.target, plan, [result], options, started)
+    return land(target.with_shreddings(rows.shreddings), plan, [result], options, started)
 
 
 def write_rows(
@@ -84,15 +88,23 @@ def write_rows(
                 files = plan.file_set(task, batch.schema, rows.variant_columns, check)
                 sets[partition] = stack.enter_context(files)
             files.write(batch)
-            open_sets = [each for each in sets.values() if each.is_open]
-            if len(open_sets) > MAX_OPEN_FILES:
-                open_sets[0].close()
+            _close_some([each for each in sets.values() if each.is_open])
         adds = tuple(
             plan.add(file, dict(zip(rows.partition_names, partition, strict=True)))
             for partition, files in sets.items()
             for file in files.close()
         )
     return TaskResult(adds, rows.bad_rows.count, rows.bad_rows.path)
+
+
+def _close_some(files: list[FileSet]) -> None:
+    """Finish files early where too many are open, or hold too much together: the largest."""
+    files.sort(key=lambda each: each.pending_bytes)
+    pending = sum(each.pending_bytes for each in files)
+    while len(files) > MAX_OPEN_FILES or (len(files) > 1 and pending > MAX_PENDING_BYTES):
+        largest = files.pop()
+        pending -= largest.pending_bytes
+        largest.close()
 
 
 def _reader(data: Any) -> pa.RecordBatchReader:

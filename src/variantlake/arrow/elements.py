@@ -17,6 +17,8 @@ from variantlake.kernels.elements import ElementFinder
 from variantlake.kernels.words import PADDING
 
 _BLANKS = b" \t\r\n"
+_STEP_BYTES = 64 << 10
+"""Read at once where the start of the array is looked for."""
 
 Places = npt.NDArray[np.int64]
 
@@ -49,8 +51,6 @@ def read_elements(
             kept = finder.start if finder.start >= 0 else finder.position
             if kept:
                 yield Block(source, text, kept, offset), starts, ends
-            if filled < room and not finder.closed:
-                raise _refused(source, offset + filled, "the file ends within the array")
             if filled - kept > limit and not finder.closed:
                 raise LimitExceeded(
                     f"the element has more than {limit:,} bytes",
@@ -58,6 +58,8 @@ def read_elements(
                     file=source.path,
                     **place_of(source, offset + kept),
                 )
+            if filled < room and not finder.closed:
+                raise _refused(source, offset + filled, "the file ends within the array")
             rest = buffer[kept:filled]
             finder.move(kept)
             offset += kept
@@ -69,7 +71,7 @@ def read_elements(
 
 def _enter(source: Source, stream: Stream) -> tuple[bytearray, int]:
     """Read up to the array's bracket; what was read behind it, and its offset in the text."""
-    buffer = bytearray(BLOCK_BYTES)
+    buffer = bytearray(_STEP_BYTES)
     offset = 0
     while read := fill(stream, memoryview(buffer)):
         start = len(BOM) if offset == 0 and buffer.startswith(BOM) else 0

@@ -119,7 +119,7 @@ class VariantColumn:
 
     def bad_rows(self, array: AnyArray) -> list[int]:
         """The rows that are no Variant or no JSON, NULLs left out."""
-        tape = self._tape(array)
+        tape = self.tape(array)
         valid = array.is_valid().to_numpy(zero_copy_only=False)
         return [int(row) for row in np.flatnonzero((tape.status != 0) & valid)]
 
@@ -139,7 +139,7 @@ class VariantColumn:
 
     def _read(self, array: AnyArray) -> Tape:
         """The rows, all of them good or NULL. Raises for the first that is not."""
-        tape = self._tape(array)
+        tape = self.tape(array)
         bad = _first_bad(tape, array)
         if bad is None:
             return tape
@@ -147,7 +147,8 @@ class VariantColumn:
             raise _bad_json(_text_of(array[bad]), bad)
         raise bad_variant(_storage(array), bad)
 
-    def _tape(self, array: AnyArray) -> Tape:
+    def tape(self, array: AnyArray) -> Tape:
+        """The rows; bad ones, and NULLs, have a status."""
         if not self._from_json:
             return self._variant_reader.read(_storage(array))
         wide: Any = array.cast(pa.large_string())

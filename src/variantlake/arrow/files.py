@@ -15,12 +15,16 @@ from typing import Self
 
 import pyarrow as pa
 
+from variantlake.arrow.order import SortKey, sorted_pieces
 from variantlake.delta.store import LocalStore, Store
 from variantlake.errors import InvalidValue, StoreFailed, VariantLakeError
 from variantlake.parquet.write import FileWriter, WriteOptions, WrittenFile
 
 TARGET_FILE_BYTES = 256 << 20
 """Bytes of a file from which on the next one is begun."""
+
+SORT_BYTES = 128 << 20
+"""Bytes of rows in memory (Arrow) that are sorted at a time; a sorted file holds no more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +101,10 @@ class FileSet:
     """The files of one task, in the order of their rows; a context manager.
 
     Leaving it by an exception removes every file that it wrote, finished or not. `check` is called
-    before a file is begun, and stops the task by raising. Names sort in the
-    order of tasks and rows, carry the load's id, and differ between two attempts of one task,
-    because Spark may repeat or double a task.
+    before a file is begun, and stops the task by raising. With an `order` each file is sorted,
+    and ends early where that takes too much memory. Names sort in the order of tasks and rows,
+    carry the load's id, and differ between two attempts of one task, because Spark may repeat or
+    double a task.
     """
 
     store: Store
@@ -110,20 +115,46 @@ class FileSet:
     options: WriteOptions
     limits: FileLimits = DEFAULT_LIMITS
     check: Callable[[], None] | None = None
+    order: tuple[SortKey, ...] = ()
     finished: list[WrittenFile] = field(default_factory=list)
     _attempt: str = field(default_factory=lambda: uuid.uuid4().hex[:8])
     _writer: FileWriter | None = None
     _rows: int = 0
+    _unsorted: list[pa.RecordBatch] = field(default_factory=list)
+    _unsorted_bytes: int = 0
     _scratch: str | None = None
     _path: Path = Path()
 
     @property
     def is_open(self) -> bool:
-        """Whether a file is begun and not finished."""
-        return self._writer is not None
+        """Whether rows were given that are in no finished file."""
+        return self._writer is not None or bool(self._unsorted)
+
+    @property
+    def pending_bytes(self) -> int:
+        """Bytes of rows in memory."""
+        written = 0 if self._writer is None else self._writer.pending_bytes
+        return written + self._unsorted_bytes
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Add rows, to as many files as the limits ask for."""
+        if not self.order:
+            self._write(batch)
+            return
+        self._unsorted.append(batch)
+        self._unsorted_bytes += batch.nbytes
+        if self._unsorted_bytes >= SORT_BYTES:
+            self._write_sorted()
+
+    def _write_sorted(self) -> None:
+        """Write the rows so far in order, and finish the file: what comes next is not in it."""
+        batches, self._unsorted = self._unsorted, []
+        for batch in sorted_pieces(batches, self.order):
+            self._write(batch)
+        self._unsorted_bytes = 0
+        self._finish()
+
+    def _write(self, batch: pa.RecordBatch) -> None:
         while batch.num_rows:
             rows = batch.num_rows
             if self.limits.max_rows is not None:
@@ -137,6 +168,8 @@ class FileSet:
 
     def close(self) -> list[WrittenFile]:
         """Finish the last file; all files, in order."""
+        if self._unsorted:
+            self._write_sorted()
         if self._writer is not None:
             self._finish()
         return self.finished

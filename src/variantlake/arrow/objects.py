@@ -47,11 +47,13 @@ def find_objects(url: str, is_wanted: Callable[[str], bool]) -> Iterator[tuple[s
 
 
 def _matching(store: ObjectStore, pattern: str) -> Iterator[tuple[str, int]]:
-    literal = pattern[: _first_magic(pattern)]
+    folder = pattern[: _first_magic(pattern)].rpartition("/")[0]
     matches = re.compile(_translate(pattern)).fullmatch
     hidden = pattern.rpartition("/")[2].startswith(("_", "."))
-    for path, size in _listed(store, literal.rpartition("/")[0]):
-        if matches(path) and (hidden or not path.rpartition("/")[2].startswith(("_", "."))):
+    for path, size in _listed(store, folder):
+        *folders, name = path.removeprefix(folder).split("/")
+        shown = hidden or not name.startswith(("_", "."))
+        if matches(path) and shown and not any(each.startswith(("_", ".")) for each in folders):
             yield path, size
 
 

@@ -19,7 +19,7 @@ from variantlake.arrow.encode import (
 )
 from variantlake.arrow.options import BadRows
 from variantlake.arrow.quarantine import BadRow, BadRowLog
-from variantlake.arrow.target import Target
+from variantlake.arrow.target import FilePlan
 from variantlake.delta.partition_values import partition_text
 from variantlake.delta.schema import StructField, StructType, VariantType
 from variantlake.errors import InvalidSchema, UnsupportedFeature, VariantLakeError
@@ -38,28 +38,29 @@ Partition = tuple[str | None, ...]
 class TableRows:
     """The data as batches to be stored, each with the partition that all of its rows belong to.
 
-    `target` is the table with the shredding schemas that the data decided; `count` the rows so far.
-    Rows with a bad Variant or document go to `bad_rows`.
+    `shreddings` are the schemas of the VARIANT columns by physical name, also those that the data
+    decided; `count` are the rows so far. Rows with a bad Variant or document go to `bad_rows`.
     """
 
     def __init__(
         self,
         schema: pa.Schema,
         batches: Iterable[pa.RecordBatch],
-        target: Target,
+        plan: FilePlan,
         *,
+        shreddings: Mapping[str, ShreddingSchema],
         json_columns: Collection[str],
         bad_rows: BadRowLog,
         inference: InferenceOptions,
     ) -> None:
-        self.target = target
+        self.shreddings = dict(shreddings)
         self.count = 0
         self._batches = batches
         self.bad_rows = bad_rows
         self._inference = inference
-        fields = {field.name: field for field in target.schema.fields}
-        _check_columns(schema, fields.values(), json_columns, target.store.uri)
-        partitioned = [fields[name] for name in target.partition_columns]
+        fields = {field.name: field for field in plan.schema.fields}
+        check_columns(schema.names, fields.values(), json_columns, plan.location)
+        partitioned = [fields[name] for name in plan.partition_columns]
         self.partition_names = [field.physical_name for field in partitioned]
         self._partitioned = [
             (field, PlainColumn(field, schema.field(field.name).type))
@@ -70,7 +71,7 @@ class TableRows:
         self._encoders: list[tuple[str, ColumnEncoder]] = [
             (given.name, self._encoder(fields[given.name], given.type, json_columns))
             for given in schema
-            if given.name not in target.partition_columns
+            if given.name not in plan.partition_columns
         ]
         if not self._encoders:
             raise InvalidSchema("the data have none of the columns that files hold")
@@ -144,11 +145,10 @@ class TableRows:
             return PlainColumn(field, given)
 
         def decide(tape: Tape) -> ShreddingSchema:
-            schema = self.target.shredding(field.physical_name)
-            if schema is None:
-                schema = infer(profile(tape), self._inference).schema
-                self.target = self.target.with_shredding(field.physical_name, schema)
-            return schema
+            name = field.physical_name
+            if name not in self.shreddings:
+                self.shreddings[name] = infer(profile(tape), self._inference).schema
+            return self.shreddings[name]
 
         return VariantColumn(field, given, decide, from_json=field.name in json_columns)
 
@@ -178,24 +178,25 @@ def given_schema(given: pa.Schema, json_columns: Collection[str]) -> StructType:
     return StructType.from_arrow(given, variants=variants)
 
 
-def _check_columns(
-    given: pa.Schema, fields: Collection[StructField], json_columns: Collection[str], uri: str
+def check_columns(
+    names: Sequence[str], fields: Collection[StructField], json_columns: Collection[str], uri: str
 ) -> None:
-    names = [field.name for field in fields]
-    if len(set(given.names)) != len(given.names):
-        raise InvalidSchema(f"column names repeat: {given.names}", file=uri)
-    for name in (*given.names, *json_columns):
-        if name not in names:
+    """Raise InvalidSchema, or UnsupportedFeature, for data whose columns do not fit the table's."""
+    known = [field.name for field in fields]
+    if len(set(names)) != len(names):
+        raise InvalidSchema(f"column names repeat: {names}", file=uri)
+    for name in (*names, *json_columns):
+        if name not in known:
             raise InvalidSchema(
-                f"the table has no column {name!r}", file=uri, hint=f"columns: {', '.join(names)}"
+                f"the table has no column {name!r}", file=uri, hint=f"columns: {', '.join(known)}"
             )
     for field in fields:
-        if not field.nullable and field.name not in given.names:
+        if not field.nullable and field.name not in names:
             raise InvalidSchema(
                 f"the data have no column {field.name!r}, which is NOT NULL", file=uri
             )
     for field in fields:
-        if field.default is not None and field.name not in given.names:
+        if field.default is not None and field.name not in names:
             raise UnsupportedFeature(
                 f"the data have no column {field.name!r}, whose default is an SQL expression: "
                 f"{field.default}",
@@ -203,7 +204,7 @@ def _check_columns(
                 hint="give the column, or append with Spark (lake.append)",
             )
     for name in json_columns:
-        if name not in given.names:
+        if name not in names:
             raise InvalidSchema(f"the data have no column {name!r} of JSON text")
 
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from variantlake.arrow.files import FileLimits, FileSet, delete_load, is_load_file
 from variantlake.arrow.options import BadRows, LoadOptions
+from variantlake.arrow.order import sort_keys
 from variantlake.arrow.quarantine import FOLDER as QUARANTINE_FOLDER
 from variantlake.arrow.quarantine import BadRowLog, delete_quarantine
 from variantlake.delta.actions import AddFile, Metadata, Protocol, Transaction
@@ -73,6 +74,7 @@ class FilePlan:
     variant_bounds: bool
     limits: FileLimits
     mode: BadRows
+    order_by: tuple[str, ...]
 
     def bad_row_log(self, task: int) -> BadRowLog:
         """What becomes of the bad rows of one task."""
@@ -95,6 +97,7 @@ class FilePlan:
             options=write_options(self.properties),
             limits=self.limits,
             check=check,
+            order=sort_keys(self.order_by, self.schema, schema),
         )
 
     def add(
@@ -228,6 +231,20 @@ class Target:
             error.hint = f"the table property {SCHEMA_PREFIX}{physical_name} is broken"
             raise
 
+    def shreddings(self) -> dict[str, ShreddingSchema]:
+        """The schemas that the table has, by the physical names of its VARIANT columns."""
+        names = [f.physical_name for f in self.schema.fields if isinstance(f.type, VariantType)]
+        known = ((name, self.shredding(name)) for name in names)
+        return {name: schema for name, schema in known if schema is not None}
+
+    def with_shreddings(self, schemas: Mapping[str, ShreddingSchema]) -> Target:
+        """This table with schemas for those of its columns that had none."""
+        target, known = self, self.shreddings()
+        for name, schema in schemas.items():
+            if name not in known:
+                target = target.with_shredding(name, schema)
+        return target
+
     def with_shredding(
         self, physical_name: str, schema: ShreddingSchema, *, asked: bool = False
     ) -> Target:
@@ -269,6 +286,7 @@ class Target:
             variant_bounds=enabled,
             limits=options.limits,
             mode=options.mode,
+            order_by=options.order_by,
         )
 
     def clean_up(self, load_id: str) -> None:

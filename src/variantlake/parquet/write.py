@@ -111,6 +111,11 @@ class FileWriter:
         except FileNotFoundError:
             raise MissingSource("no such folder", file=os.path.dirname(self._path)) from None  # noqa: PTH120  # str in, str out
 
+    @property
+    def pending_bytes(self) -> int:
+        """Bytes in memory (Arrow) of rows that wait for their row group to be full."""
+        return self._pending_bytes
+
     def write(self, data: pa.RecordBatch | pa.Table) -> None:
         """Add rows.
 

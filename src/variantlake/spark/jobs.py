@@ -21,6 +21,8 @@ from variantlake.errors import MissingDependency
 Task = Callable[[int], Iterable[bytes]]
 """What runs on an executor: a task's number in, payloads out. It is pickled."""
 
+_Run = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
 _POLL_SECONDS = 0.2
 _CANCEL_SECONDS = 10.0
 
@@ -47,10 +49,37 @@ def run_tasks(
         KeyboardInterrupt: Ctrl-C; the job is cancelled, but Spark may let Python workers go on:
             tasks must have a way of their own to learn of it.
     """
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[bytes]:
+        for batch in batches:
+            for number in np.asarray(batch.column(0)):
+                yield from task(int(number))
+
+    frame = spark.range(0, count, 1, count)
+    return run_over(spark, frame, run, description=description, watch=watch)
+
+
+def run_over(
+    spark: SparkSession,
+    frame: DataFrame,
+    task: Callable[[Iterator[pa.RecordBatch]], Iterable[bytes]],
+    *,
+    description: str,
+    watch: Callable[[int], None] | None = None,
+) -> list[bytes]:
+    """Run `task` over the Arrow batches of each partition of a DataFrame; all payloads.
+
+    Arguments and errors are those of `run_tasks`; a VARIANT column is struct<value, metadata>.
+    """
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for payload in task(batches):
+            yield pa.record_batch({"payload": pa.array([payload], pa.binary())})
+
     job: _Job = _ConnectJob(spark) if is_connect(spark) else _ClassicJob(spark)
     payloads: list[bytes] = []
     failures: list[BaseException] = []
-    frame = job.frame(task, count)
+    frame = job.mapped(frame, run)
 
     def collect() -> None:
         try:
@@ -82,7 +111,7 @@ def is_connect(spark: SparkSession) -> bool:
 class _Job(Protocol):
     """What differs between classic Spark and Spark Connect."""
 
-    def frame(self, task: Task, count: int) -> DataFrame: ...
+    def mapped(self, frame: DataFrame, run: _Run) -> DataFrame: ...
     def collect(self, frame: DataFrame, description: str) -> list[Any]: ...
     def finished_tasks(self) -> int: ...
     def cancel(self) -> None: ...
@@ -92,11 +121,10 @@ class _ClassicJob:
     """A job group of the SparkContext."""
 
     def __init__(self, spark: SparkSession) -> None:
-        self._spark = spark
         self._context = spark.sparkContext
         self._group = f"variantlake-{uuid.uuid4()}"
 
-    def frame(self, task: Task, count: int) -> DataFrame:
+    def mapped(self, frame: DataFrame, run: _Run) -> DataFrame:
         # Workers start `python3` from PATH unless PYSPARK_PYTHON says otherwise, and in a virtual
         # environment miss the package. On this machine the right one is known: ours. Elsewhere
         # only the user knows it.
@@ -104,7 +132,7 @@ class _ClassicJob:
         if chosen == "python3" and str(self._context.master).startswith("local"):
             self._context.pythonExec = sys.executable
         try:
-            return _frame(self._spark, task, count)
+            return frame.mapInArrow(run, "payload binary")
         finally:
             self._context.pythonExec = chosen
 
@@ -138,8 +166,8 @@ class _ConnectJob:
         self._finished: Mapping[int, int] = {}
         self._handler = cast("Any", self._progress)
 
-    def frame(self, task: Task, count: int) -> DataFrame:
-        return _frame(self._spark, task, count)
+    def mapped(self, frame: DataFrame, run: _Run) -> DataFrame:
+        return frame.mapInArrow(run, "payload binary")
 
     def collect(self, frame: DataFrame, description: str) -> list[Any]:
         del description  # Connect has no name for an operation
@@ -159,16 +187,6 @@ class _ConnectJob:
 
     def _progress(self, stages: Iterable[Any] | None, **_: Any) -> None:
         self._finished = {stage.stage_id: stage.num_completed_tasks for stage in stages or ()}
-
-
-def _frame(spark: SparkSession, task: Task, count: int) -> DataFrame:
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in np.asarray(batch.column(0)):
-                for payload in task(int(number)):
-                    yield pa.record_batch({"payload": pa.array([payload], pa.binary())})
-
-    return spark.range(0, count, 1, count).mapInArrow(run, "payload binary")
 
 
 def _explained(error: BaseException) -> BaseException:

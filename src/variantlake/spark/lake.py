@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Unpack
 
 from pyspark.sql import DataFrame, SparkSession
@@ -23,6 +23,7 @@ from variantlake.spark.tables import Tables
 
 if TYPE_CHECKING:
     from variantlake.arrow.convert import ConvertKeywords, ConvertResult
+    from variantlake.arrow.landing import LoadResult
     from variantlake.arrow.load import IngestResult, LoadProgress
     from variantlake.arrow.options import LoadKeywords
     from variantlake.arrow.sources import Documents, SourceSpec
@@ -156,6 +157,19 @@ class Lake:
         from variantlake.spark.convert import convert
 
         return convert(self._spark, sources, table, progress=progress, **options)
+
+    def append(
+        self,
+        frame: DataFrame,
+        table: Location,
+        *,
+        json_columns: Collection[str] = (),
+        **options: Unpack[LoadKeywords],
+    ) -> LoadResult:
+        """Append the rows of a DataFrame; see `spark.append.append`."""
+        from variantlake.spark.append import append
+
+        return append(self._spark, frame, table, json_columns=json_columns, **options)
 
     def _in_user_session(self, frame: DataFrame) -> DataFrame:
         """A DataFrame of the helper session as one of the user's."""
