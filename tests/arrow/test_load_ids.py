@@ -85,16 +85,16 @@ def test_who_is_overtaken_by_the_same_load_gives_way(
     table = tmp_path / "t"
     if existing:
         ingest_here(source, table)
-    run = local._run_in_threads
+    run = local.run_in_threads
 
     def overtaken(task: LoadTask, watch: Callable[[int], None]) -> list[bytes]:
         with monkeypatch.context() as patch:
-            patch.setattr(local, "_run_in_threads", run)
+            patch.setattr(local, "run_in_threads", run)
             ingest_here(source, table)  # in between comes another one
             ingest_here(source, table, load_id="x")
         return run(task, watch)
 
-    monkeypatch.setattr(local, "_run_in_threads", overtaken)
+    monkeypatch.setattr(local, "run_in_threads", overtaken)
     result = ingest_here(source, table, load_id="x")
     assert (result.already_loaded, result.version) == (True, 1 + existing)
     assert len(list(table.glob("*.parquet"))) == 2 + existing
