@@ -9,7 +9,7 @@ SPARK_ENV = JAVA_HOME="$$(scripts/find_java.sh)" PYSPARK_PYTHON="$(CURDIR)/$(BIN
 PYTEST_ARGS ?=
 FUZZ_SECONDS ?= 60
 
-.PHONY: help setup demo test test-fast test-kill test-concurrency lint format fuzz bench bench-ingest bench-kernels clean
+.PHONY: help setup demo test test-fast test-kill test-concurrency lint format fuzz bench bench-ingest bench-kernels bench-planning clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-17s %s\n", $$1, $$2}'
@@ -52,6 +52,7 @@ fuzz: setup ## Fuzz what parses bytes from outside, for FUZZ_SECONDS each (60)
 	@$(BIN)/python -m tests.fuzz.footers --seconds $(FUZZ_SECONDS)
 	@$(BIN)/python -m tests.fuzz.values --seconds $(FUZZ_SECONDS)
 	@$(BIN)/python -m tests.fuzz.columns --seconds $(FUZZ_SECONDS)
+	@$(BIN)/python -m tests.fuzz.logs --seconds $(FUZZ_SECONDS)
 
 docs: setup ## Write docs/cli.md anew from the commands
 	@$(BIN)/python -m variantlake.cli.reference > docs/cli.md
@@ -61,6 +62,9 @@ bench: bench-ingest ## Time loading and queries beside other engines; write docs
 
 bench-ingest: setup ## Time loading and getting back beside other engines (Sail gets .venv-sail)
 	@$(SPARK_ENV) $(BIN)/python -m benchmarks.ingest
+
+bench-planning: setup ## Time reading a log of 100,000 files and planning on it, Delta Spark beside
+	@$(SPARK_ENV) $(BIN)/python benchmarks/planning.py --delta-spark
 
 bench-kernels: setup ## Time the compiled kernels in MB/s of JSON text
 	@$(BIN)/python -m benchmarks.kernels

@@ -22,15 +22,16 @@ from pathlib import Path as FilePath
 from typing import Any, TypeVar
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from variantlake.delta.actions import Action, AddFile, CommitInfo, serialise
-from variantlake.delta.checkpoint_writer import write_checkpoint
+from variantlake.delta.checkpoint_rows import file_rows
 from variantlake.delta.ddl import parse_table_ddl
 from variantlake.delta.file_actions import new_add
+from variantlake.delta.files import files_of
 from variantlake.delta.listing import commit_path
 from variantlake.delta.new_table import new_table
 from variantlake.delta.snapshot import Snapshot
-from variantlake.delta.store import open_store
 from variantlake.parquet.facts import ColumnFacts, FileFacts, PathFacts, VariantFacts
 from variantlake.paths import Path
 from variantlake.planning.log_files import LogFiles
@@ -109,6 +110,31 @@ def write_table(root: FilePath, files: int) -> int:
         (root / commit_path(version)).write_bytes(text)
         size += len(text)
         actions, version = [], version + 1
+
+
+def write_checkpoint_alone(root: FilePath, files: int) -> int:
+    """Write a table that is a classic checkpoint and no commits; returns its bytes."""
+    protocol, metadata = new_table(
+        SCHEMA, ["day"], {"delta.checkpoint.writeStatsAsStruct": "false"}
+    )
+    known = files_of(list(adds(TEMPLATES)))
+    path = root / f"_delta_log/{0:020d}.checkpoint.parquet"
+    path.parent.mkdir(parents=True)
+    actions: list[Action] = [protocol, metadata]
+    writer = None
+    for first in range(0, files, ADDS_A_COMMIT):
+        count = min(ADDS_A_COMMIT, files - first)
+        rows = known.take(pa.array([number % TEMPLATES for number in range(count)]))
+        paths = pa.array([f"part-{first + row:08d}.zstd.parquet" for row in range(count)])
+        rows = rows.set_column(0, "path", paths)
+        keys = ("protocol", "metaData")
+        table = file_rows(keys, actions, rows, protocol, metadata).table
+        writer = writer or pq.ParquetWriter(path, table.schema, compression="zstd")
+        writer.write_table(table)
+        actions = []
+    if writer is not None:
+        writer.close()
+    return path.stat().st_size
 
 
 def timed(what: str, work: Callable[[], T]) -> T:
@@ -202,9 +228,8 @@ def main() -> None:
     folder = options.keep or FilePath(tempfile.mkdtemp(prefix="variantlake-planning-"))
     try:
         if not (folder / "_delta_log").exists():
-            size = write_table(folder, options.files)
-            if options.checkpoint:
-                write_checkpoint(open_store(folder))
+            write = write_checkpoint_alone if options.checkpoint else write_table
+            size = write(folder, options.files)
             print(f"a log of {size / 1e6:,.0f} MB, {options.files:,} files")
         # In processes of their own: memory is what each of them needs.
         modes = ["ours", *(["delta_spark"] if options.delta_spark else [])]

@@ -59,6 +59,9 @@ _SINGLE: dict[str, type[Action]] = {
 _ADD_FIELDS = [*(name for name, _ in _ADD_COLUMNS.values()), "deletionVector", "stats"]
 
 
+_BATCH_ROWS = 1 << 16
+
+
 def read_checkpoint(
     store: Store, checkpoint: CheckpointFiles, *, tombstones: bool = False
 ) -> State:
@@ -163,7 +166,9 @@ def _read_parquet(store: Store, path: str, file: str) -> pa.Table:
             if "stats" not in fields and add.get_field_index("stats_parsed") >= 0:
                 fields.append("stats_parsed")
             wanted += [f"add.{name}" for name in fields]
-        return parquet.read(columns=wanted, use_threads=True)
+        # In batches: the strings of a struct cannot be more than 2 GB at once.
+        batches = list(parquet.iter_batches(_BATCH_ROWS, columns=wanted, use_threads=True))
+        return pa.Table.from_batches(batches) if batches else parquet.read(columns=wanted)
 
 
 def _single_actions(table: pa.Table, file: str, *, tombstones: bool) -> Iterator[Action]:

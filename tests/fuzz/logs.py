@@ -1,0 +1,153 @@
+"""Logs that chance changes: an answer that all ways of reading share, or an error of ours.
+
+python -m tests.fuzz.logs --seconds 60
+"""
+
+from __future__ import annotations
+
+import functools
+import random
+import sys
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import obstore
+import orjson
+from obstore.store import MemoryStore
+
+from tests.delta.tables import bounds, facts, first_commit, number
+from tests.fuzz.runner import changed, flipped, run
+from variantlake.delta.actions import AddFile, parse_log, serialise
+from variantlake.delta.commit_columns import read_by_columns
+from variantlake.delta.ddl import parse_table_ddl
+from variantlake.delta.facts import FactsReader
+from variantlake.delta.file_actions import new_add
+from variantlake.delta.files import adds_of, files_of
+from variantlake.delta.listing import commit_path
+from variantlake.delta.log_facts import LogFacts
+from variantlake.delta.snapshot import Snapshot
+from variantlake.delta.store import ObjectStore
+from variantlake.errors import VariantLakeError
+from variantlake.parquet.fact_columns import FactColumns, RecordColumns
+from variantlake.shredding.schema import Leaf
+
+MEMORY_MULTIPLE = 2000
+"""A table of columns has its fixed cost, and a checkpoint of few bytes may unfold."""
+
+SCHEMA = parse_table_ddl("event VARIANT, n INT")
+
+
+@functools.cache
+def _adds() -> list[AddFile]:
+    known = [
+        facts("a BIGINT, s STRING", paths={"$['a']": bounds(1, 9), "$['s']": bounds("a", "é")}),
+        facts(
+            "d DECIMAL(20,2), s STRING, o STRUCT<x: DOUBLE>",
+            paths={"$['o']['x']": bounds(0.5, 1.5, nulls=1, plain_floats=True)},
+            columns=(number("n", 3, 4),),
+        ),
+    ]
+    return [new_add(f"f{i}", each, schema=SCHEMA, properties={}) for i, each in enumerate(known)]
+
+
+def commit_case(chance: random.Random) -> int:
+    """A commit with changed bytes, by columns and action by action."""
+    lines = [orjson.dumps(action) for action in first_commit(name="x")]
+    good = b"\n".join(lines) + b"\n" + serialise(_adds())
+    text = changed(good, [good], chance)
+    plain = _or_none(lambda: [*parse_log([text], "f")])
+    columns = _or_none(lambda: read_by_columns([text], "f"))
+    assert (plain is None) == (columns is None), text
+    if plain is not None and columns is not None:
+        table, others = columns
+        assert [action for action in plain if not isinstance(action, AddFile)] == others, text
+        found = [each.to_json() | {"dataChange": 0} for each in adds_of(table)]
+        wanted = [a.to_json() | {"dataChange": 0} for a in plain if isinstance(a, AddFile)]
+        assert sorted(map(str, found)) == sorted(map(str, wanted)), text
+    return len(text)
+
+
+def facts_case(chance: random.Random) -> int:
+    """Statistics and tags with changed bytes, by kernels and one by one."""
+    made = []
+    for add in _adds():
+        stats = (add.stats or "").encode()
+        tags = {name: text or "" for name, text in (add.tags or {}).items()}
+        if chance.random() < 0.7:
+            stats = changed(stats, [stats], chance)
+        else:
+            name = chance.choice(list(tags))
+            tags[name] = changed(tags[name].encode(), [stats], chance).decode("utf-8", "replace")
+        made.append(replace(add, stats=stats.decode("utf-8", "replace"), tags=tags))
+    reader = FactsReader(SCHEMA)
+    plain = RecordColumns([reader.known(add) or reader.of_stats(add) for add in made])
+    _compare(LogFacts(files_of(made), SCHEMA), plain)
+    return sum(len(add.stats or "") for add in made)
+
+
+def _compare(mine: FactColumns, plain: FactColumns) -> None:
+    """Where both know a bound it is the same; the kernels look at less, and may know more."""
+    assert mine.num_records.tolist() == plain.num_records.tolist()
+    one, other = mine.variant(("event",)), plain.variant(("event",))
+    if one is None or other is None:
+        return
+    for row, code in enumerate(other.layout.tolist()):
+        if code < 0 or one.layout[row] < 0:
+            continue
+        for index, (_, node) in enumerate(other.schemas[code].nodes()):
+            at = np.array([row]), np.array([index])
+            assert one.counts(*at).typed.tolist() == other.counts(*at).typed.tolist()
+            if isinstance(node, Leaf):
+                own, twin = (each.bounds(*at, node.type) for each in (one, other))
+                for side in ("minimum", "maximum"):
+                    left, right = (getattr(each, side).raw(0) for each in (own, twin))
+                    assert left is None or right is None or left == right or left != left
+
+
+@functools.cache
+def _checkpoint() -> bytes:
+    store = _store({commit_path(0): _commit()})
+    from variantlake.delta.checkpoint_writer import write_checkpoint
+
+    write_checkpoint(store)
+    return store.read("_delta_log/00000000000000000000.checkpoint.parquet")
+
+
+def _commit() -> bytes:
+    lines = [orjson.dumps(action) for action in first_commit(name="x")]
+    return b"\n".join(lines) + b"\n" + serialise(_adds())
+
+
+def _store(files: dict[str, bytes]) -> ObjectStore:
+    memory = MemoryStore()
+    for path, data in files.items():
+        obstore.put(memory, path, data)
+    return ObjectStore("memory://t", memory)
+
+
+def table_case(chance: random.Random) -> int:
+    """A whole table, of which the checkpoint or a commit is damaged."""
+    good = _checkpoint()
+    data = flipped(good, chance)
+    store = _store({"_delta_log/00000000000000000000.checkpoint.parquet": data})
+    found = _or_none(lambda: Snapshot.load("memory://t", store=store))
+    if found is not None:
+        _or_none(lambda: list(found.add_files()))
+    return len(data)
+
+
+def case(chance: random.Random) -> int:
+    """One of the three."""
+    return chance.choice([commit_case, facts_case, facts_case, table_case])(chance)
+
+
+def _or_none(work: Any) -> Any:
+    try:
+        return work()
+    except VariantLakeError:
+        return None
+
+
+if __name__ == "__main__":
+    sys.exit(run(case, MEMORY_MULTIPLE))
