@@ -201,20 +201,24 @@ def _objects(table: pa.Table, name: str, kind: type[Action], file: str) -> Itera
 def _add_files(table: pa.Table, file: str) -> pa.Table:
     """The rows of `add` as FILES."""
     with _named(file):
-        add: Any = table["add"]
-        add = add.filter(pc.is_valid(add))
+        column: Any = table["add"]
+        # Batches of nothing but files stay as they are in memory.
+        chunks = [
+            each.filter(each.is_valid()) if each.null_count else each for each in column.chunks
+        ]
+        add: Any = pa.chunked_array(chunks, column.type)
         fields = {field.name for field in add.type}
         columns: dict[str, Any] = {}
-        for column, (name, required) in _ADD_COLUMNS.items():
-            wanted: Any = FILES.field(column).type
+        for target, (name, required) in _ADD_COLUMNS.items():
+            wanted: Any = FILES.field(target).type
             if name in fields:
-                columns[column] = _of_type(pc.struct_field(add, name), wanted, f"add.{name}")
-                if required and columns[column].null_count:
+                columns[target] = _of_type(pc.struct_field(add, name), wanted, f"add.{name}")
+                if required and columns[target].null_count:
                     raise MalformedLog(f"add.{name} is null in a row", file=file)
             elif required:
                 raise MalformedLog(f"the checkpoint has no column add.{name}", file=file)
             else:
-                columns[column] = pa.nulls(len(add), wanted)
+                columns[target] = pa.nulls(len(add), wanted)
         columns["deletion_vector"] = _vectors(add) if "deletionVector" in fields else None
         if columns["deletion_vector"] is None:
             columns["deletion_vector"] = pa.nulls(len(add), DELETION_VECTOR)
