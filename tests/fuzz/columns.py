@@ -63,6 +63,9 @@ def seeds() -> list[bytes]:
                 pq.write_table(again, file, compression=compression, data_page_size=200)
                 annotate(file, [("v",)])
                 found.append(file.read_bytes())
+            write_table(table, file, shredding=ddl, layout="legacy")
+            pq.write_table(pq.read_table(file), file, data_page_size=200)
+            found.append(file.read_bytes())
     cases = corpora.SHARED / "conformance" / "parquet-shredded-variant"
     found += [case.read_bytes() for case in sorted(cases.glob("*.parquet"))[::8]]
     return found

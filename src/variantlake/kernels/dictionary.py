@@ -116,7 +116,8 @@ def dictionary_for_parts(tape: Tape, names: Collection[str]) -> tuple[Dictionary
     used[[known[name.encode()] for name in names]] = 1
     places, order = _places(used, tape.ranks())
     texts = tape.keys.names()
-    empty = pa.array([b""] * tape.rows, pa.binary())
+    no_offsets = np.zeros(tape.rows + 1, np.int32)
+    empty = array_of(pa.binary(), tape.rows, [None, buffer_of(no_offsets), pa.py_buffer(b"")])
     dictionary = Dictionary(empty, places, per_node=False, id_count=len(order))
     return dictionary, _encode([texts[key] for key in order.tolist()])
 
@@ -157,13 +158,16 @@ def _shared(tape: Tape, ids: Int32s, order: Int64s | None = None) -> Dictionary:
     else:
         chosen = [names[key] for key in order.tolist()]
     metadata = _encode(chosen)
-    good = tape.status == 0
-    offsets = np.zeros(tape.rows + 1, np.int32)
+    array = repeated(metadata, tape.status == 0)
+    return Dictionary(array, ids, per_node=False, id_count=len(chosen))
+
+
+def repeated(metadata: bytes, good: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> AnyArray:
+    """The metadata for each row that is good, empty bytes for the others."""
+    offsets = np.zeros(len(good) + 1, np.int32)
     np.cumsum(good * np.int32(len(metadata)), out=offsets[1:])
     data = metadata * int(np.count_nonzero(good))
-    buffers = [None, buffer_of(offsets), pa.py_buffer(data)]
-    array = array_of(pa.binary(), tape.rows, buffers)
-    return Dictionary(array, ids, per_node=False, id_count=len(chosen))
+    return array_of(pa.binary(), len(good), [None, buffer_of(offsets), pa.py_buffer(data)])
 
 
 def _per_row(tape: Tape, sizes: Int64s, largest: int) -> Dictionary:

@@ -16,7 +16,7 @@ import pyarrow as pa
 from variantlake.encoding.metadata import encode_metadata
 from variantlake.kernels._jit import Int32s, Int64s
 from variantlake.kernels.arrow_arrays import AnyArray, array_of, buffer_of
-from variantlake.kernels.dictionary import SHARED_BYTES, dictionary_for_parts
+from variantlake.kernels.dictionary import SHARED_BYTES, dictionary_for_parts, repeated
 from variantlake.kernels.nodes import OPAQUE
 from variantlake.kernels.shredded_arrays import (
     LeftToTwin,
@@ -143,7 +143,7 @@ class _Batch:
         """The batch in the final layout. A row with nothing set is SQL NULL there."""
         self._mark_bad()
         parts = self._root.final(self._values)
-        metadata = pa.repeat(pa.scalar(self.metadata, pa.binary()), len(self.marked))
+        metadata = repeated(self.metadata, np.ones(len(self.marked), np.bool_))
         return pa.StructArray.from_arrays(
             [metadata, *parts.values()], names=[METADATA, *parts], mask=self._nothing
         )
@@ -160,9 +160,11 @@ class _Group:
         untyped: list[tuple[AnyArray, Int64s]],
     ) -> None:
         parts = _parts(array)
-        self._value = len(untyped) if group.untyped_value else None
-        if group.untyped_value:
-            untyped.append((parts[UNTYPED_VALUE], rows))
+        self._value: int | None = None
+        values = parts.get(UNTYPED_VALUE)
+        if values is not None and (values.null_count < len(values) or group.forms == 0):
+            self._value = len(untyped)
+            untyped.append((values, rows))
         self._typed: AnyArray | None = None
         self._fields: dict[str, _Group] = {}
         self._element: _Group | None = None
