@@ -9,6 +9,7 @@ import variantlake as vl
 from variantlake.arrow.query_text import QueryText
 from variantlake.delta.ddl import parse_table_ddl
 from variantlake.errors import InvalidQuery, UnsupportedFeature, VariantLakeError
+from variantlake.kernels.unshred import unshred
 
 SCHEMA = parse_table_ddl(
     "event VARIANT, k INT, day DATE, at TIMESTAMP, name STRING, m DECIMAL(9,2)"
@@ -51,6 +52,21 @@ def test_files_without_a_match_are_not_read(table: vl.Table) -> None:
     assert scan.count() == 2
     for file in table.files()["path"].to_pylist()[1:]:
         assert file
+
+
+def test_rule_14_only_the_hits_are_rebuilt(
+    table: vl.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rebuilt: list[int] = []
+
+    def counting(group: pa.StructArray) -> pa.StructArray:
+        rebuilt.append(len(group))
+        return unshred(group)
+
+    monkeypatch.setattr("variantlake.parquet.read.unshred", counting)
+    found = table.scan("event", "event:id::bigint IN (7, 1003, 1004)").to_arrow()
+    assert found.num_rows == 3
+    assert sum(rebuilt) == 3
 
 
 def test_limit_and_count(table: vl.Table) -> None:
