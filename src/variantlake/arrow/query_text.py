@@ -11,12 +11,13 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import Any
 
 import sqlglot
 from sqlglot import exp
 
 from variantlake.delta.schema import PrimitiveType, StructType, VariantType
-from variantlake.errors import InvalidPath, InvalidQuery, UnsupportedFeature
+from variantlake.errors import InvalidPath, InvalidQuery, UnsupportedFeature, VariantLakeError
 from variantlake.paths import Path
 from variantlake.planning.casts import INT_LIMITS, spark_type
 from variantlake.planning.domains import partition_value
@@ -66,6 +67,12 @@ _ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _ISO_MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}:\d{2}(\.\d{1,6})?")
 
 
+_ABOVE_WHERE = frozenset(
+    {"expressions", "from_", "where", "group", "having", "order", "limit", "offset", "distinct"}
+)
+"""Parts of a SELECT that do not change which rows its WHERE sees."""
+
+
 @dataclass(frozen=True, slots=True)
 class Item:
     """One column of a result: `ref` of the table, by its own names, under a name."""
@@ -85,10 +92,14 @@ class SimpleSelect:
 
 
 class QueryText:
-    """Reads texts about the columns of one table, which they may also call by `table`."""
+    """Reads texts about the columns of one table, which they may also call by `table`.
 
-    def __init__(self, schema: StructType, table: str = "") -> None:
+    `utc` tells that timestamps without a zone are in UTC; else they are refused.
+    """
+
+    def __init__(self, schema: StructType, table: str = "", *, utc: bool = True) -> None:
         self._schema = schema
+        self._utc = utc
         self._table = table.lower()
         self._text = ""
 
@@ -126,6 +137,34 @@ class QueryText:
             return SimpleSelect((), predicate, None, counted)
         items = tuple(item for part in select.expressions for item in self._item(part))
         return SimpleSelect(items, predicate, rows)
+
+    def skipping(self, text: str) -> Predicate | None:
+        """What a whole query asks of each row of the table it reads: conditions that may skip.
+
+        Only of a query that is one SELECT of one table; conditions that are not understood are
+        left out. `text` may be any SQL.
+        """
+        if '"' in text:
+            return None  # a string, or an identifier: the session decides
+        try:
+            select = self._parse(text)
+        except VariantLakeError:
+            return None
+        source, where = select.args.get("from_"), select.args.get("where")
+        named = None if source is None else source.this
+        more = [name for name, value in select.args.items() if value and name not in _ABOVE_WHERE]
+        if more or where is None or not isinstance(named, exp.Table):
+            return None
+        if any(named.args.get(name) for name in ("sample", "joins", "laterals", "pivots")):
+            return None
+        self._table = (named.alias or named.name).lower()
+        found = []
+        for part in _conjuncts(where.this):
+            try:
+                found.append(self._predicate(part))
+            except VariantLakeError:
+                continue
+        return And(tuple(found)) if found else None
 
     def _parse(self, text: str) -> exp.Select:
         self._text = text
@@ -406,7 +445,7 @@ class QueryText:
         elif target.kind is not Kind.DATE:
             whole = f"{written} 00:00:00" if _ISO_DATE.fullmatch(written) else written
             zone = target.kind is Kind.TIMESTAMP
-            if _ISO_MOMENT.fullmatch(whole):
+            if _ISO_MOMENT.fullmatch(whole) and (self._utc or not zone):
                 value = partition_value(whole + ("+00:00" if zone else ""), target)
             elif zone and whole.endswith("Z") and _ISO_MOMENT.fullmatch(whole[:-1]):
                 value = partition_value(whole[:-1] + "+00:00", target)
@@ -482,6 +521,14 @@ class QueryText:
 
 
 SPARK_RUNS_IT = "Spark runs it: `variantlake.spark.connect(spark).sql(...)`"
+
+
+def _conjuncts(node: Any) -> Iterator[Any]:
+    if isinstance(node, exp.And):
+        yield from _conjuncts(node.this)
+        yield from _conjuncts(node.expression)
+    else:
+        yield node
 
 
 def _name_of(node: exp.Expression, ref: Ref) -> str:

@@ -22,7 +22,7 @@ from variantlake.errors import VariantLakeError
 from variantlake.parquet.facts import UNKNOWN
 from variantlake.parquet.footer import read_footer
 from variantlake.planning.files import ScanFile
-from variantlake.spark.session import HelperSession
+from variantlake.spark.session import ROW_INDEX, Files
 
 FILE_NUMBER = StructField("__vl_file", IntegerType())
 """The constant by which a file of one scan is told from the others."""
@@ -40,7 +40,7 @@ def has_deleted(file: ScanFile) -> bool:
 
 
 def without_deleted(
-    helper: HelperSession, rows: DataFrame, store: Store, files: Sequence[ScanFile]
+    helper: Files, rows: DataFrame, store: Store, files: Sequence[ScanFile]
 ) -> DataFrame:
     """The rows of files that are numbered by their places in `files`, the deleted ones left out.
 
@@ -52,12 +52,13 @@ def without_deleted(
         np.array([number, len(words)], "<i4").tobytes() + words.tobytes()
         for number, words in enumerate(vectors)
     )
-    row = sf.col("_metadata.row_index")
     # Beyond the last deleted row there is no word, and NULL deletes nothing.
-    word = sf.get(sf.col("__vl_bits"), sf.expr(f"int(_metadata.row_index div {_WORD_BITS})"))
-    bit = sf.getbit(word, (row % _WORD_BITS).cast("int"))
-    condition = (sf.col("__vl_of") == sf.col(FILE_NUMBER.name)) & (bit == 1)
-    return rows.join(sf.broadcast(helper.deleted(table, _DELETED)), condition, "left_anti")
+    condition = sf.expr(
+        f"__vl_of = {FILE_NUMBER.name} AND getbit(get(__vl_bits, "
+        f"int({ROW_INDEX} div {_WORD_BITS})), int({ROW_INDEX} % {_WORD_BITS})) = 1"
+    )
+    vectors_table = helper.deleted(table, _DELETED).hint("broadcast")
+    return rows.join(vectors_table, condition, "left_anti")
 
 
 def _bits(store: Store, file: ScanFile) -> npt.NDArray[np.int64]:

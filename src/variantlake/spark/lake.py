@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from pyspark.sql import DataFrame, SparkSession
 
-from variantlake.errors import UnsupportedFeature
 from variantlake.planning.explain import explain
 from variantlake.planning.footers import row_groups
 from variantlake.planning.plan import plan_scan
 from variantlake.spark.explain import QueryExplanation, TableExplanation
 from variantlake.spark.jobs import is_connect
 from variantlake.spark.references import Resolve
+from variantlake.spark.remote import NATIVE, RemoteQueries, RemoteTable
 from variantlake.spark.scan import scan
 from variantlake.spark.session import HelperSession
 from variantlake.spark.sql import QueryRunner
@@ -43,12 +43,12 @@ class Lake:
 
     @functools.cached_property
     def _helper(self) -> HelperSession:
-        if is_connect(self._spark):
-            raise UnsupportedFeature(
-                "queries need a classic Spark session: Spark Connect shows no query plans",
-                hint="loading works with Spark Connect; `Table.scan` reads without Spark",
-            )
         return HelperSession(self._spark)
+
+    @functools.cached_property
+    def _remote(self) -> RemoteQueries | None:
+        """For Spark Connect: its sessions show neither plans nor a JVM."""
+        return RemoteQueries(self._spark, self._tables) if is_connect(self._spark) else None
 
     @functools.cached_property
     def _queries(self) -> QueryRunner:
@@ -76,7 +76,10 @@ class Lake:
             NotADeltaTable: A location without a log.
             MalformedLog, UnsupportedFeature: A table that cannot be read.
         """
-        return self._queries.run(query, _args(args), _resolver(tables or {}))
+        resolve = _resolver(tables or {})
+        if self._remote is not None:
+            return self._remote.run(query, _args(args), resolve)
+        return self._queries.run(query, _args(args), resolve)
 
     def read(self, table: Location, version: int | None = None) -> DataFrame:
         """The whole table as a DataFrame, its VARIANT columns as they are.
@@ -84,6 +87,8 @@ class Lake:
         Raises as `sql` does for a table that cannot be read.
         """
         found = self._tables.load(os.fspath(table), version)
+        if self._remote is not None:
+            return self._remote.read(found)
         self._helper.follow()
         return self._in_user_session(scan(self._helper, found, plan_scan(found.files, ()), {}))
 
@@ -98,7 +103,10 @@ class Lake:
 
         Nothing runs but the reading of logs and footers. Arguments and errors as in `sql`.
         """
-        prepared = self._queries.plan(query, _args(args), _resolver(tables or {}))
+        resolve = _resolver(tables or {})
+        if self._remote is not None:
+            return _explain_remote(self._remote.plan(query, resolve))
+        prepared = self._queries.plan(query, _args(args), resolve)
         return QueryExplanation(
             tuple(
                 TableExplanation(
@@ -179,6 +187,24 @@ class Lake:
             return self._spark.table(self._helper.qualified(view))
         finally:
             self._helper.drop(view)
+
+
+def _explain_remote(tables: Iterable[RemoteTable]) -> QueryExplanation:
+    return QueryExplanation(
+        tuple(
+            TableExplanation(
+                table=found.source,
+                version=found.table.snapshot.version,
+                scan=explain(
+                    found.plan,
+                    row_groups(found.table.snapshot, found.plan, found.table.partition_types),
+                ),
+                whole=tuple(sorted(found.table.variants)),
+                note=NATIVE,
+            )
+            for found in tables
+        )
+    )
 
 
 def connect(spark: SparkSession) -> Lake:

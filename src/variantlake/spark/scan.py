@@ -43,7 +43,7 @@ from variantlake.planning.predicates import Predicate, Ref
 from variantlake.planning.readings import Native, PhysicalColumn, Reading
 from variantlake.spark.deletions import FILE_NUMBER, has_deleted, without_deleted
 from variantlake.spark.schemas import type_ddl
-from variantlake.spark.session import HelperSession, KnownFile
+from variantlake.spark.session import Files, KnownFile
 from variantlake.spark.tables import TableVersion
 from variantlake.spark.text import quote_identifier, quote_string
 from variantlake.types import Kind, ShreddedType
@@ -83,7 +83,7 @@ def path_columns(plan: ScanPlan, refs: Iterable[Ref]) -> dict[str, PathColumn]:
 
 
 def scan(
-    helper: HelperSession, table: TableVersion, plan: ScanPlan, columns: Mapping[str, PathColumn]
+    helper: Files, table: TableVersion, plan: ScanPlan, columns: Mapping[str, PathColumn]
 ) -> DataFrame:
     """The rows of the plan's files with the table's columns, in the table's order.
 
@@ -109,7 +109,7 @@ class _Group:
 
     def __init__(
         self,
-        helper: HelperSession,
+        helper: Files,
         table: TableVersion,
         group: ScanGroup,
         columns: Mapping[str, PathColumn],
@@ -153,7 +153,9 @@ class _Group:
             values = [file.partition.get(name) or None for name in self._constants]
             values += [str(number)] if numbered else []
             known.append(KnownFile(file.path, file.size, file.modified, tuple(values)))
-        rows = self._helper.read_parquet(known, self._file_schema(), StructType(constants))
+        rows = self._helper.read_parquet(
+            known, self._file_schema(), StructType(constants), row_index=numbered
+        )
         implied = self._implied()
         return rows.filter(" AND ".join(implied)) if implied else rows
 

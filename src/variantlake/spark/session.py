@@ -11,7 +11,7 @@ import itertools
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import orjson
 from pyspark.sql import DataFrame, SparkSession
@@ -45,6 +45,34 @@ class KnownFile:
     size: int
     modified: int
     constants: tuple[str | None, ...] = ()
+
+
+ROW_INDEX = "__vl_row"
+"""The column with a row's own place in its file, where it is asked for."""
+
+
+class Files(Protocol):
+    """How the files of a scan become DataFrames."""
+
+    def empty(self, schema: StructType) -> DataFrame:
+        """A DataFrame without rows that costs no job."""
+
+    def read_parquet(
+        self,
+        files: Sequence[KnownFile],
+        schema: StructType,
+        constants: StructType,
+        *,
+        row_index: bool = False,
+    ) -> DataFrame:
+        """The rows of files, read by exactly this schema; columns that a file lacks are NULL.
+
+        The columns of `constants` follow those of `schema`, with each file's own constants cast
+        from text to their types, as Spark casts without ANSI; then ROW_INDEX, if asked for.
+        """
+
+    def deleted(self, vectors: bytes, schema: StructType) -> DataFrame:
+        """Deleted rows as a small table; the form of `vectors` is that of `KnownFiles.deleted`."""
 
 
 class HelperSession:
@@ -92,14 +120,17 @@ class HelperSession:
         return DataFrame(frame, self.spark)
 
     def read_parquet(
-        self, files: Sequence[KnownFile], schema: StructType, constants: StructType
+        self,
+        files: Sequence[KnownFile],
+        schema: StructType,
+        constants: StructType,
+        *,
+        row_index: bool = False,
     ) -> DataFrame:
-        """The rows of files, read by exactly this schema; columns that a file lacks are NULL.
+        """See Files.
 
-        The columns of `constants` follow those of `schema`, with each file's own constants cast
-        from text to their types, as Spark casts without ANSI. Paths are taken as they are: no
-        globs, no percent-decoding, no partition columns from the names of folders. Nothing is
-        listed; a file that is missing is found out when it is read.
+        Paths are taken as they are: no globs, no percent-decoding, no partition columns from the
+        names of folders. Nothing is listed; a file that is missing is found out when it is read.
         """
         text = orjson.dumps(
             {
@@ -119,10 +150,11 @@ class HelperSession:
             session.parseDataType(constants.json()),
             self.spark.conf.get("spark.sql.session.timeZone"),
         )
-        return DataFrame(frame, self.spark)
+        rows = DataFrame(frame, self.spark)
+        return rows.selectExpr("*", f"_metadata.row_index AS {ROW_INDEX}") if row_index else rows
 
     def deleted(self, vectors: bytes, schema: StructType) -> DataFrame:
-        """Deleted rows as a small table; the form of `vectors` is that of `KnownFiles.deleted`."""
+        """See Files."""
         session: Any = self._java
         frame = self._files.deleted(session, vectors, session.parseDataType(schema.json()))
         return DataFrame(frame, self.spark)
