@@ -221,6 +221,31 @@ def test_decimals_in_every_physical_type(
     assert tree_in(file) == Scalar(primitive, number)
 
 
+@pytest.mark.parametrize(
+    ("precision", "primitive"),
+    [(9, Primitive.DECIMAL4), (18, Primitive.DECIMAL8), (38, Primitive.DECIMAL16)],
+)
+@pytest.mark.parametrize("unscaled", [-123456789, 0, 200, 10**9 - 1])
+def test_decimals_in_byte_arrays(
+    tmp_path: Path, precision: int, primitive: Primitive, unscaled: int
+) -> None:
+    """pyarrow writes none: the footer makes one of a binary column."""
+    kind = variant_type(VALUE, pa.field("typed_value", BINARY))
+    big_endian = unscaled.to_bytes((unscaled.bit_length() + 8) // 8, "big", signed=True)
+    file = write(tmp_path, kind, {"typed_value": big_endian})
+    name = b"\x18\x0btyped_value"
+    # SchemaElement: converted_type (6) DECIMAL, scale (7) 2, precision (8).
+    decimal = bytes([0x25, 0x0A, 0x15, 2 << 1, 0x15, precision << 1])
+    data = file.read_bytes()
+    assert data.count(name + b"\0") == 1
+    length = int.from_bytes(data[-8:-4], "little") + len(decimal)
+    spliced = data.replace(name + b"\0", name + decimal + b"\0")
+    file.write_bytes(spliced[:-8] + length.to_bytes(4, "little") + b"PAR1")
+    expected = Scalar(primitive, Decimal(unscaled).scaleb(-2))
+    assert repr(tree_in(file)) == repr(expected)
+    assert findings(file) == []
+
+
 def test_keys_that_look_like_the_layout(tmp_path: Path) -> None:
     keys = ["value", "typed_value", "metadata", "list", "element", "a.b"]
     fields = group(*(required(key, typed(pa.int32())) for key in keys))

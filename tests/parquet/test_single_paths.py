@@ -7,6 +7,7 @@ from pathlib import Path as FilePath
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -14,9 +15,16 @@ from hypothesis import strategies as st
 from tests.shredding.strategies import keys, leaf_types, schemas, trees_for
 from variantlake.encoding.tree import Scalar, Tree, decode, encode, logical_key
 from variantlake.encoding.variant import Variant
-from variantlake.errors import InvalidPath, InvalidSchema, InvalidValue, UnknownVariantType
+from variantlake.errors import (
+    InvalidPath,
+    InvalidSchema,
+    InvalidValue,
+    UnknownVariantType,
+    VariantLakeError,
+)
 from variantlake.parquet.single_paths import iter_paths, read_paths
 from variantlake.parquet.table_writer import write_table
+from variantlake.parquet.variant_arrays import variant_array
 from variantlake.parquet.write import WriteOptions
 from variantlake.paths import Path
 from variantlake.shredding.arrays import AnyArray
@@ -166,8 +174,20 @@ def test_requests_that_cannot_be_understood(
     tmp_path: FilePath, path: str, error: type[Exception]
 ) -> None:
     file = write(tmp_path / "t", None, 1)
-    with pytest.raises(error):
+    with pytest.raises(error) as caught:
         column(file, path)
+    assert isinstance(caught.value, VariantLakeError)
+    assert caught.value.file == str(file)
+
+
+def test_paths_start_at_a_variant_column(tmp_path: FilePath) -> None:
+    file = tmp_path / "t"
+    variant = variant_array([1])
+    pq.write_table(pa.table({"l": [[1]], "s": [{"n": 1}], "v": variant, "n": [1]}), file)
+    for name in ("l", "s", "n"):
+        with pytest.raises(InvalidPath, match="no Variant column") as caught:
+            column(file, f"{name}:a")
+        assert "'v'" in caught.value.hint
 
 
 @pytest.mark.parametrize("shredding", [None, "a BIGINT, b STRING", "a STRUCT<x: INT>"])

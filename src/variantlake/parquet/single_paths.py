@@ -26,6 +26,7 @@ from variantlake.parquet.read import (
     Progress,
     Source,
     check_batch_rows,
+    is_variant,
     name_of,
     open_parquet,
     read_leaves,
@@ -148,7 +149,11 @@ def _open(
             hint="{'name': 'column:path::type'}",
         )
     footer = read_footer(path)
-    requests = [_request(footer, name, text, on_mismatch) for name, text in paths.items()]
+    try:
+        requests = [_request(footer, name, text, on_mismatch) for name, text in paths.items()]
+    except VariantLakeError as error:
+        error.file = error.file or name_of(path)
+        raise
     schema = pa.schema([pa.field(request.name, request.arrow) for request in requests])
     return _batches(path, footer, requests, schema, batch_rows, progress=progress), schema
 
@@ -183,10 +188,7 @@ def _batches(
 
 def _request(footer: Footer, name: str, text: str, on_mismatch: Mismatch) -> _Request:
     asked = ColumnPath.parse(text)
-    node = footer.schema.named(asked.column)
-    if node is None or not node.is_group:
-        raise InvalidPath(f"no Variant column {asked.column!r} in the file")
-    group = parse_group(node)
+    group = _group(footer, asked.column)
     target, way = _walk(group, asked.path)
     rest = Path(asked.path.steps[len(way) :])
     stored = target.node.type if isinstance(target.node, Leaf) and not rest.steps else None
@@ -203,6 +205,22 @@ def _request(footer: Footer, name: str, text: str, on_mismatch: Mismatch) -> _Re
         leaves = _value_leaf(footer, target) | _typed_leaf(target)
     return _Request(
         name, asked.column, asked.path, way, rest, wanted, group.metadata, leaves, on_mismatch
+    )
+
+
+def _group(footer: Footer, column: str) -> VariantGroup:
+    """A top-level Variant column."""
+    node = footer.schema.named(column)
+    try:
+        if node is not None and node.is_group:
+            return parse_group(node)
+    except MalformedFile:
+        if node is not None and is_variant(node, (column,), ()):
+            raise
+    names = [top.name for top in footer.schema.children if is_variant(top, (top.name,), ())]
+    raise InvalidPath(
+        f"no Variant column {column!r} in the file",
+        hint=f"paths start at a top-level one: {', '.join(map(repr, names)) or 'it has none'}",
     )
 
 
