@@ -160,7 +160,14 @@ class VariantFile:
             for node, column in zip(self._nodes, self._columns, strict=True)
             for leaf in (_leaves_below(node) if column is None else column.leaves())
         )
-        groups = range(len(self.footer.row_groups)) if row_groups is None else row_groups
+        there = range(len(self.footer.row_groups))
+        groups = there if row_groups is None else row_groups
+        if unknown := [group for group in groups if group not in there]:
+            raise InvalidValue(
+                f"there is no row group {unknown[0]}",
+                file=self.name,
+                hint=f"the file has {len(there)}, counted from 0",
+            )
         done, rows = 0, sum(self.footer.row_groups[group].num_rows for group in groups)
         for group in groups:
             start = sum(each.num_rows for each in self.footer.row_groups[:group])
@@ -190,6 +197,7 @@ class VariantFile:
 
 def named_groups(footer: Footer, names: Collection[str]) -> frozenset[tuple[str, ...]]:
     """The groups of a file that dotted names mean. Raises InvalidPath for one that is not there."""
+    _check_names(names)
     groups = dict(_groups_below(footer.schema, ()))
     for name in names:
         if name not in groups:
@@ -313,12 +321,19 @@ def read_leaves(
         raise
 
 
+def _check_names(names: Collection[str]) -> None:
+    """Refuse one name where a list of them is meant: its letters would be taken for names."""
+    if isinstance(names, str):
+        raise InvalidPath(f"columns are a list of names, not text: {names!r}", hint=f"[{names!r}]")
+
+
 def _selected(footer: Footer, columns: Sequence[str] | None) -> list[SchemaNode]:
     top = {node.name: node for node in footer.schema.children}
     if len(top) != len(footer.schema.children):
         raise MalformedFile("two columns of the file have one name")
     if columns is None:
         return list(footer.schema.children)
+    _check_names(columns)
     if unknown := [name for name in columns if name not in top]:
         raise InvalidPath(
             f"no column {unknown[0]!r}", hint=f"the file has {', '.join(map(repr, top))}"

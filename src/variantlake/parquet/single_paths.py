@@ -56,6 +56,10 @@ class Mismatch(enum.Enum):
     ERROR = "error"
     NULL = "null"
 
+    @classmethod
+    def _missing_(cls, value: object) -> Mismatch:
+        raise InvalidValue(f"on_mismatch is {value!r}", hint="'error' or 'null'")
+
 
 def read_paths(
     path: Source,

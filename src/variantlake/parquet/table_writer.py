@@ -60,7 +60,7 @@ _LAYOUTS: Mapping[
 
 
 def write_table(
-    table: pa.Table,
+    table: pa.Table | pa.RecordBatch,
     path: str | os.PathLike[str],
     *,
     shredding: Shredding | Mapping[str, Shredding] = None,
@@ -90,12 +90,16 @@ def write_table(
     Raises:
         InvalidSchema: A schema that does not parse or must not be written, or that is given for a
             column that is no Variant.
-        InvalidValue: A layout that there is not.
+        InvalidValue: A layout that there is not, and what is no table.
         MalformedVariant: Bytes that are no Variant; with column and row.
     """
     if layout not in _LAYOUTS:
         raise InvalidValue(f"no layout {layout!r}", hint=f"there are {', '.join(_LAYOUTS)}")
     type_of, shredder = _LAYOUTS[layout]
+    if isinstance(table, pa.RecordBatch):
+        table = pa.Table.from_batches([table])
+    elif not isinstance(table, pa.Table):
+        raise InvalidValue(f"{type(table).__name__} is no Arrow table", hint="pa.table makes one")
     found = _find_variants(table.schema, variant_columns)
     schemas = _schemas(table, found, shredding, inference or InferenceOptions())
     types = {column: type_of(wanted) for column, wanted in schemas.items()}
@@ -199,6 +203,10 @@ def _schema(
             return infer(_profile(table, column), inference).schema
         case str():
             return parse_ddl(wanted)
+    raise InvalidSchema(
+        f"a shredding of type {type(wanted).__name__}",
+        hint="DDL as text, a ShreddingSchema, 'infer', None, or a mapping of those by column",
+    )
 
 
 def _profile(table: pa.Table, column: ColumnPath) -> Profile:
