@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gc
 import hashlib
 import os
 import platform
@@ -146,22 +147,27 @@ def cache_folder() -> Path:
 
 
 @contextlib.contextmanager
-def _one_compiler() -> Iterator[None]:
+def _one_compiler(name: str) -> Iterator[None]:
     """Compile or load under a lock: of many processes starting cold one compiles, the others wait.
 
-    Also points Numba to our folder, for these functions only: other libraries' caches stay where
+    Also points Numba to our folder, for this function only: other libraries' caches stay where
     they are.
     """
     folder = cache_folder()
-    before = _config.CACHE_DIR
-    with (folder / "lock").open("w") as lock:
+    before, collects = _config.CACHE_DIR, gc.isenabled()
+    with (folder / f"{name}.lock").open("w") as lock:
         if fcntl is not None:
             fcntl.flock(lock, fcntl.LOCK_EX)
         _config.CACHE_DIR = str(folder)
+        # Compiling makes millions of objects and few cycles; looking for these takes a seventh of
+        # the time.
+        gc.disable()
         try:
             yield
         finally:
             _config.CACHE_DIR = before
+            if collects:
+                gc.enable()
 
 
 def entry(signature: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:
@@ -170,7 +176,7 @@ def entry(signature: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:
     def compiled(function: Callable[P, R]) -> Callable[P, R]:
         if JIT_OFF:
             return _plain(function)
-        with _one_compiler():
+        with _one_compiler(f"{function.__module__.rpartition('.')[2]}.{function.__name__}"):
             jitted = _njit(signature, cache=True, **_OPTIONS)(function)
         return cast("Callable[P, R]", jitted)
 
