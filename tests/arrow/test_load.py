@@ -16,6 +16,7 @@ import zstandard
 from tests import corpora
 from tests.arrow import bad_input
 from variantlake.arrow import local
+from variantlake.arrow.documents import read_batches
 from variantlake.arrow.files import new_load_id
 from variantlake.arrow.load import IngestResult, LoadProgress, LoadTask
 from variantlake.arrow.local import ingest_here
@@ -215,3 +216,23 @@ def test_a_load_after_one_that_was_killed_works(tmp_path: Path) -> None:
     (tmp_path / "table" / f"variantlake-load-{new_load_id()}.running").touch()
     assert ingest_here(tmp_path / "a", tmp_path / "table").version == 0
     assert len(documents(tmp_path / "table")) == 1
+
+
+def test_files_end_at_their_target_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # A file can end where a block does.
+    monkeypatch.setattr(read_batches, "__kwdefaults__", {"block_bytes": 50_000})
+    lines = [f'{{"a": {i}, "b": "{hash(str(i))}"}}' for i in range(40_000)]
+    (tmp_path / "a").write_text("\n".join(lines))
+    properties = {"variantlake.rowGroupBytes": "50000"}
+    whole = ingest_here(tmp_path / "a", tmp_path / "whole", properties=properties)
+    target = whole.bytes_written // 5
+    result = ingest_here(
+        tmp_path / "a", tmp_path / "t", properties=properties, target_file_bytes=target
+    )
+    (*full, last) = sorted(Snapshot.load(tmp_path / "t").add_files(), key=lambda add: add.path)
+    assert whole.files == 1
+    assert 3 <= len(full) <= 5
+    sizes = [add.size for add in full]
+    assert all(target <= size < 2 * target for size in sizes), sizes
+    assert last.size < 2 * target
+    assert result.rows == 40_000

@@ -131,6 +131,31 @@ def test_an_unknown_reader_feature_is_named(
     assert bad_input.listing(table) == before
 
 
+def test_bad_documents_are_counted_and_a_load_is_made_once(
+    tmp_path: Path, monkeypatch: Patch, capfd: Capture
+) -> None:
+    source, table = tmp_path / "a.json", tmp_path / "table"
+    source.write_text('[{"a": 3}, {"a": 01}, {"a": 1}]')
+    options = ["--local", "--format", "array", "--mode", "quarantine", "--load-id", "x"]
+    done = run(monkeypatch, capfd, "ingest", *options, "--order-by", "$.a", source, table)
+    assert (done.code, done.err) == (0, "")
+    assert f"1, in {table / '_quarantine'}" in done.out
+    assert run(monkeypatch, capfd, "cat", table).out.splitlines() == ['{"a":1}', '{"a":3}']
+    done = run(monkeypatch, capfd, "ingest", *options, source, table)
+    assert done.code == 0
+    assert "already loaded" in done.out
+    assert "at version 0" in done.out
+    done = run(monkeypatch, capfd, "ingest", *options, "--json", source, table)
+    assert json.loads(done.out)["already_loaded"] is True
+    options = ["--local", "--format", "array", "--mode", "null", "--json"]
+    done = run(monkeypatch, capfd, "ingest", *options, source, table)
+    result = json.loads(done.out)
+    assert (result["version"], result["rows"], result["bad_rows"]) == (1, 3, 1)
+    done = run(monkeypatch, capfd, "ingest", "--local", "--order-by", "$.nope", source, table)
+    assert done.code == 1
+    assert "cannot sort by '$.nope'" in done.err
+
+
 @pytest.mark.parametrize(
     "arguments", [["ingest"], ["ingest", "a"], ["ingest", "--max-rows-per-file", "0", "a", "b"]]
 )

@@ -23,7 +23,7 @@ from variantlake.parquet.write import FileWriter, WriteOptions, WrittenFile
 TARGET_FILE_BYTES = 256 << 20
 """Bytes of a file from which on the next one is begun."""
 
-SORT_BYTES = 128 << 20
+SORT_BYTES = 64 << 20
 """Bytes of rows in memory (Arrow) that are sorted at a time; a sorted file holds no more."""
 
 

@@ -43,22 +43,31 @@ def sort_keys(order_by: Sequence[str], table: StructType, stored: pa.Schema) -> 
 
 
 def sorted_pieces(
-    batches: Sequence[pa.RecordBatch], keys: Sequence[SortKey]
+    batches: list[pa.RecordBatch], keys: Sequence[SortKey]
 ) -> Iterator[pa.RecordBatch]:
-    """The rows in ascending order of the keys, NULL and missing last; equal ones stay in order."""
+    """The rows in ascending order of the keys, NULL and missing last; equal ones stay in order.
+
+    Empties the list, so that the rows are in memory at most twice.
+    """
+    order = _order(batches, keys)
+    indices = order.to_numpy()
+    if (indices == np.arange(len(indices), dtype=indices.dtype)).all():
+        while batches:
+            yield batches.pop(0)
+        return
+    (whole,) = pa.Table.from_batches(batches).combine_chunks().to_batches()
+    batches.clear()
+    for start in range(0, len(indices), _PIECE_ROWS):
+        yield whole.take(order.slice(start, _PIECE_ROWS))
+
+
+def _order(batches: Sequence[pa.RecordBatch], keys: Sequence[SortKey]) -> pa.Array[Any]:
     columns = {
         str(number): pa.chunked_array([_column(batch, key) for batch in batches])
         for number, key in enumerate(keys)
     }
     by: list[Any] = [(name, "ascending", "at_end") for name in columns]
-    order = pc.sort_indices(pa.table(columns), sort_keys=by)
-    indices = order.to_numpy()
-    if (indices == np.arange(len(indices), dtype=indices.dtype)).all():
-        yield from batches
-        return
-    (whole,) = pa.Table.from_batches(batches).combine_chunks().to_batches()
-    for start in range(0, len(indices), _PIECE_ROWS):
-        yield whole.take(order.slice(start, _PIECE_ROWS))
+    return pc.sort_indices(pa.table(columns), sort_keys=by)
 
 
 def _column(batch: pa.RecordBatch, key: SortKey) -> pa.Array[Any]:
