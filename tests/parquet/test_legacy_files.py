@@ -309,12 +309,23 @@ def test_a_clean_path_is_read_from_its_column(tmp_path: Path) -> None:
 def test_inspect_shows_the_tree(example: str) -> None:
     (view,) = vl.parquet.inspect_file(example).variants
     assert (view.legacy, view.annotated, view.ddl) == (True, False, "a BIGINT, b STRUCT<c: STRING>")
-    assert [(str(node.path), node.type, node.typed) for node in view.root.walk()] == [
-        ("$", "STRUCT", None),
-        ("$['a']", "BIGINT", 2),
-        ("$['b']", "STRUCT", None),
-        ("$['b']['c']", "STRING", 1),
+    assert [
+        (str(node.path), node.type, node.typed, node.residuals) for node in view.root.walk()
+    ] == [
+        ("$", "STRUCT", None, 2),
+        ("$['a']", "BIGINT", 2, 1),
+        ("$['b']", "STRUCT", None, 1),
+        ("$['b']['c']", "STRING", 1, 0),
     ]
+
+
+def test_check_names_lists_of_other_levels(tmp_path: Path) -> None:
+    lists = pa.struct([("array", pa.list_(pa.field("item", BIGINT)))])
+    data = pa.array([{"array": [{"typed_value": 1}]}], lists)
+    file = written(tmp_path, {"v": data}, use_compliant_nested_type=False)
+    assert rows(file) == [[1]]
+    (finding,) = vl.parquet.check_file(file)
+    assert "'item'" in finding.message
 
 
 # --- Writing --------------------------------------------------------------------------------------

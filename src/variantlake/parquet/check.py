@@ -28,6 +28,7 @@ from variantlake.parquet.variant_group import GroupNode, VariantGroup, parse_gro
 from variantlake.paths import Path
 from variantlake.shredding.construct import legacy_problems
 from variantlake.shredding.layout import METADATA, TYPED_VALUE, VALUE
+from variantlake.shredding.legacy import ARRAY
 from variantlake.shredding.rules import Rule
 from variantlake.shredding.schema import Array, Untyped
 
@@ -113,6 +114,7 @@ def _check_schema(
 def _check_layout(group: VariantGroup, node: SchemaNode) -> Iterator[tuple[Path, Rule, str]]:
     """The rules for the schema that reading does not insist on."""
     if group.is_legacy:
+        yield from _check_legacy(group.root, Path())
         return
     if not group.annotated:
         yield Path(), Rule.ANNOTATION, "the group has no logical type"
@@ -140,11 +142,29 @@ def _check_node(node: GroupNode, path: Path) -> Iterator[tuple[Path, Rule, str]]
         yield from _check_node(child, where)
     if isinstance(node.node, Array) and node.element is not None and typed is not None:
         where = path.child(0)
-        names = (typed.children[0].name, node.element.group.name)
-        if names != ("list", "element"):
-            yield path, Rule.LIST, f"the levels are named {names[0]!r} and {names[1]!r}"
+        yield from _check_levels(typed, node.element, path)
         yield from _check_required(node.element, where)
         yield from _check_node(node.element, where)
+
+
+def _check_legacy(node: GroupNode, path: Path) -> Iterator[tuple[Path, Rule, str]]:
+    """One group of the legacy layout, which leaves open what is required, and those below it."""
+    array = node.group.named(ARRAY)
+    if node.element is not None and array is not None:
+        yield from _check_levels(array, node.element, path)
+        yield from _check_legacy(node.element, path.child(0))
+    for name, child in node.fields:
+        yield from _check_legacy(child, path.child(name))
+    for other in node.others:
+        yield from _check_legacy(other, path)
+
+
+def _check_levels(
+    array: SchemaNode, element: GroupNode, path: Path
+) -> Iterator[tuple[Path, Rule, str]]:
+    names = (array.children[0].name, element.group.name)
+    if names != ("list", "element"):
+        yield path, Rule.LIST, f"the levels are named {names[0]!r} and {names[1]!r}"
 
 
 def _check_required(node: GroupNode, path: Path) -> Iterator[tuple[Path, Rule, str]]:

@@ -88,7 +88,8 @@ class VariantView:
     """One Variant column.
 
     `nulls` counts SQL NULLs, None where unknown or inside of arrays. A `legacy` column is one of
-    Spark's older layout: it has no metadata, and `value` stands for its `untyped_value`s.
+    Spark's older layout: it has no metadata, `value` stands for its `untyped_value`s, and Variant
+    nulls count as residuals.
     """
 
     column: tuple[str, ...]
@@ -187,10 +188,27 @@ def _with_counted_groups(
     wanted = [
         p for p, node in group.nodes() if isinstance(node.node, Object | Array) and p in facts
     ]
-    if len(group.column) > 1 or not wanted or group.is_legacy:
+    if group.is_legacy:
+        return {p: _with_untyped_counts(footer, group, p, known) for p, known in facts.items()}
+    if len(group.column) > 1 or not wanted:
         return facts
     counts = count_typed(path, footer, group, wanted, progress)
     return facts | {p: replace(facts[p], typed=counts[p]) for p in wanted}
+
+
+def _with_untyped_counts(
+    footer: Footer, group: VariantGroup, path: Path, facts: PathFacts
+) -> PathFacts:
+    """The facts with the rows whose own `untyped_value` is set, Variant nulls among them."""
+    node = group.find(path)
+    if node is None or node.value is None:
+        return replace(facts, nulls=UNKNOWN, residuals=0)
+    chunks = [row_group.columns[node.value] for row_group in footer.row_groups]
+    counts = [chunk.null_count for chunk in chunks]
+    if None in counts:
+        return facts
+    rows = sum(chunk.num_values for chunk in chunks)
+    return replace(facts, nulls=UNKNOWN, residuals=rows - sum(filter(None, counts)))
 
 
 def _node_view(
