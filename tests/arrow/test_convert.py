@@ -204,6 +204,14 @@ def test_files_may_lack_columns_and_rows(tmp_path: Path) -> None:
     assert content(table_path) == DOCUMENTS * 2
 
 
+def test_a_table_without_variants_needs_no_feature_of_theirs(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"x": [1, 2]}), tmp_path / "x.parquet")
+    assert actions(vl.convert(tmp_path / "x.parquet", tmp_path / "table")) == [Action.COPY]
+    protocol = vl.Table.open(tmp_path / "table").protocol
+    assert "variantType" not in str(protocol)
+    assert "variantShredding" not in str(protocol)
+
+
 def test_old_timestamps_are_rewritten_as_instants(tmp_path: Path) -> None:
     moment = dt.datetime(2020, 1, 2, 3, 4, 5, 678901)  # noqa: DTZ001 - INT96 has no zone
     source = tmp_path / "x.parquet"

@@ -25,7 +25,7 @@ from variantlake.arrow.convert_plan import (
     Step,
     find_sources,
     open_target,
-    plan_step,
+    plan_steps,
     read_source,
 )
 from variantlake.arrow.encode import ColumnEncoder, PlainColumn, VariantColumn
@@ -183,7 +183,7 @@ def run_convert(
     with ThreadPoolExecutor(_READERS) as pool:
         files = list(pool.map(lambda source: _read(source, request), find_sources(sources)))
     target = open_target(table, files, request.properties)
-    steps = tuple(plan_step(file, target, rewrite=request.rewrite) for file in files)
+    steps = plan_steps(files, target, rewrite=request.rewrite)
     if request.dry_run:
         return ConvertResult(version=_DRY_RUN, rows=sum(step.rows for step in steps), steps=steps)
     target, schemas = _with_shredding(target, files, steps, request)

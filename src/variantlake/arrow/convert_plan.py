@@ -13,6 +13,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -208,13 +209,14 @@ def open_target(
         snapshot = Snapshot.load(location, store=store, applies=READER_FEATURES)
     except NotADeltaTable:
         schema = merged_schema(files)
+        new_table(schema, (), properties)
+        # Without Variants the feature would only keep readers away.
+        enabled = {SHREDDING_PROPERTY: "true"} if schema.holds_variant() else {}
+        own = {**enabled, **properties}
         if any(_inside(store, file.source.path) for file in files):
-            new_table(schema, (), properties)
-            own = {SHREDDING_PROPERTY: "true", **properties}
             return Target(store, None, schema, own, properties)
         target = Target.open(location, schema.fields[0].name, properties)
-        new_table(schema, (), properties)
-        return replace(target, schema=schema)
+        return replace(target, schema=schema, properties=own)
     target = Target.of(snapshot)
     if target.partition_columns:
         raise UnsupportedFeature(
@@ -244,14 +246,20 @@ def _check_columns(file: SourceFile, target: Target) -> None:
             )
 
 
-def plan_step(file: SourceFile, target: Target, *, rewrite: bool) -> Step:
-    """What to do with one file."""
+def plan_steps(files: Sequence[SourceFile], target: Target, *, rewrite: bool) -> tuple[Step, ...]:
+    """What to do with each file."""
+    known: frozenset[str] = frozenset()
+    if target.snapshot is not None:
+        paths: Any = target.snapshot.files.column("path").to_pylist()
+        known = frozenset(paths)
+    return tuple(_plan_step(file, target, known, rewrite=rewrite) for file in files)
+
+
+def _plan_step(file: SourceFile, target: Target, known: Collection[str], *, rewrite: bool) -> Step:
     inside = _inside(target.store, file.source.path)
     step = Step(file.source.path, file.source.size, file.rows, Action.REWRITE, "", inside)
-    if inside and target.snapshot is not None:
-        known = set(target.snapshot.files.column("path").to_pylist())
-        if inside in known or encode_path(inside) in known:
-            return replace(step, action=Action.SKIP, reason="the table has it already")
+    if inside and (inside in known or encode_path(inside) in known):
+        return replace(step, action=Action.SKIP, reason="the table has it already")
     if not file.rows:
         return replace(step, action=Action.SKIP, reason="it has no rows")
     reason = "asked for" if rewrite else _why_not_as_it_is(file, target)
