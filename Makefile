@@ -64,7 +64,7 @@ bench-ingest: setup ## Time loading and getting back beside other engines (Sail 
 	@$(SPARK_ENV) $(BIN)/python -m benchmarks.ingest
 
 bench-planning: setup ## Time reading a log of 100,000 files and planning on it, Delta Spark beside
-	@$(SPARK_ENV) $(BIN)/python benchmarks/planning.py --delta-spark
+	@$(SPARK_ENV) $(BIN)/python -m benchmarks.planning --delta-spark
 
 bench-kernels: setup ## Time the compiled kernels in MB/s of JSON text
 	@$(BIN)/python -m benchmarks.kernels

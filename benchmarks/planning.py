@@ -1,8 +1,8 @@
 """Time planning on a table of many files: a log alone, with adds as our own ingest writes them.
 
-    python benchmarks/planning.py --files 100000
-    python benchmarks/planning.py --files 1000000 --checkpoint
-    python benchmarks/planning.py --files 100000 --delta-spark     # Delta Spark on the same log
+    python -m benchmarks.planning --files 100000
+    python -m benchmarks.planning --files 1000000 --checkpoint
+    python -m benchmarks.planning --files 100000 --delta-spark     # Delta Spark on the same log
 
 The data files do not exist: planning never looks at them.
 """
@@ -24,6 +24,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from benchmarks.engines import spark_session
 from variantlake.delta.actions import Action, AddFile, CommitInfo, serialise
 from variantlake.delta.checkpoint_rows import file_rows
 from variantlake.delta.ddl import parse_table_ddl
@@ -184,7 +185,7 @@ def ours(root: FilePath) -> None:
         lambda: plan_scan(files, [TIME], day, partition_types={"day": "date"}),
     )
     timed("everything, as files", lambda: list(plan_scan(files, [TIME]).files))
-    (last,) = adds(1)
+    last = next(adds(1))
     text = serialise([replace(last, path="one-more.parquet")])
     (root / commit_path(snapshot.version + 1)).write_bytes(text)
     newer = timed("refresh after a commit", snapshot.refresh)
@@ -194,17 +195,7 @@ def ours(root: FilePath) -> None:
 
 def delta_spark(root: FilePath) -> None:
     """Time Delta Spark on the same log: a query's plan, first and again. It knows no paths."""
-    from pyspark.sql import SparkSession
-
-    from delta import configure_spark_with_delta_pip  # type: ignore[import-not-found]
-
-    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
-    builder = builder.config("spark.driver.memory", "4g")
-    builder = builder.config("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
-    builder = builder.config(
-        "spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog"
-    )
-    spark = configure_spark_with_delta_pip(builder).getOrCreate()
+    spark = spark_session()
     spark.range(10).count()  # what Spark needs to wake up is not counted
 
     def plan(first: int) -> Any:
@@ -219,7 +210,7 @@ def delta_spark(root: FilePath) -> None:
 
 def main() -> None:
     """Make a table, time planning on it, take it away."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser = argparse.ArgumentParser(prog="benchmarks.planning")
     parser.add_argument("--files", type=int, default=100_000)
     parser.add_argument("--checkpoint", action="store_true", help="read a checkpoint, not commits")
     parser.add_argument("--delta-spark", action="store_true", help="Delta Spark on the same log")
