@@ -21,26 +21,33 @@ def json_lines(batch: pa.RecordBatch, *, bare: bool = False) -> Iterator[str]:
 
     Raises MalformedVariant, LimitExceeded and MalformedFile, with the row of the batch.
     """
-    names = [json.dumps(name, ensure_ascii=False) for name in batch.schema.names]
-    types = [field.type for field in batch.schema]
     columns = [
-        _values(name, column)
-        for name, column in zip(batch.schema.names, batch.columns, strict=True)
+        _texts(name, column) for name, column in zip(batch.schema.names, batch.columns, strict=True)
     ]
-    for row, values in enumerate(zip(*columns, strict=True)):
+    if bare:
+        yield from columns[0]
+        return
+    names = [json.dumps(name, ensure_ascii=False) for name in batch.schema.names]
+    for texts in zip(*columns, strict=True):
+        members = map("{}: {}".format, names, texts)
+        yield "{" + ", ".join(members) + "}"
+
+
+def _texts(name: str, column: pa.Array[Any]) -> list[str]:
+    """The rows of a column as JSON."""
+    values = _values(name, column)
+    if is_variant_type(column.type):
+        return [text or "null" for text in values]
+    if pa.types.is_integer(column.type):
+        return ["null" if value is None else str(value) for value in values]
+    texts = []
+    for row, value in enumerate(values):
         try:
-            texts = [
-                (value or "null") if is_variant_type(kind) else _text(value, kind)
-                for value, kind in zip(values, types, strict=True)
-            ]
+            texts.append(_text(value, column.type))
         except VariantLakeError as error:
             error.row = row
             raise
-        if bare:
-            yield texts[0]
-        else:
-            members = (f"{name}: {text}" for name, text in zip(names, texts, strict=True))
-            yield "{" + ", ".join(members) + "}"
+    return texts
 
 
 def _values(name: str, column: pa.Array[Any]) -> list[Any]:
