@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from variantlake.arrow.sources import json_array, ndjson
     from variantlake.encoding.json import parse_json
     from variantlake.encoding.variant import Variant
+    from variantlake.planning.expressions import path
     from variantlake.table import Table
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "ndjson",
     "parquet",
     "parse_json",
+    "path",
     "spark",
 ]
 
@@ -39,6 +41,7 @@ _HOMES = {
     "convert": "variantlake.arrow.convert",
     "ndjson": "variantlake.arrow.sources",
     "parse_json": "variantlake.encoding.json",
+    "path": "variantlake.planning.expressions",
 }
 _MODULES = ("parquet", "spark")
 

@@ -31,6 +31,7 @@ from variantlake.delta.schema import StructType, VariantType
 from variantlake.delta.snapshot import HistoryEntry, Snapshot
 from variantlake.delta.store import open_store
 from variantlake.errors import InvalidSchema, InvalidValue
+from variantlake.planning.expressions import Condition, TypedPath
 from variantlake.shredding.ddl import format_ddl, parse_ddl
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
@@ -151,8 +152,8 @@ class Table:
 
     def scan(
         self,
-        select: str | Sequence[str] = "*",
-        where: str | None = None,
+        select: str | TypedPath | Sequence[str | TypedPath] = "*",
+        where: str | Condition | None = None,
         *,
         limit: int | None = None,
     ) -> Scan:
@@ -160,9 +161,9 @@ class Table:
 
         Args:
             select: Columns and paths, as in a SELECT list: `event:kind::string AS kind`, `event`,
-                `try_variant_get(event, '$.n', 'int') AS n`, `*`.
-            where: A condition of comparisons with constants, BETWEEN, IN, IS [NOT] NULL,
-                `LIKE 'prefix%'`, startswith, AND, OR and NOT.
+                `try_variant_get(event, '$.n', 'int') AS n`, `*`; or `vl.path(...)` with a type.
+            where: A condition, as text or of `vl.path(...)`: comparisons with constants, BETWEEN,
+                IN, IS [NOT] NULL, `LIKE 'prefix%'`, startswith, AND, OR and NOT.
             limit: At most this many rows.
 
         The result is an Arrow stream (`to_arrow`, `to_batches`, or straight into DuckDB and
@@ -173,8 +174,9 @@ class Table:
             UnsupportedFeature: An expression that only Spark takes, by name.
         """
         text = QueryText(self.schema)
-        items = text.items([select] if isinstance(select, str) else select)
-        return Scan(self.snapshot, items, None if where is None else text.condition(where), limit)
+        parts = [select] if isinstance(select, str | TypedPath) else select
+        condition = None if where is None else text.condition(str(where))
+        return Scan(self.snapshot, text.items(map(str, parts)), condition, limit)
 
     def history(self, limit: int | None = None) -> list[HistoryEntry]:
         """The commits up to this version that the log still holds, newest first."""

@@ -45,6 +45,10 @@ def test_counts_and_json(monkeypatch: Patch, capfd: Capture, table: Path) -> Non
     done = run(monkeypatch, capfd, "query", "--json", table, "SELECT count(*) FROM t")
     assert (done.code, done.err) == (0, "")
     assert json.loads(done.out) == {"count(1)": 1707}
+    report = "SELECT count(*) AS n FROM t WHERE event:properties.mag::double > 9"
+    done = run(monkeypatch, capfd, "query", "--json", "--explain", table, report)
+    assert json.loads(done.out) == {"n": 0}
+    assert json.loads(done.err)["files"]["read"] == 0
     query = "SELECT event:nobody::int, event:id::string AS `the id` FROM t LIMIT 2"
     done = run(monkeypatch, capfd, "query", "--json", table, query)
     rows = [json.loads(line) for line in done.out.splitlines()]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.errors import AnalysisException
 
+import variantlake as vl
 from tests import corpora
 from tests.spark.layouts import (
     CLEAN,
@@ -109,6 +110,22 @@ def test_names_for_tables(lake: Lake, table: str) -> None:
         tables={"T": table},
     )
     assert [tuple(row) for row in frame.collect()] == [(7, 7)]
+
+
+def test_a_table_by_expressions(spark: SparkSession, lake: Lake, table: str) -> None:
+    kind, number = vl.path("event", "$.kind").string(), vl.path("event", "$.id").bigint()
+    chosen = lake.table(table).where((kind == "good") & (number < 20)).where("k > 2")
+    ours = chosen.select(number, kind.alias("the kind"), "k")
+    assert ours.columns == ["id", "the kind", "k"]
+    assert ours.sparkSession is spark
+    assert rows(ours) == rows(
+        spark.sql(
+            "SELECT event:id::bigint, event:kind::string, k FROM judge_reading "
+            "WHERE event:kind::string = 'good' AND event:id::bigint < 20 AND k > 2"
+        )
+    )
+    assert chosen.explain(number).to_dict()["tables"][0]["files"]["skipped"] == 2
+    assert lake.table(table, version=0).select().columns == ["event", "k", "p"]
 
 
 def test_parameters(spark: SparkSession, lake: Lake, table: str) -> None:

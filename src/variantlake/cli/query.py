@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import enum
+import json
 import sys
-from typing import Annotated
+from typing import Annotated, Any, Protocol
 
 import typer
 
@@ -27,6 +28,13 @@ class Engine(enum.StrEnum):
     SPARK = "spark"
 
 
+class Report(Protocol):
+    """What `explain` gives, of either engine."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON-ready values."""
+
+
 def query(
     table: Annotated[
         str, typer.Argument(help="The Delta table: a path or URL.", show_default=False)
@@ -41,7 +49,11 @@ def query(
         typer.Option(help="auto: simple selects and counts run here, all else in a local Spark."),
     ] = Engine.AUTO,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Say afterwards what was read and what was skipped.")
+        bool,
+        typer.Option(
+            "--explain",
+            help="Say on stderr what was read and what was skipped; as JSON with --json.",
+        ),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a row.")] = False,
 ) -> None:
@@ -77,7 +89,7 @@ def _run_local(rows: LocalRows, *, explain: bool, as_json: bool) -> None:
     else:
         print_rows(rows.names, rows.text(MAX_SHOWN + 1))
     if explain:
-        stderr().print(str(rows.scan.explain()), soft_wrap=True, markup=False)
+        _print_report(rows.scan.explain(), as_json=as_json)
 
 
 def _run_spark(table: str, sql: str, *, explain: bool, as_json: bool) -> None:
@@ -91,5 +103,10 @@ def _run_spark(table: str, sql: str, *, explain: bool, as_json: bool) -> None:
         else:
             print_rows(frame.columns, vl.spark.text_rows(frame, MAX_SHOWN + 1))
         if explain:
-            report = str(lake.explain(sql, tables=tables))
-            stderr().print(report, soft_wrap=True, markup=False)
+            _print_report(lake.explain(sql, tables=tables), as_json=as_json)
+
+
+def _print_report(report: Report, *, as_json: bool) -> None:
+    """What was read and skipped, beside the rows: on stderr."""
+    text = json.dumps(report.to_dict(), ensure_ascii=False) if as_json else str(report)
+    stderr().print(text, soft_wrap=True, markup=False)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Unpack
 
 from pyspark.sql import DataFrame, SparkSession
 
 from variantlake.planning.explain import explain
+from variantlake.planning.expressions import Condition, TypedPath
 from variantlake.planning.footers import row_groups
 from variantlake.planning.plan import plan_scan
 from variantlake.spark.explain import QueryExplanation, TableExplanation
@@ -20,6 +22,7 @@ from variantlake.spark.scan import scan
 from variantlake.spark.session import HelperSession
 from variantlake.spark.sql import QueryRunner
 from variantlake.spark.tables import Tables
+from variantlake.spark.text import quote_identifier
 
 if TYPE_CHECKING:
     from variantlake.arrow.convert import ConvertKeywords, ConvertResult
@@ -91,6 +94,14 @@ class Lake:
             return self._remote.read(found)
         self._helper.follow()
         return self._in_user_session(scan(self._helper, found, plan_scan(found.files, ()), {}))
+
+    def table(self, table: Location, version: int | None = None) -> LakeTable:
+        """A table whose paths are asked for as expressions: `where` and `select`.
+
+        `lake.table(t).where(vl.path("event", "$.kind").string() == "x").select("event", "k")` is an
+        ordinary DataFrame, planned as `sql` plans.
+        """
+        return LakeTable(self, os.fspath(table), version)
 
     def explain(
         self,
@@ -187,6 +198,39 @@ class Lake:
             return self._spark.table(self._helper.qualified(view))
         finally:
             self._helper.drop(view)
+
+
+@dataclass(frozen=True, slots=True)
+class LakeTable:
+    """A table, perhaps with conditions on its rows; `select` makes a DataFrame of it."""
+
+    lake: Lake
+    location: str
+    version: int | None = None
+    conditions: tuple[str, ...] = ()
+
+    def where(self, *conditions: Condition | str) -> LakeTable:
+        """Only rows that fulfil all of these; texts are as they stand after WHERE."""
+        texts = tuple(f"({condition})" for condition in conditions)
+        return replace(self, conditions=(*self.conditions, *texts))
+
+    def select(self, *items: TypedPath | str) -> DataFrame:
+        """These columns and paths, all columns without any; texts are as in a SELECT list.
+
+        Raises as `Lake.sql`.
+        """
+        return self.lake.sql(self._text(items))
+
+    def explain(self, *items: TypedPath | str) -> QueryExplanation:
+        """What `select` of these would read and skip."""
+        return self.lake.explain(self._text(items))
+
+    def _text(self, items: Sequence[TypedPath | str]) -> str:
+        version = "" if self.version is None else f" VERSION AS OF {self.version}"
+        location = quote_identifier(self.location)
+        where = f" WHERE {' AND '.join(self.conditions)}" if self.conditions else ""
+        columns = ", ".join(map(str, items)) or "*"
+        return f"SELECT {columns} FROM delta.{location}{version}{where}"  # noqa: S608 - the user's own query
 
 
 def _explain_remote(tables: Iterable[RemoteTable]) -> QueryExplanation:

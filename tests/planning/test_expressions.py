@@ -1,0 +1,57 @@
+"""Paths as Python expressions are SQL text that both engines take."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+
+import pytest
+
+import variantlake as vl
+from variantlake.arrow.query_text import QueryText
+from variantlake.delta.ddl import parse_table_ddl
+from variantlake.errors import InvalidValue
+
+SCHEMA = QueryText(parse_table_ddl("event VARIANT, `odd col` VARIANT"))
+
+
+def test_conditions_read_as_they_are_written() -> None:
+    kind, number = vl.path("event", "$.kind").string(), vl.path("event", "$.n['x y'][0]").double()
+    condition = ((kind == "it") | ~(number >= 2.5)) & kind.isin("a", None) & number.is_not_null()
+    assert str(SCHEMA.condition(str(condition))) == (
+        "(event:kind::string = 'it' OR NOT (event:n['x y'][0]::double >= 2.5)) AND "
+        "event:kind::string IN ('a', NULL) AND NOT (event:n['x y'][0]::double IS NULL)"
+    )
+
+
+def test_items_have_the_last_key_as_their_name() -> None:
+    odd = vl.path("odd col").as_type("decimal(9,2)", strict=False)
+    items = SCHEMA.items(map(str, (vl.path("event", "$.a.b").bigint(), odd.alias("m"))))
+    assert [(item.name, str(item.ref)) for item in items] == [
+        ("b", "event:a.b::bigint"),
+        ("m", "try_variant_get(`odd col`, '$', 'decimal(9,2)')"),
+    ]
+
+
+def test_constants_of_each_kind() -> None:
+    at = dt.datetime(2024, 1, 2, 3, 4, 5, tzinfo=dt.UTC)
+    day, moment = vl.path("event", "$.d").date(), vl.path("event", "$.t").timestamp()
+    amount, flag = vl.path("event", "$.m").decimal(9, 2), vl.path("event", "$.f").boolean()
+    condition = (
+        (day > dt.date(2024, 1, 31))
+        & moment.between(at, at)
+        & (amount <= Decimal("1.50"))
+        & (flag == True)  # noqa: E712 - a comparison in SQL
+        & (vl.path("event", "$.i").int() != -5)
+    )
+    assert str(SCHEMA.condition(str(condition))).startswith("event:d::date > DATE'2024-01-31' AND")
+
+
+def test_mistakes_are_said() -> None:
+    path = vl.path("event", "$.a").double()
+    with pytest.raises(InvalidValue, match="rows"):
+        bool(path > 1)
+    with pytest.raises(InvalidValue, match="constant"):
+        path.isin(float("inf"))
+    with pytest.raises(vl.VariantLakeError):
+        vl.path("event", "no path")
