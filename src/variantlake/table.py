@@ -19,6 +19,7 @@ from variantlake.arrow.sources import Documents
 from variantlake.arrow.target import READER_FEATURES, SCHEMA_PREFIX
 from variantlake.delta import alter
 from variantlake.delta.actions import Protocol
+from variantlake.delta.analyze import Analysis, analyze
 from variantlake.delta.commit import commit, create_table
 from variantlake.delta.ddl import parse_table_ddl
 from variantlake.delta.replacing import (
@@ -199,6 +200,19 @@ class Table:
         """
         snapshot = self.snapshot.refresh()
         return commit(snapshot, alter.set_properties(snapshot, properties)).version
+
+    def analyze(self, *, dry_run: bool = False) -> Analysis:
+        """Fill in the statistics of files of other writers by reading their footers.
+
+        The files are added again under their own paths; no row changes. With `dry_run` nothing is
+        committed, and the answer tells what would be.
+
+        Raises:
+            MalformedFile, MissingSource: A file that cannot be read, by name.
+            CommitConflict: Another writer changed one of the files.
+            UnsupportedFeature: The table needs a feature that we do not write.
+        """
+        return analyze(self.snapshot.refresh(), dry_run=dry_run)
 
     def unset_properties(self, *names: str) -> int:
         """Take table properties away, back to their defaults; gives the new version.

@@ -11,7 +11,7 @@ import sys
 import typer
 
 import variantlake
-from variantlake.cli import cat, check, convert, history, inspect, load, query
+from variantlake.cli import analyze, cat, check, convert, history, inspect, load, query
 from variantlake.cli.output import print_error, stderr
 
 app = typer.Typer(
@@ -36,6 +36,7 @@ app.command("ingest")(load.ingest)
 app.command("convert")(convert.convert)
 app.command("query")(query.query)
 app.command("history")(history.history)
+app.command("analyze")(analyze.analyze)
 app.command("cat")(cat.cat)
 app.command("inspect")(inspect.inspect)
 app.command("check")(check.check)

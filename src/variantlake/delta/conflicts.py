@@ -58,7 +58,8 @@ class Changes:
     def blind_append(self) -> bool:
         """Only adds, decided without reading the table."""
         other = self.removes or self.metadata or self.protocol
-        return bool(self.adds) and not other and self.reads is None
+        new = bool(self.adds) and all(add.data_change for add in self.adds)
+        return new and not other and self.reads is None
 
 
 def check_conflicts(

@@ -1,0 +1,33 @@
+"""`variantlake analyze`: complete the statistics of a table."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from variantlake.cli.output import print_json, stdout
+from variantlake.table import Table
+
+
+def analyze(
+    table: Annotated[
+        str, typer.Argument(help="The Delta table: a path or URL.", show_default=False)
+    ],
+    *,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say what would be done.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="The counts as one JSON object.")] = False,
+) -> None:
+    """Fill in the statistics of files that other writers left without, from their footers.
+
+    No row changes: the files are added again under their own paths, in one commit.
+    """
+    done = Table.open(table).analyze(dry_run=dry_run)
+    if as_json:
+        print_json({"files": done.files, "completed": done.completed, "version": done.version})
+        return
+    what = "would be completed" if dry_run else "completed"
+    version = "" if done.version is None else f", version {done.version}"
+    stdout().print(f"{done.completed} of {done.files} files {what}{version}")

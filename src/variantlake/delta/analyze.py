@@ -1,0 +1,156 @@
+"""Fill in the statistics of files that other writers left without, by reading their footers.
+
+A file is added again under its own path, with `dataChange` false: no row changes, and readers of
+change feeds and streams see nothing. Spec: PROTOCOL, "Add File and Remove File".
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import orjson
+
+from variantlake.delta.actions import AddFile
+from variantlake.delta.clustering import clustering_columns
+from variantlake.delta.commit import commit
+from variantlake.delta.conflicts import Changes
+from variantlake.delta.facts import FactsReader
+from variantlake.delta.features import VARIANT_SHREDDING
+from variantlake.delta.snapshot import Snapshot
+from variantlake.delta.stats import StatsOptions, write_stats
+from variantlake.delta.store import LocalStore, Store, open_store
+from variantlake.delta.tags import file_tags
+from variantlake.errors import VariantLakeError
+from variantlake.parquet.facts import FileFacts, read_facts
+
+_THREADS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """What an analysis did, or would do: `files` of the table, `completed` ones among them.
+
+    `version` is the new version, None where nothing was committed.
+    """
+
+    files: int
+    completed: int
+    version: int | None
+
+
+def analyze(
+    snapshot: Snapshot,
+    *,
+    dry_run: bool = False,
+    progress: Callable[[int, int], None] | None = None,
+) -> Analysis:
+    """Complete the statistics and tags of the files that have no tags of ours, in one commit.
+
+    What another writer's statistics say stays, unless the footer says more. `progress` is called
+    with the footers that are read and all of them.
+
+    Raises MalformedFile and MissingSource naming a file that cannot be read, CommitConflict where
+    another writer changed one of the files, UnsupportedFeature.
+    """
+    snapshot.check_writable(evaluated=True)
+    reader = FactsReader(snapshot.schema)
+    adds = [add for add in snapshot.add_files() if reader.known(add) is None]
+    found: list[AddFile] = []
+    with ThreadPoolExecutor(_THREADS, thread_name_prefix="variantlake-analyze") as pool:
+        pairs = zip(adds, pool.map(lambda add: completed(snapshot, add), adds), strict=True)
+        for number, (add, new) in enumerate(pairs, start=1):
+            if new != add:
+                found.append(replace(new, data_change=False))
+            if progress is not None:
+                progress(number, len(adds))
+    version = None
+    if found and not dry_run:
+        version = commit(snapshot, Changes("COMPUTE STATS", adds=tuple(found))).version
+    return Analysis(snapshot.files.num_rows, len(found), version)
+
+
+def completed(snapshot: Snapshot, add: AddFile) -> AddFile:
+    """The file's action with the statistics and tags that its footer gives.
+
+    Raises MalformedFile and MissingSource naming the file.
+    """
+    location = snapshot.location(add.path)
+    facts = _facts(snapshot, location, add.size)
+    options = StatsOptions.from_properties(snapshot.properties)
+    chosen = options.chosen(snapshot.schema, snapshot.partition_columns)
+    text = write_stats(
+        facts,
+        chosen.union(clustering_columns(snapshot.domains)),
+        options,
+        variant_bounds=not snapshot.features.isdisjoint(VARIANT_SHREDDING),
+    )
+    stats = _merged(_document(add.stats), orjson.loads(text))
+    if add.deletion_vector is not None:
+        # The footer counts the deleted rows too.
+        stats["tightBounds"] = False
+    return replace(
+        add,
+        stats=orjson.dumps(stats).decode(),
+        tags={**(add.tags or {}), **file_tags(facts, options)},
+    )
+
+
+def _facts(snapshot: Snapshot, location: str, size: int) -> FileFacts:
+    columns = snapshot.schema.variant_columns(physical=True)
+    store = snapshot.store
+    if isinstance(store, LocalStore):
+        return read_facts(location, columns)
+    inside = location.startswith(f"{store.uri}/")
+    folder, _, name = location.rpartition("/")
+    stored = (
+        _StoredFile(store, location.removeprefix(f"{store.uri}/"), size)
+        if inside
+        else _StoredFile(open_store(folder), name, size)
+    )
+    try:
+        return read_facts(cast("Any", stored), columns)
+    except VariantLakeError as error:
+        error.file = location
+        raise
+
+
+def _document(text: str | None) -> dict[str, Any]:
+    try:
+        found = orjson.loads(text or "{}")
+    except orjson.JSONDecodeError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _merged(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+    """`old` with what `new` says, at every depth; a value that `new` lacks stays."""
+    merged = dict(old)
+    for key, value in new.items():
+        before = merged.get(key)
+        both = isinstance(before, dict) and isinstance(value, dict)
+        merged[key] = _merged(before, value) if both else value  # type: ignore[arg-type]  # dicts
+    return merged
+
+
+class _StoredFile(io.RawIOBase):
+    """A file of an object store, of which only the ranges that are read are fetched."""
+
+    def __init__(self, store: Store, path: str, size: int) -> None:
+        super().__init__()
+        self._store, self._path, self._size = store, path, size
+        self._at = 0
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
+        self._at = base + offset
+        return self._at
+
+    def read(self, size: int = -1) -> bytes:
+        length = self._size - self._at if size < 0 else min(size, self._size - self._at)
+        data = self._store.read_range(self._path, self._at, length) if length > 0 else b""
+        self._at += len(data)
+        return data
