@@ -11,6 +11,8 @@ from typing import Any, Literal
 import orjson
 import pyarrow as pa
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import variantlake as vl
 from tests.arrow import bad_input
@@ -254,3 +256,40 @@ def test_no_reader_takes_a_quarantine_for_data(tmp_path: Path) -> None:
     assert orjson.loads(next(Path(str(result.quarantine)).iterdir()).read_bytes())["line"] == 2
     assert Path(str(result.quarantine)).parent == tmp_path / "t" / "_quarantine"
     assert len(duckdb.sql(f"SELECT 1 FROM '{tmp_path}/t/*.parquet'").fetchall()) == 1
+
+
+lines_of_bytes = st.lists(
+    st.binary(max_size=6).map(lambda line: line.replace(b"\n", b""))
+    | st.sampled_from([*LINES.values(), *FINE.values(), b'{"a": [1, 2.5]}', b'"\xc3\xa9"', b"\xef"])
+    | st.from_regex(rb'[\[\]{}",:0-9.eE+-]{1,8}', fullmatch=True)
+)
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(lines=lines_of_bytes, ending=st.sampled_from([b"\n", b"\r\n"]), as_array=st.booleans())
+def test_what_the_plain_parser_takes_is_loaded_and_all_else_is_kept(
+    tmp_path_factory: pytest.TempPathFactory, lines: list[bytes], ending: bytes, as_array: bool
+) -> None:
+    folder = tmp_path_factory.mktemp("lines")
+    if as_array:  # what leaves a quote or a bracket open would take the next element along
+        lines = [line for line in lines if not set(line) & set(b'"[]{},') or line in LINES.values()]
+        lines = [line for line in lines if line != LINES["cut document"]]
+        text = b"[" + (b"," + ending).join([b"0", *lines]) + b"]"
+    else:
+        text = ending.join([b"0", *lines])
+    (folder / "a").write_bytes(text)
+    good, bad = ["0"], []
+    for line in lines:
+        document = line.strip(b" \t\r") if not as_array else line
+        if not document and not as_array:
+            continue
+        try:
+            good.append(parse_json(document).to_json())
+        except VariantLakeError:
+            bad.append(document.lstrip(b" \t\r\n"))
+    source = vl.json_array(folder / "a") if as_array else vl.ndjson(folder / "a")
+    result = ingest_here(source, folder / "t", mode="quarantine")
+    assert [row.to_json() for row in documents(folder / "t") if row] == good
+    assert result.bad_rows == len(bad)
+    if bad:
+        assert list(map(text_of, quarantined(result.quarantine))) == bad
