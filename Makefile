@@ -62,6 +62,7 @@ bench: bench-ingest ## Time loading and queries beside other engines; write docs
 
 bench-ingest: setup ## Time loading and getting back beside other engines (Sail gets .venv-sail)
 	@$(SPARK_ENV) $(BIN)/python -m benchmarks.ingest
+	@$(BIN)/python -m benchmarks.scaling
 
 bench-planning: setup ## Time reading a log of 100,000 files and planning on it, Delta Spark beside
 	@$(SPARK_ENV) $(BIN)/python -m benchmarks.planning --delta-spark

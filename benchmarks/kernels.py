@@ -3,17 +3,21 @@
     python -m benchmarks.kernels [EVENTS]
 
 The data is synthetic: events of nested objects with strings (as the JSONBench set), and wide rows
-with many decimals. Nothing is written; the Parquet encoder comes after what is measured here.
+with many decimals. A step stands beside what limits it: copying memory, and pyarrow's encoder.
 """
 
 from __future__ import annotations
 
+import shutil
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from benchmarks.documents import event_documents, wide_documents
 from variantlake.kernels.json_reader import JsonReader
@@ -25,8 +29,10 @@ from variantlake.kernels.tape import Tape
 from variantlake.kernels.variant_reader import VariantReader
 from variantlake.kernels.variant_writer import write_variant
 from variantlake.kernels.words import PADDING
+from variantlake.parquet.write import FileWriter
 from variantlake.shredding.ddl import parse_ddl
 from variantlake.shredding.infer import infer
+from variantlake.shredding.layout import arrow_type
 from variantlake.shredding.schema import ShreddingSchema
 
 EVENTS = parse_ddl(
@@ -108,13 +114,30 @@ def measure(name: str, text: Text, schema: ShreddingSchema) -> None:
 
         return work
 
+    shredder = Shredder(schema)
+    columns = pa.schema([pa.field("event", arrow_type(schema))])
+    batches = [pa.record_batch([shredder.shred(tape)], schema=columns) for tape in text.tapes()]
+    folder = Path(tempfile.mkdtemp(prefix="variantlake-bench-"))
+
+    def write_file() -> None:
+        with FileWriter(folder / "a.parquet", columns, variant_columns=[("event",)]) as writer:
+            for batch in batches:
+                writer.write(batch)
+
+    def write_by_pyarrow() -> None:
+        table = pa.Table.from_batches(batches)
+        pq.write_table(table, folder / "b.parquet", compression="zstd", write_page_index=True)
+
     size = len(text.data)
     whole = np.frombuffer(text.data, np.uint8)
     steps: dict[str, Callable[[], object]] = {
+        "memory copy": whole.copy,
         "text -> lines": lambda: split_lines(whole),
         "JSON -> tape": each(lambda _: None),
         "JSON -> tape -> Variant": each(write_variant),
         "JSON -> tape -> shredded": shred,
+        "shredded -> Parquet file": write_file,
+        "shredded -> Parquet file, pyarrow alone with its defaults": write_by_pyarrow,
         "JSON -> tape -> profile": each(profile),
         "Variant -> tape -> shredded": shred_variants,
         "Variant -> tape -> JSON": write_texts,
@@ -123,6 +146,7 @@ def measure(name: str, text: Text, schema: ShreddingSchema) -> None:
     print("| step | MB/s of JSON text |\n|---|---|")
     for step, work in steps.items():
         print(f"| {step} | {best(work, size):,.0f} |", flush=True)
+    shutil.rmtree(folder)
 
 
 def main() -> None:
