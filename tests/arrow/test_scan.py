@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import variantlake as vl
@@ -156,3 +159,20 @@ def test_only_simple_queries_are_taken_whole() -> None:
     ):
         with pytest.raises((UnsupportedFeature, InvalidQuery)):
             QueryText(SCHEMA, "t").select(query)
+
+
+def test_row_groups_without_rows_are_passed_over(tmp_path: Path) -> None:
+    made = vl.Table.create(tmp_path / "t", "event VARIANT, k INT")
+    made.append(
+        pa.table({"event": ['{"a":1}', "[2]"], "k": pa.array([1, 2], pa.int32())}),
+        json_columns=["event"],
+    )
+    (file,) = (tmp_path / "t").glob("*.parquet")
+    whole = pq.ParquetFile(file)
+    with pq.ParquetWriter(tmp_path / "copy", whole.schema_arrow) as writer:
+        writer.write_table(whole.read().slice(0, 0))
+        writer.write_table(whole.read())
+    made = made.refresh()
+    (tmp_path / "copy").replace(file)
+    found = made.scan("event:a::int, k", "event:nobody::string IS NULL").to_arrow()
+    assert found.to_pydict() == {"a": [1, None], "k": [1, 2]}

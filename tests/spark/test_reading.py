@@ -255,13 +255,13 @@ def test_nan_and_negative_zero_are_found_although_statistics_leave_them_out(
 
 def test_nothing_is_left_in_the_users_session(spark: SparkSession, lake: Lake, table: str) -> None:
     before = {row["key"]: row["value"] for row in spark.sql("SET").collect()}
+    database = spark.conf.get("spark.sql.globalTempDatabase")
+    views = {item.name for item in spark.catalog.listTables(database)}  # of CREATE VIEW, perhaps
     frame = lake.sql(f"SELECT event:id::int FROM delta.`{table}` WHERE event:id::int > 203")
     lake.read(table)
     lake.explain(f"SELECT event:id::int FROM delta.`{table}`")
     assert {row["key"]: row["value"] for row in spark.sql("SET").collect()} == before
-    database = spark.conf.get("spark.sql.globalTempDatabase")
-    left = [item.name for item in spark.catalog.listTables(database)]
-    assert [name for name in left if name.startswith("__vl_")] == []
+    assert {item.name for item in spark.catalog.listTables(database)} == views
     assert frame.sparkSession is spark
     # The views are gone and the query runs all the same, twice.
     assert frame.count() == frame.count() == 11

@@ -70,7 +70,7 @@ class FileReader:
         self._source.close()
 
     def rows(self, skipper: Skipper) -> Iterator[Rows]:
-        """The row groups that may hold a match."""
+        """The row groups that may hold a match, and a row that is not deleted."""
         facts = row_group_facts(self.footer, self._variants) if self._named else ()
         start = 0
         for number, group in enumerate(self.footer.row_groups):
@@ -83,7 +83,8 @@ class FileReader:
                 ]
                 kept[within - start] = False
                 self._cached = {}
-                yield Rows(self, number, kept, np.arange(group.num_rows))
+                if kept.any():
+                    yield Rows(self, number, kept, np.arange(group.num_rows))
             start += group.num_rows
 
     def physical(self, ref: Ref, reading: PhysicalColumn, row_group: int) -> Values:

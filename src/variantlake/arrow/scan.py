@@ -17,10 +17,11 @@ import pyarrow as pa
 from variantlake.arrow.casts import Bools
 from variantlake.arrow.conditions import Truth, evaluate
 from variantlake.arrow.file_rows import FileReader
-from variantlake.arrow.query_text import Item
+from variantlake.arrow.query_text import SPARK_RUNS_IT, Item
 from variantlake.delta.schema import arrow_type
 from variantlake.delta.snapshot import Snapshot
-from variantlake.errors import InvalidValue
+from variantlake.delta.store import is_local
+from variantlake.errors import InvalidValue, UnsupportedFeature
 from variantlake.planning.casts import spark_type
 from variantlake.planning.explain import Explanation, explain
 from variantlake.planning.files import ScanFile
@@ -107,6 +108,12 @@ class Scan:
 
     @cached_property
     def _plan(self) -> ScanPlan:
+        if not is_local(self.snapshot.store.uri):
+            raise UnsupportedFeature(
+                "the local engine reads tables on a local disk",
+                file=self.snapshot.store.uri,
+                hint=SPARK_RUNS_IT,
+            )
         requests = [self._stored(item.ref) for item in self.items]
         asked = [*requests, *refs(self._predicate)]
         files = Footers().with_facts(self.snapshot, LogFiles(self.snapshot), asked)

@@ -14,6 +14,7 @@ from variantlake.arrow.query_text import QueryText
 from variantlake.arrow.scan import Scan
 from variantlake.cli.local_rows import LocalRows, shows
 from variantlake.cli.output import MAX_SHOWN, print_rows, stderr
+from variantlake.delta.store import is_local
 from variantlake.errors import InvalidQuery, UnsupportedFeature
 
 VIEW = "t"
@@ -77,7 +78,8 @@ def _local(table: str, sql: str, *, required: bool) -> LocalRows | None:
             raise
         return None
     scan = Scan(opened.snapshot, select.items, select.where, select.limit)
-    if not required and not all(shows(column.type) for column in scan.schema):
+    here = is_local(opened.uri) and all(shows(column.type) for column in scan.schema)
+    if not required and not here:
         return None
     return LocalRows(select, scan)
 
