@@ -6,6 +6,7 @@ import datetime as dt
 import json
 from dataclasses import replace
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.delta.tables import bounds, facts
+from tests.delta.tables import add as line
+from tests.delta.tables import bounds, facts, first_commit, remove, write_log
 from variantlake.delta import z85
 from variantlake.delta.actions import AddFile, DeletionVectorDescriptor
 from variantlake.delta.ddl import parse_table_ddl
@@ -23,6 +25,7 @@ from variantlake.delta.facts import FactsReader
 from variantlake.delta.file_actions import new_add
 from variantlake.delta.files import files_of
 from variantlake.delta.log_facts import LogFacts
+from variantlake.delta.snapshot import Snapshot
 from variantlake.delta.variant_bounds import split
 from variantlake.parquet.fact_columns import FactColumns, RawColumn, RecordColumns
 from variantlake.parquet.facts import ColumnFacts, FileFacts
@@ -234,6 +237,20 @@ def test_a_newer_version_decodes_only_what_is_new() -> None:
     assert new.parts[1] is not old.parts[0]
     other_schema = parse_table_ddl("event VARIANT, n LONG")
     assert LogFacts(old_table, other_schema, old).parts[0] is not old.parts[0]
+
+
+def test_a_refresh_keeps_in_memory_what_no_commit_touches(tmp_path: Path) -> None:
+    location = write_log(tmp_path, first_commit(*(line(f"f{i}") for i in range(5))))
+    old = Snapshot.load(location)
+    facts_of_old = LogFacts(old.files, old.schema)
+    write_log(tmp_path, [line("g")], start=1)
+    added = old.refresh()
+    assert LogFacts(added.files, added.schema, facts_of_old).parts[0] is facts_of_old.parts[0]
+    write_log(tmp_path, [remove("f0")], start=2)
+    removed = added.refresh()
+    parts = LogFacts(removed.files, removed.schema, facts_of_old).parts
+    assert parts[0] is not facts_of_old.parts[0]
+    assert sum(part.rows for part in parts) == 5
 
 
 @pytest.mark.parametrize("moment", ["2024-01-01T00:00:00.123Z", "2024-01-01T01:00:00.123+01:00"])
