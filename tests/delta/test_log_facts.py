@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests import corpora
 from tests.delta.tables import add as line
 from tests.delta.tables import bounds, facts, first_commit, remove, write_log
 from variantlake.delta import z85
@@ -46,6 +47,12 @@ TYPES: dict[str, Any] = {
     "t": pa.timestamp("us", "UTC"),
     "day": pa.date32(),
 }
+CONFORMANCE = [
+    "spark-shredded-variant-preview-delta",
+    "spark-variant-checkpoint",
+    "variant-stats-no-checkpoint",
+    "variant-stats-state-reconstruction",
+]
 VARIANTS = [("event",), ("other", "v")]
 LAYOUTS = [
     "a BIGINT, s STRING",
@@ -265,3 +272,24 @@ def test_rule_22_a_foreign_maximum_of_a_timestamp_may_be_cut(moment: str) -> Non
     instant = dt.datetime.fromisoformat("2024-01-01T00:00:00.123+00:00").timestamp()
     assert found.maximum.raw(0) == round(instant * 1e6) + 1000
     assert found.minimum.raw(0) == round(instant * 1e6)
+
+
+@pytest.mark.parametrize("name", CONFORMANCE)
+def test_facts_of_other_writers_tables(name: str) -> None:
+    root = corpora.require(corpora.SHARED / "conformance" / "delta-tables")
+    snapshot = Snapshot.load(root / name, applies=["columnMapping", "deletionVectors"])
+    mine, reader = LogFacts(snapshot.files, snapshot.schema), FactsReader(snapshot.schema)
+    known = [reader.known(add) or reader.of_stats(add) for add in snapshot.add_files()]
+    plain = RecordColumns(known)
+    assert mine.num_records.tolist() == plain.num_records.tolist()
+    for column in {each.column for found in known for each in found.columns}:
+        ours, theirs = mine.column(column), plain.column(column)
+        assert ours is not None
+        assert theirs is not None
+        rows = np.flatnonzero(theirs.type >= 0)
+        assert ours.nulls[rows].tolist() == theirs.nulls[rows].tolist()
+        (stored,) = ours.types
+        if stored is not None:
+            own, twin = ours.bounds(rows, stored), theirs.bounds(rows, stored)
+            _same_bound(own.minimum, twin.minimum)
+            _same_bound(own.maximum, twin.maximum)
