@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Unpack
 
 import pyarrow as pa
-from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
@@ -103,6 +102,9 @@ class AppendTask:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterable[bytes]:
         """Write the rows of one partition."""
+        # On an executor; a client of Spark Connect need not have it.
+        from pyspark import TaskContext
+
         first = next(batches, None)
         if first is None:
             return ()
