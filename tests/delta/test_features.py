@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests import corpora
 from tests.delta.tables import SCHEMA
 from variantlake.delta.actions import Protocol
 from variantlake.delta.ddl import parse_table_ddl
@@ -187,3 +188,10 @@ def test_the_table_knows_the_names_of_the_protocol() -> None:
         "variantShredding",
     }
     assert all(re.fullmatch(r"[A-Za-z0-9-]+", name) for name in FEATURES)
+
+
+def test_the_table_of_features_in_the_docs_is_that_of_the_records() -> None:
+    text = (corpora.REPOSITORY / "docs/tables.md").read_text(encoding="utf-8")
+    for feature in FEATURES.values():
+        row = f"| `{feature.name}` | {feature.read.value} | {feature.write.value} |\n"
+        assert row in text, f"docs/tables.md says otherwise of {feature.name}"

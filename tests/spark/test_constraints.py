@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 
 from variantlake.delta.commit import create_table
@@ -14,7 +15,7 @@ from variantlake.delta.ddl import parse_table_ddl
 from variantlake.delta.schema import StructField, StructType
 from variantlake.delta.snapshot import Snapshot
 from variantlake.delta.store import open_store
-from variantlake.errors import InvalidSchema, InvalidValue
+from variantlake.errors import InvalidSchema, InvalidValue, UnsupportedFeature
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -153,3 +154,22 @@ def test_a_variant_is_not_generated_and_has_no_default(tmp_path: Path) -> None:
     ]:
         with pytest.raises(InvalidSchema, match=message):
             create_table(open_store(tmp_path), _with(schema, "a", **metadata))
+
+
+def test_rows_are_evaluated_on_their_way_into_the_table(
+    spark: SparkSession, table: Snapshot
+) -> None:
+    import variantlake as vl
+
+    lake = vl.spark.connect(spark)
+    good = spark.sql("""SELECT '{"kind": "a"}' AS event, CAST(id AS INT) AS n FROM range(1, 4)""")
+    assert lake.append(good, table.store.uri, json_columns=["event"]).version == 1
+    bad = spark.sql("""SELECT '{"kind": "z"}' AS event, 7 AS n""")
+    with pytest.raises(InvalidValue, match="breaks the CHECK constraint 'kind'"):
+        lake.append(bad, table.store.uri, json_columns=["event"])
+    name = f"delta.`{table.store.uri}`"
+    rows = spark.sql(f"SELECT n, day, twice FROM {name} ORDER BY n").collect()
+    assert [tuple(row) for row in rows] == [(n, "2026-01", 2 * n) for n in (1, 2, 3)]
+    assert table.refresh().version == 1
+    with pytest.raises(UnsupportedFeature, match="the table uses the feature"):
+        vl.Table.open(table.store.uri).append(pa.table({"n": pa.array([1], pa.int32())}))

@@ -26,7 +26,12 @@ from variantlake.delta.features import SCAN_FEATURES, VARIANT_SHREDDING
 from variantlake.delta.file_actions import new_add, removes_where
 from variantlake.delta.listing import commit_path
 from variantlake.delta.new_table import new_table
-from variantlake.delta.properties import SHREDDING_PROPERTY, compression, page_version
+from variantlake.delta.properties import (
+    SHREDDING_PROPERTY,
+    compression,
+    constraints,
+    page_version,
+)
 from variantlake.delta.replacing import Replacement
 from variantlake.delta.replay import read_commit
 from variantlake.delta.schema import StructField, StructType, VariantType
@@ -142,6 +147,7 @@ class Target:
     new_folder: bool = False
     altered: tuple[Protocol, Metadata] | None = None
     replacing: Replacement | None = None
+    evaluated: bool = False
 
     @classmethod
     def open(cls, location: str, new_column: str, properties: Mapping[str, str]) -> Self:
@@ -167,10 +173,14 @@ class Target:
         return cls.of(snapshot)
 
     @classmethod
-    def of(cls, snapshot: Snapshot) -> Self:
-        """An existing table. Raises UnsupportedFeature where we must not write."""
-        snapshot.check_writable()
-        return cls(snapshot.store, snapshot, snapshot.schema, snapshot.properties)
+    def of(cls, snapshot: Snapshot, *, evaluated: bool = False) -> Self:
+        """An existing table; `evaluated` says that the rows go through its SQL expressions.
+
+        Raises UnsupportedFeature where we must not write.
+        """
+        snapshot.check_writable(evaluated=evaluated)
+        target = cls(snapshot.store, snapshot, snapshot.schema, snapshot.properties)
+        return replace(target, evaluated=evaluated)
 
     @property
     def partition_columns(self) -> tuple[str, ...]:
@@ -373,6 +383,7 @@ class Target:
             protocol=None if protocol == self.snapshot.protocol else protocol,
             transactions=transactions,
             reads=reads,
+            evaluated=self.evaluated,
             parameters={
                 "mode": "Append" if reads is None else "Overwrite",
                 "partitionBy": orjson.dumps(list(self.partition_columns)).decode(),
@@ -388,6 +399,8 @@ class Target:
             and newest.partition_columns == self.partition_columns
             and newest.shredding_enabled == self.shredding_enabled
             and self.asked.items() <= newest.properties.items()
+            # Rows were held against the constraints of then.
+            and constraints(newest.properties) == constraints(self.properties)
         )
 
 

@@ -126,6 +126,15 @@ def page_version(properties: Mapping[str, str]) -> Literal["1.0", "2.0"]:
     return "1.0" if text == "1.0.0" else "2.0"
 
 
+def constraints(properties: Mapping[str, str]) -> dict[str, str]:
+    """The CHECK constraints by name."""
+    return {
+        key.removeprefix(CONSTRAINT_PREFIX): value
+        for key, value in properties.items()
+        if key.startswith(CONSTRAINT_PREFIX)
+    }
+
+
 def needed_features(schema: StructType, properties: Mapping[str, str]) -> list[str]:
     """The features that a table with this schema and these properties must list."""
     found = []

@@ -28,6 +28,7 @@ from variantlake.kernels.profiler import profile
 from variantlake.shredding.infer import InferenceOptions, infer
 from variantlake.shredding.profile import Profile
 from variantlake.shredding.schema import ShreddingSchema
+from variantlake.spark.constraints import evaluated, refusals
 from variantlake.spark.jobs import run_over
 
 SAMPLE_ROWS = 4096
@@ -45,7 +46,8 @@ def append(
     """Append the rows of a DataFrame to a table, in one commit.
 
     Each Spark task takes its partition's rows in Arrow, shreds the VARIANT columns and writes
-    Parquet files itself. Columns go by name; those that are left out get their default, or NULL.
+    Parquet files itself. Columns go by name; those that are left out are generated, get their
+    default, or NULL. The table's constraints are checked by Spark, on paths of Variants too.
 
     Args:
         spark: The session, classic or Connect.
@@ -68,14 +70,15 @@ def append(
     started = time.perf_counter()
     chosen = LoadOptions.of(**options)
     snapshot = Snapshot.load(table, applies=READER_FEATURES)
-    target = Target.of(snapshot)
+    target = Target.of(snapshot, evaluated=True)
     if (known := found(target, chosen)) is not None:
         return known
-    frame = _with_defaults(frame, target)
+    frame, json_columns = evaluated(frame, snapshot, json_columns)
     check_columns(frame.columns, target.schema.fields, json_columns, target.store.uri)
     _check_variants(frame, target, json_columns)
     shreddings = target.shreddings()
-    shreddings |= _inferred(spark, frame, target, json_columns, chosen.inference)
+    with refusals():
+        shreddings |= _inferred(spark, frame, target, json_columns, chosen.inference)
     task = AppendTask(
         plan=target.file_plan(new_load_id(), chosen),
         shreddings=shreddings,
@@ -83,9 +86,10 @@ def append(
         inference=chosen.inference,
     )
     description = f"variantlake: append to {os.fspath(table)}"
-    results = collect(
-        task.plan, target, lambda: run_over(spark, frame, task, description=description)
-    )
+    with refusals():
+        results = collect(
+            task.plan, target, lambda: run_over(spark, frame, task, description=description)
+        )
     if not any(result.adds or result.bad_rows for result in results):
         return LoadResult(version=snapshot.version)
     return land(target.with_shreddings(shreddings), task.plan, results, chosen, started)
@@ -133,14 +137,6 @@ class AppendTask:
                 inference=self.inference,
             )
             return write_rows(rows, self.plan, number, check)
-
-
-def _with_defaults(frame: DataFrame, target: Target) -> DataFrame:
-    """The frame with the columns that it leaves out and that have a default."""
-    for field in target.schema.fields:
-        if field.default is not None and field.name not in frame.columns:
-            frame = frame.withColumn(field.name, sf.expr(field.default))
-    return frame
 
 
 def _check_variants(frame: DataFrame, target: Target, json_columns: Collection[str]) -> None:

@@ -7,6 +7,7 @@ Spec: PROTOCOL, "CHECK Constraints", "Column Invariants", "Generated Columns", "
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Collection, Iterator
@@ -16,7 +17,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql import types as st
 
-from variantlake.delta.properties import CONSTRAINT_PREFIX
+from variantlake.delta.properties import constraints
 from variantlake.delta.schema import StructType
 from variantlake.delta.snapshot import Snapshot
 from variantlake.errors import InvalidValue, MalformedLog, VariantLakeError
@@ -95,10 +96,21 @@ def refusal(error: BaseException) -> VariantLakeError | None:
     return InvalidValue(found[1], hint="nothing was appended; correct the row or leave it out")
 
 
+@contextlib.contextmanager
+def refusals() -> Iterator[None]:
+    """Raise the error for a refused row in the place of Spark's own."""
+    try:
+        yield
+    except Exception as error:
+        found = refusal(error)
+        if found is None:
+            raise
+        raise found from error
+
+
 def _rules(snapshot: Snapshot) -> Iterator[Rule]:
-    for key, expression in snapshot.properties.items():
-        if key.startswith(CONSTRAINT_PREFIX):
-            yield Rule(f"the CHECK constraint {key.removeprefix(CONSTRAINT_PREFIX)!r}", expression)
+    for name, expression in constraints(snapshot.properties).items():
+        yield Rule(f"the CHECK constraint {name!r}", expression)
     for field in snapshot.schema.walk():
         text = field.metadata.get("delta.invariants")
         if text is None:
