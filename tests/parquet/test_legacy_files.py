@@ -140,6 +140,10 @@ def test_structs_with_such_names_are_left_alone(tmp_path: Path, arrow: pa.DataTy
             ),
             "unknown field 'x'",
         ),
+        (
+            pa.struct([("object", pa.struct([("a", BIGINT)])), ("extra", pa.int64())]),
+            "unknown field 'extra'",
+        ),
     ],
     ids=str,
 )
@@ -152,6 +156,15 @@ def test_a_schema_that_is_no_legacy_group_is_refused(
     assert error.value.file == file
     (finding,) = vl.parquet.check_file(file)
     assert message in finding.message
+
+
+def test_a_named_column_with_such_members_is_judged_by_the_legacy_layout(tmp_path: Path) -> None:
+    broken = pa.struct([("object", pa.struct([("a", pa.struct([("x", pa.int64())]))]))])
+    file = written(tmp_path, {"v": pa.array([None], broken)})
+    with pytest.raises(MalformedFile, match="unknown field 'x'") as error:
+        vl.parquet.read_table(file, variant_columns=["v"])
+    assert error.value.path == "$['a']"
+    assert vl.parquet.read_table(file).schema.field("v").type == broken
 
 
 @pytest.mark.parametrize(

@@ -196,7 +196,7 @@ def _parse_root(
                 f"VARIANT version {group.logical.version}, expected {SPECIFICATION_VERSION}"
             )
     metadata: int | None = None
-    if is_legacy_group(group):
+    if is_legacy_group(group) or _is_meant_as_legacy(group):
         root = _parse_legacy(group, Path())
     else:
         members = members_of(group, Path(), (METADATA, VALUE, TYPED_VALUE))
@@ -261,13 +261,17 @@ def _parse_fields(typed: SchemaNode, path: Path) -> Iterator[tuple[str, GroupNod
 
 # --- The legacy layout ----------------------------------------------------------------------------
 
+_BINARY_OR_LEAF = (UNTYPED_VALUE, TYPED_VALUE)
+_LEGACY_ONLY = {UNTYPED_VALUE, OBJECT, ARRAY}
+
 
 def is_legacy_group(group: SchemaNode) -> bool:
     """Whether an unmarked group is a Variant of the legacy layout, by its members.
 
     It has a binary `untyped_value`; or nothing but members of that layout, a `typed_value` among
-    them; or only an `object` or `array`, and all fields or elements in it are such groups. So a
-    struct of one's own with a field named `object` or `array` is left alone.
+    them; or an `object` or `array`, and all fields or elements in it are such groups, whatever
+    stands beside it, which is then refused. So a struct of one's own with a field named `object` or
+    `array` is left alone.
     """
     if not group.is_group or group.logical is not None:
         return False
@@ -275,9 +279,7 @@ def is_legacy_group(group: SchemaNode) -> bool:
     untyped = members.get(UNTYPED_VALUE)
     if untyped is not None and untyped.physical == "BYTE_ARRAY" and untyped.logical is None:
         return True
-    if not members or not members.keys() <= set(MEMBERS):
-        return False
-    if UNTYPED_VALUE in members or TYPED_VALUE in members:
+    if members.keys() <= set(MEMBERS) and not members.keys().isdisjoint(_BINARY_OR_LEAF):
         return True
     below = list(members[OBJECT].children) if OBJECT in members else []
     if ARRAY in members:
@@ -285,6 +287,12 @@ def is_legacy_group(group: SchemaNode) -> bool:
         is_list = array.logical is not None and array.logical.kind == "LIST"
         below += [child for level in array.children for child in level.children if is_list]
     return bool(below) and all(map(is_legacy_group, below))
+
+
+def _is_meant_as_legacy(group: SchemaNode) -> bool:
+    """Whether a group that the caller calls a Variant is a broken one of the legacy layout."""
+    names = {child.name for child in group.children}
+    return group.logical is None and METADATA not in names and bool(names & _LEGACY_ONLY)
 
 
 def _parse_legacy(group: SchemaNode, path: Path) -> GroupNode:
