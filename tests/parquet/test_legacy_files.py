@@ -158,6 +158,27 @@ def test_a_schema_that_is_no_legacy_group_is_refused(
     assert message in finding.message
 
 
+def test_a_required_group_with_nothing_set_is_null_in_a_nullable_column(tmp_path: Path) -> None:
+    groups = pa.array([{"typed_value": 1}, {}], BIGINT)
+    inner = pa.field("w", BIGINT, nullable=False)
+    structs = pa.StructArray.from_arrays([groups], fields=[inner])
+    lists = pa.ListArray.from_arrays(
+        pa.array([0, 1, 2], pa.int32()), groups, type=pa.list_(inner.with_name("element"))
+    )
+    schema = pa.schema(
+        [inner.with_name("v"), pa.field("s", structs.type), pa.field("l", lists.type)]
+    )
+    file = str(tmp_path / "required.parquet")
+    pq.write_table(pa.table([groups, structs, lists], schema=schema), file)
+    table = vl.parquet.read_table(file)
+    assert rows(file) == [1, None]
+    assert table.schema.field("v").nullable
+    assert table.schema.field("s").type.field("w").nullable
+    assert table.schema.field("l").type.value_field.nullable
+    assert table.column("s").to_pylist()[1] == {"w": None}
+    assert table.column("l").to_pylist()[1] == [None]
+
+
 def test_a_named_column_with_such_members_is_judged_by_the_legacy_layout(tmp_path: Path) -> None:
     broken = pa.struct([("object", pa.struct([("a", pa.struct([("x", pa.int64())]))]))])
     file = written(tmp_path, {"v": pa.array([None], broken)})

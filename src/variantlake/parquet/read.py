@@ -128,7 +128,7 @@ class VariantFile:
             arrow = _subset(self._file.schema_arrow, [node.name for node in self._nodes])
             self.schema = pa.schema(
                 [
-                    field if column is None else field.with_type(column.type(field.type))
+                    field if column is None else result_field(field, column)
                     for field, column in zip(arrow, self._columns, strict=True)
                 ],
                 metadata=arrow.metadata,  # type: ignore[arg-type]  # stubs: its own type, refused
@@ -391,6 +391,16 @@ class Column(Protocol):
         """The Variants in a slice of the column, as the file holds them."""
 
 
+def result_field(field: AnyField, column: Column) -> AnyField:
+    """The field of the result for one that the file holds as `field`.
+
+    A legacy Variant is nullable even as a required group: one with nothing set is SQL NULL.
+    """
+    result = field.with_type(column.type(field.type))
+    is_legacy = isinstance(column, _VariantColumn) and column.group.is_legacy
+    return result.with_nullable(True) if is_legacy else result
+
+
 def is_variant(
     node: SchemaNode, column: tuple[str, ...], wanted: Collection[tuple[str, ...]]
 ) -> bool:
@@ -516,7 +526,7 @@ class _StructColumn:
     def fields(self, arrow: pa.DataType) -> list[AnyField]:
         """The fields of the result for a group that the file holds as `arrow`."""
         return [
-            field if column is None else field.with_type(column.type(field.type))
+            field if column is None else result_field(field, column)
             for field, column in zip(members(arrow), self.children, strict=True)
         ]
 
@@ -534,7 +544,7 @@ class _ListColumn:
 
     def type(self, arrow: pa.DataType) -> pa.DataType:
         field = element_field(arrow)
-        return pa.list_(field.with_type(self.element.type(field.type)))
+        return pa.list_(result_field(field, self.element))
 
     def convert(self, array: AnyArray) -> AnyArray:
         offsets, elements = offsets_of(list_of(array))
