@@ -99,12 +99,12 @@ def test_inspect_gives_json(table: Path, file: Path, monkeypatch: Patch, capfd: 
 
 
 def test_inspect_says_why(file: Path, table: Path, monkeypatch: Patch, capfd: Capture) -> None:
-    done = run(monkeypatch, capfd, "inspect", "--why", "event", file)
+    done = run(monkeypatch, capfd, "inspect", "--why", file)
     assert done.code == 0
     assert "$['geometry']['coordinates']" in done.out
-    done = run(monkeypatch, capfd, "inspect", "--why", "event", "--json", file)
+    done = run(monkeypatch, capfd, "inspect", "--why", "--json", file)
     assert any(not reason["taken"] for reason in json.loads(done.out))
-    assert run(monkeypatch, capfd, "inspect", "--why", "event", table).code == 2
+    assert run(monkeypatch, capfd, "inspect", "--why", table).code == 2
 
 
 def test_check_finds_nothing_in_our_files(
@@ -130,7 +130,7 @@ def test_check_finds_nothing_in_tables_of_other_writers(
     """Their files have no VARIANT annotation: Delta's protocol asks for none."""
     table = corpora.require(corpora.SHARED / "conformance" / "delta-tables" / name)
     done = run(monkeypatch, capfd, "check", table)
-    assert (done.code, done.out.endswith("files, nothing found\n")) == (0, True)
+    assert (done.code, done.out.endswith(" nothing found\n")) == (0, True)
 
 
 def bad_file() -> Path:
@@ -176,7 +176,7 @@ def test_a_file_without_a_variant_is_named(
     path = tmp_path / "numbers.parquet"
     pq.write_table(pa.table({"n": [1, 2]}), path)
     done = run(monkeypatch, capfd, "check", path)
-    assert (done.code, done.out) == (0, "1 files, nothing found\n")
+    assert (done.code, done.out) == (0, "1 file, nothing found\n")
     assert "no VARIANT column" in done.err
     done = run(monkeypatch, capfd, "check", "--json", path)
     assert (done.code, done.out) == (0, "")
@@ -211,7 +211,7 @@ def test_a_table_names_its_own_variants(table: Path, monkeypatch: Patch, capfd: 
 
 def test_thresholds_of_why(file: Path, monkeypatch: Patch, capfd: Capture) -> None:
     def taken(*options: str) -> set[str]:
-        done = run(monkeypatch, capfd, "inspect", "--why", "event", "--json", *options, file)
+        done = run(monkeypatch, capfd, "inspect", "--why", "--json", *options, file)
         return {each["path"] for each in json.loads(done.out) if each["taken"]}
 
     usual = taken()
@@ -220,7 +220,7 @@ def test_thresholds_of_why(file: Path, monkeypatch: Patch, capfd: Capture) -> No
     assert taken("--max-depth", "1") < usual
     assert taken("--min-share", "1") < usual
     assert taken("--min-purity", "1", "--sample", "500") <= usual
-    assert run(monkeypatch, capfd, "inspect", "--why", "event", "--min-share", "2", file).code == 2
+    assert run(monkeypatch, capfd, "inspect", "--why", "--min-share", "2", file).code == 2
 
 
 @pytest.mark.parametrize("command", ["cat", "check"])

@@ -52,10 +52,14 @@ def check(
                     markup=False,
                 )
     if findings:
-        stderr().print(f"{findings:,} findings in {files:,} files")
+        stderr().print(f"{_count(findings, 'finding')} in {_count(files, 'file')}")
         raise typer.Exit(1)
     if not as_json:
-        stdout().print(f"{files:,} files, nothing found")
+        stdout().print(f"{_count(files, 'file')}, nothing found")
+
+
+def _count(number: int, of: str) -> str:
+    return f"{number:,} {of}" + ("" if number == 1 else "s")
 
 
 def _files(source: str, variants: list[str]) -> Iterator[tuple[str, list[str]]]:

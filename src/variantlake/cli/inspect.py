@@ -29,6 +29,8 @@ from variantlake.table import Table
 
 DEFAULTS = InferenceOptions()
 
+NO_VARIANT = "The file has no VARIANT column; --variant names one that nothing marks."
+
 
 def inspect(
     source: Annotated[
@@ -36,12 +38,12 @@ def inspect(
     ],
     *,
     why: Annotated[
-        str | None,
+        bool,
         typer.Option(
-            metavar="COLUMN",
-            help="For a file: what inference makes of this VARIANT column, and why.",
+            "--why",
+            help="For a file: what inference makes of its VARIANT columns, and why.",
         ),
-    ] = None,
+    ] = False,
     min_share: Annotated[
         float,
         typer.Option(metavar="SHARE", help="For --why: rows that must hold a path.", min=0, max=1),
@@ -75,28 +77,22 @@ def inspect(
 ) -> None:
     """Show how VARIANT columns are shredded: paths, types, shares, bounds, sizes."""
     if not is_file(source):
-        if why is not None:
+        if why:
             raise typer.BadParameter("--why looks at a file's rows: name one file of the table")
         if variant:
             raise typer.BadParameter("--variant is for files: a table's schema names its columns")
         _print_table(Table.open(source), as_json=as_json)
         return
     file = local_path(source)
-    if why is not None:
-        inference = vl.parquet.why(
-            file,
-            why,
-            sample_rows=sample,
-            variant_columns=variant or [],
-            options=InferenceOptions(
-                min_share=min_share,
-                min_purity=min_purity,
-                max_columns=max_columns,
-                max_depth=max_depth,
-                arrays=arrays,
-            ),
+    if why:
+        options = InferenceOptions(
+            min_share=min_share,
+            min_purity=min_purity,
+            max_columns=max_columns,
+            max_depth=max_depth,
+            arrays=arrays,
         )
-        _print_reasons(inference, as_json=as_json)
+        _print_reasons(_inferences(file, variant or [], sample, options), as_json=as_json)
         return
     with rows_of_files() as shown:
         view = vl.parquet.inspect_file(file, variant_columns=variant or [], progress=shown(file))
@@ -116,7 +112,7 @@ def _print_file(source: str, view: FileView, *, as_json: bool) -> None:
         }
     )
     if not view.variants:
-        stdout().print("The file has no VARIANT column; --variant names one that nothing marks.")
+        stdout().print(NO_VARIANT)
     for variant in view.variants:
         _heading(".".join(variant.column))
         print_fields(
@@ -184,17 +180,35 @@ def _variant_document(variant: VariantView) -> dict[str, Any]:
     }
 
 
-def _print_reasons(inference: Inference, *, as_json: bool) -> None:
+def _inferences(
+    file: str, variants: list[str], sample: int, options: InferenceOptions
+) -> dict[str, Inference]:
+    """By column, of the Variants at the top of the file."""
+    return {
+        column: vl.parquet.why(
+            file, column, sample_rows=sample, variant_columns=variants, options=options
+        )
+        for column in vl.parquet.find_variants(file, variant_columns=variants)
+        if "." not in column
+    }
+
+
+def _print_reasons(inferences: dict[str, Inference], *, as_json: bool) -> None:
     if as_json:
         print_json(
             [
-                {"path": str(path), "taken": taken, "why": why}
+                {"column": column, "path": str(path), "taken": taken, "why": why}
+                for column, inference in inferences.items()
                 for path, taken, why in inference.reasons
             ]
         )
         return
-    rows = ([str(path), "yes" if taken else "no", why] for path, taken, why in inference.reasons)
-    print_rows(["path", "column", "why"], rows)
+    if not inferences:
+        stdout().print(NO_VARIANT)
+    for column, inference in inferences.items():
+        _heading(column)
+        rows = ([str(path), "yes" if yes else "no", why] for path, yes, why in inference.reasons)
+        print_rows(["path", "column", "why"], rows)
 
 
 @dataclass(slots=True)
