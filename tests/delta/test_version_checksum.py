@@ -1,24 +1,31 @@
-"""Version checksums: written with every commit, true, and held against the log on request."""
+"""Version checksums: written with every commit, true, and held against the log at each load."""
 
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests import corpora
 from tests.delta.tables import SCHEMA
-from variantlake.delta.actions import AddFile, Metadata, Transaction
+from variantlake.delta import version_checksum
+from variantlake.delta.actions import AddFile, CommitInfo, Metadata, Transaction
+from variantlake.delta.checkpoint_writer import write_checkpoint
 from variantlake.delta.commit import append, commit, create_table
 from variantlake.delta.conflicts import Changes
 from variantlake.delta.file_actions import removes_of
+from variantlake.delta.listing import checksum_path, commit_path
+from variantlake.delta.replay import read_commit
 from variantlake.delta.snapshot import Snapshot
 from variantlake.delta.store import open_store
-from variantlake.delta.version_checksum import checksum_path, verify_checksum, write_checksum
+from variantlake.delta.version_checksum import write_checksum
 from variantlake.errors import MalformedLog
 
+TABLES = corpora.SHARED / "conformance" / "delta-tables"
 FILE = AddFile("f.parquet", 10, 1, stats='{"numRecords":1}')
 
 
@@ -50,7 +57,6 @@ def test_every_commit_has_a_checksum_of_the_state_after_it(tmp_path: Path) -> No
         assert info is not None
         assert found[version]["txnId"] == info.txn_id
         assert Metadata.from_json(found[version]["metadata"]) == snapshot.metadata
-        verify_checksum(snapshot.store, version, replace(snapshot.state(), commit_info=info))
 
 
 def test_a_timestamp_in_the_commit_is_in_the_checksum(tmp_path: Path) -> None:
@@ -75,22 +81,85 @@ def test_a_checksum_that_contradicts_the_log_is_an_error(
     create_table(open_store(tmp_path), SCHEMA, adds=[FILE])
     path = tmp_path / checksum_path(0)
     path.write_text(json.dumps({**_document(tmp_path, 0), **change}))
-    snapshot = Snapshot.load(tmp_path)
     with pytest.raises(MalformedLog, match=message) as caught:
-        verify_checksum(snapshot.store, 0, snapshot.state())
+        Snapshot.load(tmp_path)
     assert caught.value.file == str(path)
+    # A checkpoint in place of the commit changes nothing.
+    path.unlink()
+    write_checkpoint(open_store(tmp_path), 0)
+    path.write_text(json.dumps({"txnId": _txn_id(tmp_path), **change}))
+    with pytest.raises(MalformedLog, match=message):
+        Snapshot.load(tmp_path)
 
 
+@pytest.mark.parametrize("checkpoint", [False, True])
 @pytest.mark.parametrize(
     "text", ["", "{", "[]", "null", '{"numFiles": 7, "txnId": "another commit"}', '{"protocol": 1}']
 )
 def test_a_checksum_that_does_not_speak_of_the_commit_says_nothing(
-    tmp_path: Path, text: str
+    tmp_path: Path, text: str, checkpoint: bool
 ) -> None:
     create_table(open_store(tmp_path), SCHEMA, adds=[FILE])
+    if checkpoint:
+        write_checkpoint(open_store(tmp_path), 0)
     (tmp_path / checksum_path(0)).write_text(text)
-    snapshot = Snapshot.load(tmp_path)
-    verify_checksum(snapshot.store, 0, replace(snapshot.state(), commit_info=snapshot.commit_info))
+    assert Snapshot.load(tmp_path).files.num_rows == 1
+
+
+def test_a_checksum_that_is_too_large_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create_table(open_store(tmp_path), SCHEMA, adds=[FILE])
+    (tmp_path / checksum_path(0)).write_text('{"numFiles": 7}')
+    monkeypatch.setattr(version_checksum, "MAX_CHECKSUM_BYTES", 10)
+    assert Snapshot.load(tmp_path).files.num_rows == 1
+
+
+def test_only_the_checksum_of_the_version_itself_counts(tmp_path: Path) -> None:
+    create_table(open_store(tmp_path), SCHEMA, adds=[FILE])
+    append(Snapshot.load(tmp_path), [replace(FILE, path="g")])
+    (tmp_path / checksum_path(0)).write_text('{"numFiles": 7}')
+    (tmp_path / checksum_path(2)).write_text('{"numFiles": 7}')
+    assert Snapshot.load(tmp_path).files.num_rows == 2
+    with pytest.raises(MalformedLog, match="number of files: 7 and 1"):
+        Snapshot.load(tmp_path, 0)
+
+
+def test_two_spellings_of_one_state_agree(tmp_path: Path) -> None:
+    create_table(open_store(tmp_path), SCHEMA, adds=[FILE])
+    document = _document(tmp_path, 0)
+    document["protocol"]["writerFeatures"].reverse()
+    schema = document["metadata"]["schemaString"]
+    document["metadata"]["schemaString"] = json.dumps(json.loads(schema), indent=1)
+    (tmp_path / checksum_path(0)).write_text(json.dumps(document))
+    assert Snapshot.load(tmp_path).files.num_rows == 1
+
+
+SPARK = ("spark-shredded-variant-preview-delta", "variant-stats-no-checkpoint")
+
+
+@pytest.mark.parametrize("name", SPARK)
+def test_the_checksums_of_delta_spark_hold_and_are_held_against_the_log(
+    tmp_path: Path, name: str
+) -> None:
+    table = tmp_path / name
+    shutil.copytree(corpora.require(TABLES / name), table)
+    newest = Snapshot.load(table)
+    path = table / checksum_path(newest.version)
+    document = json.loads(path.read_text())
+    assert document["numFiles"] == newest.files.num_rows
+    path.write_text(json.dumps({**document, "tableSizeBytes": document["tableSizeBytes"] + 1}))
+    with pytest.raises(MalformedLog, match="size of the table in bytes") as caught:
+        Snapshot.load(table)
+    assert caught.value.file == str(path)
+
+
+def _txn_id(root: Path) -> str | None:
+    info = Snapshot.load(root).commit_info
+    if info is not None:
+        return info.txn_id
+    actions = read_commit(open_store(root), commit_path(0))
+    return next(action.txn_id for action in actions if isinstance(action, CommitInfo))
 
 
 def test_a_checksum_is_never_overwritten(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Which files of `_delta_log` make up a version of the table.
 
-Spec: PROTOCOL, "Delta Log Entries", "Checkpoints", "Last Checkpoint File".
+Spec: PROTOCOL, "Delta Log Entries", "Log Compaction Files", "Checkpoints",
+"Last Checkpoint File".
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ LOG = "_delta_log"
 SIDECARS = f"{LOG}/_sidecars"
 
 _COMMIT = re.compile(r"(\d{20})\.json")
+_COMPACTED = re.compile(r"(\d{20})\.(\d{20})\.compacted\.json")
+_CHECKSUM = re.compile(r"(\d{20})\.crc")
 _CLASSIC = re.compile(r"(\d{20})\.checkpoint\.parquet")
 _PART = re.compile(r"(\d{20})\.checkpoint\.(\d{10})\.(\d{10})\.parquet")
 _V2 = re.compile(r"(\d{20})\.checkpoint\.[0-9A-Za-z-]{36}\.(?:json|parquet)")
@@ -32,22 +35,35 @@ class CheckpointFiles:
 
 @dataclass(frozen=True, slots=True)
 class LogSegment:
-    """What to read for one version: a checkpoint, if any, and every commit after it, in order."""
+    """What to read for one version: a checkpoint, if any, and every commit after it, in order.
+
+    `compacted` says the same in fewer files: log compactions in place of the commits that they
+    cover, empty where there are none. `checksum` is that of the version itself.
+    """
 
     version: int
     checkpoint: CheckpointFiles | None
     commits: tuple[Entry, ...]
+    compacted: tuple[Entry, ...] = ()
+    checksum: Entry | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class _Listing:
     commits: dict[int, Entry]
     checkpoints: tuple[CheckpointFiles, ...]
+    compactions: dict[int, dict[int, Entry]]
+    checksums: dict[int, Entry]
 
 
 def commit_path(version: int) -> str:
     """The file of a commit, from the table's root."""
     return f"{LOG}/{version:020d}.json"
+
+
+def checksum_path(version: int) -> str:
+    """The file of a version's checksum, from the table's root."""
+    return f"{LOG}/{version:020d}.crc"
 
 
 def commit_version(path: str) -> int | None:
@@ -141,7 +157,31 @@ def _segment(
         if entry is None:
             raise _hole(store, listing, number, target, checkpoint)
         commits.append(entry)
-    return LogSegment(target, checkpoint, tuple(commits))
+    return LogSegment(
+        target,
+        checkpoint,
+        tuple(commits),
+        _compacted(listing, first, target),
+        listing.checksums.get(target),
+    )
+
+
+def _compacted(listing: _Listing, first: int, target: int) -> tuple[Entry, ...]:
+    """The commits from `first` to `target` with log compactions for those that they cover.
+
+    Of several that start at one version the longest is taken. The last commit always stands there
+    itself: only it has its `commitInfo`, and what it says again changes nothing.
+    """
+    found: list[Entry] = []
+    number, shorter = first, False
+    while number <= target:
+        entry, last = listing.commits[number], number
+        for end, compaction in listing.compactions.get(number, {}).items():
+            if last < end <= target:
+                entry, last, shorter = compaction, end, True
+        found.append(entry)
+        number = last + 1 if last == number else min(last + 1, target)
+    return tuple(found) if shorter else ()
 
 
 def _hole(
@@ -171,12 +211,18 @@ def _not_a_table(store: Store) -> NotADeltaTable:
 
 def _read_names(entries: Iterable[Entry]) -> _Listing:
     commits: dict[int, Entry] = {}
+    compactions: dict[int, dict[int, Entry]] = {}
+    checksums: dict[int, Entry] = {}
     single: list[CheckpointFiles] = []
     parts: dict[tuple[int, int], dict[int, Entry]] = {}
     for entry in entries:
         name = entry.path.rpartition("/")[2]
         if match := _COMMIT.fullmatch(name):
             commits[int(match[1])] = entry
+        elif match := _COMPACTED.fullmatch(name):
+            compactions.setdefault(int(match[1]), {})[int(match[2])] = entry
+        elif match := _CHECKSUM.fullmatch(name):
+            checksums[int(match[1])] = entry
         elif match := _CLASSIC.fullmatch(name) or _V2.fullmatch(name):
             single.append(CheckpointFiles(int(match[1]), (entry,)))
         elif match := _PART.fullmatch(name):
@@ -187,4 +233,4 @@ def _read_names(entries: Iterable[Entry]) -> _Listing:
         # Parts cannot be written atomically: an incomplete set is no checkpoint.
         if len(found) == count and all(1 <= part <= count for part in found)
     ]
-    return _Listing(commits, (*whole, *single))
+    return _Listing(commits, (*whole, *single), compactions, checksums)

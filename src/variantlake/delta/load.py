@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
@@ -14,11 +14,13 @@ from variantlake.delta.replay import (
     Commit,
     State,
     apply_commits,
+    check_unique_paths,
     read_commit,
     read_large_commit,
 )
-from variantlake.delta.store import Store
-from variantlake.errors import MalformedLog, MissingSource
+from variantlake.delta.store import Entry, Store
+from variantlake.delta.version_checksum import verify_checksum
+from variantlake.errors import LimitExceeded, MalformedLog, MissingSource
 
 LARGE_LOG = 2 << 20
 """Bytes of commits from which on they are read by columns: by objects they take longer than the
@@ -32,8 +34,10 @@ def load_state(
 ) -> tuple[LogSegment, State]:
     """The files of `version` (the newest if None) and the state that they make.
 
-    An unreadable checkpoint gives way to an older one or to none. `tombstones` asks for the removed
-    files too. Raises as `find_segment`, `read_checkpoint` and `read_commit`.
+    An unreadable checkpoint gives way to an older one or to none; log compactions that are broken,
+    or disagree with the checksum of the version, to their commits. `tombstones` asks for the
+    removed files too. Raises as `find_segment`, `read_checkpoint`, `read_commit` and
+    `verify_checksum`.
     """
     unreadable: dict[int, MalformedLog] = {}
     while True:
@@ -51,13 +55,32 @@ def load_state(
             except MalformedLog as error:
                 unreadable[segment.checkpoint.version] = error
                 continue
-        return segment, apply_commits(state, _commits(store, segment))
+        return segment, _by_compactions(store, segment, state) or _by_commits(store, segment, state)
 
 
-def _commits(store: Store, segment: LogSegment) -> Iterator[list[Action] | Commit]:
-    """The commits in their order."""
-    paths = [entry.path for entry in segment.commits]
-    if sum(entry.size for entry in segment.commits) <= LARGE_LOG:
+def _by_commits(store: Store, segment: LogSegment, state: State) -> State:
+    state = apply_commits(state, _commits(store, segment.commits))
+    verify_checksum(store, segment, state)
+    return state
+
+
+def _by_compactions(store: Store, segment: LogSegment, state: State) -> State | None:
+    """The state by log compactions; None without any, or where the commits have to be asked."""
+    if not segment.compacted:
+        return None
+    try:
+        state = apply_commits(state, _commits(store, segment.compacted))
+        check_unique_paths(state.files)
+        verify_checksum(store, segment, state)
+    except (MalformedLog, LimitExceeded, MissingSource):
+        return None
+    return None if state.protocol is None or state.metadata is None else state
+
+
+def _commits(store: Store, entries: Sequence[Entry]) -> Iterator[list[Action] | Commit]:
+    """The commits, and log compactions, in their order."""
+    paths = [entry.path for entry in entries]
+    if sum(entry.size for entry in entries) <= LARGE_LOG:
         yield from (read_commit(store, path) for path in paths)
         return
     with ThreadPoolExecutor(_THREADS) as pool:

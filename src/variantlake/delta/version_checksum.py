@@ -7,20 +7,20 @@ an error, because one of the two was changed. Spec: PROTOCOL, "Version Checksum 
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import orjson
 import pyarrow.compute as pc
 
 from variantlake.delta.actions import CommitInfo, Metadata, Protocol
-from variantlake.delta.replay import State
+from variantlake.delta.listing import LogSegment, checksum_path, commit_path
+from variantlake.delta.replay import State, read_commit
 from variantlake.delta.store import Store
 from variantlake.errors import MalformedLog, MissingSource, StoreFailed, VariantLakeError
 
-
-def checksum_path(version: int) -> str:
-    """The file of a version's checksum, from the table's root."""
-    return f"_delta_log/{version:020d}.crc"
+MAX_CHECKSUM_BYTES = 64 << 20
+"""Our limit on a checksum that is read: larger ones hold all files, and say nothing new."""
 
 
 def write_checksum(store: Store, version: int, state: State) -> None:
@@ -50,42 +50,57 @@ def checksum(state: State) -> dict[str, Any]:
     return document
 
 
-def verify_checksum(store: Store, version: int, state: State) -> None:
-    """Compare a state with the checksum of its version, if there is one that speaks of it.
+def verify_checksum(store: Store, segment: LogSegment, state: State) -> None:
+    """Compare the state of a version with its checksum, if there is one that speaks of it.
 
     Raises MalformedLog naming the checksum and what differs.
     """
-    path = checksum_path(version)
+    if segment.checksum is None or segment.checksum.size > MAX_CHECKSUM_BYTES:
+        return
+    path = segment.checksum.path
     try:
         document = orjson.loads(store.read(path))
     except (MissingSource, StoreFailed, orjson.JSONDecodeError):
         return
-    if not isinstance(document, dict) or not _speaks_of(document, state.commit_info):
+    if not isinstance(document, dict):
         return
     for what, found, recorded in _compared(document, state):
-        if recorded is not None and recorded != found:
+        if recorded is None or recorded == found:
+            continue
+        if _speaks_of(document, store, segment.version, state.commit_info):
             raise MalformedLog(
-                f"the checksum of version {version} and its log disagree about {what}: "
+                f"the checksum of version {segment.version} and its log disagree about {what}: "
                 f"{_short(recorded)} and {_short(found)}",
                 file=store.join(path),
                 hint="a log file was changed; delete the checksum if the log is right",
             )
 
 
-def _speaks_of(document: dict[str, Any], info: CommitInfo | None) -> bool:
-    """Whether a checksum is of this commit, and not of one that was overwritten."""
+def _speaks_of(
+    document: dict[str, Any], store: Store, version: int, info: CommitInfo | None
+) -> bool:
+    """Whether a checksum is of the commit that is there, and not of one that was overwritten."""
     recorded = document.get("txnId")
-    return recorded is None or info is None or info.txn_id is None or recorded == info.txn_id
+    if recorded is None:
+        return True
+    if info is None:  # a checkpoint stands for the commit, and does not tell
+        try:
+            actions = read_commit(store, commit_path(version))
+        except VariantLakeError:
+            return False
+        info = next((action for action in actions if isinstance(action, CommitInfo)), None)
+    return info is not None and info.txn_id == recorded
 
 
 def _compared(document: dict[str, Any], state: State) -> list[tuple[str, Any, Any]]:
     """What is compared: its name, what the log says, what the checksum says (None: nothing)."""
     size = pc.sum(state.files["size"]).as_py() or 0
+    protocol, metadata = document.get("protocol"), document.get("metadata")
     return [
         ("the number of files", state.files.num_rows, document.get("numFiles")),
         ("the size of the table in bytes", size, document.get("tableSizeBytes")),
-        ("the protocol", state.protocol, _parsed(Protocol, document.get("protocol"))),
-        ("the metadata", state.metadata, _parsed(Metadata, document.get("metadata"))),
+        ("the protocol", _meant(state.protocol), _meant(_parsed(Protocol, protocol))),
+        ("the metadata", _meant(state.metadata), _meant(_parsed(Metadata, metadata))),
     ]
 
 
@@ -96,6 +111,20 @@ def _parsed(kind: type[Protocol | Metadata], fields: Any) -> Protocol | Metadata
         return kind.from_json(fields)
     except VariantLakeError:
         return None
+
+
+def _meant(action: Protocol | Metadata | None) -> dict[str, Any] | None:
+    """What two spellings of an action have in common: features in any order, a schema as JSON."""
+    if action is None:
+        return None
+    fields = action.to_json()
+    for name in ("readerFeatures", "writerFeatures"):
+        if name in fields:
+            fields[name] = sorted(set(fields[name]))
+    if isinstance(action, Metadata):
+        with contextlib.suppress(orjson.JSONDecodeError):
+            fields["schemaString"] = orjson.loads(action.schema_string)
+    return fields
 
 
 def _short(value: object) -> str:
