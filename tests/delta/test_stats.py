@@ -99,6 +99,31 @@ def test_of_more_paths_than_the_limit_those_with_the_most_values_stay() -> None:
     assert set(_variant(text, "minValues")) == {"$['f3']", "$['f4']"}
 
 
+@pytest.mark.parametrize("limit", [0, 1, 40, 90, 200, 300, 1000])
+def test_of_more_bytes_than_the_limit_the_paths_with_the_most_values_stay(limit: int) -> None:
+    layout = ", ".join(f"f{i} STRING" for i in range(6))
+    # f1 and f4 have as many values: the first one stays longer.
+    order = ["f5", "f3", "f2", "f1", "f4", "f0"]
+    typed = {"f5": 5, "f3": 4, "f2": 3, "f1": 2, "f4": 2, "f0": 1}
+    changed = {f"$['{name}']": bounds("a" * 9, "b", typed=typed[name]) for name in order}
+    text = write_stats(facts(layout, paths=changed), options=StatsOptions(max_bytes=limit))
+    document = json.loads(text)
+    if "event" not in document["minValues"]:
+        assert "event" not in document["maxValues"]
+        assert limit <= 40
+        return
+    size = len(document["minValues"]["event"]) + len(document["maxValues"]["event"])
+    assert size <= limit
+    found = set(_variant(text, "minValues"))
+    assert found == {f"$['{name}']" for name in order[: len(found)]}
+    assert found == set(_variant(text, "maxValues"))
+    if len(found) < len(order):
+        more = {f"$['{name}']": changed[f"$['{name}']"] for name in order[: len(found) + 1]}
+        longer = json.loads(write_stats(facts(layout, paths=more)))
+        sides = (longer["minValues"]["event"], longer["maxValues"]["event"])
+        assert sum(map(len, sides)) > limit
+
+
 def test_a_string_is_cut_and_its_maximum_stays_above() -> None:
     options = StatsOptions(string_length=3)
     text = write_stats(facts(paths={"$['s']": bounds("abcdef", "abcxyz")}), options=options)
@@ -185,6 +210,69 @@ def test_the_properties_choose_columns_and_limits() -> None:
         {"variantlake.stats.maxPaths": "7", "variantlake.stats.stringLength": "nonsense"}
     )
     assert (limits.max_paths, limits.string_length) == (7, 64)
+
+
+ORDINARY = {
+    "b": "BOOLEAN", "i8": "TINYINT", "i16": "SMALLINT", "i32": "INT", "i64": "BIGINT",
+    "f": "FLOAT", "d": "DOUBLE", "dec": "DECIMAL(20, 2)", "s": "STRING", "bin": "BINARY",
+    "day": "DATE", "t": "TIMESTAMP", "ntz": "TIMESTAMP_NTZ",
+}  # fmt: skip
+NESTED = (
+    ", n STRUCT<x: INT, deep: STRUCT<y: STRING, v: VARIANT>>, v VARIANT, list ARRAY<INT>"
+    ", m MAP<STRING, VARIANT>, last INT"
+)
+EVERY = ", ".join(f"{name} {type_}" for name, type_ in ORDINARY.items()) + NESTED
+LEAVES = [
+    *((name,) for name in ORDINARY),
+    ("n", "x"),
+    ("n", "deep", "y"),
+    ("n", "deep", "v"),
+    ("v",),
+    ("last",),
+]
+# Arrays and maps have no statistics, but Delta counts them.
+COUNTED = [*LEAVES[:-1], None, None, LEAVES[-1]]
+
+
+@pytest.mark.parametrize("count", range(len(COUNTED) + 2))
+def test_the_leading_leaves_are_counted_whatever_their_type(count: int) -> None:
+    options = StatsOptions.from_properties({"delta.dataSkippingNumIndexedCols": str(count)})
+    chosen = options.chosen(parse_table_ddl(EVERY), [])
+    assert chosen & set(LEAVES) == {leaf for leaf in COUNTED[:count] if leaf is not None}
+
+
+@pytest.mark.parametrize("leaf", LEAVES, ids=".".join)
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_columns_are_chosen_by_name_or_by_a_struct_around_them(
+    leaf: tuple[str, ...], depth: int
+) -> None:
+    name = ".".join(leaf[:depth])
+    options = StatsOptions.from_properties({"delta.dataSkippingStatsColumns": f"{name}, nowhere"})
+    found = options.chosen(parse_table_ddl(EVERY), [])
+    assert found == {each for each in LEAVES if each[: min(depth, len(leaf))] == leaf[:depth]}
+
+
+def test_names_of_columns_have_no_case() -> None:
+    options = StatsOptions.from_properties({"delta.dataSkippingStatsColumns": "N.Deep, DAY"})
+    found = options.chosen(parse_table_ddl(EVERY), [])
+    assert found == {("n", "deep", "y"), ("n", "deep", "v"), ("day",)}
+
+
+def test_a_nested_variant_that_is_not_chosen_has_nothing() -> None:
+    known = facts("BIGINT", column=("n", "v"), paths={"$": bounds(1, 2)})
+    for chosen, there in ((("n", "v"), True), (("n", "x"), False)):
+        document = json.loads(write_stats(known, columns=[chosen]))
+        for part in ("minValues", "maxValues", "nullCount"):
+            assert ("n" in document[part]) is there
+
+
+def test_names_of_columns_win_over_their_number() -> None:
+    properties = {
+        "delta.dataSkippingNumIndexedCols": "1",
+        "delta.dataSkippingStatsColumns": "last",
+    }
+    found = StatsOptions.from_properties(properties).chosen(parse_table_ddl(EVERY), [])
+    assert found == {("last",)}
 
 
 def test_columns_that_are_not_chosen_have_nothing() -> None:

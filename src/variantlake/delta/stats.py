@@ -9,7 +9,8 @@ Spec: PROTOCOL, "Per-file Statistics", "Statistics for Variant Columns".
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -39,14 +40,16 @@ DAY_OF_EPOCH: Final = EPOCH.toordinal()
 class StatsOptions:
     """What to write, as the table's properties say.
 
-    `max_paths` limits the bounds of one Variant column (`variantlake.stats.maxPaths`),
-    `string_length` the characters of a string bound (`variantlake.stats.stringLength`).
+    `max_paths` limits the bounds of one Variant column (`variantlake.stats.maxPaths`), `max_bytes`
+    the text of both sides of them (`variantlake.stats.maxBytes`), `string_length` the characters of
+    a string bound (`variantlake.stats.stringLength`).
     `indexed_columns` counts the leading leaf columns that get bounds, -1 for all
     (`delta.dataSkippingNumIndexedCols`); `columns` names them instead
     (`delta.dataSkippingStatsColumns`).
     """
 
     max_paths: int = 200
+    max_bytes: int = 64 << 10
     string_length: int = 64
     indexed_columns: int = 32
     columns: frozenset[str] | None = None
@@ -55,9 +58,11 @@ class StatsOptions:
     def from_properties(cls, properties: Mapping[str, str]) -> StatsOptions:
         """The options of a table; a number that does not parse counts as absent."""
         names = properties.get("delta.dataSkippingStatsColumns")
-        columns = names and frozenset(name.strip().strip("`") for name in names.split(","))
+        # Spark's names of columns have no case.
+        columns = names and frozenset(name.strip().strip("`").lower() for name in names.split(","))
         return cls(
             max_paths=_number(properties, "variantlake.stats.maxPaths", cls().max_paths),
+            max_bytes=_number(properties, "variantlake.stats.maxBytes", cls().max_bytes),
             string_length=_number(
                 properties, "variantlake.stats.stringLength", cls().string_length
             ),
@@ -80,7 +85,9 @@ class StatsOptions:
             return frozenset(
                 physical
                 for physical, logical in leaves
-                if any(".".join(logical[: i + 1]) in self.columns for i in range(len(logical)))
+                if any(
+                    ".".join(logical[: i + 1]).lower() in self.columns for i in range(len(logical))
+                )
             )
         if self.indexed_columns < 0:
             return frozenset(physical for physical, _ in leaves)
@@ -147,7 +154,7 @@ def bounds_of(
 ) -> tuple[dict[Path, Scalar], dict[Path, Scalar]]:
     """Minimums and maximums of these paths, the same paths on both sides.
 
-    Of more paths than the limit allows, those with the most values stay.
+    Of more than the limits allow, those with the most values stay, the first ones among equals.
     """
     found = [
         (facts, *pair)
@@ -155,14 +162,26 @@ def bounds_of(
         if isinstance(facts.node, Leaf)
         and (pair := _path_bounds(facts, facts.node.type, options)) is not None
     ]
-    if len(found) > options.max_paths:
-        by_values = sorted(found, key=lambda item: -item[0].typed)[: max(options.max_paths, 0)]
-        kept = {item[0].path for item in by_values}
-        found = [item for item in found if item[0].path in kept]
+    most = sorted(found, key=lambda item: -item[0].typed)[: max(options.max_paths, 0)]
+    if _text_bytes(most) > options.max_bytes:
+        counts = range(len(most))
+        count = bisect_right(counts, options.max_bytes, key=lambda n: _text_bytes(most[:n]))
+        most = most[: max(count - 1, 0)]
+    kept = {facts.path for facts, _, _ in most}
+    found = [item for item in found if item[0].path in kept]
     return (
         {facts.path: low for facts, low, _ in found},
         {facts.path: high for facts, _, high in found},
     )
+
+
+def _text_bytes(found: Sequence[tuple[PathFacts, Scalar, Scalar]]) -> int:
+    """How long the texts of both sides are."""
+    if not found:
+        return 0
+    lows = encode_bounds({facts.path: low for facts, low, _ in found})
+    highs = encode_bounds({facts.path: high for facts, _, high in found})
+    return len(lows) + len(highs)
 
 
 def _path_bounds(
