@@ -95,6 +95,7 @@ def test_explain_says_did_you_mean(table: vl.Table) -> None:
         "name LIKE 'a_b%'",
         "name RLIKE 'x'",
         "k IN (SELECT 1)",
+        "k BETWEEN SYMMETRIC 5 AND 2",
         "exists(SELECT 1)",
         "event:a[*]::int = 1",
         "event:a::interval = 1",
@@ -159,6 +160,37 @@ def test_only_simple_queries_are_taken_whole() -> None:
     ):
         with pytest.raises((UnsupportedFeature, InvalidQuery)):
             QueryText(SCHEMA, "t").select(query)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "FROM t |> LIMIT 3 |> WHERE k < 3",
+        "SELECT k FROM t AS u(event, name, day, at, k, m) WHERE k < 3",
+        "SELECT k FROM t@v0",
+        "SELECT * RENAME (k AS n) FROM t",
+        "SELECT * ILIKE 'k%' FROM t",
+        "SELECT * EXCEPT (k) FROM t",
+    ],
+)
+def test_a_select_that_means_more_than_it_seems_is_refused(query: str) -> None:
+    with pytest.raises(UnsupportedFeature):
+        QueryText(SCHEMA, "t").select(query)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT k FROM t WHERE k < 3 AND k IN (SELECT k + 5 FROM t)",
+        "SELECT (SELECT max(k) FROM t) FROM t WHERE k < 3",
+        "SELECT k FROM other WHERE k < 3 AND EXISTS (SELECT 1 FROM t WHERE t.name = other.name)",
+        "FROM t |> LIMIT 3 |> WHERE k < 3",
+        "SELECT k FROM t AS u(event, name, day, at, k, m) WHERE k < 3",
+    ],
+)
+def test_rule_18_a_text_whose_condition_is_not_on_all_rows_skips_nothing(query: str) -> None:
+    assert QueryText(SCHEMA).skipping("SELECT count(*) FROM t WHERE k < 3") is not None
+    assert QueryText(SCHEMA).skipping(query) is None
 
 
 def test_row_groups_without_rows_are_passed_over(tmp_path: Path) -> None:

@@ -157,6 +157,9 @@ class QueryText:
             return None
         if any(named.args.get(name) for name in ("sample", "joins", "laterals", "pivots")):
             return None
+        # A subquery has rows of its own, of this table too; `AS t(a, b)` gives columns new names.
+        if len(list(select.find_all(exp.Table))) > 1 or named.alias_column_names:
+            return None
         self._table = (named.alias or named.name).lower()
         found = []
         for part in _conjuncts(where.this):
@@ -172,6 +175,9 @@ class QueryText:
             raise UnsupportedFeature(
                 "the local engine takes no backslashes in its texts", hint=SPARK_RUNS_IT
             )
+        if "|>" in text:
+            # sqlglot makes one SELECT of the pipe and forgets whether LIMIT stood before WHERE.
+            raise UnsupportedFeature("the local engine takes no pipes", hint=SPARK_RUNS_IT)
         try:
             parsed = sqlglot.parse_one(text, read="databricks")
         except (sqlglot.errors.SqlglotError, RecursionError) as error:
@@ -189,6 +195,10 @@ class QueryText:
     def _is_table(self, named: exp.Table) -> bool:
         plain = {"this", "alias"}
         if any(value for name, value in named.args.items() if name not in plain):
+            return False
+        alias = named.args.get("alias")
+        # Columns may have other names behind an alias, and `t@v1` is a version.
+        if alias and (alias.columns or not isinstance(alias.this, exp.Identifier)):
             return False
         return named.name.lower() == self._table
 
@@ -215,7 +225,7 @@ class QueryText:
     # --- Items and operands ---
 
     def _item(self, part: exp.Expression) -> Iterator[Item]:
-        if isinstance(part, exp.Star) and not part.args.get("except_"):
+        if isinstance(part, exp.Star) and not any(part.args.values()):
             for column in self._schema.fields:
                 yield Item(column.name, self._whole_column(column.name))
             return
@@ -345,7 +355,7 @@ class QueryText:
                 return And(terms) if isinstance(node, exp.And) else Or(terms)
             case exp.Not():
                 return Not(self._predicate(node.this))
-            case exp.Between():
+            case exp.Between() if not node.args.get("symmetric"):
                 operand = self._operand(node.this)
                 low, high = (self._literal(node.args[side]) for side in ("low", "high"))
                 return And((self._compare(">=", operand, low), self._compare("<=", operand, high)))
