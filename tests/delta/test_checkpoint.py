@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.delta.tables import PROTOCOL, add, first_commit, metadata, remove, write_log
+from tests.delta.tables import PROTOCOL, SCHEMA, add, first_commit, metadata, remove, write_log
+from variantlake.delta import checkpoint_writer
+from variantlake.delta.actions import AddFile
+from variantlake.delta.commit import create_table
 from variantlake.delta.snapshot import Snapshot
 from variantlake.delta.stats_reader import read_stats
+from variantlake.delta.store import open_store
 from variantlake.errors import MalformedLog, MissingSource
+from variantlake.parquet.footer import read_footer
 
 STRINGS = pa.map_(pa.string(), pa.string())
 UUID = "80a083e8-7026-4e79-81be-64bd76c43a11"
@@ -303,16 +309,62 @@ def test_a_damaged_checkpoint_gives_way_to_the_commits(tmp_path: Path, damage: s
     assert caught.value.file == str(path)
 
 
-def test_a_missing_sidecar_is_named(tmp_path: Path) -> None:
-    side = {"sidecar": {"path": "gone.parquet", "sizeInBytes": 1, "modificationTime": 1}}
-    write_checkpoint(tmp_path, _classic(0), [*STATE, side], without=("add", "remove"))
-    with pytest.raises((MalformedLog, MissingSource), match=r"gone\.parquet"):
+@pytest.mark.parametrize("damage", ["size", "values"])
+def test_a_page_header_that_lies_is_found_before_the_page_is_read(
+    tmp_path: Path, damage: str
+) -> None:
+    path = write_checkpoint(tmp_path, _classic(0), [*STATE, add("a")])
+    with path.open("rb") as file:
+        footer = read_footer(file)
+    data = bytearray(path.read_bytes())
+    node = footer.schema.named("add")
+    leaf = node and node.named("path")
+    assert leaf is not None
+    assert leaf.leaf is not None
+    start = footer.row_groups[0].columns[leaf.leaf].first_page
+    # The header's first fields: its type (15 00), then the size of the page unpacked (15 ..), then
+    # that in the file.
+    header = re.match(rb"\x15.\x15([\x80-\xff]*.)\x15([\x80-\xff]*.)", data[start:], re.DOTALL)
+    assert header is not None
+    at = start + (header.start(2) if damage == "size" else header.end(2) + 2)
+    data[at] = 0x7E
+    path.write_bytes(data)
+    with pytest.raises(MalformedLog, match="page") as caught:
         Snapshot.load(tmp_path)
+    assert caught.value.file == str(path)
+
+
+def test_a_flipped_bit_in_a_page_of_ours_is_found(tmp_path: Path) -> None:
+    store = open_store(tmp_path)
+    name = "a-file-with-a-name.parquet"
+    properties = {"delta.parquet.compression.codec": "uncompressed"}
+    create_table(store, SCHEMA, adds=[AddFile(name, 1, 1)], properties=properties)
+    checkpoint_writer.write_checkpoint(store)
+    path = tmp_path / "_delta_log" / _classic(0)
+    data = path.read_bytes()
+    assert name.encode() in data
+    path.write_bytes(data.replace(name.encode(), name.replace("name", "nome").encode(), 1))
+    (tmp_path / "_delta_log" / f"{0:020d}.json").unlink()
+    with pytest.raises(MalformedLog) as caught:
+        Snapshot.load(tmp_path)
+    assert caught.value.file == str(path)
+
+
+def test_a_missing_sidecar_gives_way_to_the_commits_or_is_named(tmp_path: Path) -> None:
+    side = {"sidecar": {"path": "gone.parquet", "sizeInBytes": 1, "modificationTime": 1}}
+    table = write_log(tmp_path, first_commit(add("a")))
+    write_checkpoint(tmp_path, _classic(0), [*STATE, side], without=("add", "remove"))
+    assert _paths(Snapshot.load(table)) == {"a"}
+    (tmp_path / "_delta_log" / f"{0:020d}.json").unlink()
+    with pytest.raises(MalformedLog) as caught:
+        Snapshot.load(table)
+    assert caught.value.file == str(tmp_path / "_delta_log" / "_sidecars" / "gone.parquet")
 
 
 @pytest.mark.parametrize("path", ["..", "%2e%2e", "x/..", "/"])
 def test_a_sidecar_never_leads_away(tmp_path: Path, path: str) -> None:
     side = {"sidecar": {"path": path, "sizeInBytes": 1, "modificationTime": 1}}
-    write_checkpoint(tmp_path, _classic(0), [*STATE, side], without=("add", "remove"))
-    with pytest.raises(MalformedLog, match="names no file"):
+    checkpoint = write_checkpoint(tmp_path, _classic(0), [*STATE, side], without=("add", "remove"))
+    with pytest.raises(MalformedLog, match="names no file") as caught:
         Snapshot.load(tmp_path)
+    assert caught.value.file == str(checkpoint)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +13,12 @@ from obstore.store import MemoryStore
 
 from tests import corpora
 from tests.delta.tables import PROTOCOL, SCHEMA, add, first_commit, metadata, remove, write_log
+from variantlake.delta import load
 from variantlake.delta.locations import AbsolutePaths
 from variantlake.delta.schema import VariantType
 from variantlake.delta.snapshot import Snapshot
 from variantlake.delta.stats_reader import read_stats
-from variantlake.delta.store import ObjectStore
+from variantlake.delta.store import LocalStore, ObjectStore
 from variantlake.errors import (
     LimitExceeded,
     MalformedLog,
@@ -226,7 +229,16 @@ def test_an_older_version_does_not_care_for_a_later_hole(tmp_path: Path) -> None
     assert _paths(Snapshot.load(table, 1)) == {"a"}
 
 
-# Hostile logs
+# Hostile logs: commits line by line, and by columns
+
+
+@pytest.fixture(params=["lines", "columns"])
+def _each_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.param == "columns":
+        monkeypatch.setattr(load, "LARGE_LOG", -1)
+
+
+each_way = pytest.mark.usefixtures("_each_way")
 
 
 def _write_raw(root: Path, version: int, data: bytes) -> str:
@@ -235,6 +247,7 @@ def _write_raw(root: Path, version: int, data: bytes) -> str:
     return str(root)
 
 
+@each_way
 @pytest.mark.parametrize(
     ("data", "line"),
     [
@@ -259,6 +272,7 @@ def test_a_damaged_commit_is_named(tmp_path: Path, data: bytes, line: int | None
     assert _paths(Snapshot.load(table, 0)) == {"a"}
 
 
+@each_way
 @pytest.mark.parametrize(
     "actions",
     [
@@ -279,26 +293,41 @@ def test_actions_that_contradict_each_other_are_refused(
     assert caught.value.file.endswith(f"{1:020d}.json")
 
 
+@each_way
 def test_a_file_with_two_deletion_vectors_is_refused(tmp_path: Path) -> None:
     table = write_log(tmp_path, first_commit(add("a")), [add("a", deletionVector=VECTOR)])
     with pytest.raises(MalformedLog, match="'a' is in the table twice"):
         Snapshot.load(table, applies={"deletionVectors"})
 
 
-@pytest.mark.parametrize("path", ["../x", "a/../../x", "%2e%2e/x", "%2E%2E%2Fx", "", "%ff"])
+LEAVING = ["../x", "a/../../x", "%2e%2e/x", "%2E%2E%2Fx", "..%2fx", "a/%2e./../x", "", ".", "%ff"]
+
+
+@each_way
+@pytest.mark.parametrize("path", LEAVING)
 def test_a_path_that_leaves_the_table_is_refused(tmp_path: Path, path: str) -> None:
     table = write_log(tmp_path, first_commit(add("fine"), add(path)))
-    with pytest.raises(MalformedLog):
+    with pytest.raises(MalformedLog, match=re.escape(repr(path))) as caught:
         Snapshot.load(table)
+    assert caught.value.file.startswith(table)
 
 
+@each_way
+@pytest.mark.parametrize("path", LEAVING[:4])
+def test_a_snapshot_never_locates_what_leaves_the_table(tmp_path: Path, path: str) -> None:
+    with pytest.raises(MalformedLog, match="leaves"):
+        Snapshot.load(write_log(tmp_path, first_commit(add("fine")))).location(path)
+
+
+@each_way
 def test_absolute_paths_follow_the_policy(tmp_path: Path) -> None:
     # What SHALLOW CLONE writes.
     table = write_log(tmp_path, first_commit(add("file:///source/a%20b.parquet")))
     snapshot = Snapshot.load(table)
     assert [snapshot.location(path) for path in _paths(snapshot)] == ["/source/a b.parquet"]
-    with pytest.raises(UnsupportedFeature, match="absolute"):
+    with pytest.raises(UnsupportedFeature, match="absolute path: file:///source/a%20b") as caught:
         Snapshot.load(table, absolute_paths=AbsolutePaths.REFUSE)
+    assert caught.value.file == table
 
 
 @pytest.mark.parametrize("what", ["protocol", "metaData"])
@@ -329,12 +358,71 @@ def test_a_schema_that_does_not_parse_names_the_table(tmp_path: Path) -> None:
     assert caught.value.file == table
 
 
+@each_way
 def test_a_line_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("variantlake.delta.actions.MAX_LINE_BYTES", 10_000)
     table = _write_raw(tmp_path, 1, b'{"add":"' + b"x" * (20 << 20))
     with pytest.raises(LimitExceeded) as caught:
         Snapshot.load(table)
     assert caught.value.file.endswith(f"{1:020d}.json")
+
+
+@each_way
+def test_of_a_line_of_a_gigabyte_no_more_than_the_limit_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = _write_raw(tmp_path, 1, json.dumps(add("x")).encode() + b"\n")
+    with (tmp_path / "_delta_log" / f"{1:020d}.json").open("ab") as file:
+        file.truncate(1 << 30)  # sparse: zeros without an end of line
+    read = 0
+    stream = LocalStore.stream
+
+    def counted(self: LocalStore, path: str) -> Iterator[bytes]:
+        nonlocal read
+        for piece in stream(self, path):
+            read += len(piece)
+            yield piece
+
+    monkeypatch.setattr(LocalStore, "stream", counted)
+    with pytest.raises(LimitExceeded, match="longer than 67108864 bytes") as caught:
+        Snapshot.load(table)
+    assert caught.value.file.endswith(f"{1:020d}.json")
+    assert caught.value.line == 2
+    assert read < 120 << 20
+
+
+WRONG: list[tuple[dict[str, Any], str]] = [
+    (add("x", partitionValues={"a": 1}), "a value in partitionValues is int"),
+    (add("x", partitionValues=[]), "partitionValues is list"),
+    (add("x", size=-1), "size -1 is negative"),
+    (add("x", size=2**63), "size is int"),
+    (add("x", size=1.5), "size is float"),
+    (add("x", dataChange="true"), "dataChange is str"),
+    (add("x", tags={"a": []}), "a value in tags is list"),
+    (add("x", stats={}), "stats is dict"),
+    (add("x", deletionVector={**VECTOR, "storageType": "z"}), "storage type 'z'"),
+    (add("x", deletionVector={}), "storageType is missing"),
+    ({"add": []}, "add is not an object"),
+    ({"remove": {"path": 1, "dataChange": True}}, "path is int"),
+    ({"protocol": {"minReaderVersion": 3, "minWriterVersion": 7}}, "no readerFeatures"),
+    ({"metaData": {**metadata(), "format": "parquet"}}, "format is not an object"),
+    ({"metaData": {**metadata(), "partitionColumns": "a"}}, "partitionColumns is str"),
+    ({"txn": {"appId": "a", "version": "1"}}, "version is str"),
+    ({"domainMetadata": {"domain": "d", "configuration": {}}}, "configuration is dict"),
+    ({**add("x"), **remove("y")}, "two actions on one line"),
+]
+
+
+@each_way
+@pytest.mark.parametrize(("action", "message"), WRONG)
+def test_a_field_of_a_wrong_type_is_named(
+    tmp_path: Path, action: dict[str, Any], message: str
+) -> None:
+    table = write_log(tmp_path, first_commit(add("a")), [add("b"), action])
+    with pytest.raises(MalformedLog, match=message) as caught:
+        Snapshot.load(table)
+    assert caught.value.file.endswith(f"{1:020d}.json")
+    assert caught.value.line == 2
 
 
 @pytest.mark.parametrize(
@@ -357,6 +445,7 @@ def test_other_files_in_the_log_are_passed_over(tmp_path: Path) -> None:
     assert Snapshot.load(table).version == 0
 
 
+@each_way
 def test_errors_are_all_ours(tmp_path: Path) -> None:
     for fields in ({"path": None}, {"path": "x", "partitionValues": {"a": {}}}):
         table = write_log(tmp_path, first_commit(), [{"add": fields}])

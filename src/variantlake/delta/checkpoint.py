@@ -7,8 +7,8 @@ Spec: PROTOCOL, "Checkpoints", "Checkpoint Schema", "V2 Spec".
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, BinaryIO, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -32,7 +32,9 @@ from variantlake.delta.locations import decode_path
 from variantlake.delta.replay import Key, State, check_unique_paths
 from variantlake.delta.stats import stats_text
 from variantlake.delta.store import Entry, Store
-from variantlake.errors import MalformedLog
+from variantlake.errors import MalformedFile, MalformedLog
+from variantlake.parquet.footer import SchemaNode, read_footer
+from variantlake.parquet.pages import check_pages
 
 # Column of FILES: the protocol's name, and whether a row without it makes sense.
 _ADD_COLUMNS = {
@@ -87,7 +89,8 @@ def read_checkpoint(
                 tables.append(_add_files(table, file))
                 seen_files = True
     for sidecar in [action for action in actions if isinstance(action, Sidecar)]:
-        path = f"{SIDECARS}/{_sidecar_name(sidecar.path)}"
+        with _named(store.join(checkpoint.files[0].path)):
+            path = f"{SIDECARS}/{_sidecar_name(sidecar.path)}"
         file = store.join(path)
         table = _read_parquet(store, path, file)
         if tombstones:
@@ -113,9 +116,10 @@ def sidecars_of(store: Store, entry: Entry) -> list[Sidecar]:
     if entry.path.endswith(".json"):
         actions = parse_log(store.stream(entry.path), file)
         return [action for action in actions if isinstance(action, Sidecar)]
-    with _named(file), store.open(entry.path) as source, pq.ParquetFile(source) as parquet:
+    with _opened(store, entry.path, file) as (parquet, check):
         if Sidecar.KEY not in parquet.schema_arrow.names:
             return []
+        check([Sidecar.KEY])
         table = parquet.read(columns=[Sidecar.KEY])
     found = _objects(table, Sidecar.KEY, Sidecar, file)
     return [action for action in found if isinstance(action, Sidecar)]
@@ -132,11 +136,12 @@ def _state(actions: list[Action], files: pa.Table, file: str, *, tombstones: boo
         )
     removes: dict[Key, RemoveFile] | None = None
     if tombstones:
-        removes = {
-            (decode_path(action.path), action.key[1]): action
-            for action in actions
-            if isinstance(action, RemoveFile)
-        }
+        with _named(file):
+            removes = {
+                (decode_path(action.path), action.key[1]): action
+                for action in actions
+                if isinstance(action, RemoveFile)
+            }
     return State(
         protocol=protocols[0],
         metadata=metadata[0],
@@ -155,7 +160,7 @@ def _state(actions: list[Action], files: pa.Table, file: str, *, tombstones: boo
 
 def _read_parquet(store: Store, path: str, file: str) -> pa.Table:
     """The columns that matter; statistics in struct form only where there is no text form."""
-    with _named(file), store.open(path) as source, pq.ParquetFile(source) as parquet:
+    with _opened(store, path, file) as (parquet, check):
         schema = parquet.schema_arrow
         wanted = [name for name in (*_SINGLE, "remove") if name in schema.names]
         if "add" in schema.names:
@@ -166,9 +171,43 @@ def _read_parquet(store: Store, path: str, file: str) -> pa.Table:
             if "stats" not in fields and add.get_field_index("stats_parsed") >= 0:
                 fields.append("stats_parsed")
             wanted += [f"add.{name}" for name in fields]
+        check(wanted)
         # In batches: the strings of a struct cannot be more than 2 GB at once.
         batches = list(parquet.iter_batches(_BATCH_ROWS, columns=wanted, use_threads=True))
         return pa.Table.from_batches(batches) if batches else parquet.read(columns=wanted)
+
+
+@contextlib.contextmanager
+def _opened(
+    store: Store, path: str, file: str
+) -> Iterator[tuple[pq.ParquetFile, Callable[[list[str]], None]]]:
+    """A checkpoint file, and what looks at the pages of columns before they are read."""
+    with _named(file), store.open(path) as source:
+        # Before pyarrow: it believes what a footer and a page header say (see parquet.pages).
+        footer = read_footer(cast("BinaryIO", source))
+
+        def check(columns: list[str]) -> None:
+            leaves = [leaf for name in columns for leaf in _leaves_of(footer.schema, name)]
+            for group in footer.row_groups:
+                for leaf in leaves:
+                    check_pages(source.read_at, footer.leaves[leaf], group.columns[leaf], group)
+
+        with pq.ParquetFile(source, page_checksum_verification=True) as parquet:
+            yield parquet, check
+
+
+def _leaves_of(schema: SchemaNode, column: str) -> list[int]:
+    """The leaves of a column, named with dots from the top."""
+    nodes = [schema]
+    for name in column.split("."):
+        nodes = [child for node in nodes for child in node.children if child.name == name]
+    leaves: list[int] = []
+    while nodes:
+        node = nodes.pop()
+        nodes += node.children
+        if node.leaf is not None:
+            leaves.append(node.leaf)
+    return leaves
 
 
 def _single_actions(table: pa.Table, file: str, *, tombstones: bool) -> Iterator[Action]:
@@ -289,7 +328,7 @@ def _named(file: str) -> Iterator[None]:
     except MalformedLog as error:
         error.file = error.file or file
         raise
-    except (pa.ArrowException, OSError, UnicodeDecodeError, KeyError) as error:
+    except (MalformedFile, pa.ArrowException, OSError, UnicodeDecodeError, KeyError) as error:
         raise MalformedLog(
             f"the checkpoint cannot be read: {error}",
             file=file,

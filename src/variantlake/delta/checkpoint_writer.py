@@ -142,6 +142,7 @@ def _parquet(rows: Rows, properties: Mapping[str, str]) -> bytes:
         compression=compression(properties),
         data_page_version=page_version(properties),
         row_group_size=100_000,
+        write_page_checksum=True,
     )
     data = sink.getvalue()
     if not rows.variants:

@@ -6,6 +6,7 @@ commits touch are looked at one by one. Spec: PROTOCOL, "Action Reconciliation".
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -62,7 +63,8 @@ def read_commit(store: Store, path: str) -> list[Action]:
     actions = list(parse_log(store.stream(path), file))
     if not actions and store.size(path) == 0:
         raise MalformedLog("the commit is empty", file=file, hint="was its writer interrupted?")
-    _check_commit(actions, file)
+    with _named(file):
+        _check_commit(actions)
     return actions
 
 
@@ -82,16 +84,22 @@ def read_large_commit(store: Store, path: str) -> Commit:
     adds, others = read_by_columns(store.stream(path), file)
     if not adds.num_rows and not others and store.size(path) == 0:
         raise MalformedLog("the commit is empty", file=file, hint="was its writer interrupted?")
-    _check_commit(others, file)
+    with _named(file):
+        _check_commit(others)
+        _check_adds(adds, others)
+    return Commit(adds, others)
+
+
+def _check_adds(adds: pa.Table, others: Sequence[Action]) -> None:
+    """What `_check_commit` says of adds, by columns."""
     keys = _keys_of(adds)
     removed = pa.array([_text(_key(a)) for a in others if isinstance(a, RemoveFile)], pa.string())
     if pc.any(pc.is_in(keys, value_set=removed)).as_py():
         both = keys.filter(pc.is_in(keys, value_set=removed))[0].as_py()
-        raise MalformedLog(f"one commit adds and removes {both.partition(_END)[0]!r}", file=file)
+        raise MalformedLog(f"one commit adds and removes {both.partition(_END)[0]!r}")
     if pc.count_distinct(keys).as_py() != len(keys):
         # Rare, and to be told apart from the same action twice: object by object.
-        _check_commit([*adds_of(adds)], file)
-    return Commit(adds, others)
+        _check_commit([*adds_of(adds)])
 
 
 def apply_commits(state: State, commits: Iterable[list[Action] | Commit]) -> State:
@@ -247,7 +255,17 @@ def _key(action: AddFile | RemoveFile) -> Key:
     return (decode_path(path) if "%" in path or ":" in path else path, vector)
 
 
-def _check_commit(actions: Sequence[Action], file: str) -> None:
+@contextlib.contextmanager
+def _named(file: str) -> Iterator[None]:
+    """Errors with the file's name."""
+    try:
+        yield
+    except MalformedLog as error:
+        error.file = error.file or file
+        raise
+
+
+def _check_commit(actions: Sequence[Action]) -> None:
     adds: dict[Key, AddFile] = {}
     removes: set[Key] = set()
     once: set[tuple[str, str]] = set()
@@ -255,16 +273,16 @@ def _check_commit(actions: Sequence[Action], file: str) -> None:
         if isinstance(action, AddFile):
             key = _key(action)
             if adds.setdefault(key, action) != action:
-                raise MalformedLog(f"one commit adds {action.path!r} twice", file=file)
+                raise MalformedLog(f"one commit adds {action.path!r} twice")
         elif isinstance(action, RemoveFile):
             removes.add(_key(action))
         else:
             for name in _single(action):
                 if name in once:
-                    raise MalformedLog(f"one commit holds two {' '.join(name)}", file=file)
+                    raise MalformedLog(f"one commit holds two {' '.join(name)}")
                 once.add(name)
     if both := removes.intersection(adds):
-        raise MalformedLog(f"one commit adds and removes {min(both)[0]!r}", file=file)
+        raise MalformedLog(f"one commit adds and removes {min(both)[0]!r}")
 
 
 def _single(action: Action) -> Iterator[tuple[str, str]]:
