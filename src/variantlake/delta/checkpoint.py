@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from typing import Any, BinaryIO, cast
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -184,13 +184,14 @@ def _opened(
     """A checkpoint file, and what looks at the pages of columns before they are read."""
     with _named(file), store.open(path) as source:
         # Before pyarrow: it believes what a footer and a page header say (see parquet.pages).
-        footer = read_footer(cast("BinaryIO", source))
+        bytes_of: Any = source  # its methods lack their parameters in the stubs
+        footer = read_footer(bytes_of)
 
         def check(columns: list[str]) -> None:
             leaves = [leaf for name in columns for leaf in _leaves_of(footer.schema, name)]
             for group in footer.row_groups:
                 for leaf in leaves:
-                    check_pages(source.read_at, footer.leaves[leaf], group.columns[leaf], group)
+                    check_pages(bytes_of.read_at, footer.leaves[leaf], group.columns[leaf], group)
 
         with pq.ParquetFile(source, page_checksum_verification=True) as parquet:
             yield parquet, check
