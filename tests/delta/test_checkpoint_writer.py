@@ -289,6 +289,43 @@ def test_tombstones_stay_as_long_as_the_table_says(
     assert found == kept
 
 
+@pytest.mark.parametrize(
+    ("duration", "kept"),
+    [
+        (None, {"new", "old", "unknown"}),
+        ("interval 12 hours", {"new", "unknown"}),
+        ("interval 30 days", {"new", "old", "unknown"}),
+        ("as long as you like", {"new", "old", "unknown"}),
+    ],
+)
+@pytest.mark.parametrize("policy", ["classic", "v2"])
+def test_transactions_are_remembered_as_long_as_the_table_says(
+    tmp_path: Path, duration: str | None, kept: set[str], policy: str
+) -> None:
+    now = time.time_ns() // 1_000_000
+    properties = {"delta.checkpointPolicy": policy}
+    if duration is not None:
+        properties["delta.setTransactionRetentionDuration"] = duration
+    ages = {"new": now, "old": now - 86_400_000, "unknown": None}
+    actions = [
+        {"txn": {"appId": name, "version": 1, "lastUpdated": moment}}
+        for name, moment in ages.items()
+    ]
+    names = ["variantType", "variantShredding", "v2Checkpoint"]
+    protocol = {
+        "minReaderVersion": 3,
+        "minWriterVersion": 7,
+        "readerFeatures": names,
+        "writerFeatures": names,
+    }
+    table = write_log(
+        tmp_path, [{"protocol": protocol}, {"metaData": metadata(**properties)}, *actions]
+    )
+    assert Snapshot.load(table).transactions.keys() == ages.keys()
+    write_checkpoint(open_store(table))
+    assert Snapshot.load(table).transactions.keys() == kept
+
+
 def test_an_old_protocol_has_no_feature_lists(tmp_path: Path) -> None:
     protocol = {"minReaderVersion": 1, "minWriterVersion": 2}
     table = write_log(tmp_path, [{"protocol": protocol}, {"metaData": metadata()}])

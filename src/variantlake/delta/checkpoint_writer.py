@@ -21,6 +21,7 @@ from variantlake.delta.actions import (
     Protocol,
     RemoveFile,
     Sidecar,
+    Transaction,
 )
 from variantlake.delta.checkpoint_rows import Rows, file_rows
 from variantlake.delta.features import writer_features
@@ -118,7 +119,20 @@ def _sidecars(state: State, protocol: Protocol, metadata: Metadata) -> Iterator[
 
 
 def _small_actions(state: State, protocol: Protocol, metadata: Metadata) -> list[Action]:
-    return [protocol, metadata, *state.transactions.values(), *state.domains.values()]
+    return [protocol, metadata, *_transactions(state, metadata), *state.domains.values()]
+
+
+def _transactions(state: State, metadata: Metadata) -> list[Transaction]:
+    """Those that the table still remembers: all, unless it says for how long."""
+    oldest = _now() - property_millis(
+        metadata.configuration, "delta.setTransactionRetentionDuration", "for ever"
+    )
+    # One that does not say when it was cannot be known to be old.
+    return [
+        transaction
+        for transaction in state.transactions.values()
+        if transaction.last_updated is None or transaction.last_updated >= oldest
+    ]
 
 
 def _tombstones(state: State, metadata: Metadata) -> list[Action]:

@@ -73,6 +73,7 @@ _VALUES = {
     "delta.logRetentionDuration": _DURATION,
     "delta.parquet.compression.codec": re.compile("|".join(_CODECS)),
     "delta.parquet.format.version": re.compile(r"1\.0\.0|2\.\d+\.\d+"),
+    "delta.setTransactionRetentionDuration": _DURATION,
     "variantlake.stats.maxPaths": re.compile(r"\d{1,9}"),
     "variantlake.stats.maxBytes": re.compile(r"\d{1,9}"),
     "variantlake.stats.stringLength": _NATURAL,
