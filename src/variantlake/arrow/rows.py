@@ -87,7 +87,10 @@ class TableRows:
                 raise
             batch = _batch([each.name for _, each in self._encoders], columns)
             self.count += given.num_rows
-            yield from _by_partition(batch, partitions)
+            if self._partitioned:
+                yield from _by_partition(batch, partitions)
+            elif batch.num_rows:
+                yield (), batch
 
     def _encode(self, piece: pa.RecordBatch) -> tuple[list[AnyArray], pa.RecordBatch]:
         """The columns as they are stored, and the rows that they are of."""
@@ -162,7 +165,7 @@ class TableRows:
             field, encoder = each
             values = encoder.encode(piece.column(field.name)).to_pylist()
             texts.append([partition_text(value, field) for value in values])
-        return list(zip(*texts, strict=True)) if texts else [()] * piece.num_rows
+        return list(zip(*texts, strict=True))
 
 
 def given_schema(given: pa.Schema, json_columns: Collection[str]) -> StructType:
