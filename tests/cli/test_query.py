@@ -56,6 +56,16 @@ def test_counts_and_json(monkeypatch: Patch, capfd: Capture, table: Path) -> Non
     assert all(isinstance(row["the id"], str) for row in rows)
 
 
+def test_a_path_that_reads_like_the_name_of_an_emoji_is_shown_as_it_is(
+    monkeypatch: Patch, capfd: Capture, table: Path
+) -> None:
+    query = "SELECT count(*) FROM t WHERE event:a::string = 'x'"
+    done = run(monkeypatch, capfd, "query", "--explain", table, query)
+    assert "event:a::string" in done.err
+    done = run(monkeypatch, capfd, "query", "--json", "--explain", table, query)
+    assert json.loads(done.err)["paths"][0]["path"] == "event:a::string"
+
+
 def test_what_only_spark_runs_is_refused_when_it_may_not(
     monkeypatch: Patch, capfd: Capture, table: Path
 ) -> None:

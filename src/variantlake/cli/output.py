@@ -27,12 +27,14 @@ MAX_SHOWN = 1_000
 
 def stdout() -> Console:
     """Where results go."""
-    return Console(width=None if sys.stdout.isatty() else WIDE, highlight=False, soft_wrap=False)
+    width = None if sys.stdout.isatty() else WIDE
+    return Console(width=width, highlight=False, emoji=False, soft_wrap=False)
 
 
 def stderr() -> Console:
     """Where errors and progress go."""
-    return Console(stderr=True, highlight=False)
+    # `event:a::int` holds the name of an emoji.
+    return Console(stderr=True, highlight=False, emoji=False)
 
 
 @contextmanager
