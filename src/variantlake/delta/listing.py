@@ -205,8 +205,8 @@ def _not_a_table(store: Store) -> NotADeltaTable:
     return NotADeltaTable(
         "not a Delta table: there is no commit in its _delta_log folder",
         file=store.uri,
-        hint="check the location; Table.create or a load makes a table, `variantlake convert` makes "
-        "one of a folder of Parquet files, which can also be looked at one by one",
+        hint="check the location; a load or Table.create makes a table, and `variantlake convert` "
+        "makes one of Parquet files, which can also be looked at one by one",
     )
 
 
