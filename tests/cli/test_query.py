@@ -81,3 +81,23 @@ def test_auto_gives_spark_what_is_not_simple(
 ) -> None:
     query = "SELECT count(*) FROM t GROUP BY event:properties.net::string"
     assert "Spark was started" in run(monkeypatch, capfd, "query", table, query).err
+
+
+def test_auto_gives_spark_a_value_that_only_spark_casts(
+    monkeypatch: Patch, capfd: Capture, table: Path
+) -> None:
+    """Whatever is known of it only when the value is met."""
+    query = "SELECT count(*) FROM t WHERE try_cast(event:id AS timestamp) > '2024-01-01T00:00:00Z'"
+    assert "Spark was started" in run(monkeypatch, capfd, "query", table, query).err
+    done = run(monkeypatch, capfd, "query", "--engine", "local", table, query)
+    assert done.code == 1
+    assert "--engine spark" in done.err
+
+
+def test_auto_leaves_timestamps_of_the_sessions_zone_to_spark(
+    monkeypatch: Patch, capfd: Capture, table: Path
+) -> None:
+    query = "SELECT count(*) FROM t WHERE event:nobody::timestamp > '2024-01-01 00:00:00'"
+    assert "Spark was started" in run(monkeypatch, capfd, "query", table, query).err
+    done = run(monkeypatch, capfd, "query", "--engine", "local", "--json", table, query)
+    assert json.loads(done.out) == {"count(1)": 0}

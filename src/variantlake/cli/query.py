@@ -59,20 +59,24 @@ def query(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a row.")] = False,
 ) -> None:
     """Run a query whose paths are read from columns and whose filters skip files."""
-    local = None if engine is Engine.SPARK else _local(table, sql, required=engine is Engine.LOCAL)
-    if local is None:
-        _run_spark(table, sql, explain=explain, as_json=as_json)
+    required = engine is Engine.LOCAL
+    local = None if engine is Engine.SPARK else _local(table, sql, required=required)
+    here = local is not None and _ran_here(local, required=required, as_json=as_json)
+    if local is not None and here:
+        if explain:
+            _print_report(local.scan.explain(), as_json=as_json)
     else:
-        _run_local(local, explain=explain, as_json=as_json)
+        _run_spark(table, sql, explain=explain, as_json=as_json)
     if not as_json:
-        stderr().print(f"Run by {'Spark' if local is None else 'the local engine'}.")
+        stderr().print(f"Run by {'the local engine' if here else 'Spark'}.")
 
 
 def _local(table: str, sql: str, *, required: bool) -> LocalRows | None:
     """The query for the local engine; None where Spark has to run it, unless that is refused."""
     opened = vl.Table.open(table)
     try:
-        select = QueryText(opened.schema, VIEW).select(sql)
+        # Left to choose, it takes no timestamp that Spark may read in another zone than UTC.
+        select = QueryText(opened.schema, VIEW, utc=required).select(sql)
     except (UnsupportedFeature, InvalidQuery):
         if required:
             raise
@@ -84,14 +88,22 @@ def _local(table: str, sql: str, *, required: bool) -> LocalRows | None:
     return LocalRows(select, scan)
 
 
-def _run_local(rows: LocalRows, *, explain: bool, as_json: bool) -> None:
-    if as_json:
-        for line in rows.json():
-            sys.stdout.write(line + "\n")
-    else:
-        print_rows(rows.names, rows.text(MAX_SHOWN + 1))
-    if explain:
-        _print_report(rows.scan.explain(), as_json=as_json)
+def _ran_here(rows: LocalRows, *, required: bool, as_json: bool) -> bool:
+    """Print the rows; False, with nothing printed, where a value turns up that only Spark casts."""
+    printed = False
+    try:
+        if as_json:
+            for line in rows.json():
+                sys.stdout.write(line + "\n")
+                printed = True
+        else:
+            print_rows(rows.names, list(rows.text(MAX_SHOWN + 1)))
+    except UnsupportedFeature as error:
+        if required or printed:
+            error.hint = error.hint or "--engine spark runs it"
+            raise
+        return False
+    return True
 
 
 def _run_spark(table: str, sql: str, *, explain: bool, as_json: bool) -> None:
