@@ -112,6 +112,67 @@ def test_delta_spark_and_we_take_turns_on_a_table_with_every_feature(
     assert vl.Table.open(tmp_path).files().num_rows == table.refresh().files().num_rows
 
 
+CONDITIONS = [
+    "event:k::int >= 30",
+    "event:k::int < 15",
+    "event:k::int BETWEEN 12 AND 25 AND n <> 20",
+    "event:s::string = 'x17'",
+    "event:s::string IS NULL",
+    "n > 37",
+]
+
+
+def _assert_scans_agree(spark: SparkSession, root: Path) -> None:
+    """Counts and rows of ours are those of Delta Spark, whatever the copied tags say."""
+    table = vl.Table.open(root)
+    met = ", ".join(f"{condition} AS c{i}" for i, condition in enumerate(CONDITIONS))
+    rows = spark.sql(f"SELECT n, event:k::int AS k, {met} FROM delta.`{root}` ORDER BY n").collect()
+    assert table.scan().count() == len(rows)
+    for i, condition in enumerate(CONDITIONS):
+        theirs = [{"n": row.n, "k": row.k} for row in rows if row[f"c{i}"]]
+        scan = table.scan("n, event:k::int AS k", condition)
+        assert scan.to_arrow().sort_by("n").to_pylist() == theirs, condition
+        assert table.scan(where=condition).count() == len(theirs), condition
+
+
+def test_tags_that_delta_spark_copies_are_never_believed_wrongly(
+    delta_spark: SparkSession, tmp_path: Path
+) -> None:
+    source, clone = tmp_path / "source", tmp_path / "clone"
+    table = vl.Table.create(
+        source, "event VARIANT, n INT", properties={"delta.enableDeletionVectors": "true"}
+    )
+    for start in (0, 20):
+        rows = _rows(*range(start, start + 20)).select(["event", "n"])
+        table.append(rows, json_columns=["event"])
+    tags = {file.path: file.tags for file in table.refresh().snapshot.add_files()}
+    assert all(
+        any(key.startswith("variantlake.") for key in found or ()) for found in tags.values()
+    )
+
+    # The rows that reach the bounds go.
+    delta_spark.sql(f"DELETE FROM delta.`{source}` WHERE n >= 35 OR n < 3")
+    deleted = list(table.refresh().snapshot.add_files())
+    assert [file.deletion_vector is None for file in deleted] == [False, False]
+    assert {file.path: file.tags for file in deleted} == tags
+    _assert_scans_agree(delta_spark, source)
+
+    delta_spark.sql(f"RESTORE TABLE delta.`{source}` TO VERSION AS OF 1")
+    (restored,) = table.refresh().snapshot.add_files()
+    assert restored.tags == tags[restored.path]
+    _assert_scans_agree(delta_spark, source)
+    delta_spark.sql(f"RESTORE TABLE delta.`{source}` TO VERSION AS OF 3")
+
+    delta_spark.sql(f"CREATE TABLE delta.`{clone}` SHALLOW CLONE delta.`{source}`")
+    cloned = list(vl.Table.open(clone).snapshot.add_files())
+    assert sorted(map(str, (file.tags for file in cloned))) == sorted(map(str, tags.values()))
+    _assert_scans_agree(delta_spark, clone)
+    delta_spark.sql(f"DELETE FROM delta.`{clone}` WHERE n BETWEEN 10 AND 16")
+    _assert_scans_agree(delta_spark, clone)
+    delta_spark.sql(f"UPDATE delta.`{clone}` SET event = parse_json('{{\"k\": 99}}') WHERE n > 30")
+    _assert_scans_agree(delta_spark, clone)
+
+
 def test_timestamps_begin_on_an_existing_table(delta_spark: SparkSession, tmp_path: Path) -> None:
     table = vl.Table.create(tmp_path, "n INT")
     table.append(pa.table({"n": pa.array([1], pa.int32())}))
