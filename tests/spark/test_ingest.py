@@ -128,6 +128,7 @@ def test_an_unknown_feature_is_refused_by_name(spark: SparkSession, tmp_path: Pa
     ingest(spark, tmp_path / "a", table)
     log = table / "_delta_log" / f"{0:020d}.json"
     log.write_text(log.read_text().replace('"variantType"', '"variantType","timeMachine"'))
+    log.with_suffix(".crc").unlink()
     before = bad_input.listing(table)
     with pytest.raises(UnsupportedFeature, match="timeMachine"):
         ingest(spark, tmp_path / "a", table)

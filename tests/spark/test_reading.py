@@ -237,6 +237,7 @@ def test_nan_and_negative_zero_are_found_although_statistics_leave_them_out(
     actions = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
     actions[-1]["add"] |= {"size": file.stat().st_size, "stats": '{"numRecords":4}'}
     log.write_text("\n".join(map(json.dumps, actions)), encoding="utf-8")
+    log.with_suffix(".crc").unlink(missing_ok=True)
 
     def count(condition: str) -> int:
         query = f"SELECT count(*) FROM delta.`{path}` WHERE {condition}"
