@@ -43,7 +43,6 @@ def test_a_scan_is_an_arrow_stream(table: vl.Table) -> None:
 
 
 def test_polars_takes_a_scan(table: vl.Table) -> None:
-    polars = pytest.importorskip("polars")
     scan = table.scan("event:id::bigint AS id, k", "k < 3")
     assert polars.DataFrame(scan)["id"].to_list() == [0, 1, 2, 1000, 1001, 1002, 2000, 2001, 2002]
 
