@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import duckdb
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -34,17 +36,19 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> vl.Table:
 
 
 def test_a_scan_is_an_arrow_stream(table: vl.Table) -> None:
-    duckdb = pytest.importorskip("duckdb")
     scan = table.scan(["event:id::bigint AS id", "event:kind::string"], "event:id::int < 20")
     assert scan.schema.names == ["id", "kind"]
     assert pa.table(scan) == scan.to_arrow()
-    found = duckdb.sql("SELECT kind, count(*) AS n FROM scan GROUP BY kind ORDER BY kind")
-    assert found.fetchall() == [(f"k{i}", 4) for i in range(5)]
+    with duckdb.connect() as connection:
+        connection.register("found", scan)
+        connection.execute("SELECT kind, count(*) AS n FROM found GROUP BY kind ORDER BY kind")
+        found = connection.fetchall()
+    assert found == [(f"k{i}", 4) for i in range(5)]
 
 
 def test_polars_takes_a_scan(table: vl.Table) -> None:
     scan = table.scan("event:id::bigint AS id, k", "k < 3")
-    assert polars.DataFrame(scan)["id"].to_list() == [0, 1, 2, 1000, 1001, 1002, 2000, 2001, 2002]
+    assert pl.DataFrame(scan)["id"].to_list() == [0, 1, 2, 1000, 1001, 1002, 2000, 2001, 2002]
 
 
 def test_files_without_a_match_are_not_read(table: vl.Table) -> None:
