@@ -112,7 +112,11 @@ class _Batch:
     def _variants(self) -> pa.StructArray:
         """All untyped values, one group's after the other's, as struct<metadata, value>."""
         arrays = [binary_of(untyped) for untyped, _ in self._untyped]
-        untyped = pa.concat_arrays([*arrays, pa.array([], pa.large_binary())])
+        # One array is most often all, and needs no copy.
+        whole = len(arrays) == 1
+        untyped = (
+            arrays[0] if whole else pa.concat_arrays([*arrays, pa.array([], pa.large_binary())])
+        )
         data, offsets = bytes_of(untyped)
         if len(data) > _LARGEST_ARRAY:
             raise LeftToTwin
