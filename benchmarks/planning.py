@@ -2,6 +2,7 @@
 
     python -m benchmarks.planning --files 100000
     python -m benchmarks.planning --files 1000000 --checkpoint
+    python -m benchmarks.planning --checkpoint --parsed            # statistics as columns alone
     python -m benchmarks.planning --files 100000 --delta-spark     # Delta Spark on the same log
 
 The data files do not exist: planning never looks at them.
@@ -113,28 +114,32 @@ def write_table(root: FilePath, files: int) -> int:
         actions, version = [], version + 1
 
 
-def write_checkpoint_alone(root: FilePath, files: int) -> int:
-    """Write a table that is a classic checkpoint and no commits; returns its bytes."""
-    protocol, metadata = new_table(
-        SCHEMA, ["day"], {"delta.checkpoint.writeStatsAsStruct": "false"}
-    )
-    known = files_of(list(adds(TEMPLATES)))
+def write_checkpoint_alone(root: FilePath, files: int, *, parsed: bool = False) -> int:
+    """Write a table that is a classic checkpoint and no commits; returns its bytes.
+
+    Statistics are texts, or where `parsed` columns.
+    """
+    properties = {
+        "delta.checkpoint.writeStatsAsStruct": str(parsed).lower(),
+        "delta.checkpoint.writeStatsAsJson": str(not parsed).lower(),
+    }
+    protocol, metadata = new_table(SCHEMA, ["day"], properties)
     path = root / f"_delta_log/{0:020d}.checkpoint.parquet"
     path.parent.mkdir(parents=True)
+    # Statistics are taken apart once, and repeated.
     actions: list[Action] = [protocol, metadata]
-    writer = None
-    for first in range(0, files, ADDS_A_COMMIT):
-        count = min(ADDS_A_COMMIT, files - first)
-        rows = known.take(pa.array([number % TEMPLATES for number in range(count)]))
-        paths = pa.array([f"part-{first + row:08d}.zstd.parquet" for row in range(count)])
-        rows = rows.set_column(0, "path", paths)
-        keys = ("protocol", "metaData")
-        table = file_rows(keys, actions, rows, protocol, metadata).table
-        writer = writer or pq.ParquetWriter(path, table.schema, compression="zstd")
-        writer.write_table(table)
-        actions = []
-    if writer is not None:
-        writer.close()
+    known = files_of(list(adds(TEMPLATES)))
+    table = file_rows(("protocol", "metaData"), actions, known, protocol, metadata).table
+    with pq.ParquetWriter(path, table.schema, compression="zstd") as writer:
+        writer.write_table(table.slice(0, len(actions)))
+        for first in range(0, files, ADDS_A_COMMIT):
+            count = min(ADDS_A_COMMIT, files - first)
+            places = [len(actions) + number % TEMPLATES for number in range(count)]
+            rows = table.take(pa.array(places))
+            add: Any = rows["add"].combine_chunks()
+            paths = pa.array([f"part-{first + row:08d}.zstd.parquet" for row in range(count)])
+            add = pa.StructArray.from_arrays([paths, *add.flatten()[1:]], fields=list(add.type))
+            writer.write_table(rows.set_column(rows.column_names.index("add"), "add", add))
     return path.stat().st_size
 
 
@@ -213,14 +218,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="benchmarks.planning")
     parser.add_argument("--files", type=int, default=100_000)
     parser.add_argument("--checkpoint", action="store_true", help="read a checkpoint, not commits")
+    parser.add_argument("--parsed", action="store_true", help="its statistics as columns alone")
     parser.add_argument("--delta-spark", action="store_true", help="Delta Spark on the same log")
     parser.add_argument("--keep", type=FilePath, help="make the table there, or use it")
     options = parser.parse_args()
     folder = options.keep or FilePath(tempfile.mkdtemp(prefix="variantlake-planning-"))
     try:
         if not (folder / "_delta_log").exists():
-            write = write_checkpoint_alone if options.checkpoint else write_table
-            size = write(folder, options.files)
+            if options.checkpoint:
+                size = write_checkpoint_alone(folder, options.files, parsed=options.parsed)
+            else:
+                size = write_table(folder, options.files)
             print(f"a log of {size / 1e6:,.0f} MB, {options.files:,} files")
         # In processes of their own: memory is what each of them needs.
         modes = ["ours", *(["delta_spark"] if options.delta_spark else [])]

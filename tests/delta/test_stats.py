@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.delta.tables import bounds, facts, number, path
 from variantlake.delta.ddl import parse_table_ddl
-from variantlake.delta.stats import StatsOptions, cut_maximum, stats_text, write_stats
+from variantlake.delta.stats import StatsOptions, cut_maximum, write_stats
 from variantlake.delta.variant_bounds import decode_bounds
 from variantlake.parquet.facts import ColumnFacts, FileFacts
 from variantlake.types import Primitive
@@ -278,23 +278,3 @@ def test_names_of_columns_win_over_their_number() -> None:
 def test_columns_that_are_not_chosen_have_nothing() -> None:
     text = write_stats(facts(columns=(number("n", 1, 2),)), columns=[("event",)])
     assert json.loads(text)["nullCount"] == {"event": 0}
-
-
-def test_a_checkpoint_row_becomes_the_text_of_a_commit() -> None:
-    text = write_stats(facts(paths={"$['a']": bounds(1, 9)}))
-    parsed = {
-        "numRecords": 5,
-        "tightBounds": None,
-        "minValues": {
-            "d": dt.date(2026, 1, 2),
-            "t": dt.datetime(2026, 1, 2, 3, 4, 5, 600, tzinfo=dt.UTC),
-            "x": Decimal("1.50"),
-            "f": float("nan"),
-            "v": {"metadata": b"\x01\x00\x00", "value": b"\x02\x00\x00", "typed_value": 1},
-        },
-    }
-    assert stats_text(parsed) == (
-        '{"numRecords":5,"minValues":{"d":"2026-01-02","t":"2026-01-02T03:04:05.000600Z","x":1.50}}'
-    )
-    assert stats_text(None) is None
-    assert json.loads(text)["numRecords"] == 5

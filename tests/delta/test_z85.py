@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -60,3 +61,10 @@ def test_what_is_not_z85_is_refused(text: str, message: str) -> None:
 def test_a_huge_text_is_refused_before_it_is_decoded() -> None:
     with pytest.raises(LimitExceeded):
         z85.decode("0" * (z85.MAX_CHARACTERS + 5))
+
+
+@given(st.lists(st.none() | st.binary(max_size=24).filter(lambda data: len(data) % 4 == 0)))
+def test_a_column_is_encoded_as_each_of_its_values(values: list[bytes | None]) -> None:
+    expected = [None if data is None else z85.encode(data) for data in values]
+    array = pa.array([b"skip", *values], pa.binary()).slice(1)
+    assert z85.encode_column(array).to_pylist() == expected

@@ -30,7 +30,7 @@ from variantlake.delta.files import DELETION_VECTOR, FILES, STRING_MAP, files_of
 from variantlake.delta.listing import SIDECARS, CheckpointFiles
 from variantlake.delta.locations import decode_path
 from variantlake.delta.replay import Key, State, check_unique_paths
-from variantlake.delta.stats import stats_text
+from variantlake.delta.stats_texts import is_text, stats_texts
 from variantlake.delta.store import Entry, Store
 from variantlake.errors import MalformedFile, MalformedLog
 from variantlake.parquet.footer import SchemaNode, read_footer
@@ -285,8 +285,7 @@ def _stats(add: Any, fields: set[str]) -> Any:
     if "stats" in fields:
         return _of_type(pc.struct_field(add, "stats"), pa.string(), "add.stats")
     if "stats_parsed" in fields:
-        parsed = values(pc.struct_field(add, "stats_parsed"))
-        return pa.array([stats_text(row) for row in parsed], pa.string())
+        return stats_texts(pc.struct_field(add, "stats_parsed"))
     return pa.nulls(len(add), pa.string())
 
 
@@ -297,20 +296,12 @@ def _of_type(column: Any, wanted: pa.DataType, name: str) -> Any:
         return column
     alike = (
         (pa.types.is_integer(found) and pa.types.is_integer(wanted))
-        or (_is_text(found) and _is_text(wanted))
-        or (isinstance(found, pa.MapType) and wanted == STRING_MAP and _is_text(found.key_type))
+        or (is_text(found) and is_text(wanted))
+        or (isinstance(found, pa.MapType) and wanted == STRING_MAP and is_text(found.key_type))
     )
     if not alike:
         raise MalformedLog(f"column {name} is {found}, expected {wanted}")
     return column.cast(wanted)
-
-
-def _is_text(type_: pa.DataType) -> bool:
-    return (
-        pa.types.is_string(type_)
-        or pa.types.is_large_string(type_)
-        or pa.types.is_string_view(type_)
-    )
 
 
 def _sidecar_name(path: str) -> str:

@@ -19,7 +19,6 @@ from typing import Any, Final
 import orjson
 import pyarrow as pa
 
-from variantlake.delta import z85
 from variantlake.delta.schema import StructType
 from variantlake.delta.variant_bounds import encode_bounds, scalar_of
 from variantlake.encoding.scalar import Scalar
@@ -283,40 +282,3 @@ def _put(target: Json, column: Column, value: Any) -> None:
     for name in column[:-1]:
         target = target.setdefault(name, {})
     target[column[-1]] = value
-
-
-def stats_text(parsed: Json | None) -> str | None:
-    """A row of a checkpoint's `stats_parsed` as the text that a commit would have held.
-
-    Variant bounds become Z85 text; shredded ones, and values that JSON has no form for, are left
-    out.
-    """
-    if parsed is None:
-        return None
-    return orjson.dumps(_as_json(parsed)).decode()
-
-
-def _as_json(value: Any) -> Any:
-    if isinstance(value, dict):
-        if value.keys() >= {"metadata", "value"}:
-            return _variant_text(value)
-        items = ((name, _as_json(item)) for name, item in value.items())
-        return {name: item for name, item in items if item is not None}
-    if isinstance(value, Decimal):
-        return _decimal(value)
-    if isinstance(value, datetime):
-        text = value.replace(tzinfo=None).isoformat(timespec="microseconds")
-        return text if value.tzinfo is None else f"{text}Z"
-    if isinstance(value, date):
-        return value.isoformat()
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return value if isinstance(value, (bool, int, str)) else None
-
-
-def _variant_text(bounds: Json) -> str | None:
-    metadata, value = bounds["metadata"], bounds["value"]
-    whole = isinstance(metadata, bytes) and isinstance(value, bytes)
-    if not whole or bounds.get("typed_value") is not None:
-        return None
-    return z85.encode(metadata + value)
