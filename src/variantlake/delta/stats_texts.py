@@ -91,7 +91,8 @@ def _variant(array: Any) -> Any:
         return pa.nulls(len(array), pa.string())
     metadata, value = (side.cast(pa.binary()) for side in sides)
     sizes: Any = pc.add(pc.binary_length(metadata), pc.binary_length(value))
-    whole: Any = pc.and_(array.is_valid(), pc.less(sizes, z85.MAX_CHARACTERS // 5 * 4))
+    longest = pa.scalar(z85.MAX_CHARACTERS // 5 * 4)
+    whole: Any = pc.and_(array.is_valid(), pc.less(sizes, longest))
     if "typed_value" in parts:
         whole = pc.and_(whole, parts["typed_value"].is_null())
     padding = pa.array([bytes(count) for count in range(4)], pa.binary())
