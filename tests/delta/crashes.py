@@ -104,9 +104,10 @@ def watched(moments: Moments) -> Iterator[None]:
         partial.unlink()
 
     with contextlib.ExitStack() as stack:
-        for name in ("read", "read_range", "open", "put_if_absent", "put", "delete", "size"):
+        for name in ("read", "read_range", "open", "size", "exists"):
             call(LocalStore, name)
-        call(LocalStore, "exists")
+        for name in ("put_if_absent", "put", "flush", "delete"):
+            call(LocalStore, name)
         iterator(LocalStore, "stream")
         iterator(LocalStore, "list_from")
         call(stores, "_write_beside", half=torn)

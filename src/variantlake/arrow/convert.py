@@ -407,9 +407,7 @@ def _copy(path: str, store: Store, name: str) -> None:
         store.put(name, Path(path).read_bytes())
         return
     try:
-        target = store.root / name
-        shutil.copyfile(path, target)
-        with target.open("rb") as file:
-            os.fsync(file.fileno())
+        shutil.copyfile(path, store.root / name)
     except OSError as error:
         raise StoreFailed(f"the file cannot be copied: {error}", file=path) from error
+    store.flush(name)

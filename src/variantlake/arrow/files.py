@@ -16,7 +16,7 @@ from typing import Self
 import pyarrow as pa
 
 from variantlake.arrow.order import SortKey, sorted_pieces
-from variantlake.delta.store import LocalStore, Store
+from variantlake.delta.store import LocalStore, Store, make_folder
 from variantlake.errors import InvalidValue, StoreFailed, VariantLakeError
 from variantlake.parquet.write import FileWriter, WriteOptions, WrittenFile
 
@@ -206,7 +206,7 @@ class FileSet:
         name = load_file(self.task, self.load_id, self._attempt, number, self.options.compression)
         if isinstance(self.store, LocalStore):
             folder = self.store.root
-            folder.mkdir(parents=True, exist_ok=True)
+            make_folder(folder)
         else:
             self._scratch = self._scratch or tempfile.mkdtemp(prefix="variantlake-")
             folder = Path(self._scratch)
@@ -225,8 +225,11 @@ class FileSet:
             return
         written = self._writer.close()
         self._writer = None
-        if not isinstance(self.store, LocalStore):
-            path = Path(written.path)
+        self.finished.append(written)
+        path = Path(written.path)
+        if isinstance(self.store, LocalStore):
+            # A commit that outlives a power cut must not name a file that does not.
+            self.store.flush(path.name)
+        else:
             self.store.upload(path.name, path)
             path.unlink()
-        self.finished.append(written)

@@ -27,7 +27,7 @@ from typing import IO, Any, Self
 import orjson
 
 from variantlake.arrow.options import BadRows
-from variantlake.delta.store import LocalStore, Store
+from variantlake.delta.store import LocalStore, Store, make_folder
 from variantlake.errors import StoreFailed, VariantLakeError
 
 FOLDER = "_quarantine"
@@ -109,6 +109,8 @@ class BadRowLog:
                 self._local.unlink(missing_ok=True)
             elif self.path is not None and self._scratch is not None:
                 self.store.upload(self.path, self._local)
+            elif self.path is not None:
+                self.store.flush(self.path)
         except OSError as failure:
             raise self._failed(failure) from failure
         finally:
@@ -124,7 +126,7 @@ class BadRowLog:
             self._scratch = tempfile.mkdtemp(prefix="variantlake-")
             self._local = Path(self._scratch, "quarantine.ndjson")
         try:
-            self._local.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(self._local.parent)
             self._file = self._local.open("xb")
         except OSError as error:
             raise self._failed(error) from error

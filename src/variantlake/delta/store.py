@@ -80,6 +80,12 @@ class Store(Protocol):
     def upload(self, path: str, file: Path) -> None:
         """`put` of a local file, never all of it in memory."""
 
+    def flush(self, path: str) -> None:
+        """Make a file that was written to the disk past this store, and its name, durable.
+
+        What an object store has taken is: nothing is done there.
+        """
+
     def delete(self, path: str) -> None:
         """Remove the file; one that is absent is no error."""
 
@@ -174,13 +180,22 @@ class LocalStore:
         """See Store."""
         target = self.root / path
         with self._failures(path):
-            _make_folder(target.parent)
+            make_folder(target.parent)
             temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex}.tmp")
             try:
                 shutil.copyfile(file, temporary)
+                _flush_file(temporary)
                 temporary.replace(target)
             finally:
                 temporary.unlink(missing_ok=True)
+            _flush_folder(target.parent)
+
+    def flush(self, path: str) -> None:
+        """See Store."""
+        target = self.root / path
+        with self._failures(path):
+            _flush_file(target)
+            _flush_folder(target.parent)
 
     def delete(self, path: str) -> None:
         """See Store."""
@@ -278,6 +293,9 @@ class ObjectStore:
         """See Store."""
         with self._failures(path):
             obstore.put(self.backend, path, file)
+
+    def flush(self, path: str) -> None:
+        """See Store."""
 
     def delete(self, path: str) -> None:
         """See Store."""
@@ -378,7 +396,7 @@ def local_path(location: str) -> str:
 
 def _write_beside(target: Path, data: bytes) -> Path:
     """A durable temporary file in the target's folder, hidden so that no reader lists it."""
-    _make_folder(target.parent)
+    make_folder(target.parent)
     temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex}.tmp")
     try:
         with temporary.open("xb") as file:
@@ -391,13 +409,19 @@ def _write_beside(target: Path, data: bytes) -> Path:
     return temporary
 
 
-def _make_folder(folder: Path) -> None:
+def make_folder(folder: Path) -> None:
     """Make a folder and those above it, each entry flushed to the disk."""
     if folder.is_dir():
         return
-    _make_folder(folder.parent)
+    make_folder(folder.parent)
     folder.mkdir(exist_ok=True)
     _flush_folder(folder.parent)
+
+
+def _flush_file(file: Path) -> None:
+    """Flush a file that is closed already to the disk."""
+    with file.open("r+b") as handle:
+        os.fsync(handle.fileno())
 
 
 def _flush_folder(folder: Path) -> None:
