@@ -27,11 +27,12 @@ from variantlake.delta.file_actions import new_add
 from variantlake.delta.files import files_of
 from variantlake.delta.log_facts import LogFacts
 from variantlake.delta.snapshot import Snapshot
+from variantlake.delta.tags import FLAGS_LIMIT
 from variantlake.delta.variant_bounds import split
 from variantlake.parquet.fact_columns import FactColumns, RawColumn, RecordColumns
-from variantlake.parquet.facts import ColumnFacts, FileFacts
+from variantlake.parquet.facts import MAX_INSIDE, ColumnFacts, FileFacts
 from variantlake.shredding.ddl import parse_ddl
-from variantlake.shredding.schema import Leaf
+from variantlake.shredding.schema import Array, Leaf
 from variantlake.types import Kind
 
 SCHEMA = parse_table_ddl(
@@ -99,6 +100,8 @@ def file_facts(draw: st.DrawFn) -> FileFacts:
                 value = st.sampled_from(RAW[node.type.kind])
                 low, high = sorted([draw(value), draw(value)])
                 own |= bounds(low, high, plain_floats=draw(st.booleans()))
+            if isinstance(node, Array):
+                own["clean_inside"] = draw(st.sampled_from([0, 1, (1 << MAX_INSIDE) - 1]))
             paths[path.normalized()] = own
         made.append(facts(layout, column=column, paths=paths))
     names = draw(st.lists(st.sampled_from(list(COLUMNS)), unique=True))
@@ -166,6 +169,9 @@ def adds(draw: st.DrawFn) -> AddFile:
     if change == 9:
         text = draw(
             st.sampled_from(["[]", "[[1,0,0,0]]", " [ [1 ,0,0, 0 ] ]", "x", "[[01,0,0,0]]"])
+            | st.sampled_from([-1, FLAGS_LIMIT - 1, FLAGS_LIMIT, 10**17, 2**64]).map(
+                lambda flags: f"[{','.join([f'[1,0,0,{flags}]'] * 3)}]"
+            )
         )
         return replace(add, tags={**(add.tags or {}), "variantlake.facts.event": text})
     if change == 10:
@@ -199,7 +205,7 @@ def check_same(mine: FactColumns, plain: FactColumns) -> None:
             for index, (_, node) in enumerate(other.schemas[code].nodes()):
                 rows, nodes = np.array([row]), np.array([index])
                 found, wanted = one.counts(rows, nodes), other.counts(rows, nodes)
-                for name in ("typed", "nulls", "residuals"):
+                for name in ("typed", "nulls", "residuals", "clean_inside"):
                     assert getattr(found, name).tolist() == getattr(wanted, name).tolist()
                 if isinstance(node, Leaf):
                     own, twin = (each.bounds(rows, nodes, node.type) for each in (one, other))

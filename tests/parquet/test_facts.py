@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import tempfile
+from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path as File
 from typing import Any
@@ -33,7 +34,7 @@ from variantlake.parquet.write import FileWriter, WriteOptions
 from variantlake.paths import Path
 from variantlake.shredding.ddl import parse_ddl
 from variantlake.shredding.layout import arrow_type
-from variantlake.shredding.schema import Leaf, ShreddingSchema, Untyped
+from variantlake.shredding.schema import Array, Leaf, Node, Object, ShreddingSchema, Untyped
 from variantlake.types import NULL_VALUE, Kind
 
 DELTA_TABLES = corpora.SHARED / "conformance/delta-tables"
@@ -101,6 +102,23 @@ def check(facts: FileFacts, schema: ShreddingSchema, data: list[Any], *, from_ro
             check_bounds(path, typed, path.node.type.kind, from_rows=from_rows)
         else:
             assert (path.minimum, path.maximum) == (None, None)
+        if isinstance(path.node, Array):
+            inside = clean_inside(path.node.element, [one for group in typed for one in group])
+            bits = sum(clean << number for number, clean in enumerate(inside))
+            assert path.clean_inside == bits
+        else:
+            assert path.clean_inside == 0
+
+
+def clean_inside(node: Node, groups: list[Any]) -> Iterator[bool]:
+    """Whether each node in an array has no residual but Variant nulls; `groups` are elements."""
+    yield all(group.get("value") in (None, NULL_VALUE) for group in groups)
+    typed = [value for group in groups if (value := group.get("typed_value")) is not None]
+    if isinstance(node, Object):
+        for name, child in node.fields:
+            yield from clean_inside(child, [v[name] for v in typed if v[name] is not None])
+    if isinstance(node, Array):
+        yield from clean_inside(node.element, [one for group in typed for one in group])
 
 
 @settings(max_examples=60, deadline=None)

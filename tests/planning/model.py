@@ -82,12 +82,35 @@ def path_facts(path: Path, node: Node, values: Sequence[Any]) -> Iterator[PathFa
     )
     others = [value for value in present if value is not None and not _is_typed(value, node)]
     nulls = sum(value is None for value in present)
-    own = PathFacts(path, node, len(typed), nulls, len(others) + len(partial))
+    inside = _clean_inside(node.element, _elements(typed)) if isinstance(node, Array) else ()
+    own = PathFacts(
+        path,
+        node,
+        len(typed),
+        nulls,
+        len(others) + len(partial),
+        clean_inside=sum(clean << number for number, clean in enumerate(inside)),
+    )
     yield replace(own, **_bounds(node.type, typed)) if isinstance(node, Leaf) else own
     if isinstance(node, Object):
         for name, child in node.fields:
             below = [v.get(name, MISSING) if isinstance(v, dict) else MISSING for v in values]
             yield from path_facts(path.child(name), child, below)
+
+
+def _clean_inside(node: Node, values: Sequence[Any]) -> Iterator[bool]:
+    """Whether each node inside of an array is clean; `values` are all of its elements."""
+    yield next(path_facts(Path(), node, values)).clean
+    if isinstance(node, Object):
+        for name, child in node.fields:
+            below = [v.get(name, MISSING) if isinstance(v, dict) else MISSING for v in values]
+            yield from _clean_inside(child, below)
+    if isinstance(node, Array):
+        yield from _clean_inside(node.element, _elements(values))
+
+
+def _elements(values: Sequence[Any]) -> list[Any]:
+    return [element for value in values if isinstance(value, list) for element in value]
 
 
 def _is_typed(value: Any, node: Node) -> bool:

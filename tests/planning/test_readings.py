@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 
-from tests.planning.builders import ROWS, between, facts, path
-from variantlake.parquet.facts import FileFacts, VariantFacts
+from tests.planning.builders import ROWS, between, facts, lit, path
+from variantlake.parquet.facts import MAX_INSIDE, FileFacts, VariantFacts
 from variantlake.planning.exactness import IDENTITY, Conversion, ConversionKind
-from variantlake.planning.predicates import Ref
+from variantlake.planning.predicates import Compare, IsNull, Ref
 from variantlake.planning.readings import (
-    IN_ARRAY,
     IN_RESIDUAL,
     MIXED,
     NO_STATISTICS,
@@ -27,6 +26,7 @@ from variantlake.planning.readings import (
     Reading,
     readable_by_spark,
 )
+from variantlake.planning.skipping import Skipper
 from variantlake.shredding.schema import Leaf, Object, ShreddingSchema
 from variantlake.types import INT64, STRING, ShreddedType
 
@@ -212,9 +212,56 @@ def test_rule_10_files_that_spark_cannot_read_are_known(stored: str) -> None:
     assert readable_by_spark(facts("a BIGINT, l ARRAY<STRING>").variants[0].schema)
 
 
-def test_rule_12_array_steps_are_native() -> None:
-    for at in ("$.l[0]", "$.l[0].x", "$.l[0][1]"):
-        assert read(path(at), facts("l ARRAY<BIGINT>")) == Native(IN_ARRAY)
+def inside(bits: int, **more: int) -> dict[str, dict[str, int]]:
+    return {"$['l']": {"clean_inside": bits, **more}}
+
+
+def test_rule_12_an_element_is_read_from_the_elements_column() -> None:
+    steps = ("typed_value", "l", "typed_value", 7, "typed_value")
+    expected = PhysicalColumn(steps, INT64, IDENTITY)
+    assert read(path("$.l[7]"), facts("l ARRAY<BIGINT>", inside(1))) == expected
+    assert read(path("$.l[7].x"), facts("l ARRAY<BIGINT>", inside(1))) == NullColumn()
+    # Nodes inside: 0 the object, 1 x, 2 y, 3 an object of it, 4 z, 5 an array, 6 its elements.
+    nested = "l ARRAY<STRUCT<x: STRING, y: ARRAY<STRUCT<z: BIGINT>>, w: ARRAY<STRING>>>"
+    deep = (*steps, "y", "typed_value", 1, "typed_value", "z", "typed_value")
+    found = read(path("$.l[7].y[1].z"), facts(nested, inside(0b10100)))
+    assert found == PhysicalColumn(deep, INT64, IDENTITY)
+    assert isinstance(
+        read(path("$.l[0].w[0]", "string"), facts(nested, inside(0b1100000))), PhysicalColumn
+    )
+    assert read(path("$.l[0].nobody"), facts(nested, inside(1))) == NullColumn()
+    assert read(path("$.l[0].X"), facts(nested, inside(0b1111111))) == Native(TWIN_KEY)
+
+
+def test_rule_12_clean_includes_the_elements_and_the_array_itself() -> None:
+    ddl = "l ARRAY<STRUCT<x: BIGINT, y: ARRAY<BIGINT>>>"
+    assert read(path("$.l[0].x"), facts(ddl)) == Native(UNCHECKED)
+    assert read(path("$.l[0].x"), facts(ddl, inside(0b1101))) == Native(UNCHECKED)
+    assert isinstance(read(path("$.l[0].x"), facts(ddl, inside(0b0010))), PhysicalColumn)
+    assert read(path("$.l[0].x"), facts(ddl, inside(0b0010, residuals=1))) == Native(MIXED)
+    assert read(path("$.l[0].y[0]"), facts(ddl, inside(0b1011))) == Native(UNCHECKED)
+    assert read(path("$.l[0].y[0]"), facts(ddl, inside(0b0111))) == Native(UNCHECKED)
+    assert isinstance(read(path("$.l[0].y[0]"), facts(ddl, inside(0b1100))), PhysicalColumn)
+    assert read(path("$.l[0].nobody"), facts(ddl, inside(0b1110))) == Native(IN_RESIDUAL)
+
+
+def test_rule_12_of_many_nodes_inside_of_an_array_the_last_are_not_known() -> None:
+    fields = ", ".join(f"f{at}: BIGINT" for at in range(60))
+    known = facts(f"l ARRAY<STRUCT<{fields}>>", inside((1 << MAX_INSIDE) - 1))
+    last = MAX_INSIDE - 2
+    assert isinstance(read(path(f"$.l[0].f{last}"), known), PhysicalColumn)
+    assert read(path(f"$.l[0].f{last + 1}"), known) == Native(UNCHECKED)
+    assert read(path("$.l[0].f59"), known) == Native(UNCHECKED)
+
+
+def test_rule_12_elements_have_no_bounds() -> None:
+    known = facts("l ARRAY<BIGINT>", inside(1, minimum=5, maximum=6))
+    above = Compare("=", path("$.l[0]"), lit(7))
+    assert Skipper(above).outcome(known).may_match
+    assert isinstance(read(path("$.l[0]", "int"), known), Native)
+    null = IsNull(path("$.l[0]", "variant"))
+    assert Skipper(null).outcome(known).may_match
+    assert not Skipper(above).outcome(facts("l ARRAY<BIGINT>", inside(1, typed=0))).may_match
 
 
 def test_other_reasons_for_the_native_way() -> None:

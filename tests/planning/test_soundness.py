@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
@@ -59,7 +60,10 @@ STORED = [
     ShreddedType(Kind.DECIMAL, 9, 2),
     ShreddedType(Kind.DECIMAL, 38, 2),
 ]
-PATHS = ["$", "$.a", "$.b", "$.A", "$.n", "$.n.x", "$.n.z", "$.a.x", "$.l[0]", "$.l.x", "$.nobody"]
+PATHS = [
+    *("$", "$.a", "$.b", "$.A", "$.n", "$.n.x", "$.n.z", "$.a.x", "$.l.x", "$.nobody"),
+    *("$.l[0]", "$.l[1]", "$.l[0].x", "$.l[1].X", "$.l[0].z", "$.l[0][1]", "$.l[1][0].x", "$.l[7]"),
+]
 ASKED = [
     "tinyint",
     "int",
@@ -84,10 +88,17 @@ def layouts(draw: st.DrawFn) -> ShreddingSchema:
         if key == "n":
             fields[key] = Object((("x", draw(nodes)),))
         elif key == "l":
-            fields[key] = Array(Untyped()) if draw(st.booleans()) else Untyped()
+            fields[key] = draw(untyped | st.builds(Array, draw(elements(nodes))))
         else:
             fields[key] = draw(nodes)
     return ShreddingSchema(Object(tuple(fields.items())) if draw(st.integers(0, 9)) else Untyped())
+
+
+def elements(nodes: st.SearchStrategy[Node]) -> st.SearchStrategy[st.SearchStrategy[Node]]:
+    """Elements of arrays: scalars, objects, arrays of both."""
+    objects = nodes.map(lambda node: Object((("w", Untyped()), ("x", node))))
+    plain = nodes | objects
+    return st.sampled_from([plain, plain.map(Array)])
 
 
 @st.composite
@@ -100,7 +111,7 @@ def documents(draw: st.DrawFn, kinds: dict[str, int], mixed: bool) -> Any:
         if key == "n":
             usual = usual.map(lambda value: {"x": value})
         elif key == "l":
-            usual = usual.map(lambda value: [value])
+            usual = (draw(st.sampled_from(FORMS)) if mixed else FORMS[kinds["form"]])(usual)
         value = draw(usual | st.just(MISSING) if not mixed else usual | ANYTHING | st.just(MISSING))
         if value is not MISSING:
             document[key] = value
@@ -109,10 +120,21 @@ def documents(draw: st.DrawFn, kinds: dict[str, int], mixed: bool) -> Any:
     return document
 
 
+FORMS: list[Callable[[st.SearchStrategy[Any]], st.SearchStrategy[Any]]] = [
+    lambda value: st.lists(value, max_size=3),
+    lambda value: st.lists(value.map(lambda one: {"x": one}) | st.none() | st.just({}), max_size=3),
+    lambda value: st.lists(st.lists(value, max_size=2), max_size=2),
+    lambda value: st.lists(st.just([{"x": 1}]) | value.map(lambda one: [{"x": one}]), max_size=2),
+    lambda value: st.lists(value | ANYTHING, max_size=3),
+]
+"""Arrays of scalars, of objects, of arrays, and mixed ones."""
+
+
 @st.composite
 def files(draw: st.DrawFn) -> tuple[ScanFile, list[Row]]:
     """A file with exact or blunted facts, and its rows."""
     kinds = {key: draw(st.integers(0, len(SCALARS) - 1)) for key in KEYS}
+    kinds["form"] = draw(st.integers(0, len(FORMS) - 1))
     variants = draw(st.lists(documents(kinds, draw(st.booleans())), max_size=4))
     numbers = [draw(st.sampled_from([None, 1, 2, 300])) for _ in variants]
     day = draw(st.sampled_from(DAYS))

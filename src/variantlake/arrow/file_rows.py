@@ -13,6 +13,7 @@ from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from variantlake.arrow.casts import Bools, Values, asked_type, convert, extract
 from variantlake.delta.deletion_vectors import deleted_rows
@@ -22,8 +23,10 @@ from variantlake.errors import MalformedFile, UnsupportedFeature, VariantLakeErr
 from variantlake.parquet.fact_columns import Int64s
 from variantlake.parquet.facts import facts_of, row_group_facts
 from variantlake.parquet.footer import read_footer
+from variantlake.parquet.group_parts import list_element
 from variantlake.parquet.read import BATCH_ROWS, column_of, open_parquet, read_leaves
 from variantlake.parquet.schema_tree import SchemaNode
+from variantlake.paths import Path
 from variantlake.planning.casts import spark_type
 from variantlake.planning.domains import partition_value
 from variantlake.planning.files import ScanFile
@@ -94,7 +97,7 @@ class FileReader:
             for batch in self._read(row_group, [self._leaf(ref, reading)]):
                 array: Any = batch.column(0)
                 for step in reading.steps:
-                    array = _child(array, step)
+                    array = _at(array, step)
                 arrays.append(array)
             whole = _concat(arrays)
             self._cached[ref] = convert(whole, reading.stored, ref, reading.conversion)
@@ -166,7 +169,8 @@ class FileReader:
     def _leaf(self, ref: Ref, reading: PhysicalColumn) -> int:
         node = self._node(ref.column[0])
         for step in reading.steps:
-            node = None if node is None else _named(node, step)
+            if node is not None:
+                node = _below(node, step)
         if node is None or node.leaf is None:
             raise MalformedFile(
                 f"the log tells of a column for {ref} that the file has not", file=self.file.path
@@ -244,8 +248,23 @@ def _child(array: Any, name: str) -> Any:
     raise MalformedFile(f"pyarrow reads no {name!r} in a Variant group")
 
 
-def _named(node: SchemaNode, name: str) -> SchemaNode | None:
-    return next((child for child in node.children if child.name == name), None)
+def _at(array: Any, step: str | int) -> Any:
+    return _child(array, step) if isinstance(step, str) else _element(array, step)
+
+
+def _element(array: Any, index: int) -> Any:
+    """The elements of lists at an index, null beyond the end."""
+    lengths = pc.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False)
+    starts = array.offsets.to_numpy()[:-1]
+    places = pa.array(starts + index, mask=lengths <= index)
+    return array.values.take(places)
+
+
+def _below(node: SchemaNode, step: str | int) -> SchemaNode | None:
+    """The child of that name, or the element of a list."""
+    if isinstance(step, int):
+        return list_element(node, Path())
+    return next((child for child in node.children if child.name == step), None)
 
 
 def _leaves(node: SchemaNode) -> Iterator[int]:

@@ -8,6 +8,7 @@ from variantlake.delta.actions import AddFile
 from variantlake.delta.schema import StructType
 from variantlake.delta.stats_reader import FileStats, StatsReader
 from variantlake.delta.tags import (
+    CLEAN_INSIDE_SHIFT,
     MAXIMUM_EXACT,
     MINIMUM_EXACT,
     PLAIN_FLOATS,
@@ -100,4 +101,5 @@ def _path(
         exact and low is not None and bool(flags & MINIMUM_EXACT),
         exact and high is not None and bool(flags & MAXIMUM_EXACT),
         bool(flags & PLAIN_FLOATS),
+        max(flags, 0) >> CLEAN_INSIDE_SHIFT,
     )

@@ -28,6 +28,7 @@ from variantlake.delta.stats_reader import (
     was_float,
 )
 from variantlake.delta.tags import (
+    CLEAN_INSIDE_SHIFT,
     MAXIMUM_EXACT,
     MINIMUM_EXACT,
     PLAIN_FLOATS,
@@ -395,7 +396,8 @@ class _Variant:
         for path, some in self._paths(rows, nodes):
             for part, which, there in self._facts.of_parts(rows[some]):
                 table[some[which]] = part.counts(self._column, path)[there]
-        return Counts(table[:, 0], table[:, 1], table[:, 2])
+        inside = np.where(table[:, 3] > 0, table[:, 3] >> CLEAN_INSIDE_SHIFT, 0)
+        return Counts(table[:, 0], table[:, 1], table[:, 2], inside)
 
     def bounds(self, rows: Int64s, nodes: Int64s, leaf: ShreddedType) -> BoundColumns:
         """See VariantColumns."""

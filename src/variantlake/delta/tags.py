@@ -27,7 +27,7 @@ from variantlake.delta.stats import Column, StatsOptions, bounds_of
 from variantlake.delta.variant_bounds import decode_bounds, encode_bounds
 from variantlake.encoding.scalar import Scalar
 from variantlake.errors import VariantLakeError
-from variantlake.parquet.facts import FileFacts, PathFacts, VariantFacts
+from variantlake.parquet.facts import MAX_INSIDE, FileFacts, PathFacts, VariantFacts
 from variantlake.paths import Path
 from variantlake.shredding.ddl import format_ddl, parse_ddl
 from variantlake.shredding.schema import Leaf, Node, ShreddingSchema
@@ -37,6 +37,9 @@ PREFIX = "variantlake."
 
 PLAIN_FLOATS, MINIMUM_EXACT, MAXIMUM_EXACT = 1, 2, 4
 """The bits of `flags`."""
+CLEAN_INSIDE_SHIFT = 3
+"""From here on they are an array's `clean_inside`."""
+FLAGS_LIMIT = 1 << (CLEAN_INSIDE_SHIFT + MAX_INSIDE)
 
 NodeFacts = tuple[int, int, int, int]
 """typed, nulls, residuals (as in PathFacts, -1 where unknown) and flags of one node."""
@@ -114,6 +117,7 @@ def _flags(facts: PathFacts) -> int:
         PLAIN_FLOATS * facts.plain_floats
         | MINIMUM_EXACT * facts.minimum_exact
         | MAXIMUM_EXACT * facts.maximum_exact
+        | facts.clean_inside << CLEAN_INSIDE_SHIFT
     )
 
 
@@ -141,7 +145,7 @@ def _entries(text: str, num_records: int) -> tuple[NodeFacts, ...]:
         for count in (typed, nulls, residuals):
             if type(count) is not int or not -1 <= count <= num_records:
                 raise ValueError(text)
-        if type(flags) is not int:
+        if type(flags) is not int or not 0 <= flags < FLAGS_LIMIT:
             raise ValueError(text)
     return tuple(map(tuple, entries))
 

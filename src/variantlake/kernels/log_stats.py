@@ -36,6 +36,9 @@ MISSING = 255
 UNUSUAL = 254
 """Tag of a bound that only the plain reader can tell."""
 
+FLAGS_LIMIT = 1 << 51
+"""`delta.tags.FLAGS_LIMIT`."""
+
 _WIDTHS = np.array([PRIMITIVES[primitive].width for primitive in Primitive], np.int64)
 _PRIMITIVES, _MAX_SCALE, _UUID = len(_WIDTHS), MAX_PRECISION, int(Primitive.UUID)
 _GROUP, _BYTES = 5, 4
@@ -380,7 +383,8 @@ def read_counts(
     text: uint8, any bytes. starts, ends: int64, one a row; start -1 for none. limits: the greatest
     count that makes sense. sizes: how many nodes the text has to have. nodes: which of them is
     asked. whole: 0 to look no further than at that node. counts: int64, shape (rows * 4,); filled,
-    flags -1 where the text is not exactly that, with -1 <= count <= limit. Returns how many are.
+    flags -1 where the text is not exactly that, with -1 <= count <= limit and
+    0 <= flags < FLAGS_LIMIT. Returns how many are.
     Allocates nothing, never raises.
     Twin: delta.tags.read_tags.
     """
@@ -423,8 +427,10 @@ def read_counts(
                 value = -value
             if number % 4 < 3:
                 sound = -1 <= value <= limits[uint64(row)]
+            else:
+                sound = 0 <= value < FLAGS_LIMIT
             if number // 4 == nodes[uint64(row)]:
-                counts[uint64(to + number % 4)] = value if number % 4 < 3 else value & 7
+                counts[uint64(to + number % 4)] = value
             p = _skip_blanks(text, p, end)
             if number % 4 == 3:
                 if p >= end or text[uint64(p)] != 93:

@@ -7,7 +7,7 @@ bounds and False for flags, and always the safe side.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cache
 from typing import Any, Protocol
@@ -142,17 +142,23 @@ class BoundColumns:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Counts of one node in some rows, int64; meanings as in PathFacts."""
+    """Counts of one node in some rows, and `clean_inside`; int64, meanings as in PathFacts."""
 
     typed: Int64s
     nulls: Int64s
     residuals: Int64s
+    clean_inside: Int64s
 
     @property
     def clean(self) -> Bools:
         """As `PathFacts.clean`."""
         clean: Bools = (self.residuals == 0) & (self.nulls >= 0)
         return clean
+
+    def with_inside(self, wanted: int) -> Counts:
+        """The same, clean only where all of the bits `wanted` of `clean_inside` are set."""
+        known = (self.clean_inside & wanted == wanted) | (self.residuals > 0)
+        return replace(self, residuals=np.where(known, self.residuals, UNKNOWN))
 
 
 class VariantColumns(Protocol):
@@ -294,6 +300,7 @@ class _RecordVariants:
             np.array([each.typed for each in found], np.int64),
             np.array([each.nulls for each in found], np.int64),
             np.array([each.residuals for each in found], np.int64),
+            np.array([each.clean_inside for each in found], np.int64),
         )
 
     def bounds(self, rows: Int64s, nodes: Int64s, leaf: ShreddedType) -> BoundColumns:
@@ -372,12 +379,14 @@ class _PatchedVariants:
             yield self.patch, patched, place[patched]
 
     def counts(self, rows: Int64s, nodes: Int64s) -> Counts:
-        result = Counts(*(np.full(len(rows), UNKNOWN, np.int64) for _ in range(3)))
+        typed, nulls, residuals = (np.full(len(rows), UNKNOWN, np.int64) for _ in range(3))
+        result = Counts(typed, nulls, residuals, np.zeros(len(rows), np.int64))
         for source, some, there in self._parts(rows):
             found = source.counts(there, nodes[some])
             result.typed[some] = found.typed
             result.nulls[some] = found.nulls
             result.residuals[some] = found.residuals
+            result.clean_inside[some] = found.clean_inside
         return result
 
     def bounds(self, rows: Int64s, nodes: Int64s, leaf: ShreddedType) -> BoundColumns:

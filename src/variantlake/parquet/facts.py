@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 import pyarrow as pa
 
@@ -16,7 +17,15 @@ from variantlake.errors import VariantLakeError
 from variantlake.parquet.annotate import ColumnPath
 from variantlake.parquet.arrow_types import arrow_type_of
 from variantlake.parquet.bounds import Bounds, Raw, decode_bounds
-from variantlake.parquet.footer import Footer, RowGroup, Source, name_of, parse_footer, read_tail
+from variantlake.parquet.footer import (
+    ColumnChunk,
+    Footer,
+    RowGroup,
+    Source,
+    name_of,
+    parse_footer,
+    read_tail,
+)
 from variantlake.parquet.schema_tree import SchemaNode
 from variantlake.parquet.variant_group import GroupNode, VariantGroup, variant_groups
 from variantlake.paths import Path
@@ -26,6 +35,9 @@ from variantlake.types import NULL_VALUE
 UNKNOWN = -1
 """A count that nobody took."""
 
+MAX_INSIDE = 48
+"""Nodes inside of an array of which it is known whether they are clean; so many bits fit a tag."""
+
 
 @dataclass(frozen=True, slots=True)
 class PathFacts:
@@ -34,6 +46,9 @@ class PathFacts:
     `typed` counts rows whose `typed_value` is set, `nulls` rows whose own residual `value` is the
     Variant null `00`, `residuals` rows with any other residual (for objects also the partial
     ones); -1 where unknown. Inside arrays there are no facts of this kind.
+
+    `clean_inside` are bits, of an array alone: bit i is set where node i of `Array.inside()` is
+    known to have no residual `value` but absent ones and Variant nulls, in no element of any row.
 
     `minimum` and `maximum` enclose the `typed_value`s of a primitive leaf, by value for numbers
     (without NaN), by unsigned bytes for strings, binary and UUIDs; None where unknown and where
@@ -54,6 +69,7 @@ class PathFacts:
     minimum_exact: bool = False
     maximum_exact: bool = False
     plain_floats: bool = False
+    clean_inside: int = 0
 
     @property
     def clean(self) -> bool:
@@ -236,6 +252,8 @@ class _Facts:
         facts = PathFacts(path, node.node, nulls=nulls, residuals=others)
         if isinstance(node.node, Untyped):
             return replace(facts, typed=0)
+        if residuals is None and node.element is not None:
+            return replace(facts, clean_inside=self._clean_inside(node, row_groups))
         if not isinstance(node.node, Leaf) or node.typed_value is None:
             return facts
         typed = self._leaf(node.typed_value, row_groups)
@@ -247,6 +265,23 @@ class _Facts:
             minimum_exact=typed.bounds.minimum_exact,
             maximum_exact=typed.bounds.maximum_exact,
         )
+
+    def _clean_inside(self, array: GroupNode, row_groups: Sequence[RowGroup]) -> int:
+        """See PathFacts. In a repeated column, nulls are the places where nothing stands too."""
+        return sum(
+            1 << number
+            for number, node in enumerate(islice(array.inside(), MAX_INSIDE))
+            if node.value is None
+            or all(self._only_nulls(group.columns[node.value], node.value) for group in row_groups)
+        )
+
+    def _only_nulls(self, chunk: ColumnChunk, leaf: int) -> bool:
+        if chunk.null_count == chunk.num_values:
+            return True
+        bounds = decode_bounds(
+            chunk, self._footer.leaves[leaf].node, writer_is_exact=self._writer_is_exact
+        )
+        return bounds.maximum == NULL_VALUE and chunk.max_exact is not False
 
     def _residuals(self, value: int | None, row_groups: Sequence[RowGroup]) -> tuple[int, int]:
         """Rows with a Variant null and rows with another residual; all UNKNOWN if one is.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import repeat
+from itertools import islice, repeat
 from typing import TypeVar, cast
 
 import numpy as np
@@ -19,14 +19,14 @@ import pyarrow.compute as pc
 from variantlake.parquet.annotate import ColumnPath
 from variantlake.parquet.arrow_types import AnyArray
 from variantlake.parquet.bounds import Bounds
-from variantlake.parquet.facts import ColumnFacts, FileFacts, PathFacts, VariantFacts
+from variantlake.parquet.facts import MAX_INSIDE, ColumnFacts, FileFacts, PathFacts, VariantFacts
 from variantlake.shredding.layout import (
     TYPED_VALUE,
     VALUE,
     schema_of,
     struct_storage,
 )
-from variantlake.shredding.schema import Leaf, Node, Object, ShreddingSchema
+from variantlake.shredding.schema import Array, Leaf, Node, Object, ShreddingSchema
 from variantlake.types import NULL_VALUE
 
 MAX_BOUND_LENGTH = 1024
@@ -100,18 +100,21 @@ Facts = TypeVar("Facts", PathFacts, ColumnFacts)
 
 
 class NodeTally:
-    """One node of a shredding schema outside of arrays."""
+    """One node of a shredding schema; `inside` of arrays it counts elements and takes no bounds."""
 
-    def __init__(self, node: Node) -> None:
-        self._leaf = LeafTally(node.type.arrow) if isinstance(node, Leaf) else None
+    def __init__(self, node: Node, *, inside: bool = False) -> None:
+        self._leaf = None
+        if isinstance(node, Leaf) and not inside:
+            self._leaf = LeafTally(node.type.arrow)
         self._typed = 0
         self._nulls = 0
         self._residuals = 0
         self._fields = (
-            {name: NodeTally(child) for name, child in node.fields}
+            {name: NodeTally(child, inside=inside) for name, child in node.fields}
             if isinstance(node, Object)
             else {}
         )
+        self._element = NodeTally(node.element, inside=True) if isinstance(node, Array) else None
 
     def add(self, group: AnyArray) -> None:
         """Count a batch of the group that holds `value` and `typed_value`."""
@@ -129,6 +132,8 @@ class NodeTally:
             self._typed += len(typed) - typed.null_count
             if self._leaf is not None:
                 self._leaf.add(typed)
+            elif self._element is not None:
+                self._element.add(elements_of(typed))
             elif self._fields:
                 fields = children_of(typed)
                 for name, tally in self._fields.items():
@@ -141,14 +146,38 @@ class NodeTally:
 
     def improve(self, facts: PathFacts, groups: Sequence[PathFacts]) -> PathFacts:
         """The facts of this node with the counts taken here; `groups` as for LeafTally."""
-        counted = replace(facts, typed=self._typed, nulls=self._nulls, residuals=self._residuals)
+        counted = replace(
+            facts,
+            typed=self._typed,
+            nulls=self._nulls,
+            residuals=self._residuals,
+            clean_inside=self._clean_inside(),
+        )
         return counted if self._leaf is None else self._leaf.improve(counted, groups)
+
+    def _clean_inside(self) -> int:
+        """See PathFacts."""
+        inside = () if self._element is None else islice(self._element.walk_all(), MAX_INSIDE)
+        return sum(tally.has_no_residuals << number for number, tally in enumerate(inside))
+
+    @property
+    def has_no_residuals(self) -> bool:
+        """Whether nothing but Variant nulls was seen as a residual."""
+        return self._residuals == 0
 
     def walk(self) -> Iterator[NodeTally]:
         """This node and those below it, in the order of `ShreddingSchema.nodes()`."""
         yield self
         for child in self._fields.values():
             yield from child.walk()
+
+    def walk_all(self) -> Iterator[NodeTally]:
+        """The same with what is in arrays, in the order of `Array.inside()`."""
+        yield self
+        for child in self._fields.values():
+            yield from child.walk_all()
+        if self._element is not None:
+            yield from self._element.walk_all()
 
 
 class VariantTally:
@@ -256,6 +285,13 @@ def children_of(array: AnyArray) -> dict[str, AnyArray]:
         raise TypeError(f"{array.type} has no children")
     names = [field.name for field in struct_storage(array.type)]
     return dict(zip(names, array.flatten(), strict=True))
+
+
+def elements_of(array: AnyArray) -> AnyArray:
+    """The elements of all lists."""
+    if not isinstance(array, pa.ListArray | pa.LargeListArray):
+        raise TypeError(f"{array.type} has no elements")
+    return array.flatten()
 
 
 def is_text(kind: pa.DataType) -> bool:

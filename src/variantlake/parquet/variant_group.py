@@ -69,6 +69,15 @@ class GroupNode:
         for other in (*self.others, *(() if self.element is None else (self.element,))):
             yield from other.leaves()
 
+    def inside(self) -> Iterator[GroupNode]:
+        """What is in an array's elements, in the order of `Array.inside()`."""
+        stack = [] if self.element is None else [self.element]
+        while stack:
+            node = stack.pop()
+            yield node
+            stack.extend(child for _, child in reversed(node.fields))
+            stack.extend(() if node.element is None else (node.element,))
+
     def get(self, name: str) -> GroupNode | None:
         """The object field of exactly this name."""
         return next((child for key, child in self.fields if key == name), None)

@@ -169,7 +169,7 @@ class _PathDomains:
             known = np.flatnonzero(clean)
             if not len(known):
                 return domains
-            nulls = (counts.typed != records) | (counts.typed == UNKNOWN)
+            nulls = (counts.typed != records) | (counts.typed == UNKNOWN) | (place.inside > 0)
             bounds = placed.only(clean).bounds(stored)
             domains.put(known, _translated(bounds, stored, self._asked, nulls[known]))
             domains.only_nulls(clean & (counts.typed == 0))
@@ -185,7 +185,7 @@ class _PathDomains:
     def _existence(self, place: Place, counts: Counts, records: Int64s) -> Domains:
         """A path as a Variant is NULL only where it is missing: a Variant null is a value."""
         domains = Domains.anything(len(records), None, NO_COUNTS)
-        if not self._is_variant or place.rest:
+        if not self._is_variant or place.rest or place.inside:
             return domains
         typed, nulls, residuals = counts.typed, counts.nulls, counts.residuals
         known = (typed != UNKNOWN) & (nulls != UNKNOWN) & (residuals != UNKNOWN)

@@ -22,7 +22,7 @@ from variantlake.parquet.fact_columns import (
     Int64s,
     VariantColumns,
 )
-from variantlake.parquet.facts import FileFacts, PathFacts
+from variantlake.parquet.facts import MAX_INSIDE, UNKNOWN, FileFacts, PathFacts
 from variantlake.paths import Path
 from variantlake.planning.casts import spark_type
 from variantlake.planning.exactness import Conversion, ConversionKind, conversion, values_fit
@@ -38,13 +38,14 @@ from variantlake.types import Kind, ShreddedType
 class PhysicalColumn:
     """The path is the leaf `steps` below the Variant column, of the exact type `stored`.
 
-    `steps` name fields of the physical struct, from the column down to the `typed_value`.
+    `steps` lead from the column down to the `typed_value`: names of fields of the physical structs,
+    and for an array the index in it, which gives NULL beyond the end.
     `pushable` is false for floats that may hold NaN or -0.0: Parquet's statistics leave those out,
     so a predicate on the bare column would lose rows (EXACTNESS, rule 8). Such a column needs a
     form that the engine does not push into the file.
     """
 
-    steps: tuple[str, ...]
+    steps: tuple[str | int, ...]
     stored: ShreddedType
     conversion: Conversion
     pushable: bool = True
@@ -73,7 +74,6 @@ Reading = PhysicalColumn | NullColumn | Native
 NO_STATISTICS = "nothing is known of the file"
 WHOLE_VARIANT = "the Variant itself is asked for"
 TWIN_KEY = "the layout has a key that differs only by case"
-IN_ARRAY = "the path goes into an array"
 MIXED = "some rows hold a value of another type"
 UNCHECKED = "nothing says that its column holds all of its values"
 IN_RESIDUAL = "the path is not a column in this file"
@@ -87,12 +87,17 @@ class Place:
     `index` counts the nodes of `ShreddingSchema.nodes()`; `rest` are the steps that go beyond the
     node. `twin` tells that the next step is not a field but equals one when case is folded.
     `if_clean` is the reading of a clean path where the layout alone decides it.
+
+    Where the way leads into an array, `index` is that array's and `node` inside of its elements.
+    The path is then clean only where the array is, and the array's `clean_inside` has all bits of
+    `inside`: the node's own, and those of arrays on the way.
     """
 
     index: int
     node: Node
     rest: tuple[str | int, ...]
     twin: bool
+    inside: int = 0
     if_clean: PhysicalColumn | None = None
 
     @property
@@ -103,7 +108,7 @@ class Place:
     @property
     def sort(self) -> Hashable:
         """The same for places that only facts tell apart."""
-        return type(self.node), self.leaf, self.rest, self.twin
+        return type(self.node), self.leaf, self.rest, self.twin, self.inside
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,11 +123,17 @@ class PlacedRows:
 
     @property
     def counts(self) -> Counts:
-        """The counts of the nodes."""
-        return self.variants.counts(self.rows, self.nodes)
+        """The counts of the nodes; of one inside of an array those of the array."""
+        counts = self.variants.counts(self.rows, self.nodes)
+        return counts.with_inside(self.place.inside) if self.place.inside else counts
 
     def bounds(self, leaf: ShreddedType) -> BoundColumns:
-        """The bounds of the nodes, which are leaves of this type."""
+        """The bounds of the nodes, which are leaves of this type; inside of arrays there are none.
+
+        Spec: Delta protocol, "Per-file Statistics"; EXACTNESS, rule 24.
+        """
+        if self.place.inside:
+            return BoundColumns.unknown(len(self.rows), leaf)
         return self.variants.bounds(self.rows, self.nodes, leaf)
 
     def only(self, chosen: Bools) -> PlacedRows:
@@ -195,7 +206,8 @@ class Reader:
             return place
         unknown = PathFacts(self._path, place.node)
         exact = conversion(stored, self.ref.type, unknown, strict=self.ref.strict)
-        if exact is None or exact.kind is ConversionKind.TRY_CAST or not _pushable(stored, unknown):
+        pushable = _pushable(place, unknown)
+        if exact is None or exact.kind is ConversionKind.TRY_CAST or not pushable:
             return place
         return replace(place, if_clean=PhysicalColumn(self._steps, stored, exact))
 
@@ -207,7 +219,12 @@ class Reader:
         place = self.place(variant.schema)
         if place.index >= len(variant.paths):
             return None
-        return place, variant.paths[place.index]
+        own = variant.paths[place.index]
+        if place.inside:
+            known = own.residuals > 0 or own.clean_inside & place.inside == place.inside
+            residuals = own.residuals if known else UNKNOWN
+            own = PathFacts(self._path, place.node, own.typed, own.nulls, residuals)
+        return place, own
 
     def read(self, facts: FileFacts | None) -> Reading:
         """How the path is read in the file with these facts."""
@@ -303,7 +320,7 @@ class Reader:
         exact = conversion(stored, self.ref.type, own, strict=self.ref.strict)
         if exact is None:
             return _NULL if own.typed == 0 else Native(f"stored as {stored}")
-        return PhysicalColumn(self._steps, stored, exact, _pushable(stored, own))
+        return PhysicalColumn(self._steps, stored, exact, _pushable(place, own))
 
     def absence(self, place: Place, own: PathFacts) -> NullColumn | None:
         """A NullColumn when the facts prove that the path is NULL, as a scalar, in every row.
@@ -313,13 +330,14 @@ class Reader:
         if place.twin or not own.clean:
             return None
         node = place.node
+        joinable = _NULL if place.inside else _JOINABLE_NULL
         if isinstance(node, Untyped):
-            return _JOINABLE_NULL
+            return joinable
         if not place.rest:
             # A leaf without values is read as a column while its type can be, to stay in the group.
             return _NULL if own.typed == 0 and not isinstance(node, Leaf) else None
         if isinstance(node, Object):
-            return _JOINABLE_NULL if isinstance(place.rest[0], str) else _NULL
+            return joinable if isinstance(place.rest[0], str) else _NULL
         if isinstance(node, Leaf) or isinstance(place.rest[0], str) or own.typed == 0:
             return _NULL  # a scalar has no parts, an array no keys
         return None
@@ -330,17 +348,47 @@ def find_place(schema: ShreddingSchema, path: Path) -> Place:
     node, own = schema.find(path)
     index = next(i for i, (at, _) in enumerate(schema.nodes()) if at == own)
     rest = path.steps[len(own.steps) :]
-    twin = False
+    twin, inside = False, 0
+    if rest and isinstance(rest[0], int) and isinstance(node, Array):
+        node, rest, inside = _enter(node, rest)
     if rest and isinstance(rest[0], str) and isinstance(node, Object):
         folded = fold_key(rest[0])
         twin = any(fold_key(name) == folded for name, _ in node.fields)
-    return Place(index, node, rest, twin)
+    return Place(index, node, rest, twin, inside)
+
+
+def _enter(array: Array, rest: tuple[str | int, ...]) -> tuple[Node, tuple[str | int, ...], int]:
+    """The deepest node on the way of `rest` into an array, what goes beyond it, and `inside`."""
+    node, number, inside = array.element, 0, 0
+    rest = rest[1:]
+    while rest:
+        if isinstance(node, Array) and isinstance(rest[0], int):
+            inside |= _bit(number)
+            node, number = node.element, number + 1
+        elif isinstance(node, Object) and isinstance(rest[0], str):
+            names = [name for name, _ in node.fields]
+            if rest[0] not in names:
+                break
+            at = names.index(rest[0])
+            number += 1 + sum(_size(child) for _, child in node.fields[:at])
+            node = node.fields[at][1]
+        else:
+            break
+        rest = rest[1:]
+    return node, rest, inside | _bit(number)
+
+
+def _size(node: Node) -> int:
+    """The nodes of a part of an array's elements."""
+    return sum(1 for _ in Array(node).inside())
+
+
+def _bit(number: int) -> int:
+    return 1 << min(number, MAX_INSIDE)  # the last is never set
 
 
 def _no_column(place: Place) -> str:
-    if place.rest:
-        return IN_ARRAY if isinstance(place.node, Array) else IN_RESIDUAL
-    return IN_RESIDUAL if isinstance(place.node, Untyped) else NOT_A_SCALAR
+    return IN_RESIDUAL if place.rest or isinstance(place.node, Untyped) else NOT_A_SCALAR
 
 
 def not_clean(own: PathFacts) -> str:
@@ -365,17 +413,16 @@ def _all_in_spark(node: Node) -> bool:
             return True
 
 
-def _physical_steps(path: Path) -> tuple[str, ...]:
-    steps = [TYPED_VALUE]
-    for key in path.steps:
-        steps += (str(key), TYPED_VALUE)
-    return tuple(steps)
+def _physical_steps(path: Path) -> tuple[str | int, ...]:
+    return (TYPED_VALUE, *(part for step in path.steps for part in (step, TYPED_VALUE)))
 
 
-def _legacy_steps(path: Path) -> tuple[str, ...]:
-    steps = [name for key in path.steps for name in (OBJECT, str(key))]
-    return (*steps, TYPED_VALUE)
+def _legacy_steps(path: Path) -> tuple[str | int, ...]:
+    """Arrays are never clean in the legacy layout, so no step is an index."""
+    return (*(part for step in path.steps for part in (OBJECT, step)), TYPED_VALUE)
 
 
-def _pushable(stored: ShreddedType, own: PathFacts) -> bool:
-    return stored.kind not in (Kind.FLOAT, Kind.DOUBLE) or own.plain_floats or own.typed == 0
+def _pushable(place: Place, own: PathFacts) -> bool:
+    """Whether a predicate on the bare column loses no rows; nothing is pushed into arrays."""
+    is_float = place.leaf is not None and place.leaf.kind in (Kind.FLOAT, Kind.DOUBLE)
+    return not is_float or place.inside > 0 or own.plain_floats or own.typed == 0

@@ -48,6 +48,10 @@ class Array:
 
     element: Node
 
+    def inside(self) -> Iterator[Node]:
+        """The nodes of its elements at every depth, parents first, in file order."""
+        yield from _inside(self.element)
+
 
 Node = Leaf | Untyped | Object | Array
 
@@ -78,6 +82,15 @@ class ShreddingSchema:
                 break
             node, depth = child, depth + 1
         return node, Path(path.steps[:depth])
+
+
+def _inside(node: Node) -> Iterator[Node]:
+    yield node
+    if isinstance(node, Object):
+        for _, child in node.fields:
+            yield from _inside(child)
+    elif isinstance(node, Array):
+        yield from node.inside()
 
 
 def _walk(path: Path, node: Node) -> Iterator[tuple[Path, Node]]:

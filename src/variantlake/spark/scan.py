@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import (
+    ArrayType,
     BinaryType,
     BooleanType,
     ByteType,
@@ -194,6 +195,7 @@ class _Group:
             bound.sql(_leaf(quote_identifier(ref.column[0]), reading.steps))
             for ref, reading in self._readings.items()
             if isinstance(reading, PhysicalColumn) and ref.column[0] in self._columns
+            if not any(isinstance(step, int) for step in reading.steps)  # pushes none into arrays
             for conjunct in self._conjuncts
             for bound in implied_bounds(conjunct, ref, reading)
         ]
@@ -208,7 +210,9 @@ class _Group:
         for ref in paths:
             reading = self._readings.get(ref)
             if isinstance(reading, PhysicalColumn):
-                *above, leaf = reading.steps
+                *above, leaf = (
+                    ELEMENT if isinstance(step, int) else step for step in reading.steps
+                )
                 tree = root
                 for step in above:
                     child = tree.setdefault(step, {})
@@ -244,9 +248,17 @@ class _Group:
         return reading.conversion.sql(leaf if reading.pushable else hidden(leaf))
 
 
-def _leaf(column: str, steps: Iterable[str]) -> str:
-    """The field `steps` below a column; keys are literals, since they may be any text (rule 6)."""
-    return column + "".join(f"[{quote_string(step)}]" for step in steps)
+def _leaf(column: str, steps: Iterable[str | int]) -> str:
+    """What is `steps` below a column; keys are literals, since they may be any text (rule 6).
+
+    `get` gives NULL beyond the end of an array, whatever ANSI says (rule 7).
+    """
+    for step in steps:
+        if isinstance(step, str):
+            column = f"{column}[{quote_string(step)}]"
+        else:
+            column = f"get({column}, {step})"
+    return column
 
 
 def hidden(column: str) -> str:
@@ -269,15 +281,20 @@ def _holds_variant(type_: DataType) -> bool:
     return isinstance(type_, VariantType)
 
 
-_Tree = dict[str, "DataType | _Tree"]
+_Tree = dict[str | None, "DataType | _Tree"]
+ELEMENT = None
+"""The one child of an array in a _Tree, whatever its index: no key of an object."""
+
+
+def _type(tree: DataType | _Tree) -> DataType:
+    if not isinstance(tree, dict):
+        return tree
+    return ArrayType(_type(tree[ELEMENT])) if ELEMENT in tree else _struct(tree)
 
 
 def _struct(tree: _Tree) -> StructType:
     return StructType(
-        [
-            StructField(name, _struct(child) if isinstance(child, dict) else child)
-            for name, child in tree.items()
-        ]
+        [StructField(name, _type(child)) for name, child in tree.items() if name is not None]
     )
 
 
