@@ -28,11 +28,12 @@ from variantlake.arrow.convert_plan import (
     plan_steps,
     read_source,
 )
-from variantlake.arrow.encode import ColumnEncoder, PlainColumn, VariantColumn
+from variantlake.arrow.encode import ColumnEncoder, VariantColumn
 from variantlake.arrow.files import load_file, new_load_id
 from variantlake.arrow.landing import LoadResult, TaskResult, collect, guarded, land
 from variantlake.arrow.load import LoadProgress, Runner, watcher
 from variantlake.arrow.local import run_in_threads
+from variantlake.arrow.nested import column_encoder
 from variantlake.arrow.options import LoadOptions
 from variantlake.arrow.sources import SourceSpec
 from variantlake.arrow.target import UNSHREDDED, FilePlan, Target
@@ -356,7 +357,7 @@ class ConvertTask:
         encoders = self._encoders(first.schema)
         rows, written = 0, None
         stored = self._encode(first, encoders, rows)
-        variants = [(each.name,) for _, each in encoders if each.variant]
+        variants = [path for _, each in encoders for path in each.variants]
         with self.files.file_set(place, stored.schema, variants, check) as files:
             while True:
                 files.write(stored)
@@ -378,7 +379,7 @@ class ConvertTask:
             if own is None:
                 raise InvalidSchema(f"the table has no column {item.name!r}")
             if not isinstance(own.type, VariantType):
-                found.append((item.name, PlainColumn(own, item.type)))
+                found.append((item.name, column_encoder(own, item.type)))
                 continue
             schema = self.schemas[item.name]
             from_json = item.name in self.request.json_columns

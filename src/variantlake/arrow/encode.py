@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from variantlake.delta.column_mapping import physical_type
-from variantlake.delta.schema import StructField, StructType, arrow_type
+from variantlake.delta.schema import StructField, arrow_type
 from variantlake.encoding.json import parse_json
 from variantlake.errors import (
     InvalidJson,
@@ -17,7 +17,6 @@ from variantlake.errors import (
     InvalidValue,
     LimitExceeded,
     MalformedVariant,
-    UnsupportedFeature,
     VariantLakeError,
 )
 from variantlake.kernels.json_reader import JsonReader
@@ -25,6 +24,7 @@ from variantlake.kernels.shredder import Shredder
 from variantlake.kernels.tape import Tape
 from variantlake.kernels.variant_reader import VariantReader, bad_variant
 from variantlake.kernels.words import PADDING
+from variantlake.parquet.annotate import ColumnPath
 from variantlake.shredding import layout
 from variantlake.shredding.arrays import AnyArray
 from variantlake.shredding.schema import ShreddingSchema
@@ -37,10 +37,10 @@ Decide = Callable[[Tape], ShreddingSchema]
 
 
 class ColumnEncoder(Protocol):
-    """One column. `name` is the column's physical name, `variant` whether it is a Variant."""
+    """One column. `name` is its physical name, `variants` are the Parquet paths of its Variants."""
 
     name: str
-    variant: bool
+    variants: tuple[ColumnPath, ...]
 
     def encode(self, array: AnyArray) -> AnyArray:
         """The rows as they are stored. Raises with `row` counted from the array's start."""
@@ -54,18 +54,19 @@ def is_variant_storage(given: pa.DataType) -> bool:
     }
 
 
+def check_not_null(array: AnyArray, field: StructField) -> None:
+    """Raise InvalidValue for a null in a column that is NOT NULL."""
+    if array.null_count and not field.nullable:
+        row = int(np.flatnonzero(array.is_null().to_numpy(zero_copy_only=False))[0])
+        raise InvalidValue(f"column {field.name!r} is NOT NULL", row=row)
+
+
 class PlainColumn:
     """A column without Variants."""
 
-    variant = False
+    variants: tuple[ColumnPath, ...] = ()
 
     def __init__(self, field: StructField, given: pa.DataType) -> None:
-        if StructType((field,)).holds_variant():
-            raise UnsupportedFeature(
-                f"column {field.name!r} holds Variants inside of another type, which cannot be "
-                "appended here",
-                hint="append with Spark",
-            )
         self.name = field.physical_name
         self._field = field
         self._type = arrow_type(field.type)
@@ -74,9 +75,7 @@ class PlainColumn:
 
     def encode(self, array: AnyArray) -> AnyArray:
         """Cast where nothing is lost."""
-        if array.null_count and not self._field.nullable:
-            row = int(np.flatnonzero(array.is_null().to_numpy(zero_copy_only=False))[0])
-            raise InvalidValue(f"column {self._field.name!r} is NOT NULL", row=row)
+        check_not_null(array, self._field)
         try:
             found: AnyArray = array.cast(self._type)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
@@ -90,12 +89,11 @@ class PlainColumn:
 class VariantColumn:
     """A VARIANT column given as struct<metadata, value>, or as JSON text."""
 
-    variant = True
-
     def __init__(
         self, field: StructField, given: pa.DataType, decide: Decide, *, from_json: bool
     ) -> None:
         self.name = field.physical_name
+        self.variants: tuple[ColumnPath, ...] = ((self.name,),)
         self._field = field
         self._decide = decide
         self._shredder: Shredder | None = None
@@ -105,9 +103,7 @@ class VariantColumn:
 
     def encode(self, array: AnyArray) -> AnyArray:
         """Shred, by the table's schema or by one that these first rows decide."""
-        if array.null_count and not self._field.nullable:
-            row = int(np.flatnonzero(array.is_null().to_numpy(zero_copy_only=False))[0])
-            raise InvalidValue(f"column {self._field.name!r} is NOT NULL", row=row)
+        check_not_null(array, self._field)
         try:
             tape = self._read(array)
         except VariantLakeError as error:

@@ -16,8 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from variantlake.arrow.casts import Bools, Values, asked_type, convert, extract
+from variantlake.arrow.conform import conformed, find_field
 from variantlake.delta.deletion_vectors import deleted_rows
-from variantlake.delta.schema import arrow_type
+from variantlake.delta.schema import StructType, arrow_type
 from variantlake.delta.snapshot import Snapshot
 from variantlake.errors import MalformedFile, UnsupportedFeature, VariantLakeError
 from variantlake.parquet.fact_columns import Int64s
@@ -111,14 +112,17 @@ class FileReader:
             return None
         if column in self._cached:
             return _taken(self._cached[column], chosen)
-        found = column_of(node, self._variants)
+        kind = self._fields[column].type
+        holds_variant = StructType((self._fields[column],)).holds_variant()
+        found = column_of(node, self._variants) if holds_variant else None
         leaves = list(_leaves(node)) if found is None else sorted(found.leaves())
         parts, start = [], 0
         for batch in self._read(row_group, leaves):
             low, high = np.searchsorted(chosen, (start, start + batch.num_rows))
             if low < high:
                 part: Any = _taken(batch.column(0), chosen[low:high] - start)
-                parts.append(part if found is None else found.convert(part))
+                part = part if found is None else found.convert(part)
+                parts.append(conformed(part, kind, node, by_id=not self._named))
             start += batch.num_rows
         array = _concat(parts)
         if len(chosen) == start:
@@ -160,11 +164,7 @@ class FileReader:
 
     def _node(self, column: str) -> SchemaNode | None:
         """The column in the file, by its name, or by its id where the table maps by ids."""
-        children = self.footer.schema.children
-        if not self._named:
-            wanted = self._fields[column].metadata.get("delta.columnMapping.id")
-            return next((node for node in children if node.field_id == wanted), None)
-        return next((node for node in children if node.name == column), None)
+        return find_field(self.footer.schema, self._fields[column], by_id=not self._named)
 
     def _leaf(self, ref: Ref, reading: PhysicalColumn) -> int:
         node = self._node(ref.column[0])

@@ -17,6 +17,7 @@ from variantlake.arrow.encode import (
     VariantColumn,
     is_variant_storage,
 )
+from variantlake.arrow.nested import column_encoder
 from variantlake.arrow.options import BadRows
 from variantlake.arrow.quarantine import BadRow, BadRowLog
 from variantlake.arrow.target import FilePlan
@@ -75,7 +76,7 @@ class TableRows:
         ]
         if not self._encoders:
             raise InvalidSchema("the data have none of the columns that files hold")
-        self.variant_columns = [(each.name,) for _, each in self._encoders if each.variant]
+        self.variant_columns = [path for _, each in self._encoders for path in each.variants]
 
     def __iter__(self) -> Iterator[tuple[Partition, pa.RecordBatch]]:
         for given in _slices(self._batches):
@@ -145,7 +146,7 @@ class TableRows:
         self, field: StructField, given: pa.DataType, json_columns: Collection[str]
     ) -> ColumnEncoder:
         if not isinstance(field.type, VariantType):
-            return PlainColumn(field, given)
+            return column_encoder(field, given)
 
         def decide(tape: Tape) -> ShreddingSchema:
             name = field.physical_name

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from variantlake.arrow.casts import Bools
@@ -172,7 +171,7 @@ class Scan:
                         raise _cast_error(f"{ref}", file)
                     arrays.append(values.array)
                     if values.array.type != column.type:
-                        arrays[-1] = conformed(values.array, column.type)
+                        arrays[-1] = values.array.cast(column.type)
                 yield _batch(arrays, schema, int(chosen.sum()))
 
 
@@ -196,16 +195,3 @@ def _batch(arrays: Sequence[Any], schema: pa.Schema, rows: int) -> pa.RecordBatc
     # A batch without columns counts its rows all the same.
     empty = pa.RecordBatch.from_arrays([pa.nulls(rows)], names=["rows"])
     return empty.select([])
-
-
-def conformed(array: Any, wanted: pa.DataType) -> Any:
-    """The column as the table's type: names and widths of an older file are not those of today."""
-    if array.type == wanted:
-        return array
-    if isinstance(wanted, pa.StructType) and isinstance(array.type, pa.StructType):
-        parts = array.flatten()
-        children = [conformed(parts[at], wanted.field(at).type) for at in range(wanted.num_fields)]
-        fields = [wanted.field(at) for at in range(wanted.num_fields)]
-        mask = np.asarray(array.is_null().to_numpy(zero_copy_only=False))
-        return pa.StructArray.from_arrays(children, fields=fields, mask=pa.array(mask))
-    return array.cast(wanted)

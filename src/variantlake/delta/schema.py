@@ -51,6 +51,9 @@ class ArrayType:
     element: DataType
     contains_null: bool = True
 
+    def __str__(self) -> str:
+        return f"array<{self.element}>"
+
 
 @dataclass(frozen=True, slots=True)
 class MapType:
@@ -59,6 +62,9 @@ class MapType:
     key: DataType
     value: DataType
     value_contains_null: bool = True
+
+    def __str__(self) -> str:
+        return f"map<{self.key}, {self.value}>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +100,9 @@ class StructType:
     """Named fields in order; the schema of a table is one."""
 
     fields: tuple[StructField, ...]
+
+    def __str__(self) -> str:
+        return f"struct<{', '.join(f'{item.name}: {item.type}' for item in self.fields)}>"
 
     def get(self, name: str) -> StructField | None:
         """The field of exactly this name."""
