@@ -21,6 +21,7 @@ from variantlake.delta.deletion_vectors import deleted_rows
 from variantlake.delta.schema import StructType, arrow_type
 from variantlake.delta.snapshot import Snapshot
 from variantlake.errors import MalformedFile, UnsupportedFeature, VariantLakeError
+from variantlake.parquet.ahead import ahead
 from variantlake.parquet.fact_columns import Int64s
 from variantlake.parquet.facts import facts_of, row_group_facts
 from variantlake.parquet.footer import read_footer
@@ -116,18 +117,29 @@ class FileReader:
         holds_variant = StructType((self._fields[column],)).holds_variant()
         found = column_of(node, self._variants) if holds_variant else None
         leaves = list(_leaves(node)) if found is None else sorted(found.leaves())
-        parts, start = [], 0
+        rows = self.footer.row_groups[row_group].num_rows
+
+        def chosen_of(read: tuple[pa.RecordBatch, Int64s]) -> Any:
+            part = _taken(read[0].column(0), read[1])
+            part = part if found is None else found.convert(part)
+            return conformed(part, kind, node, by_id=not self._named)
+
+        parts = list(ahead(self._chosen(row_group, leaves, chosen), chosen_of, _bytes_of))
+        array = _concat(parts)
+        if len(chosen) == rows:
+            self._cached[column] = array
+        return array
+
+    def _chosen(
+        self, row_group: int, leaves: Sequence[int], chosen: Int64s
+    ) -> Iterator[tuple[pa.RecordBatch, Int64s]]:
+        """Batches that hold some of the chosen rows of a row group, and which of their rows."""
+        start = 0
         for batch in self._read(row_group, leaves):
             low, high = np.searchsorted(chosen, (start, start + batch.num_rows))
             if low < high:
-                part: Any = _taken(batch.column(0), chosen[low:high] - start)
-                part = part if found is None else found.convert(part)
-                parts.append(conformed(part, kind, node, by_id=not self._named))
+                yield batch, chosen[low:high] - start
             start += batch.num_rows
-        array = _concat(parts)
-        if len(chosen) == start:
-            self._cached[column] = array
-        return array
 
     def reading(self, ref: Ref) -> Reading | None:
         """How the plan reads a path; None for ordinary columns and whole Variants."""
@@ -228,7 +240,13 @@ class Rows:
             raise
 
 
+def _bytes_of(read: tuple[pa.RecordBatch, Int64s]) -> int:
+    return read[0].get_total_buffer_size()
+
+
 def _taken(array: Any, places: Int64s) -> Any:
+    if len(places) == len(array):  # rows are taken once each, in order
+        return array
     return array.take(pa.array(places, pa.int64()))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -13,6 +13,7 @@ from variantlake.errors import InvalidValue, VariantLakeError
 from variantlake.kernels.json_writer import write_json
 from variantlake.kernels.tape import SQL_NULL
 from variantlake.kernels.variant_reader import GOOD, VariantReader, bad_variant
+from variantlake.parquet.ahead import ahead
 from variantlake.shredding.layout import METADATA, VALUE, is_variant_type
 
 BATCH_ROWS = 8192
@@ -37,25 +38,33 @@ def to_json(column: pa.Array[Any] | pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any
             f"a column of {column.type} is no struct<metadata: binary, value: binary>"
         )
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
-    reader = VariantReader()
-    texts: list[Any] = []
+    readers: list[VariantReader] = []
+
+    def text_of(part: tuple[pa.StructArray, int]) -> pa.Array[Any]:
+        try:
+            reader = readers.pop()
+        except IndexError:
+            reader = VariantReader()
+        text = _text_of(reader, *part)
+        readers.append(reader)
+        return text
+
+    return pa.chunked_array(list(ahead(_slices(chunks), text_of)), pa.string())
+
+
+def _slices(chunks: Sequence[pa.Array[Any]]) -> Iterator[tuple[pa.StructArray, int]]:
+    """Parts that are small enough to be written at once, each with the number of its first row."""
     row = 0
     for chunk in chunks:
-        for part in _slices(cast("pa.StructArray", chunk)):
-            texts.append(_text_of(reader, part, row))
-            row += len(part)
-    return pa.chunked_array(texts, pa.string())
-
-
-def _slices(array: pa.StructArray) -> Iterator[pa.StructArray]:
-    """Parts that are small enough to be written at once."""
-    start = 0
-    while start < len(array):
-        rows = min(BATCH_ROWS, len(array) - start)
-        while rows > 1 and array.field(VALUE).slice(start, rows).nbytes > BATCH_BYTES:
-            rows //= 2
-        yield array.slice(start, rows)
-        start += rows
+        array = cast("pa.StructArray", chunk)
+        start = 0
+        while start < len(array):
+            rows = min(BATCH_ROWS, len(array) - start)
+            while rows > 1 and array.field(VALUE).slice(start, rows).nbytes > BATCH_BYTES:
+                rows //= 2
+            yield array.slice(start, rows), row + start
+            start += rows
+        row += len(array)
 
 
 def _text_of(reader: VariantReader, array: pa.StructArray, first_row: int) -> pa.Array[Any]:

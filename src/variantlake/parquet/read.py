@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 from variantlake.errors import InvalidPath, InvalidValue, MalformedFile, VariantLakeError
 from variantlake.kernels.unshred import unshred
 from variantlake.kernels.unshred_legacy import unshred_legacy
+from variantlake.parquet.ahead import ahead
 from variantlake.parquet.footer import Footer, read_footer
 from variantlake.parquet.pages import check_pages
 from variantlake.parquet.schema_tree import SchemaNode
@@ -169,17 +170,25 @@ class VariantFile:
                 hint=f"the file has {len(there)}, counted from 0",
             )
         done, rows = 0, sum(self.footer.row_groups[group].num_rows for group in groups)
+        found = self._read(groups, leaves, batch_rows)
+        for batch in ahead(found, self._convert, lambda read: read[0].get_total_buffer_size()):
+            done += batch.num_rows
+            if progress is not None:
+                progress(done, rows)
+            yield batch
+
+    def _read(
+        self, groups: Iterable[int], leaves: Sequence[int], batch_rows: int
+    ) -> Iterator[tuple[pa.RecordBatch, int]]:
+        """Batches as the file holds them, each with the number of its first row."""
         for group in groups:
             start = sum(each.num_rows for each in self.footer.row_groups[:group])
             for batch in read_leaves(self._file, self.name, group, leaves, batch_rows):
-                converted = self._convert(batch, start)
+                yield batch, start
                 start += batch.num_rows
-                done += batch.num_rows
-                if progress is not None:
-                    progress(done, rows)
-                yield converted
 
-    def _convert(self, batch: pa.RecordBatch, start: int) -> pa.RecordBatch:
+    def _convert(self, read: tuple[pa.RecordBatch, int]) -> pa.RecordBatch:
+        batch, start = read
         arrays = []
         for field, column in zip(self.schema, self._columns, strict=True):
             # By name: the batch has the file's order and no column twice.
