@@ -17,7 +17,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests import corpora
-from tests.spark.layouts import rows
+from tests.spark.layouts import changed, rows
+from tests.spark.test_reading import executed
 from variantlake.spark.lake import Lake, connect
 
 if TYPE_CHECKING:
@@ -92,6 +93,9 @@ QUERIES = {
         WHERE doc:id::int BETWEEN 20 AND 310 AND doc:kind::string IN ('k1', 'k3') AND k > 30""",
     "inside-structs": """SELECT st.v:id::int i, st.aa, st.`odd b`, l[0].r FROM {t}
         WHERE st.aa > 100 AND `the day` >= '2024-01-02'""",
+    "conditions-in-structs": """SELECT k, st.aa FROM {t}
+        WHERE st.AA BETWEEN 20 AND 310 AND NOT (st.`odd b` = 'b105' OR st.aa IS NULL)
+          AND (st.aa IN (25, 101, 105, 106, 320) OR startswith(st.`odd b`, 'b30'))""",
     "groups": "SELECT `the day`, doc:kind::string, count(*) FROM {t} GROUP BY ALL",
     "counts": "SELECT count(*), count(doc), count(doc:n.x::int), max(k) FROM {t}",
     "one-row": "SELECT k FROM {t} WHERE doc:id::int = 3 OR doc:id::int = 4",
@@ -105,6 +109,23 @@ def test_mapped_columns_and_deleted_rows(
     delta_spark: SparkSession, lake: Lake, mapped: str, name: str
 ) -> None:
     assert_same(delta_spark, lake, QUERIES[name].format(t=f"delta.`{mapped}`"))
+
+
+def test_conditions_on_renamed_fields_of_structs_skip_in_the_files(
+    delta_spark: SparkSession, lake: Lake, mapped: str
+) -> None:
+    condition = "st.aa > 321 AND st.`odd b` <> 'b325' AND k < 328"
+    query = f"SELECT k FROM delta.`{mapped}` WHERE {condition}"
+    (found,) = lake.explain(query).to_dict()["tables"]
+    assert {"predicate": "st.aa > 321", "files": 3} in found["skipped_by"]
+    assert {row.k for row in lake.sql(query).collect()} == {322, 323, 324, 326, 327}
+    with changed(delta_spark, {"spark.sql.maxMetadataStringLength": "10000"}):
+        plan = executed(lake.sql(query))
+    pushed = [part.split("]")[0] for part in plan.split("PushedFilters: [")[1:]]
+    assert pushed
+    for filters in pushed:
+        for expected in (",321)", "b325", ",328)"):
+            assert expected in filters
 
 
 def test_read_applies_them_too(delta_spark: SparkSession, lake: Lake, mapped: str) -> None:

@@ -182,6 +182,12 @@ class _Finder:
             if source.view != view or node.type == VARIANT:
                 return None
             return Ref((source.column,), None, node.type)
+        if node.name == "GetStructField" and node.type != VARIANT:
+            above = self._operand(node.children[0], view, commons)
+            name = node.arguments["name"]
+            if not isinstance(above, Ref) or above.path is not None or name is None:
+                return None
+            return Ref((*above.column, name), None, node.type)
         found = variant_request(node, self._lineage)
         if found is None or found[0] != view:
             return None

@@ -43,7 +43,8 @@ from variantlake.planning.plan import ScanGroup, ScanPlan
 from variantlake.planning.predicates import Predicate, Ref
 from variantlake.planning.readings import Native, PhysicalColumn, Reading
 from variantlake.spark.deletions import FILE_NUMBER, has_deleted, without_deleted
-from variantlake.spark.schemas import type_ddl
+from variantlake.spark.pushed import pushed_sql
+from variantlake.spark.schemas import type_ddl, without_ids
 from variantlake.spark.session import Files, KnownFile
 from variantlake.spark.tables import TableVersion
 from variantlake.spark.text import quote_identifier, quote_string
@@ -123,6 +124,7 @@ class _Group:
         self._conjuncts = conjuncts
         self._readings = dict(group.readings)
         self._constants = {name: f"__vl_c{at}" for at, name in enumerate(table.partition_types)}
+        self._stored = self._stored_schema(group)
         if group.kernels:
             raise UnsupportedFeature(
                 "a Variant with TIME, UUID or nanosecond timestamps cannot be read as a whole by "
@@ -157,7 +159,7 @@ class _Group:
         rows = self._helper.read_parquet(
             known, self._file_schema(), StructType(constants), row_index=numbered
         )
-        implied = self._implied()
+        implied = [*self._implied(), *self._pushed()]
         return rows.filter(" AND ".join(implied)) if implied else rows
 
     def empty(self) -> DataFrame:
@@ -167,15 +169,41 @@ class _Group:
     def _select(self, rows: DataFrame, *, constants: bool) -> DataFrame:
         # As text: one crossing into the JVM instead of ten for each column.
         texts = []
-        for stored, item in zip(self._table.stored.fields, self._table.schema.fields, strict=True):
+        for stored, item in zip(self._stored.fields, self._table.schema.fields, strict=True):
             text = self._column(stored, item, constants=constants)
             texts.append(f"{text} AS {quote_identifier(item.name)}")
         return rows.selectExpr(*texts)
 
+    def _stored_schema(self, group: ScanGroup) -> StructType:
+        """The table's columns as these files have them: by names alone where that is known.
+
+        By its id Spark finds a column under any name, but pushes a condition to the column that has
+        this name in the file. Facts of a layout come only from files with the names of the schema.
+        """
+        table = self._table
+        variants = [group.files.columns.facts.variant(column) for column in table.stored_variants]
+        named = any(
+            known is not None and bool((known.layout[group.files.rows] >= 0).all())
+            for known in variants
+        )
+        return without_ids(table.stored) if named else table.stored
+
+    def _pushed(self) -> list[str]:
+        """The query's conditions on columns that are cast above the scan, said below the cast."""
+        cast = {
+            stored.name
+            for stored, item in zip(self._stored.fields, self._table.schema.fields, strict=True)
+            if stored.name not in self._constants
+            and not stored.metadata
+            and type_ddl(stored.dataType) != type_ddl(item.dataType)
+        }
+        texts = (pushed_sql(conjunct, cast) for conjunct in self._conjuncts)
+        return [text for text in texts if text is not None]
+
     def _file_schema(self) -> StructType:
         """What to read of a file, built as types: keys of a path may be any text (rule 6)."""
         fields = []
-        for item in self._table.stored.fields:
+        for item in self._stored.fields:
             if item.name in self._constants:
                 continue
             if item.name in self._columns and not self._is_native(item.name):

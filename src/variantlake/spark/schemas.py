@@ -27,6 +27,11 @@ def stored_schema(columns: StructType, *, ids: bool) -> StructType:
     return StructType([StructField(f.name, f.dataType, metadata=f.metadata) for f in fields])
 
 
+def without_ids(columns: StructType) -> StructType:
+    """The same columns, found by their names alone."""
+    return StructType([StructField(f.name, _plain(f.dataType), f.nullable) for f in columns.fields])
+
+
 def type_ddl(type_: DataType) -> str:
     """The type as SQL writes it; fields may have any names."""
     match type_:

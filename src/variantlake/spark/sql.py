@@ -21,10 +21,12 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame, SparkSession
 
 from variantlake.errors import InvalidQuery
+from variantlake.paths import Path
 from variantlake.planning.plan import ScanPlan, plan_scan
 from variantlake.planning.predicates import Ref, map_refs, refs
 from variantlake.spark.analysis import Analysis, PathUse, TableUse, analyse
 from variantlake.spark.catalyst import Catalyst, Node
+from variantlake.spark.lineage import VARIANT
 from variantlake.spark.references import (
     Reference,
     Resolve,
@@ -176,6 +178,9 @@ class QueryRunner:
         use = _by_stored_names(use, table)
         requests: list[Ref] = [path.ref for path in use.paths]
         asked = [*requests, *refs(use.predicate)]
+        if use.predicate is not None and table.is_by_id:
+            # What tells that the files have the schema's names, so that conditions are pushed.
+            asked += [Ref(column, Path(()), VARIANT) for column in table.stored_variants]
         plan = plan_scan(
             self._tables.with_facts(table, asked),
             requests,

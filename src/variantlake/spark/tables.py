@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pyspark.sql.types import StructType, VariantType
+from pyspark.sql.types import DataType, StructType, VariantType
 
 from variantlake.delta.features import SCAN_FEATURES
 from variantlake.delta.snapshot import Snapshot
@@ -37,12 +37,34 @@ class TableVersion:
     partition_types: Mapping[str, str]
     files: LogFiles
 
+    @property
+    def stored_variants(self) -> list[tuple[str, ...]]:
+        """The Variant columns at the top, by the names in files."""
+        pairs = zip(self.schema.names, self.stored.names, strict=True)
+        return [(stored,) for name, stored in pairs if name in self.variants]
+
+    @property
+    def is_by_id(self) -> bool:
+        """Whether files' columns are found by their ids (column mapping in id mode)."""
+        return any(item.metadata for item in self.stored.fields)
+
     def stored_ref(self, ref: Ref) -> Ref:
-        """A Ref by the table's names as one by the files' names."""
-        stored = self.stored[self.schema.names.index(ref.column[0])].name
-        if stored == ref.column[0]:
+        """A Ref by the table's names as one by the files' names.
+
+        Fields of structs may be called in letters of any case, as a query may call them.
+        """
+        stored: list[str] = []
+        table: DataType = self.schema
+        files: DataType = self.stored
+        for name in ref.column:
+            if not isinstance(table, StructType) or not isinstance(files, StructType):
+                raise TypeError(f"{ref} goes through a column that is no struct")
+            at = _index(table.names, name)
+            stored.append(files[at].name)
+            table, files = table[at].dataType, files[at].dataType
+        if tuple(stored) == ref.column:
             return ref
-        return replace(ref, column=(stored, *ref.column[1:]), shown=ref.column)
+        return replace(ref, column=tuple(stored), shown=ref.column)
 
 
 class Tables:
@@ -102,6 +124,12 @@ def _table(location: str, snapshot: Snapshot, older: LogFiles | None = None) -> 
         },
         LogFiles(snapshot, older),
     )
+
+
+def _index(names: Sequence[str], name: str) -> int:
+    if name in names:
+        return names.index(name)
+    return [known.lower() for known in names].index(name.lower())
 
 
 def _by_id(snapshot: Snapshot) -> bool:

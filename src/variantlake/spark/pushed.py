@@ -1,0 +1,103 @@
+"""Conditions on ordinary columns, said again of the columns as files name them.
+
+Spark pushes a condition into Parquet where it stands on a bare column. Above a struct whose fields
+were renamed (column mapping) there is a cast, through which it pushes nothing. The same condition
+below the cast, on the files' own names, skips row groups and pages; the user's stays above it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from decimal import Decimal
+
+from variantlake.planning.casts import spark_type
+from variantlake.planning.predicates import (
+    And,
+    Compare,
+    In,
+    IsNotNull,
+    IsNull,
+    Literal,
+    Not,
+    Operand,
+    Or,
+    Predicate,
+    Ref,
+    StartsWith,
+)
+from variantlake.spark.text import quote_identifier
+from variantlake.types import Kind
+
+
+def pushed_sql(conjunct: Predicate, columns: Collection[str]) -> str | None:
+    """The condition as Spark SQL over `columns` and their fields, by the names in files.
+
+    None where it is about anything else, compares values of several types, or is about floats: what
+    Spark pushes of those loses rows (EXACTNESS, rule 8).
+    """
+    return _sql(conjunct) if _is_said(conjunct, columns) else None
+
+
+def _is_said(node: Predicate, columns: Collection[str]) -> bool:
+    match node:
+        case And(terms) | Or(terms):
+            return bool(terms) and all(_is_said(term, columns) for term in terms)
+        case Not(term):
+            return _is_said(term, columns)
+        case IsNull(ref) | IsNotNull(ref) | StartsWith(ref):
+            return _are_said((ref,), columns)
+        case Compare(_, left, right):
+            return _are_said((left, right), columns)
+        case In(ref, options):
+            return _are_said((ref, *options), columns)
+        case _:
+            return False
+
+
+def _are_said(operands: Collection[Operand], columns: Collection[str]) -> bool:
+    (type_, *others) = {operand.type for operand in operands}
+    kind = spark_type(type_)
+    return (
+        not others
+        and kind is not None
+        and kind.kind not in (Kind.FLOAT, Kind.DOUBLE, Kind.BINARY)
+        and all(
+            isinstance(operand, Literal) or (operand.path is None and operand.column[0] in columns)
+            for operand in operands
+        )
+    )
+
+
+def _sql(node: Predicate) -> str:
+    match node:
+        case And(terms):
+            return f"({' AND '.join(map(_sql, terms))})"
+        case Or(terms):
+            return f"({' OR '.join(map(_sql, terms))})"
+        case Not(term):
+            return f"(NOT {_sql(term)})"
+        case IsNull(ref):
+            return f"({_operand(ref)} IS NULL)"
+        case IsNotNull(ref):
+            return f"({_operand(ref)} IS NOT NULL)"
+        case StartsWith(ref, prefix):
+            return f"startswith({_operand(ref)}, {Literal(prefix, 'string')})"
+        case Compare(op, left, right):
+            return f"({_operand(left)} {op} {_operand(right)})"
+        case In(ref, options):
+            return f"({_operand(ref)} IN ({', '.join(map(_operand, options))}))"
+    raise TypeError(f"{node} is no condition that can be said")
+
+
+def _operand(operand: Operand) -> str:
+    if isinstance(operand, Ref):
+        return ".".join(map(quote_identifier, operand.column))
+    # A number's own text may be of another type: 1 is an INT, 1.5 a DECIMAL(2,1).
+    return f"CAST('{operand.value}' AS {operand.type})" if _is_number(operand) else str(operand)
+
+
+def _is_number(literal: Literal) -> bool:
+    return isinstance(literal.value, int | Decimal) and literal.type.startswith(_NUMBERS)
+
+
+_NUMBERS = ("tinyint", "smallint", "int", "bigint", "decimal")
