@@ -14,6 +14,8 @@ import variantlake as vl
 from tests.test_table import rows
 from variantlake.errors import (
     CommitConflict,
+    InvalidJson,
+    InvalidQuery,
     InvalidSchema,
     InvalidValue,
     UnsupportedFeature,
@@ -63,11 +65,66 @@ def test_an_overwrite_of_one_partition_leaves_the_others(table: vl.Table) -> Non
     where = {"day": DAYS[0]}
     table.overwrite(_data((8, 0), (9, 0)), where=where, json_columns=["event"])
     assert _numbers(table) == [2, 8, 9]
-    with pytest.raises(InvalidValue, match="not all in the partition"):
+    with pytest.raises(InvalidValue, match="not all in what is overwritten"):
         table.overwrite(_data((3, 1)), where=where, json_columns=["event"])
     with pytest.raises(InvalidSchema, match="'n' is not a partition column"):
         table.overwrite(_data((3, 1)), where={"n": 1}, json_columns=["event"])
     assert _numbers(table) == [2, 8, 9]
+
+
+@pytest.mark.parametrize(
+    ("where", "left"),
+    [
+        ("day = '2026-01-01'", [2, 8]),
+        ("day = DATE'2026-01-01'", [2, 8]),
+        ("day < '2026-01-02' OR day IS NULL", [2, 8]),
+        ("day BETWEEN '2026-01-01' AND '2026-01-02'", [8]),
+        ("day <> '2026-01-02'", [2, 8]),
+    ],
+    ids=str,
+)
+def test_an_overwrite_of_what_a_condition_holds_for(
+    table: vl.Table, where: Any, left: list[int]
+) -> None:
+    table.overwrite(_data((8, 0)), where=where, json_columns=["event"])
+    assert _numbers(table) == left
+
+
+def test_a_condition_of_an_overwrite_is_about_partitions(table: vl.Table) -> None:
+    with pytest.raises(InvalidSchema, match="'n' is not a partition column"):
+        table.overwrite(_data((3, 1)), where="n = 1", json_columns=["event"])
+    with pytest.raises(InvalidSchema, match="'event' is not a partition column"):
+        table.overwrite(_data((3, 1)), where="event:a::int = 1", json_columns=["event"])
+    with pytest.raises(InvalidQuery):
+        table.overwrite(_data((3, 1)), where="day =", json_columns=["event"])
+    with pytest.raises(InvalidValue, match="not all in what is overwritten"):
+        table.overwrite(_data((3, 1)), where="day < '2026-01-02'", json_columns=["event"])
+    assert _numbers(table) == [1, 2]
+
+
+def test_a_null_partition_is_overwritten_by_its_own_condition(tmp_path: Path) -> None:
+    table = vl.Table.create(tmp_path, "n INT, p STRING", partition_by=["p"])
+    data = pa.table({"n": pa.array([1, 2], pa.int32()), "p": ["x", None]})
+    table.append(data)
+    table.overwrite(data.slice(1), where="p <> 'y' OR p IS NULL")
+    assert [row["n"] for row in rows(tmp_path)] == [2]
+    table.overwrite(data.slice(0, 0), where="p <> 'x'")  # of NULL it is not true
+    assert [row["n"] for row in rows(tmp_path)] == [2]
+
+
+def test_documents_take_the_place_of_a_tables_rows(tmp_path: Path) -> None:
+    (tmp_path / "a.ndjson").write_text('{"a": 1}\n{"a": 2}\nx\n')
+    table = vl.Table.create(tmp_path / "t", "event VARIANT")
+    table.append(vl.ndjson(tmp_path / "a.ndjson"), mode="quarantine")
+    source = vl.ndjson(tmp_path / "a.ndjson")
+    assert table.overwrite(source, mode="quarantine", load_id="x") == 2
+    assert table.overwrite(source, mode="quarantine", load_id="x") == 2
+    assert rows(tmp_path / "t") == [{"event": {"a": 1}}, {"event": {"a": 2}}]
+    with pytest.raises(InvalidJson):
+        table.overwrite(source)
+    assert table.refresh().version == 2
+    with pytest.raises(InvalidSchema, match="no partitions"):
+        table.overwrite(source, partitions=True)
 
 
 def test_an_overwrite_of_the_partitions_that_the_rows_are_in(table: vl.Table) -> None:

@@ -6,13 +6,14 @@ import datetime as dt
 import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self, Unpack
+from typing import Self, Unpack
 
 import pyarrow as pa
 
 from variantlake.arrow.append import append_arrow
 from variantlake.arrow.local import ingest_here
 from variantlake.arrow.options import LoadKeywords, LoadOptions
+from variantlake.arrow.overwriting import Overwrite, Where
 from variantlake.arrow.query_text import QueryText
 from variantlake.arrow.scan import Scan
 from variantlake.arrow.sources import Documents
@@ -22,16 +23,10 @@ from variantlake.delta.actions import Protocol
 from variantlake.delta.analyze import Analysis, analyze
 from variantlake.delta.commit import commit, create_table
 from variantlake.delta.ddl import parse_table_ddl
-from variantlake.delta.replacing import (
-    Replacement,
-    replace_all,
-    replace_touched,
-    replace_where,
-)
 from variantlake.delta.schema import StructType, VariantType
 from variantlake.delta.snapshot import HistoryEntry, Snapshot
 from variantlake.delta.store import open_store
-from variantlake.errors import InvalidSchema, InvalidValue
+from variantlake.errors import InvalidSchema
 from variantlake.planning.expressions import Condition, TypedPath
 from variantlake.shredding.ddl import format_ddl, parse_ddl
 
@@ -238,45 +233,49 @@ class Table:
 
     def overwrite(
         self,
-        data: pa.Table | pa.RecordBatch | pa.RecordBatchReader,
+        data: Documents | pa.Table | pa.RecordBatch | pa.RecordBatchReader,
         *,
-        where: Mapping[str, Any] | None = None,
+        where: Where | None = None,
         partitions: bool = False,
+        column: str | None = None,
         json_columns: Collection[str] = (),
         merge_schema: bool = False,
+        **options: Unpack[LoadKeywords],
     ) -> int:
         """Put rows in the place of the table's rows in one commit; gives the new version.
 
         Older versions can be read as before.
 
         Args:
-            data: Arrow data, as for `append`. No rows leave the table, or the partitions, empty.
-            where: Only the partition with these values is replaced, `{"day": date(2026, 1, 2)}`;
-                all new rows must be in it. None replaces everything.
+            data: As for `append`. No rows leave the table, or the partitions, empty.
+            where: Only these partitions are replaced: `{"day": date(2026, 1, 2)}`, or a condition
+                over partition columns as text or of `vl.path(...)`, `"day >= '2026-01-02'"`. All
+                new rows must be in them. None replaces everything.
             partitions: Only those partitions are replaced that the new rows are in.
+            column: As for `append`.
             json_columns: As for `append`.
             merge_schema: As for `append`.
+            **options: As for `append`.
 
         Raises:
             InvalidSchema: The data do not fit the table, or it is not partitioned so.
-            InvalidValue: A row is not in the partition of `where`, or cannot be stored.
+            InvalidQuery: A condition that does not parse.
+            InvalidValue: A row is not in the partitions of `where`, or cannot be stored.
             CommitConflict: Another writer added or removed rows of what is replaced.
-            UnsupportedFeature: As for `append`; also an append-only table.
+            UnsupportedFeature: As for `append`; also an append-only table, and a condition that
+                only Spark takes.
         """
+        overwrite = Overwrite(where, partitions)
+        if isinstance(data, Documents):
+            return self._load(data, column, overwrite, options)
         snapshot = self.snapshot.refresh()
-        replacing: Replacement = replace_all
-        if where is not None and partitions:
-            raise InvalidValue("give where= or partitions=, not both")
-        if where is not None:
-            replacing = replace_where(snapshot.schema, snapshot.partition_columns, where)
-        elif partitions:
-            replacing = replace_touched(snapshot.schema, snapshot.partition_columns)
         return append_arrow(
             data,
             snapshot,
             json_columns=json_columns,
             merge_schema=merge_schema,
-            replacing=replacing,
+            replacing=overwrite.of(snapshot),
+            options=LoadOptions.of(**options),
         ).version
 
     def append(
@@ -316,8 +315,17 @@ class Table:
                 merge_schema=merge_schema,
                 options=LoadOptions.of(**options),
             ).version
+        return self._load(data, column, None, options)
+
+    def _load(
+        self,
+        data: Documents,
+        column: str | None,
+        overwrite: Overwrite | None,
+        options: LoadKeywords,
+    ) -> int:
         column = column or self._only_variant()
-        return ingest_here(data, self.uri, column=column, **options).version
+        return ingest_here(data, self.uri, column=column, overwrite=overwrite, **options).version
 
     def _only_variant(self) -> str:
         names = [f.name for f in self.schema.fields if isinstance(f.type, VariantType)]

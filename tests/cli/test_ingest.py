@@ -53,6 +53,16 @@ def test_ingest_gives_json(
     assert Snapshot.load(table).version == 1
 
 
+def test_ingest_replaces_the_rows_of_a_table(
+    tmp_path: Path, source: Path, monkeypatch: Patch, capfd: Capture
+) -> None:
+    table = tmp_path / "table"
+    for _ in range(2):
+        run(monkeypatch, capfd, "ingest", "--local", "--overwrite", source, table)
+    snapshot = Snapshot.load(table)
+    assert (snapshot.version, snapshot.files.num_rows) == (1, 1)
+
+
 def test_history_shows_every_version(
     tmp_path: Path, source: Path, monkeypatch: Patch, capfd: Capture
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -36,6 +37,7 @@ from variantlake.errors import (
     CommitLost,
     InvalidSchema,
     InvalidValue,
+    NotADeltaTable,
     UnsupportedFeature,
 )
 
@@ -323,6 +325,37 @@ def test_a_commit_that_is_overwritten_is_lost(tmp_path: Path) -> None:
     store: Any = Interfering(plain, overwrite)
     with pytest.raises(CommitLost, match="version 1"):
         append(replace(Snapshot.load(tmp_path), store=store), [FILE])
+
+
+def test_a_commit_that_is_overwritten_later_is_said_to_be_lost_once(tmp_path: Path) -> None:
+    plain = open_store(tmp_path)
+    create_table(plain, SCHEMA)
+    before = Snapshot.load(tmp_path)
+    append(before, [FILE])
+    plain.put(commit_path(1), DATA)
+    with pytest.raises(CommitLost, match="version 1"):
+        before.refresh()
+    assert Snapshot.load(tmp_path).version == 1
+    append(before, [FILE])
+    plain.put(commit_path(2), DATA)
+    with pytest.raises(CommitLost, match="version 2"):
+        Snapshot.load(tmp_path)
+    assert before.refresh().version == 2
+
+
+def test_a_commit_is_not_looked_at_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create_table(open_store(tmp_path), SCHEMA)
+    shutil.rmtree(tmp_path / "_delta_log")
+    with pytest.raises(NotADeltaTable):
+        Snapshot.load(tmp_path)
+    create_table(open_store(tmp_path), SCHEMA)
+    monkeypatch.setattr("variantlake.delta.own_commits.SECONDS", 0)
+    Snapshot.load(tmp_path)
+    log = tmp_path / commit_path(0)
+    log.write_bytes(b'{"commitInfo":{"engineInfo":"another table"}}\n' + log.read_bytes())
+    assert Snapshot.load(tmp_path).version == 0
 
 
 def test_a_commit_whose_answer_was_lost_is_known_again(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import uuid
 from pathlib import Path
 
 import pytest
@@ -75,6 +76,29 @@ def test_exists(store: Store) -> None:
     assert not store.exists("f")
     store.put("f", b"")
     assert store.exists("f")
+
+
+def test_a_writer_that_is_about_to_rename_is_waited_for(tmp_path: Path) -> None:
+    """As Delta Spark's local log store: its temporary file shows what comes."""
+    theirs = tmp_path / "_delta_log" / f".1.json.{uuid.uuid4()}.tmp"
+    theirs.parent.mkdir()
+    theirs.write_bytes(b"theirs")
+    timer = threading.Timer(0.1, theirs.rename, [tmp_path / "_delta_log" / "1.json"])
+    timer.start()
+    store = open_store(tmp_path)
+    assert store.put_if_absent("_delta_log/2.json", b"ours")
+    assert theirs.exists()
+    assert not store.put_if_absent("_delta_log/1.json", b"ours")
+    timer.join()
+    assert store.read("_delta_log/1.json") == b"theirs"
+
+
+def test_a_file_that_nobody_renames_is_not_waited_for_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("variantlake.delta.store.RENAME_SECONDS", 0.05)
+    (tmp_path / f".1.json.{uuid.uuid4()}.tmp").write_bytes(b"left")
+    assert open_store(tmp_path).put_if_absent("1.json", b"ours")
 
 
 def test_of_many_writers_one_wins(store: Store) -> None:

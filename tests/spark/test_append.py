@@ -220,3 +220,32 @@ def test_what_does_not_fit_is_refused(spark: SparkSession, tmp_path: Path) -> No
     with pytest.raises(NotADeltaTable):
         append(spark, spark.sql("SELECT 1 AS id"), tmp_path / "nowhere")
     assert bad_input.listing(table) == before
+
+
+def test_frames_and_documents_take_the_place_of_rows(spark: SparkSession, tmp_path: Path) -> None:
+    lake, path = vl.spark.connect(spark), tmp_path / "t"
+    table = vl.Table.create(path, "event VARIANT, n INT, day STRING", partition_by=["day"])
+
+    def frame(*pairs: tuple[int, str]) -> DataFrame:
+        return spark.createDataFrame(pairs, "n INT, day STRING").selectExpr(
+            "parse_json(concat('{\"a\":', n, '}')) AS event", "*"
+        )
+
+    def numbers() -> list[int]:
+        return sorted(row.n for row in lake.read(path).select("n").collect())
+
+    lake.append(frame((1, "a"), (2, "b"), (3, "c")), path)
+    lake.overwrite(frame((4, "b")), path, where="day > 'a' AND day < 'c'")
+    assert numbers() == [1, 3, 4]
+    lake.overwrite(frame((5, "c")), path, partitions=True)
+    assert numbers() == [1, 4, 5]
+    with pytest.raises(InvalidValue, match="not all in what is overwritten"):
+        lake.overwrite(frame((6, "c")), path, where={"day": "a"})
+    lake.overwrite(frame((7, "x")).limit(0), path)
+    assert numbers() == []
+    assert table.refresh().version == 4
+    (tmp_path / "a.ndjson").write_text('{"a": 1}\n')
+    plain = tmp_path / "plain"
+    for _ in range(2):
+        lake.overwrite(vl.ndjson(tmp_path / "a.ndjson"), plain)
+    assert lake.read(plain).count() == 1

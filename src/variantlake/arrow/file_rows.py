@@ -18,18 +18,17 @@ import pyarrow.compute as pc
 from variantlake.arrow.casts import Bools, Values, asked_type, convert, extract
 from variantlake.arrow.conform import conformed, find_field
 from variantlake.delta.deletion_vectors import deleted_rows
-from variantlake.delta.schema import StructType, arrow_type
+from variantlake.delta.schema import StructField, StructType, arrow_type
 from variantlake.delta.snapshot import Snapshot
 from variantlake.errors import MalformedFile, UnsupportedFeature, VariantLakeError
 from variantlake.parquet.ahead import ahead
-from variantlake.parquet.fact_columns import Int64s
+from variantlake.parquet.fact_columns import Int64s, stored_type
 from variantlake.parquet.facts import facts_of, row_group_facts
 from variantlake.parquet.footer import read_footer
 from variantlake.parquet.group_parts import list_element
 from variantlake.parquet.read import BATCH_ROWS, column_of, open_parquet, read_leaves
 from variantlake.parquet.schema_tree import SchemaNode
 from variantlake.paths import Path
-from variantlake.planning.casts import spark_type
 from variantlake.planning.domains import partition_value
 from variantlake.planning.files import ScanFile
 from variantlake.planning.footers import has_stored_names
@@ -147,21 +146,14 @@ class FileReader:
 
     def constant(self, ref: Ref, rows: int) -> Values | None:
         """A partition column's values; None for any other column."""
-        type_ = self._partition_types.get(ref.column[0])
-        target = None if type_ is None else spark_type(type_)
-        if type_ is None:
+        if ref.column[0] not in self._partition_types:
             return None
-        text = self.file.partition.get(ref.column[0])
-        arrow = arrow_type(self._fields[ref.column[0]].type)
-        if not text:
-            return Values(_nulls(rows, arrow))
-        value = None if target is None else partition_value(text, target)
-        if target is None or value is None:
-            raise UnsupportedFeature(
-                f"the partition value {text!r} of {ref} as {type_} is left to Spark",
-                file=self.file.path,
-            )
-        return Values(pa.repeat(raw_array([value], target)[0], rows))
+        try:
+            field = self._fields[ref.column[0]]
+            return partition_column(field, self.file.partition.get(ref.column[0]), rows)
+        except UnsupportedFeature as error:
+            error.file = self.file.path
+            raise
 
     def nulls(self, ref: Ref, rows: int) -> Values:
         """NULL in all rows, of the type asked for."""
@@ -290,3 +282,20 @@ def _leaves(node: SchemaNode) -> Iterator[int]:
         yield node.leaf
     for child in node.children:
         yield from _leaves(child)
+
+
+def partition_column(field: StructField, text: str | None, rows: int) -> Values:
+    """A partition column where its value in the log is `text`.
+
+    Raises UnsupportedFeature for a text whose meaning is not certain.
+    """
+    arrow = arrow_type(field.type)
+    if not text:
+        return Values(_nulls(rows, arrow))
+    target = stored_type(arrow)
+    value = None if target is None else partition_value(text, target)
+    if target is None or value is None:
+        raise UnsupportedFeature(
+            f"the partition value {text!r} of {field.name!r} as {field.type} is left to Spark"
+        )
+    return Values(pa.repeat(raw_array([value], target)[0], rows))

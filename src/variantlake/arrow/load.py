@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Protocol
 
 import pyarrow as pa
@@ -18,6 +18,7 @@ from variantlake.arrow.documents import read_tapes, sample_profile
 from variantlake.arrow.files import count_files, new_load_id
 from variantlake.arrow.landing import LoadResult, TaskResult, collect, found, guarded, land
 from variantlake.arrow.options import BadRows, LoadOptions
+from variantlake.arrow.overwriting import Overwrite
 from variantlake.arrow.sources import (
     Documents,
     Source,
@@ -139,6 +140,7 @@ def run_load(
     options: LoadOptions,
     progress: Callable[[LoadProgress], None] | None,
     parallelism: int,
+    overwrite: Overwrite | None = None,
 ) -> IngestResult:
     """Load documents into a table in one commit; see `spark.ingest.ingest`.
 
@@ -150,6 +152,8 @@ def run_load(
     if (known := found(target, options)) is not None:
         return _result(known)  # whatever became of the sources
     sources = Documents.of(given).sources
+    if overwrite is not None and target.snapshot is not None:
+        target = replace(target, replacing=overwrite.of(target.snapshot))
     field = target.variant_column(column)
     _check_mode(field, options.mode, target)
     target, schema = _decide_shredding(

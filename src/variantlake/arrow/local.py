@@ -16,6 +16,7 @@ from variantlake.arrow.load import (
     run_load,
 )
 from variantlake.arrow.options import LoadKeywords, LoadOptions
+from variantlake.arrow.overwriting import Overwrite
 from variantlake.arrow.sources import Documents, SourceSpec
 
 _POLL_SECONDS = 0.2
@@ -29,6 +30,7 @@ def ingest_here(
     shredding: str | None = None,
     properties: Mapping[str, str] | None = None,
     progress: Callable[[LoadProgress], None] | None = None,
+    overwrite: Overwrite | None = None,
     **options: Unpack[LoadKeywords],
 ) -> IngestResult:
     """Load JSON documents without Spark; everything else as `spark.ingest.ingest`."""
@@ -41,6 +43,7 @@ def ingest_here(
         properties=properties,
         options=LoadOptions.of(**options),
         progress=progress,
+        overwrite=overwrite,
         parallelism=os.cpu_count() or 1,
     )
 

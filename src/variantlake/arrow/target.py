@@ -19,6 +19,7 @@ from variantlake.arrow.quarantine import FOLDER as QUARANTINE_FOLDER
 from variantlake.arrow.quarantine import BadRowLog, delete_quarantine
 from variantlake.delta.actions import AddFile, Metadata, Protocol, Transaction
 from variantlake.delta.alter import evolved, merged_schema
+from variantlake.delta.clustering import clustering_columns
 from variantlake.delta.column_mapping import with_field_ids
 from variantlake.delta.commit import commit, create_table
 from variantlake.delta.conflicts import Changes
@@ -77,6 +78,7 @@ class FilePlan:
     properties: Mapping[str, str]
     partition_columns: tuple[str, ...]
     variant_bounds: bool
+    clustering: tuple[tuple[str, ...], ...]
     limits: FileLimits
     mode: BadRows
     order_by: tuple[str, ...]
@@ -126,6 +128,7 @@ class FilePlan:
             partition_columns=self.partition_columns,
             partition_values=partition_values,
             variant_bounds=self.variant_bounds,
+            always=self.clustering,
         )
 
 
@@ -294,6 +297,7 @@ class Target:
             properties=dict(self.properties),
             partition_columns=self.partition_columns,
             variant_bounds=enabled,
+            clustering=() if self.snapshot is None else clustering_columns(self.snapshot.domains),
             limits=options.limits,
             mode=options.mode,
             order_by=options.order_by,

@@ -20,6 +20,7 @@ import variantlake as vl
 from variantlake.arrow.load import IngestResult, LoadProgress
 from variantlake.arrow.local import ingest_here
 from variantlake.arrow.options import BadRows, LoadKeywords
+from variantlake.arrow.overwriting import Overwrite
 from variantlake.arrow.sources import json_array
 from variantlake.cli.output import print_fields, print_json, size, stderr
 
@@ -86,6 +87,10 @@ def ingest(
     max_rows_per_file: Annotated[
         int | None, typer.Option(metavar="N", help="The most rows of one file.", min=1)
     ] = None,
+    overwrite: Annotated[
+        bool,
+        typer.Option("--overwrite", help="Replace the table's rows, in the same one commit."),
+    ] = False,
     local: Annotated[
         bool, typer.Option("--local", help="In this process, without Spark and Java.")
     ] = False,
@@ -104,6 +109,7 @@ def ingest(
         "arrays": arrays,
         "max_rows_per_file": max_rows_per_file,
     }
+    replacing = Overwrite() if overwrite else None
     with progress_bar() as progress:
         if local:
             result = ingest_here(
@@ -112,16 +118,22 @@ def ingest(
                 column=column,
                 shredding=shredding,
                 progress=progress,
+                overwrite=replacing,
                 **options,
             )
         else:
+            # Loads PySpark.
+            from variantlake.spark.ingest import ingest as ingest_by_spark
+
             with vl.spark.local_session() as session:
-                result = vl.spark.connect(session).ingest(
+                result = ingest_by_spark(
+                    session,
                     documents,
                     table,
                     column=column,
                     shredding=shredding,
                     progress=progress,
+                    overwrite=replacing,
                     **options,
                 )
     if as_json:

@@ -5,7 +5,7 @@ Spec: PROTOCOL, "Checkpoint Schema", "Checkpoints".
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ from variantlake.delta.features import VARIANT_SHREDDING, reader_features, write
 from variantlake.delta.files import FILES, STRING_MAP, values
 from variantlake.delta.parsed_stats import parsed_partitions, parsed_stats, variant_bound_paths
 from variantlake.delta.schema import StructType
-from variantlake.delta.stats import StatsOptions
+from variantlake.delta.stats import Column, StatsOptions
 
 _VECTOR = pa.struct(
     [
@@ -96,10 +96,15 @@ def file_rows(
     files: pa.Table,
     protocol: Protocol,
     metadata: Metadata,
+    *,
+    always: Collection[Column] = (),
 ) -> Rows:
-    """A row for each action and then one `add` for each file; `keys` name the kinds of actions."""
+    """A row for each action and then one `add` for each file; `keys` name the kinds of actions.
+
+    `always` are the columns that have statistics whatever the properties say.
+    """
     columns: dict[str, Any] = {key: _small(key, actions, files.num_rows) for key in keys}
-    columns["add"], variants = _adds(files, len(actions), protocol, metadata)
+    columns["add"], variants = _adds(files, len(actions), protocol, metadata, always)
     return Rows(pa.table(columns), tuple(("add", "stats_parsed", *path) for path in variants))
 
 
@@ -112,7 +117,11 @@ def _small(key: str, actions: Sequence[Action], others: int) -> Any:
 
 
 def _adds(
-    files: pa.Table, others: int, protocol: Protocol, metadata: Metadata
+    files: pa.Table,
+    others: int,
+    protocol: Protocol,
+    metadata: Metadata,
+    always: Collection[Column],
 ) -> tuple[pa.StructArray, list[tuple[str, ...]]]:
     """The column `add`, null in the first rows, which belong to the `others`."""
     configuration = metadata.configuration
@@ -130,9 +139,8 @@ def _adds(
         columns["stats"] = _one_chunk(files["stats"])
     variants: list[tuple[str, ...]] = []
     if configuration.get("delta.checkpoint.writeStatsAsStruct", "").lower() == "true":
-        chosen = StatsOptions.from_properties(configuration).chosen(
-            schema, metadata.partition_columns
-        )
+        options = StatsOptions.from_properties(configuration)
+        chosen = options.chosen(schema, metadata.partition_columns).union(always)
         bounded = not features.isdisjoint(VARIANT_SHREDDING)
         columns["stats_parsed"] = parsed_stats(
             values(files["stats"]),

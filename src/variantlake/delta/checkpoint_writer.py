@@ -24,6 +24,7 @@ from variantlake.delta.actions import (
     Transaction,
 )
 from variantlake.delta.checkpoint_rows import Rows, file_rows
+from variantlake.delta.clustering import clustering_columns
 from variantlake.delta.features import writer_features
 from variantlake.delta.intervals import property_millis
 from variantlake.delta.last_checkpoint import write_last_checkpoint
@@ -81,7 +82,8 @@ def _write_classic(
 ) -> tuple[int, int]:
     """One file with all actions; how many there are, and the bytes."""
     actions = [*_small_actions(state, protocol, metadata), *_tombstones(state, metadata)]
-    rows = file_rows((*_STATE, "remove"), actions, state.files, protocol, metadata)
+    always = clustering_columns(state.domains)
+    rows = file_rows((*_STATE, "remove"), actions, state.files, protocol, metadata, always=always)
     data = _parquet(rows, metadata.configuration)
     store.put(f"{LOG}/{version:020d}.checkpoint.parquet", data)
     return rows.table.num_rows, len(data)
@@ -112,9 +114,10 @@ def _write_v2(
 def _sidecars(state: State, protocol: Protocol, metadata: Metadata) -> Iterator[Rows]:
     """The rows of each sidecar; the tombstones stand in the first one."""
     removes: list[Action] = _tombstones(state, metadata)
+    always = clustering_columns(state.domains)
     for start in range(0, max(state.files.num_rows, 1), SIDECAR_FILES):
         files = state.files.slice(start, SIDECAR_FILES)
-        yield file_rows(("remove",), removes, files, protocol, metadata)
+        yield file_rows(("remove",), removes, files, protocol, metadata, always=always)
         removes = []
 
 

@@ -17,6 +17,7 @@ from typing import Any
 
 import orjson
 
+from variantlake.delta import own_commits
 from variantlake.delta.actions import Action, AddFile, CommitInfo, Metadata, Transaction, serialise
 from variantlake.delta.after_commit import follow_up
 from variantlake.delta.clustering import clustering_domain
@@ -81,6 +82,7 @@ def create_table(
     )
     if has_log(store):
         raise _exists(store)
+    own_commits.forget(store)
     _check_partitions(adds, schema, partition_columns)
     changes = Changes(
         operation="CREATE TABLE AS SELECT" if adds else "CREATE TABLE",
@@ -293,6 +295,7 @@ def _confirmed(
             file=store.join(commit_path(version)),
             hint="its store does not commit atomically beside other writers; repeat the write",
         )
+    own_commits.remember(store, version, payload.txn_id)
     follow_up(store, version, apply_commits(state, [*winners, payload.actions]))
     return Committed(version, payload.txn_id, payload.timestamp, attempts)
 

@@ -63,14 +63,20 @@ def replace_where(
         raise InvalidSchema("name at least one partition column and its value")
     expected = _key(texts, columns)
 
-    def chosen(values: StringMap) -> bool:
-        return _key(values, columns) == expected
+    return replace_chosen(lambda values: _key(values, columns) == expected)
+
+
+def replace_chosen(chosen: Reads) -> Replacement:
+    """The partitions that `chosen` is true of go.
+
+    The replacement raises InvalidValue for new rows that are in another partition.
+    """
 
     def decide(adds: Sequence[AddFile]) -> Reads:
         for add in adds:
             if not chosen(add.partition_values):
                 raise InvalidValue(
-                    f"the new rows are not all in the partition that is overwritten: some have "
+                    f"the new rows are not all in what is overwritten: some have "
                     f"{dict(add.partition_values)}",
                     hint="give only rows that the condition holds for",
                 )

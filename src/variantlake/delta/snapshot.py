@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from variantlake.delta import own_commits
 from variantlake.delta.actions import AddFile, CommitInfo, DomainMetadata, Metadata, Protocol
 from variantlake.delta.actions import Transaction as Txn
 from variantlake.delta.features import (
@@ -88,9 +89,11 @@ class Snapshot:
         `deletionVectors`.
 
         Raises NotADeltaTable, MissingSource for a version that does not exist, MalformedLog naming
-        the file and line, UnsupportedFeature by name, InvalidQuery when no version is that old.
+        the file and line, UnsupportedFeature by name, InvalidQuery when no version is that old,
+        CommitLost, once, where this process's last commit to the table was overwritten since.
         """
         store = open_store(location) if store is None else store
+        own_commits.check(store)
         if timestamp is not None:
             if version is not None:
                 raise InvalidQuery("a version and a timestamp are given, expected one of them")
@@ -103,7 +106,11 @@ class Snapshot:
         )
 
     def refresh(self) -> Snapshot:
-        """The newest version; reads only what was committed since, and is `self` if nothing was."""
+        """The newest version; reads only what was committed since, and is `self` if nothing was.
+
+        Raises as `load`.
+        """
+        own_commits.check(self.store)
         try:
             commits = commits_after(self.store, self.version)
         except MissingSource:

@@ -13,6 +13,7 @@ import functools
 import os
 import re
 import shutil
+import time
 import urllib.parse
 import urllib.request
 import uuid
@@ -33,6 +34,12 @@ _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 _CHUNK = 8 << 20
 # What a file system without hard links answers; it has then certainly made none.
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EXDEV, errno.EMLINK)
+
+
+_RENAMED = re.compile(r"\.(.+)\.[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.tmp")
+"""The temporary files of Delta Spark, which it renames to commits, over those of others."""
+RENAME_SECONDS = 2.0
+"""How long such a file is waited for to be renamed: one may be left by a writer that was killed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +119,8 @@ class LocalStore:
     `put_if_absent` writes a temporary file beside the target, flushes it to the disk, and links it
     to its name: the link fails where the name is taken, which is atomic on every file system that
     has hard links. The others are refused, because a plain rename would overwrite another writer.
+    One who does just that, Delta Spark, is waited for before and after, as long as its temporary
+    file shows what it is about to do; callers read back what they put.
     """
 
     root: Path
@@ -149,6 +158,7 @@ class LocalStore:
         with self._failures(path):
             temporary = _write_beside(target, data)
             try:
+                _await_renames(target)
                 os.link(temporary, target)
             except FileExistsError:
                 return False
@@ -163,6 +173,7 @@ class LocalStore:
             finally:
                 temporary.unlink(missing_ok=True)
             _flush_folder(target.parent)
+            _await_renames(target)
             return True
 
     def put(self, path: str, data: bytes) -> None:
@@ -407,6 +418,17 @@ def _write_beside(target: Path, data: bytes) -> Path:
         temporary.unlink(missing_ok=True)
         raise
     return temporary
+
+
+def _await_renames(target: Path) -> None:
+    """Wait while another writer has a temporary file that it will rename to `target`."""
+    deadline = time.monotonic() + RENAME_SECONDS
+    while time.monotonic() < deadline:
+        with os.scandir(target.parent) as entries:
+            found = [_RENAMED.fullmatch(entry.name) for entry in entries]
+        if not any(match is not None and match[1] == target.name for match in found):
+            return
+        time.sleep(0.002)
 
 
 def make_folder(folder: Path) -> None:

@@ -7,7 +7,7 @@ import os
 import pickle
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Unpack
 
 import pyarrow as pa
@@ -19,6 +19,7 @@ from variantlake.arrow.encode import VariantColumn
 from variantlake.arrow.files import new_load_id
 from variantlake.arrow.landing import LoadResult, TaskResult, collect, found, guarded, land
 from variantlake.arrow.options import LoadKeywords, LoadOptions
+from variantlake.arrow.overwriting import Overwrite
 from variantlake.arrow.rows import TableRows, check_columns
 from variantlake.arrow.target import READER_FEATURES, UNSHREDDED, FilePlan, Target
 from variantlake.delta.schema import StructField, VariantType
@@ -41,6 +42,7 @@ def append(
     table: str | os.PathLike[str],
     *,
     json_columns: Collection[str] = (),
+    overwrite: Overwrite | None = None,
     **options: Unpack[LoadKeywords],
 ) -> LoadResult:
     """Append the rows of a DataFrame to a table, in one commit.
@@ -54,6 +56,7 @@ def append(
         frame: The rows. VARIANT columns are taken as they are.
         table: The table's location.
         json_columns: VARIANT columns of the table that the frame gives as JSON text (STRING).
+        overwrite: The rows take the place of these rows; None adds them.
         **options: What becomes of bad documents, a load id, the order and size of files: see
             `LoadOptions`. Where a VARIANT column has no shredding schema yet, one is inferred from
             a sample, for which the frame's plan runs once more.
@@ -70,7 +73,8 @@ def append(
     started = time.perf_counter()
     chosen = LoadOptions.of(**options)
     snapshot = Snapshot.load(table, applies=READER_FEATURES)
-    target = Target.of(snapshot, evaluated=True)
+    replacing = None if overwrite is None else overwrite.of(snapshot)
+    target = replace(Target.of(snapshot, evaluated=True), replacing=replacing)
     if (known := found(target, chosen)) is not None:
         return known
     frame, json_columns = evaluated(frame, snapshot, json_columns)
@@ -90,7 +94,7 @@ def append(
         results = collect(
             task.plan, target, lambda: run_over(spark, frame, task, description=description)
         )
-    if not any(result.adds or result.bad_rows for result in results):
+    if replacing is None and not any(result.adds or result.bad_rows for result in results):
         return LoadResult(version=snapshot.version)
     return land(target.with_shreddings(shreddings), task.plan, results, chosen, started)
 

@@ -17,6 +17,7 @@ from variantlake.arrow.load import (
     run_load,
 )
 from variantlake.arrow.options import LoadKeywords, LoadOptions
+from variantlake.arrow.overwriting import Overwrite
 from variantlake.arrow.sources import Documents, SourceSpec
 from variantlake.spark.jobs import is_connect, run_tasks
 
@@ -33,6 +34,7 @@ def ingest(
     shredding: str | None = None,
     properties: Mapping[str, str] | None = None,
     progress: Callable[[LoadProgress], None] | None = None,
+    overwrite: Overwrite | None = None,
     **options: Unpack[LoadKeywords],
 ) -> IngestResult:
     """Load JSON documents into a VARIANT column of a table, in one commit.
@@ -51,6 +53,7 @@ def ingest(
             own schema, or infers one from a sample and keeps it with the table.
         properties: Table properties for a table that is made here.
         progress: Called a few times a second while tasks run.
+        overwrite: The documents take the place of these rows; None adds them.
         **options: What becomes of bad documents, a load id, the order and size of files: see
             `LoadOptions`.
 
@@ -73,6 +76,7 @@ def ingest(
         properties=properties,
         options=LoadOptions.of(**options),
         progress=progress,
+        overwrite=overwrite,
         parallelism=parallelism(spark),
     )
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from variantlake.arrow.landing import LoadResult
     from variantlake.arrow.load import IngestResult, LoadProgress
     from variantlake.arrow.options import LoadKeywords
+    from variantlake.arrow.overwriting import Where
     from variantlake.arrow.sources import Documents, SourceSpec
 
 Location = str | os.PathLike[str]
@@ -189,6 +190,48 @@ class Lake:
         from variantlake.spark.append import append
 
         return append(self._spark, frame, table, json_columns=json_columns, **options)
+
+    def overwrite(
+        self,
+        data: DataFrame | Documents,
+        table: Location,
+        *,
+        where: Where | None = None,
+        partitions: bool = False,
+        column: str = "event",
+        json_columns: Collection[str] = (),
+        **options: Unpack[LoadKeywords],
+    ) -> LoadResult:
+        """Put rows in the place of a table's rows, or of some partitions', in one commit.
+
+        Args:
+            data: A DataFrame, as for `append`; `vl.ndjson(...)` or `vl.json_array(...)`, as for
+                `ingest`.
+            table: The table's location.
+            where: Only these partitions: `{"day": date(2026, 1, 2)}` or `"day >= '2026-01-02'"`,
+                a condition over partition columns. All new rows must be in them.
+            partitions: Only those partitions are replaced that the new rows are in.
+            column: The VARIANT column that takes documents.
+            json_columns: As for `append`.
+            **options: As for `append`.
+
+        Raises:
+            InvalidSchema: The data do not fit the table, or it is not partitioned so.
+            InvalidQuery: A condition that does not parse.
+            InvalidValue: A row is not in the partitions of `where`, or cannot be stored.
+            CommitConflict: Another writer added or removed rows of what is replaced.
+            UnsupportedFeature: As for `append`; also an append-only table.
+        """
+        from variantlake.arrow.overwriting import Overwrite
+        from variantlake.spark.append import append
+        from variantlake.spark.ingest import ingest
+
+        overwrite = Overwrite(where, partitions)
+        if isinstance(data, DataFrame):
+            return append(
+                self._spark, data, table, json_columns=json_columns, overwrite=overwrite, **options
+            )
+        return ingest(self._spark, data, table, column=column, overwrite=overwrite, **options)
 
     def _in_user_session(self, frame: DataFrame) -> DataFrame:
         """A DataFrame of the helper session as one of the user's."""

@@ -1,0 +1,85 @@
+"""What an overwrite replaces: all, the partitions of the new rows, or those of a condition."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from variantlake.arrow.casts import Values
+from variantlake.arrow.conditions import evaluate
+from variantlake.arrow.file_rows import partition_column
+from variantlake.arrow.query_text import QueryText
+from variantlake.delta.actions import StringMap
+from variantlake.delta.replacing import (
+    Replacement,
+    replace_all,
+    replace_chosen,
+    replace_touched,
+    replace_where,
+)
+from variantlake.delta.snapshot import Snapshot
+from variantlake.errors import InvalidSchema, InvalidValue
+from variantlake.planning.expressions import Condition
+from variantlake.planning.predicates import Predicate, Ref, refs
+
+Where = Mapping[str, Any] | str | Condition
+"""Values of partition columns by name, or a condition over partition columns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Overwrite:
+    """The rows of `where`, those of the new rows' `partitions`, or all.
+
+    Raises InvalidValue for both.
+    """
+
+    where: Where | None = None
+    partitions: bool = False
+
+    def __post_init__(self) -> None:
+        if self.where is not None and self.partitions:
+            raise InvalidValue("give where= or partitions=, not both")
+
+    def of(self, snapshot: Snapshot) -> Replacement:
+        """What is replaced in a table.
+
+        Raises InvalidSchema for columns that do not partition it, InvalidQuery and
+        UnsupportedFeature for a condition that cannot be read.
+        """
+        schema, columns = snapshot.schema, snapshot.partition_columns
+        if self.partitions:
+            return replace_touched(schema, columns)
+        if self.where is None:
+            return replace_all
+        if isinstance(self.where, Mapping):
+            return replace_where(schema, columns, self.where)
+        predicate = QueryText(schema).condition(str(self.where))
+        for ref in refs(predicate):
+            if ref.column[0] not in columns:
+                raise InvalidSchema(
+                    f"{ref.column[0]!r} is not a partition column: whole partitions are replaced",
+                    hint=f"partition columns: {', '.join(columns) or 'none'}",
+                )
+        return replace_chosen(_Partitions(snapshot, predicate))
+
+
+class _Partitions:
+    """Whether a condition is true of a partition's rows, as `Reads`; each is asked once."""
+
+    def __init__(self, snapshot: Snapshot, predicate: Predicate) -> None:
+        self._predicate = predicate
+        self._fields = {field.name: field for field in snapshot.schema.fields}
+        self._names = [self._fields[name].physical_name for name in snapshot.partition_columns]
+        self._known: dict[tuple[str | None, ...], bool] = {}
+
+    def __call__(self, values: StringMap) -> bool:
+        key = tuple(values.get(name) for name in self._names)
+        if key not in self._known:
+
+            def operand(ref: Ref) -> Values:
+                field = self._fields[ref.column[0]]
+                return partition_column(field, values.get(field.physical_name), 1)
+
+            self._known[key] = bool(evaluate(self._predicate, operand, 1).true[0])
+        return self._known[key]
