@@ -180,11 +180,13 @@ def _find_digits(
         half = _POWERS_OF_5[uint64(rest_5)] << half_2
         _word_digits(rest, unit, half, int64(32 if bits < 32 else 64), decimal, digits, work)
     else:
-        _set_power(work, _REST, odd, rest_5, rest_2)
-        _set_power(work, _UNIT, int64(1), unit_5, unit_2)
-        _set_power(work, _HALF, int64(1), rest_5, half_2)
-        _set_power(work, _TEN, int64(10), unit_5, unit_2)
-        _large_digits(decimal, digits, work)
+        # Half is the last to grow: it stops within two digits behind all others.
+        limbs = min((bits + 16) // 32 + 2, int64(_LIMBS))
+        _set_power(work, limbs, _REST, odd, rest_5, rest_2)
+        _set_power(work, limbs, _UNIT, int64(1), unit_5, unit_2)
+        _set_power(work, limbs, _HALF, int64(1), rest_5, half_2)
+        _set_power(work, limbs, _TEN, int64(10), unit_5, unit_2)
+        _large_digits(limbs, decimal, digits, work)
 
 
 @tiny
@@ -276,44 +278,46 @@ def _finish_digits(
     work[_POINT] = decimal + 1
 
 
-# --- Numbers of any size, little-endian limbs of 32 bits, one in a word ---------------------------
+# --- Numbers of some limbs of 32 bits, little-endian, one in a word -------------------------------
 
 
 @helper
-def _multiply(work: Int64s, at: int, factor: int) -> None:
+def _multiply(work: Int64s, limbs: int, at: int, factor: int) -> None:
     """Multiply the number by a factor below 2^31."""
     carry = int64(0)
-    for k in range(_LIMBS):
+    for k in range(limbs):
         product = work[uint64(at + k)] * factor + carry
         work[uint64(at + k)] = product & _LIMB
         carry = product >> int64(32)
 
 
 @helper
-def _set_power(work: Int64s, at: int, odd: int, power: int, shift: int) -> None:
+def _set_power(work: Int64s, limbs: int, at: int, odd: int, power: int, shift: int) -> None:
     """Set the number to odd * 5^power * 2^shift."""
-    for k in range(_LIMBS):
+    for k in range(limbs):
         work[uint64(at + k)] = 0
     # The shift's whole limbs first: what follows moves nothing.
     skipped = shift >> 5
     work[uint64(at + skipped)] = odd & _LIMB
     work[uint64(at + skipped + 1)] = odd >> int64(32) & _LIMB
-    _multiply(work, at, int64(1) << (shift & 31) if shift & 31 != 31 else int64(1) << int64(30))
+    _multiply(
+        work, limbs, at, int64(1) << (shift & 31) if shift & 31 != 31 else int64(1) << int64(30)
+    )
     if shift & 31 == 31:
-        _multiply(work, at, int64(2))
+        _multiply(work, limbs, at, int64(2))
     while power >= 13:
-        _multiply(work, at, int64(_FIVE_13))
+        _multiply(work, limbs, at, int64(_FIVE_13))
         power -= 13
-    _multiply(work, at, _POWERS_OF_5[uint64(power)])
+    _multiply(work, limbs, at, _POWERS_OF_5[uint64(power)])
 
 
 @helper
-def _compare(work: Int64s, one: int, two: int, other: int) -> int:
+def _compare(work: Int64s, limbs: int, one: int, two: int, other: int) -> int:
     """The sign of one + two - other; `two` -1 for nothing."""
     # Borrows come from below, so from the lowest limb on.
     carry = int64(0)
     rest = int64(0)
-    for k in range(_LIMBS):
+    for k in range(limbs):
         word = work[uint64(one + k)] - work[uint64(other + k)] + carry
         if two >= 0:
             word += work[uint64(two + k)]
@@ -325,12 +329,12 @@ def _compare(work: Int64s, one: int, two: int, other: int) -> int:
 
 
 @helper
-def _take_digit(work: Int64s) -> int:
+def _take_digit(work: Int64s, limbs: int) -> int:
     """Divide rest by unit: returns the digit and leaves what remains."""
     digit = int64(0)
-    while _compare(work, int64(_REST), int64(-1), int64(_UNIT)) >= 0:
+    while _compare(work, limbs, int64(_REST), int64(-1), int64(_UNIT)) >= 0:
         borrow = int64(0)
-        for k in range(_LIMBS):
+        for k in range(limbs):
             word = work[uint64(_REST + k)] - work[uint64(_UNIT + k)] + borrow
             work[uint64(_REST + k)] = word & _LIMB
             borrow = word >> int64(32)
@@ -339,17 +343,17 @@ def _take_digit(work: Int64s) -> int:
 
 
 @helper
-def _large_digits(decimal: int, digits: Bytes, work: Int64s) -> None:
+def _large_digits(limbs: int, decimal: int, digits: Bytes, work: Int64s) -> None:
     """As _word_digits, in arithmetic without bounds."""
     count = int64(0)
     first = True
     low = high = False
     while first or not (low or high):
-        digit = _take_digit(work)
-        _multiply(work, int64(_REST), int64(10))
-        _multiply(work, int64(_HALF), int64(10))
-        low = _compare(work, int64(_REST), int64(-1), int64(_HALF)) < 0
-        high = _compare(work, int64(_REST), int64(_HALF), int64(_TEN)) >= 0
+        digit = _take_digit(work, limbs)
+        _multiply(work, limbs, int64(_REST), int64(10))
+        _multiply(work, limbs, int64(_HALF), int64(10))
+        low = _compare(work, limbs, int64(_REST), int64(-1), int64(_HALF)) < 0
+        high = _compare(work, limbs, int64(_REST), int64(_HALF), int64(_TEN)) >= 0
         if first and digit == 0 and not high:
             decimal -= 1
         else:
@@ -358,5 +362,5 @@ def _large_digits(decimal: int, digits: Bytes, work: Int64s) -> None:
         if first and (decimal < -3 or decimal >= 8):
             low = high = False
         first = False
-    beyond = _compare(work, int64(_REST), int64(_REST), int64(_TEN))
+    beyond = _compare(work, limbs, int64(_REST), int64(_REST), int64(_TEN))
     _finish_digits(digits, count, decimal, low, high, beyond, work)

@@ -13,9 +13,15 @@ from variantlake.kernels._jit import (
     tiny,
     uint64,
 )
-from variantlake.kernels.exact import count_digits, divide_by_billion, magnitude, scale_of
+from variantlake.kernels.exact import (
+    POWERS,
+    count_digits,
+    divide_by_billion,
+    magnitude,
+    scale_of,
+)
 from variantlake.kernels.nodes import DATE, TIME, TIMESTAMP, TIMESTAMP_NANOS, TIMESTAMP_NTZ_NANOS
-from variantlake.kernels.words import load8, store8
+from variantlake.kernels.words import leading_zeros, load8, store8, store16
 
 _DAY = 24 * 60 * 60
 _MICROS, _NANOS = MICROS, NANOS
@@ -28,7 +34,12 @@ _HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
 _BASE64 = np.frombuffer(
     b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", np.uint8
 )
-_U64_POWERS = np.array([10**power for power in range(20)], np.uint64)
+_PAIRS = np.frombuffer(b"".join(b"%02d" % number for number in range(100)), np.uint16)
+"""The two digits of each number below 100."""
+
+_TEN, _HUNDRED = uint64(10), uint64(100)
+_LEAST = -(1 << 63)
+_LEAST_HEAD, _LEAST_TAIL = divmod(-_LEAST, 10**9)
 
 _ZERO, _QUOTE, _MINUS, _PLUS, _POINT, _COLON, _SPACE = 48, 34, 45, 43, 46, 58, 32
 
@@ -36,28 +47,37 @@ _ZERO, _QUOTE, _MINUS, _PLUS, _POINT, _COLON, _SPACE = 48, 34, 45, 43, 46, 58, 3
 @helper
 def put_padded(number: int, width: int, out: Bytes, to: int) -> int:
     """Write the last `width` digits of a number that is not negative; returns their end."""
-    for k in range(width):
-        store8(out, to + width - 1 - int64(k), _ZERO + number % 10)
-        number //= 10
+    left = uint64(number)
+    place = to + width
+    while place > to + 1:
+        hundredth = left // _HUNDRED
+        place -= 2
+        store16(out, place, int64(_PAIRS[left - hundredth * _HUNDRED]))
+        left = hundredth
+    if place > to:
+        store8(out, to, _ZERO + int64(left % _TEN))
     return to + width
+
+
+@tiny
+def _count_digits(number: int) -> int:
+    """Decimal digits of a number that is not negative; 0 has one."""
+    # 1233 / 4096 is a little more than the logarithm of 2: the guess is right, or one too low.
+    guess = (64 - leading_zeros(uint64(number | 1))) * 1233 >> 12
+    return guess + 1 if number >= POWERS[uint64(guess)] else max(guess, int64(1))
 
 
 @helper
 def put_integer(number: int, out: Bytes, to: int) -> int:
     """Write an int64 in decimal; returns its end."""
-    left = uint64(number)
     if number < 0:
         store8(out, to, _MINUS)
         to += 1
-        left = uint64(0) - left
-    width = int64(1)
-    while width < 20 and left >= _U64_POWERS[uint64(width)]:
-        width += 1
-    for k in range(width):
-        tenth = left // uint64(10)
-        store8(out, to + width - 1 - int64(k), _ZERO + int64(left - tenth * uint64(10)))
-        left = tenth
-    return to + width
+        if number == _LEAST:  # has no opposite
+            to = put_padded(int64(_LEAST_HEAD), int64(10), out, to)
+            return put_padded(int64(_LEAST_TAIL), int64(9), out, to)
+        number = -number
+    return put_padded(number, _count_digits(number), out, to)
 
 
 @helper
@@ -68,6 +88,18 @@ def put_decimal_text(text: Bytes, arena: Bytes, node: Records, out: Bytes, to: i
         store8(out, to, _MINUS)
         to += 1
     scale = scale_of(node)
+    number = int64(low)
+    if high == 0 and number >= 0 and scale <= 18:
+        while scale > 0 and uint64(number) % _TEN == 0:
+            number = int64(uint64(number) // _TEN)
+            scale -= 1
+        unit = POWERS[uint64(scale)]
+        whole = int64(uint64(number) // uint64(unit))
+        to = put_padded(whole, _count_digits(whole), out, to)
+        if scale == 0:
+            return to
+        store8(out, to, _POINT)
+        return put_padded(number - whole * unit, scale, out, to + 1)
     width = max(count_digits(text, arena, node), scale + 1)
     # One byte too far right: then the point comes in.
     last = to + width

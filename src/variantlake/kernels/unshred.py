@@ -22,6 +22,7 @@ from variantlake.kernels.arrow_arrays import AnyArray, array_of, buffer_of, new_
 from variantlake.kernels.shredded_arrays import LeftToTwin, valid_of
 from variantlake.kernels.unshred_plan import layout_of, plan_of
 from variantlake.kernels.unshred_rows import FRAME, number_runs, rebuild_rows
+from variantlake.kernels.words import PADDING
 from variantlake.shredding.arrays import members, struct_of
 from variantlake.shredding.layout import METADATA, TYPED_VALUE, VALUE, VARIANT_TYPE, schema_of
 from variantlake.shredding.reconstruct import reconstruct
@@ -126,7 +127,11 @@ def _values(storage: pa.StructArray, metadata: AnyArray, marked: Bytes) -> AnyAr
         grown, larger = new_buffer(min(2 * len(out), _LARGEST_ARRAY))
         larger[:used] = out[:used]
         buffer, out = grown, larger
-    data = buffer.slice(0, int(offsets[rows]))
+    used = int(offsets[rows])
+    # With the padding that kernels want, who then need no copy.
+    padding = out[used : used + PADDING]
+    padding[:] = 0
+    data = buffer.slice(0, used + len(padding))
     return array_of(pa.binary(), rows, [None, buffer_of(offsets), data])
 
 

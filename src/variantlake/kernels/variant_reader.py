@@ -205,15 +205,21 @@ def read_extents(
     Relative to the first value. The values may stand in any order, and must fill `size` bytes
     without gap or overlap: each ends where the next one in the data starts.
     """
-    previous = int64(-1)
-    ascending = True
-    for index in range(count):
-        offset = _unsigned(data, place + index * width, width)
-        ascending = ascending and offset > previous
-        previous = offset
-        work[uint64(top + count + index)] = offset << 32 | index
-    if not ascending:
-        sort_words(work, top + count, count)
+    # Most often they stand in order, and there is nothing to sort.
+    offset, index = _unsigned(data, place, width), int64(0)
+    while index < count and (index > 0 or offset == 0):
+        following = _unsigned(data, place + (index + 1) * width, width)
+        if following <= offset or following > size:
+            break
+        work[uint64(top + index)] = offset << 32 | following
+        offset = following
+        index += 1
+    if index == count and offset == size:
+        return True
+    for child in range(count):
+        offset = _unsigned(data, place + child * width, width)
+        work[uint64(top + count + child)] = offset << 32 | child
+    sort_words(work, top + count, count)
     for index in range(count):
         offset = work[uint64(top + count + index)] >> int64(32)
         end = size
