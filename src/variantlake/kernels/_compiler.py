@@ -1,0 +1,265 @@
+"""Kernels to object code, by Numba: this module and `_snippets` are the ones that import it.
+
+Numba would optimise every function on its own and again within each of its callers, and make
+machine code of it each time. Here a unit is one LLVM module: its functions are lowered, linked and
+then optimised once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import gc
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numba
+from llvmlite import ir
+from numba.core import (
+    codegen,
+    compiler,
+    descriptors,
+    registry,
+    typed_passes,
+    untyped_passes,
+)
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.compiler_machinery import PassManager
+from numba.core.typing.context import Context
+from numba.extending import models, register_model, typeof_impl
+from numba.np import arrayobj
+
+from variantlake.kernels import _snippets
+from variantlake.kernels._jit import BOUNDS_CHECKED, ArrayType, Entry, Inner, Result
+
+# Kernels allocate nothing, so they need no reference counts; those would cost a third of the
+# speed and most of the time to compile.
+_OPTIONS = {
+    "nopython": True,
+    "error_model": "numpy",
+    "boundscheck": BOUNDS_CHECKED,
+    "no_cpython_wrapper": True,
+    "no_cfunc_wrapper": True,
+    "_nrt": False,
+}
+_WORD = ir.IntType(64)
+
+
+def compile_unit(entries: Sequence[Entry]) -> bytes:
+    """Object code with a function of each entry's name: see `Entry` for how it is called."""
+    with global_compiler_lock, _without_collecting():
+        code = _target().target_context.codegen()
+        unit = _Unit(code, entries[0].unit)
+        for entry in entries:
+            signature = _signature(entry)
+            dispatcher = _dispatcher(entry)
+            dispatcher.compile(signature)
+            _export(unit, entry.name, dispatcher.overloads[signature.args])
+        return bytes(unit.emit_native_object())
+
+
+class _Function(codegen.AOTCodeLibrary):
+    """The LLVM code of one function: it only waits for being linked into a unit."""
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def get_pointer_to_function(self, _name: str) -> int:
+        """Nothing runs in this process."""
+        return 0
+
+
+class _Unit(codegen.AOTCodeLibrary):
+    """The LLVM code of all entries of a module."""
+
+    def _optimize_final_module(self) -> None:
+        # Numba's cheap passes before these are there for reference counts.
+        manager, builder = self.codegen._module_pass_manager()  # noqa: SLF001 - see above
+        manager.run(self._final_module, builder)
+
+
+class _Codegen(codegen.JITCPUCodegen):
+    """Code for this very processor, as Numba makes it, without running it."""
+
+    _library_class = _Function  # type: ignore[assignment]
+
+    def _add_module(self, module: Any) -> None:
+        pass
+
+    def set_env(self, env_name: str, env: Any) -> None:
+        pass
+
+
+class _Operator(numba.types.Function):
+    """A built-in function that knows its signatures: Numba looks in a hundred places each time."""
+
+    def __init__(self, templates: Any) -> None:
+        self._found: dict[Any, Any] = {}
+        super().__init__(templates)
+
+    def get_call_type(self, context: Any, args: Any, kws: Any) -> Any:
+        key = (args, *kws.items())
+        if key not in self._found:
+            self._found[key] = super().get_call_type(context, args, kws)
+        return self._found[key]
+
+    def augment(self, other: Any) -> Any:
+        return numba.types.Function(self.templates).augment(other)
+
+
+register_model(_Operator)(models.OpaqueModel)
+
+
+class _Typing(Context):
+    """Numba's types of what kernels name."""
+
+    def __init__(self) -> None:
+        self._operators: dict[Any, _Operator] = {}
+        super().__init__()
+
+    def _lookup_global(self, gv: Any) -> Any:
+        found = super()._lookup_global(gv)
+        if type(found) is not numba.types.Function:
+            return found
+        if found not in self._operators:
+            self._operators[found] = _Operator(found.templates)
+        return self._operators[found]
+
+
+class _Pipeline(compiler.CompilerBase):
+    """The passes that kernels need: they have no closures, contexts or array expressions.
+
+    Half of Numba's passes would find nothing to do, in a tenth of the time.
+    """
+
+    def define_pipelines(self) -> list[Any]:
+        """One list of passes from byte code to LLVM."""
+        manager = PassManager("kernel")
+        for step in (
+            untyped_passes.TranslateByteCode,
+            untyped_passes.FixupArgs,
+            untyped_passes.IRProcessing,
+            untyped_passes.ReconstructSSA,
+            typed_passes.NopythonTypeInference,
+            typed_passes.PreLowerStripPhis,
+            typed_passes.IRLegalization,
+            typed_passes.NativeLowering,
+            typed_passes.NoPythonBackend,
+        ):
+            manager.add_pass(step, step.__name__)
+        manager.finalize()
+        return [manager]
+
+
+class _Target(descriptors.TargetDescriptor):
+    """Numba's processor target with our code generation."""
+
+    options = registry.cpu_target.options
+
+    def __init__(self) -> None:
+        super().__init__("cpu")
+        self._typing = _Typing()
+        context: Any = registry.cpu_target.target_context
+        self._context = context.subtarget(
+            typing_context=self._typing, _internal_codegen=_Codegen("variantlake")
+        )
+        self._context.refresh()
+
+    @property
+    def typing_context(self) -> Any:
+        return self._typing
+
+    @property
+    def target_context(self) -> Any:
+        return self._context
+
+
+@functools.cache
+def _target() -> _Target:
+    return _Target()
+
+
+@functools.cache
+def _dispatcher(declared: Entry | Inner) -> Any:
+    class Dispatcher(registry.CPUDispatcher):
+        targetdescr = _target()  # type: ignore[assignment]
+
+    inlined = isinstance(declared, Inner) and declared.kind == "tiny"
+    options = _OPTIONS | {"forceinline": inlined}
+    return Dispatcher(declared.function, targetoptions=options, pipeline_class=_Pipeline)
+
+
+@typeof_impl.register(Inner)
+def _type_of_inner(inner: Inner, _context: Any) -> Any:
+    """Let Numba find a declared function where a kernel names it."""
+    if inner.kind == "machine":
+        snippet = getattr(_snippets, inner.function.__name__)
+        return _target().typing_context.resolve_value_type(snippet)
+    return numba.types.Dispatcher(_dispatcher(inner))
+
+
+def _signature(entry: Entry) -> Any:
+    result, *arguments = map(_type, (entry.signature.result, *entry.signature.arguments))
+    return result(*arguments)
+
+
+def _type(declared: ArrayType | Result) -> Any:
+    if isinstance(declared, ArrayType):
+        items = numba.from_dtype(declared.dtype)
+        return numba.types.Array(items, 1, "C", readonly=declared.readonly)
+    return numba.int64 if declared.name == "int64" else numba.void
+
+
+def _export(unit: _Unit, name: str, compiled: Any) -> None:
+    """Add a function that takes the address of an entry's words to the unit.
+
+    It returns 0, or Numba's code of an exception, of which there is one: an index is outside of
+    its array, where bounds are checked.
+    """
+    context, described = compiled.target_context, compiled.fndesc
+    module = unit.create_ir_module(name)
+    type_ = ir.FunctionType(ir.IntType(32), [_WORD.as_pointer()])
+    function = ir.Function(module, type_, name)
+    builder = ir.IRBuilder(function.append_basic_block())
+    (words,) = function.args
+    place = 1
+
+    def next_word() -> Any:
+        nonlocal place
+        word = builder.load(builder.gep(words, [_WORD(place)]))
+        place += 1
+        return word
+
+    arguments = []
+    for argument in described.argtypes:
+        if isinstance(argument, numba.types.Array):
+            array = arrayobj.make_array(argument)(context, builder)
+            data = builder.inttoptr(next_word(), array.data.type)
+            size = context.get_abi_sizeof(context.get_data_type(argument.dtype))
+            arrayobj.populate_array(array, data, [next_word()], [_WORD(size)], size, None)
+            # The number of items is a member of its own.
+            array.nitems = builder.extract_value(array.shape, 0)
+            arguments.append(array._getvalue())  # noqa: SLF001 - as Numba does itself
+        else:
+            arguments.append(next_word())
+    callee = context.declare_function(module, described)
+    status, result = context.call_conv.call_function(
+        builder, callee, described.restype, described.argtypes, arguments
+    )
+    if described.restype == numba.int64:
+        builder.store(result, words)
+    builder.ret(status.code)
+    unit.add_ir_module(module)
+    unit.add_linking_library(compiled.library)
+
+
+@contextlib.contextmanager
+def _without_collecting() -> Iterator[None]:
+    """Compiling makes millions of objects and few cycles; these take a seventh of it."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
