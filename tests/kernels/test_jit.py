@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import pickle
 import subprocess
 import sys
 import time
@@ -220,6 +221,10 @@ def test_a_kernel_takes_no_records_of_another_layout() -> None:
     other = np.zeros(2, np.dtype([*KEY.descr, ("more", "i4")]))
     with pytest.raises(TypeError):
         fill_slots(other, np.zeros(64, np.uint8), np.zeros(4, np.int32), words)
+
+
+def test_a_kernel_is_pickled_by_name() -> None:
+    assert pickle.loads(pickle.dumps(find_newlines)) is find_newlines  # noqa: S301 - our own
 
 
 def test_kernels_run_as_plain_python() -> None:

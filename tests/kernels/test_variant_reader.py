@@ -74,6 +74,8 @@ def test_damaged_bytes_agree_with_twin(variant: Variant, damage: list[tuple[int,
     array = array_of([(variant.metadata, variant.value), row])
     tape = VariantReader().read(array)
     expected = decoded(row)
+    if expected is True:
+        return  # the twin stops there, and says nothing of what comes after
     assert (tape.status[1] == 0) == (expected is not None), row
     if expected is None:
         assert isinstance(bad_variant(array, 1), VariantLakeError)

@@ -59,7 +59,7 @@ class ArrayType:
     dtype: np.dtype[Any]
     readonly: bool = False
 
-    def words(self, value: Any) -> tuple[int, int]:
+    def words(self, value: object) -> tuple[int, int]:
         """Address and length; TypeError for any other array: machine code would not notice."""
         if not isinstance(value, np.ndarray) or value.dtype != self.dtype or value.ndim != 1:
             raise TypeError(f"a kernel wants one dimension of {self.dtype}, and not {value!r}")
@@ -67,7 +67,7 @@ class ArrayType:
         if not (flags.c_contiguous and flags.aligned and (self.readonly or flags.writeable)):
             raise TypeError(f"a kernel cannot use an array with these flags: {flags}")
         # NumPy takes twenty times as long to say where an array is.
-        return pa.py_buffer(value).address, value.size
+        return pa.py_buffer(cast("Any", value)).address, value.size
 
 
 @dataclass(frozen=True)
@@ -128,6 +128,10 @@ class Entry:
         self.signature = signature
         self.unit = function.__module__.rpartition(".")[2]
         self.name: str = function.__name__
+
+    def __reduce__(self) -> str:
+        """Pickled as the name that it has in its module, like any function."""
+        return self.name
 
     @functools.cached_property
     def _machine_code(self) -> Callable[[int], int]:
