@@ -64,8 +64,10 @@ class ListOf:
 
 Spec = Wire | Struct | ListOf
 
-_INTEGER_BITS = {Wire.I16: 16, Wire.I32: 32, Wire.I64: 64}
-_VARINTS = frozenset(map(int, _INTEGER_BITS))
+_BITS = {int(Wire.I16): 16, int(Wire.I32): 32, int(Wire.I64): 64}
+_VARINTS = frozenset(_BITS)
+_BINARY, _LIST, _SET, _STRUCT = map(int, (Wire.BINARY, Wire.LIST, Wire.SET, Wire.STRUCT))
+"""Plain numbers: looking up a member of an enumeration takes as long as the rest of a field."""
 
 
 class CompactReader:
@@ -153,25 +155,25 @@ class CompactReader:
     def read(self, spec: Spec, wire: int, depth: int = 0) -> Any:
         """The value of wire type `wire` that `spec` describes."""
         if isinstance(spec, Struct):
-            self._expect(Wire.STRUCT, wire)
+            if wire != _STRUCT:
+                raise self._unexpected(Wire.STRUCT, wire)
             return self._struct(spec, depth)
         if isinstance(spec, ListOf):
-            self._expect(Wire.LIST, wire)
+            if wire != _LIST:
+                raise self._unexpected(Wire.LIST, wire)
             return self._list(spec, depth)
-        if spec is Wire.TRUE:
-            if wire not in (Wire.TRUE, Wire.FALSE):
-                self._expect(spec, wire)
-            return wire == Wire.TRUE
-        self._expect(spec, wire)
-        if spec is Wire.BINARY:
+        if wire != spec and not (spec is Wire.TRUE and wire == Wire.FALSE):
+            raise self._unexpected(spec, wire)
+        if wire in _VARINTS:
+            return self.integer(_BITS[wire])
+        if wire == _BINARY:
             return self.binary()
-        if spec is Wire.I8:
+        if wire == Wire.I8:
             return (self.byte() ^ 0x80) - 0x80
-        return self.integer(_INTEGER_BITS[spec])
+        return wire == Wire.TRUE
 
-    def _expect(self, expected: Wire, wire: int) -> None:
-        if wire != expected:
-            raise self.fail(f"Thrift type {wire} in the {self.what}, expected {expected.name}")
+    def _unexpected(self, expected: Wire, wire: int) -> MalformedFile:
+        return self.fail(f"Thrift type {wire} in the {self.what}, expected {expected.name}")
 
     def _struct(self, spec: Struct, depth: int) -> Any:
         if depth > MAX_NESTING:
@@ -196,7 +198,7 @@ class CompactReader:
                         continue
             else:
                 wire, last = self.field_header(last)
-            if wire == Wire.STOP:
+            if wire == 0:  # STOP
                 return spec.build(fields, self.base + self.position)
             wanted = specs.get(last)
             if wanted is None:
@@ -206,44 +208,69 @@ class CompactReader:
 
     def _list(self, spec: ListOf, depth: int) -> list[Any]:
         wire, size = self.list_header()
-        if size and isinstance(spec.element, Wire):
-            self._expect(spec.element, wire)
+        if size and isinstance(spec.element, Wire) and wire != spec.element:
+            raise self._unexpected(spec.element, wire)
         return [self.read(spec.element, wire, depth + 1) for _ in range(size)]
 
     def skip(self, wire: int, depth: int = 0) -> None:
         """Step over one value of wire type `wire`."""
         if depth > MAX_NESTING:
             raise self.fail(f"the {self.what} nests deeper than {MAX_NESTING}")
-        if wire in (Wire.TRUE, Wire.FALSE):
+        if wire in _VARINTS:
+            self._skip_varints(1)
+        elif wire == _BINARY:
+            self.advance(self.varint())
+        elif wire == _STRUCT:
+            self._skip_struct(depth)
+        elif wire in (_LIST, _SET):
+            element, size = self.list_header()
+            if element in _VARINTS:
+                self._skip_varints(size)
+            elif element == _BINARY and depth < MAX_NESTING:
+                self._skip_binaries(size)
+            else:
+                for _ in range(size):
+                    self._skip_element(element, depth)
+        elif wire in (Wire.TRUE, Wire.FALSE):
             return  # a struct's booleans stand in the field header
-        if wire == Wire.I8:
+        elif wire == Wire.I8:
             self.byte()
-        elif wire in (Wire.I16, Wire.I32, Wire.I64):
-            self.varint()
         elif wire == Wire.DOUBLE:
             self.advance(8)
         elif wire == Wire.UUID:
             self.advance(16)
-        elif wire == Wire.BINARY:
-            self.advance(self.varint())
-        elif wire in (Wire.LIST, Wire.SET):
-            element, size = self.list_header()
-            if element in _VARINTS:
-                self._skip_varints(size)
-            else:
-                for _ in range(size):
-                    self._skip_element(element, depth)
         elif wire == Wire.MAP:
             self._skip_map(depth)
-        elif wire == Wire.STRUCT:
-            last = 0
-            while True:
-                field, last = self.field_header(last)
-                if field == Wire.STOP:
-                    return
-                self.skip(field, depth + 1)
         else:
             raise self.fail(f"unknown Thrift type {wire} in the {self.what}")
+
+    def _skip_struct(self, depth: int) -> None:
+        data, size = self.data, len(self.data)
+        while True:
+            position = self.position
+            # Fields of two bytes in place, as in _struct.
+            if (
+                position + 1 < size
+                and data[position] > 0x0F
+                and data[position] & 0x0F in _VARINTS
+                and data[position + 1] < 0x80
+            ):
+                self.position = position + 2
+                continue
+            field, _ = self.field_header(0)
+            if field == Wire.STOP:
+                return
+            self.skip(field, depth + 1)
+
+    def _skip_binaries(self, count: int) -> None:
+        """Step over texts: the columns' paths are many."""
+        data, size = self.data, len(self.data)
+        for _ in range(count):
+            position = self.position
+            if position < size and position + 1 + data[position] <= size and data[position] < 0x80:
+                self.position = position + 1 + data[position]
+            else:
+                self.advance(self.varint())
 
     def _skip_varints(self, count: int) -> None:
         """Step over numbers: those of histograms are most of a footer's bytes."""
