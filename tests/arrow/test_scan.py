@@ -211,3 +211,22 @@ def test_row_groups_without_rows_are_passed_over(tmp_path: Path) -> None:
     (tmp_path / "copy").replace(file)
     found = made.scan("event:a::int, k", "event:nobody::string IS NULL").to_arrow()
     assert found.to_pydict() == {"a": [1, None], "k": [1, 2]}
+
+
+def test_a_variant_comes_in_parts_beside_its_row_s_other_columns(tmp_path: Path) -> None:
+    count = 20_000
+    empty = vl.Table.create(tmp_path / "t", "n BIGINT, v VARIANT")
+    values = vl.parquet.variant_array([{"n": n, "s": "x" * (n % 7)} for n in range(count)])
+    empty.append(pa.table({"n": pa.array(range(count)), "v": values}))
+    table = vl.Table.open(tmp_path / "t")
+    for where, wanted in (
+        ("", range(count)),
+        ("n >= 300 AND v:n::bigint < 19000", range(300, 19000)),
+    ):
+        scan = table.scan(["n", "v"], where=where or None)
+        batches = list(scan.to_batches())
+        assert max(batch.num_rows for batch in batches) < len(wanted)
+        found = pa.Table.from_batches(batches)
+        assert found["n"].to_pylist() == list(wanted)
+        texts = vl.parquet.to_json(found["v"]).to_pylist()
+        assert texts == [f'{{"n":{n},"s":"{"x" * (n % 7)}"}}' for n in wanted]

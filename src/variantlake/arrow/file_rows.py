@@ -107,27 +107,32 @@ class FileReader:
 
     def whole(self, column: str, row_group: int, chosen: Int64s) -> Any:
         """A column in some rows of a row group; None where the file has no such column."""
-        node = self._node(column)
-        if node is None:
-            return None
         if column in self._cached:
             return _taken(self._cached[column], chosen)
+        parts = list(self.parts(column, row_group, chosen))
+        if not parts:
+            return None
+        array = _concat(parts)
+        if len(chosen) == self.footer.row_groups[row_group].num_rows:
+            self._cached[column] = array
+        return array
+
+    def parts(self, column: str, row_group: int, chosen: Int64s) -> Iterator[Any]:
+        """The same, piece by piece; none where the file has no such column."""
+        node = self._node(column)
+        if node is None:
+            return
         kind = self._fields[column].type
         holds_variant = StructType((self._fields[column],)).holds_variant()
         found = column_of(node, self._variants) if holds_variant else None
         leaves = list(_leaves(node)) if found is None else sorted(found.leaves())
-        rows = self.footer.row_groups[row_group].num_rows
 
         def chosen_of(read: tuple[pa.RecordBatch, Int64s]) -> Any:
             part = _taken(read[0].column(0), read[1])
             part = part if found is None else found.convert(part)
             return conformed(part, kind, node, by_id=not self._named)
 
-        parts = list(ahead(self._chosen(row_group, leaves, chosen), chosen_of, _bytes_of))
-        array = _concat(parts)
-        if len(chosen) == rows:
-            self._cached[column] = array
-        return array
+        yield from ahead(self._chosen(row_group, leaves, chosen), chosen_of, _bytes_of)
 
     def _chosen(
         self, row_group: int, leaves: Sequence[int], chosen: Int64s
@@ -143,6 +148,14 @@ class FileReader:
     def reading(self, ref: Ref) -> Reading | None:
         """How the plan reads a path; None for ordinary columns and whole Variants."""
         return self._readings.get(ref)
+
+    def has(self, column: str) -> bool:
+        """Whether the file holds a column, which nobody has read as a whole yet."""
+        return self._node(column) is not None and column not in self._cached
+
+    def is_constant(self, column: str) -> bool:
+        """Whether it is a partition column."""
+        return column in self._partition_types
 
     def constant(self, ref: Ref, rows: int) -> Values | None:
         """A partition column's values; None for any other column."""
@@ -206,6 +219,19 @@ class Rows:
     def only(self, chosen: Bools) -> Rows:
         """The chosen ones of these rows."""
         return Rows(self.reader, self.row_group, self.kept[chosen], self.places[chosen])
+
+    def has_whole(self, ref: Ref) -> bool:
+        """Whether this is a column as it stands in the file, which can be read in `parts`."""
+        column = ref.column[0]
+        return ref.path is None and self.reader.has(column) and not self.reader.is_constant(column)
+
+    def parts(self, ref: Ref) -> Iterator[Any]:
+        """Such a column in these rows, piece by piece."""
+        try:
+            yield from self.reader.parts(ref.column[0], self.row_group, self.places)
+        except VariantLakeError as error:
+            error.file = error.file or self.reader.file.path
+            raise
 
     def values(self, ref: Ref) -> Values:
         """A column or path in these rows."""

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from variantlake.arrow.casts import Bools
 from variantlake.arrow.conditions import Truth, evaluate
-from variantlake.arrow.file_rows import FileReader
+from variantlake.arrow.file_rows import FileReader, Rows
 from variantlake.arrow.query_text import SPARK_RUNS_IT, Item
 from variantlake.delta.schema import arrow_type
 from variantlake.delta.snapshot import Snapshot
@@ -163,16 +163,40 @@ class Scan:
                     chosen = _true(truth, rows.kept, self._predicate)
                 if not chosen.any():
                     continue
-                hits = rows.only(chosen)
-                arrays = []
-                for ref, column in zip(wanted, schema, strict=True):
-                    values = hits.values(ref)
-                    if values.failed is not None and values.failed.any():
-                        raise _cast_error(f"{ref}", file)
-                    arrays.append(values.array)
-                    if values.array.type != column.type:
-                        arrays[-1] = values.array.cast(column.type)
-                yield _batch(arrays, schema, int(chosen.sum()))
+                yield from self._selected(rows.only(chosen), wanted, schema, file)
+
+    def _selected(
+        self, hits: Rows, wanted: Sequence[Ref], schema: pa.Schema, file: ScanFile
+    ) -> Iterator[pa.RecordBatch]:
+        # The largest column most often: not copied into one piece, and not held as one.
+        columns = [ref.column for ref in wanted]
+        in_parts = next(
+            (ref for ref in wanted if columns.count(ref.column) == 1 and hits.has_whole(ref)), None
+        )
+        arrays: list[Any] = []
+        for ref, column in zip(wanted, schema, strict=True):
+            if ref is in_parts:
+                arrays.append(None)
+                continue
+            values = hits.values(ref)
+            if values.failed is not None and values.failed.any():
+                raise _cast_error(f"{ref}", file)
+            arrays.append(_cast(values.array, column.type))
+        if in_parts is None:
+            yield _batch(arrays, schema, hits.count)
+            return
+        at, start = wanted.index(in_parts), 0
+        for part in hits.parts(in_parts):
+            batch: list[Any] = [
+                array if array is None else array.slice(start, len(part)) for array in arrays
+            ]
+            batch[at] = _cast(part, schema.field(at).type)
+            start += len(part)
+            yield pa.RecordBatch.from_arrays(batch, schema=schema)
+
+
+def _cast(array: Any, wanted: pa.DataType) -> Any:
+    return array if array.type == wanted else array.cast(wanted)
 
 
 def _true(truth: Truth, kept: Bools, predicate: Predicate) -> Bools:
