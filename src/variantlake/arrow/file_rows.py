@@ -18,25 +18,24 @@ import pyarrow.compute as pc
 from variantlake.arrow.casts import Bools, Values, asked_type, convert, extract
 from variantlake.arrow.conform import conformed, find_field
 from variantlake.delta.deletion_vectors import deleted_rows
+from variantlake.delta.partition_values import partition_array
 from variantlake.delta.schema import StructField, StructType, arrow_type
 from variantlake.delta.snapshot import Snapshot
 from variantlake.errors import MalformedFile, UnsupportedFeature, VariantLakeError
 from variantlake.parquet.ahead import ahead
-from variantlake.parquet.fact_columns import Int64s, stored_type
+from variantlake.parquet.fact_columns import Int64s
 from variantlake.parquet.facts import facts_of, row_group_facts
 from variantlake.parquet.footer import read_footer
 from variantlake.parquet.group_parts import list_element
 from variantlake.parquet.read import BATCH_ROWS, column_of, open_parquet, read_leaves
 from variantlake.parquet.schema_tree import SchemaNode
 from variantlake.paths import Path
-from variantlake.planning.domains import partition_value
 from variantlake.planning.files import ScanFile
 from variantlake.planning.footers import has_stored_names
 from variantlake.planning.predicates import Ref
 from variantlake.planning.readings import NullColumn, PhysicalColumn, Reader, Reading
 from variantlake.planning.skipping import Skipper
 from variantlake.shredding.arrays import members, struct_of
-from variantlake.shredding.fit import raw_array
 from variantlake.shredding.layout import VARIANT_TYPE
 
 
@@ -315,13 +314,5 @@ def partition_column(field: StructField, text: str | None, rows: int) -> Values:
 
     Raises UnsupportedFeature for a text whose meaning is not certain.
     """
-    arrow = arrow_type(field.type)
-    if not text:
-        return Values(_nulls(rows, arrow))
-    target = stored_type(arrow)
-    value = None if target is None else partition_value(text, target)
-    if target is None or value is None:
-        raise UnsupportedFeature(
-            f"the partition value {text!r} of {field.name!r} as {field.type} is left to Spark"
-        )
-    return Values(pa.repeat(raw_array([value], target)[0], rows))
+    array = partition_array(text, field)
+    return Values(array.take(pa.array(np.zeros(rows, np.int64))))

@@ -13,12 +13,12 @@ from typing import Any
 import pyarrow as pa
 
 from variantlake.delta import z85
-from variantlake.delta.partition_values import partition_raw
+from variantlake.delta.partition_values import partition_constant
 from variantlake.delta.schema import DataType, PrimitiveType, StructType, VariantType, arrow_type
 from variantlake.delta.stats import Column
 from variantlake.delta.stats_reader import find_in, parse_stats, raw_value
 from variantlake.delta.variant_bounds import split
-from variantlake.errors import VariantLakeError
+from variantlake.errors import UnsupportedFeature, VariantLakeError
 from variantlake.shredding.layout import VARIANT_TYPE
 
 _BOUNDED = {
@@ -94,9 +94,16 @@ def parsed_partitions(
     for item in schema.fields:
         if item.name in columns and isinstance(item.type, PrimitiveType):
             texts = [(row or {}).get(item.physical_name) for row in values]
-            known = {text: partition_raw(text, item.type) for text in set(texts)}
+            known = {text: _partition(text, item.type) for text in set(texts)}
             fields[item.physical_name] = _array([known[text] for text in texts], item.type)
     return _struct(fields)
+
+
+def _partition(text: str | None, type_: PrimitiveType) -> Any:
+    try:
+        return partition_constant(text, type_)
+    except UnsupportedFeature:
+        return None
 
 
 def _side_column(

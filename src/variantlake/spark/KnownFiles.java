@@ -103,7 +103,8 @@ public class KnownFiles {
         public String identity = "";
         private final StructType constants;
         private final List paths = new ArrayList();
-        private final Map groups = new LinkedHashMap();
+        /** Values, as InternalRow, and their files; two texts of one value make two of them. */
+        private final List groups = new ArrayList();
         private long bytes = 0;
 
         public Index(SparkSession session, Map files, StructType constants, String zone)
@@ -146,9 +147,9 @@ public class KnownFiles {
             while (entries.hasNext()) {
                 Map.Entry entry = (Map.Entry) entries.next();
                 List group = (List) entry.getValue();
-                groups.put(
+                groups.add(new Object[] {
                     row((List) entry.getKey(), zone),
-                    (FileStatus[]) group.toArray(new FileStatus[group.size()]));
+                    group.toArray(new FileStatus[group.size()])});
             }
         }
 
@@ -179,16 +180,15 @@ public class KnownFiles {
                 tests.add(test);
             }
             List found = new ArrayList();
-            Iterator entries = groups.entrySet().iterator();
-            while (entries.hasNext()) {
-                Map.Entry entry = (Map.Entry) entries.next();
-                InternalRow values = (InternalRow) entry.getKey();
+            for (int g = 0; g < groups.size(); g++) {
+                Object[] group = (Object[]) groups.get(g);
+                InternalRow values = (InternalRow) group[0];
                 boolean kept = true;
                 for (int i = 0; kept && i < tests.size(); i++) {
                     kept = ((BasePredicate) tests.get(i)).eval(values);
                 }
                 if (kept) {
-                    found.add(PartitionDirectory.apply(values, (FileStatus[]) entry.getValue()));
+                    found.add(PartitionDirectory.apply(values, (FileStatus[]) group[1]));
                 }
             }
             return seq(found);
