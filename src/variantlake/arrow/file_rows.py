@@ -315,4 +315,4 @@ def partition_column(field: StructField, text: str | None, rows: int) -> Values:
     Raises UnsupportedFeature for a text whose meaning is not certain.
     """
     array = partition_array(text, field)
-    return Values(array.take(pa.array(np.zeros(rows, np.int64))))
+    return Values(_taken(array, np.zeros(rows, np.int64)))
