@@ -12,6 +12,7 @@ import pytest
 
 import variantlake as vl
 from tests.test_table import rows
+from variantlake.delta.listing import commit_path
 from variantlake.errors import (
     CommitConflict,
     InvalidJson,
@@ -275,12 +276,62 @@ def test_properties_are_set_and_taken_away(table: vl.Table) -> None:
     for properties, error in [
         ({"delta.checkpointInterval": "soon"}, InvalidValue),
         ({"delta.constraints.positive": "n > 0"}, UnsupportedFeature),
-        ({"delta.enableRowTracking": "true"}, UnsupportedFeature),
         ({"delta.columnMapping.mode": "id"}, UnsupportedFeature),
         ({"delta.enableIcebergCompatV2": "true"}, UnsupportedFeature),
     ]:
         with pytest.raises(error):
             table.set_properties(properties)
+
+
+def test_row_tracking_gives_ids_to_the_files_that_are_there(table: vl.Table) -> None:
+    assert table.set_properties({"delta.enableRowTracking": "true"}) == 4
+    operations = [entry.operation for entry in table.refresh().history(3)]
+    assert operations == ["SET TBLPROPERTIES", "ROW TRACKING BACKFILL", "UPGRADE PROTOCOL"]
+    found = list(table.refresh().snapshot.add_files())
+    assert sorted(add.base_row_id or 0 for add in found) == [0, 1]
+    assert {add.default_row_commit_version for add in found} == {3}
+    backfill = (Path(table.uri) / commit_path(3)).read_text().splitlines()
+    actions = [json.loads(line) for line in backfill]
+    assert [a["add"]["dataChange"] for a in actions if "add" in a] == [False, False]
+    table.append(_data((3, 0)), json_columns=["event"])
+    ids = [add.base_row_id for add in table.refresh().snapshot.add_files()]
+    assert sorted(each for each in ids if each is not None) == [0, 1, 2]
+    assert _numbers(table) == [1, 2, 3]
+    assert table.set_properties({"delta.enableRowTracking": "true"}) == 6  # nothing to fill in
+
+
+def test_row_tracking_goes_on_where_it_was_stopped(table: vl.Table) -> None:
+    table.set_properties({"delta.feature.rowTracking": "supported"})
+    table.append(_data((3, 0)), json_columns=["event"])
+    table.set_properties({"delta.enableRowTracking": "true"})
+    ids = [add.base_row_id for add in table.refresh().snapshot.add_files()]
+    assert sorted(each for each in ids if each is not None) == [0, 1, 2]
+
+
+def test_a_constraint_is_dropped(tmp_path: Path) -> None:
+    properties = {"delta.constraints.positive": "n > 0"}
+    table = vl.Table.create(tmp_path, "n INT", properties=properties)
+    with pytest.raises(UnsupportedFeature, match="checkConstraints"):
+        table.append(pa.table({"n": pa.array([0], pa.int32())}))
+    with pytest.raises(InvalidValue, match="is a constraint"):
+        table.unset_properties("delta.constraints.positive")
+    with pytest.raises(InvalidValue, match="no constraint 'other'"):
+        table.drop_constraint("other")
+    assert table.drop_constraint("Positive") == 1
+    table.append(pa.table({"n": pa.array([0], pa.int32())}))
+    assert rows(tmp_path) == [{"n": 0}]
+
+
+def test_a_column_may_hold_null_again(tmp_path: Path) -> None:
+    table = vl.Table.create(tmp_path, "n INT NOT NULL, m INT")
+    nothing = pa.table({"n": pa.nulls(1, pa.int32())})
+    with pytest.raises(InvalidValue):
+        table.append(nothing)
+    with pytest.raises(InvalidSchema, match="no column 'x'"):
+        table.drop_not_null("x")
+    table.drop_not_null("n")
+    table.append(nothing)
+    assert rows(tmp_path) == [{"n": None, "m": None}]
 
 
 def test_column_mapping_is_enabled_on_an_existing_table(table: vl.Table) -> None:

@@ -21,8 +21,10 @@ from variantlake.arrow.target import READER_FEATURES, SCHEMA_PREFIX
 from variantlake.delta import alter
 from variantlake.delta.actions import Protocol
 from variantlake.delta.analyze import Analysis, analyze
+from variantlake.delta.backfill import backfill_row_ids
 from variantlake.delta.commit import commit, create_table
 from variantlake.delta.ddl import parse_table_ddl
+from variantlake.delta.properties import check_properties
 from variantlake.delta.schema import StructType, VariantType
 from variantlake.delta.snapshot import HistoryEntry, Snapshot
 from variantlake.delta.store import open_store
@@ -186,6 +188,8 @@ class Table:
         """Set table properties, with the table features that they need; gives the new version.
 
         `{"delta.enableVariantShredding": "true"}` lets new files be shredded, `"false"` forbids it.
+        `{"delta.enableRowTracking": "true"}` first gives row ids to the files that are there, in
+        commits of its own.
 
         Raises:
             InvalidValue: A value that the property cannot have.
@@ -194,6 +198,9 @@ class Table:
             CommitConflict: Another writer changed the table in a way that contradicts this.
         """
         snapshot = self.snapshot.refresh()
+        if alter.enables_row_tracking(snapshot, properties):
+            check_properties(properties)
+            snapshot = backfill_row_ids(snapshot)
         return commit(snapshot, alter.set_properties(snapshot, properties)).version
 
     def analyze(self, *, dry_run: bool = False) -> Analysis:
@@ -216,6 +223,22 @@ class Table:
         """
         snapshot = self.snapshot.refresh()
         return commit(snapshot, alter.unset_properties(snapshot, names)).version
+
+    def drop_constraint(self, name: str) -> int:
+        """Take a CHECK constraint away; gives the new version. `lake.add_constraint` adds one.
+
+        Raises InvalidValue for one that is not there, else as `set_properties`.
+        """
+        snapshot = self.snapshot.refresh()
+        return commit(snapshot, alter.drop_constraint(snapshot, name)).version
+
+    def drop_not_null(self, column: str) -> int:
+        """Let a column hold NULL; gives the new version. `lake.set_not_null` does the opposite.
+
+        Raises InvalidSchema for a column that is not there, else as `set_properties`.
+        """
+        snapshot = self.snapshot.refresh()
+        return commit(snapshot, alter.set_not_null(snapshot, column, not_null=False)).version
 
     def add_column(self, column: str) -> int:
         """Add columns at the end, NULL in the rows that are there; gives the new version.

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
+import variantlake as vl
 from variantlake.delta.commit import create_table
 from variantlake.delta.ddl import parse_table_ddl
 from variantlake.delta.schema import StructField, StructType
 from variantlake.delta.snapshot import Snapshot
 from variantlake.delta.store import open_store
-from variantlake.errors import InvalidSchema, InvalidValue, UnsupportedFeature
+from variantlake.errors import InvalidQuery, InvalidSchema, InvalidValue, UnsupportedFeature
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -173,3 +174,38 @@ def test_rows_are_evaluated_on_their_way_into_the_table(
     assert table.refresh().version == 1
     with pytest.raises(UnsupportedFeature, match="the table uses the feature"):
         vl.Table.open(table.store.uri).append(pa.table({"n": pa.array([1], pa.int32())}))
+
+
+def test_a_constraint_is_added_once_every_row_fulfils_it(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    lake = vl.spark.connect(spark)
+    table = vl.Table.create(tmp_path, "event VARIANT, n INT")
+    rows = pa.table(
+        {"event": ['{"k": "a"}', '{"k": "b"}', None], "n": pa.array([1, 2, 3], "int32")}
+    )
+    table.append(rows, json_columns=["event"])
+    kinds = "variant_get(event, '$.k', 'string') IN ('a', 'b')"
+    with pytest.raises(InvalidValue, match=r"CHECK constraint 'kinds'.*\"n\":3"):
+        lake.add_constraint(tmp_path, "kinds", kinds)
+    with pytest.raises(InvalidValue, match=r"NOT NULL of column 'event'"):
+        lake.set_not_null(tmp_path, "event")
+    with pytest.raises(InvalidQuery, match="'kinds' is not understood"):
+        lake.add_constraint(tmp_path, "kinds", "missing > 0")
+    with pytest.raises(InvalidQuery, match="is int, not a condition"):
+        lake.add_constraint(tmp_path, "kinds", "n")
+    assert table.refresh().version == 1
+    assert lake.add_constraint(tmp_path, "Kinds", f"event IS NULL OR {kinds}") == 2
+    assert lake.set_not_null(tmp_path, "n") == 3
+    assert table.refresh().properties["delta.constraints.kinds"] == f"event IS NULL OR {kinds}"
+    with pytest.raises(InvalidValue, match="has a constraint 'kinds'"):
+        lake.add_constraint(tmp_path, "kinds", "n > 0")
+    bad = spark.sql("""SELECT parse_json('{"k": "c"}') AS event, 4 AS n""")
+    with pytest.raises(InvalidValue, match="'kinds'"):
+        lake.append(bad, tmp_path)
+    # Delta Spark keeps to them, and drops them.
+    for values in ('parse_json(\'{"k": "c"}\'), 4', "NULL, NULL"):
+        with pytest.raises(Exception, match=r"DELTA_(VIOLATE|NOT_NULL)"):
+            spark.sql(f"INSERT INTO delta.`{tmp_path}` SELECT {values}")
+    spark.sql(f"ALTER TABLE delta.`{tmp_path}` DROP CONSTRAINT kinds")
+    assert lake.append(bad, tmp_path).version == 5

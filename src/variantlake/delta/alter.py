@@ -12,13 +12,14 @@ import orjson
 
 from variantlake.delta.actions import Metadata, Protocol
 from variantlake.delta.column_mapping import MODE, is_mapped, with_mapping
-from variantlake.delta.conflicts import Changes
+from variantlake.delta.conflicts import Changes, whole_table
 from variantlake.delta.new_table import check_schema
 from variantlake.delta.properties import (
     CONSTRAINT_PREFIX,
     FEATURE_PREFIX,
     SHREDDING_PROPERTY,
     check_properties,
+    constraints,
     extended_protocol,
     needed_features,
 )
@@ -59,14 +60,86 @@ def set_properties(snapshot: Snapshot, properties: Mapping[str, str]) -> Changes
     )
 
 
+def enables_row_tracking(snapshot: Snapshot, properties: Mapping[str, str]) -> bool:
+    """Whether these properties make the table begin to track rows."""
+    before = snapshot.metadata.configuration.get(ROW_TRACKING_PROPERTY, "")
+    after = properties.get(ROW_TRACKING_PROPERTY, before)
+    return after.strip().lower() == "true" and before.lower() != "true"
+
+
+def add_constraint(snapshot: Snapshot, name: str, expression: str) -> Changes:
+    """Add a CHECK constraint, which the rows that are there fulfil: whoever calls has seen to it.
+
+    Raises InvalidValue for a name that is taken.
+    """
+    key = CONSTRAINT_PREFIX + name.lower()
+    if key in snapshot.metadata.configuration:
+        raise InvalidValue(
+            f"the table has a constraint {name.lower()!r}: {snapshot.properties[key]}",
+            hint="drop it first, or choose another name",
+        )
+    configuration = {**snapshot.metadata.configuration, key: expression}
+    changes = _changes(
+        snapshot,
+        "ADD CONSTRAINT",
+        replace(snapshot.metadata, configuration=configuration),
+        extended_protocol(snapshot.protocol, ["checkConstraints"]),
+        {"name": name, "expr": expression},
+    )
+    return replace(changes, reads=whole_table, serializable=True)
+
+
+def drop_constraint(snapshot: Snapshot, name: str) -> Changes:
+    """Take a CHECK constraint away. Raises InvalidValue for one that is not there."""
+    key = CONSTRAINT_PREFIX + name.lower()
+    configuration = dict(snapshot.metadata.configuration)
+    if key not in configuration:
+        known = ", ".join(constraints(configuration)) or "none"
+        raise InvalidValue(f"the table has no constraint {name!r}", hint=f"constraints: {known}")
+    expression = configuration.pop(key)
+    metadata = replace(snapshot.metadata, configuration=configuration)
+    parameters = {"name": name, "expr": expression}
+    return _changes(snapshot, "DROP CONSTRAINT", metadata, snapshot.protocol, parameters)
+
+
+def set_not_null(snapshot: Snapshot, column: str, *, not_null: bool) -> Changes:
+    """Make a column NOT NULL, which no row breaks: whoever calls has seen to it; or nullable.
+
+    Raises InvalidSchema for a column that the table does not have.
+    """
+    found = snapshot.schema.get(column)
+    if found is None:
+        known = ", ".join(field.name for field in snapshot.schema.fields)
+        raise InvalidSchema(f"the table has no column {column!r}", hint=f"columns: {known}")
+    field = replace(found, nullable=not not_null)
+    fields = (field if each is found else each for each in snapshot.schema.fields)
+    metadata = replace(snapshot.metadata, schema_string=StructType(tuple(fields)).to_json())
+    protocol = extended_protocol(snapshot.protocol, ["invariants"] if not_null else [])
+    changes = _changes(
+        snapshot,
+        "CHANGE COLUMN",
+        metadata,
+        protocol,
+        {"column": _json(_described(field)["column"])},
+    )
+    if not not_null:
+        return changes
+    return replace(changes, reads=whole_table, serializable=True)
+
+
 def unset_properties(snapshot: Snapshot, names: Collection[str]) -> Changes:
     """Take properties away; those that are not there are passed over.
 
     Raises InvalidValue for one that files depend on.
     """
     for name in names:
-        if name == MODE or name.startswith(CONSTRAINT_PREFIX):
-            raise InvalidValue(f"the property {name} cannot be taken away here")
+        if name.startswith(CONSTRAINT_PREFIX):
+            raise InvalidValue(
+                f"the property {name} is a constraint",
+                hint=f"drop_constraint({name.removeprefix(CONSTRAINT_PREFIX)!r}) takes it away",
+            )
+        if name == MODE:
+            raise InvalidValue(f"the property {name} cannot be taken away: files depend on it")
     configuration = {k: v for k, v in snapshot.metadata.configuration.items() if k not in names}
     metadata = replace(snapshot.metadata, configuration=configuration)
     return _changes(
@@ -178,19 +251,15 @@ def _check_possible(snapshot: Snapshot, properties: Mapping[str, str]) -> None:
             raise UnsupportedFeature(
                 f"{MODE} can only become 'name' here: the table's files have no ids of columns"
             )
+    if enables_row_tracking(snapshot, properties) and snapshot.files["base_row_id"].null_count:
+        raise UnsupportedFeature(f"{ROW_TRACKING_PROPERTY} needs row ids for the files first")
     if not snapshot.files.num_rows:
         return
     for key, value in properties.items():
         if key.startswith(CONSTRAINT_PREFIX) and own.get(key) != value:
             raise UnsupportedFeature(
                 f"{key} must be checked against the rows that are there",
-                hint="ALTER TABLE ... ADD CONSTRAINT in Spark does that",
-            )
-        enables = key == ROW_TRACKING_PROPERTY and value.lower() == "true"
-        if enables and own.get(key, "").lower() != "true":
-            raise UnsupportedFeature(
-                f"{key} needs row ids for the files that are there",
-                hint="ALTER TABLE ... SET TBLPROPERTIES in Delta Spark assigns them",
+                hint="lake.add_constraint(...) does that",
             )
 
 

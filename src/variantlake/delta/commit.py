@@ -165,7 +165,7 @@ def commit(snapshot: Snapshot, changes: Changes) -> Committed:
         if payload.is_in(winner):
             # The store did the work and lost the answer; its own retry then met our commit.
             break
-        weak = isolation.lower() != "serializable"
+        weak = isolation.lower() != "serializable" and not changes.serializable
         check_conflicts(changes, winner, version, write_serializable=weak)
         winners.append(winner)
         ground = ground.after(winner)

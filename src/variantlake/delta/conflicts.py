@@ -38,6 +38,7 @@ class Changes:
     """What a commit does. `reads` tells which files its content depends on, None for none.
 
     An append that looks at no row is blind, and conflicts with no other change of data.
+    `serializable` holds it against the appends of others whatever the table's isolation level is.
     `operation`, `parameters` and `metrics` describe it in the history. `evaluated` says that the
     rows of its files have gone through the table's SQL expressions.
     """
@@ -50,6 +51,7 @@ class Changes:
     transactions: tuple[Transaction, ...] = ()
     domains: tuple[DomainMetadata, ...] = ()
     reads: Reads | None = None
+    serializable: bool = False
     evaluated: bool = False
     parameters: Mapping[str, str] = field(default_factory=dict)
     metrics: Mapping[str, str] = field(default_factory=dict)

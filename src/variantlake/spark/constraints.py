@@ -13,18 +13,22 @@ import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql import types as st
 
+from variantlake.delta import alter
+from variantlake.delta.commit import commit
 from variantlake.delta.properties import constraints
 from variantlake.delta.schema import StructType
 from variantlake.delta.snapshot import Snapshot
-from variantlake.errors import InvalidValue, MalformedLog, VariantLakeError
+from variantlake.errors import InvalidQuery, InvalidValue, MalformedLog, VariantLakeError
 
 _REFUSED = "variantlake refuses the row: "
 _SENTENCE = re.compile(re.escape(_REFUSED) + r"(.*?)(?: SQLSTATE: \w+)?$", re.MULTILINE)
 _ROW_LENGTH = 300
+_NOT_APPENDED = "nothing was appended; correct the row or leave it out"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,21 +92,54 @@ def evaluated(
     return frame.select(*(sf.col(_quoted(name)) for name in given)), frozenset()
 
 
-def refusal(error: BaseException) -> VariantLakeError | None:
+def add_constraint(frame: DataFrame, snapshot: Snapshot, name: str, expression: str) -> int:
+    """Add a CHECK constraint that every row of `frame`, the table's, fulfils; the new version.
+
+    Raises InvalidQuery for an expression that Spark does not take, InvalidValue for a row that
+    breaks it and for a name that is taken, CommitConflict and UnsupportedFeature as `commit`.
+    """
+    changes = alter.add_constraint(snapshot, name, expression)
+    try:
+        kind = frame.select(sf.expr(expression)).schema[0].dataType
+    except PySparkException as error:
+        raise InvalidQuery(f"the constraint {name!r} is not understood: {error}") from error
+    if not isinstance(kind, st.BooleanType):
+        raise InvalidQuery(f"the constraint {name!r} is {kind.simpleString()}, not a condition")
+    _check_rows(frame, Rule(f"the CHECK constraint {name!r}", expression))
+    return commit(snapshot, changes).version
+
+
+def set_not_null(frame: DataFrame, snapshot: Snapshot, column: str) -> int:
+    """Make a column NOT NULL in which no row of `frame`, the table's, has NULL; the new version.
+
+    Raises InvalidSchema for a column that is not there, else as `add_constraint`.
+    """
+    changes = alter.set_not_null(snapshot, column, not_null=True)
+    _check_rows(frame, Rule(f"NOT NULL of column {column!r}", f"{_quoted(column)} IS NOT NULL"))
+    return commit(snapshot, changes).version
+
+
+def _check_rows(frame: DataFrame, rule: Rule) -> None:
+    """Raise InvalidValue for the first row found that breaks a rule."""
+    with refusals("the table has rows that break it; nothing was changed"):
+        frame.filter(_holds(rule, frame)).count()
+
+
+def refusal(error: BaseException, hint: str = _NOT_APPENDED) -> VariantLakeError | None:
     """The error for a row that broke a rule, if that is why Spark failed."""
     found = _SENTENCE.search(str(error))
     if found is None:
         return None
-    return InvalidValue(found[1], hint="nothing was appended; correct the row or leave it out")
+    return InvalidValue(found[1], hint=hint)
 
 
 @contextlib.contextmanager
-def refusals() -> Iterator[None]:
+def refusals(hint: str = _NOT_APPENDED) -> Iterator[None]:
     """Raise the error for a refused row in the place of Spark's own."""
     try:
         yield
     except Exception as error:
-        found = refusal(error)
+        found = refusal(error, hint)
         if found is None:
             raise
         raise found from error

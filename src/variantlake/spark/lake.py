@@ -233,6 +233,33 @@ class Lake:
             )
         return ingest(self._spark, data, table, column=column, overwrite=overwrite, **options)
 
+    def add_constraint(self, table: Location, name: str, expression: str) -> int:
+        """Add a CHECK constraint, once Spark has seen that every row fulfils it; the new version.
+
+        `lake.add_constraint(t, "kinds", "event:kind::string IN ('a', 'b')")`: paths of Variants
+        may stand in it. NULL does not fulfil it. `Table.drop_constraint` takes it away.
+
+        Raises:
+            InvalidQuery: Spark does not take the expression.
+            InvalidValue: A row breaks it, or the table has one of this name.
+            CommitConflict: Another writer added rows in the meantime.
+            UnsupportedFeature: As for `append`.
+        """
+        from variantlake.spark.constraints import add_constraint
+
+        snapshot = self._tables.load(os.fspath(table)).snapshot
+        return add_constraint(self.read(table, snapshot.version), snapshot, name, expression)
+
+    def set_not_null(self, table: Location, column: str) -> int:
+        """Make a column NOT NULL, once Spark has seen that no row has NULL there; the new version.
+
+        Raises InvalidSchema for a column that is not there, else as `add_constraint`.
+        """
+        from variantlake.spark.constraints import set_not_null
+
+        snapshot = self._tables.load(os.fspath(table)).snapshot
+        return set_not_null(self.read(table, snapshot.version), snapshot, column)
+
     def _in_user_session(self, frame: DataFrame) -> DataFrame:
         """A DataFrame of the helper session as one of the user's."""
         view = self._helper.new_view()
