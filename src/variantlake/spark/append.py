@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import itertools
 import os
-import pickle
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Unpack
 
@@ -20,20 +19,29 @@ from variantlake.arrow.files import new_load_id
 from variantlake.arrow.landing import LoadResult, TaskResult, collect, found, guarded, land
 from variantlake.arrow.options import LoadKeywords, LoadOptions
 from variantlake.arrow.overwriting import Overwrite
+from variantlake.arrow.parquet_rows import (
+    SAMPLE_BYTES,
+    SAMPLE_ROWS,
+    LeftToSpark,
+    part_rows,
+    sample_rows,
+)
 from variantlake.arrow.rows import TableRows, check_columns
 from variantlake.arrow.target import READER_FEATURES, UNSHREDDED, FilePlan, Target
 from variantlake.delta.schema import StructField, VariantType
 from variantlake.delta.snapshot import Snapshot
-from variantlake.errors import InvalidSchema
-from variantlake.kernels.profiler import profile
+from variantlake.errors import InvalidSchema, MalformedFile
+from variantlake.kernels.profiler import Profiler
+from variantlake.shredding.arrays import AnyArray
 from variantlake.shredding.infer import InferenceOptions, infer
-from variantlake.shredding.profile import Profile
+from variantlake.shredding.layout import VARIANT_TYPE
 from variantlake.shredding.schema import ShreddingSchema
 from variantlake.spark.constraints import evaluated, refusals
-from variantlake.spark.jobs import run_over
+from variantlake.spark.file_scan import FileScan, file_scan
+from variantlake.spark.jobs import run_over, run_tasks
 
-SAMPLE_ROWS = 4096
-"""Rows that the inference of a shredding schema looks at."""
+_FIRST_ROWS = 256
+"""Rows of a sample by way of the driver, before it is known how large they are."""
 
 
 def append(
@@ -80,23 +88,85 @@ def append(
     frame, json_columns = evaluated(frame, snapshot, json_columns)
     check_columns(frame.columns, target.schema.fields, json_columns, target.store.uri)
     _check_variants(frame, target, json_columns)
-    shreddings = target.shreddings()
-    with refusals():
-        shreddings |= _inferred(spark, frame, target, json_columns, chosen.inference)
-    task = AppendTask(
-        plan=target.file_plan(new_load_id(), chosen),
-        shreddings=shreddings,
-        json_columns=frozenset(json_columns),
-        inference=chosen.inference,
-    )
-    description = f"variantlake: append to {os.fspath(table)}"
-    with refusals():
-        results = collect(
-            task.plan, target, lambda: run_over(spark, frame, task, description=description)
+    load = _Load(spark, frame, target, frozenset(json_columns), chosen)
+    scan = file_scan(spark, frame)
+    try:
+        return load.run(scan, started)
+    except (LeftToSpark, MalformedFile):
+        if scan is None:
+            raise
+        return load.run(None, started)
+
+
+@dataclass(frozen=True, slots=True)
+class _Load:
+    """One append."""
+
+    spark: SparkSession
+    frame: DataFrame
+    target: Target
+    json_columns: frozenset[str]
+    options: LoadOptions
+
+    def run(self, scan: FileScan | None, started: float) -> LoadResult:
+        """Load the rows that Spark gives, or those of `scan`, which are the same."""
+        target = self.target
+        shreddings = target.shreddings()
+        unknown = [
+            field
+            for field in target.schema.fields
+            if isinstance(field.type, VariantType)
+            and field.physical_name not in shreddings
+            and field.name in self.frame.columns
+        ]
+        if unknown:
+            with refusals():
+                shreddings |= self._inferred(unknown, scan)
+        task = AppendTask(
+            plan=target.file_plan(new_load_id(), self.options),
+            shreddings=shreddings,
+            json_columns=self.json_columns,
+            inference=self.options.inference,
         )
-    if replacing is None and not any(result.adds or result.bad_rows for result in results):
-        return LoadResult(version=snapshot.version)
-    return land(target.with_shreddings(shreddings), task.plan, results, chosen, started)
+        with refusals():
+            results = collect(task.plan, target, lambda: self._payloads(task, scan))
+        nothing = not any(each.adds or each.bad_rows for each in results)
+        if nothing and target.replacing is None and target.snapshot is not None:
+            return LoadResult(version=target.snapshot.version)
+        landed = target.with_shreddings(shreddings)
+        return land(landed, task.plan, results, self.options, started)
+
+    def _payloads(self, task: AppendTask, scan: FileScan | None) -> list[bytes]:
+        description = f"variantlake: append to {self.target.store.uri}"
+        if scan is None:
+            return run_over(self.spark, self.frame, task, description=description)
+        files = FilesTask(task, scan)
+        return run_tasks(self.spark, files, len(scan.groups), description=description)
+
+    def _inferred(
+        self, fields: Sequence[StructField], scan: FileScan | None
+    ) -> dict[str, ShreddingSchema]:
+        """Schemas for VARIANT columns that have none, from a sample of the rows."""
+        names = [field.name for field in fields]
+        if scan is None:
+            batches = _sample(self.frame.select(*(sf.col(_quoted(name)) for name in names)))
+        else:
+            columns = [each for each in scan.columns if each.name in names]
+            batches = sample_rows(scan.groups, columns)
+        profilers = {field.physical_name: Profiler() for field in fields}
+        encoders: dict[str, VariantColumn] = {}
+        for batch in batches:
+            for field in fields:
+                column = batch.column(field.name)
+                if field.name not in encoders:
+                    from_json = field.name in self.json_columns
+                    encoders[field.name] = VariantColumn(
+                        field, column.type, lambda _: UNSHREDDED, from_json=from_json
+                    )
+                # What is bad is left out here: the append itself reports it.
+                profilers[field.physical_name].add(encoders[field.name].tape(column))
+        inference = self.options.inference
+        return {name: infer(each.result(), inference).schema for name, each in profilers.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,27 +183,21 @@ class AppendTask:
         # On an executor; a client of Spark Connect need not have it.
         from pyspark import TaskContext
 
-        first = next(batches, None)
-        if first is None:
-            return ()
         context = TaskContext.get()
         number = 0 if context is None else context.partitionId()
-        every = itertools.chain([first], batches)
-        return guarded(
-            self.plan, number, lambda check: self._write(number, first.schema, every, check)
-        )
+        return guarded(self.plan, number, lambda check: self.write(number, batches, check))
 
-    def _write(
-        self,
-        number: int,
-        schema: pa.Schema,
-        batches: Iterable[pa.RecordBatch],
-        check: Callable[[], None],
+    def write(
+        self, number: int, batches: Iterator[pa.RecordBatch], check: Callable[[], None]
     ) -> TaskResult:
+        """Write the files of one task."""
+        first = next(batches, None)
+        if first is None:
+            return TaskResult(())
         with self.plan.bad_row_log(number) as bad_rows:
             rows = TableRows(
-                schema,
-                batches,
+                first.schema,
+                itertools.chain([first], batches),
                 self.plan,
                 shreddings=self.shreddings,
                 json_columns=self.json_columns,
@@ -141,6 +205,21 @@ class AppendTask:
                 inference=self.inference,
             )
             return write_rows(rows, self.plan, number, check)
+
+
+@dataclass(frozen=True, slots=True)
+class FilesTask:
+    """An append whose tasks read files themselves; pickles."""
+
+    append: AppendTask
+    scan: FileScan
+
+    def __call__(self, number: int) -> Iterable[bytes]:
+        """Write the rows of one task's parts."""
+        rows = part_rows(self.scan.groups[number], self.scan.columns)
+        return guarded(
+            self.append.plan, number, lambda check: self.append.write(number, rows, check)
+        )
 
 
 def _check_variants(frame: DataFrame, target: Target, json_columns: Collection[str]) -> None:
@@ -164,54 +243,28 @@ _VARIANTS = (
 )
 
 
-def _inferred(
-    spark: SparkSession,
-    frame: DataFrame,
-    target: Target,
-    json_columns: Collection[str],
-    inference: InferenceOptions,
-) -> dict[str, ShreddingSchema]:
-    """Schemas for the VARIANT columns that have none, from a sample of the rows."""
-    known = target.shreddings()
-    fields = [
-        field
-        for field in target.schema.fields
-        if isinstance(field.type, VariantType)
-        and field.physical_name not in known
-        and field.name in frame.columns
-    ]
-    if not fields:
-        return {}
-    sampler = _Sampler(tuple(fields), frozenset(json_columns))
-    sample = frame.select(*(sf.col(_quoted(field.name)) for field in fields)).limit(SAMPLE_ROWS)
-    merged = {field.physical_name: Profile() for field in fields}
-    for payload in run_over(spark, sample, sampler, description="variantlake: sample"):
-        for name, part in pickle.loads(payload).items():  # noqa: S301 - of our own tasks
-            merged[name].merge(part)
-    return {name: infer(found, inference).schema for name, found in merged.items()}
+def _sample(frame: DataFrame) -> Iterator[pa.RecordBatch]:
+    """A bounded sample of JSON texts and Variants."""
+    sample = _first_rows(frame, _FIRST_ROWS)
+    if sample.num_rows == _FIRST_ROWS:
+        rows = min(SAMPLE_ROWS, SAMPLE_BYTES * _FIRST_ROWS // max(sample.nbytes, 1))
+        if rows > 2 * _FIRST_ROWS:
+            sample = _first_rows(frame, rows)
+    yield sample
 
 
-@dataclass(frozen=True, slots=True)
-class _Sampler:
-    """Profiles the VARIANT columns of a sample; pickles."""
-
-    fields: tuple[StructField, ...]
-    json_columns: frozenset[str]
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[bytes]:
-        for batch in batches:
-            profiles = {}
-            for field in self.fields:
-                column = batch.column(field.name)
-                encoder = VariantColumn(
-                    field,
-                    column.type,
-                    lambda _: UNSHREDDED,
-                    from_json=field.name in self.json_columns,
-                )
-                # What is bad is left out here: the append itself reports it.
-                profiles[field.physical_name] = profile(encoder.tape(column))
-            yield pickle.dumps(profiles)
+def _first_rows(frame: DataFrame, count: int) -> pa.RecordBatch:
+    """By way of the driver, where Spark computes no more partitions than it needs."""
+    rows = frame.limit(count).collect()
+    columns: list[AnyArray] = []
+    for at, field in enumerate(frame.schema.fields):
+        given = [row[at] for row in rows]
+        if field.dataType.simpleString() == "string":
+            columns.append(pa.array(given, pa.string()))
+        else:
+            pairs = [each and {"metadata": each.metadata, "value": each.value} for each in given]
+            columns.append(pa.array(pairs, VARIANT_TYPE))
+    return pa.record_batch(columns, names=frame.columns)
 
 
 def _quoted(name: str) -> str:
