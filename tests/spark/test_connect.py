@@ -1,4 +1,4 @@
-"""Queries through a real Spark Connect server: right, with files skipped, though read natively."""
+"""Queries and appends through a real Spark Connect server: right, though it shows no plans."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import variantlake as vl
 from tests import corpora
 from tests.spark.layouts import (
     CLEAN,
@@ -25,6 +26,7 @@ from tests.spark.layouts import (
     make,
     rows,
 )
+from variantlake.delta.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -57,6 +59,47 @@ def client(work: dict[str, Any]) -> dict[str, Any]:
     assert done.returncode == 0, done.stderr[-2000:]
     found: dict[str, Any] = json.loads(done.stdout[done.stdout.index("{") :])
     return found
+
+
+ROWS = """
+    SELECT id AS n, IF(id % 7 = 0, NULL, parse_json(concat('{"a": ', id, ', "b": "x"}'))) AS event,
+      concat('{"c": ', id, IF(id = 10, '', '}')) AS other
+    FROM range(0, 1000, 1, 3)"""
+
+
+def test_appends_of_a_connect_client(spark: SparkSession, tmp_path: Path) -> None:
+    if importlib.util.find_spec("grpc_status") is None:
+        corpora.missing("pyspark[connect]")
+    table = str(tmp_path / "t")
+    vl.Table.create(table, "n BIGINT, event VARIANT, other VARIANT")
+    texts = {"json_columns": ["other"]}
+    good = f"SELECT * FROM ({ROWS}) WHERE n <> 10"
+    loads = [
+        {"query": good, "table": table, "options": texts | {"load_id": "one"}},
+        {"query": good, "table": table, "options": texts | {"load_id": "one"}},
+        {"query": ROWS, "table": table, "options": texts},
+        {"query": ROWS, "table": table, "options": texts | {"mode": "null"}},
+        {"query": ROWS, "table": table, "options": {}},
+        {"query": f"{ROWS} WHERE id < 0", "table": table, "options": texts},
+    ]
+    found = client({"appends": loads})["appends"]
+    assert found[:2] == [[1, 999, 0], [1, 0, 0]]
+    assert found[2].startswith("InvalidJson: ")
+    assert found[3] == [2, 1000, 1]
+    assert found[4].startswith("InvalidSchema: ")
+    assert found[5] == [2, 0, 0]
+    stored = spark.read.format("delta").load(table)
+    columns = ["n", "to_json(event) AS event", "to_json(other) AS other"]
+    wanted = spark.sql(ROWS).selectExpr(*columns[:2], "to_json(try_parse_json(other)) AS other")
+    twice = wanted.union(wanted.where("n <> 10"))
+    mine, theirs = (
+        sorted((tuple(row) for row in frame.collect()), key=str)
+        for frame in (stored.selectExpr(*columns), twice)
+    )
+    assert mine == theirs
+    schema = Snapshot.load(table).properties["variantlake.shredding.event"]
+    assert "a" in schema
+    assert "b" in schema
 
 
 def test_queries_of_a_connect_client(spark: SparkSession, tmp_path: Path) -> None:
