@@ -38,6 +38,7 @@ test-kill: setup ## Kill writers at every moment around a storage call; print th
 
 test-concurrency: setup ## Write one table from many processes, on disk and on S3; print the counts
 	@$(BIN)/python -m tests.delta.writers
+	@$(BIN)/python -m tests.delta.spark_race
 
 lint: setup ## Check format, lint and types; warnings are errors
 	@$(BIN)/ruff format --check .

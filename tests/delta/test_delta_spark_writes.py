@@ -11,6 +11,7 @@ import pytest
 
 import variantlake as vl
 from tests.delta.crashes import OPERATIONS, Rehearsal
+from tests.delta.spark_race import race
 from variantlake.delta.log_cleanup import clean_log
 
 if TYPE_CHECKING:
@@ -219,3 +220,12 @@ def test_delta_spark_reads_what_interruptions_leave(
         assert counts[-1] == len(left[1])
     assert counts[0] == len(rehearsal.before[1])
     assert name in OPERATIONS
+
+
+def test_nothing_is_lost_silently_beside_delta_spark_at_the_same_instant(
+    delta_spark: SparkSession, tmp_path: Path
+) -> None:
+    """EXACTNESS, rule 26: the small form of `python -m tests.delta.spark_race`."""
+    outcome = race(delta_spark, tmp_path, 3, hold=True)
+    assert outcome.together
+    assert outcome.ours | outcome.theirs == outcome.found
