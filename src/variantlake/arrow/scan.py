@@ -16,7 +16,8 @@ import pyarrow as pa
 from variantlake.arrow.casts import Bools
 from variantlake.arrow.conditions import Truth, evaluate
 from variantlake.arrow.file_rows import FileReader, Rows
-from variantlake.arrow.query_text import SPARK_RUNS_IT, Item
+from variantlake.arrow.query_constants import SPARK_RUNS_IT
+from variantlake.arrow.query_text import Item
 from variantlake.delta.schema import arrow_type
 from variantlake.delta.snapshot import Snapshot
 from variantlake.delta.store import is_local

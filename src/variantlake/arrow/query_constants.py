@@ -1,0 +1,158 @@
+"""Constants and types in a query's text, as Spark types them.
+
+What the local engine does not know for sure is refused with its name: Spark runs it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from decimal import Decimal
+
+from sqlglot import exp
+
+from variantlake.errors import UnsupportedFeature
+from variantlake.planning.casts import INT_LIMITS, spark_type
+from variantlake.planning.domains import partition_value
+from variantlake.planning.literals import comparison_type
+from variantlake.planning.predicates import Literal, Ref
+from variantlake.types import MAX_PRECISION, Kind, ShreddedType
+
+SPARK_RUNS_IT = "Spark runs it: `variantlake.spark.connect(spark).sql(...)`"
+
+_TYPES = {
+    exp.DType.TEXT: "string",
+    exp.DType.TINYINT: "tinyint",
+    exp.DType.SMALLINT: "smallint",
+    exp.DType.INT: "int",
+    exp.DType.BIGINT: "bigint",
+    exp.DType.FLOAT: "float",
+    exp.DType.DOUBLE: "double",
+    exp.DType.BOOLEAN: "boolean",
+    exp.DType.DATE: "date",
+    exp.DType.TIMESTAMPTZ: "timestamp",
+    exp.DType.TIMESTAMPNTZ: "timestamp_ntz",
+    exp.DType.BINARY: "binary",
+    exp.DType.VARIANT: "variant",
+}
+_NUMBER = re.compile(r"\d+|\d*\.\d+|\d+\.\d*")
+_ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+_ISO_MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}:\d{2}(\.\d{1,6})?")
+
+
+def refused(what: str) -> UnsupportedFeature:
+    """The error for what is left to Spark."""
+    return UnsupportedFeature(f"the local engine does not take {what}", hint=SPARK_RUNS_IT)
+
+
+def coerced(ref: Ref, literal: Literal, *, utc: bool) -> Literal:
+    """The literal as Spark compares it with `ref`: text becomes a date or a timestamp."""
+    target = spark_type(ref.type)
+    if target is None:
+        raise refused(f"the comparison of {ref}, which is {ref.type}")
+    if literal.value is None:
+        return Literal(None, ref.type)
+    if isinstance(literal.value, str) and target.kind in (
+        Kind.DATE,
+        Kind.TIMESTAMP,
+        Kind.TIMESTAMP_NTZ,
+    ):
+        return moment(literal.value, target, utc=utc)
+    if comparison_type(ref.type, (literal,)) is None:
+        raise refused(f"the comparison of {ref}, which is {ref.type}, with {literal}")
+    return literal
+
+
+def constant(node: exp.Expression, *, utc: bool) -> Literal:
+    """A constant, typed as Spark types it."""
+    match node:
+        case exp.Paren():
+            return constant(node.this, utc=utc)
+        case exp.Null():
+            return Literal(None, "void")
+        case exp.Boolean():
+            return Literal(bool(node.this), "boolean")
+        case exp.Literal() if node.is_string:
+            return Literal(node.this, "string")
+        case exp.Literal():
+            return _number(node.this)
+        case exp.Neg():
+            number = constant(node.this, utc=utc)
+            if isinstance(number.value, int | float | Decimal):
+                return _number_of(-number.value, number.type)
+        case exp.Cast() if isinstance(node.this, exp.Literal):
+            return _typed(node, utc=utc)
+    raise refused("a constant of this kind")
+
+
+def _number(text: str) -> Literal:
+    if text.isdigit():
+        return _number_of(int(text), "")
+    if _NUMBER.fullmatch(text):
+        value = Decimal(text)
+        digits, exponent = len(value.as_tuple().digits), -int(value.as_tuple().exponent)
+        if max(digits, exponent) <= MAX_PRECISION:
+            return Literal(value, f"decimal({max(digits, exponent)},{exponent})")
+    if re.fullmatch(r"[\d.]+[eE][+-]?\d+", text) and math.isfinite(float(text)):
+        return Literal(float(text), "double")
+    raise refused("a number of this form")
+
+
+def _number_of(value: float | Decimal, type_: str) -> Literal:
+    if not isinstance(value, int) or type_ == "bigint":
+        return Literal(value, type_)
+    for kind in (Kind.INT32, Kind.INT64):
+        if -INT_LIMITS[kind] <= value < INT_LIMITS[kind]:
+            return Literal(value, "int" if kind is Kind.INT32 else "bigint")
+    digits = len(str(abs(value)))
+    if digits > MAX_PRECISION:
+        raise refused(f"the number {value}")
+    return Literal(Decimal(value), f"decimal({digits},0)")
+
+
+def _typed(node: exp.Cast, *, utc: bool) -> Literal:
+    type_ = type_name(node.to)
+    target = spark_type(type_)
+    text = node.this.this
+    if target is not None and node.this.is_string:
+        if target.kind in (Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMP_NTZ):
+            return moment(text, target, utc=utc)
+        if target.kind is Kind.STRING:
+            return Literal(text, type_)
+    elif target is not None and target.kind is Kind.DOUBLE:
+        return Literal(float(text), type_)
+    elif target is not None and target.kind in INT_LIMITS and text.isdigit():
+        limit = INT_LIMITS[target.kind]
+        if int(text) < limit:
+            return Literal(int(text), type_)
+    raise refused("a constant of this kind")
+
+
+def moment(text: str, target: ShreddedType, *, utc: bool) -> Literal:
+    """A date or timestamp in ISO form; timestamps without a zone are in UTC."""
+    written = text.strip()
+    value = None
+    if target.kind is Kind.DATE and _ISO_DATE.fullmatch(written):
+        value = partition_value(written, target)
+    elif target.kind is not Kind.DATE:
+        whole = f"{written} 00:00:00" if _ISO_DATE.fullmatch(written) else written
+        zone = target.kind is Kind.TIMESTAMP
+        if _ISO_MOMENT.fullmatch(whole) and (utc or not zone):
+            value = partition_value(whole + ("+00:00" if zone else ""), target)
+        elif zone and whole.endswith("Z") and _ISO_MOMENT.fullmatch(whole[:-1]):
+            value = partition_value(whole[:-1] + "+00:00", target)
+    if value is None:
+        raise refused(f"{text!r} as a {target.ddl.lower()}")
+    return Literal(value, target.ddl.lower())
+
+
+def type_name(type_: exp.DataType) -> str:
+    """Spark's name of a type. Raises UnsupportedFeature for one without a column form."""
+    name = _TYPES.get(type_.this, "")
+    if type_.this is exp.DType.DECIMAL:
+        digits = [str(part.this.this) for part in type_.expressions]
+        precision, scale = (*digits, *("10", "0")[len(digits) :])
+        name = f"decimal({precision},{scale})"
+    if name != "variant" and spark_type(name) is None:
+        raise refused("that type")
+    return name
