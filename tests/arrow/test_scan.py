@@ -79,6 +79,8 @@ def test_limit_and_count(table: vl.Table) -> None:
     assert table.scan("k", limit=60).to_arrow().num_rows == 60
     assert table.scan("k", limit=60).count() == 60
     assert table.scan().count() == 150
+    assert table.scan(where="true").count() == 150
+    assert table.scan(where="false OR k < 1").count() == 3
     assert table.scan(where="event:nobody::int = 1").to_arrow().num_rows == 0
 
 

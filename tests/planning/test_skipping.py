@@ -99,15 +99,30 @@ def test_rule_19_unknown_conditions_bound_what_they_join() -> None:
         ("<=", 0, F), ("<=", 1, T | F), ("<=", 9, T),
         (">", 9, F), (">", 8, T | F), (">", 1, T | F), (">", 0, T),
         (">=", 10, F), (">=", 9, T | F), (">=", 1, T),
-        ("<=>", 100, May.ANY),
+        ("<=>", 100, F), ("<=>", 5, T | F),
     ],
 )  # fmt: skip
 def test_comparisons_on_a_range(op: CompareOp, value: int, expected: May) -> None:
     known = between("BIGINT", 1, 9)
     assert may(compare(op, value), known) == expected
-    if op != "<=>":
-        nullable = between("BIGINT", 1, 9, typed=ROWS - 1)
-        assert may(compare(op, value), nullable) == expected | N
+    nullable = between("BIGINT", 1, 9, typed=ROWS - 1)
+    assert may(compare(op, value), nullable) == expected | (F if op == "<=>" else N)
+
+
+def test_a_null_safe_comparison_with_null_is_is_null() -> None:
+    known = between("BIGINT", 1, 9)
+    assert may(compare("<=>", None), known) == F
+    assert may(compare("<=>", None), between("BIGINT", 1, 9, typed=ROWS - 1)) == T | F
+    assert skips(Not(compare("<=>", 1)), between("BIGINT", 1, 1))
+
+
+def test_a_cast_column_has_the_cast_bounds() -> None:
+    column = ColumnFacts(("c",), pa.int32(), 0, 1, 9, minimum_exact=True, maximum_exact=True)
+    known = facts("a BIGINT", columns=(column,))
+    for type_, above in (("bigint", 10), ("double", 9.5), ("decimal(10,2)", Decimal("9.01"))):
+        ref = Ref(("c",), None, type_)
+        assert skips(Compare(">=", ref, lit(above, type_)), known), type_
+        assert not skips(Compare("<", ref, lit(above, type_)), known), type_
 
 
 def test_a_literal_on_the_left_turns_the_operator() -> None:
@@ -226,6 +241,9 @@ def test_rule_21_a_prefix_is_a_range() -> None:
     assert skips(StartsWith(ref, "abb"), known)
     assert skips(StartsWith(ref, "ac"), known)
     assert may(StartsWith(ref, "ab"), known) == T
+    cut = between("STRING", "ab", "abz", minimum_exact=False, maximum_exact=False)
+    assert skips(Not(StartsWith(ref, "ab")), cut)
+    assert not skips(Not(StartsWith(ref, "abz")), cut)
     # No text follows U+10FFFF, so that prefix has no successor and no upper end.
     top = between("STRING", "\U0010ffff", "\U0010ffff" * 3)
     assert not skips(StartsWith(ref, "\U0010ffff\U0010ffff"), top)

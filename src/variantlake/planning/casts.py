@@ -100,6 +100,26 @@ def monotone_cast(stored: ShreddedType, asked: ShreddedType) -> Cast | None:
     return None
 
 
+def keeps_column(stored: ShreddedType, asked: ShreddedType) -> bool:
+    """Whether Spark's cast of an ordinary column is `monotone_cast`, with ANSI and without.
+
+    Without it a cast to a narrower integer takes the lower bits of what does not fit.
+    """
+    if stored.kind in INT_LIMITS:
+        wider = INT_LIMITS.get(asked.kind, 0) >= INT_LIMITS[stored.kind]
+        return wider or asked.kind in (Kind.DECIMAL, Kind.DOUBLE)
+    pair = (stored.kind, asked.kind)
+    return pair in _COLUMN_CASTS or (stored == asked and stored.kind in _SAME_ORDER)
+
+
+_COLUMN_CASTS = {
+    (Kind.DECIMAL, Kind.DECIMAL),
+    (Kind.DECIMAL, Kind.DOUBLE),
+    (Kind.FLOAT, Kind.DOUBLE),
+    (Kind.TIMESTAMP, Kind.DATE),
+}
+
+
 def type_limits(stored: ShreddedType) -> tuple[Raw | None, Raw | None]:
     """The least and the greatest value of an integer or decimal type; None for other types."""
     if stored.kind in INT_LIMITS:

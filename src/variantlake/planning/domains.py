@@ -234,9 +234,15 @@ def _partition(
             continue
         domains.nulls[rows] = False
         domains.explain(NO_ORDER, rows)
-        if type_ is None or type_ != asked:
+        if type_ is None or asked is None:
             continue
-        value = RawColumn.of([partition_value(text, type_)], type_)
+        raw = partition_value(text, type_)
+        if raw is not None and type_ != asked:
+            cast = monotone_cast(type_, asked)
+            held = None if cast is None else cast(raw)
+            raw = None if isinstance(held, Beyond) else held
+            domains.nulls[rows] = raw is None
+        value = RawColumn.of([raw], asked)
         domains.explain("" if value.known[0] else NO_BOUNDS, rows)
         domains.minimum.put(rows, value)
         domains.maximum.put(rows, value)

@@ -171,9 +171,13 @@ class _Evaluation:
 
     def _compare(self, op: CompareOp, ref: Ref, literal: Literal) -> Truths:
         common = comparison_type(ref.type, (literal,))
-        if common is None or op == "<=>":
+        if common is None:
             return self._always(May.ANY)
         value = literal_as(literal, common)
+        if op == "<=>":
+            if value is None:
+                return self._is_null(ref)
+            return _NULL_SAFE[self._compare("=", ref, literal)]
         if value is None:
             return self._always(May.NULL)
         return _over(self.domains(ref), op, value)
@@ -198,12 +202,14 @@ class _Evaluation:
     def _starts_with(self, ref: Ref, prefix: str) -> Truths:
         if ref.type != "string":
             return self._always(May.ANY)
-        # Cutting to the prefix' length keeps the order, so the bounds' prefixes are bounds.
+        # Cutting to the prefix' length keeps the order, so the bounds' prefixes are bounds, and
+        # where both are the prefix it is that of every value, whether or not a bound was cut.
         found = self.domains(ref)
         cut = replace(
             found,
             minimum=_cut(found.minimum, len(prefix)),
             maximum=_cut(found.maximum, len(prefix)),
+            exact=np.ones(self._files.rows, np.bool_),
         )
         return _over(cut, "=", prefix)
 
@@ -240,6 +246,8 @@ def _and_of(left: int, right: int) -> int:
 
 
 _AND = np.array([[_and_of(left, right) for right in range(8)] for left in range(8)], np.uint8)
+_NULL_SAFE = np.array([may & 1 | 2 * bool(may & 6) for may in range(8)], np.uint8)
+"""`=` as `<=>` says it: where one side alone is NULL it is false."""
 _NOT = np.array([may & 4 | (may & 1) << 1 | (may & 2) >> 1 for may in range(8)], np.uint8)
 
 

@@ -7,14 +7,16 @@ and of an explicit cast. The span of a `variant_get` is the same in both and joi
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from variantlake.planning.predicates import Predicate, Ref
 from variantlake.spark.catalyst import Node
+from variantlake.spark.joined import SmallSide, small_sides
 from variantlake.spark.lineage import VARIANT, Lineage, Source, view_of
-from variantlake.spark.predicates import table_predicates, variant_request
+from variantlake.spark.predicates import Extra, table_predicates, variant_request
 from variantlake.spark.text import Splice, quote_identifier
 
 Span = tuple[int, int]
@@ -53,11 +55,14 @@ class Analysis:
     """A query's table instances by view, and the names that unnamed columns of the text have.
 
     `names` are insertions that keep the names of unnamed select items once their text changes,
-    each with the spans of the paths inside the item.
+    each with the spans of the paths inside the item. `small_sides` are joined sides whose values
+    may skip files; `predicates` gives what skipping may use with more conditions.
     """
 
     tables: Mapping[str, TableUse]
     names: tuple[tuple[Splice, frozenset[Span]], ...]
+    small_sides: tuple[SmallSide, ...] = ()
+    predicates: Callable[[Extra], Mapping[str, Predicate | None]] = lambda _: {}
 
 
 def analyse(parsed: Node, analysed: Node, views: Mapping[str, str], text: str) -> Analysis:
@@ -101,6 +106,8 @@ def analyse(parsed: Node, analysed: Node, views: Mapping[str, str], text: str) -
     return Analysis(
         {view: _without_whole(use) for view, use in tables.items()},
         tuple((change, spans) for change, spans in names if spans & kept),
+        tuple(small_sides(analysed, views)),
+        functools.partial(table_predicates, analysed, lineage, text),
     )
 
 

@@ -13,6 +13,7 @@ class TableExplanation:
     """One place in the query that reads a table, as the query writes it, and the table's version.
 
     `note` says why the Variants are read natively although only paths are asked; empty otherwise.
+    `joined` are conditions made of the values of a small joined side.
     """
 
     table: str
@@ -20,6 +21,7 @@ class TableExplanation:
     scan: Explanation
     whole: tuple[str, ...]
     note: str
+    joined: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The explanation as JSON-ready values."""
@@ -28,12 +30,14 @@ class TableExplanation:
             "version": self.version,
             "whole_variants": list(self.whole),
             "note": self.note,
+            "joined": list(self.joined),
             **self.scan.to_dict(),
         }
 
     def __str__(self) -> str:
         lines = [f"{self.table}, version {self.version}"]
         lines += [f"  {line}" for line in str(self.scan).splitlines()]
+        lines += [f"  by the values of a joined side: {text}" for text in self.joined]
         if self.whole:
             lines.append(f"  whole Variants: {', '.join(self.whole)}")
         if self.note:

@@ -113,7 +113,8 @@ class Lake:
     ) -> QueryExplanation:
         """What `sql` would read and skip, by which predicate, and how each path is read.
 
-        Nothing runs but the reading of logs and footers. Arguments and errors as in `sql`.
+        Nothing runs but the reading of logs, footers and small joined sides. Arguments and errors
+        as in `sql`.
         """
         resolve = _resolver(tables or {})
         if self._remote is not None:
@@ -132,6 +133,7 @@ class Lake:
                     ),
                     whole=tuple(sorted(planned.use.whole & planned.table.variants)),
                     note="",
+                    joined=tuple(map(str, planned.joined)),
                 )
                 for planned in prepared.tables
             ),

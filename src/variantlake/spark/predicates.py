@@ -9,9 +9,10 @@ an outer join. What is not understood is `Unknown`, which keeps every file.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 
+from variantlake.planning.casts import keeps_column, spark_type
 from variantlake.planning.predicates import (
     And,
     Compare,
@@ -61,12 +62,18 @@ _ON_BOTH = frozenset({"Inner", "Cross", "LeftSemi"})
 """Joins whose ON drops rows of both sides."""
 
 
-def table_predicates(plan: Node, lineage: Lineage, text: str) -> dict[str, Predicate | None]:
+Extra = Mapping[tuple[Node, int], Sequence[Node]]
+"""More conditions, on the rows of a join's side."""
+
+
+def table_predicates(
+    plan: Node, lineage: Lineage, text: str, extra: Extra | None = None
+) -> dict[str, Predicate | None]:
     """For each view in the plan the condition that all rows which matter fulfil; None: all do.
 
     `text` is the query's, for people: it shows what was not understood.
     """
-    finder = _Finder(lineage, text)
+    finder = _Finder(lineage, text, extra or {})
     finder.walk_query(plan)
     return {
         view: None if any(found is None for found in conditions) else _any(conditions)
@@ -80,9 +87,10 @@ def _any(conditions: list[Predicate | None]) -> Predicate | None:
 
 
 class _Finder:
-    def __init__(self, lineage: Lineage, text: str) -> None:
+    def __init__(self, lineage: Lineage, text: str, extra: Extra) -> None:
         self._lineage = lineage
         self._text = text
+        self._extra = extra
         self.found: dict[str, list[Predicate | None]] = {}
         self._references: dict[str, int] = {}
         self._waiting: dict[str, _Conditions] = {}
@@ -136,7 +144,8 @@ class _Finder:
             else ()
         )
         for side, child in enumerate(plan.children):
-            self._walk(child, (*(active if side in preserved else ()), *on))
+            above = active if side in preserved else ()
+            self._walk(child, (*above, *on, *self._extra.get((plan, side), ())))
 
     def _predicate(self, node: Node, view: str, commons: Mapping[str, Node]) -> Predicate:
         """The condition as planning understands it; Refs are columns of `view` alone."""
@@ -155,7 +164,11 @@ class _Finder:
             named = {common.arguments["id"]: common.children[0] for common in node.children[1:]}
             return self._predicate(node.children[0], view, {**commons, **named})
         operands = [self._operand(child, view, commons) for child in node.children]
-        return _leaf(node, operands) or self._boolean(node, view, commons) or self._unknown(node)
+        return (
+            _leaf(node, operands, self._unknown(node))
+            or self._boolean(node, view, commons)
+            or self._unknown(node)
+        )
 
     def _unknown(self, node: Node) -> Unknown:
         written = self._text[node.start : node.stop] if node.has_span else node.name
@@ -189,9 +202,11 @@ class _Finder:
                 return None
             return Ref((*above.column, name), None, node.type)
         found = variant_request(node, self._lineage)
-        if found is None or found[0] != view:
-            return None
-        return found[1]
+        if found is not None:
+            return found[1] if found[0] == view else None
+        if node.name == "Cast":
+            return _cast(self._operand(node.children[0], view, commons), node.type)
+        return None
 
 
 def variant_request(node: Node, lineage: Lineage) -> tuple[str, Ref] | None:
@@ -217,13 +232,24 @@ def variant_request(node: Node, lineage: Lineage) -> tuple[str, Ref] | None:
     return None if parsed is None else (source.view, Ref((source.column,), parsed, type_, strict))
 
 
+def _cast(operand: Ref | Literal | None, asked: str) -> Ref | None:
+    """The cast of an ordinary column, mostly Spark's own to compare it with a constant."""
+    if not isinstance(operand, Ref) or operand.path is not None:
+        return None
+    from_type, to_type = spark_type(operand.type), spark_type(asked)
+    if from_type is None or to_type is None or not keeps_column(from_type, to_type):
+        return None
+    return Ref(operand.column, None, asked)
+
+
 def _split(condition: Node) -> Iterable[Node]:
     if condition.name == "And":
         return (part for child in condition.children for part in _split(child))
     return (condition,)
 
 
-def _leaf(node: Node, operands: list[Ref | Literal | None]) -> Predicate | None:
+def _leaf(node: Node, operands: list[Ref | Literal | None], shown: Unknown) -> Predicate | None:
+    """A condition on its operands; `shown` is what to call its part that is not understood."""
     match operands:
         case [left, right] if node.name in _COMPARISONS and left and right:
             return Compare(_COMPARISONS[node.name], left, right)
@@ -234,20 +260,26 @@ def _leaf(node: Node, operands: list[Ref | Literal | None]) -> Predicate | None:
         case [Ref() as operand, Literal(str() as prefix, "string")] if node.name == "StartsWith":
             return StartsWith(operand, prefix)
         case [Ref() as operand, Literal(str() as pattern, "string")] if node.name == "Like":
-            return _like(operand, pattern, str(node.arguments.get("escapeChar")))
+            return _like(operand, pattern, str(node.arguments.get("escapeChar")), shown)
         case [Ref() as operand, *options] if node.name == "In":
             literals = tuple(option for option in options if isinstance(option, Literal))
             return In(operand, literals) if len(literals) == len(options) else None
     return None
 
 
-def _like(operand: Ref, pattern: str, escape: str) -> Predicate | None:
-    prefix, wildcard, rest = pattern.partition("%")
-    if rest.strip("%") or "_" in prefix or escape in pattern or operand.type != "string":
+def _like(operand: Ref, pattern: str, escape: str, shown: Unknown) -> Predicate | None:
+    if escape in pattern or operand.type != "string":
         return None
-    if wildcard:
-        return StartsWith(operand, prefix)
-    return Compare("=", operand, Literal(pattern, "string"))
+    prefix = _WILDCARD.split(pattern, maxsplit=1)[0]
+    rest = pattern[len(prefix) :]
+    if not rest:
+        return Compare("=", operand, Literal(pattern, "string"))
+    starts = StartsWith(operand, prefix)
+    # Another pattern says more than its prefix, and is null where that is.
+    return starts if not rest.strip("%") else And((starts, shown))
+
+
+_WILDCARD = re.compile("[%_]")
 
 
 _INTEGERS = ("tinyint", "smallint", "int", "bigint", "date", "timestamp", "timestamp_ntz")

@@ -7,7 +7,7 @@ below the cast, on the files' own names, skips row groups and pages; the user's 
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from decimal import Decimal
 
 from variantlake.planning.casts import spark_type
@@ -36,6 +36,11 @@ def pushed_sql(conjunct: Predicate, columns: Collection[str]) -> str | None:
     Spark pushes of those loses rows (EXACTNESS, rule 8).
     """
     return _sql(conjunct) if _is_said(conjunct, columns) else None
+
+
+def literals_sql(literals: Iterable[Literal]) -> str:
+    """Constants as Spark SQL, with commas; NULL for none, since a list may not be empty."""
+    return ", ".join(map(_operand, literals)) or "NULL"
 
 
 def _is_said(node: Predicate, columns: Collection[str]) -> bool:
@@ -85,13 +90,14 @@ def _sql(node: Predicate) -> str:
         case Compare(op, left, right):
             return f"({_operand(left)} {op} {_operand(right)})"
         case In(ref, options):
-            return f"({_operand(ref)} IN ({', '.join(map(_operand, options))}))"
+            return f"({_operand(ref)} IN ({literals_sql(options)}))"
     raise TypeError(f"{node} is no condition that can be said")
 
 
 def _operand(operand: Operand) -> str:
     if isinstance(operand, Ref):
-        return ".".join(map(quote_identifier, operand.column))
+        # The column's own type mostly, and then no cast at all.
+        return f"CAST({'.'.join(map(quote_identifier, operand.column))} AS {operand.type})"
     # A number's own text may be of another type: 1 is an INT, 1.5 a DECIMAL(2,1).
     return f"CAST('{operand.value}' AS {operand.type})" if _is_number(operand) else str(operand)
 

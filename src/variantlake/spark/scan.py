@@ -40,10 +40,10 @@ from variantlake.errors import UnsupportedFeature
 from variantlake.planning.files import NO_ROWS, FileRows, ScanFile
 from variantlake.planning.implied import implied_bounds
 from variantlake.planning.plan import ScanGroup, ScanPlan
-from variantlake.planning.predicates import Predicate, Ref
+from variantlake.planning.predicates import In, Predicate, Ref
 from variantlake.planning.readings import Native, PhysicalColumn, Reading
 from variantlake.spark.deletions import FILE_NUMBER, has_deleted, without_deleted
-from variantlake.spark.pushed import pushed_sql
+from variantlake.spark.pushed import literals_sql, pushed_sql
 from variantlake.spark.schemas import type_ddl, without_ids
 from variantlake.spark.session import Files, KnownFile
 from variantlake.spark.tables import TableVersion
@@ -85,11 +85,16 @@ def path_columns(plan: ScanPlan, refs: Iterable[Ref]) -> dict[str, PathColumn]:
 
 
 def scan(
-    helper: Files, table: TableVersion, plan: ScanPlan, columns: Mapping[str, PathColumn]
+    helper: Files,
+    table: TableVersion,
+    plan: ScanPlan,
+    columns: Mapping[str, PathColumn],
+    joined: Sequence[Predicate] = (),
 ) -> DataFrame:
     """The rows of the plan's files with the table's columns, in the table's order.
 
     `columns` are those to be read as structs of paths; all others come as they are in the table.
+    `joined` are conjuncts of the plan that the query's text does not say.
 
     Raises UnsupportedFeature for files that hold types which Spark's Variant reader lacks, where
     one of their Variants is needed.
@@ -97,7 +102,7 @@ def scan(
     frames = [
         frame
         for group in plan.groups
-        for frame in _Group(helper, table, group, columns, plan.conjuncts).frames()
+        for frame in _Group(helper, table, group, columns, plan.conjuncts, joined=joined).frames()
     ]
     if not frames:
         readings: tuple[tuple[Ref, Reading], ...] = ()
@@ -116,12 +121,15 @@ class _Group:
         group: ScanGroup,
         columns: Mapping[str, PathColumn],
         conjuncts: Sequence[Predicate] = (),
+        *,
+        joined: Sequence[Predicate] = (),
     ) -> None:
         self._helper = helper
         self._table = table
         self._files = group.files
         self._columns = columns
         self._conjuncts = conjuncts
+        self._joined = joined
         self._readings = dict(group.readings)
         self._constants = {name: f"__vl_c{at}" for at, name in enumerate(table.partition_types)}
         self._stored = self._stored_schema(group)
@@ -159,7 +167,7 @@ class _Group:
         rows = self._helper.read_parquet(
             known, self._file_schema(), StructType(constants), row_index=numbered
         )
-        implied = [*self._implied(), *self._pushed()]
+        implied = [*self._implied(), *self._pushed(), *self._said()]
         return rows.filter(" AND ".join(implied)) if implied else rows
 
     def empty(self) -> DataFrame:
@@ -199,6 +207,18 @@ class _Group:
         }
         texts = (pushed_sql(conjunct, cast) for conjunct in self._conjuncts)
         return [text for text in texts if text is not None]
+
+    def _said(self) -> Iterator[str]:
+        """Conditions that only the plan has, on columns that are read as they are stored."""
+        plain = {item.name for item in self._stored.fields if not item.metadata}
+        for part in self._joined:
+            ref = part.operand if isinstance(part, In) else None
+            reading = None if ref is None else self._readings.get(ref)
+            if isinstance(part, In) and isinstance(reading, PhysicalColumn) and reading.pushable:
+                leaf = _leaf(quote_identifier(part.operand.column[0]), reading.steps)
+                yield f"{reading.conversion.sql(leaf)} IN ({literals_sql(part.options)})"
+            elif text := pushed_sql(part, plain - self._constants.keys()):
+                yield text
 
     def _file_schema(self) -> StructType:
         """What to read of a file, built as types: keys of a path may be any text (rule 6)."""

@@ -20,12 +20,21 @@ from pyspark.errors import PySparkException
 from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame, SparkSession
 
-from variantlake.errors import InvalidQuery
+from variantlake.errors import InvalidQuery, VariantLakeError
 from variantlake.paths import Path
 from variantlake.planning.plan import ScanPlan, plan_scan
-from variantlake.planning.predicates import Ref, map_refs, refs
+from variantlake.planning.predicates import In, Predicate, Ref, map_refs, refs
 from variantlake.spark.analysis import Analysis, PathUse, TableUse, analyse
 from variantlake.spark.catalyst import Catalyst, Node
+from variantlake.spark.joined import (
+    MAX_SMALL_BYTES,
+    MIN_FILES,
+    SMALL_SHARE,
+    WORTH_BYTES,
+    SmallSide,
+    condition,
+    values_of,
+)
 from variantlake.spark.lineage import VARIANT
 from variantlake.spark.references import (
     Reference,
@@ -49,13 +58,17 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class PlannedTable:
-    """One place where the query reads a table: `source` is how the text writes it."""
+    """One place where the query reads a table: `source` is how the text writes it.
+
+    `joined` are those of the plan's conjuncts that come from values of a joined side.
+    """
 
     source: str
     view: str
     table: TableVersion
     use: TableUse
     plan: ScanPlan
+    joined: tuple[Predicate, ...] = ()
 
 
 @dataclass(slots=True)
@@ -141,6 +154,7 @@ class QueryRunner:
         prepared = PreparedQuery(
             tuple(self._planned(query, view, use) for view, use in analysis.tables.items())
         )
+        prepared.tables = self._with_joined(query, analysis, prepared.tables)
         if not run:
             return prepared
         columns = {
@@ -158,6 +172,49 @@ class QueryRunner:
             self._publish(planned, {})
         prepared.frame = self._sql(query.text, query.args, query.sources)
         return prepared
+
+    def _with_joined(
+        self, query: _Query, analysis: Analysis, planned: tuple[PlannedTable, ...]
+    ) -> tuple[PlannedTable, ...]:
+        """The tables planned anew with the values of small joined sides, where that pays."""
+        plans = {table.view: table for table in planned}
+        if not any(table.plan.read_files >= MIN_FILES for table in planned):
+            return planned
+        extra: dict[tuple[Node, int], list[Node]] = {}
+        for side in analysis.small_sides:
+            values = self._values(query, side, plans)
+            if values is not None:
+                extra.setdefault((side.join, side.large), []).append(condition(side, values))
+        if not extra:
+            return planned
+        predicates = analysis.predicates(extra)
+        found = []
+        for table in planned:
+            use = replace(analysis.tables[table.view], predicate=predicates.get(table.view))
+            again = self._planned(query, table.view, use)
+            known = set(table.plan.conjuncts)
+            new = (part for part in again.plan.conjuncts if part not in known)
+            joined = tuple(part for part in new if isinstance(part, In))
+            found.append(replace(again, joined=joined) if joined else table)
+        return tuple(found)
+
+    def _values(
+        self, query: _Query, side: SmallSide, plans: Mapping[str, PlannedTable]
+    ) -> list[str] | None:
+        """The values of a joined side; None where they are many, or not worth their price."""
+        price = sum(plans[view].plan.read_bytes for view in side.views)
+        whole = sum(table.plan.read_bytes for table in plans.values())
+        if side.views and whole - price < WORTH_BYTES:
+            return None
+        if price > min(MAX_SMALL_BYTES, (whole - price) // SMALL_SHARE):
+            return None
+        try:
+            with _quiet():
+                for view in side.views:
+                    self._publish(plans[view], {})
+                return values_of(self._spark, self._sql(query.text, query.args, {}), side)
+        except (*_REFUSALS, VariantLakeError):
+            return None  # an error of the query itself comes when the query runs
 
     def _analyse(self, query: _Query, original: DataFrame) -> Analysis:
         views = {self._helper.qualified(view): view for view in query.tables}
@@ -191,7 +248,7 @@ class QueryRunner:
 
     def _publish(self, planned: PlannedTable, columns: Mapping[str, PathColumn]) -> None:
         plan = planned.plan
-        frame = scan(self._helper, planned.table, plan, columns)
+        frame = scan(self._helper, planned.table, plan, columns, planned.joined)
         self._helper.publish(frame, planned.view)
 
     def _rewritten(
