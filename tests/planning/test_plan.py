@@ -189,7 +189,9 @@ def test_explain_as_text_and_as_json() -> None:
 
 def test_rule_3_did_you_mean() -> None:
     known = facts(
-        "kind STRING, commit STRUCT<record: STRUCT<createdAt: STRING>>, time_us BIGINT", OPEN
+        "kind STRING, commit STRUCT<record: STRUCT<createdAt: STRING>>, time_us BIGINT, "
+        "langs ARRAY<STRING>",
+        OPEN,
     )
 
     def suggested(text: str) -> tuple[str, ...]:
@@ -201,6 +203,8 @@ def test_rule_3_did_you_mean() -> None:
     assert suggested("$.commit.record.createdat") == ("v:commit.record.createdAt",)
     assert suggested("$.commit.recrd.createdAt") == ("v:commit.record.createdAt",)
     assert suggested("$.kind") == ()
+    assert suggested("$.langs[0]") == ()
+    assert suggested("$.lang[0]") == ("v:langs",)
     assert suggested("$.unlike_anything") == ()
     assert "Did you mean v:kind?" in str(explain(plan_files([file("1", known)], [path("$.knd")])))
 

@@ -13,7 +13,7 @@ from variantlake.paths import Path
 from variantlake.planning.files import RecordFiles, ScanFile
 from variantlake.planning.plan import ScanPlan
 from variantlake.planning.predicates import Ref, path_text
-from variantlake.planning.readings import Native, NullColumn, PhysicalColumn
+from variantlake.planning.readings import Native, NullColumn, PhysicalColumn, find_place
 from variantlake.planning.skipping import NOT_SKIPPED, Skipper
 from variantlake.shredding.folding import fold_key
 from variantlake.shredding.schema import Object, ShreddingSchema
@@ -183,6 +183,8 @@ def _suggest(ref: Ref, layouts: Sequence[ShreddingSchema]) -> tuple[str, ...]:
         return ()
     known: dict[str, Path] = {}
     for layout in layouts:
+        if find_place(layout, ref.path).inside:
+            return ()
         for path, node in layout.nodes():
             if path == ref.path:
                 return ()
