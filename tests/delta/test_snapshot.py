@@ -349,6 +349,28 @@ def test_an_unknown_reader_feature_is_refused_before_the_schema_is_parsed(tmp_pa
     assert caught.value.file == table
 
 
+TWICE = '{"type":"struct","fields":[{"name":"n","type":"long"},{"name":"n","type":"string"}]}'
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"schemaString": TWICE}, "the column 'n' twice"),
+        ({"schemaString": SCHEMA.to_json().replace('"variant"', TWICE)}, "the column 'n' twice"),
+        ({"partitionColumns": ["nope"]}, "'nope' is not in the schema"),
+        ({"partitionColumns": ["event"]}, "'event' is variant"),
+        ({"configuration": {"delta.columnMapping.mode": "sideways"}}, "cannot be 'sideways'"),
+    ],
+)
+def test_metadata_that_contradict_themselves_are_refused(
+    tmp_path: Path, changes: dict[str, Any], message: str
+) -> None:
+    table = write_log(tmp_path, [{"protocol": PROTOCOL}, {"metaData": {**metadata(), **changes}}])
+    with pytest.raises(MalformedLog, match=message) as caught:
+        Snapshot.load(table)
+    assert caught.value.file == table
+
+
 def test_a_schema_that_does_not_parse_names_the_table(tmp_path: Path) -> None:
     table = write_log(
         tmp_path, [{"protocol": PROTOCOL}, {"metaData": {**metadata(), "schemaString": "{"}}]
@@ -402,6 +424,8 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     (add("x", stats={}), "stats is dict"),
     (add("x", deletionVector={**VECTOR, "storageType": "z"}), "storage type 'z'"),
     (add("x", deletionVector={}), "storageType is missing"),
+    (add("x", deletionVector={**VECTOR, "sizeInBytes": 2**31}), "an integer of 32 bits"),
+    (add("x", deletionVector={**VECTOR, "offset": 2**40}), "an integer of 32 bits"),
     ({"add": []}, "add is not an object"),
     ({"remove": {"path": 1, "dataChange": True}}, "path is int"),
     ({"protocol": {"minReaderVersion": 3, "minWriterVersion": 7}}, "no readerFeatures"),

@@ -278,3 +278,15 @@ def test_names_of_columns_win_over_their_number() -> None:
 def test_columns_that_are_not_chosen_have_nothing() -> None:
     text = write_stats(facts(columns=(number("n", 1, 2),)), columns=[("event",)])
     assert json.loads(text)["nullCount"] == {"event": 0}
+
+
+@pytest.mark.parametrize("text", ["--5", "5-", "٣", "1e3", ""])
+def test_a_number_that_does_not_parse_counts_as_absent(text: str) -> None:
+    properties = {"delta.dataSkippingNumIndexedCols": text, "variantlake.stats.maxPaths": text}
+    assert StatsOptions.from_properties(properties) == StatsOptions()
+
+
+def test_an_empty_list_of_columns_is_no_column() -> None:
+    """As Delta Spark has it."""
+    options = StatsOptions.from_properties({"delta.dataSkippingStatsColumns": ""})
+    assert options.chosen(parse_table_ddl("a INT, v VARIANT"), ()) == frozenset()

@@ -40,8 +40,9 @@ def deleted_rows(
     Raises MalformedLog, with the place of the vector, for anything that is not the vector that its
     descriptor promises; MissingSource for a file that is not there.
     """
-    place = "" if vector.storage_type == "i" else vector_location(store, vector)
+    place = ""
     try:
+        place = "" if vector.storage_type == "i" else vector_location(store, vector)
         if not 0 <= vector.cardinality <= num_records:
             raise MalformedLog(
                 f"a deletion vector of {vector.cardinality} rows cannot be of a file with "

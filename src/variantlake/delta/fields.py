@@ -44,11 +44,11 @@ def optional_text(fields: Json, key: str) -> str | None:
     return None if fields.get(key) is None else text(fields, key)
 
 
-def integer(fields: Json, key: str) -> int:
-    """An integer of 64 bits."""
+def integer(fields: Json, key: str, *, bits: int = 64) -> int:
+    """An integer of that many bits."""
     value = fields.get(key)
-    if type(value) is not int or not -(2**63) <= value < 2**63:
-        raise wrong(key, "an integer of 64 bits", value)
+    if type(value) is not int or not -(1 << (bits - 1)) <= value < 1 << (bits - 1):
+        raise wrong(key, f"an integer of {bits} bits", value)
     return value
 
 

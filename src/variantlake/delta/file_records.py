@@ -51,9 +51,9 @@ class DeletionVectorDescriptor:
         return cls(
             storage_type=storage_type,
             path_or_inline_dv=text(fields, "pathOrInlineDv"),
-            size_in_bytes=integer(fields, "sizeInBytes"),
+            size_in_bytes=integer(fields, "sizeInBytes", bits=32),
             cardinality=integer(fields, "cardinality"),
-            offset=optional_integer(fields, "offset"),
+            offset=None if fields.get("offset") is None else integer(fields, "offset", bits=32),
         )
 
     def to_json(self) -> Json:

@@ -114,6 +114,11 @@ class StructType:
             yield item
             yield from _inner_fields(item.type)
 
+    def structs(self) -> Iterator[StructType]:
+        """Every struct below this one, those in arrays and maps included."""
+        for item in self.fields:
+            yield from _inner_structs(item.type)
+
     def leaves(self, *, physical: bool = False) -> Iterator[tuple[tuple[str, ...], StructField]]:
         """Columns that are not structs, and the leaves of structs, each with its path.
 
@@ -209,6 +214,17 @@ def _inner_fields(type_: DataType) -> Iterator[StructField]:
     elif isinstance(type_, MapType):
         yield from _inner_fields(type_.key)
         yield from _inner_fields(type_.value)
+
+
+def _inner_structs(type_: DataType) -> Iterator[StructType]:
+    if isinstance(type_, StructType):
+        yield type_
+        yield from type_.structs()
+    elif isinstance(type_, ArrayType):
+        yield from _inner_structs(type_.element)
+    elif isinstance(type_, MapType):
+        yield from _inner_structs(type_.key)
+        yield from _inner_structs(type_.value)
 
 
 def _holds_variant(type_: DataType) -> bool:

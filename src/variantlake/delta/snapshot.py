@@ -15,6 +15,7 @@ import pyarrow as pa
 from variantlake.delta import own_commits
 from variantlake.delta.actions import AddFile, CommitInfo, DomainMetadata, Metadata, Protocol
 from variantlake.delta.actions import Transaction as Txn
+from variantlake.delta.column_mapping import MODE
 from variantlake.delta.features import (
     VARIANT_SHREDDING,
     check_protocol,
@@ -32,7 +33,7 @@ from variantlake.delta.listing import (
 from variantlake.delta.load import load_state
 from variantlake.delta.locations import AbsolutePaths, check_paths, locate
 from variantlake.delta.replay import State, apply_commits, check_unique_paths, read_commit
-from variantlake.delta.schema import StructType
+from variantlake.delta.schema import PrimitiveType, StructType
 from variantlake.delta.store import Entry, Store, open_store
 from variantlake.delta.time_travel import version_at
 from variantlake.errors import InvalidQuery, MalformedLog, MissingSource, UnsupportedFeature
@@ -209,6 +210,7 @@ def _snapshot(
         # The protocol first: a feature that nobody here knows may change what a schema looks like.
         check_protocol(state.protocol)
         schema = StructType.from_json(state.metadata.schema_string)
+        _check_metadata(state.metadata, schema)
         check_readable(state.protocol, dict(state.metadata.configuration), schema, applies=applies)
         check_unique_paths(state.files)
         check_paths(state.files["path"], absolute_paths)
@@ -235,6 +237,23 @@ def _snapshot(
         absolute_paths=absolute_paths,
         applies=applies,
     )
+
+
+def _check_metadata(metadata: Metadata, schema: StructType) -> None:
+    """Raise MalformedLog for metadata that contradict themselves."""
+    for fields in (schema.fields, *(inner.fields for inner in schema.structs())):
+        names = [field.name for field in fields]
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise MalformedLog(f"the schema has the column {twice!r} twice")
+    for name in metadata.partition_columns:
+        column = schema.get(name)
+        if column is None or not isinstance(column.type, PrimitiveType):
+            what = "is not in the schema" if column is None else f"is {column.type}"
+            raise MalformedLog(f"the partition column {name!r} {what}")
+    mode = metadata.configuration.get(MODE, "none")
+    if mode.lower() not in ("none", "name", "id"):
+        raise MalformedLog(f"the property {MODE} cannot be {mode!r}")
 
 
 def _history_entry(store: Store, entry: Entry) -> HistoryEntry:

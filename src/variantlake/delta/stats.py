@@ -9,6 +9,7 @@ Spec: PROTOCOL, "Per-file Statistics", "Statistics for Variant Columns".
 from __future__ import annotations
 
 import math
+import re
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,6 +28,8 @@ from variantlake.parquet.facts import ColumnFacts, FileFacts, PathFacts, Variant
 from variantlake.paths import Path
 from variantlake.shredding.schema import Leaf
 from variantlake.types import Kind, ShreddedType
+
+_NUMBER = re.compile(r"-?[0-9]{1,9}")
 
 Json = dict[str, Any]
 Column = tuple[str, ...]
@@ -58,7 +61,9 @@ class StatsOptions:
         """The options of a table; a number that does not parse counts as absent."""
         names = properties.get("delta.dataSkippingStatsColumns")
         # Spark's names of columns have no case.
-        columns = names and frozenset(name.strip().strip("`").lower() for name in names.split(","))
+        columns = None
+        if names is not None:
+            columns = frozenset(name.strip().strip("`").lower() for name in names.split(","))
         return cls(
             max_paths=_number(properties, "variantlake.stats.maxPaths", cls().max_paths),
             max_bytes=_number(properties, "variantlake.stats.maxBytes", cls().max_bytes),
@@ -68,7 +73,7 @@ class StatsOptions:
             indexed_columns=_number(
                 properties, "delta.dataSkippingNumIndexedCols", cls().indexed_columns
             ),
-            columns=columns or None,
+            columns=columns,
         )
 
     def chosen(self, schema: StructType, partition_columns: Collection[str]) -> frozenset[Column]:
@@ -95,7 +100,7 @@ class StatsOptions:
 
 def _number(properties: Mapping[str, str], name: str, default: int) -> int:
     text = properties.get(name, "")
-    return int(text) if text.lstrip("-").isdecimal() and len(text) < 10 else default
+    return int(text) if _NUMBER.fullmatch(text) else default
 
 
 def write_stats(
