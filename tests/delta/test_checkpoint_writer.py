@@ -197,7 +197,7 @@ def test_partition_values_by_type(tmp_path: Path) -> None:
     schema = parse_table_ddl("p_i INT, p_s STRING, p_d DATE, p_t TIMESTAMP, p_b BOOLEAN, x INT")
     columns = ["p_i", "p_s", "p_d", "p_t", "p_b"]
     good = ("7", "x y", "2026-01-02", "2026-01-02T03:04:05.000006Z", "true")
-    bad = ("99999999999", "", "x", "2026-01-02 03:04:05", "yes")
+    bad = ("99999999999", "", "x", "2026-01-32 03:04:05", "yes")
     create_table(
         open_store(tmp_path),
         schema,

@@ -125,8 +125,9 @@ def test_a_feature_that_needs_evaluation_blocks_writing_once_it_is_used(
 ) -> None:
     protocol = _protocol(name)
     check_writable(protocol, {}, SCHEMA)
-    with pytest.raises(UnsupportedFeature, match=name):
+    with pytest.raises(UnsupportedFeature, match=name) as caught:
         check_writable(protocol, properties, _with_metadata(**metadata))
+    assert "Spark" in caught.value.hint
 
 
 def test_metadata_of_nested_fields_counts_too() -> None:

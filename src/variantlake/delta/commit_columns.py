@@ -7,7 +7,7 @@ A line with an `add` of the usual form goes straight into columns; every other l
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from variantlake.delta import actions as log_actions
-from variantlake.delta.actions import Action, AddFile, parse_action
+from variantlake.delta.actions import Action, AddFile, RemoveFile, parse_action
 from variantlake.delta.files import DELETION_VECTOR, FILES, STRING_MAP, files_of
 from variantlake.errors import LimitExceeded, MalformedLog
 from variantlake.kernels.json_reader import JsonReader
@@ -49,7 +49,7 @@ _MEMBERS = [
 
 
 def read_by_columns(pieces: Iterable[bytes], file: str) -> tuple[pa.Table, list[Action]]:
-    """The adds of a log file as rows of FILES, and its other actions.
+    """The adds of a log file as rows of FILES, and its other actions; removes without statistics.
 
     `pieces` are of any size. Raises MalformedLog and LimitExceeded naming `file` and the line.
     """
@@ -71,6 +71,9 @@ def read_by_columns(pieces: Iterable[bytes], file: str) -> tuple[pa.Table, list[
             action = _parsed(line, file, lines_before + int(lines.numbers[row]) + 1)
             if isinstance(action, AddFile):
                 plain.append(action)
+            elif isinstance(action, RemoveFile):
+                # Most of its bytes, which no state of a table holds.
+                others.append(replace(action, stats=None, tags=None))
             elif action is not None:
                 others.append(action)
         if plain:

@@ -89,8 +89,15 @@ class TableFeature:
 
 
 _SWITCHED_OFF = ("", "false", "none", "classic")
-_SPARK_WRITES = "append to this table with Delta Spark"
 _SPARK_EVALUATES = "append with Spark (lake.append), which evaluates the table's SQL expressions"
+
+
+def _iceberg_off(version: str) -> str:
+    return (
+        "append with Delta Spark, or, if nobody reads the table as Iceberg, have it switched off "
+        f"there: ALTER TABLE ... SET TBLPROPERTIES ('delta.enableIcebergCompat{version}' = 'false')"
+    )
+
 
 FEATURES: dict[str, TableFeature] = {
     feature.name: feature
@@ -214,7 +221,7 @@ FEATURES: dict[str, TableFeature] = {
             Support.IF_INACTIVE,
             active=_field_metadata("delta.identity."),
             legacy_writer=6,
-            hint=_SPARK_WRITES,
+            hint="append with Delta Spark, which alone gives out the numbers of an identity column",
         ),
         # Only a column that is left out takes its default: whoever writes rows sees to that.
         TableFeature("allowColumnDefaults", False, Support.YES, Support.YES),
@@ -242,7 +249,7 @@ FEATURES: dict[str, TableFeature] = {
             Support.YES,
             Support.IF_INACTIVE,
             active=_property("delta.enableIcebergCompatV1"),
-            hint=_SPARK_WRITES,
+            hint=_iceberg_off("V1"),
         ),
         TableFeature(
             "icebergCompatV2",
@@ -250,7 +257,7 @@ FEATURES: dict[str, TableFeature] = {
             Support.YES,
             Support.IF_INACTIVE,
             active=_property("delta.enableIcebergCompatV2"),
-            hint=_SPARK_WRITES,
+            hint=_iceberg_off("V2"),
         ),
     )
 }

@@ -88,7 +88,10 @@ def check_properties(properties: Mapping[str, str]) -> None:
     """
     for key, value in properties.items():
         if _REFUSED.fullmatch(key):
-            raise UnsupportedFeature(f"the property {key} needs a feature that is not written here")
+            raise UnsupportedFeature(
+                f"the property {key} needs a feature that is not written here",
+                hint="set it with Delta Spark, which then has to write the table's rows too",
+            )
         if _INTERNAL.fullmatch(key):
             raise InvalidValue(f"the property {key} is set by writers alone")
         if key.startswith(FEATURE_PREFIX) and value.lower() not in ("supported", "enabled"):
