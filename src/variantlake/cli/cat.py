@@ -56,8 +56,8 @@ def cat(
     with nullcontext(_silent) if sys.stdout.isatty() else rows_of_files() as shown:
         for batch in batches(source, column, variant or [], shown):
             bare = not as_json and batch.num_columns == 1
-            for line in json_lines(batch.slice(0, left), bare=bare):
-                sys.stdout.write(line + "\n")
+            lines = json_lines(batch.slice(0, left), bare=bare)
+            sys.stdout.write("".join(f"{line}\n" for line in lines))
             left -= batch.num_rows
             if left <= 0:
                 break
