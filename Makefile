@@ -9,7 +9,7 @@ SPARK_ENV = JAVA_HOME="$$(scripts/find_java.sh)" PYSPARK_PYTHON="$(CURDIR)/$(BIN
 PYTEST_ARGS ?=
 FUZZ_SECONDS ?= 60
 
-.PHONY: help setup demo test test-fast test-kill test-concurrency lint format fuzz bench bench-ingest bench-kernels bench-planning clean
+.PHONY: help setup demo test test-fast test-kill test-concurrency lint format fuzz bench bench-ingest bench-kernels bench-planning bench-query clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-17s %s\n", $$1, $$2}'
@@ -58,8 +58,10 @@ fuzz: setup ## Fuzz what parses bytes from outside, for FUZZ_SECONDS each (60)
 docs: setup ## Write docs/cli.md anew from the commands
 	@$(BIN)/python -m variantlake.cli.reference > docs/cli.md
 
-bench: bench-ingest ## Time loading and queries beside other engines; write docs/performance.md's tables
-	@$(SPARK_ENV) $(BIN)/python -m benchmarks.against_delta_spark
+bench: bench-ingest bench-query ## Time loading and queries beside other engines; write docs/performance.md's tables
+
+bench-query: setup ## Time queries beside Delta Spark and DuckDB, each on its own files
+	@$(SPARK_ENV) $(BIN)/python -m benchmarks.queries --json bench-query.json
 
 bench-ingest: setup ## Time loading and getting back beside other engines (Sail gets .venv-sail)
 	@$(SPARK_ENV) $(BIN)/python -m benchmarks.ingest

@@ -19,6 +19,7 @@ import pytest
 from tests import corpora
 from tests.spark.layouts import changed, rows
 from tests.spark.test_reading import executed
+from variantlake.planning import late
 from variantlake.spark.lake import Lake, connect
 
 if TYPE_CHECKING:
@@ -126,6 +127,20 @@ def test_conditions_on_renamed_fields_of_structs_skip_in_the_files(
     for filters in pushed:
         for expected in (",321)", "b325", ",328)"):
             assert expected in filters
+
+
+@pytest.mark.parametrize("columns", ["doc, `the day`, l", "doc:n, k, st.aa, st.v:id::int AS i"])
+def test_mapped_columns_and_deleted_rows_where_our_kernels_read(
+    delta_spark: SparkSession,
+    lake: Lake,
+    mapped: str,
+    columns: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(late, "MIN_BYTES", 0)
+    query = f"SELECT {columns} FROM delta.`{mapped}` WHERE doc:kind::string = 'k1' AND k > 5"
+    assert lake.explain(query).to_dict()["tables"][0]["rows_found_by"]
+    assert_same(delta_spark, lake, query)
 
 
 def test_read_applies_them_too(delta_spark: SparkSession, lake: Lake, mapped: str) -> None:

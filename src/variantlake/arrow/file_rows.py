@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from variantlake.arrow.casts import Bools, Values, asked_type, convert, extract
+from variantlake.arrow.column_reads import ColumnRead, leaves_below
 from variantlake.arrow.conform import conformed, find_field
 from variantlake.delta.deletion_vectors import deleted_rows
 from variantlake.delta.partition_values import partition_array
@@ -72,12 +73,18 @@ class FileReader:
     def __exit__(self, *_: object) -> None:
         self._source.close()
 
-    def rows(self, skipper: Skipper) -> Iterator[Rows]:
-        """The row groups that may hold a match, and a row that is not deleted."""
+    def rows(self, skipper: Skipper, part: tuple[int, int] = (0, 1)) -> Iterator[Rows]:
+        """The row groups that may hold a match, and a row that is not deleted.
+
+        `part` is (number, count) of equal parts of the file: only row groups that begin in it.
+        """
         facts = row_group_facts(self.footer, self._variants) if self._named else ()
-        start = 0
+        start, (own, parts) = 0, part
         for number, group in enumerate(self.footer.row_groups):
-            if not facts or skipper.outcome(facts[number], self.file.partition).may_match:
+            mine = start * parts // max(self.footer.num_rows, 1) == own
+            if mine and (
+                not facts or skipper.outcome(facts[number], self.file.partition).may_match
+            ):
                 kept = np.ones(group.num_rows, np.bool_)
                 within = self._deleted[
                     np.searchsorted(self._deleted, start) : np.searchsorted(
@@ -124,7 +131,7 @@ class FileReader:
         kind = self._fields[column].type
         holds_variant = StructType((self._fields[column],)).holds_variant()
         found = column_of(node, self._variants) if holds_variant else None
-        leaves = list(_leaves(node)) if found is None else sorted(found.leaves())
+        leaves = list(leaves_below(node)) if found is None else sorted(found.leaves())
 
         def chosen_of(read: tuple[pa.RecordBatch, Int64s]) -> Any:
             part = _taken(read[0].column(0), read[1])
@@ -143,6 +150,64 @@ class FileReader:
             if low < high:
                 yield batch, chosen[low:high] - start
             start += batch.num_rows
+
+    def columns(self, row_group: int, wanted: pa.Schema, chosen: Int64s) -> Iterator[pa.Table]:
+        """Columns by their names in files, of these types, in some rows of a row group.
+
+        All are read in one go, and rows are gathered until there are BATCH_ROWS: see `ColumnRead`
+        for what becomes of them. Columns that the file lacks are null. Raises MalformedFile,
+        MalformedVariant, with the row.
+        """
+        reads = [
+            ColumnRead.of(
+                node, item, self._fields[item.name], self._variants, by_id=not self._named
+            )
+            for item in wanted
+            if (node := self._node(item.name)) is not None
+        ]
+        # Columns of a batch come in the order of the file.
+        reads = sorted((read for read in reads if read.leaves), key=lambda read: min(read.leaves))
+        leaves = sorted(leaf for read in reads for leaf in read.leaves)
+        first = sum(group.num_rows for group in self.footer.row_groups[:row_group])
+        for places, parts in self._gathered(row_group, leaves, chosen):
+            arrays = {}
+            for read, array in zip(reads, parts, strict=True):
+                try:
+                    arrays[read.item.name] = read.result(array)
+                except VariantLakeError as error:
+                    error.file = error.file or self.file.path
+                    if error.row is not None:
+                        error.row = first + int(places[error.row])
+                    raise
+            yield pa.Table.from_arrays(
+                [arrays.get(item.name, _nulls(len(places), item.type)) for item in wanted],
+                schema=wanted,
+            )
+
+    def _gathered(
+        self, row_group: int, leaves: Sequence[int], chosen: Int64s
+    ) -> Iterator[tuple[Int64s, list[Any]]]:
+        """The chosen rows of some leaves, about BATCH_ROWS at a time, with their places."""
+        if not leaves:
+            yield chosen, []
+            return
+        parts: list[pa.RecordBatch] = []
+        start = given = gathered = 0
+        for batch in self._read(row_group, leaves):
+            low, high = np.searchsorted(chosen, (start, start + batch.num_rows))
+            if high - low == batch.num_rows:
+                parts.append(batch)
+            elif low < high:
+                parts.append(batch.take(pa.array(chosen[low:high] - start, pa.int64())))
+            start += batch.num_rows
+            gathered += int(high - low)
+            if gathered >= BATCH_ROWS or (gathered and start >= chosen[-1]):
+                columns = zip(*(part.columns for part in parts), strict=True)
+                yield (
+                    chosen[given : given + gathered],
+                    [_concat(list(column)) for column in columns],
+                )
+                given, gathered, parts = given + gathered, 0, []
 
     def reading(self, ref: Ref) -> Reading | None:
         """How the plan reads a path; None for ordinary columns and whole Variants."""
@@ -300,13 +365,6 @@ def _below(node: SchemaNode, step: str | int) -> SchemaNode | None:
     if isinstance(step, int):
         return list_element(node, Path())
     return next((child for child in node.children if child.name == step), None)
-
-
-def _leaves(node: SchemaNode) -> Iterator[int]:
-    if node.leaf is not None:
-        yield node.leaf
-    for child in node.children:
-        yield from _leaves(child)
 
 
 def partition_column(field: StructField, text: str | None, rows: int) -> Values:

@@ -43,6 +43,7 @@ class RowGroups:
 class PathUse:
     """How one asked path is read, in numbers of files.
 
+    `kernels` counts the native files whose Variants our kernels rebuild, and not the engine.
     `why_native` counts the reasons of the native files.
     """
 
@@ -52,6 +53,7 @@ class PathUse:
     native: int
     why_native: tuple[tuple[str, int], ...]
     suggestions: tuple[str, ...]
+    kernels: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,8 @@ class Explanation:
     skipped_by: tuple[tuple[str, int], ...]
     paths: tuple[PathUse, ...]
     kept: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
+    found_by: tuple[tuple[str, int], ...] = ()
+    """Conditions by which rows are found before their Variants are rebuilt, with their files."""
 
     def to_dict(self) -> dict[str, Any]:
         """The explanation as JSON-ready values."""
@@ -81,11 +85,13 @@ class Explanation:
             and {"total": self.row_groups.total, "read": self.row_groups.read},
             "scans": self.groups,
             "skipped_by": [{"predicate": text, "files": n} for text, n in self.skipped_by],
+            "rows_found_by": [{"predicate": text, "files": n} for text, n in self.found_by],
             "paths": [
                 {
                     "path": str(use.ref),
                     "physical": use.physical,
                     "native": use.native,
+                    "kernels": use.kernels,
                     "absent": use.absent,
                     "why_native": dict(use.why_native),
                     "did_you_mean": list(use.suggestions),
@@ -115,6 +121,9 @@ class Explanation:
         if self.skipped_by:
             lines.append("skipped by:")
             lines += [f"  {text}: {_files(n)}" for text, n in self.skipped_by]
+        if self.found_by:
+            lines.append("rows found before their Variants are rebuilt, by:")
+            lines += [f"  {text}: {_files(n)}" for text, n in self.found_by]
         if self.paths:
             lines.append("paths:")
             lines += [f"  {use.ref}: {_how(use)}" for use in self.paths]
@@ -131,6 +140,9 @@ def explain(plan: ScanPlan, row_groups: RowGroups | None = None) -> Explanation:
     skipped_by = Counter(
         plan.conjuncts[number] for number in plan.skipped_by.tolist() if number != NOT_SKIPPED
     )
+    found_by = Counter[str]()
+    for group in plan.groups:
+        found_by.update({str(part): len(group.files) for part in group.found_by})
     return Explanation(
         total_files=plan.total_files,
         read_files=plan.read_files,
@@ -148,6 +160,7 @@ def explain(plan: ScanPlan, row_groups: RowGroups | None = None) -> Explanation:
             (kept.file.path, tuple((str(part), why) for part, why in kept.reasons))
             for kept in plan.kept
         ),
+        found_by=tuple(found_by.items()),
     )
 
 
@@ -160,7 +173,7 @@ def count_row_groups(
 
 
 def _use(plan: ScanPlan, ref: Ref) -> PathUse:
-    physical = absent = native = 0
+    physical = absent = native = kernels = 0
     why: Counter[str] = Counter()
     for group in plan.groups:
         match group.reading(ref):
@@ -170,11 +183,12 @@ def _use(plan: ScanPlan, ref: Ref) -> PathUse:
                 absent += len(group.files)
             case Native(reason):
                 native += len(group.files)
+                kernels += len(group.files) if group.by_kernels else 0
                 why[reason] += len(group.files)
     variants = plan.table.facts.variant(ref.column)
     layouts = () if variants is None else variants.schemas
     suggestions = () if physical else _suggest(ref, layouts)
-    return PathUse(ref, physical, absent, native, tuple(why.most_common()), suggestions)
+    return PathUse(ref, physical, absent, native, tuple(why.most_common()), suggestions, kernels)
 
 
 def _suggest(ref: Ref, layouts: Sequence[ShreddingSchema]) -> tuple[str, ...]:
@@ -203,7 +217,8 @@ def _how(use: PathUse) -> str:
         parts.append(f"a typed column in {_files(use.physical)}")
     if use.native:
         why = "; ".join(reason for reason, _ in use.why_native)
-        parts.append(f"read natively in {_files(use.native)} ({why})")
+        by_kernels = f", in {_files(use.kernels)} by our kernels" if use.kernels else ""
+        parts.append(f"read natively in {_files(use.native)} ({why}){by_kernels}")
     if use.absent:
         parts.append(f"NULL in {_files(use.absent)}")
     text = ", ".join(parts) or "no file is read"

@@ -40,12 +40,14 @@ class ScanGroup:
 
     In one group a Variant column is read one way: when one of its paths is Native, all are.
     `kernels` is true when a column that is read natively holds types which Spark's own Variant
-    reader fails on.
+    reader fails on. `found_by` are conjuncts by which rows are found on typed columns before their
+    Variants are rebuilt, see `late`; none where all rows are.
     """
 
     readings: tuple[tuple[Ref, Reading], ...]
     files: FileRows
     kernels: bool = False
+    found_by: tuple[Predicate, ...] = ()
 
     def reading(self, ref: Ref) -> Reading:
         """How this Ref is read. Raises KeyError for one that was not requested."""
@@ -58,6 +60,11 @@ class ScanGroup:
     def size(self) -> int:
         """Bytes of all files."""
         return self.files.size
+
+    @property
+    def by_kernels(self) -> bool:
+        """Our kernels read the files, and not the engine's own reader."""
+        return self.kernels or bool(self.found_by)
 
     @property
     def physical(self) -> bool:
@@ -183,7 +190,7 @@ MANY_LAYOUTS = "its files have too many different layouts"
 
 def _by_layout(files: FileColumns, read: Int64s, paths: Sequence[Ref]) -> dict[_Layout, Int64s]:
     """The rows with equal readings of all paths."""
-    by_path = [_readings(files, path) for path in paths]
+    by_path = [readings_of(files, path) for path in paths]
     needs = {column: _need_kernels(files, column) for column in {ref.column for ref in paths}}
     # One number for each file and path; equal files have equal rows of numbers.
     codes = [found.codes[read] for found in by_path]
@@ -215,7 +222,7 @@ def _alike(codes: Sequence[Int64s], rows: Int64s) -> Iterator[Int64s]:
     yield from sorted(np.split(rows[order], ends), key=lambda part: int(part[0]))
 
 
-def _readings(files: FileColumns, path: Ref) -> Readings:
+def readings_of(files: FileColumns, path: Ref) -> Readings:
     """How a path is read in every file, remembered with the files."""
     key = ("readings", path)
     known = files.memo.get(key)
@@ -241,7 +248,13 @@ def _need_kernels(files: FileColumns, column: tuple[str, ...]) -> Int64s:
     variants = files.facts.variant(column)
     if variants is None or not variants.schemas:
         return np.zeros(files.rows, np.int64)
-    needs = np.array([not readable_by_spark(schema) for schema in variants.schemas], np.int64)
+    needs = np.array(
+        [
+            legacy or not readable_by_spark(schema)
+            for schema, legacy in zip(variants.schemas, variants.legacy, strict=True)
+        ],
+        np.int64,
+    )
     return np.where(variants.layout >= 0, needs[variants.layout], 0)
 
 

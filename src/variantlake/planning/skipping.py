@@ -94,6 +94,11 @@ class Skipper:
         """For each file whether it may hold a match."""
         return np.equal(self.skipped_by(files), NOT_SKIPPED)
 
+    def may_fail(self, files: FileColumns) -> list[npt.NDArray[np.bool_]]:
+        """For each conjunct, and each file, whether it may be false or null in some row."""
+        evaluation = _Evaluation(files, self._types)
+        return [evaluation.may(part) != TRUE for part in self.conjuncts]
+
     def why_kept(self, files: FileColumns, row: int) -> tuple[tuple[Predicate, str], ...]:
         """For a file that may match: each conjunct with the reason why it could not skip."""
         evaluation = _Evaluation(files, self._types)

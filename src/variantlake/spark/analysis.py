@@ -1,4 +1,4 @@
-"""What a query reads of each table: the paths with their places in the text, and whole Variants.
+"""What a query reads of each table: the paths with their places in the text, and whole columns.
 
 Two trees are read together. Spark's analysed plan says what a name resolved to: which table's
 column, which type, which implicit cast. Spark's parse has the exact spans of the column's own name
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from variantlake.planning.predicates import Predicate, Ref
 from variantlake.spark.catalyst import Node
 from variantlake.spark.joined import SmallSide, small_sides
-from variantlake.spark.lineage import VARIANT, Lineage, Source, view_of
+from variantlake.spark.lineage import Lineage, Source, view_of
 from variantlake.spark.predicates import Extra, table_predicates, variant_request
 from variantlake.spark.text import Splice, quote_identifier
 
@@ -40,8 +40,8 @@ class PathUse:
 class TableUse:
     """What a query reads of one table instance.
 
-    `paths` are those of columns that are read by paths alone; `whole` are columns that are needed
-    as they are. `predicate` is what skipping may use.
+    `paths` are those of columns that are read by paths alone; `whole` are all columns, of any type,
+    that are needed as they are. `predicate` is what skipping may use.
     """
 
     view: str
@@ -131,7 +131,7 @@ as it is.
 
 
 class _Reading:
-    """Collects the paths and the whole Variants of an analysed plan.
+    """Collects the paths and the whole columns of an analysed plan.
 
     `uses` has an entry for each extraction by its span, with None where the text cannot be changed.
     """
@@ -178,8 +178,7 @@ class _Reading:
     def _visit_expression(self, node: Node) -> None:
         source = self._lineage.source(node)
         if source is not None:
-            if node.type == VARIANT:
-                self.whole.add(source)
+            self.whole.add(source)
             return
         request = variant_request(node, self._lineage)
         if request is not None:

@@ -15,6 +15,7 @@ from typing import Any, Protocol, cast
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from variantlake.errors import MissingDependency
 
@@ -108,6 +109,23 @@ def is_connect(spark: SparkSession) -> bool:
     return type(spark).__module__.startswith("pyspark.sql.connect")
 
 
+def map_in_arrow(frame: DataFrame, run: _Run, schema: StructType | str) -> DataFrame:
+    """`DataFrame.mapInArrow` in workers that have the package, where that can be known."""
+    if is_connect(frame.sparkSession):
+        return frame.mapInArrow(run, schema)
+    # Workers start `python3` from PATH unless PYSPARK_PYTHON says otherwise, and in a virtual
+    # environment miss the package. On this machine the right one is known: ours. Elsewhere
+    # only the user knows it.
+    context = frame.sparkSession.sparkContext
+    chosen = context.pythonExec
+    if chosen == "python3" and str(context.master).startswith("local"):
+        context.pythonExec = sys.executable
+    try:
+        return frame.mapInArrow(run, schema)
+    finally:
+        context.pythonExec = chosen
+
+
 class _Job(Protocol):
     """What differs between classic Spark and Spark Connect."""
 
@@ -125,16 +143,7 @@ class _ClassicJob:
         self._group = f"variantlake-{uuid.uuid4()}"
 
     def mapped(self, frame: DataFrame, run: _Run) -> DataFrame:
-        # Workers start `python3` from PATH unless PYSPARK_PYTHON says otherwise, and in a virtual
-        # environment miss the package. On this machine the right one is known: ours. Elsewhere
-        # only the user knows it.
-        chosen = self._context.pythonExec
-        if chosen == "python3" and str(self._context.master).startswith("local"):
-            self._context.pythonExec = sys.executable
-        try:
-            return frame.mapInArrow(run, "payload binary")
-        finally:
-            self._context.pythonExec = chosen
+        return map_in_arrow(frame, run, "payload binary")
 
     def collect(self, frame: DataFrame, description: str) -> list[Any]:
         # Belongs to this thread only, which ends after it.

@@ -94,7 +94,8 @@ class Lake:
         if self._remote is not None:
             return self._remote.read(found)
         self._helper.follow()
-        return self._in_user_session(scan(self._helper, found, plan_scan(found.files, ()), {}))
+        plan = plan_scan(found.files, found.whole_variants(found.stored.names))
+        return self._in_user_session(scan(self._helper, found, plan, {}))
 
     def table(self, table: Location, version: int | None = None) -> LakeTable:
         """A table whose paths are asked for as expressions: `where` and `select`.

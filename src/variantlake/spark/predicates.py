@@ -187,6 +187,9 @@ class _Finder:
             return None if common is None else self._operand(common, view, {})
         if not isinstance(node.folded, _Absent):
             return literal(node.folded, node.type)
+        if node.name == "Cast" and node.children[0].type == node.type:
+            # Spark casts the operand of IN to the common type, even where it is that already.
+            return self._operand(node.children[0], view, commons)
         computed = self._lineage.computed.get(node.expr_id)
         if node.name == "AttributeReference" and computed is not None:
             return self._operand(computed, view, {})

@@ -23,6 +23,7 @@ from variantlake.arrow.query_text import QueryText
 from variantlake.errors import InvalidQuery
 from variantlake.planning.plan import ScanPlan, plan_scan
 from variantlake.planning.predicates import map_refs, refs
+from variantlake.spark.kernel_scan import Task, batches
 from variantlake.spark.references import Resolve
 from variantlake.spark.scan import scan
 from variantlake.spark.schemas import type_ddl
@@ -195,6 +196,15 @@ class RemoteFiles:
         # No columns from the names of folders, no globs.
         reader = reader.option("recursiveFileLookup", "true")
         return reader.parquet(*(_GLOB.sub(r"\\\g<0>", path) for path in paths))
+
+    def batches(self, task: Task, count: int, schema: StructType) -> DataFrame:
+        """See Files."""
+        return batches(self._spark, task, count, schema)
+
+    @property
+    def parallelism(self) -> int:
+        """See Files; the server does not say."""
+        return 8
 
     def deleted(self, vectors: bytes, schema: StructType) -> DataFrame:
         """See Files."""

@@ -11,7 +11,7 @@ apart again and pushes filters into the files.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
@@ -36,6 +36,8 @@ from pyspark.sql.types import (
     VariantType,
 )
 
+from variantlake.arrow.scan_task import ScanTask
+from variantlake.delta.store import is_local
 from variantlake.errors import UnsupportedFeature
 from variantlake.planning.files import NO_ROWS, FileRows, ScanFile
 from variantlake.planning.implied import implied_bounds
@@ -43,6 +45,7 @@ from variantlake.planning.plan import ScanGroup, ScanPlan
 from variantlake.planning.predicates import In, Predicate, Ref
 from variantlake.planning.readings import Native, PhysicalColumn, Reading
 from variantlake.spark.deletions import FILE_NUMBER, has_deleted, without_deleted
+from variantlake.spark.kernel_scan import arrow_schema, with_texts
 from variantlake.spark.pushed import literals_sql, pushed_sql
 from variantlake.spark.schemas import type_ddl, without_ids
 from variantlake.spark.session import Files, KnownFile
@@ -90,19 +93,24 @@ def scan(
     plan: ScanPlan,
     columns: Mapping[str, PathColumn],
     joined: Sequence[Predicate] = (),
+    *,
+    needed: Collection[str] | None = None,
 ) -> DataFrame:
     """The rows of the plan's files with the table's columns, in the table's order.
 
     `columns` are those to be read as structs of paths; all others come as they are in the table.
-    `joined` are conjuncts of the plan that the query's text does not say.
+    `joined` are conjuncts of the plan that the query's text does not say. `needed` are the columns
+    that the query looks at, by the names in files; all when None.
 
-    Raises UnsupportedFeature for files that hold types which Spark's Variant reader lacks, where
-    one of their Variants is needed.
+    Raises UnsupportedFeature for files in an object store with types that Spark's Variant reader
+    lacks, where one of their Variants is needed.
     """
     frames = [
         frame
         for group in plan.groups
-        for frame in _Group(helper, table, group, columns, plan.conjuncts, joined=joined).frames()
+        for frame in _Group(helper, table, group, columns, plan.conjuncts, joined=joined).frames(
+            needed
+        )
     ]
     if not frames:
         readings: tuple[tuple[Ref, Reading], ...] = ()
@@ -133,17 +141,18 @@ class _Group:
         self._readings = dict(group.readings)
         self._constants = {name: f"__vl_c{at}" for at, name in enumerate(table.partition_types)}
         self._stored = self._stored_schema(group)
-        if group.kernels:
-            raise UnsupportedFeature(
-                "a Variant with TIME, UUID or nanosecond timestamps cannot be read as a whole by "
-                "Spark",
-                file=group.files[0].path,
-                hint="paths that are typed columns in the file can be read",
-            )
+        self._by_kernels = group.by_kernels
+        self._found_by = group.found_by
+        self._left_out: frozenset[str] = frozenset()
 
-    def frames(self) -> Iterator[DataFrame]:
+    def frames(self, needed: Collection[str] | None) -> Iterator[DataFrame]:
         """The rows of the files; those with deletion vectors are a scan of their own."""
         files = list(self._files)
+        if self._by_kernels:
+            if needed is not None:  # of its own scans Spark itself takes what it needs
+                self._left_out = frozenset(self._table.stored.names) - frozenset(needed)
+            yield self._select(self._kernel_rows(files), constants=True)
+            return
         whole = [file for file in files if not has_deleted(file)]
         if whole:
             yield self._select(self._rows(whole), constants=True)
@@ -169,6 +178,45 @@ class _Group:
         )
         implied = [*self._implied(), *self._pushed(), *self._said()]
         return rows.filter(" AND ".join(implied)) if implied else rows
+
+    def _kernel_rows(self, files: Sequence[ScanFile]) -> DataFrame:
+        """The same as `_rows`, read by our kernels, without deleted rows."""
+        snapshot = self._table.snapshot
+        if not is_local(snapshot.store.uri):
+            raise UnsupportedFeature(
+                "a Variant with TIME, UUID or nanosecond timestamps cannot be read as a whole by "
+                "Spark, and by our kernels on a local disk only",
+                file=files[0].path,
+                hint="paths that are typed columns in the file can be read",
+            )
+        # Names inside of structs are the table's here.
+        own = dict(zip(self._table.stored.names, self._table.schema.fields, strict=True))
+        schema = StructType(
+            [
+                StructField(
+                    item.name,
+                    item.dataType if item.name in self._columns else own[item.name].dataType,
+                )
+                for item in self._file_schema().fields
+                if item.name not in self._left_out
+            ]
+        )
+        texts = {f: name for name, f in self._constants.items() if name not in self._left_out}
+        task = ScanTask.of(
+            snapshot,
+            files,
+            arrow_schema(schema),
+            texts,
+            found_by=self._found_by,
+            partition_types=self._table.partition_types,
+            tasks=self._helper.parallelism,
+        )
+        rows = self._helper.batches(task, len(task.parts), with_texts(schema, [*texts]))
+        types = self._table.partition_types
+        return rows.selectExpr(
+            *(quote_identifier(item.name) for item in schema.fields),
+            *(f"TRY_CAST({field} AS {types[name]}) AS {field}" for field, name in texts.items()),
+        )
 
     def empty(self) -> DataFrame:
         """No rows, with the columns of every other group."""
@@ -272,6 +320,10 @@ class _Group:
 
     def _column(self, stored: StructField, item: StructField, *, constants: bool) -> str:
         name = quote_identifier(stored.name)
+        if stored.name in self._left_out:
+            # Never evaluated; were it, a wrong NULL would be worse.
+            message = f"variantlake took column {item.name} for one that the query leaves out"
+            return f"CAST(raise_error({quote_string(message)}) AS {type_ddl(item.dataType)})"
         if stored.name in self._constants:
             return self._constants[stored.name] if constants else name
         if stored.name not in self._columns:

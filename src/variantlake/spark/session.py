@@ -7,6 +7,7 @@ Scans are published as global temporary views, which both sessions see.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import uuid
 from collections.abc import Sequence
@@ -18,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from variantlake.spark.janino import java_instance
+from variantlake.spark.kernel_scan import Task, batches, workers_have_package
 
 _SETTINGS = {
     # Reads a Variant column as the physical struct that it is in the file; a column asked for as
@@ -71,6 +73,13 @@ class Files(Protocol):
         from text to their types, as Spark casts without ANSI; then ROW_INDEX, if asked for.
         """
 
+    def batches(self, task: Task, count: int, schema: StructType) -> DataFrame:
+        """The Arrow batches of `task(0)` … `task(count - 1)`, each run by one Spark task."""
+
+    @property
+    def parallelism(self) -> int:
+        """How many tasks make use of all cores."""
+
     def deleted(self, vectors: bytes, schema: StructType) -> DataFrame:
         """Deleted rows as a small table; the form of `vectors` is that of `KnownFiles.deleted`."""
 
@@ -89,6 +98,11 @@ class HelperSession:
         self._database = self.spark.conf.get("spark.sql.globalTempDatabase", "global_temp")
         self._prefix = f"__vl_{uuid.uuid4().hex[:8]}_"
         self._numbers = itertools.count()
+
+    @functools.cached_property
+    def has_kernels(self) -> bool:
+        """Whether Spark's Python workers have this package; asked once. Queries do without it."""
+        return workers_have_package(self.spark)
 
     def follow(self) -> None:
         """Take over the settings of the user that may have changed since."""
@@ -152,6 +166,15 @@ class HelperSession:
         )
         rows = DataFrame(frame, self.spark)
         return rows.selectExpr("*", f"_metadata.row_index AS {ROW_INDEX}") if row_index else rows
+
+    def batches(self, task: Task, count: int, schema: StructType) -> DataFrame:
+        """See Files."""
+        return batches(self.spark, task, count, schema)
+
+    @property
+    def parallelism(self) -> int:
+        """See Files."""
+        return int(self.spark.sparkContext.defaultParallelism)
 
     def deleted(self, vectors: bytes, schema: StructType) -> DataFrame:
         """See Files."""

@@ -20,8 +20,10 @@ from pyspark.errors import PySparkException
 from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame, SparkSession
 
+from variantlake.delta.store import is_local
 from variantlake.errors import InvalidQuery, VariantLakeError
 from variantlake.paths import Path
+from variantlake.planning.late import find_rows_first
 from variantlake.planning.plan import ScanPlan, plan_scan
 from variantlake.planning.predicates import In, Predicate, Ref, map_refs, refs
 from variantlake.spark.analysis import Analysis, PathUse, TableUse, analyse
@@ -135,7 +137,7 @@ class QueryRunner:
         """CREATE VIEW, INSERT … SELECT and the like: over native views, which are kept."""
         prepared = PreparedQuery(
             tuple(
-                self._planned(query, view, TableUse(view, (), table.variants, None))
+                self._planned(query, view, _everything(view, table))
                 for view, table in query.tables.items()
             ),
             NOT_A_SELECT,
@@ -224,10 +226,7 @@ class QueryRunner:
             return analyse(parsed, analysed, views, query.text)
         except RecursionError:
             # A condition of thousands of terms: too deep to look through, but Spark takes it.
-            whole = {
-                view: TableUse(view, (), table.variants, None)
-                for view, table in query.tables.items()
-            }
+            whole = {view: _everything(view, table) for view, table in query.tables.items()}
             return Analysis(whole, ())
 
     def _planned(self, query: _Query, view: str, use: TableUse) -> PlannedTable:
@@ -238,17 +237,22 @@ class QueryRunner:
         if use.predicate is not None and table.is_by_id:
             # What tells that the files have the schema's names, so that conditions are pushed.
             asked += [Ref(column, Path(()), VARIANT) for column in table.stored_variants]
+        whole = table.whole_variants(_stored_names(use.whole, table))
         plan = plan_scan(
             self._tables.with_facts(table, asked),
-            requests,
+            [*requests, *whole],
             use.predicate,
             partition_types=table.partition_types,
         )
+        if is_local(table.snapshot.store.uri) and self._helper.has_kernels:
+            plan = find_rows_first(plan, table.partition_types)
         return PlannedTable(query.sources[self._helper.qualified(view)], view, table, use, plan)
 
     def _publish(self, planned: PlannedTable, columns: Mapping[str, PathColumn]) -> None:
         plan = planned.plan
-        frame = scan(self._helper, planned.table, plan, columns, planned.joined)
+        needed = _stored_names(planned.use.whole, planned.table)
+        needed |= {path.ref.column[0] for path in planned.use.paths}
+        frame = scan(self._helper, planned.table, plan, columns, planned.joined, needed=needed)
         self._helper.publish(frame, planned.view)
 
     def _rewritten(
@@ -333,6 +337,17 @@ def _by_stored_names(use: TableUse, table: TableVersion) -> TableUse:
     paths = tuple(replace(path, ref=table.stored_ref(path.ref)) for path in use.paths)
     predicate = use.predicate and map_refs(use.predicate, table.stored_ref)
     return replace(use, paths=paths, predicate=predicate)
+
+
+def _everything(view: str, table: TableVersion) -> TableUse:
+    """All columns as they are, of all rows."""
+    return TableUse(view, (), frozenset(table.schema.names), None)
+
+
+def _stored_names(columns: Iterable[str], table: TableVersion) -> frozenset[str]:
+    """The names that the table's files have for some of its columns."""
+    stored = dict(zip(table.schema.names, table.stored.names, strict=True))
+    return frozenset(stored[name] for name in columns)
 
 
 def _same_columns(frame: DataFrame, original: DataFrame) -> bool:

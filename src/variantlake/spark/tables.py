@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pyspark.sql.types import DataType, StructType, VariantType
@@ -11,6 +11,7 @@ from pyspark.sql.types import DataType, StructType, VariantType
 from variantlake.delta.features import SCAN_FEATURES
 from variantlake.delta.snapshot import Snapshot
 from variantlake.delta.time_travel import version_at
+from variantlake.paths import Path
 from variantlake.planning.footers import Footers
 from variantlake.planning.log_files import LogFiles
 from variantlake.planning.predicates import Ref
@@ -66,6 +67,14 @@ class TableVersion:
             return ref
         return replace(ref, column=tuple(stored), shown=ref.column)
 
+    def whole_variants(self, columns: Collection[str]) -> list[Ref]:
+        """The Variants in some columns (by stored names), at any depth, as they are."""
+        return [
+            Ref(column, Path(), "variant")
+            for column in self.snapshot.schema.variant_columns(physical=True)
+            if column[0] in columns
+        ]
+
 
 class Tables:
     """Loads tables and remembers their newest versions and the footers of foreign files."""
@@ -87,15 +96,15 @@ class Tables:
             newest = self.load(location).snapshot
             version = version_at(newest.store, newest.metadata, before)
         if version is not None:
-            return _table(location, Snapshot.load(location, version, applies=SCAN_FEATURES))
+            return table_version(location, Snapshot.load(location, version, applies=SCAN_FEATURES))
         known = self._newest.get(location)
         if known is None:
-            table = _table(location, Snapshot.load(location, applies=SCAN_FEATURES))
+            table = table_version(location, Snapshot.load(location, applies=SCAN_FEATURES))
         else:
             snapshot = known.snapshot.refresh()
             if snapshot is known.snapshot:
                 return known
-            table = _table(location, snapshot, known.files)
+            table = table_version(location, snapshot, known.files)
         while len(self._newest) >= _REMEMBERED_TABLES:
             self._newest.pop(next(iter(self._newest)))
         self._newest[location] = table
@@ -109,7 +118,8 @@ class Tables:
         return files
 
 
-def _table(location: str, snapshot: Snapshot, older: LogFiles | None = None) -> TableVersion:
+def table_version(location: str, snapshot: Snapshot, older: LogFiles | None = None) -> TableVersion:
+    """A snapshot for Spark; `older` are files of an earlier version, whose facts are kept."""
     columns = StructType.fromJson(json.loads(snapshot.metadata.schema_string))
     schema, stored = spark_schema(columns), stored_schema(columns, ids=_by_id(snapshot))
     return TableVersion(

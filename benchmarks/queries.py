@@ -1,0 +1,268 @@
+"""Queries, side by side with Delta Spark and DuckDB in one run, each on files of its own.
+
+`make bench-query` runs it, writes the table of docs/performance.md, and the ratios as JSON. Our
+queries and Delta Spark's run in one Spark session, in turns; every table is written by its own side
+with its best settings (see `engines`). Before they are timed, answers are compared.
+
+    python -m benchmarks.queries [--events 500000] [--rounds 5] [--only NAME] [--json FILE]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+import variantlake as vl
+from benchmarks import documents
+from benchmarks.engines import delta_append, spark_session
+from benchmarks.events import FIRST_TIME_US
+from benchmarks.report import Times, in_turns, replace_section, table, timed
+
+CORES = 2
+FILES = 64
+OURS, DELTA, DUCKDB = "Variantlake", "Delta Spark 4.4.0", f"DuckDB {duckdb.__version__}"
+
+CREATED = "event:kind::string = 'commit' AND event:commit.operation::string = 'create'"
+POSTED = f"{CREATED} AND event:commit.collection::string = 'app.bsky.feed.post'"
+
+
+@dataclass(frozen=True)
+class Query:
+    """`text` is Spark's and, but for the writing of paths, DuckDB's; `{t}` is the table.
+
+    `clustered` asks it of the table of 64 files, which are clustered by time. Where the `rows` are
+    Variants, they are counted and thrown away and not collected.
+    """
+
+    text: str
+    clustered: bool = False
+    rows: bool = False
+
+
+QUERIES = {
+    "JSONBench 1": Query(
+        "SELECT event:commit.collection::string AS c, count(*) AS n FROM {t} GROUP BY 1"
+    ),
+    "JSONBench 2": Query(
+        "SELECT event:commit.collection::string AS c, count(*) AS n, "
+        f"count(DISTINCT event:did::string) AS users FROM {{t}} WHERE {CREATED} GROUP BY 1"
+    ),
+    "JSONBench 3": Query(
+        "SELECT event:commit.collection::string AS c, "
+        "hour(timestamp_micros(event:time_us::bigint)) AS h, count(*) AS n "
+        f"FROM {{t}} WHERE {CREATED} AND event:commit.collection::string IN "
+        "('app.bsky.feed.post', 'app.bsky.feed.repost', 'app.bsky.feed.like') GROUP BY 1, 2"
+    ),
+    "JSONBench 4": Query(
+        "SELECT event:did::string AS who, min(event:time_us::bigint) AS first "
+        f"FROM {{t}} WHERE {POSTED} GROUP BY 1 ORDER BY 2, 1 LIMIT 3"
+    ),
+    "JSONBench 5": Query(
+        "SELECT event:did::string AS who, "
+        "max(event:time_us::bigint) - min(event:time_us::bigint) AS span "
+        f"FROM {{t}} WHERE {POSTED} GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 3"
+    ),
+    "aggregate": Query(
+        "SELECT event:commit.collection::string AS c, count(*) AS n, "
+        "max(event:time_us::bigint) AS last FROM {t} GROUP BY 1"
+    ),
+    "range": Query(
+        "SELECT count(*) AS n, max(event:did::string) AS d FROM {t} "
+        "WHERE event:time_us::bigint BETWEEN {low} AND {high}"
+    ),
+    "distinct": Query(
+        "SELECT count(DISTINCT event:did::string) AS n FROM {t} "
+        "WHERE event:commit.collection::string = 'app.bsky.feed.like'"
+    ),
+    "range of 64 files": Query(
+        "SELECT count(*) AS n, max(event:did::string) AS d FROM {t} "
+        "WHERE event:time_us::bigint BETWEEN {low} AND {high}",
+        clustered=True,
+    ),
+    "point of 64 files": Query(
+        "SELECT event:did::string AS d, event:kind::string AS k FROM {t} "
+        "WHERE event:time_us::bigint = {point}",
+        clustered=True,
+    ),
+    "whole Variants": Query("SELECT event FROM {t}", rows=True),
+    "whole Variants of few rows": Query(
+        "SELECT event FROM {t} WHERE event:kind::string = 'account'", rows=True
+    ),
+    "whole Variants of most rows": Query(
+        "SELECT event FROM {t} WHERE event:kind::string = 'commit'", rows=True
+    ),
+}
+
+
+class Bench:
+    """The engines and their tables of the same events, below one folder."""
+
+    def __init__(self, folder: Path, count: int, rounds: int) -> None:
+        self.folder = folder
+        self.rounds = rounds
+        self.spark: SparkSession = spark_session(CORES)
+        self.lake = vl.spark.connect(self.spark)
+        self.duckdb = duckdb.connect(config={"threads": CORES})
+        self.duckdb.execute("CREATE MACRO timestamp_micros(x) AS make_timestamp(x)")
+        self.count = count
+        source = folder / "events.ndjson"
+        documents.write("events", source, count)
+        self.point = _time_of(source, count // 2)
+        self._load(source)
+
+    def _load(self, source: Path) -> None:
+        for name, files in (("one", None), ("clustered", FILES)):
+            rows = None if files is None else -(-self.count // files)
+            self.lake.ingest(str(source), str(self.folder / f"{name}-ours"), max_rows_per_file=rows)
+            frame = self.spark.read.text(str(source)).selectExpr("parse_json(value) AS event")
+            if files is not None:
+                frame = frame.repartitionByRange(files, sf.expr("event:time_us::bigint"))
+            delta_append(frame, self.folder / f"{name}-delta")
+            self._load_duckdb(source, self.folder / f"{name}-duckdb", rows or self.count)
+
+    def _load_duckdb(self, source: Path, folder: Path, rows: int) -> None:
+        """One Parquet file for so many rows, which DuckDB shreds by itself."""
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        for number, start in enumerate(range(0, self.count, rows)):
+            self.duckdb.execute(
+                f"COPY (SELECT json::VARIANT AS event FROM read_ndjson_objects('{source}') "
+                f"LIMIT {rows} OFFSET {start}) TO '{folder}/{number:03}.parquet' "
+                "(FORMAT parquet, COMPRESSION zstd)"
+            )
+
+    def run(self, query: Query) -> tuple[dict[str, Times], str]:
+        """The times of each engine, and what share of the bytes the Spark ones read."""
+        name = "clustered" if query.clustered else "one"
+        texts = {
+            OURS: query.text.format(t=f"delta.`{self.folder / f'{name}-ours'}`", **self._window),
+            DELTA: query.text.format(t=f"delta.`{self.folder / f'{name}-delta'}`", **self._window),
+            DUCKDB: _duckdb_paths(
+                query.text.format(
+                    t=f"read_parquet('{self.folder / f'{name}-duckdb'}/*.parquet')", **self._window
+                )
+            ),
+        }
+        frames: dict[str, Callable[[str], DataFrame]] = {OURS: self.lake.sql, DELTA: self.spark.sql}
+        read = ""
+        answers = {}
+        for engine, sql in frames.items():
+            frame = sql(texts[engine])
+            if query.rows:
+                frame = frame.selectExpr("count(event)", "sum(hash(event:time_us::bigint))")
+            answers[engine] = sorted(map(tuple, frame.collect()), key=repr)
+            read += f"{' / ' if read else ''}{_bytes_read(frame) / 1e6:.2f}"
+        if answers[OURS] != answers[DELTA]:
+            raise SystemExit(f"the answers differ: {texts[OURS]}")
+        times = in_turns(
+            self.rounds,
+            {
+                **{
+                    engine: self._timed(frames[engine], texts[engine], rows=query.rows)
+                    for engine in frames
+                },
+                DUCKDB: lambda: timed(lambda: self.duckdb.execute(texts[DUCKDB]).to_arrow_table()),
+            },
+        )
+        return times, read
+
+    @property
+    def _window(self) -> dict[str, int]:
+        low = FIRST_TIME_US + self.count * 5_000
+        return {"low": low, "high": low + 10_000_000, "point": self.point}
+
+    @staticmethod
+    def _timed(sql: Callable[[str], DataFrame], text: str, *, rows: bool) -> Callable[[], float]:
+        def run() -> None:
+            if rows:
+                sql(text).write.format("noop").mode("overwrite").save()
+            else:
+                sql(text).collect()
+
+        return lambda: timed(run)
+
+
+def _time_of(source: Path, number: int) -> int:
+    with source.open("rb") as file:
+        for place, line in enumerate(file):
+            if place == number:
+                return int(json.loads(line)["time_us"])
+    raise ValueError(number)
+
+
+def _duckdb_paths(text: str) -> str:
+    """`event:a.b::string` as DuckDB writes it."""
+    text = re.sub(r"event:([\w.]+)", r"event.\1", text)
+    return text.replace("::string", "::VARCHAR")
+
+
+def _bytes_read(frame: DataFrame) -> int:
+    """Bytes of the files that Spark's own scans of a collected frame opened."""
+    java: Any = frame._jdf  # noqa: SLF001 # no public way to the metrics of a plan
+    plan = java.queryExecution().executedPlan()
+    return sum(_scanned(plan))
+
+
+def _scanned(plan: Any) -> Iterator[int]:
+    if plan.getClass().getSimpleName() == "AdaptiveSparkPlanExec":
+        yield from _scanned(plan.finalPhysicalPlan())
+        return
+    if "QueryStage" in plan.getClass().getSimpleName():
+        yield from _scanned(plan.plan())
+        return
+    metric = plan.metrics().get("filesSize")
+    if metric.isDefined():
+        yield int(metric.get().value())
+    children = plan.children()
+    for at in range(children.size()):
+        yield from _scanned(children.apply(at))
+
+
+def main() -> None:
+    """Run, print, and put the table into docs/performance.md and the ratios into a file."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--events", type=int, default=500_000)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--only", help="queries whose names begin so, without the page")
+    parser.add_argument("--json", type=Path, help="a file for the medians and ratios")
+    options = parser.parse_args()
+    chosen = {name: q for name, q in QUERIES.items() if name.startswith(options.only or "")}
+    lines: list[list[str]] = []
+    record: dict[str, Any] = {"events": options.events, "queries": {}}
+    with tempfile.TemporaryDirectory(prefix="variantlake-bench-") as folder:
+        bench = Bench(Path(folder), options.events, options.rounds)
+        try:
+            for name, query in chosen.items():
+                times, read = bench.run(query)
+                cells = [times[engine].text(times[OURS]) for engine in (OURS, DELTA, DUCKDB)]
+                lines.append([name, *cells, read])
+                print(*lines[-1], sep=" | ", flush=True)
+                medians = {e: found.median for e, found in times.items() if found.seconds}
+                record["queries"][name] = {
+                    "seconds": medians,
+                    "ratios": {e: round(s / medians[OURS], 2) for e, s in medians.items()},
+                    "failures": {e: found.failure for e, found in times.items() if found.failure},
+                    "megabytes_of_files_read": read,
+                }
+        finally:
+            bench.spark.stop()
+    if options.json:
+        options.json.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    if not options.only:
+        head = [f"{options.events:,} events", OURS, DELTA, DUCKDB, "MB of files read, ours / Delta"]
+        replace_section("queries", table(head, lines))
+
+
+if __name__ == "__main__":
+    main()

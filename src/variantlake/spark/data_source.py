@@ -1,0 +1,258 @@
+"""`spark.read.format("variantlake")`: a table as a data source in Python, read by our kernels.
+
+It serves where a table has to be named by a format and a path: in other people's code, in Spark
+Connect. `lake.sql` reads the same faster: a data source in Python is not told which columns and
+paths a query asks for. Options: `version`, `timestamp` (ISO 8601, UTC where no zone is given) and
+`columns`, a comma between their names.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from decimal import Decimal
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    EqualNullSafe,
+    EqualTo,
+    Filter,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    InputPartition,
+    IsNotNull,
+    IsNull,
+    LessThan,
+    LessThanOrEqual,
+    StringStartsWith,
+)
+from pyspark.sql.types import StructField, StructType
+
+from variantlake.arrow.scan_task import ScanTask
+from variantlake.delta.features import SCAN_FEATURES
+from variantlake.delta.snapshot import Snapshot
+from variantlake.delta.store import is_local
+from variantlake.errors import InvalidQuery, UnsupportedFeature
+from variantlake.planning import predicates
+from variantlake.planning.plan import plan_scan
+from variantlake.planning.predicates import And, Compare, CompareOp, Literal, Predicate, Ref
+from variantlake.spark.kernel_scan import arrow_schema
+from variantlake.spark.tables import TableVersion, table_version
+
+FORMAT = "variantlake"
+PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
+
+_TASKS = 32
+"""A data source is not told how many cores there are; small tables have fewer tasks."""
+
+
+def register(spark: SparkSession) -> None:
+    """Make `spark.read.format("variantlake").load(path)` known to a session, classic or Connect.
+
+    Where the session lets filters be pushed to data sources in Python
+    (`spark.sql.python.filterPushdown.enabled`), conditions on ordinary columns skip files and rows.
+    The workers need the package.
+    """
+    pushes = str(spark.conf.get(PUSHDOWN, "false")).lower() == "true"
+    spark.dataSource.register(_FilteringSource if pushes else VariantlakeSource)
+
+
+class VariantlakeSource(DataSource):
+    """A version of a table."""
+
+    @classmethod
+    def name(cls) -> str:
+        """What `format` says."""
+        return FORMAT
+
+    def schema(self) -> StructType:
+        """The columns asked for, VARIANT ones among them.
+
+        Raises InvalidQuery for an option that means nothing; NotADeltaTable.
+        """
+        columns = self._table.schema
+        names = self.options.get("columns")
+        if names is None:
+            return columns
+        chosen = [name.strip() for name in names.split(",")]
+        if unknown := [name for name in chosen if name not in columns.names]:
+            raise InvalidQuery(
+                f"the table has no column {unknown[0]!r}",
+                hint=f"it has {', '.join(columns.names)}",
+            )
+        return StructType([columns[name] for name in chosen])
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Reads the columns of `schema`."""
+        return TableReader(self._table, schema)
+
+    @cached_property
+    def _table(self) -> TableVersion:
+        location, version = self.options.get("path"), self.options.get("version")
+        if not location:
+            raise InvalidQuery("no table is named", hint="load(path) takes its location")
+        if version is not None and not version.isdecimal():
+            raise InvalidQuery(f"{version!r} is no version")
+        snapshot = Snapshot.load(
+            location,
+            None if version is None else int(version),
+            timestamp=_milliseconds(self.options.get("timestamp")),
+            applies=SCAN_FEATURES,
+        )
+        if not is_local(snapshot.store.uri):
+            raise UnsupportedFeature(
+                "the data source reads tables on a local disk",
+                file=snapshot.store.uri,
+                hint="lake.read(path) and lake.sql read object stores",
+            )
+        return table_version(location, snapshot)
+
+
+class _FilteringSource(VariantlakeSource):
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return _FilteringReader(self._table, schema)
+
+
+class TableReader(DataSourceReader):
+    """Files of a table, some for each task."""
+
+    def __init__(self, table: TableVersion, schema: StructType) -> None:
+        self._table = table
+        self._schema = schema
+        self._filters: list[Predicate] = []
+
+    def partitions(self) -> list[InputPartition]:
+        """Files, and parts of large ones, in parts of like many bytes."""
+        table = self._table
+        predicate = And(tuple(self._filters)) if self._filters else None
+        plan = plan_scan(table.files, (), predicate, partition_types=table.partition_types)
+        stored = _stored_names(table)
+        columns = [
+            StructField(stored[item.name], item.dataType)
+            for item in self._schema.fields
+            if stored[item.name] not in table.partition_types
+        ]
+        task = ScanTask.of(
+            table.snapshot,
+            list(plan.files),
+            arrow_schema(StructType(columns)),
+            {_text_of(name): name for name in table.partition_types},
+            found_by=self._filters,
+            partition_types=table.partition_types,
+            tasks=_TASKS,
+        )
+        wanted = arrow_schema(self._schema)
+        return [
+            InputPartition((replace(task, parts=(part,)), wanted, stored)) for part in task.parts
+        ]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of a partition's files. Raises as `ScanTask`."""
+        if partition.value is None:  # a table without files
+            return
+        # Loads the kernels.
+        from variantlake.arrow.column_reads import as_type
+        from variantlake.arrow.file_rows import partition_column
+
+        task, wanted, stored = partition.value
+        fields = {item.physical_name: item for item in task.table.schema.fields}
+        for batch in task(0):
+            arrays = []
+            for item in wanted:
+                name = stored[item.name]
+                if name in task.partition_types:
+                    (text,) = batch.column(_text_of(name)).slice(0, 1).to_pylist()
+                    values = partition_column(fields[name], text, batch.num_rows)
+                    arrays.append(as_type(values.array, item.type))
+                else:
+                    arrays.append(batch.column(name))
+            yield pa.RecordBatch.from_arrays(arrays, schema=wanted)
+
+
+class _FilteringReader(TableReader):
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 # PySpark's name
+        """Keep those on ordinary columns, to skip files and rows; Spark evaluates all again."""
+        stored = _stored_names(self._table)
+        for each in filters:
+            predicate = _predicate(each, self._table.schema, stored)
+            if predicate is not None:
+                self._filters.append(predicate)
+        return filters
+
+
+_COMPARISONS: dict[type[Filter], CompareOp] = {
+    EqualTo: "=",
+    EqualNullSafe: "<=>",
+    GreaterThan: ">",
+    GreaterThanOrEqual: ">=",
+    LessThan: "<",
+    LessThanOrEqual: "<=",
+}
+
+
+def _predicate(condition: Filter, schema: StructType, stored: dict[str, str]) -> Predicate | None:
+    """The condition as planning knows it; None for another one."""
+    attribute: tuple[str, ...] = getattr(condition, "attribute", ())
+    if len(attribute) != 1 or attribute[0] not in stored:
+        return None
+    type_ = schema[attribute[0]].dataType.simpleString()
+    ref = Ref((stored[attribute[0]],), None, type_, shown=attribute)
+    match condition:
+        case IsNull():
+            return predicates.IsNull(ref)
+        case IsNotNull():
+            return predicates.IsNotNull(ref)
+        case StringStartsWith(_, prefix) if type_ == "string":
+            return predicates.StartsWith(ref, prefix)
+        case In(_, values):
+            options = [_literal(value, type_) for value in values]
+            known = tuple(option for option in options if option is not None)
+            return predicates.In(ref, known) if len(known) == len(options) else None
+    op = _COMPARISONS.get(type(condition))
+    literal = _literal(getattr(condition, "value", None), type_)
+    return None if op is None or literal is None else Compare(op, ref, literal)
+
+
+def _literal(value: Any, type_: str) -> Literal | None:
+    """A constant of the column's own type; None where its form is not certain."""
+    match value:
+        case None | bool() | int() | float() | str() | bytes() | Decimal():
+            return Literal(value, type_)
+        case dt.datetime():
+            if (value.tzinfo is None) != (type_ == "timestamp_ntz"):
+                return None
+            moment = value.replace(tzinfo=value.tzinfo or dt.UTC)
+            return Literal((moment - _EPOCH) // dt.timedelta(microseconds=1), type_)
+        case dt.date():
+            return Literal((value - _EPOCH.date()).days, type_)
+    return None
+
+
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+
+
+def _milliseconds(text: str | None) -> int | None:
+    """A time of an option, in milliseconds since the epoch."""
+    if text is None:
+        return None
+    try:
+        moment = dt.datetime.fromisoformat(text)
+    except ValueError:
+        raise InvalidQuery(f"{text!r} is no timestamp", hint="2026-01-31T12:00:00Z") from None
+    moment = moment.replace(tzinfo=moment.tzinfo or dt.UTC)
+    return (moment - _EPOCH) // dt.timedelta(milliseconds=1)
+
+
+def _stored_names(table: TableVersion) -> dict[str, str]:
+    return dict(zip(table.schema.names, table.stored.names, strict=True))
+
+
+def _text_of(partition_column: str) -> str:
+    return f"__vl_text_{partition_column}"

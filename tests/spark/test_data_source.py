@@ -1,0 +1,110 @@
+"""`spark.read.format("variantlake")`: the rows of `lake.read`, by a data source in Python."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import PySparkException
+
+import variantlake as vl
+from tests.spark.layouts import changed, rows
+from variantlake.spark.data_source import PUSHDOWN
+from variantlake.spark.lake import Lake, connect
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(scope="module")
+def lake(spark: SparkSession) -> Lake:
+    vl.spark.register(spark)
+    return connect(spark)
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> str:
+    made = vl.Table.create(
+        tmp_path_factory.mktemp("source") / "t",
+        "event VARIANT, k INT, at TIMESTAMP, l ARRAY<STRUCT<q: INT>>, day DATE, name STRING",
+        partition_by=["day"],
+    )
+    start = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
+    for version in range(2):
+        numbers = range(10 * version, 10 * version + 10)
+        made.append(
+            pa.table(
+                {
+                    "event": [f'{{"id":{i},"kind":"k{i % 3}"}}' for i in numbers],
+                    "k": pa.array(numbers, pa.int32()),
+                    "at": [start + dt.timedelta(hours=i) for i in numbers],
+                    "l": [[{"q": i}, None] if i % 2 else None for i in numbers],
+                    "day": [None if i % 5 == 0 else dt.date(2026, 1, 1 + i % 5) for i in numbers],
+                    "name": [f"n{i}" for i in numbers],
+                }
+            ),
+            json_columns=["event"],
+        )
+    return str(made.snapshot.store.uri)
+
+
+def load(spark: SparkSession, table: str, **options: Any) -> Any:
+    return spark.read.format("variantlake").options(**options).load(table)
+
+
+def test_it_gives_the_table(spark: SparkSession, lake: Lake, table: str) -> None:
+    found = load(spark, table)
+    assert found.schema == lake.read(table).schema
+    assert rows(found) == rows(lake.read(table))
+    assert found.selectExpr("sum(event:id::int)").collect()[0][0] == 190
+
+
+def test_options(spark: SparkSession, lake: Lake, table: str) -> None:
+    older = load(spark, table, version=1, columns="day, event")
+    assert older.dtypes == [("day", "date"), ("event", "variant")]
+    assert rows(older) == rows(lake.read(table, 1).select("day", "event"))
+    now = dt.datetime.now(dt.UTC).isoformat()
+    assert load(spark, table, timestamp=now).count() == 20
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"columns": "nope"}, "no column 'nope'"),
+        ({"version": "new"}, "'new' is no version"),
+        ({"timestamp": "soon"}, "'soon' is no timestamp"),
+    ],
+)
+def test_options_that_mean_nothing_get_a_sentence(
+    spark: SparkSession, table: str, options: dict[str, str], said: str
+) -> None:
+    vl.spark.register(spark)
+    with pytest.raises(PySparkException, match=said):
+        load(spark, table, **options)
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "k = 3",
+        "k > 12 AND name LIKE 'n1%'",
+        "k IN (1, 4, 17) OR k IS NULL",
+        "day = '2026-01-03'",
+        "day IS NULL",
+        "at >= '2026-01-01T15:00:00Z'",
+        "k <> 5 AND event:id::int < 8",
+    ],
+)
+def test_pushed_filters_leave_the_rows_that_match(
+    spark: SparkSession, lake: Lake, table: str, condition: str
+) -> None:
+    with changed(spark, {PUSHDOWN: "true"}):
+        vl.spark.register(spark)
+        found = rows(load(spark, table).where(condition))
+    vl.spark.register(spark)
+    assert found == rows(lake.read(table).where(condition))
+    assert found
