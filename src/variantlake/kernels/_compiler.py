@@ -184,6 +184,10 @@ def _dispatcher(declared: Entry | Inner) -> Any:
     class Dispatcher(registry.CPUDispatcher):
         targetdescr = _target()  # type: ignore[assignment]
 
+        def get_call_template(self, args: Any, kws: Any) -> Any:
+            # Numba would compile a function for each constant that it is called with.
+            return super().get_call_template(tuple(map(numba.types.unliteral, args)), kws)
+
     inlined = isinstance(declared, Inner) and declared.kind == "tiny"
     options = _OPTIONS | {"forceinline": inlined}
     return Dispatcher(declared.function, targetoptions=options, pipeline_class=_Pipeline)
