@@ -18,7 +18,6 @@ from variantlake.kernels._jit import (
     int64,
     int64s,
     int64s_in,
-    tiny,
     uint8s,
     uint64,
     void,
@@ -27,7 +26,7 @@ from variantlake.kernels.keys import equal_bytes
 from variantlake.kernels.nodes import BINARY, DECIMAL4, DECIMAL16
 from variantlake.kernels.utf8 import valid_utf8
 from variantlake.kernels.variant_reader import read_extents
-from variantlake.kernels.words import load8, load32, load64
+from variantlake.kernels.words import load8, load32, load64, load_unsigned
 from variantlake.types import MAX_PRECISION, PRIMITIVES, Primitive
 
 _LIMIT, _KEYS_LIMIT = MAX_VALUE_BYTES, MAX_KEYS
@@ -44,12 +43,6 @@ _PLACE = (1 << _PLACE_BITS) - 1
 _DEPTH_BITS = 2 * _PLACE_BITS
 _DEEPEST = 100
 """What nests deeper is left to the twin: a word of `work` holds two places and so small a depth."""
-
-
-@tiny
-def _unsigned(data: Bytes, start: int, width: int) -> int:
-    """An unsigned little-endian number of 1 to 4 bytes; reads 4."""
-    return load32(data, start) & ((int64(1) << (8 * width)) - 1)
 
 
 @helper
@@ -102,15 +95,15 @@ def _read_dictionary(
     width = (header >> 6) + 1
     if header & 0x0F != 1 or end - start < 1 + width or end - start > _LIMIT:
         return int64(-1)
-    size = _unsigned(metadata, start + 1, width)
+    size = load_unsigned(metadata, start + 1, width)
     place = start + 1 + width
     strings = place + (size + 1) * width
-    if strings > end or size > _KEYS_LIMIT or _unsigned(metadata, place, width) != 0:
+    if strings > end or size > _KEYS_LIMIT or load_unsigned(metadata, place, width) != 0:
         return int64(-1)
     offset = previous = int64(0)
     for index in range(size):
         place += width
-        following = _unsigned(metadata, place, width)
+        following = load_unsigned(metadata, place, width)
         if following < offset or strings + following > end:
             return int64(-1)
         at, length = strings + offset, following - offset
@@ -219,7 +212,7 @@ def _are_in_order(
     strings = offsets + (held + 1) * width
     previous, before, before_length = int64(-1), int64(0), int64(0)
     for index in range(count):
-        field = _unsigned(data, ids + index * id_width, id_width)
+        field = load_unsigned(data, ids + index * id_width, id_width)
         if field >= held:
             return False
         if partial:
@@ -231,8 +224,8 @@ def _are_in_order(
                 return False
             previous = field
             continue
-        start = _unsigned(metadata, offsets + field * width, width)
-        length = _unsigned(metadata, offsets + (field + 1) * width, width) - start
+        start = load_unsigned(metadata, offsets + field * width, width)
+        length = load_unsigned(metadata, offsets + (field + 1) * width, width) - start
         start += strings
         if index > 0 and _compare(metadata, before, before_length, metadata, start, length) >= 0:
             return False
@@ -315,7 +308,7 @@ def _is_value(
         base = offsets + (count + 1) * width
         if base > end:
             return False
-        content = _unsigned(data, base - width, width)
+        content = load_unsigned(data, base - width, width)
         if base + content != end or count > content or (count == 0 and content != 0):
             return False
         if not read_extents(data, offsets, count, width, content, work, top):

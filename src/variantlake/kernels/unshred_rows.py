@@ -51,6 +51,7 @@ from variantlake.kernels.words import (
     load8,
     load32,
     load64,
+    load_unsigned,
     store8,
     store32,
     store64,
@@ -81,12 +82,6 @@ def _is_set(data: Bytes, bits: int, slot: int) -> bool:
         return bits == ALL_SET
     bit = bits + slot
     return load8(data, bit >> 3) >> (bit & 7) & 1 != 0
-
-
-@tiny
-def _unsigned(data: Bytes, start: int, width: int) -> int:
-    """An unsigned little-endian number of 1 to 4 bytes; reads 4."""
-    return load32(data, start) & ((int64(1) << (8 * width)) - 1)
 
 
 @helper
@@ -163,7 +158,7 @@ def _open_residual(
     base = offsets + (count + 1) * offset_width
     if base > end:
         return int64(_LEFT_TO_TWIN)
-    size = _unsigned(data, base - offset_width, offset_width)
+    size = load_unsigned(data, base - offset_width, offset_width)
     if base + size != end or count > size or (count == 0 and size != 0):
         return int64(_LEFT_TO_TWIN)
     extents, ids = top + count, top + 2 * count
@@ -174,7 +169,7 @@ def _open_residual(
     previous = int64(-1)
     ascending = True
     for index in range(count):
-        field = _unsigned(data, id_place, id_width)
+        field = load_unsigned(data, id_place, id_width)
         id_place += id_width
         if field >= keys:
             return int64(_LEFT_TO_TWIN)

@@ -24,7 +24,6 @@ from variantlake.kernels._jit import (
     int64,
     int64s,
     records,
-    tiny,
     uint8s,
     uint64,
 )
@@ -51,7 +50,7 @@ from variantlake.kernels.nodes import (
 )
 from variantlake.kernels.tape import SQL_NULL, Tape
 from variantlake.kernels.utf8 import valid_utf8
-from variantlake.kernels.words import PADDING, load8, load32, load64
+from variantlake.kernels.words import PADDING, load8, load32, load64, load_unsigned
 from variantlake.types import MAX_PRECISION, PRIMITIVES, Primitive
 
 # What `Tape.status` says of a row that VariantReader read, SQL_NULL besides.
@@ -77,12 +76,6 @@ _LIMIT, _DEPTH_WORDS, _KEYS_LIMIT, _SCALE_LIMIT = (
 )  # fmt: skip
 
 
-@tiny
-def _unsigned(data: Bytes, start: int, width: int) -> int:
-    """An unsigned little-endian number of 1 to 4 bytes; reads 4."""
-    return load32(data, start) & ((int64(1) << (8 * width)) - 1)
-
-
 @helper
 def _read_metadata(
     metadata: Bytes,
@@ -102,7 +95,7 @@ def _read_metadata(
     width = (header >> 6) + 1
     if header & 0x0F != 1 or end - start < 1 + width:
         return int64(MALFORMED)
-    size = _unsigned(metadata, start + 1, width)
+    size = load_unsigned(metadata, start + 1, width)
     place = start + 1 + width
     strings = place + (size + 1) * width
     if strings > end:
@@ -111,12 +104,12 @@ def _read_metadata(
         return int64(TOO_LARGE)
     serial = state[_SERIAL] + 1
     state[_SERIAL] = serial
-    offset = _unsigned(metadata, place, width)
+    offset = load_unsigned(metadata, place, width)
     if offset != 0:
         return int64(MALFORMED)
     for index in range(size):
         place += width
-        following = _unsigned(metadata, place, width)
+        following = load_unsigned(metadata, place, width)
         if following < offset or strings + following > end:
             return int64(MALFORMED)
         key = find_key(
@@ -206,9 +199,9 @@ def read_extents(
     without gap or overlap: each ends where the next one in the data starts.
     """
     # Most often they stand in order, and there is nothing to sort.
-    offset, index = _unsigned(data, place, width), int64(0)
+    offset, index = load_unsigned(data, place, width), int64(0)
     while index < count and (index > 0 or offset == 0):
-        following = _unsigned(data, place + (index + 1) * width, width)
+        following = load_unsigned(data, place + (index + 1) * width, width)
         if following <= offset or following > size:
             break
         work[uint64(top + index)] = offset << 32 | following
@@ -217,7 +210,7 @@ def read_extents(
     if index == count and offset == size:
         return True
     for child in range(count):
-        offset = _unsigned(data, place + child * width, width)
+        offset = load_unsigned(data, place + child * width, width)
         work[uint64(top + count + child)] = offset << 32 | child
     sort_words(work, top + count, count)
     for index in range(count):
@@ -240,7 +233,7 @@ def _read_ids(
     serial = state[_SERIAL] + 1
     state[_SERIAL] = serial
     for index in range(count):
-        field = _unsigned(data, place + index * width, width)
+        field = load_unsigned(data, place + index * width, width)
         if field >= state[_DICTIONARY]:
             return False
         key = uint64(int64(local[uint64(field)]))
@@ -309,7 +302,7 @@ def _read_value(
             base = offsets + (count + 1) * offset_width
             if base > end:
                 return int64(-MALFORMED)
-            size = _unsigned(data, base - offset_width, offset_width)
+            size = load_unsigned(data, base - offset_width, offset_width)
             if base + size != end or count > size:
                 return int64(-MALFORMED)
             if count == 0 and size != 0:
@@ -347,7 +340,7 @@ def _read_value(
         end = base + (extent & _EXTENT)
         key = int64(0)
         if id_width > 0:
-            key = int64(local[uint64(_unsigned(data, ids + index * id_width, id_width))])
+            key = int64(local[uint64(load_unsigned(data, ids + index * id_width, id_width))])
         index += 1
 
 

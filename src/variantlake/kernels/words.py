@@ -39,6 +39,12 @@ def load32(array: Bytes, index: int) -> int:
     return word
 
 
+@tiny
+def load_unsigned(array: Bytes, index: int, width: int) -> int:
+    """An unsigned little-endian number of 1 to 4 bytes; reads 4."""
+    return load32(array, index) & ((int64(1) << (8 * width)) - 1)
+
+
 @machine(memory=True)
 def load64(array: Bytes, index: int) -> int:
     """8 bytes from `index` on, little-endian, two's complement."""
