@@ -19,6 +19,7 @@ import pytest
 from tests import corpora
 from tests.spark.layouts import changed, rows
 from tests.spark.test_reading import executed
+from variantlake.errors import InvalidQuery
 from variantlake.planning import late
 from variantlake.spark.lake import Lake, connect
 
@@ -376,3 +377,15 @@ def test_conformance_tables(delta_spark: SparkSession, lake: Lake, name: str) ->
     assert_same(delta_spark, lake, f"SELECT * FROM delta.`{table}`")
     theirs = delta_spark.read.format("delta").load(str(table))
     assert rows(lake.read(table)) == rows(theirs)
+
+
+def test_time_travel_by_a_timestamp_in_the_text(
+    delta_spark: SparkSession, lake: Lake, tmp_path: Path
+) -> None:
+    """With Delta Spark's parser in the session, where Spark binds no parameters."""
+    create(delta_spark, tmp_path / "t", "event VARIANT", "'delta.appendOnly'='false'")
+    delta_spark.sql(f"INSERT INTO delta.`{tmp_path / 't'}` SELECT {DOCUMENT} FROM range(3)")
+    at = f"delta.`{tmp_path / 't'}` TIMESTAMP AS OF"
+    assert lake.sql(f"SELECT count(*) FROM {at} '9999-01-01 00:00:00'").collect()[0][0] == 3
+    with pytest.raises(InvalidQuery, match="that old"):
+        lake.sql(f"SELECT count(*) FROM {at} '2001-01-01'")

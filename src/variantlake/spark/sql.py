@@ -19,6 +19,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
 
 from variantlake.delta.store import is_local
 from variantlake.errors import InvalidQuery, VariantLakeError
@@ -285,10 +286,9 @@ class QueryRunner:
 
     def _milliseconds(self, timestamp: str) -> int:
         """A time travel's time, by the user's time zone."""
-        frame = self._spark.sql(
-            "SELECT unix_millis(try_cast(:moment AS TIMESTAMP))", {"moment": timestamp}
-        )
-        found: int | None = frame.collect()[0][0]
+        # Not by a parameter: with Delta Spark's parser in the session, Spark 4.2 binds none.
+        moment = sf.unix_millis(sf.lit(timestamp).try_cast("timestamp"))
+        found: int | None = self._spark.range(1).select(moment).collect()[0][0]
         if found is None:
             raise InvalidQuery(f"{timestamp!r} is not a timestamp")
         return found
