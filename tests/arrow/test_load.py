@@ -15,8 +15,7 @@ import zstandard
 
 from tests import corpora
 from tests.arrow import bad_input
-from variantlake.arrow import local
-from variantlake.arrow.documents import read_batches
+from variantlake.arrow import load, local
 from variantlake.arrow.files import new_load_id
 from variantlake.arrow.load import IngestResult, LoadProgress, LoadTask
 from variantlake.arrow.local import ingest_here
@@ -220,7 +219,7 @@ def test_a_load_after_one_that_was_killed_works(tmp_path: Path) -> None:
 
 def test_files_end_at_their_target_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # A file can end where a block does.
-    monkeypatch.setattr(read_batches, "__kwdefaults__", {"block_bytes": 50_000})
+    monkeypatch.setattr(load, "bytes_at_once", lambda _: 50_000)
     lines = [f'{{"a": {i}, "b": "{hash(str(i))}"}}' for i in range(40_000)]
     (tmp_path / "a").write_text("\n".join(lines))
     properties = {"variantlake.rowGroupBytes": "50000"}

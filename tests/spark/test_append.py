@@ -17,6 +17,7 @@ from tests.arrow.test_bad_rows import LINES, quarantined
 from variantlake.delta.snapshot import Snapshot
 from variantlake.errors import InvalidJson, InvalidSchema, InvalidValue, NotADeltaTable
 from variantlake.spark.ingest import ingest
+from variantlake.spark.jobs import run_over
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -138,6 +139,17 @@ def test_all_columns_are_written_with_partitions_and_nulls(
         ("2026-01-02", "a b/ü%"),
         ("2026-01-02", None),
     }
+
+
+def test_batches_go_by_bytes_and_the_users_settings_stay(spark: SparkSession) -> None:
+    before = spark.conf.getAll
+    frame = spark.range(0, 300_000, 1, 1).selectExpr("id", "parse_json(string(id)) AS event")
+    sizes = lambda batches: [b" ".join(str(b.num_rows).encode() for b in batches)]
+    (found,) = run_over(spark, frame, sizes, description="batches")
+    rows = list(map(int, found.split()))
+    assert sum(rows) == 300_000
+    assert 20_000 < max(rows) <= 100_000
+    assert spark.conf.getAll == before
 
 
 def test_columns_left_out_get_their_default(spark: SparkSession, tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,12 +12,25 @@ from variantlake.arrow.sources import Compression, Source, Split, empty_source
 from variantlake.arrow.streams import BOM, Stream, fill, open_source
 from variantlake.encoding.limits import MAX_VALUE_BYTES
 from variantlake.kernels.words import PADDING
+from variantlake.shredding.schema import ShreddingSchema
 
 BLOCK_BYTES = 4 << 20
 """Bytes of text in one block: enough to amortise a kernel's call, few enough to stay in cache."""
 
+_NODE_BYTES, _MOST_BYTES = 32 << 10, 16 << 20
+
 _STEP_BYTES = 64 << 10
 """Read at once where only the end of a line is looked for."""
+
+
+def bytes_at_once(schemas: Iterable[ShreddingSchema]) -> int:
+    """Bytes of rows to shred at a time: BLOCK_BYTES, or up to four times that for many columns.
+
+    Each column of a block costs some microseconds whatever it holds: GitHub's webhooks (hundreds of
+    paths) take an eighth less processor time in large blocks.
+    """
+    nodes = sum(1 for schema in schemas for _ in schema.nodes())
+    return max(BLOCK_BYTES, min(_MOST_BYTES, nodes * _NODE_BYTES))
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,7 +66,9 @@ def read_batches(split: Split, *, block_bytes: int = BLOCK_BYTES) -> Iterator[Ba
             yield Batch(part, lines.starts, lines.ends)
 
 
-def read_tapes(splits: Sequence[Split], bad_rows: BadRowLog) -> Iterator[Tape]:
+def read_tapes(
+    splits: Sequence[Split], bad_rows: BadRowLog, *, block_bytes: int = BLOCK_BYTES
+) -> Iterator[Tape]:
     """The documents of the splits, in order, a block at a time; the bad ones go to `bad_rows`.
 
     In the mode "null" they stay in the tape, as rows with a status; else they are left out.
@@ -79,7 +81,7 @@ def read_tapes(splits: Sequence[Split], bad_rows: BadRowLog) -> Iterator[Tape]:
     reader = JsonReader()
     for split in splits:
         counter = PlaceCounter(split.source)
-        for batch in read_batches(split):
+        for batch in read_batches(split, block_bytes=block_bytes):
             if isinstance(batch, LongLine):
                 counter = PlaceCounter(split.source)  # its bytes were not kept
                 if bad_rows.mode is not BadRows.NULL:

@@ -14,6 +14,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from variantlake.arrow.blocks import bytes_at_once
 from variantlake.arrow.documents import read_tapes, sample_profile
 from variantlake.arrow.files import count_files, new_load_id
 from variantlake.arrow.landing import LoadResult, TaskResult, collect, found, guarded, land
@@ -93,7 +94,8 @@ class LoadTask:
             self.files.bad_row_log(number) as bad_rows,
             self.files.file_set(number, schema, [(self.column,)], check) as files,
         ):
-            for tape in read_tapes(self.groups[number], bad_rows):
+            size = bytes_at_once([self.shredding])
+            for tape in read_tapes(self.groups[number], bad_rows, block_bytes=size):
                 files.write(pa.record_batch([shredder.shred(tape)], schema=schema))
                 del tape  # see read_tapes
                 check()

@@ -17,7 +17,7 @@ from variantlake.parquet.read import BATCH_ROWS, VariantFile
 from variantlake.shredding.layout import is_variant_type
 
 BATCH_BYTES = 4 << 20
-"""Bytes of rows that are read at a time: few enough to stay in cache until they are written."""
+"""Bytes of rows that are read at a time by default: they stay in cache until they are written."""
 
 _LARGEST_PART, _SMALLEST_PART, _OPEN_BYTES = 128 << 20, 4 << 20, 4 << 20
 """Bytes of files as stored: Spark's own bounds of a task's part, and what it takes a file for."""
@@ -77,7 +77,9 @@ def file_parts(files: Sequence[tuple[str, int]], cores: int) -> tuple[tuple[File
     return tuple(map(tuple, groups))
 
 
-def part_rows(parts: Iterable[FilePart], columns: Sequence[FileColumn]) -> Iterator[pa.RecordBatch]:
+def part_rows(
+    parts: Iterable[FilePart], columns: Sequence[FileColumn], batch_bytes: int = BATCH_BYTES
+) -> Iterator[pa.RecordBatch]:
     """The rows of some parts; a column of Variants is struct<metadata, value>.
 
     Raises LeftToSpark for a file whose columns are not exactly those, MalformedFile and
@@ -91,7 +93,7 @@ def part_rows(parts: Iterable[FilePart], columns: Sequence[FileColumn]) -> Itera
             _check(file, part.path, columns)
             rows = sum(file.footer.row_groups[group].num_rows for group in groups)
             size = sum(file.footer.row_groups[group].total_byte_size for group in groups)
-            most = max(1, min(BATCH_ROWS, BATCH_BYTES * rows // max(size, 1)))
+            most = max(1, min(BATCH_ROWS, batch_bytes * rows // max(size, 1)))
             for batch in file.batches(most, groups):
                 yield pa.record_batch(
                     [batch.column(each.stored) for each in columns],

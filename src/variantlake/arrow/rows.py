@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from variantlake.arrow.blocks import bytes_at_once
 from variantlake.arrow.encode import (
     BAD_VALUES,
     ColumnEncoder,
@@ -29,9 +30,6 @@ from variantlake.kernels.tape import Tape
 from variantlake.shredding.arrays import AnyArray
 from variantlake.shredding.infer import InferenceOptions, infer
 from variantlake.shredding.schema import ShreddingSchema
-
-SLICE_BYTES = 4 << 20
-"""Arrow bytes that are encoded at a time."""
 
 Partition = tuple[str | None, ...]
 
@@ -79,7 +77,7 @@ class TableRows:
         self.variant_columns = [path for _, each in self._encoders for path in each.variants]
 
     def __iter__(self) -> Iterator[tuple[Partition, pa.RecordBatch]]:
-        for given in _slices(self._batches):
+        for given in self._slices():
             try:
                 columns, piece = self._encode(given)
                 partitions = self._partitions(piece)
@@ -92,6 +90,14 @@ class TableRows:
                 yield from _by_partition(batch, partitions)
             elif batch.num_rows:
                 yield (), batch
+
+    def _slices(self) -> Iterator[pa.RecordBatch]:
+        """The rows in pieces that are encoded at a time."""
+        for batch in self._batches:
+            most = bytes_at_once(self.shreddings.values())
+            rows = max(1, most * batch.num_rows // max(batch.nbytes, 1))
+            for start in range(0, batch.num_rows, rows):
+                yield batch.slice(start, rows)
 
     def _encode(self, piece: pa.RecordBatch) -> tuple[list[AnyArray], pa.RecordBatch]:
         """The columns as they are stored, and the rows that they are of."""
@@ -210,13 +216,6 @@ def check_columns(
     for name in json_columns:
         if name not in names:
             raise InvalidSchema(f"the data have no column {name!r} of JSON text")
-
-
-def _slices(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        rows = max(1, SLICE_BYTES * batch.num_rows // max(batch.nbytes, 1))
-        for start in range(0, batch.num_rows, rows):
-            yield batch.slice(start, rows)
 
 
 def _batch(names: Sequence[str], columns: Sequence[AnyArray]) -> pa.RecordBatch:

@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from variantlake.arrow.append import write_rows
+from variantlake.arrow.blocks import bytes_at_once
 from variantlake.arrow.encode import VariantColumn
 from variantlake.arrow.files import new_load_id
 from variantlake.arrow.landing import LoadResult, TaskResult, collect, found, guarded, land
@@ -216,7 +217,8 @@ class FilesTask:
 
     def __call__(self, number: int) -> Iterable[bytes]:
         """Write the rows of one task's parts."""
-        rows = part_rows(self.scan.groups[number], self.scan.columns)
+        size = bytes_at_once(self.append.shreddings.values())
+        rows = part_rows(self.scan.groups[number], self.scan.columns, size)
         return guarded(
             self.append.plan, number, lambda check: self.append.write(number, rows, check)
         )
