@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import sys
 from typing import Any
 
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as sf
 
 import variantlake as vl
 from tests.spark.layouts import rows
@@ -17,9 +19,10 @@ def main() -> None:
     work = json.load(sys.stdin)
     spark = SparkSession.builder.remote("local[2]").getOrCreate()
     spark.conf.set("spark.sql.session.timeZone", "UTC")
+    settings = dict(map(tuple, spark.sql("SET").collect()))
     lake = vl.spark.connect(spark)
     done = [append(spark, lake, load) for load in work.get("appends", ())]
-    answers = queried(lake, work) if "queries" in work else {}
+    answers = queried(spark, lake, work, settings) if "queries" in work else {}
     sys.stdout.write(json.dumps({"appends": done, **answers}))
     spark.stop()
 
@@ -33,18 +36,49 @@ def append(spark: SparkSession, lake: Any, load: dict[str, Any]) -> Any:
     return [result.version, result.rows, result.bad_rows]
 
 
-def queried(lake: Any, work: dict[str, Any]) -> dict[str, Any]:
-    """For each query the rows, or the error."""
-    found: list[Any] = []
-    for query in work["queries"]:
+def queried(
+    spark: SparkSession, lake: Any, work: dict[str, Any], settings: dict[str, str]
+) -> dict[str, Any]:
+    """For each query the rows or the error, its columns and plan; and what is left behind."""
+    found: dict[str, Any] = {}
+    columns: dict[str, list[str]] = {}
+    for name, query in work["queries"].items():
         try:
-            found.append(dict(rows(lake.sql(query))))
+            frame = lake.sql(query)
+            columns[name] = frame.columns
+            found[name] = dict(rows(frame))
         except vl.VariantLakeError as error:
-            found.append(f"{type(error).__name__}: {error.message}")
+            found[name] = f"{type(error).__name__}: {error.message}"
+    kind, number = vl.path("event", "$.kind").string(), vl.path("event", "$.id").bigint()
+    chosen = lake.table(work["table"], timestamp="2200-01-01").where(number < 105)
+    frame = chosen.select(kind, number.alias("n"), "k")
+    made = frame.groupBy("kind").agg(sf.sum("n").alias("s")).join(frame, "kind").orderBy("k")
+    shown = chosen.explain(kind, number.alias("n"), "k").to_dict()["tables"][0]["paths"]
+    del frame
+    gc.collect()
+    made = made.withColumn("twice", made["n"] * 2)
+    grouped = [dict(rows(made)), dict(rows(made))]
+    del made
     read = dict(rows(lake.read(work["table"])))
     named = lake.sql("SELECT count(*) AS n FROM t", tables={"t": work["table"]}).collect()[0][0]
-    report = lake.explain(work["queries"][0]).to_dict()
-    return {"rows": found, "read": read, "n": named, "explain": report}
+    reports = {name: lake.explain(work["queries"][name]).to_dict() for name in work["explain"]}
+    gc.collect()
+    lake.explain(work["queries"][work["explain"][0]])  # drops what nobody needs any longer
+    return {
+        "rows": found,
+        "columns": columns,
+        "grouped": grouped,
+        "paths": shown,
+        "read": read,
+        "n": named,
+        "explain": reports,
+        "left": sum("__vl_" in item.name for item in spark.catalog.listTables("global_temp")),
+        "settings": [
+            key
+            for key, value in map(tuple, spark.sql("SET").collect())
+            if settings.get(key) != value
+        ],
+    }
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.errors import AnalysisException
+from pyspark.sql import functions as sf
 
 import variantlake as vl
 from tests import corpora
@@ -126,6 +127,35 @@ def test_a_table_by_expressions(spark: SparkSession, lake: Lake, table: str) -> 
     )
     assert chosen.explain(number).to_dict()["tables"][0]["files"]["skipped"] == 2
     assert lake.table(table, version=0).select().columns == ["event", "k", "p"]
+
+
+def test_a_table_by_expressions_is_an_ordinary_dataframe(
+    spark: SparkSession, lake: Lake, table: str
+) -> None:
+    kind, number = vl.path("event", "$.kind").string(), vl.path("event", "$.id").bigint()
+    chosen = lake.table(table, timestamp="2200-01-01").where(number < 105)
+    frame = chosen.select(kind, number.alias("n"), "k")
+    made = frame.groupBy("kind").agg(sf.sum("n").alias("s")).join(frame, "kind").orderBy("k")
+    made = made.withColumn("twice", made["n"] * 2)
+    expected = rows(
+        spark.sql(
+            "WITH c AS (SELECT event:kind::string AS kind, event:id::bigint AS n, k "
+            "FROM judge_reading WHERE event:id::bigint < 105), "
+            "s AS (SELECT kind, sum(n) AS s FROM c GROUP BY kind) "
+            "SELECT kind, s, n, k, n * 2 AS twice FROM s JOIN c USING (kind)"
+        )
+    )
+    assert rows(made) == rows(made) == expected
+    report = chosen.explain(kind, number.alias("n"), "k").to_dict()["tables"][0]
+    assert report["files"]["skipped"] == 1
+    assert all(path["physical"] for path in report["paths"])
+
+
+def test_explain_says_what_was_meant(lake: Lake, table: str) -> None:
+    (scan,) = scans(lake, f"SELECT event:knd::string, event:n.X::int FROM delta.`{table}`")
+    meant = {path["path"]: path["did_you_mean"] for path in scan["paths"]}
+    assert meant["event:knd::string"] == ["event:kind"]
+    assert meant["event:n.X::int"] == ["event:n.x"]
 
 
 def test_parameters(spark: SparkSession, lake: Lake, table: str) -> None:
@@ -309,6 +339,8 @@ def test_refusals_are_one_sentence_of_sparks(
 ) -> None:
     with pytest.raises(InvalidQuery, match=message) as caught:
         lake.sql(query.format(t=f"delta.`{table}`"))
+    with pytest.raises(InvalidQuery, match=message):
+        lake.explain(query.format(t=f"delta.`{table}`"))
     assert "\n" not in caught.value.message
     assert "__vl_" not in caught.value.message
     assert "SQLQueryContextLogger" not in capfd.readouterr().err

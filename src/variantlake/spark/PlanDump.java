@@ -12,6 +12,7 @@ import org.apache.spark.sql.catalyst.plans.logical.Command;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.trees.Origin;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.execution.command.ExplainCommand;
 import org.apache.spark.sql.types.DataType;
 
 /**
@@ -26,7 +27,8 @@ public class PlanDump implements BiFunction {
     /** Constructor arguments that the analysis reads; the others may be large. */
     private static final Set ARGUMENTS = new HashSet(Arrays.asList(new Object[] {
         "joinType", "cteId", "id", "identifier", "multipartIdentifier", "name", "nameParts",
-        "targetType", "failOnError", "evalMode", "escapeChar", "options", "isStreaming", "version"
+        "targetType", "failOnError", "evalMode", "escapeChar", "options", "isStreaming", "version",
+        "allowRecursion"
     }));
 
     public Object apply(Object plan, Object text) {
@@ -64,6 +66,7 @@ public class PlanDump implements BiFunction {
     private static scala.collection.Iterator inner(LogicalPlan plan) {
         java.util.List found = new java.util.ArrayList();
         scala.collection.Iterator nodes = plan.innerChildren().iterator();
+        if (plan instanceof ExplainCommand) found.add(((ExplainCommand) plan).logicalPlan());
         while (nodes.hasNext()) {
             Object node = nodes.next();
             if (node instanceof LogicalPlan && !plan.children().contains(node)) found.add(node);

@@ -118,9 +118,9 @@ def _without_whole(use: TableUse) -> TableUse:
 
 _PASSING = frozenset(
     {
-        "Aggregate", "CTERelationDef", "CTERelationRef", "Filter", "Generate", "GlobalLimit",
-        "Join", "LateralJoin", "LocalLimit", "Offset", "Project", "ResolvedHint", "Sample", "Sort",
-        "SubqueryAlias", "View", "Window", "WithCTE",
+        "Aggregate", "CTERelationDef", "CTERelationRef", "Expand", "Filter", "Generate",
+        "GlobalLimit", "Join", "LateralJoin", "LocalLimit", "Offset", "Project", "ResolvedHint",
+        "Sample", "Sort", "SubqueryAlias", "View", "Window", "WithCTE",
     }
 )  # fmt: skip
 """Operators that look at their input only through their expressions.
@@ -167,7 +167,7 @@ class _Reading:
             if plan.name not in _PASSING:
                 self._need_output(child)
         for expression in plan.expressions:
-            if plan.name == "Project" and self._passes(expression):
+            if plan.name in ("Expand", "Project") and self._passes(expression):
                 continue
             self._visit_expression(expression)
 
@@ -272,7 +272,7 @@ def _name_of(analysed: Node, spans: frozenset[Span]) -> str | None:
     for plan in analysed.walk():
         for item in plan.expressions:
             if item.name == "Alias" and spans == {
-                node.span for node in item.walk() if node.span in spans
+                node.span for node in item.walk_expression() if node.span in spans
             }:
                 names.add(item.arguments["name"])
     return names.pop() if len(names) == 1 else None

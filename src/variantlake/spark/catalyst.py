@@ -98,8 +98,34 @@ class Catalyst:
         java: Any = frame._jdf  # noqa: SLF001 # no public way to the plan
         return self._node(java.queryExecution().analyzed(), text)
 
+    def inside(self, text: str) -> DataFrame:
+        """The query inside of a statement of which `has_inside` is true, analysed and not run.
+
+        Raises what Spark raises for a query that it refuses.
+        """
+        session = self._spark._jsparkSession  # noqa: SLF001 # no public way
+        plan = session.sessionState().sqlParser().parsePlan(text)
+        query = getattr(plan, _INSIDE[plan.nodeName()])()
+        dataset = self._spark._jvm.org.apache.spark.sql.classic.Dataset  # noqa: SLF001
+        return DataFrame(dataset.ofRows(session, query), self._spark)
+
     def _node(self, plan: Any, text: str) -> Node:
         return _node(json.loads(self._dump.apply(plan, text)))
+
+
+_INSIDE = {
+    "CreateTableAsSelect": "query",
+    "ExplainCommand": "logicalPlan",
+    "InsertIntoDir": "child",
+    "InsertIntoStatement": "query",
+    "ReplaceTableAsSelect": "query",
+}
+"""Statements that hold a query and keep nothing of its text; their method that gives it."""
+
+
+def has_inside(parsed: Node) -> bool:
+    """Whether the statement holds a query, its last child, whose text may change."""
+    return parsed.name in _INSIDE and bool(parsed.children)
 
 
 def _node(document: dict[str, Any]) -> Node:

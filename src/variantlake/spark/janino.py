@@ -33,6 +33,7 @@ def _compile(gateway: Any, name: str) -> Any:
     java = gateway.jvm.java.lang
     compiler = gateway.jvm.org.codehaus.janino.SimpleCompiler()
     compiler.setParentClassLoader(java.Thread.currentThread().getContextClassLoader())
+    compiler.setTargetVersion(17)  # by default it refuses static methods of interfaces
     compiler.cook(source.replace(name, unique))
     loaded = compiler.getClassLoader().loadClass(unique)
     constructor = loaded.getDeclaredConstructor(gateway.new_array(java.Class, 0))

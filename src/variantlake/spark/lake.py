@@ -16,13 +16,13 @@ from variantlake.planning.footers import row_groups
 from variantlake.planning.plan import plan_scan
 from variantlake.spark.explain import QueryExplanation, TableExplanation
 from variantlake.spark.jobs import is_connect
-from variantlake.spark.references import Resolve
-from variantlake.spark.remote import NATIVE, RemoteQueries, RemoteTable
+from variantlake.spark.references import Parts, Resolve, Target
+from variantlake.spark.remote import RemoteQueries, RemoteQuery
 from variantlake.spark.scan import scan
 from variantlake.spark.session import HelperSession
 from variantlake.spark.sql import QueryRunner
 from variantlake.spark.tables import Tables
-from variantlake.spark.text import quote_identifier
+from variantlake.spark.text import quote_identifier, quote_string
 
 if TYPE_CHECKING:
     from variantlake.arrow.convert import ConvertKeywords, ConvertResult
@@ -44,6 +44,7 @@ class Lake:
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
         self._tables = Tables()
+        self._names: dict[str, Location] = {}
 
     @functools.cached_property
     def _helper(self) -> HelperSession:
@@ -80,10 +81,18 @@ class Lake:
             NotADeltaTable: A location without a log.
             MalformedLog, UnsupportedFeature: A table that cannot be read.
         """
-        resolve = _resolver(tables or {})
+        resolve = self._resolver(tables)
         if self._remote is not None:
             return self._remote.run(query, _args(args), resolve)
         return self._queries.run(query, _args(args), resolve)
+
+    def register(self, name: str, table: Location) -> None:
+        """Let queries of this Lake call a table `name`, in which dots part a database from it.
+
+        For Spark without Delta's jar, whose catalog holds no Delta tables. A name given here goes
+        before the same one in Spark's catalog; `tables` of a query go before both.
+        """
+        self._names[name] = table
 
     def read(self, table: Location, version: int | None = None) -> DataFrame:
         """The whole table as a DataFrame, its VARIANT columns as they are.
@@ -97,13 +106,20 @@ class Lake:
         plan = plan_scan(found.files, found.whole_variants(found.stored.names))
         return self._in_user_session(scan(self._helper, found, plan, {}))
 
-    def table(self, table: Location, version: int | None = None) -> LakeTable:
+    def table(
+        self, table: Location, version: int | None = None, *, timestamp: str | None = None
+    ) -> LakeTable:
         """A table whose paths are asked for as expressions: `where` and `select`.
 
         `lake.table(t).where(vl.path("event", "$.kind").string() == "x").select("event", "k")` is an
-        ordinary DataFrame, planned as `sql` plans.
+        ordinary DataFrame, planned as `sql` plans: it can be grouped, joined, and used again.
+
+        Args:
+            table: Its location.
+            version: An older version of it.
+            timestamp: The version at this time instead, as text in the session's time zone.
         """
-        return LakeTable(self, os.fspath(table), version)
+        return LakeTable(self, os.fspath(table), version, timestamp)
 
     def explain(
         self,
@@ -117,9 +133,9 @@ class Lake:
         Nothing runs but the reading of logs, footers and small joined sides. Arguments and errors
         as in `sql`.
         """
-        resolve = _resolver(tables or {})
+        resolve = self._resolver(tables)
         if self._remote is not None:
-            return _explain_remote(self._remote.plan(query, resolve))
+            return _explain_remote(self._remote.plan(query, _args(args), resolve))
         prepared = self._queries.plan(query, _args(args), resolve)
         return QueryExplanation(
             tuple(
@@ -263,6 +279,9 @@ class Lake:
         snapshot = self._tables.load(os.fspath(table)).snapshot
         return set_not_null(self.read(table, snapshot.version), snapshot, column)
 
+    def _resolver(self, tables: Mapping[str, Location] | None) -> Resolve:
+        return _resolver({**self._names, **(tables or {})})
+
     def _in_user_session(self, frame: DataFrame) -> DataFrame:
         """A DataFrame of the helper session as one of the user's."""
         view = self._helper.new_view()
@@ -280,6 +299,7 @@ class LakeTable:
     lake: Lake
     location: str
     version: int | None = None
+    timestamp: str | None = None
     conditions: tuple[str, ...] = ()
 
     def where(self, *conditions: Condition | str) -> LakeTable:
@@ -300,13 +320,15 @@ class LakeTable:
 
     def _text(self, items: Sequence[TypedPath | str]) -> str:
         version = "" if self.version is None else f" VERSION AS OF {self.version}"
+        if self.timestamp is not None:
+            version += f" TIMESTAMP AS OF {quote_string(self.timestamp)}"
         location = quote_identifier(self.location)
         where = f" WHERE {' AND '.join(self.conditions)}" if self.conditions else ""
         columns = ", ".join(map(str, items)) or "*"
         return f"SELECT {columns} FROM delta.{location}{version}{where}"  # noqa: S608 - the user's own query
 
 
-def _explain_remote(tables: Iterable[RemoteTable]) -> QueryExplanation:
+def _explain_remote(query: RemoteQuery) -> QueryExplanation:
     return QueryExplanation(
         tuple(
             TableExplanation(
@@ -316,11 +338,12 @@ def _explain_remote(tables: Iterable[RemoteTable]) -> QueryExplanation:
                     found.plan,
                     row_groups(found.table.snapshot, found.plan, found.table.partition_types),
                 ),
-                whole=tuple(sorted(found.table.variants)),
-                note=NATIVE,
+                whole=found.whole,
+                note=found.note,
             )
-            for found in tables
-        )
+            for found in query.tables
+        ),
+        query.note,
     )
 
 
@@ -334,11 +357,15 @@ def _args(args: Mapping[str, Any] | list[Any] | None) -> Any:
 
 
 def _resolver(tables: Mapping[str, Location]) -> Resolve:
+    """Names for tables, of one or several parts with dots between them."""
     named = {name.lower(): os.fspath(location) for name, location in tables.items()}
 
-    def resolve(parts: tuple[str, ...]) -> str | None:
+    def resolve(parts: Parts) -> Target | None:
+        location = named.get(".".join(parts).lower())
+        if location is not None:
+            return Target(location, parts, in_spark=False)
         if len(parts) == 2 and parts[0].lower() == "delta":
-            return parts[1]
-        return named.get(parts[0].lower()) if len(parts) == 1 else None
+            return Target(parts[1], parts, in_spark=True)
+        return None
 
     return resolve

@@ -1,48 +1,83 @@
-"""Queries through Spark Connect, which shows no plan and no JVM: native, exact, files skipped.
+"""Queries through Spark Connect, which shows no plan and no JVM.
 
-The tables of a text are found by its tokens, and become DataFrames that Spark reads by its own
-Variant reader. Conditions of a plain SELECT skip files; everything else is Spark's.
+Tables and paths are found by the tokens of the text (`tokens`). Where nothing but paths reads a
+Variant, it becomes a struct of columns, as in a classic session; a text that Spark then takes for
+something else, or does not take, runs on whole Variants. Conditions of a plain SELECT skip files.
 """
 
 from __future__ import annotations
 
-import functools
-import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 import sqlglot
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
-from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]  # re-exported there
+from sqlglot import exp
+from sqlglot.tokens import Token  # type: ignore[attr-defined]  # re-exported there
 
 from variantlake.arrow.query_text import QueryText
-from variantlake.errors import InvalidQuery
+from variantlake.errors import (
+    InvalidQuery,
+    NotADeltaTable,
+    StoreFailed,
+    UnsupportedFeature,
+    VariantLakeError,
+)
 from variantlake.planning.plan import ScanPlan, plan_scan
-from variantlake.planning.predicates import map_refs, refs
-from variantlake.spark.kernel_scan import Task, batches
-from variantlake.spark.references import Resolve
-from variantlake.spark.scan import scan
-from variantlake.spark.schemas import type_ddl
-from variantlake.spark.session import ROW_INDEX, KnownFile
+from variantlake.planning.predicates import Predicate, Ref, map_refs, refs
+from variantlake.spark.references import Parts, Resolve, Target
+from variantlake.spark.refusals import or_invalid
+from variantlake.spark.remote_files import RemoteFiles
+from variantlake.spark.scan import VARIANT_FIELD, PathColumn, path_columns, scan
+from variantlake.spark.schemas import same_columns
 from variantlake.spark.tables import Tables, TableVersion
-from variantlake.spark.text import Splice, quote_identifier, quote_string, splice
+from variantlake.spark.text import Splice, quote_identifier, splice
+from variantlake.spark.tokens import (
+    Paths,
+    TableName,
+    TypedPath,
+    is_read_only,
+    select_items,
+    table_names,
+    tokenize,
+    typed_paths,
+)
 
-NATIVE = "Spark Connect shows no plans: paths are read natively"
+SPARK_ALONE = "the statement is not a query over a table of ours: Spark runs it as it is"
+NOT_A_SELECT = "the statement does more than read: its tables are read natively and in full"
+NATIVELY = "paths are read natively: {}"
+NOT_REWRITTEN = "Spark did not take the rewritten text"
+BESIDE_PATHS = "the text reads {} in other ways too"
 
 
 @dataclass(frozen=True, slots=True)
 class RemoteTable:
-    """One place where a text reads a table, and what is read of it."""
+    """One place where a text reads a table, and what is read of it.
 
+    `refs` are the paths of the text as the table's files name them; `columns` are the Variants, by
+    the same names, that become structs of paths. `note` says why others do not.
+    """
+
+    name: TableName
     source: str
     table: TableVersion
+    predicate: Predicate | None
     plan: ScanPlan
-    start: int
-    stop: int
+    refs: Mapping[TypedPath, Ref]
+    columns: Mapping[str, PathColumn]
+    whole: tuple[str, ...]
+    note: str
+
+
+@dataclass(slots=True)
+class RemoteQuery:
+    """A query with its scans. `frame` is None for an explanation alone."""
+
+    tables: tuple[RemoteTable, ...] = ()
+    note: str = ""
+    frame: DataFrame | None = None
 
 
 class RemoteQueries:
@@ -55,169 +90,318 @@ class RemoteQueries:
 
     def run(self, text: str, args: Any, resolve: Resolve) -> DataFrame:
         """The query's DataFrame. Raises InvalidQuery with Spark's sentence."""
-        tables = self.plan(text, resolve)
-        frames = {
-            f"__vl_{at}": scan(self._files, found.table, found.plan, {})
-            for at, found in enumerate(tables)
-        }
-        # What stands in braces is a frame's name for PySpark: braces of the text are doubled.
-        changes = [Splice(at, at + 1, char * 2) for at, char in enumerate(text) if char in "{}"]
-        places = [(found.start, found.stop) for found in tables]
-        outside = [
-            change
-            for change in changes
-            if not any(start <= change.start < stop for start, stop in places)
-        ]
-        names = [
-            Splice(start, stop, f"{{{name}}}")
-            for name, (start, stop) in zip(frames, places, strict=True)
-        ]
-        try:
-            if not frames:
-                return self._spark.sql(text, args)  # type: ignore[no-any-return]
-            frame: DataFrame = self._spark.sql(splice(text, [*outside, *names]), args, **frames)
-            frame.schema  # noqa: B018 # analysed here, so that a mistake is said here
-        except PySparkException as error:
-            raise InvalidQuery(str(error).strip().splitlines()[0]) from None
-        return frame
+        prepared = self._prepare(text, args, resolve, run=True)
+        if prepared.frame is None:
+            raise InvalidQuery("the query has no result")
+        return prepared.frame
+
+    def plan(self, text: str, args: Any, resolve: Resolve) -> RemoteQuery:
+        """What the query would read; it is not run."""
+        return self._prepare(text, args, resolve, run=False)
 
     def read(self, table: TableVersion) -> DataFrame:
         """A whole table."""
-        return scan(self._files, table, plan_scan(table.files, ()), {})
+        self._files.follow()
+        view = self._files.publish(scan(self._files, table, plan_scan(table.files, ()), {}))
+        frame: DataFrame = self._spark.table(view)
+        self._files.drop_after(frame, [view])
+        return frame
 
-    def plan(self, text: str, resolve: Resolve) -> list[RemoteTable]:
-        """The tables that a text reads, each with its files."""
-        return [
-            self._planned(text, location, version, start, stop)
-            for location, version, start, stop in find_tables(text, resolve)
+    def _prepare(self, text: str, args: Any, resolve: Resolve, *, run: bool) -> RemoteQuery:
+        tokens = tokenize(text)
+        found = self._found(text, tokens, resolve)
+        if not found:
+            return RemoteQuery(note=SPARK_ALONE, frame=self._sql(text, args) if run else None)
+        names = [name for name, _ in found]
+        in_spark = all(target.in_spark for _, target in found)
+        try:
+            tables = [self._load(name, target, args) for name, target in found]
+        except (NotADeltaTable, StoreFailed, UnsupportedFeature) as error:
+            return self._alone(text, args, str(error), error, run=run or is_read_only(tokens))
+        self._files.follow()
+        if not is_read_only(tokens):
+            return self._statement(text, args, names, tables, in_spark=in_spark, run=run)
+        try:
+            return self._select(text, args, tokens, list(zip(names, tables, strict=True)), run=run)
+        except (InvalidQuery, UnsupportedFeature) as error:
+            if not in_spark:
+                raise
+            return self._alone(text, args, SPARK_ALONE, error, run=True)
+
+    def _alone(
+        self, text: str, args: Any, note: str, error: VariantLakeError, *, run: bool
+    ) -> RemoteQuery:
+        """The text by Spark alone. Raises `error` where Spark does not take it either."""
+        if not run:
+            raise error
+        try:
+            return RemoteQuery(note=note, frame=self._sql(text, args))
+        except InvalidQuery:
+            raise error from None
+
+    def _statement(
+        self,
+        text: str,
+        args: Any,
+        names: Sequence[TableName],
+        tables: Sequence[TableVersion],
+        *,
+        in_spark: bool,
+        run: bool,
+    ) -> RemoteQuery:
+        """INSERT and the like, which are run at once: by Spark alone, or over native views."""
+        if not run:
+            return RemoteQuery(note=NOT_A_SELECT)
+        try:
+            if in_spark:
+                return RemoteQuery(note=SPARK_ALONE, frame=self._sql(text, args))
+        except InvalidQuery as error:
+            if not any(sign in error.message for sign in _NO_DELTA):
+                raise
+        views = [
+            self._files.publish(scan(self._files, table, plan_scan(table.files, ()), {}))
+            for table in tables
         ]
+        over_views = splice(text, _over_views(names, views))
+        return RemoteQuery(note=NOT_A_SELECT, frame=self._sql(over_views, args))
+
+    def _select(
+        self,
+        text: str,
+        args: Any,
+        tokens: Sequence[Token],
+        tables: Sequence[tuple[TableName, TableVersion]],
+        *,
+        run: bool,
+    ) -> RemoteQuery:
+        names = [name for name, _ in tables]
+        empty = [self._files.publish(self._files.empty(table.schema)) for _, table in tables]
+        try:
+            sources = {
+                view: text[name.start : name.stop] for name, view in zip(names, empty, strict=True)
+            }
+            original = self._sql(splice(text, _over_views(names, empty)), args, sources)
+        finally:
+            self._files.drop(empty)
+        variants = frozenset(name.lower() for _, table in tables for name in table.variants)
+        paths = self._usable(typed_paths(text, tokens, variants))
+        planned = _alike([self._planned(text, name, table, paths) for name, table in tables])
+        if not run:
+            return RemoteQuery(planned)
+        changes = _path_changes(text, tokens, planned, original)
+        if changes:
+            frame = self._over(text, args, planned, changes)
+            if frame is not None and same_columns(frame, original):
+                return RemoteQuery(planned, frame=frame)
+        whole = Paths(whole=NOT_REWRITTEN)
+        planned = tuple(self._planned(text, name, table, whole) for name, table in tables)
+        frame = self._over(text, args, planned, [])
+        if frame is None:
+            raise InvalidQuery(NOT_REWRITTEN)
+        return RemoteQuery(planned, frame=frame)
+
+    def _over(
+        self, text: str, args: Any, tables: Sequence[RemoteTable], changes: Sequence[Splice]
+    ) -> DataFrame | None:
+        """The query over the scans of its tables, analysed; None if Spark refuses it."""
+        views = [
+            self._files.publish(scan(self._files, found.table, found.plan, found.columns))
+            for found in tables
+        ]
+        names = _over_views([found.name for found in tables], views)
+        try:
+            frame = self._sql(splice(text, [*names, *changes]), args)
+        except InvalidQuery:
+            self._files.drop(views)
+            return None
+        # The client's plan has names in it: the server looks them up for every action.
+        self._files.drop_after(frame, views)
+        return frame
+
+    def _usable(self, paths: Paths) -> Paths:
+        """The paths, fewer where a type's name means another type in this session."""
+        if any(path.type == "timestamp" for path in paths.found):
+            kind = self._spark.conf.get("spark.sql.timestampType", "TIMESTAMP_LTZ")
+            if kind != "TIMESTAMP_LTZ":
+                return Paths(paths.found, paths.read_whole, "TIMESTAMP has no time zone here")
+        return paths
 
     def _planned(
-        self, text: str, location: str, version: int | None, start: int, stop: int
+        self, text: str, name: TableName, table: TableVersion, paths: Paths
     ) -> RemoteTable:
-        table = self._tables.load(location, version)
         predicate = QueryText(table.snapshot.schema, utc=False).skipping(text)
         if predicate is not None:
             predicate = map_refs(predicate, table.stored_ref)
-        files = self._tables.with_facts(table, refs(predicate))
-        plan = plan_scan(files, (), predicate, partition_types=table.partition_types)
-        return RemoteTable(text[start:stop], table, plan, start, stop)
-
-
-def find_tables(text: str, resolve: Resolve) -> Iterator[tuple[str, int | None, int, int]]:
-    """Location, version, start and stop of each place in the text that reads a table of ours."""
-    try:
-        tokens = sqlglot.tokenize(text, read="databricks")
-    except sqlglot.errors.SqlglotError:
-        return
-    for at, token in enumerate(tokens):
-        path = tokens[at + 2] if at + 2 < len(tokens) else None
-        if (
-            token.text.lower() == "delta"
-            and path is not None
-            and tokens[at + 1].token_type is TokenType.DOT
-            and path.token_type is TokenType.IDENTIFIER
-            and _is_relation(tokens, at)
-        ):
-            location = resolve((token.text, path.text))
-            last = at + 2
-        elif token.token_type in _NAMES and _is_relation(tokens, at, named=True):
-            location = resolve((token.text,))
-            last = at
-        else:
-            continue
-        if location is not None:
-            version, last = _version(tokens, last)
-            yield location, version, token.start, tokens[last].end + 1
-
-
-def _is_relation(tokens: Sequence[Token], at: int, *, named: bool = False) -> bool:
-    """Whether a table stands here; a plain name after a comma may be a column as well."""
-    before = tokens[at - 1].token_type if at else None
-    after = tokens[at + 1].token_type if at + 1 < len(tokens) else None
-    if named:
-        return before in (TokenType.FROM, TokenType.JOIN) and after is not TokenType.DOT
-    return before in (TokenType.FROM, TokenType.JOIN, TokenType.COMMA)
-
-
-def _version(tokens: Sequence[Token], last: int) -> tuple[int | None, int]:
-    """The version of `VERSION AS OF 3` behind a table, and the last token of it all."""
-    words = [token.text.upper() for token in tokens[last + 1 : last + 5]]
-    if words[:3] == ["VERSION", "AS", "OF"] and len(words) == 4 and words[3].isdigit():
-        return int(words[3]), last + 4
-    # sqlglot knows some of the words as one token.
-    if words[:2] == ["VERSION", "AS OF"] and len(words) > 2 and words[2].isdigit():
-        return int(words[2]), last + 3
-    return None, last
-
-
-_GLOB = re.compile(r"[\\{}\[\]*?^]")
-_NAMES = (TokenType.VAR, TokenType.IDENTIFIER)
-
-
-class RemoteFiles:
-    """Files as DataFrames of a Spark Connect session; see `session.Files`."""
-
-    def __init__(self, spark: SparkSession) -> None:
-        self._spark = spark
-
-    def empty(self, schema: StructType) -> DataFrame:
-        """See Files."""
-        nothing = ", ".join(
-            f"CAST(NULL AS {type_ddl(item.dataType)}) AS {quote_identifier(item.name)}"
-            for item in schema.fields
+        variants = {variant.lower(): variant for variant in table.variants}
+        asked = {
+            path: table.stored_ref(Ref((variants[path.column],), path.path, path.type, path.strict))
+            for path in paths.found
+            if path.column in variants
+        }
+        alone = {
+            path: ref
+            for path, ref in asked.items()
+            if not paths.whole and path.column not in paths.read_whole
+        }
+        files = self._tables.with_facts(table, [*alone.values(), *refs(predicate)])
+        plan = plan_scan(
+            files, list(alone.values()), predicate, partition_types=table.partition_types
         )
-        return self._spark.sql(f"SELECT {nothing} WHERE false")
+        read = variants.keys() if paths.whole else paths.read_whole & variants.keys()
+        why = paths.whole
+        if len(alone) < len(asked) and not why:
+            why = BESIDE_PATHS.format(", ".join(sorted(read)))
+        return RemoteTable(
+            name=name,
+            source=text[name.start : name.stop],
+            table=table,
+            predicate=predicate,
+            plan=plan,
+            refs=alone,
+            columns=path_columns(plan, alone.values()),
+            whole=tuple(sorted(variants[column] for column in read)),
+            note=NATIVELY.format(why) if why and asked else "",
+        )
 
-    def read_parquet(
-        self,
-        files: Sequence[KnownFile],
-        schema: StructType,
-        constants: StructType,
-        *,
-        row_index: bool = False,
-    ) -> DataFrame:
-        """See Files."""
-        groups: dict[tuple[str | None, ...], list[str]] = {}
-        for file in files:
-            groups.setdefault(file.constants, []).append(file.path)
-        frames = [
-            self._read(paths, schema).selectExpr(
-                "*",
-                *_constants(constants, values),
-                *([f"_metadata.row_index AS {ROW_INDEX}"] if row_index else []),
-            )
-            for values, paths in groups.items()
-        ]
-        return functools.reduce(lambda one, other: one.unionAll(other), frames)
+    def _found(
+        self, text: str, tokens: Sequence[Token], resolve: Resolve
+    ) -> list[tuple[TableName, Target]]:
+        known: dict[Parts, Target | None] = {}
+        found = []
+        for name in table_names(text, tokens):
+            if name.parts not in known:
+                known[name.parts] = resolve(name.parts) or self._in_catalog(name.parts)
+            target = known[name.parts]
+            if target is not None:
+                found.append((name, target))
+        return found
 
-    def _read(self, paths: Iterable[str], schema: StructType) -> DataFrame:
-        reader = self._spark.read.schema(schema)
-        # No columns from the names of folders, no globs.
-        reader = reader.option("recursiveFileLookup", "true")
-        return reader.parquet(*(_GLOB.sub(r"\\\g<0>", path) for path in paths))
+    def _in_catalog(self, parts: Parts) -> Target | None:
+        """A Delta table of Spark's catalog by this name; views and all else are Spark's."""
+        name = ".".join(map(quote_identifier, parts))
+        try:
+            rows = self._spark.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()
+        except PySparkException:
+            return None
+        # What follows the columns of the table; the last of a name counts.
+        entry = {row[0]: row[1] for row in rows}
+        if str(entry.get("Provider")).lower() != "delta" or not entry.get("Location"):
+            return None
+        return Target(entry["Location"], parts, in_spark=True)
 
-    def batches(self, task: Task, count: int, schema: StructType) -> DataFrame:
-        """See Files."""
-        return batches(self._spark, task, count, schema)
+    def _load(self, name: TableName, target: Target, args: Any) -> TableVersion:
+        location, version, before = target.location, name.version, None
+        if location == name.parts[-1] and version is None and name.timestamp is None:
+            path, at, number = location.rpartition("@v")
+            if at and number.isdigit():
+                location, version = path, int(number)
+        if name.timestamp is not None:
+            text = f"SELECT unix_millis(try_cast(({name.timestamp}) AS TIMESTAMP))"
+            before = self._sql(text, args).collect()[0][0]
+            if before is None:
+                raise InvalidQuery(f"{name.timestamp} is not a timestamp")
+        return self._tables.load(location, version, before=before)
 
-    @property
-    def parallelism(self) -> int:
-        """See Files; the server does not say."""
-        return 8
+    def _sql(self, text: str, args: Any, sources: Mapping[str, str] | None = None) -> DataFrame:
+        def analysed() -> DataFrame:
+            frame: DataFrame = self._spark.sql(text, args)
+            frame.schema  # noqa: B018 # analysed here, so that a mistake is said here
+            return frame
 
-    def deleted(self, vectors: bytes, schema: StructType) -> DataFrame:
-        """See Files."""
-        rows, position = [], 0
-        while position < len(vectors):
-            number, words = np.frombuffer(vectors, "<i4", 2, position).tolist()
-            bits = np.frombuffer(vectors, "<i8", words, position + 8).tolist()
-            rows.append((number, bits))
-            position += 8 + 8 * words
-        return self._spark.createDataFrame(rows, schema)
+        return or_invalid(analysed, sources or {})
 
 
-def _constants(constants: StructType, values: Sequence[str | None]) -> Iterator[str]:
-    for item, value in zip(constants.fields, values, strict=True):
-        text = "NULL" if value is None else quote_string(value)
-        yield f"TRY_CAST({text} AS {type_ddl(item.dataType)}) AS {quote_identifier(item.name)}"
+_NO_DELTA = (
+    "[DATA_SOURCE_NOT_FOUND", "[INVALID_TEMP_OBJ_REFERENCE", "[TABLE_OR_VIEW_NOT_FOUND",
+    "[UNSUPPORTED_DATASOURCE_FOR_DIRECT_QUERY",
+)  # fmt: skip
+"""How Spark refuses a table's name for want of Delta Spark."""
+
+
+def _over_views(names: Iterable[TableName], views: Iterable[str]) -> list[Splice]:
+    """The changes that make a query read views under the names of tables."""
+    return [
+        Splice(
+            name.start,
+            name.stop,
+            view if name.aliased else f"{view} AS {quote_identifier(name.parts[-1])}",
+        )
+        for name, view in zip(names, views, strict=True)
+    ]
+
+
+def _alike(tables: Sequence[RemoteTable]) -> tuple[RemoteTable, ...]:
+    """The tables with structs of one form for one name: the text does not tell whose a path is."""
+    native = {
+        path.column
+        for table in tables
+        for path, ref in table.refs.items()
+        if table.columns[ref.column[0]].native
+    }
+    found = []
+    for table in tables:
+        columns = dict(table.columns)
+        for path, ref in table.refs.items():
+            column = ref.column[0]
+            columns[column] = replace(columns[column], native=path.column in native)
+        found.append(replace(table, columns=columns))
+    return tuple(found)
+
+
+def _path_changes(
+    text: str, tokens: Sequence[Token], tables: Iterable[RemoteTable], original: DataFrame
+) -> list[Splice]:
+    """The paths as fields of structs, and the names of select items that they leave."""
+    paths = {
+        path: _field_splice(text, path, table.columns[ref.column[0]], ref)
+        for table in tables
+        for path, ref in table.refs.items()
+    }
+    if not paths:
+        return []
+    changes = list(paths.values())
+    unnamed = _unnamed_items(text, tokens, original.columns)
+    for start, stop, name in unnamed:
+        if any(start <= path.span[0] < stop for path in paths):
+            changes.append(_named(stop, name))
+    for path in paths:
+        outermost = any(start <= path.span[0] < stop for start, stop, _ in unnamed)
+        if path.item_end is not None and path.bare and not outermost:
+            changes.append(_named(path.item_end, path.bare))
+    return changes
+
+
+def _named(place: int, name: str) -> Splice:
+    return Splice(place, place, f" AS {quote_identifier(name)}")
+
+
+def _field_splice(text: str, path: TypedPath, column: PathColumn, ref: Ref) -> Splice:
+    """See `sql._field_splice`."""
+    name = text[slice(*path.name)]
+    field = f"{name}.{column.field(ref)}"
+    if not column.native:
+        return Splice(*path.span, field)
+    before, after = text[path.span[0] : path.name[0]], text[path.name[1] : path.span[1]]
+    return Splice(*path.span, f"coalesce({field}, {before}{name}.{VARIANT_FIELD}{after})")
+
+
+def _unnamed_items(
+    text: str, tokens: Sequence[Token], names: Sequence[str]
+) -> list[tuple[int, int, str]]:
+    """The outermost select items without names of their own: spans, and what Spark names them."""
+    try:
+        parsed: Any = sqlglot.parse_one(text, read="databricks")
+    except sqlglot.errors.SqlglotError:
+        return []
+    while isinstance(parsed, exp.SetOperation | exp.Subquery):
+        parsed = parsed.this
+    items = select_items(tokens)
+    if not isinstance(parsed, exp.Select) or not len(parsed.expressions) == len(items) == len(
+        names
+    ):
+        return []
+    return [
+        (start, stop, name)
+        for (start, stop), name, item in zip(items, names, parsed.expressions, strict=True)
+        if not isinstance(item, exp.Alias | exp.Aliases)
+    ]

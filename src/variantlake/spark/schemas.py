@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pyspark.sql import DataFrame
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
 from variantlake.spark.text import quote_identifier
@@ -48,6 +49,14 @@ def type_ddl(type_: DataType) -> str:
             return f"MAP<{type_ddl(type_.keyType)}, {type_ddl(type_.valueType)}>"
         case _:
             return type_.simpleString()
+
+
+def same_columns(one: DataFrame, other: DataFrame) -> bool:
+    """Whether the columns have the same names and types."""
+    ours, theirs = one.schema.fields, other.schema.fields
+    return [(item.name, item.dataType) for item in ours] == [
+        (item.name, item.dataType) for item in theirs
+    ]
 
 
 def _plain(type_: DataType) -> DataType:

@@ -21,7 +21,7 @@ from pyspark.sql.types import StructType
 from variantlake.spark.janino import java_instance
 from variantlake.spark.kernel_scan import Task, batches, workers_have_package
 
-_SETTINGS = {
+SETTINGS = {
     # Reads a Variant column as the physical struct that it is in the file; a column asked for as
     # VARIANT is still read as one.
     "spark.sql.parquet.ignoreVariantAnnotation": "true",
@@ -32,7 +32,7 @@ _SETTINGS = {
     # Keys stand in our expressions as string literals.
     "spark.sql.parser.escapedStringLiterals": "false",
 }
-_FOLLOWED = ("spark.sql.session.timeZone",)
+FOLLOWED = ("spark.sql.session.timeZone",)
 """Settings of the user that a scan's own casts depend on."""
 
 
@@ -92,7 +92,7 @@ class HelperSession:
         # The clone knows the user's settings; a new session would have those of the start.
         clone = self._user._jsparkSession.cloneSession()  # noqa: SLF001 # no public way in classic
         self.spark = SparkSession(user.sparkContext, clone)
-        for name, value in _SETTINGS.items():
+        for name, value in SETTINGS.items():
             self.spark.conf.set(name, value)
         self._files = java_instance(user, "KnownFiles")
         self._database = self.spark.conf.get("spark.sql.globalTempDatabase", "global_temp")
@@ -106,7 +106,7 @@ class HelperSession:
 
     def follow(self) -> None:
         """Take over the settings of the user that may have changed since."""
-        for name in _FOLLOWED:
+        for name in FOLLOWED:
             self.spark.conf.set(name, self._user.conf.get(name))
 
     def new_view(self) -> str:

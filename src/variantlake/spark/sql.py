@@ -10,25 +10,29 @@ The steps, each of which may end in a plainer form that gives the same answer:
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import functools
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any
 
-from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as sf
+from pyspark.sql.types import DataType
 
 from variantlake.delta.store import is_local
-from variantlake.errors import InvalidQuery, VariantLakeError
+from variantlake.errors import (
+    InvalidQuery,
+    NotADeltaTable,
+    StoreFailed,
+    UnsupportedFeature,
+    VariantLakeError,
+)
 from variantlake.paths import Path
 from variantlake.planning.late import find_rows_first
 from variantlake.planning.plan import ScanPlan, plan_scan
 from variantlake.planning.predicates import In, Predicate, Ref, map_refs, refs
 from variantlake.spark.analysis import Analysis, PathUse, TableUse, analyse
-from variantlake.spark.catalyst import Catalyst, Node
+from variantlake.spark.catalyst import Catalyst, Node, has_inside
 from variantlake.spark.joined import (
     MAX_SMALL_BYTES,
     MIN_FILES,
@@ -39,24 +43,41 @@ from variantlake.spark.joined import (
     values_of,
 )
 from variantlake.spark.lineage import VARIANT
+from variantlake.spark.names import CatalogNames, CatalogTable
 from variantlake.spark.references import (
+    Parts,
     Reference,
     Resolve,
+    Target,
     find_references,
     is_query,
     qualifier_splices,
 )
+from variantlake.spark.refusals import REFUSALS, or_invalid, quiet, sentence
 from variantlake.spark.scan import VARIANT_FIELD, PathColumn, path_columns, scan
+from variantlake.spark.schemas import same_columns
 from variantlake.spark.session import HelperSession
 from variantlake.spark.tables import Tables, TableVersion
 from variantlake.spark.text import Splice, splice
+from variantlake.spark.views import Views
 
 SPARK_ALONE = "the statement is not a query over a table of ours: Spark runs it as it is"
 NOT_A_SELECT = "the statement does more than read: its tables are read natively and in full"
 NOT_REWRITTEN = "Spark did not take the rewritten text: paths are read natively"
+NOT_OVER_VIEWS = "the query asks for more than rows: Spark runs it as it is"
 
+_LEFT_TO_SPARK = (UnsupportedFeature, StoreFailed, NotADeltaTable)
+"""What our reader lacks and Delta Spark may have."""
 
-T = TypeVar("T")
+_NO_DELTA = frozenset(
+    {
+        "DATA_SOURCE_NOT_FOUND",
+        "INVALID_TEMP_OBJ_REFERENCE",
+        "TABLE_OR_VIEW_NOT_FOUND",
+        "UNSUPPORTED_DATASOURCE_FOR_DIRECT_QUERY",
+    }
+)
+"""How Spark refuses a table's name for want of Delta Spark."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +112,7 @@ class QueryRunner:
         self._helper = helper
         self._tables = tables
         self._catalyst = Catalyst(spark)
+        self._names = CatalogNames(spark)
 
     def run(self, text: str, args: Any, resolve: Resolve) -> DataFrame:
         """The query's DataFrame. Raises InvalidQuery with Spark's sentence."""
@@ -104,38 +126,114 @@ class QueryRunner:
         return self._prepare(text, args, resolve, run=False)
 
     def _prepare(self, text: str, args: Any, resolve: Resolve, *, run: bool) -> PreparedQuery:
+        find = self._finder(resolve)
         parsed = self._parse(text)
-        references = find_references(parsed, resolve)
-        if not references:
+        expanded = self._views(find).expand(text, parsed)
+        if expanded != text:
+            parsed = self._parse(expanded)
+        try:
+            query = self._over_views(expanded, parsed, args, find)
+        except _LEFT_TO_SPARK as error:
+            return self._alone(text, args, str(error), error, run=run or is_query(parsed))
+        if not query.tables:
             return PreparedQuery(note=SPARK_ALONE, frame=self._sql(text, args, {}) if run else None)
-        tables = {reference: self._load(reference) for reference in references}
-        views = {reference: self._helper.new_view() for reference in references}
         self._helper.follow()
-        changes = qualifier_splices(parsed, text, {r.location for r in references})
-        for reference, view in views.items():
-            changes += reference.splices(self._helper.qualified(view))
-        over_views = splice(text, changes)
-        sources = {
-            self._helper.qualified(view): text[reference.start : reference.stop]
-            for reference, view in views.items()
-        }
-        query = _Query(
-            text=over_views,
-            args=args,
-            sources=sources,
-            tables={view: tables[reference] for reference, view in views.items()},
-        )
-        if not is_query(parsed):
+        if not is_query(parsed) and not query.inside:
             return self._statement(query, run=run)
         try:
             return self._select(query, run=run)
+        except (InvalidQuery, UnsupportedFeature) as error:
+            # Spark may take what our views lack, such as `_metadata`.
+            if not query.in_spark:
+                raise
+            return self._alone(text, args, NOT_OVER_VIEWS, error, run=run or is_query(parsed))
         finally:
             # A DataFrame is analysed when it is made and needs its views no longer.
             for view in query.tables:
                 self._helper.drop(view)
 
+    def _alone(
+        self, text: str, args: Any, note: str, error: VariantLakeError, *, run: bool
+    ) -> PreparedQuery:
+        """The text by Spark alone. Raises `error` where Spark does not take it either."""
+        if not run:
+            raise error
+        try:
+            with quiet():
+                frame = self._spark.sql(text, args)
+        except REFUSALS:
+            raise error from None
+        return PreparedQuery(note=note, frame=frame)
+
+    def _finder(self, resolve: Resolve) -> Resolve:
+        """Names of the user for tables of ours, then those of Spark's catalogs."""
+
+        @functools.cache
+        def find(parts: Parts) -> Target | None:
+            target = resolve(parts)
+            if target is not None:
+                return target
+            found = self._names.find(parts)
+            if isinstance(found, CatalogTable) and found.is_delta:
+                return Target(found.location, found.name, in_spark=True)
+            return None
+
+        return find
+
+    def _views(self, find: Resolve) -> Views:
+        def types(text: str) -> list[DataType] | None:
+            query = self._over_views(text, self._parse(text), None, find)
+            try:
+                frame = self._empty(query)
+            except InvalidQuery:
+                return None
+            finally:
+                for view in query.tables:
+                    self._helper.drop(view)
+            return [field.dataType for field in frame.schema]
+
+        return Views(self._names, self._parse, find, types, case_sensitive=self._case_sensitive)
+
+    def _over_views(self, text: str, parsed: Node, args: Any, find: Resolve) -> _Query:
+        """The text with names of views for our tables. Raises what reading their logs raises."""
+        references = find_references(parsed, text, find, case_sensitive=self._case_sensitive)
+        tables = {reference: self._load(reference, args) for reference in references}
+        views = {reference: self._helper.new_view() for reference in references}
+        changes = qualifier_splices(
+            parsed, text, [reference.target.name for reference in references if reference.alias]
+        )
+        as_delta = []
+        for reference, view in views.items():
+            changes += reference.splices(self._helper.qualified(view))
+            if not reference.target.in_spark:
+                as_delta += reference.splices(reference.as_delta)
+        return _Query(
+            text=splice(text, changes),
+            args=args,
+            sources={
+                self._helper.qualified(view): text[reference.start : reference.stop]
+                for reference, view in views.items()
+            },
+            tables={view: tables[reference] for reference, view in views.items()},
+            inside=args is None and has_inside(parsed) and is_query(parsed.children[-1]),
+            in_spark=all(reference.target.in_spark for reference in references),
+            as_delta=splice(text, as_delta),
+        )
+
     def _statement(self, query: _Query, *, run: bool) -> PreparedQuery:
-        """CREATE VIEW, INSERT … SELECT and the like: over native views, which are kept."""
+        """A statement that does more than read, such as CREATE VIEW or MERGE.
+
+        Spark takes the tables by itself if it can, so that a view follows its table. Without
+        Delta's jar it cannot: then it gets native views, which are kept.
+        """
+        if run:
+            try:
+                with quiet():
+                    frame = self._spark.sql(query.as_delta, query.args)
+                return PreparedQuery(note=SPARK_ALONE, frame=frame)
+            except REFUSALS as error:
+                if not isinstance(error, PySparkException) or error.getCondition() not in _NO_DELTA:
+                    raise InvalidQuery(sentence(error, query.sources)) from None
         prepared = PreparedQuery(
             tuple(
                 self._planned(query, view, _everything(view, table))
@@ -149,10 +247,20 @@ class QueryRunner:
             prepared.frame = self._sql(query.text, query.args, query.sources)
         return prepared
 
-    def _select(self, query: _Query, *, run: bool) -> PreparedQuery:
+    def _empty(self, query: _Query) -> DataFrame:
+        """The query over tables without rows. Raises InvalidQuery."""
         for view, table in query.tables.items():
             self._helper.publish(self._helper.empty(table.schema), view)
-        original = self._sql(query.text, query.args, query.sources)
+        return or_invalid(lambda: self._analysed(query, query.text), query.sources)
+
+    def _analysed(self, query: _Query, text: str) -> DataFrame:
+        """The query, or the one inside of the statement, which is not run."""
+        if query.inside:
+            return self._catalyst.inside(text)
+        return self._spark.sql(text, query.args)
+
+    def _select(self, query: _Query, *, run: bool) -> PreparedQuery:
+        original = self._empty(query)
         analysis = self._analyse(query, original)
         prepared = PreparedQuery(
             tuple(self._planned(query, view, use) for view, use in analysis.tables.items())
@@ -212,17 +320,20 @@ class QueryRunner:
         if price > min(MAX_SMALL_BYTES, (whole - price) // SMALL_SHARE):
             return None
         try:
-            with _quiet():
+            with quiet():
                 for view in side.views:
                     self._publish(plans[view], {})
-                return values_of(self._spark, self._sql(query.text, query.args, {}), side)
-        except (*_REFUSALS, VariantLakeError):
+                frame = or_invalid(lambda: self._analysed(query, query.text), {})
+                return values_of(self._spark, frame, side)
+        except (*REFUSALS, VariantLakeError):
             return None  # an error of the query itself comes when the query runs
 
     def _analyse(self, query: _Query, original: DataFrame) -> Analysis:
         views = {self._helper.qualified(view): view for view in query.tables}
         try:
             parsed = self._parse(query.text)
+            if query.inside:
+                parsed = parsed.children[-1]
             analysed = self._catalyst.analysed(original, query.text)
             return analyse(parsed, analysed, views, query.text)
         except RecursionError:
@@ -272,32 +383,37 @@ class QueryRunner:
                 changes.append(_field_splice(query.text, path, column))
         text = splice(query.text, changes)
         try:
-            with _quiet():
-                frame = self._spark.sql(text, query.args)
-        except _REFUSALS:
+            with quiet():
+                frame = self._analysed(query, text)
+        except REFUSALS:
             return None
-        return frame if _same_columns(frame, original) else None
+        if not same_columns(frame, original):
+            return None
+        return self._sql(text, query.args, query.sources) if query.inside else frame
 
-    def _load(self, reference: Reference) -> TableVersion:
+    def _load(self, reference: Reference, args: Any) -> TableVersion:
         before = None
         if reference.timestamp is not None:
-            before = self._milliseconds(reference.timestamp)
-        return self._tables.load(reference.location, reference.version, before=before)
+            before = self._milliseconds(reference.timestamp, args)
+        return self._tables.load(reference.target.location, reference.version, before=before)
 
-    def _milliseconds(self, timestamp: str) -> int:
-        """A time travel's time, by the user's time zone."""
-        # Not by a parameter: with Delta Spark's parser in the session, Spark 4.2 binds none.
-        moment = sf.unix_millis(sf.lit(timestamp).try_cast("timestamp"))
-        found: int | None = self._spark.range(1).select(moment).collect()[0][0]
+    def _milliseconds(self, timestamp: str, args: Any) -> int:
+        """When an expression of a time travel is, by the user's time zone."""
+        text = f"SELECT unix_millis(try_cast(({timestamp}) AS TIMESTAMP))"
+        found: int | None = self._sql(text, args, {}).collect()[0][0]
         if found is None:
-            raise InvalidQuery(f"{timestamp!r} is not a timestamp")
+            raise InvalidQuery(f"{timestamp} is not a timestamp")
         return found
 
+    @property
+    def _case_sensitive(self) -> bool:
+        return self._spark.conf.get("spark.sql.caseSensitive") == "true"
+
     def _parse(self, text: str) -> Node:
-        return _spark_errors(lambda: self._catalyst.parse(text), {})
+        return or_invalid(lambda: self._catalyst.parse(text), {})
 
     def _sql(self, text: str, args: Any, sources: Mapping[str, str]) -> DataFrame:
-        return _spark_errors(lambda: self._spark.sql(text, args), sources)
+        return or_invalid(lambda: self._spark.sql(text, args), sources)
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,13 +421,18 @@ class _Query:
     """The user's text with views in the place of tables.
 
     `sources` maps the views, as the text writes them, to what the user wrote there; `tables` maps
-    them to tables, without their database.
+    them to tables, without their database. `inside` tells that the query stands inside a statement
+    such as INSERT. `in_spark` tells that Spark knows all names of tables; `as_delta` is the text in
+    which it knows them, if Delta Spark is there.
     """
 
     text: str
     args: Any
     sources: Mapping[str, str]
     tables: Mapping[str, TableVersion]
+    inside: bool
+    in_spark: bool
+    as_delta: str
 
 
 def _field_splice(text: str, use: PathUse, column: PathColumn) -> Splice:
@@ -348,55 +469,3 @@ def _stored_names(columns: Iterable[str], table: TableVersion) -> frozenset[str]
     """The names that the table's files have for some of its columns."""
     stored = dict(zip(table.schema.names, table.stored.names, strict=True))
     return frozenset(stored[name] for name in columns)
-
-
-def _same_columns(frame: DataFrame, original: DataFrame) -> bool:
-    ours, theirs = frame.schema.fields, original.schema.fields
-    return [(item.name, item.dataType) for item in ours] == [
-        (item.name, item.dataType) for item in theirs
-    ]
-
-
-def _spark_errors(run: Callable[[], T], sources: Mapping[str, str]) -> T:
-    """Run Spark's parser or analyser; its errors become one sentence about the user's text."""
-    try:
-        with _quiet():
-            return run()
-    except _REFUSALS as error:
-        raise InvalidQuery(_sentence(error, sources)) from None
-
-
-_REFUSALS = (PySparkException, Py4JJavaError)
-"""What parsing and analysis raise; Py4JJavaError where Spark fails to word its own error."""
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep PySpark from writing the JVM's trace of a refusal to stderr before anyone handles it."""
-    loggers = [PySparkLogger.getLogger(name) for name in _LOGGERS]
-    before = [logger.disabled for logger in loggers]
-    for logger in loggers:
-        logger.disabled = True
-    try:
-        yield
-    finally:
-        for logger, disabled in zip(loggers, before, strict=True):
-            logger.disabled = disabled
-
-
-_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
-
-
-def _sentence(error: Exception, sources: Mapping[str, str]) -> str:
-    message = str(error)
-    if isinstance(error, Py4JJavaError):
-        message = str(error.java_exception.getMessage())
-    lines = [line.strip() for line in message.splitlines()]
-    text = next((line for line in lines if line), "Spark refused the query")
-    for view, source in sources.items():
-        text = text.replace(view, source).replace(_quoted_parts(view), source)
-    return text.rstrip(";")
-
-
-def _quoted_parts(view: str) -> str:
-    return ".".join(f"`{part}`" for part in view.split("."))

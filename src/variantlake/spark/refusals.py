@@ -1,0 +1,62 @@
+"""What Spark refuses, as one sentence about the user's own text."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import TypeVar
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.logger import PySparkLogger
+
+from variantlake.errors import InvalidQuery
+
+T = TypeVar("T")
+
+REFUSALS = (PySparkException, Py4JJavaError)
+"""What parsing and analysis raise; Py4JJavaError where Spark fails to word its own error."""
+
+_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+
+
+def or_invalid(run: Callable[[], T], sources: Mapping[str, str]) -> T:
+    """Run Spark's parser or analyser; `sources` maps names of our views to what the user wrote.
+
+    Raises InvalidQuery with Spark's sentence.
+    """
+    try:
+        with quiet():
+            return run()
+    except REFUSALS as error:
+        raise InvalidQuery(sentence(error, sources)) from None
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Keep PySpark from writing the JVM's trace of a refusal to stderr before anyone handles it."""
+    loggers = [PySparkLogger.getLogger(name) for name in _LOGGERS]
+    before = [logger.disabled for logger in loggers]
+    for logger in loggers:
+        logger.disabled = True
+    try:
+        yield
+    finally:
+        for logger, disabled in zip(loggers, before, strict=True):
+            logger.disabled = disabled
+
+
+def sentence(error: Exception, sources: Mapping[str, str]) -> str:
+    """An error's first line, in the words of the user's text; see `or_invalid`."""
+    message = str(error)
+    if isinstance(error, Py4JJavaError):
+        message = str(error.java_exception.getMessage())
+    lines = [line.strip() for line in message.splitlines()]
+    text = next((line for line in lines if line), "Spark refused the query")
+    for view, source in sources.items():
+        text = text.replace(view, source).replace(_quoted_parts(view), source)
+    return text.rstrip(";")
+
+
+def _quoted_parts(view: str) -> str:
+    return ".".join(f"`{part}`" for part in view.split("."))

@@ -1,0 +1,120 @@
+"""Tables and paths of a text by its tokens: what is found, and what is left to Spark."""
+
+from __future__ import annotations
+
+import pytest
+
+from variantlake.spark.tokens import is_read_only, select_items, table_names, tokenize, typed_paths
+
+
+def tables(text: str) -> list[str]:
+    found = []
+    for name in table_names(text, tokenize(text)):
+        travel = name.version if name.timestamp is None else name.timestamp
+        found.append(".".join(name.parts) + ("" if travel is None else f"@{travel}"))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("SELECT a, t FROM a, b.c AS x JOIN (d JOIN e ON d.f = e.f)", ["a", "b.c", "d", "e"]),
+        ("SELECT f(a, b) FROM delta.`/x y` VERSION AS OF 3 t", ["delta./x y@3"]),
+        ("SELECT 1 FROM t FOR SYSTEM_VERSION AS OF 0", ["t@0"]),
+        ("SELECT 1 FROM t TIMESTAMP AS OF '2024-01-01'", ["t@'2024-01-01'"]),
+        ("SELECT 1 FROM t FOR SYSTEM_TIME AS OF DATE'2024-01-01' x", ["t@DATE'2024-01-01'"]),
+        # The name in the definition of that name is the table's, later it is not.
+        ("WITH t AS (SELECT * FROM t) SELECT * FROM t", ["t"]),
+        ("WITH RECURSIVE t AS (SELECT 1 UNION ALL SELECT 1 FROM t) SELECT * FROM T", []),
+        ("SELECT * FROM (WITH t AS (SELECT 1) SELECT * FROM t), t", ["t"]),
+        ("WITH a(x) AS (SELECT 1), b AS (SELECT * FROM a) SELECT * FROM b, a, c", ["c"]),
+        ("SELECT * FROM range(3) JOIN u GROUP BY a, b", ["u"]),
+        ("SELECT 'FROM t' -- FROM u\n FROM v WHERE k IN (SELECT k FROM w)", ["v", "w"]),
+    ],
+)
+def test_names_of_tables(text: str, expected: list[str]) -> None:
+    assert tables(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("SELECT event:a.b::bigint", ["$['a']['b'] bigint"]),
+        (
+            "SELECT e.event:`odd key`['x y'][0]::decimal(10, 2)",
+            ["$['odd key']['x y'][0] decimal(10,2)"],
+        ),
+        (
+            "SELECT CAST(event:user AS STRING), try_cast(event:x AS INT)",
+            ["$['user'] string", "$['x'] int?"],
+        ),
+        ("SELECT variant_get(event, '$.a', 'long')", ["$['a'] bigint"]),
+        ("SELECT try_variant_get(t.event, '$[\"a\"]', 'date')", ["$['a'] date?"]),
+        ("SELECT event:a::bigint::string", ["$['a'] bigint"]),
+    ],
+)
+def test_typed_paths(text: str, expected: list[str]) -> None:
+    found = typed_paths(text, tokenize(text), frozenset({"event"}))
+    shown = [f"{path.path} {path.type}{'' if path.strict else '?'}" for path in found.found]
+    assert (shown, found.read_whole, found.whole) == (expected, frozenset(), "")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT event, event:a::int FROM t",
+        "SELECT event:a FROM t",
+        "SELECT event:a::string COLLATE UNICODE FROM t",
+        "SELECT event:a::map<string, int> FROM t",
+        "SELECT event:['a']::int FROM t",
+        "SELECT event:a[-1]::int FROM t",
+        "SELECT event:a:b::int FROM t",
+        "SELECT event:['it''s']::int FROM t",
+        "SELECT variant_get(event, p, 'int'), variant_get(event, '$.a') FROM t",
+        "SELECT `event` IS NULL FROM t",
+        "SELECT * FROM t",
+        "SELECT t.* FROM t",
+        "SELECT to_json(struct(*)) FROM t",
+        "SELECT count(t.*) FROM t",
+        "SELECT count(DISTINCT *) FROM t",
+        "FROM t |> WHERE event:a::int > 3",
+        "FROM t SELECT event:a::int",
+        "TABLE t",
+        "SELECT x:a::int FROM t AS a(x, y)",
+        "SELECT x:a::int FROM t a(x, y)",
+        "WITH c(x) AS (SELECT event:a::int FROM t) SELECT x FROM c",
+        "SELECT IDENTIFIER('ev' || 'ent') FROM t",
+    ],
+)
+def test_other_ways_to_read_a_variant(text: str) -> None:
+    found = typed_paths(text, tokenize(text), frozenset({"event"}))
+    assert found.whole or found.read_whole
+
+
+def test_products_and_counts_are_no_stars() -> None:
+    text = "SELECT count(*), 2 * k, (k) * 2 FROM t"
+    assert typed_paths(text, tokenize(text), frozenset({"event"})).whole == ""
+
+
+def test_items_of_the_outermost_select() -> None:
+    text = (
+        "WITH c AS (SELECT 1, 2) SELECT DISTINCT a, f(b, (SELECT 3)) x, '😀,' FROM c UNION SELECT 5"
+    )
+    items = [text[start:stop] for start, stop in select_items(tokenize(text))]
+    assert items == ["DISTINCT a", "f(b, (SELECT 3)) x", "'😀,'"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("(SELECT 1)", True),
+        ("WITH c AS (SELECT 1) SELECT 2", True),
+        ("INSERT INTO t SELECT 1", False),
+        ("FROM t INSERT INTO u SELECT 1", False),
+        ("CREATE TABLE t AS SELECT 1", False),
+        ("EXPLAIN SELECT 1", False),
+        ("", False),
+    ],
+)
+def test_what_only_reads(text: str, expected: bool) -> None:
+    assert is_read_only(tokenize(text)) == expected
