@@ -14,7 +14,7 @@ import json
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -108,7 +108,7 @@ QUERIES = {
 class Bench:
     """The engines and their tables of the same events, below one folder."""
 
-    def __init__(self, folder: Path, count: int, rounds: int) -> None:
+    def __init__(self, folder: Path, count: int, rounds: int, *, clustered: set[bool]) -> None:
         self.folder = folder
         self.rounds = rounds
         self.spark: SparkSession = spark_session(CORES)
@@ -119,10 +119,12 @@ class Bench:
         source = folder / "events.ndjson"
         documents.write("events", source, count)
         self.point = _time_of(source, count // 2)
-        self._load(source)
+        self._load(source, {"clustered": FILES} if clustered == {True} else {"one": None})
+        if len(clustered) > 1:
+            self._load(source, {"clustered": FILES})
 
-    def _load(self, source: Path) -> None:
-        for name, files in (("one", None), ("clustered", FILES)):
+    def _load(self, source: Path, tables: Mapping[str, int | None]) -> None:
+        for name, files in tables.items():
             rows = None if files is None else -(-self.count // files)
             self.lake.ingest(str(source), str(self.folder / f"{name}-ours"), max_rows_per_file=rows)
             frame = self.spark.read.text(str(source)).selectExpr("parse_json(value) AS event")
@@ -241,7 +243,8 @@ def main() -> None:
     lines: list[list[str]] = []
     record: dict[str, Any] = {"events": options.events, "queries": {}}
     with tempfile.TemporaryDirectory(prefix="variantlake-bench-") as folder:
-        bench = Bench(Path(folder), options.events, options.rounds)
+        clustered = {query.clustered for query in chosen.values()}
+        bench = Bench(Path(folder), options.events, options.rounds, clustered=clustered)
         try:
             for name, query in chosen.items():
                 times, read = bench.run(query)
