@@ -343,3 +343,33 @@ def test_column_mapping_is_enabled_on_an_existing_table(table: vl.Table) -> None
     added = table.refresh().schema.fields[-1]
     assert added.metadata["delta.columnMapping.id"] == 4
     assert added.physical_name.startswith("col-")
+
+
+@pytest.mark.parametrize(
+    "versions",
+    [
+        {"minReaderVersion": 1, "minWriterVersion": 2},
+        {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": [], "writerFeatures": []},
+    ],
+    ids=["legacy", "empty-lists"],
+)
+def test_variants_are_appended_only_where_the_protocol_lists_them(
+    tmp_path: Path, versions: dict[str, Any]
+) -> None:
+    vl.Table.create(tmp_path / "t", "event VARIANT")
+    rows = pa.table({"event": ["{}"]})
+    vl.Table.open(tmp_path / "t").append(rows, json_columns=["event"])
+    first = tmp_path / "t" / "_delta_log" / f"{0:020d}.json"
+    actions = [json.loads(line) for line in first.read_text().splitlines()]
+    listed = [{"protocol": versions} if "protocol" in action else action for action in actions]
+    first.write_text("\n".join(map(json.dumps, listed)))
+    for checksum in first.parent.glob("*.crc"):
+        checksum.unlink()
+
+    table = vl.Table.open(tmp_path / "t")
+    assert table.scan().count() == 1
+    with pytest.raises(UnsupportedFeature, match="variantType") as caught:
+        table.append(rows, json_columns=["event"])
+    assert "delta.enableVariantShredding" in (caught.value.hint or "")
+    table.set_properties({"delta.enableVariantShredding": "false"})
+    assert vl.Table.open(tmp_path / "t").append(rows, json_columns=["event"]) == 3

@@ -23,7 +23,7 @@ from variantlake.delta.clustering import clustering_columns
 from variantlake.delta.column_mapping import with_field_ids
 from variantlake.delta.commit import commit, create_table
 from variantlake.delta.conflicts import Changes
-from variantlake.delta.features import SCAN_FEATURES, VARIANT_SHREDDING
+from variantlake.delta.features import SCAN_FEATURES, VARIANT_SHREDDING, check_variants_listed
 from variantlake.delta.file_actions import new_add, removes_where
 from variantlake.delta.listing import commit_path
 from variantlake.delta.new_table import new_table
@@ -182,6 +182,7 @@ class Target:
         Raises UnsupportedFeature where we must not write.
         """
         snapshot.check_writable(evaluated=evaluated)
+        check_variants_listed(snapshot.protocol, snapshot.schema)
         target = cls(snapshot.store, snapshot, snapshot.schema, snapshot.properties)
         return replace(target, evaluated=evaluated)
 

@@ -352,6 +352,20 @@ def check_writable(
         )
 
 
+def check_variants_listed(protocol: Protocol, schema: StructType) -> None:
+    """Raise UnsupportedFeature where rows may not hold Variants, though the schema has them.
+
+    Such a table is read, as Delta Spark does: its files leave no doubt. Spec: PROTOCOL, "Variant
+    Data Type": the feature must be in both lists.
+    """
+    if schema.holds_variant() and set(VARIANT_TYPE).isdisjoint(writer_features(protocol)):
+        raise UnsupportedFeature(
+            "the table has VARIANT columns, and its protocol does not list the feature variantType",
+            hint="Table.set_properties({'delta.enableVariantShredding': 'true'}) lists it, with "
+            "'false' without variantShredding",
+        )
+
+
 def _check_versions(protocol: Protocol) -> None:
     reader, writer = protocol.min_reader_version, protocol.min_writer_version
     if reader > MAX_READER_VERSION or writer > MAX_WRITER_VERSION:
