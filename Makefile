@@ -9,7 +9,7 @@ SPARK_ENV = JAVA_HOME="$$(scripts/find_java.sh)" PYSPARK_PYTHON="$(CURDIR)/$(BIN
 PYTEST_ARGS ?=
 FUZZ_SECONDS ?= 60
 
-.PHONY: help setup demo test test-fast test-kill test-concurrency lint format fuzz bench bench-ingest bench-kernels bench-planning bench-query clean
+.PHONY: help setup demo test test-fast test-kill test-concurrency test-rules lint format fuzz bench bench-ingest bench-kernels bench-planning bench-query clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-17s %s\n", $$1, $$2}'
@@ -39,6 +39,10 @@ test-kill: setup ## Kill writers at every moment around a storage call; print th
 test-concurrency: setup ## Write one table from many processes, on disk and on S3; print the counts
 	@$(BIN)/python -m tests.delta.writers
 	@$(BIN)/python -m tests.delta.spark_race
+
+test-rules: setup ## Take each rule of docs/exactness.md out of a copy: do its tests notice?
+	@$(BIN)/python -m tests.mutations
+	@$(SPARK_ENV) $(BIN)/python -m tests.mutations --spark
 
 lint: setup ## Check format, lint and types; warnings are errors
 	@$(BIN)/ruff format --check .

@@ -191,6 +191,13 @@ def test_a_select_that_means_more_than_it_seems_is_refused(query: str) -> None:
         "SELECT k FROM other WHERE k < 3 AND EXISTS (SELECT 1 FROM t WHERE t.name = other.name)",
         "FROM t |> LIMIT 3 |> WHERE k < 3",
         "SELECT k FROM t AS u(event, name, day, at, k, m) WHERE k < 3",
+        "SELECT * FROM t TABLESAMPLE (10 ROWS) WHERE k < 3",
+        "SELECT t.k FROM t LATERAL VIEW explode(sequence(0, k)) e AS k WHERE k < 3",
+        "SELECT * FROM t PIVOT (count(*) FOR name IN ('a', 'b')) WHERE k < 3",
+        "SELECT k FROM t FULL JOIN u USING (k) WHERE k < 3",
+        "WITH t AS (VALUES (1) AS t(k)) SELECT k FROM t WHERE k < 3",
+        "SELECT k FROM t WHERE k < 3 WINDOW w AS (ORDER BY k)",
+        "SELECT k FROM (SELECT k FROM t LIMIT 3) WHERE k < 3",
     ],
 )
 def test_rule_18_a_text_whose_condition_is_not_on_all_rows_skips_nothing(query: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path as File
 from typing import Any
@@ -370,6 +371,45 @@ def test_files_of_duckdb(tmp_path: File) -> None:
     assert text is not None
     assert text.clean
     assert (text.minimum, text.maximum) == ("k0", "k9")
+
+
+@pytest.mark.parametrize(
+    ("changed", "counts", "clean_inside"),
+    [
+        ({}, (2, 0), 1),
+        ({"max_exact": True}, (2, 0), 1),
+        # What was cut to 00 may be any value that begins so.
+        ({"max_exact": False}, (UNKNOWN, UNKNOWN), 0),
+        ({"min_value": None, "max_value": None}, (UNKNOWN, UNKNOWN), 0),
+        ({"null_count": None}, (UNKNOWN, UNKNOWN), 1),
+        ({"max_value": b"\x00\x00"}, (UNKNOWN, UNKNOWN), 0),
+        ({"min_value": b"\x0c", "max_value": b"\x0c"}, (0, 2), 0),
+    ],
+    ids=str,
+)
+def test_rule_9_a_footer_tells_variant_nulls_by_whole_bounds_alone(
+    tmp_path: File, changed: dict[str, Any], counts: tuple[int, int], clean_inside: int
+) -> None:
+    """Of a field, and of the elements of an array: EXACTNESS, rules 9 and 12."""
+    null = {"value": NULL_VALUE, "typed_value": None}
+    fields = {"a": null, "l": {"value": None, "typed_value": [null, null]}}
+    row = {"metadata": b"\x01\x00\x00", "value": None, "typed_value": fields}
+    column = pa.array([row, row], arrow_type(parse_ddl("a BIGINT, l ARRAY<BIGINT>")))
+    pq.write_table(pa.table({"v": column}), tmp_path / "x.parquet")
+    footer = read_footer(tmp_path / "x.parquet")
+    (group,) = footer.row_groups
+    chunks = tuple(
+        replace(chunk, **changed) if chunk.max_value == NULL_VALUE else chunk
+        for chunk in group.columns
+    )
+    assert sum(chunk.max_value == NULL_VALUE for chunk in group.columns) == 2
+    footer = replace(footer, row_groups=(replace(group, columns=chunks),))
+    (variant,) = facts_of(footer, 1, [("v",)]).variants
+    own, array = variant.find(Path.of("a")), variant.find(Path.of("l"))
+    assert own is not None
+    assert array is not None
+    assert (own.nulls, own.residuals) == counts
+    assert array.clean_inside == clean_inside
 
 
 def test_all_null_column_and_empty_file_are_clean(tmp_path: File) -> None:

@@ -54,6 +54,12 @@ def test_rule_13_a_converted_comparison_implies_a_raw_range(
 def test_rule_13_doubles_leave_room_for_rounding() -> None:
     (low,) = implied(">=", 0.3, "double", CENTS, "double")
     assert low == "c >= CAST('0.29' AS DECIMAL(18,2))"
+    # As a double this is 0.5, and so are its neighbours.
+    fine = ShreddedType(Kind.DECIMAL, 38, 20)
+    (low,) = implied(">=", 0.5, "double", fine, "double")
+    (high,) = implied("<=", 0.5, "double", fine, "double")
+    assert low == "c >= CAST('0.49999999999999994448' AS DECIMAL(38,20))"
+    assert high == "c <= CAST('0.50000000000000011103' AS DECIMAL(38,20))"
     assert implied("<=", float("inf"), "double", CENTS, "double") == []
     assert implied("=", float("nan"), "double", CENTS, "double") == []
 

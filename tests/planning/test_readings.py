@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.planning.builders import ROWS, between, facts, lit, path
+from variantlake.parquet.fact_columns import RecordColumns
 from variantlake.parquet.facts import MAX_INSIDE, FileFacts, VariantFacts
 from variantlake.planning.exactness import IDENTITY, Conversion, ConversionKind
 from variantlake.planning.predicates import Compare, IsNull, Ref
@@ -35,7 +36,12 @@ OPEN = {"$": {"residuals": 1}}
 
 
 def read(ref: Ref, known: FileFacts | None) -> Reading:
-    return Reader(ref).read(known)
+    """The same for one file as for it among many."""
+    reading = Reader(ref).read(known)
+    unknown = FileFacts(1, ROWS, 1)
+    many = Reader(ref).read_all(RecordColumns([unknown, known or unknown, unknown]))
+    assert many.choices[many.codes[1]] == reading
+    return reading
 
 
 def cast_to(type_: str) -> Conversion:

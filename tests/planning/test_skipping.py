@@ -90,6 +90,21 @@ def test_rule_19_unknown_conditions_bound_what_they_join() -> None:
     assert may(Or((unknown, ALWAYS[F])), KNOWN) == May.ANY
 
 
+def test_rule_19_an_inequality_is_false_only_where_all_values_are_the_one() -> None:
+    text = Compare("=", path("$.a", "string"), lit("b", "string"))
+    number = compare("=", 1.0, "double", "double")
+    cut = {"minimum_exact": False, "maximum_exact": False}
+    for condition, low, more, skipped in (
+        (text, "b", {}, True),
+        (text, "a", {}, False),
+        (text, "b", cut, False),
+        (number, 1.0, {"plain_floats": True}, True),
+        (number, 1.0, {"plain_floats": False}, False),  # NaN
+    ):
+        kind, high = ("STRING", "b") if condition is text else ("DOUBLE", 1.0)
+        assert skips(Not(condition), between(kind, low, high, **more)) == skipped
+
+
 @pytest.mark.parametrize(
     ("op", "value", "expected"),
     [
@@ -283,6 +298,16 @@ def test_rule_23_nulls_skip_only_by_counts_of_no_or_all_rows() -> None:
         assert may(IsNotNull(ref), known) == not_null
     without_rows = facts("a BIGINT", rows=-1)
     assert may(IsNull(ref), without_rows) == T | F
+
+
+def test_rule_23_unknown_counts_of_a_column_inform_about_nothing() -> None:
+    for rows, nulls in ((-1, -1), (ROWS, -1), (-1, 0), (ROWS, ROWS - 1)):
+        column = ColumnFacts(("s", "c"), pa.int32(), nulls, 1, 9)
+        known = FileFacts(1, rows, 1, (), (column,))
+        assert T in may(IsNotNull(COUNT), known)
+        assert (T in may(IsNull(COUNT), known)) == (nulls != 0)
+        assert not skips(Compare("=", COUNT, lit(5)), known)
+        assert skips(Compare("=", COUNT, lit(10)), known)
 
 
 def test_rule_23_a_variant_null_is_a_value_of_type_variant() -> None:

@@ -1,0 +1,510 @@
+"""Whether the tests of the rules notice when a rule is gone.
+
+`python -m tests.mutations` takes the protection of each rule of docs/exactness.md out of a copy of
+the sources, one small change at a time, and runs the tests that the rule's row names: one of them
+has to fail. `--spark` takes instead the changes that only tests with Spark notice; numbers choose
+rules. The checkout itself is never changed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.corpora import REPOSITORY, SHARED
+from tests.test_exactness import RULES, rules
+
+PACKAGE = Path("src") / "variantlake"
+SECONDS = 600
+"""How long the tests of one rule may take."""
+
+_FAILED = re.compile(r"^(?:FAILED|ERROR) \S+?::(\w+)", re.MULTILINE)
+_PASSED, _SOME_FAILED, _NONE_CHOSEN = 0, 1, 5
+"""Exit codes of pytest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mutation:
+    """A text of a file of the package, which stands there once, and what takes its place.
+
+    `spark` where only tests with Spark can notice.
+    """
+
+    rule: int
+    what: str
+    file: str
+    old: str
+    new: str
+    spark: bool = False
+
+
+MUTATIONS = (
+    Mutation(
+        1, "a guard keeps no error out, locally",
+        "arrow/conditions.py", "failed & ~false)", "failed)",
+    ),
+    Mutation(
+        1, "Spark's pushdown sees the Variants",
+        "spark/scan.py", 'return f"coalesce({column}, {column})"', "return column", spark=True,
+    ),
+    Mutation(
+        2, "a group without value and typed_value is taken",
+        "parquet/variant_group.py",
+        "        if value is None:\n            raise MalformedFile(\n"
+        '                f"a group has neither',
+        "        if False:\n            raise MalformedFile(\n"
+        '                f"a group has neither',
+    ),
+    Mutation(
+        3, "a path in residuals counts as absent",
+        "planning/readings.py", "if place.twin or not own.clean:", "if place.twin:",
+    ),
+    Mutation(
+        4, "columns of other types are read together",
+        "planning/readings.py", "    stored: ShreddedType\n",
+        '    stored: ShreddedType = __import__("dataclasses").field(compare=False)\n',
+    ),
+    Mutation(
+        5, "a twin by case does not matter to planning",
+        "planning/readings.py",
+        "twin = any(fold_key(name) == folded for name, _ in node.fields)", "twin = folded is None",
+    ),
+    Mutation(
+        5, "folding is lower case",
+        "shredding/folding.py",
+        'return key.upper().casefold().replace("i\\u0307", "i")', "return key.lower()",
+    ),
+    Mutation(
+        5, "twins by case both become columns",
+        "shredding/infer.py",
+        "twins.setdefault(fold_key(name), child)", "twins.setdefault(name, child)",
+    ),
+    Mutation(
+        5, "Spark finds fields without regard to case",
+        "spark/session.py",
+        '"spark.sql.caseSensitive": "true"', '"spark.sql.caseSensitive": "false"',
+        spark=True,
+    ),
+    Mutation(
+        6, "a dot in a key separates steps",
+        "planning/readings.py", "(part for step in path.steps for part in (step, TYPED_VALUE))",
+        '(part for step in path.steps for part in (str(step).split(".")[0], TYPED_VALUE))',
+    ),
+    Mutation(
+        6, "keys stand in SQL as names",
+        "spark/scan.py", 'column = f"{column}[{quote_string(step)}]"',
+        'column = f"{column}.{step}"', spark=True,
+    ),
+    Mutation(
+        7, "casts that may overflow are read from columns",
+        "planning/exactness.py", "if all_values_fit(stored, target, facts):", "if True:",
+    ),
+    Mutation(
+        7, "a cast that fails stands for variant_get",
+        "planning/exactness.py", "if pair in _TRY and not strict:", "if pair in _TRY:",
+    ),
+    Mutation(
+        7, "decimals of any scale are read as integers",
+        "planning/exactness.py",
+        " and stored.scale <= DOUBLE_SAFE_SCALES.get(target.kind, MAX_PRECISION):", ":",
+    ),
+    Mutation(
+        7, "seconds beyond a timestamp are cast",
+        "planning/exactness.py", "if not strict and pair not in _OVERFLOWS_SILENTLY:",
+        "if not strict:",
+    ),
+    Mutation(
+        8, "filters go to floats that nobody checked",
+        "planning/readings.py",
+        "return not is_float or place.inside > 0 or own.plain_floats or own.typed == 0",
+        "return is_float or True",
+    ),
+    Mutation(
+        8, "bounds of floats know of NaN",
+        "planning/domains.py", "domains.nan[:] = ~bounds.plain_floats", "domains.nan[:] = False",
+    ),
+    Mutation(
+        8, "our writer looks for no NaN",
+        "parquet/tally.py",
+        "return self._is_float and not (self._has_nan or self._has_negative_zero)",
+        "return self._is_float",
+    ),
+    Mutation(
+        8, "a bound of zero has one sign",
+        "delta/stats_reader.py", "return 0.0 if up else -0.0", "return raw",
+    ),
+    Mutation(
+        9, "every path of one file is clean",
+        "parquet/facts.py", "return self.residuals == 0 and self.nulls >= 0", "return True",
+    ),
+    Mutation(
+        9, "every path of many files is clean",
+        "parquet/fact_columns.py", "(self.residuals == 0) & (self.nulls >= 0)",
+        "self.residuals == self.residuals",
+    ),
+    Mutation(
+        9, "a cut maximum of 00 is a Variant null",
+        "parquet/facts.py",
+        "if high == NULL_VALUE and group.columns[value].max_exact is not False:",
+        "if high == NULL_VALUE:",
+    ),
+    Mutation(
+        9, "a residual of unknown bounds is a Variant null",
+        "parquet/facts.py",
+        "if high == NULL_VALUE and group.columns[value].max_exact is not False:",
+        "if high is None or high == NULL_VALUE:",
+    ),
+    Mutation(
+        10, "Spark is thought to know all types",
+        "planning/readings.py",
+        "            return type_.info.spark\n", "            return True\n",
+    ),
+    Mutation(
+        10, "small files of our kernels are read whole",
+        "planning/late.py", "(late.size < min_bytes and not group.kernels)",
+        "late.size < min_bytes",
+    ),
+    Mutation(
+        11, "views stay",
+        "spark/session.py", "self.spark.catalog.dropGlobalTempView(view)", "del view", spark=True,
+    ),
+    Mutation(
+        11, "settings go to the user's session",
+        "spark/session.py", "clone = self._user._jsparkSession.cloneSession()",
+        "clone = self._user._jsparkSession", spark=True,
+    ),
+    Mutation(
+        12, "elements' residuals do not matter in one file",
+        "planning/readings.py",
+        "known = own.residuals > 0 or own.clean_inside & place.inside == place.inside",
+        "known = True",
+    ),
+    Mutation(
+        12, "elements' residuals do not matter in many files",
+        "parquet/fact_columns.py",
+        "known = (self.clean_inside & wanted == wanted) | (self.residuals > 0)",
+        "known = self.clean_inside == self.clean_inside",
+    ),
+    Mutation(
+        12, "an array's bounds are those of its elements",
+        "planning/readings.py", "        if self.place.inside:\n            return BoundColumns",
+        "        if False:\n            return BoundColumns",
+    ),
+    Mutation(
+        12, "no footer tells of residuals inside of arrays",
+        "parquet/facts.py", "return bounds.maximum == NULL_VALUE and chunk.max_exact is not False",
+        "return True",
+    ),
+    Mutation(
+        13, "nothing is implied",
+        "planning/implied.py", "low, high = _wanted(conjunct, ref)", "low, high = None, None",
+    ),
+    Mutation(
+        13, "a fraction that a cast cuts is forgotten",
+        "planning/implied.py",
+        "exact = (_WIDE.subtract if down else _WIDE.add)(number, unit)", "exact = number",
+    ),
+    Mutation(
+        13, "doubles are exact",
+        "planning/implied.py",
+        "Decimal(math.nextafter(float(value), -math.inf if down else math.inf))",
+        "Decimal(float(value))",
+    ),
+    Mutation(
+        14, "whole row groups are rebuilt",
+        "arrow/file_rows.py", "return Rows(self.reader, self.row_group, self.kept[chosen], "
+        "self.places[chosen])", "return self",
+    ),
+    Mutation(
+        14, "no rows are found first in Spark",
+        "planning/late.py",
+        "usable = [part for part in plan.conjuncts if _finds_rows(part, types)]",
+        "usable = list[Predicate]()",
+    ),
+    Mutation(
+        15, "paths are taken for URIs",
+        "spark/KnownFiles.java", "new Path((String) names.get(i))",
+        "new Path(java.net.URI.create(((String) names.get(i))))", spark=True,
+    ),
+    Mutation(
+        16, "bounds count without the cast",
+        "planning/casts.py", "if stored == asked or stored.kind in _SAME_ORDER:",
+        "if True:",
+    ),
+    Mutation(
+        16, "strings order as numbers",
+        "planning/casts.py",
+        "stored == asked or (stored.kind, asked.kind) == (Kind.FLOAT, Kind.DOUBLE)",
+        "True",
+    ),
+    Mutation(
+        16, "a value beyond the asked type is none",
+        "planning/domains.py", "nulls if same else nulls | ~(low.fits & high.fits)", "nulls",
+    ),
+    Mutation(
+        16, "no zone is before UTC",
+        "planning/domains.py", "RawColumn(low - 1, known)", "RawColumn(low, known)",
+    ),
+    Mutation(
+        16, "no zone is after UTC",
+        "planning/domains.py", "RawColumn(high + 1, known)", "RawColumn(high, known)",
+    ),
+    Mutation(
+        17, "a double holds every bigint",
+        "planning/literals.py",
+        "return narrow.kind in (*_FLOATS, *_EXACT_AS_DOUBLE)", "return True",
+    ),
+    Mutation(
+        17, "decimals have any number of digits",
+        "planning/literals.py",
+        "ShreddedType(Kind.DECIMAL, precision, scale) if precision <= MAX_PRECISION else None",
+        "ShreddedType(Kind.DECIMAL, min(precision, MAX_PRECISION), scale)",
+    ),
+    Mutation(
+        18, "subqueries' rows are those of the query",
+        "arrow/query_text.py",
+        "if len(list(select.find_all(exp.Table))) > 1 or named.alias_column_names:",
+        "if named.alias_column_names:",
+    ),
+    Mutation(
+        18, "joins and samples do not matter",
+        "arrow/query_text.py",
+        'if any(named.args.get(name) for name in ("sample", "joins", "laterals", "pivots")):',
+        "if False:",
+    ),
+    Mutation(
+        18, "any part of a SELECT is above its WHERE",
+        "arrow/query_text.py", "if more or where is None or not isinstance(named, exp.Table):",
+        "if where is None or not isinstance(named, exp.Table):",
+    ),
+    Mutation(
+        18, "conditions go through a LIMIT",
+        "spark/predicates.py", "self._walk(child, active if passes else ())",
+        "self._walk(child, active)", spark=True,
+    ),
+    Mutation(
+        18, "conditions go to both sides of an outer join",
+        "spark/predicates.py", "above = active if side in preserved else ()", "above = active",
+        spark=True,
+    ),
+    Mutation(
+        19, "NOT negates `may match`",
+        "planning/skipping.py", "[may & 4 | (may & 1) << 1 | (may & 2) >> 1 for may in range(8)]",
+        "[may & 4 | (2 if may & 1 else 1) for may in range(8)]",
+    ),
+    Mutation(
+        19, "AND knows no NULL",
+        "planning/skipping.py", "        may |= May.NULL\n", "        may |= May.NEVER\n",
+    ),
+    Mutation(
+        19, "bounds that enclose one value are that value",
+        "planning/skipping.py",
+        "    only = within & domains.exact & equal(low, high)\n    return TRUE * within",
+        "    only = within & equal(low, high)\n    return TRUE * within",
+    ),
+    Mutation(
+        20, "collations do not matter",
+        "planning/casts.py",
+        "ShreddedType.parse(name)", 'ShreddedType.parse(name.split(" collate")[0])',
+    ),
+    Mutation(
+        21, "a cut bound is a value",
+        "planning/domains.py", "domains.exact[:] = bounds.minimum_exact & bounds.maximum_exact",
+        "domains.exact[:] = True",
+    ),
+    Mutation(
+        21, "a prefix is a text",
+        "planning/skipping.py", "[text[:length] for text in", "[text for text in",
+    ),
+    Mutation(
+        21, "a maximum is cut and nothing more",
+        "delta/stats.py", "return kept[:-1] + chr(successor)", "return kept",
+    ),
+    Mutation(
+        21, "strings in statistics are whole",
+        "delta/facts.py", "exact = whole and node.type.kind is not Kind.STRING", "exact = whole",
+    ),
+    Mutation(
+        22, "a foreign maximum is exact",
+        "delta/stats_reader.py", "return raw + _TRUNCATION", "return raw",
+    ),
+    Mutation(
+        22, "our own maximum is rounded down",
+        "delta/stats.py", "-(-count // per_milli) if up else count // per_milli",
+        "count // per_milli if up else count // per_milli",
+    ),
+    Mutation(
+        23, "a path without counts is absent",
+        "planning/domains.py", "domains.only_nulls(clean & (counts.typed == 0))",
+        "domains.only_nulls(clean & (counts.typed <= 0))",
+    ),
+    Mutation(
+        23, "unknown counts are equal",
+        "planning/domains.py", "(counts.typed != records) | (counts.typed == UNKNOWN)",
+        "(counts.typed != records)",
+    ),
+    Mutation(
+        23, "unknown null counts of a column are all rows",
+        "planning/domains.py", "domains.only_nulls((nulls == records) & (nulls > 0))",
+        "domains.only_nulls(nulls == records)",
+    ),
+    Mutation(
+        23, "null counts that are not tight are exact",
+        "delta/log_facts.py", "np.where(informs, counts, UNKNOWN)",
+        "np.where(informs | True, counts, UNKNOWN)",
+    ),
+    Mutation(
+        24, "statistics go by the table's names",
+        "delta/schema.py",
+        "            name = item.physical_name if physical else item.name\n"
+        "            if isinstance(item.type, StructType):\n"
+        "                for path, leaf in",
+        "            name = item.name\n"
+        "            if isinstance(item.type, StructType):\n"
+        "                for path, leaf in",
+    ),
+    Mutation(
+        25, "tags of another file are believed",
+        "delta/tags.py",
+        '        or tags.get(f"{PREFIX}file") != _fingerprint(size, num_records)\n', "",
+    ),
+    Mutation(
+        25, "tags of another version are believed",
+        "delta/tags.py", '        or tags.get(f"{PREFIX}version") != VERSION\n', "",
+    ),
+    Mutation(
+        25, "tags of many other files are believed",
+        "delta/log_facts.py", 'pc.and_(version, pc.equal(self.tag("file"), mark))',
+        'pc.and_(version, pc.is_valid(self.tag("file")))',
+    ),
+    Mutation(
+        26, "a commit is not read back",
+        "delta/commit.py",
+        "if store.read_range(commit_path(version), 0, len(first_line)) != first_line:", "if False:",
+    ),
+    Mutation(
+        26, "a commit is not looked at again",
+        "delta/own_commits.py", "if own.txn_id.encode() not in found:", "if False:",
+    ),
+    Mutation(
+        27, "`..` leaves the table",
+        "delta/locations.py",
+        "            if not steps:\n"
+        "                raise MalformedLog(f\"path {path!r} leaves the table's folder\")\n"
+        "            steps.pop()\n",
+        "            steps.append(step)\n",
+    ),
+    Mutation(
+        27, "`..` is not looked for in a log",
+        "delta/locations.py", r"|(^|/)\.{1,2}(/|$)|", "|",
+    ),
+    Mutation(
+        27, "the policy about absolute paths is not asked",
+        "delta/locations.py", "if policy is AbsolutePaths.REFUSE:", "if False:",
+    ),
+)  # fmt: skip
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The exit code: 0 where each change was noticed."""
+    parser = argparse.ArgumentParser(prog="python -m tests.mutations", description=__doc__)
+    parser.add_argument("rules", nargs="*", type=int, help="rules, by number; all if none")
+    parser.add_argument(
+        "--spark", action="store_true", help="the changes that Spark's tests notice"
+    )
+    options = parser.parse_args(arguments)
+    wanted = set(options.rules or range(1, RULES + 1))
+    chosen = [each for each in MUTATIONS if each.rule in wanted and each.spark == options.spark]
+    tests_of = {
+        rule: [f"tests/{file}::{name}" for file, name in named] for rule, named in rules().items()
+    }
+    missed: list[Mutation] = []
+    with tempfile.TemporaryDirectory(prefix="variantlake-rules-") as folder:
+        copy = _copy(Path(folder))
+        for mutation in MUTATIONS:
+            _changed(copy, mutation)  # raises where the text is not there
+        tests = [test for rule in sorted({each.rule for each in chosen}) for test in tests_of[rule]]
+        if failing := _first_failing(copy, tests, spark=options.spark):
+            raise RuntimeError(f"{failing} fails without any change")
+        for mutation in chosen:
+            with _mutated(copy, mutation):
+                by = _first_failing(copy, tests_of[mutation.rule], spark=mutation.spark)
+            if by is None:
+                missed.append(mutation)
+            _say(f"{mutation.rule:2} {mutation.what}: {by or 'NOT NOTICED'}")
+    changed = {each.rule for each in chosen}
+    held = changed - {each.rule for each in missed}
+    _say(f"{len(chosen) - len(missed)} of {len(chosen)} changes noticed")
+    _say(f"{len(held)} of {len(changed)} rules: the tests noticed each change")
+    return 1 if missed else 0
+
+
+def _first_failing(copy: Path, tests: Sequence[str], *, spark: bool) -> str | None:
+    """The first of the tests that fails in the copy; None if all that need Spark, or not, pass."""
+    chosen = ["-m", "spark" if spark else "not spark", *tests]
+    paths = os.pathsep.join((str(copy / "src"), str(copy)))
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", "-x", "-q", "--tb=no", "-p", "no:cacheprovider", *chosen],
+        cwd=copy,
+        env={**os.environ, "PYTHONPATH": paths, "VARIANTLAKE_SHARED": str(SHARED)},
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    if run.returncode in (_PASSED, _NONE_CHOSEN):
+        return None
+    found = _FAILED.search(run.stdout)
+    if run.returncode != _SOME_FAILED or found is None:
+        raise RuntimeError(f"the tests did not run\n{run.stdout}{run.stderr}")
+    return found[1]
+
+
+def _copy(folder: Path) -> Path:
+    """What tests need of the checkout."""
+    ignored = shutil.ignore_patterns("__pycache__", ".*")
+    for name in ("src", "tests", "docs", "examples", "scripts", "benchmarks"):
+        shutil.copytree(REPOSITORY / name, folder / name, ignore=ignored)
+    shutil.copy2(REPOSITORY / "pyproject.toml", folder)
+    return folder
+
+
+def _changed(copy: Path, mutation: Mutation) -> str:
+    text = (copy / PACKAGE / mutation.file).read_text(encoding="utf-8")
+    if text.count(mutation.old) != 1:
+        raise LookupError(f"{mutation.file} has not once: {mutation.old!r} ({mutation.what})")
+    return text.replace(mutation.old, mutation.new)
+
+
+@contextlib.contextmanager
+def _mutated(copy: Path, mutation: Mutation) -> Iterator[None]:
+    file = copy / PACKAGE / mutation.file
+    original = file.read_text(encoding="utf-8")
+    # Compiled files are told apart by seconds and sizes.
+    compiled = Path(importlib.util.cache_from_source(str(file)))
+    file.write_text(_changed(copy, mutation), encoding="utf-8")
+    compiled.unlink(missing_ok=True)
+    try:
+        yield
+    finally:
+        file.write_text(original, encoding="utf-8")
+        compiled.unlink(missing_ok=True)
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
