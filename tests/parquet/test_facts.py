@@ -229,6 +229,20 @@ def test_arrays_and_maps_are_one_column_without_bounds(tmp_path: File) -> None:
         assert column.type == written.facts.column(column.column).type  # type: ignore[union-attr]  # same columns
 
 
+@pytest.mark.parametrize("kind", [pa.float32(), pa.float64()], ids=str)
+@pytest.mark.parametrize(
+    ("value", "plain"), [(float("nan"), False), (-0.0, False), (0.0, True), (None, True)], ids=str
+)
+def test_rule_8_our_writer_looks_for_nan_and_negative_zero(
+    tmp_path: File, kind: pa.DataType, value: float | None, plain: bool
+) -> None:
+    column = pa.array([1.0, value, 3.0], kind)
+    with FileWriter(tmp_path / "x.parquet", pa.schema([("d", kind)])) as writer:
+        writer.write(pa.table({"d": column}))
+        (found,) = writer.close().facts.columns
+    assert found.plain_floats is plain
+
+
 def test_a_maximum_of_doubles_with_nan_is_unknown_to_the_writer(tmp_path: File) -> None:
     schema = pa.schema([pa.field("d", pa.float64())])
     with FileWriter(tmp_path / "x.parquet", schema) as writer:
