@@ -76,6 +76,24 @@ def test_an_analysis_gives_the_statistics_that_we_would_have_written(tmp_path: P
     assert table.refresh().version == 2
 
 
+@pytest.mark.parametrize("schema", ["event VARIANT, n INT", "event STRING, n INT"])
+def test_columns_that_get_statistics_later_are_completed(tmp_path: Path, schema: str) -> None:
+    none = {"delta.dataSkippingNumIndexedCols": "0"}
+    table = vl.Table.create(tmp_path, schema, properties=none)
+    variants = [] if "STRING" in schema else ["event"]
+    table.append(DATA, json_columns=variants)
+    (before,) = table.refresh().snapshot.add_files()
+    assert table.analyze().completed == 0
+    table.unset_properties("delta.dataSkippingNumIndexedCols")
+    assert table.refresh().analyze().completed == 1
+    (after,) = table.refresh().snapshot.add_files()
+    assert json.loads(before.stats or "")["nullCount"] == {}
+    assert json.loads(after.stats or "")["nullCount"] == {"event": 0, "n": 0}
+    assert json.loads(after.stats or "")["maxValues"]["n"] == 4
+    assert after.tags == before.tags  # the writer of a file knows more than its footer says
+    assert table.refresh().analyze().completed == 0
+
+
 def test_other_writers_statistics_stay_where_the_footer_says_less(tmp_path: Path) -> None:
     table = _stripped(tmp_path)
     (add,) = table.snapshot.add_files()

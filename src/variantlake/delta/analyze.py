@@ -7,7 +7,7 @@ change feeds and streams see nothing. Spec: PROTOCOL, "Add File and Remove File"
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, cast
@@ -20,8 +20,10 @@ from variantlake.delta.commit import commit
 from variantlake.delta.conflicts import Changes
 from variantlake.delta.facts import FactsReader
 from variantlake.delta.features import VARIANT_SHREDDING
+from variantlake.delta.schema import PrimitiveType, VariantType
 from variantlake.delta.snapshot import Snapshot
-from variantlake.delta.stats import StatsOptions, write_stats
+from variantlake.delta.stats import Column, StatsOptions, write_stats
+from variantlake.delta.stats_reader import find_in
 from variantlake.delta.store import LocalStore, Store, open_store
 from variantlake.delta.tags import file_tags
 from variantlake.errors import VariantLakeError
@@ -48,23 +50,34 @@ def analyze(
     dry_run: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> Analysis:
-    """Complete the statistics and tags of the files that have no tags of ours, in one commit.
+    """Complete the statistics and tags of the files that lack some, in one commit.
 
-    What another writer's statistics say stays, unless the footer says more. `progress` is called
-    with the footers that are read and all of them.
+    A file lacks tags, or the null count of a column that gets statistics. What another writer's
+    statistics say stays, unless the footer says more. `progress` is called with the footers that
+    are read and all of them.
 
     Raises MalformedFile and MissingSource naming a file that cannot be read, CommitConflict where
     another writer changed one of the files, UnsupportedFeature.
     """
     snapshot.check_writable(evaluated=True)
     reader = FactsReader(snapshot.schema)
-    adds = [add for add in snapshot.add_files() if reader.known(add) is None]
+    counted = _counted_columns(snapshot)
+    adds: list[AddFile] = []
+    tagged: list[bool] = []
+    for add in snapshot.add_files():
+        known = reader.known(add) is not None
+        if not known or _lacks_counts(add, counted):
+            adds.append(add)
+            tagged.append(known)
     found: list[AddFile] = []
     with ThreadPoolExecutor(_THREADS, thread_name_prefix="variantlake-analyze") as pool:
-        pairs = zip(adds, pool.map(lambda add: completed(snapshot, add), adds), strict=True)
-        for number, (add, new) in enumerate(pairs, start=1):
-            if new != add:
-                found.append(replace(new, data_change=False))
+        done = pool.map(lambda add: completed(snapshot, add), adds)
+        for number, (add, new, known) in enumerate(zip(adds, done, tagged, strict=True), start=1):
+            # A file's writer knows more than its footer says.
+            action = replace(new, tags=add.tags) if known else new
+            same = _document(action.stats) == _document(add.stats)
+            if not same or action.tags != add.tags:
+                found.append(replace(action, data_change=False))
             if progress is not None:
                 progress(number, len(adds))
     version = None
@@ -116,6 +129,23 @@ def _facts(snapshot: Snapshot, location: str, size: int) -> FileFacts:
     except VariantLakeError as error:
         error.file = location
         raise
+
+
+def _counted_columns(snapshot: Snapshot) -> list[Column]:
+    """The columns (physical paths) of which a footer gives the number of nulls."""
+    chosen = StatsOptions.from_properties(snapshot.properties).chosen(
+        snapshot.schema, snapshot.partition_columns
+    )
+    return [
+        path
+        for path, leaf in snapshot.schema.leaves(physical=True)
+        if path in chosen and isinstance(leaf.type, PrimitiveType | VariantType)
+    ]
+
+
+def _lacks_counts(add: AddFile, columns: Sequence[Column]) -> bool:
+    counts = _document(add.stats).get("nullCount")
+    return any(find_in(counts, column) is None for column in columns)
 
 
 def _document(text: str | None) -> dict[str, Any]:
