@@ -280,6 +280,35 @@ def test_rule_22_a_foreign_maximum_of_a_timestamp_may_be_cut(moment: str) -> Non
     assert found.minimum.raw(0) == round(instant * 1e6)
 
 
+@pytest.mark.parametrize(
+    ("tight", "counts", "expected"),
+    [(True, [0, 3, 5], [0, 3, 5]), (False, [0, 3, 5], [0, -1, 5])],
+)
+def test_rule_23_null_counts_that_are_not_tight_inform_when_none_or_all(
+    tight: bool, counts: list[int], expected: list[int]
+) -> None:
+    stats = {"numRecords": 5, "tightBounds": tight}
+    made = [
+        AddFile(f"{count}", 1, 1, stats=json.dumps(stats | {"nullCount": {"n": count}}))
+        for count in counts
+    ]
+    column = LogFacts(files_of(made), SCHEMA).column(("n",))
+    assert column is not None
+    assert column.nulls.tolist() == expected
+
+
+@pytest.mark.parametrize(
+    "changes", [{"size": 101}, {"stats": '{"numRecords":6}'}, {"stats": None}, {"tags": {}}]
+)
+def test_rule_25_tags_of_another_file_among_many_are_not_believed(changes: dict[str, Any]) -> None:
+    own = new_add("f.parquet", facts(column=("event",)), schema=SCHEMA, properties={})
+    found = LogFacts(files_of([own, replace(own, path="g", **changes)]), SCHEMA)
+    variant = found.variant(("event",))
+    assert variant is not None
+    assert variant.layout[0] >= 0
+    assert variant.layout[1] < 0
+
+
 @pytest.mark.parametrize("name", CONFORMANCE)
 def test_facts_of_other_writers_tables(name: str) -> None:
     root = corpora.require(corpora.SHARED / "conformance" / "delta-tables")
