@@ -40,7 +40,7 @@ ENDLESS = """
 """
 
 
-@pytest.mark.parametrize("form", ["script"])
+@pytest.mark.parametrize("form", ["script", "command line"])
 def test_ctrl_c_stops_the_job_of_a_query(tmp_path: Path, form: str) -> None:
     (tmp_path / "a.ndjson").write_text('{"id": 1}\n')
     table = vl.Table.create(tmp_path / "table", "event VARIANT")
