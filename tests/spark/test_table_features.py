@@ -172,6 +172,33 @@ def test_rule_15_no_row_is_matched_by_the_text_of_a_path(
     assert tuple(found.collect()[0]) == (100, 100)
 
 
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "k > 0 AND variant_get(event, '$.x', 'date') > '2023-01-01'",
+        "cast(s AS int) < k",
+        "1 / k > 0",
+    ],
+)
+def test_rule_1_a_condition_is_not_evaluated_for_deleted_rows(
+    delta_spark: SparkSession, lake: Lake, tmp_path: Path, condition: str
+) -> None:
+    create(
+        delta_spark,
+        tmp_path / "t",
+        "event VARIANT, k INT, s STRING",
+        "'delta.enableDeletionVectors'='true'",
+    )
+    delta_spark.sql(
+        f"""INSERT INTO delta.`{tmp_path / "t"}`
+            SELECT parse_json(IF(id = 3, '{{"x": {{}}}}', '{{"x": "2024-01-01"}}')),
+                   int(id) - 3, IF(id = 3, 'bad', '0') FROM range(0, 9, 1, 1)"""
+    )
+    delta_spark.sql(f"DELETE FROM delta.`{tmp_path / 't'}` WHERE k = 0")
+    found = lake.sql(f"SELECT k FROM delta.`{tmp_path / 't'}` WHERE {condition}").collect()
+    assert {row.k for row in found} == {1, 2, 3, 4, 5}
+
+
 def test_random_deletes_and_queries(delta_spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
     """Vectors that grow, over files of several row groups, against Delta Spark."""
     rng, table = random.Random(7), tmp_path / "t"

@@ -1,8 +1,11 @@
 """Files with deletion vectors: their rows without the deleted ones.
 
 Files of a scan have numbers, as constants that the index of files gives each of them, and their
-deleted rows are bits of a small table that Spark sends to every task. So a row is tested by its
-file's number and its own place in the file; no path of a file is compared (EXACTNESS, rule 15).
+deleted rows are bits that Spark sends to every task. So a row is tested by its file's number and
+its own place in the file; no path of a file is compared (EXACTNESS, rule 15). It is tested in a
+filter and not by a join: Spark pushes a query's conditions below a join, where they would be
+evaluated for deleted rows, too, and fail for values that the table no longer has (rule 1). Of two
+filters the inner one comes first.
 """
 
 from __future__ import annotations
@@ -52,13 +55,12 @@ def without_deleted(
         np.array([number, len(words)], "<i4").tobytes() + words.tobytes()
         for number, words in enumerate(vectors)
     )
+    by_file = sf.expr("transform(array_sort(collect_list(struct(*))), file -> file.__vl_bits)")
+    words = sf.get(helper.deleted(table, _DELETED).agg(by_file).scalar(), sf.col(FILE_NUMBER.name))
     # Beyond the last deleted row there is no word, and NULL deletes nothing.
-    condition = sf.expr(
-        f"__vl_of = {FILE_NUMBER.name} AND getbit(get(__vl_bits, "
-        f"int({ROW_INDEX} div {_WORD_BITS})), int({ROW_INDEX} % {_WORD_BITS})) = 1"
-    )
-    vectors_table = helper.deleted(table, _DELETED).hint("broadcast")
-    return rows.join(vectors_table, condition, "left_anti")
+    word = sf.get(words, sf.expr(f"int({ROW_INDEX} div {_WORD_BITS})"))
+    bit = sf.getbit(word, sf.expr(f"int({ROW_INDEX} % {_WORD_BITS})"))
+    return rows.filter(sf.coalesce(bit, sf.lit(0)) == 0)
 
 
 def _bits(store: Store, file: ScanFile) -> npt.NDArray[np.int64]:
