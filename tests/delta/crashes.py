@@ -332,7 +332,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as scratch:
             rehearsal = Rehearsal.of(name, Path(scratch))
             found = [
-                rehearsal.kill_at(number, Path(scratch) / "table")
+                rehearsal.kill_at(number, Path(scratch) / f"table-{number}")
                 for number in range(0, len(rehearsal.names), every)
             ]
         old = found.count(rehearsal.before) if rehearsal.before != rehearsal.after else 0

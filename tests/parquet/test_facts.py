@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import tempfile
+import uuid
 from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
@@ -17,6 +18,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+import variantlake as vl
 from tests import corpora
 from tests.parquet import shredded
 from tests.shredding.strategies import schemas
@@ -36,7 +38,7 @@ from variantlake.paths import Path
 from variantlake.shredding.ddl import parse_ddl
 from variantlake.shredding.layout import arrow_type
 from variantlake.shredding.schema import Array, Leaf, Node, Object, ShreddingSchema, Untyped
-from variantlake.types import NULL_VALUE, Kind
+from variantlake.types import NULL_VALUE, Kind, ShreddedType
 
 DELTA_TABLES = corpora.SHARED / "conformance/delta-tables"
 FLOATS = {Kind.FLOAT, Kind.DOUBLE}
@@ -446,3 +448,14 @@ def test_read_facts_names_the_file(tmp_path: File) -> None:
     with pytest.raises(MalformedFile) as caught:
         read_facts(tmp_path / "bad.parquet")
     assert caught.value.file == str(tmp_path / "bad.parquet")
+
+
+def test_uuids_in_arrays_are_written_beside_rows_without_an_array(tmp_path: File) -> None:
+    number = uuid.UUID(int=7)
+    rows = [vl.Variant.of(None), vl.Variant.of([{"a": number}])]
+    schema = ShreddingSchema(Array(Object((("a", Leaf(ShreddedType(Kind.UUID))),))))
+    file = tmp_path / "uuids.parquet"
+    table = pa.table({"v": vl.parquet.variant_array(rows)})
+    vl.parquet.write_table(table, file, shredding=schema)
+    (column,) = vl.parquet.read_table(file).columns
+    assert [each.to_python() for each in vl.parquet.variants(column)] == [None, [{"a": number}]]

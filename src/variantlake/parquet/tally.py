@@ -288,10 +288,15 @@ def children_of(array: AnyArray) -> dict[str, AnyArray]:
 
 
 def elements_of(array: AnyArray) -> AnyArray:
-    """The elements of all lists."""
+    """The elements of all lists that are there."""
     if not isinstance(array, pa.ListArray | pa.LargeListArray):
         raise TypeError(f"{array.type} has no elements")
-    return array.flatten()
+    offsets = array.offsets.to_numpy()
+    nulls = array.is_null().to_numpy(zero_copy_only=False)
+    if np.any(np.diff(offsets)[nulls]):
+        return array.flatten()
+    # The same without copying them, which pyarrow cannot do with UUIDs.
+    return array.values.slice(int(offsets[0]), int(offsets[-1] - offsets[0]))
 
 
 def is_text(kind: pa.DataType) -> bool:
