@@ -458,4 +458,5 @@ def test_uuids_in_arrays_are_written_beside_rows_without_an_array(tmp_path: File
     table = pa.table({"v": vl.parquet.variant_array(rows)})
     vl.parquet.write_table(table, file, shredding=schema)
     (column,) = vl.parquet.read_table(file).columns
-    assert [each.to_python() for each in vl.parquet.variants(column)] == [None, [{"a": number}]]
+    values = [each.to_python() for each in vl.parquet.variants(column) if each is not None]
+    assert values == [None, [{"a": number}]]
