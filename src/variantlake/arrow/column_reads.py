@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from variantlake.arrow.conform import conformed
 from variantlake.delta.schema import StructField, StructType, VariantType
-from variantlake.parquet.read import Column, column_of
 from variantlake.parquet.schema_tree import SchemaNode
+from variantlake.parquet.variant_columns import Column, column_of
 from variantlake.shredding.arrays import (
     AnyArray,
     AnyField,

@@ -41,8 +41,9 @@ from variantlake.errors import (
     UnsupportedFeature,
     VariantLakeError,
 )
-from variantlake.parquet.read import VariantFile, variant_nodes
+from variantlake.parquet.read import VariantFile
 from variantlake.parquet.schema_tree import SchemaNode
+from variantlake.parquet.variant_columns import variant_nodes
 from variantlake.parquet.variant_group import VariantGroup, parse_group
 from variantlake.shredding.schema import ShreddingSchema, Untyped
 

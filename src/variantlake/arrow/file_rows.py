@@ -28,8 +28,9 @@ from variantlake.parquet.fact_columns import Int64s
 from variantlake.parquet.facts import facts_of, row_group_facts
 from variantlake.parquet.footer import read_footer
 from variantlake.parquet.group_parts import list_element
-from variantlake.parquet.read import BATCH_ROWS, column_of, open_parquet, read_leaves
+from variantlake.parquet.read import BATCH_ROWS, open_parquet, read_leaves
 from variantlake.parquet.schema_tree import SchemaNode
+from variantlake.parquet.variant_columns import column_of
 from variantlake.paths import Path
 from variantlake.planning.files import ScanFile
 from variantlake.planning.footers import has_stored_names

@@ -12,18 +12,15 @@ from variantlake.kernels.check_rows import find_problems
 from variantlake.parquet.footer import Footer, is_parquet, read_footer
 from variantlake.parquet.read import (
     BATCH_ROWS,
-    Column,
-    FoundVariants,
     Progress,
     Source,
-    column_of,
     name_of,
     named_groups,
     open_parquet,
     read_leaves,
-    variant_nodes,
 )
 from variantlake.parquet.schema_tree import SchemaNode
+from variantlake.parquet.variant_columns import Column, FoundVariants, column_of, variant_nodes
 from variantlake.parquet.variant_group import GroupNode, VariantGroup, parse_group
 from variantlake.paths import Path
 from variantlake.shredding.construct import legacy_problems

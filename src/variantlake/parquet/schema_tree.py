@@ -68,6 +68,13 @@ class SchemaNode:
         """The first child of exactly this name."""
         return next((child for child in self.children if child.name == name), None)
 
+    def leaves(self) -> Iterator[int]:
+        """The indexes of the leaves that it is or holds, in the file's order."""
+        if self.leaf is not None:
+            yield self.leaf
+        for child in self.children:
+            yield from child.leaves()
+
 
 @dataclass(frozen=True, slots=True)
 class LeafColumn:

@@ -26,11 +26,11 @@ from variantlake.parquet.read import (
     Progress,
     Source,
     check_batch_rows,
-    is_variant,
     name_of,
     open_parquet,
     read_leaves,
 )
+from variantlake.parquet.variant_columns import is_variant
 from variantlake.parquet.variant_group import GroupNode, VariantGroup, parse_group
 from variantlake.paths import ColumnPath, Path
 from variantlake.shredding.arrays import (
