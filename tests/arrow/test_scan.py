@@ -69,7 +69,7 @@ def test_rule_14_only_the_hits_are_rebuilt(
         rebuilt.append(len(group))
         return unshred(group)
 
-    monkeypatch.setattr("variantlake.parquet.read.unshred", counting)
+    monkeypatch.setattr("variantlake.parquet.variant_columns.unshred", counting)
     found = table.scan("event", "event:id::bigint IN (7, 1003, 1004)").to_arrow()
     assert found.num_rows == 3
     assert sum(rebuilt) == 3
