@@ -8,8 +8,9 @@ BIN := $(VENV)/bin
 SPARK_ENV = JAVA_HOME="$$(scripts/find_java.sh)" PYSPARK_PYTHON="$(CURDIR)/$(BIN)/python" PYSPARK_DRIVER_PYTHON="$(CURDIR)/$(BIN)/python"
 PYTEST_ARGS ?=
 FUZZ_SECONDS ?= 60
+QUERY_SECONDS ?= 300
 
-.PHONY: help setup demo test test-fast test-kill test-concurrency test-rules lint format fuzz bench bench-ingest bench-kernels bench-planning bench-query clean
+.PHONY: help setup demo test test-fast test-kill test-concurrency test-rules test-queries lint format fuzz bench bench-ingest bench-kernels bench-planning bench-query clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-17s %s\n", $$1, $$2}'
@@ -43,6 +44,9 @@ test-concurrency: setup ## Write one table from many processes, on disk and on S
 test-rules: setup ## Take each rule of docs/exactness.md out of a copy: do its tests notice?
 	@$(BIN)/python -m tests.mutations
 	@$(SPARK_ENV) $(BIN)/python -m tests.mutations --spark
+
+test-queries: setup ## Random queries on random tables against Spark, for QUERY_SECONDS (300)
+	@$(SPARK_ENV) $(BIN)/python -m tests.spark.random_queries --seconds $(QUERY_SECONDS)
 
 lint: setup ## Check format, lint and types; warnings are errors
 	@$(BIN)/ruff format --check .

@@ -4,6 +4,7 @@
     python -m benchmarks.planning --files 1000000 --checkpoint
     python -m benchmarks.planning --checkpoint --parsed            # statistics as columns alone
     python -m benchmarks.planning --files 100000 --delta-spark     # Delta Spark on the same log
+    python -m benchmarks.planning --files 1000 --queries           # the whole of `lake.sql`
 
 The data files do not exist: planning never looks at them.
 """
@@ -12,9 +13,11 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import itertools
 import multiprocessing
 import resource
 import shutil
+import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -25,6 +28,8 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+import variantlake as vl
+from benchmarks import report
 from benchmarks.engines import spark_session
 from variantlake.delta.actions import Action, AddFile, CommitInfo, serialise
 from variantlake.delta.checkpoint_rows import file_rows
@@ -54,6 +59,9 @@ LAYOUT = parse_ddl(
 ROWS = 50_000
 FIRST_TIME_US = 1_732_206_349_000_000
 ADDS_A_COMMIT = 10_000
+WARM = 40
+"""Queries before those that are timed, and those."""
+
 TEMPLATES = 500
 """Different adds; the files of a table take them in turns."""
 
@@ -213,6 +221,40 @@ def delta_spark(root: FilePath) -> None:
     spark.stop()
 
 
+def queries(root: FilePath) -> None:
+    """Time all that comes before a query of ours runs: log, plan, and Spark's analyses.
+
+    Beside it what Spark alone needs to analyse the same text, over an empty view.
+    """
+    spark = spark_session()
+    lake = vl.spark.connect(spark)
+    spark.sql("SELECT parse_json('{}') AS event WHERE false").createOrReplaceTempView("nothing")
+    first = itertools.count()
+    paths = ("event:kind::string", "event:did::string")
+
+    def text(name: str, path: str) -> str:
+        low = FIRST_TIME_US + next(first) % TEMPLATES * 500_000_000
+        condition = f"event:time_us::bigint BETWEEN {low} AND {low + 1_000_000_000}"
+        return f"SELECT {path} AS k, count(*) AS n FROM {name} WHERE {condition} GROUP BY 1"
+
+    table = f"delta.`{root}`"
+    timed("lake.sql, the first of all", lambda: lake.sql(text(table, paths[0])))
+    timed("  another path", lambda: lake.sql(text(table, paths[1])))
+    for _ in range(WARM):  # the JVM compiles what is called often
+        lake.sql(text(table, paths[0]))
+        spark.sql(text("nothing", paths[0]))
+    for what, name, sql in (
+        ("lake.sql, middle of many", table, lake.sql),
+        ("Spark alone, over an empty view", "nothing", spark.sql),
+    ):
+        seconds = statistics.median(
+            report.timed(lambda sql=sql, name=name: sql(text(name, paths[0])))  # type: ignore[misc]
+            for _ in range(WARM)
+        )
+        print(f"  {what:<36} {seconds:8.3f} s", flush=True)
+    spark.stop()
+
+
 def main() -> None:
     """Make a table, time planning on it, take it away."""
     parser = argparse.ArgumentParser(prog="benchmarks.planning")
@@ -220,6 +262,7 @@ def main() -> None:
     parser.add_argument("--checkpoint", action="store_true", help="read a checkpoint, not commits")
     parser.add_argument("--parsed", action="store_true", help="its statistics as columns alone")
     parser.add_argument("--delta-spark", action="store_true", help="Delta Spark on the same log")
+    parser.add_argument("--queries", action="store_true", help="the whole of lake.sql in Spark")
     parser.add_argument("--keep", type=FilePath, help="make the table there, or use it")
     options = parser.parse_args()
     folder = options.keep or FilePath(tempfile.mkdtemp(prefix="variantlake-planning-"))
@@ -231,7 +274,8 @@ def main() -> None:
                 size = write_table(folder, options.files)
             print(f"a log of {size / 1e6:,.0f} MB, {options.files:,} files")
         # In processes of their own: memory is what each of them needs.
-        modes = ["ours", *(["delta_spark"] if options.delta_spark else [])]
+        asked = {"delta_spark": options.delta_spark, "queries": options.queries}
+        modes = ["ours", *(mode for mode, wanted in asked.items() if wanted)]
         for mode in modes:
             context = multiprocessing.get_context("spawn")
             process = context.Process(target=MODES[mode], args=(folder,))
@@ -242,7 +286,7 @@ def main() -> None:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-MODES = {"ours": ours, "delta_spark": delta_spark}
+MODES = {"ours": ours, "delta_spark": delta_spark, "queries": queries}
 
 if __name__ == "__main__":
     main()

@@ -10,11 +10,11 @@ with its best settings (see `engines`). Before they are timed, answers are compa
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import re
-import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,6 @@ from pyspark.sql import functions as sf
 import variantlake as vl
 from benchmarks import documents
 from benchmarks.engines import delta_append, spark_session
-from benchmarks.events import FIRST_TIME_US
 from benchmarks.report import Times, in_turns, replace_section, table, timed
 
 CORES = 2
@@ -108,7 +107,9 @@ QUERIES = {
 class Bench:
     """The engines and their tables of the same events, below one folder."""
 
-    def __init__(self, folder: Path, count: int, rounds: int, *, clustered: set[bool]) -> None:
+    def __init__(
+        self, folder: Path, count: int, rounds: int, *, clustered: Collection[bool]
+    ) -> None:
         self.folder = folder
         self.rounds = rounds
         self.spark: SparkSession = spark_session(CORES)
@@ -118,12 +119,19 @@ class Bench:
         self.count = count
         source = folder / "events.ndjson"
         documents.write("events", source, count)
-        self.point = _time_of(source, count // 2)
-        self._load(source, {"clustered": FILES} if clustered == {True} else {"one": None})
-        if len(clustered) > 1:
-            self._load(source, {"clustered": FILES})
+        # In the middle of a file of 64: ten seconds there are within it from 70,000 events on.
+        self.middle = _time_of(source, count // 2 + count // (2 * FILES))
+        sizes = {
+            "clustered" if wanted else "one": FILES if wanted else None for wanted in clustered
+        }
+        self._load(source, sizes)
 
     def _load(self, source: Path, tables: Mapping[str, int | None]) -> None:
+        """Write the tables, of one file or of so many, by each engine."""
+        self.duckdb.execute(
+            "CREATE TEMP TABLE events AS "
+            f"SELECT json::VARIANT AS event FROM read_ndjson_objects('{source}')"
+        )
         for name, files in tables.items():
             rows = None if files is None else -(-self.count // files)
             self.lake.ingest(str(source), str(self.folder / f"{name}-ours"), max_rows_per_file=rows)
@@ -131,25 +139,20 @@ class Bench:
             if files is not None:
                 frame = frame.repartitionByRange(files, sf.expr("event:time_us::bigint"))
             delta_append(frame, self.folder / f"{name}-delta")
-            self._load_duckdb(source, self.folder / f"{name}-duckdb", rows or self.count)
-
-    def _load_duckdb(self, source: Path, folder: Path, rows: int) -> None:
-        """One Parquet file for so many rows, which DuckDB shreds by itself."""
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir()
-        self.duckdb.execute(
-            "CREATE OR REPLACE TEMP TABLE events AS "
-            f"SELECT json::VARIANT AS event FROM read_ndjson_objects('{source}')"
-        )
-        for number, start in enumerate(range(0, self.count, rows)):
-            self.duckdb.execute(
-                f"COPY (SELECT event FROM events LIMIT {rows} OFFSET {start}) "
-                f"TO '{folder}/{number:03}.parquet' (FORMAT parquet, COMPRESSION zstd)"
-            )
+            self._write_duckdb(self.folder / f"{name}-duckdb", rows or self.count)
         self.duckdb.execute("DROP TABLE events")
 
+    def _write_duckdb(self, folder: Path, rows: int) -> None:
+        """One Parquet file for so many rows in their order, which DuckDB shreds by itself."""
+        folder.mkdir()
+        for number, start in enumerate(range(0, self.count, rows)):
+            self.duckdb.execute(
+                f"COPY (SELECT event FROM events WHERE rowid BETWEEN {start} AND {start + rows - 1}"
+                f") TO '{folder}/{number:03}.parquet' (FORMAT parquet, COMPRESSION zstd)"
+            )
+
     def run(self, query: Query) -> tuple[dict[str, Times], str]:
-        """The times of each engine, and what share of the bytes the Spark ones read."""
+        """The times of each engine, and the MB that the Spark ones read of files, ours first."""
         name = "clustered" if query.clustered else "one"
         texts = {
             OURS: query.text.format(t=f"delta.`{self.folder / f'{name}-ours'}`", **self._window),
@@ -161,32 +164,33 @@ class Bench:
             ),
         }
         frames: dict[str, Callable[[str], DataFrame]] = {OURS: self.lake.sql, DELTA: self.spark.sql}
-        read = ""
+        runs = {e: self._timed(sql, texts[e], rows=query.rows) for e, sql in frames.items()}
+        read = []
         answers = {}
         for engine, sql in frames.items():
             frame = sql(texts[engine])
             if query.rows:
                 frame = frame.selectExpr("count(event)", "sum(hash(event:time_us::bigint))")
             answers[engine] = sorted(map(tuple, frame.collect()), key=repr)
-            read += f"{' / ' if read else ''}{_bytes_read(frame) / 1e6:.2f}"
+            read.append(f"{bytes_read(self.spark, runs[engine]) / 1e6:.2f}")
         if answers[OURS] != answers[DELTA]:
             raise SystemExit(f"the answers differ: {texts[OURS]}")
         times = in_turns(
             self.rounds,
             {
-                **{
-                    engine: self._timed(frames[engine], texts[engine], rows=query.rows)
-                    for engine in frames
-                },
-                DUCKDB: lambda: timed(lambda: self.duckdb.execute(texts[DUCKDB]).to_arrow_table()),
+                **runs,
+                DUCKDB: lambda: timed(lambda: self.duckdb.sql(texts[DUCKDB]).to_arrow_table()),
             },
         )
-        return times, read
+        return times, " / ".join(read)
 
     @property
     def _window(self) -> dict[str, int]:
-        low = FIRST_TIME_US + self.count * 5_000
-        return {"low": low, "high": low + 10_000_000, "point": self.point}
+        return {
+            "low": self.middle - 5_000_000,
+            "high": self.middle + 5_000_000,
+            "point": self.middle,
+        }
 
     @staticmethod
     def _timed(sql: Callable[[str], DataFrame], text: str, *, rows: bool) -> Callable[[], float]:
@@ -213,26 +217,62 @@ def _duckdb_paths(text: str) -> str:
     return text.replace("::string", "::VARCHAR")
 
 
-def _bytes_read(frame: DataFrame) -> int:
-    """Bytes of the files that Spark's own scans of a collected frame opened."""
-    java: Any = frame._jdf  # noqa: SLF001 # no public way to the metrics of a plan
-    plan = java.queryExecution().executedPlan()
-    return sum(_scanned(plan))
+VECTORED = "parquet.hadoop.vectored.io.enabled"
 
 
-def _scanned(plan: Any) -> Iterator[int]:
-    if plan.getClass().getSimpleName() == "AdaptiveSparkPlanExec":
-        yield from _scanned(plan.finalPhysicalPlan())
-        return
-    if "QueryStage" in plan.getClass().getSimpleName():
-        yield from _scanned(plan.plan())
-        return
-    metric = plan.metrics().get("filesSize")
-    if metric.isDefined():
-        yield int(metric.get().value())
-    children = plan.children()
-    for at in range(children.size()):
-        yield from _scanned(children.apply(at))
+def bytes_read(spark: SparkSession, run: Callable[[], object]) -> int:
+    """Bytes of files that the tasks of a run read, its footers included.
+
+    Of Spark's own readers Spark counts them (`inputMetrics`); where kernels read for it, the system
+    does, for its Python workers (Linux). The lesser of two runs: a new worker reads its libraries.
+    Without vectored reads, which Spark does not count on a local disk.
+    """
+    java: Any = spark
+    settings = java._jsc.hadoopConfiguration()  # noqa: SLF001 # what every scan starts from
+    settings.set(VECTORED, "false")
+    found = []
+    try:
+        for _ in range(2):
+            before = _counted(spark)
+            run()
+            found.append(_counted(spark) - before)
+    finally:
+        settings.unset(VECTORED)
+    return min(found)
+
+
+def _counted(spark: SparkSession) -> int:
+    """What Spark's executors and their Python workers have read so far."""
+    java: Any = spark
+    context = java._jsc.sc()  # noqa: SLF001 # no public way to the metrics
+    context.listenerBus().waitUntilEmpty()
+    executors = context.statusStore().executorList(False)
+    by_spark = sum(int(executors.apply(at).totalInputBytes()) for at in range(executors.size()))
+    jvm = int(java._jvm.java.lang.ProcessHandle.current().pid())  # noqa: SLF001 # the same
+    return by_spark + sum(map(_read_by, _processes_below(jvm)))
+
+
+def _processes_below(process: int) -> Iterator[int]:
+    parents = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            parents[int(folder.name)] = int(_after_name(folder / "stat")[1])
+    found = [process]
+    for above in found:
+        below = [child for child, parent in parents.items() if parent == above]
+        found += below
+        yield from below
+
+
+def _after_name(stat: Path) -> list[str]:
+    """The fields behind a process's name, which may hold blanks: state, parent and so on."""
+    return stat.read_text().rpartition(")")[2].split()
+
+
+def _read_by(process: int) -> int:
+    with contextlib.suppress(OSError):
+        return int(Path(f"/proc/{process}/io").read_text().split()[1])  # rchar: without sockets
+    return 0
 
 
 def main() -> None:
@@ -260,14 +300,14 @@ def main() -> None:
                     "seconds": medians,
                     "ratios": {e: round(s / medians[OURS], 2) for e, s in medians.items()},
                     "failures": {e: found.failure for e, found in times.items() if found.failure},
-                    "megabytes_of_files_read": read,
+                    "megabytes_read": read,
                 }
         finally:
             bench.spark.stop()
     if options.json:
         options.json.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
     if not options.only:
-        head = [f"{options.events:,} events", OURS, DELTA, DUCKDB, "MB of files read, ours / Delta"]
+        head = [f"{options.events:,} events", OURS, DELTA, DUCKDB, "MB read, ours / Delta"]
         replace_section("queries", table(head, lines))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -43,13 +44,15 @@ class Times:
 def in_turns(rounds: int, ways: dict[str, Callable[[], float]]) -> dict[str, Times]:
     """Run every way in turns, after one unmeasured call of each; a way returns its own seconds.
 
-    One that raises is out, with its error as the reason.
+    The disk is at rest before each: who waits for it must not wait for what others have left to be
+    written. One that raises is out, with its error as the reason.
     """
     times = {name: Times() for name in ways}
     for turn in range(rounds + 1):
         for name, way in ways.items():
             if times[name].failure:
                 continue
+            os.sync()
             try:
                 seconds = way()
             except Exception as error:  # noqa: BLE001 - other engines fail in ways of their own

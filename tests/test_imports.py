@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,14 @@ def test_imports_point_one_way(module: Path) -> None:
         parts = name.split(".")
         if parts[0] == "variantlake" and len(parts) > 1 and parts[1] in LAYERS:
             assert LAYERS.index(parts[1]) <= own, f"{module.name} imports {name}, which is above it"
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    names = {".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts) for path in MODULES}
+    graph = {
+        name: imported(PACKAGE.parent / f"{name.replace('.', '/')}.py") & names for name in names
+    }
+    assert len(list(TopologicalSorter(graph).static_order())) == len(names)
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))

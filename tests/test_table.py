@@ -13,6 +13,7 @@ import pytest
 import variantlake as vl
 from variantlake.cli.cat import batches
 from variantlake.cli.rows import json_lines
+from variantlake.delta.clustering import clustering_columns
 from variantlake.encoding.variant import Variant
 from variantlake.errors import (
     CommitConflict,
@@ -103,6 +104,20 @@ def test_json_text_becomes_a_variant(tmp_path: Path) -> None:
     text = pa.array(['skipped: {"', '{"a": 1}', None, "[1, 2]", '"é"'])[1:]
     vl.Table.open(path).append(pa.table({"event": text}), json_columns=["event"])
     assert [row["event"] for row in rows(path)] == [{"a": 1}, None, [1, 2], "é"]
+
+
+@pytest.mark.parametrize(
+    ("given", "columns"), [(None, ()), ((), ()), ("day", ("day",)), (["n", "day"], ("n", "day"))]
+)
+def test_partition_and_cluster_columns_are_one_name_or_several_or_none(
+    tmp_path: Path, given: str | list[str] | None, columns: tuple[str, ...]
+) -> None:
+    schema = "event VARIANT, n INT, day DATE"
+    split = vl.Table.create(tmp_path / "split", schema, partition_by=given)
+    assert split.snapshot.partition_columns == columns
+    clustered = vl.Table.create(tmp_path / "clustered", schema, cluster_by=given)
+    found = clustering_columns(clustered.snapshot.domains)
+    assert found == tuple((name,) for name in columns)
 
 
 def test_rows_are_divided_by_partition(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ _ESCAPES = {
     "\f": "\\f",
     "\r": "\\r",
 }
+_SPECIAL = re.compile(r"['\\\x00-\x1f]")
 _UNESCAPES = {escape[1]: char for char, escape in _ESCAPES.items()} | {'"': '"', "/": "/"}
 
 
@@ -245,6 +246,8 @@ def _code_unit(text: str, position: int) -> int:
 
 
 def _escape(key: str) -> str:
+    if _SPECIAL.search(key) is None:
+        return key
     return "".join(
         _ESCAPES.get(char) or (f"\\u{ord(char):04x}" if char < " " else char) for char in key
     )

@@ -47,8 +47,8 @@ class Table:
         location: str | os.PathLike[str],
         schema: str | StructType,
         *,
-        partition_by: Sequence[str] = (),
-        cluster_by: Sequence[str] = (),
+        partition_by: str | Sequence[str] | None = None,
+        cluster_by: str | Sequence[str] | None = None,
         properties: Mapping[str, str] | None = None,
         shredding: Mapping[str, str] | None = None,
         name: str | None = None,
@@ -59,9 +59,9 @@ class Table:
         Args:
             location: A path or URL; no table may be there.
             schema: Columns as DDL, `event VARIANT, day DATE NOT NULL`.
-            partition_by: Names of partition columns, never VARIANT ones.
-            cluster_by: Names of the columns that engines which cluster shall order files by, never
-                VARIANT ones; instead of `partition_by`.
+            partition_by: Name or names of partition columns, never VARIANT ones; None for none.
+            cluster_by: Name or names of the columns that engines which cluster shall order files
+                by, never VARIANT ones; instead of `partition_by`.
             properties: Table properties.
             shredding: For VARIANT columns the DDL of what becomes columns. A column that is left
                 out gets its schema inferred from the first data.
@@ -83,8 +83,8 @@ class Table:
         create_table(
             open_store(location),
             columns,
-            partition_columns=partition_by,
-            cluster_columns=cluster_by,
+            partition_columns=_names(partition_by),
+            cluster_columns=_names(cluster_by),
             properties=configuration,
             name=name,
             description=description,
@@ -359,3 +359,8 @@ class Table:
                 hint="say with column= which one takes the documents",
             )
         return names[0]
+
+
+def _names(given: str | Sequence[str] | None) -> Sequence[str]:
+    """Column names as users give them: one, several or none."""
+    return (given,) if isinstance(given, str) else given or ()

@@ -15,12 +15,8 @@ import pytest
 
 from tests import corpora
 from tests.spark.layouts import (
-    CLEAN,
-    MIXED,
-    OTHER_TYPES,
     PUSHDOWN,
-    UNSHREDDED,
-    Shape,
+    SHAPES,
     changed,
     judge,
     make,
@@ -35,11 +31,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.spark
-
-SHAPES = {
-    "physical": Shape((CLEAN, OTHER_TYPES, MIXED)),
-    "mixed": Shape((CLEAN, OTHER_TYPES, UNSHREDDED, MIXED), partitioned=True),
-}
 
 
 @pytest.fixture(scope="module")

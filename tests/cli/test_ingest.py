@@ -99,6 +99,17 @@ def test_a_bad_input_is_a_sentence(
     assert not (tmp_path / "table").exists() or not bad_input.listing(tmp_path / "table")
 
 
+def test_a_missing_source_is_said_before_spark_starts(
+    tmp_path: Path, monkeypatch: Patch, capfd: Capture
+) -> None:
+    monkeypatch.setattr("variantlake.spark.local_session", lambda: pytest.fail("Spark was started"))
+    done = run(monkeypatch, capfd, "ingest", tmp_path / "missing.json", tmp_path / "table")
+    assert done.code == 1
+    assert "the source does not exist" in done.err
+    assert "missing.json" in done.err
+    assert not (tmp_path / "table").exists()
+
+
 def test_a_folder_that_is_no_table_is_a_sentence(
     tmp_path: Path, source: Path, monkeypatch: Patch, capfd: Capture
 ) -> None:

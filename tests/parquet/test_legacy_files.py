@@ -281,7 +281,7 @@ def test_a_leaf_of_a_clean_path_reads_its_own_column_alone(
         {"object": {"b": {"object": {}}}},
     ]
     file = written(tmp_path, {"v": column(EXAMPLE, data)})
-    monkeypatch.delattr("variantlake.parquet.single_paths.unshred_legacy")
+    monkeypatch.delattr("variantlake.parquet.path_values.unshred_legacy")
     found = vl.parquet.read_paths(file, {"a": "v:a", "c": "v:b.c", "n": "v:a::decimal(9,2)"})
     assert found.to_pylist() == [
         {"a": 1, "c": None, "n": 1},

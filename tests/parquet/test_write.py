@@ -198,6 +198,29 @@ def test_dictionaries_where_values_repeat(tmp_path: File) -> None:
     assert pq.read_table(tmp_path / "x.parquet").to_pylist() == data.to_pylist()
 
 
+def test_dictionaries_where_only_all_rows_show_that_values_repeat(tmp_path: File) -> None:
+    """A few thousand users of many events are hardly seen twice in a small sample."""
+    rows, pick = 40_000, random.Random(3)
+    users = [f"did:plc:{pick.randrange(10_000):024d}" for _ in range(rows)]
+    long = [f"{pick.randrange(10_000):0200d}" for _ in range(rows)]
+    data = pa.table(
+        {
+            "user": users,
+            "inner": [{"user": user} for user in users],
+            "listed": [[user] for user in users],
+            "beyond_the_limit_of_a_dictionary": long,
+        }
+    )
+    write(tmp_path / "x.parquet", data)
+    group = pq.read_metadata(tmp_path / "x.parquet").row_group(0)
+    columns = [group.column(index) for index in range(group.num_columns)]
+    with_dictionary = {
+        column.path_in_schema for column in columns if "RLE_DICTIONARY" in column.encodings
+    }
+    assert with_dictionary == {"user", "inner.user"}
+    assert pq.read_table(tmp_path / "x.parquet").equals(data)
+
+
 def test_pages_are_small_enough_to_skip(tmp_path: File) -> None:
     data = pa.table({"n": range(50_000)})
     write(tmp_path / "x.parquet", data, page_rows=5000, page_bytes=1 << 20)

@@ -12,17 +12,22 @@ from pyspark.sql import functions as sf
 
 import variantlake as vl
 from tests.spark.layouts import rows
+from variantlake.planning import late
+from variantlake.spark import remote_files
 
 
 def main() -> None:
     """Work from stdin, what came of it to stdout, both as JSON."""
     work = json.load(sys.stdin)
-    spark = SparkSession.builder.remote("local[2]").getOrCreate()
+    spark = SparkSession.builder.remote(work["remote"]).getOrCreate()
     spark.conf.set("spark.sql.session.timeZone", "UTC")
+    for name, value in work.get("settings", {}).items():
+        spark.conf.set(name, value)
     settings = dict(map(tuple, spark.sql("SET").collect()))
     lake = vl.spark.connect(spark)
     done = [append(spark, lake, load) for load in work.get("appends", ())]
     answers = queried(spark, lake, work, settings) if "queries" in work else {}
+    answers["texts"] = {name: answered(spark, lake, text) for name, text in work["texts"].items()}
     sys.stdout.write(json.dumps({"appends": done, **answers}))
     spark.stop()
 
@@ -34,6 +39,30 @@ def append(spark: SparkSession, lake: Any, load: dict[str, Any]) -> Any:
     except vl.VariantLakeError as error:
         return f"{type(error).__name__}: {error}"
     return [result.version, result.rows, result.bad_rows]
+
+
+def answered(spark: SparkSession, lake: Any, text: dict[str, Any]) -> Any:
+    """The rows of a text under its own settings and limits, or of a table read whole."""
+    for name, value in text.get("settings", {}).items():
+        spark.conf.set(name, value)
+    remote_files.MAX_SCANS = text.get("scans", 32)
+    late.MIN_BYTES = text.get("late", 8 << 20)
+    try:
+        if "source" in text:
+            vl.spark.register(spark)
+            frame = spark.read.format("variantlake").load(text["source"])
+        elif "read" in text:
+            frame = lake.read(text["read"])
+        else:
+            frame = lake.sql(text["sql"], text.get("args"), tables=text.get("tables"))
+        if "then" in text:
+            frame = spark.sql(text["then"])
+        return dict(rows(frame.selectExpr(*text.get("select", ["*"]))))
+    except vl.VariantLakeError as error:
+        return f"{type(error).__name__}: {error.message}"
+    finally:
+        for name in text.get("settings", {}):
+            spark.conf.unset(name)
 
 
 def queried(
@@ -72,7 +101,10 @@ def queried(
         "read": read,
         "n": named,
         "explain": reports,
-        "left": sum("__vl_" in item.name for item in spark.catalog.listTables("global_temp")),
+        "left": sum(
+            lake._remote._files._prefix in item.name
+            for item in spark.catalog.listTables("global_temp")
+        ),
         "settings": [
             key
             for key, value in map(tuple, spark.sql("SET").collect())

@@ -113,6 +113,14 @@ class Shape:
     columns: Mapping[str, str] = field(default_factory=lambda: {"event": "variant", "k": "integer"})
 
 
+SHAPES = {
+    # All paths that most queries ask for are columns in every file.
+    "physical": Shape((CLEAN, OTHER_TYPES, MIXED)),
+    # One file has nothing but residuals, and every type where another is expected.
+    "mixed": Shape((CLEAN, OTHER_TYPES, UNSHREDDED, MIXED), partitioned=True),
+}
+
+
 def make(spark: SparkSession, path: Path, shape: Shape) -> str:
     """Write the table and give its location."""
     log = path / "_delta_log"

@@ -262,3 +262,25 @@ def test_frames_and_documents_take_the_place_of_rows(spark: SparkSession, tmp_pa
     for _ in range(2):
         lake.overwrite(vl.ndjson(tmp_path / "a.ndjson"), plain)
     assert lake.read(plain).count() == 1
+
+
+@pytest.mark.parametrize("way", ["scanned", "computed"])
+def test_columns_may_have_any_name_that_a_table_can(
+    spark: SparkSession, tmp_path: Path, way: str
+) -> None:
+    lake = vl.spark.connect(spark)
+    names = ["a.b", "a`b", "`", "é", "ID", "c0"]
+    texts = ", ".join(f"'{n}' AS `{name.replace('`', '``')}`" for n, name in enumerate(names))
+    spark.sql(f"SELECT {texts}").write.parquet(str(tmp_path / "source"))
+    frame = spark.read.parquet(str(tmp_path / "source"))
+    assert frame.columns == names
+    table = tmp_path / "table"
+    ddl = ", ".join(f"`{name.replace('`', '``')}` STRING" for name in reversed(names[1:]))
+    vl.Table.create(table, f"`a.b` VARIANT, {ddl}")
+    lake.append(frame.distinct() if way == "computed" else frame, table, json_columns=["a.b"])
+    (found,) = (
+        lake.read(table)
+        .selectExpr("to_json(`a.b`)", *(f"`{n.replace('`', '``')}`" for n in names[1:]))
+        .collect()
+    )
+    assert list(found) == ["0", "1", "2", "3", "4", "5"]

@@ -5,8 +5,10 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,12 +28,33 @@ from tests.spark.layouts import (
     make,
     rows,
 )
+from tests.spark.test_kernel_scan import made_of_odd_types
 from variantlake.delta.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+PORT = "spark.connect.grpc.binding.port"
+
+
+@pytest.fixture(scope="module")
+def server(spark: SparkSession) -> Iterator[str]:
+    """Spark Connect's service in the JVM that is there: a second one costs half a minute."""
+    if importlib.util.find_spec("grpc_status") is None:
+        corpora.missing("pyspark[connect]")
+    java: Any = spark
+    with socket.socket() as probe:
+        probe.bind(("localhost", 0))
+        port = probe.getsockname()[1]
+    java._jvm.org.apache.spark.SparkEnv.get().conf().set(PORT, str(port))
+    service = java._jvm.org.apache.spark.sql.connect.service.SparkConnectService
+    service.start(java._jsc.sc())
+    yield f"sc://localhost:{port}"
+    none = java._jvm.scala.Option.empty()
+    service.stop(none, none)
+
 
 SHAPE = Shape((CLEAN, OTHER_TYPES, UNSHREDDED, MIXED), partitioned=True)
 QUERIES = {
@@ -71,11 +94,12 @@ GROUPED = """
 """What the client makes of a DataFrame with paths."""
 
 
-def client(work: dict[str, Any]) -> dict[str, Any]:
+def client(remote: str, work: dict[str, Any]) -> dict[str, Any]:
+    """What a client of its own finds through this server; "local[2]" starts one, without Delta."""
     environment = {name: value for name, value in os.environ.items() if "SPARK_" not in name}
     done = subprocess.run(
         [sys.executable, "-m", "tests.spark.connect_client"],
-        input=json.dumps(work),
+        input=json.dumps({"texts": {}, "remote": remote} | work),
         capture_output=True,
         text=True,
         check=False,
@@ -94,9 +118,7 @@ ROWS = """
     FROM range(0, 1000, 1, 3)"""
 
 
-def test_appends_of_a_connect_client(spark: SparkSession, tmp_path: Path) -> None:
-    if importlib.util.find_spec("grpc_status") is None:
-        corpora.missing("pyspark[connect]")
+def test_appends_of_a_connect_client(spark: SparkSession, server: str, tmp_path: Path) -> None:
     table = str(tmp_path / "t")
     vl.Table.create(table, "n BIGINT, event VARIANT, other VARIANT")
     texts = {"json_columns": ["other"]}
@@ -109,7 +131,7 @@ def test_appends_of_a_connect_client(spark: SparkSession, tmp_path: Path) -> Non
         {"query": ROWS, "table": table, "options": {}},
         {"query": f"{ROWS} WHERE id < 0", "table": table, "options": texts},
     ]
-    found = client({"appends": loads})["appends"]
+    found = client(server, {"appends": loads})["appends"]
     assert found[:2] == [[1, 999, 0], [1, 0, 0]]
     assert found[2].startswith("InvalidJson: ")
     assert found[3] == [2, 1000, 1]
@@ -129,13 +151,14 @@ def test_appends_of_a_connect_client(spark: SparkSession, tmp_path: Path) -> Non
     assert "b" in schema
 
 
-def test_queries_of_a_connect_client(spark: SparkSession, tmp_path: Path) -> None:
-    if importlib.util.find_spec("grpc_status") is None:
-        corpora.missing("pyspark[connect]")
+def test_queries_of_a_connect_client(spark: SparkSession, server: str, tmp_path: Path) -> None:
     table = make(spark, tmp_path / "a {b} table", SHAPE)
     judge(spark, "judge_connect", SHAPE)
     texts = {name: query.format(t=f"delta.`{table}`") for name, query in (QUERIES | OTHERS).items()}
-    found = client({"queries": texts, "explain": list(QUERIES), "table": table})
+    # Spark alone does not know the table, as without Delta's jar.
+    settings = {"spark.sql.runSQLOnFiles": "false"}
+    work = {"queries": texts, "explain": list(QUERIES), "table": table, "settings": settings}
+    found = client(server, work)
     with changed(spark, {PUSHDOWN: "false"}):
         for name, query in QUERIES.items():
             theirs = spark.sql(query.format(t="judge_connect"))
@@ -158,3 +181,98 @@ def test_queries_of_a_connect_client(spark: SparkSession, tmp_path: Path) -> Non
     (scan,) = found["explain"]["columns"]["tables"]
     assert scan["files"] == {"total": 4, "read": 1, "skipped": 3}
     spark.catalog.dropTempView("judge_connect")
+
+
+TEXTS: dict[str, tuple[dict[str, Any], str]] = {
+    # What a client is asked, and the same for Spark alone over the documents.
+    "registered-name": (
+        {
+            "sql": """SELECT my.events.event:kind::string, my.events.k FROM my.events
+                WHERE my.events.event:id::int > 3""",
+            "tables": {"my.events": "{table}"},
+        },
+        "SELECT event:kind::string, k FROM judge_texts WHERE event:id::int > 3",
+    ),
+    "path-as-qualifier": (
+        {"sql": "SELECT {t}.k, {t}.* FROM {t} WHERE {t}.event:id::bigint < 5"},
+        "SELECT k, * FROM judge_texts WHERE event:id::bigint < 5",
+    ),
+    "sample": (
+        {"sql": "SELECT t.event:id::bigint FROM t TABLESAMPLE (100 PERCENT)", "tables": "t"},
+        "SELECT event:id::bigint FROM judge_texts",
+    ),
+    "keywords-as-aliases": (
+        {
+            "sql": """SELECT date.event:id::bigint AS i FROM t date WHERE date.k < 3
+                MINUS SELECT first.event:t::bigint FROM t AS first""",
+            "tables": "t",
+        },
+        """SELECT event:id::bigint AS i FROM judge_texts WHERE k < 3
+            MINUS SELECT event:t::bigint FROM judge_texts""",
+    ),
+    "constants-are-looked-up": (
+        {"sql": "SELECT event:id::bigint, p FROM {t} WHERE k < 9 OR p > 'i'", "scans": 1},
+        "SELECT event:id::bigint, p FROM judge_texts WHERE k < 9 OR p > 'i'",
+    ),
+    "constants-of-whole-rows": ({"read": "{table}", "scans": 1}, "SELECT * FROM judge_texts"),
+    "rows-found-first": (
+        {"sql": "SELECT event, p FROM {t} WHERE event:id::bigint IN (5, 107, 205)", "late": 0},
+        "SELECT event, p FROM judge_texts WHERE event:id::bigint IN (5, 107, 205)",
+    ),
+    "natural-join-of-found-rows": (
+        {
+            "sql": """SELECT event:n FROM {t} NATURAL JOIN (SELECT 3 AS k, 'first' AS p)
+                WHERE event:id::bigint < 9""",
+            "late": 0,
+        },
+        "SELECT event:n FROM judge_texts WHERE event:id::bigint < 9 AND k = 3 AND p = 'first'",
+    ),
+    "data-source": ({"source": "{table}"}, "SELECT * FROM judge_texts"),
+    "zone": (
+        {
+            "sql": "SELECT event:d::timestamp FROM {t} WHERE k = 3 AND p = 'first'",
+            "settings": {"spark.sql.session.timeZone": "Asia/Tokyo"},
+            "select": ["unix_millis(d)"],
+        },
+        "SELECT 1704326400000 - 9 * 3600000 AS d",
+    ),
+    "view": (
+        {
+            "sql": "CREATE OR REPLACE TEMP VIEW texts AS SELECT event, k FROM {t}",
+            "then": "SELECT event:kind::string FROM texts WHERE k > 3",
+        },
+        "SELECT event:kind::string FROM judge_texts WHERE k > 3",
+    ),
+}
+
+
+def test_texts_of_every_form(spark: SparkSession, server: str, tmp_path: Path) -> None:
+    table = make(spark, tmp_path / "a {b}#? %41 é+ table", SHAPE)
+    odd = made_of_odd_types(tmp_path / "odd")
+    deleted = f"delta.`{tmp_path / 'deleted %41'}`"
+    spark.sql(
+        f"CREATE TABLE {deleted} (event VARIANT, k INT) USING delta "
+        "TBLPROPERTIES ('delta.enableDeletionVectors'='true')"
+    )
+    document = "parse_json(concat('{\"id\":', id, '}')), int(id)"
+    spark.sql(f"INSERT INTO {deleted} SELECT {document} FROM range(0, 60, 1, 3)")
+    spark.sql(f"DELETE FROM {deleted} WHERE k % 2 = 1")
+    judge(spark, "judge_texts", SHAPE)
+    texts: dict[str, dict[str, Any]] = {
+        "deleted": {"sql": f"SELECT event:id::int FROM {deleted} WHERE k > 5", "scans": 1},
+        "odd-types": {"read": odd, "select": ["event:id::int", "k", "p", "s.v:kind::string"]},
+        "odd-paths": {"sql": f"SELECT event:id::int i, event:kind::string, p FROM delta.`{odd}`"},
+    }
+    for name, (text, _) in TEXTS.items():
+        tables = {"t": "{table}"} if text.get("tables") == "t" else text.get("tables", {})
+        filled = json.dumps(text | {"tables": tables}).replace("{table}", table)
+        texts[name] = json.loads(filled.replace("{t}", f"delta.`{table}`"))
+    found = client(server, {"texts": texts})["texts"]
+    with changed(spark, {PUSHDOWN: "false"}):
+        for name, (_, plain) in TEXTS.items():
+            assert found[name] == dict(rows(spark.sql(plain))), name
+    spark.catalog.dropTempView("judge_texts")
+    assert found["deleted"] == {f"({k},)": 1 for k in range(6, 60, 2)}
+    rows_of_odd = [(i, i, "a" if i % 10 < 5 else None, f"k{i % 3}") for i in range(20)]
+    assert found["odd-types"] == {repr(row): 1 for row in rows_of_odd}
+    assert found["odd-paths"] == {repr((i, kind, p)): 1 for i, _, p, kind in rows_of_odd}

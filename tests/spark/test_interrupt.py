@@ -14,7 +14,7 @@ import pytest
 import variantlake as vl
 from tests import corpora
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.xdist_group("spark processes")]
 
 SCRIPT = """
 import sys, time

@@ -10,17 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import PythonException
 
 import variantlake as vl
 from tests.parquet.test_table_writer import of
 from tests.spark.layouts import (
-    CLEAN,
-    MIXED,
-    OTHER_TYPES,
-    UNSHREDDED,
-    Shape,
+    SHAPES,
     changed,
     judge,
     make,
@@ -34,10 +31,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
-SHAPES = {
-    "physical": Shape((CLEAN, OTHER_TYPES, MIXED)),
-    "mixed": Shape((CLEAN, OTHER_TYPES, UNSHREDDED, MIXED), partitioned=True),
-}
 
 FOUND_FIRST = {
     "star": QUERIES["star"],
@@ -142,9 +135,13 @@ def test_explain_says_who_reads_and_by_what_rows_are_found(
 
 @pytest.fixture(scope="module")
 def odd_types(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return made_of_odd_types(tmp_path_factory.mktemp("odd") / "t")
+
+
+def made_of_odd_types(path: Path) -> str:
     """Two files; in the first TIME and UUID are columns, which Spark's Variants do not have."""
     made = vl.Table.create(
-        tmp_path_factory.mktemp("odd") / "t",
+        path,
         "event VARIANT, k INT, p STRING, s STRUCT<v: VARIANT>",
         partition_by=["p"],
         shredding={"event": "id BIGINT, at TIME, u UUID"},
@@ -190,6 +187,23 @@ def test_rule_10_spark_gets_the_values_that_it_does_not_know(lake: Lake, odd_typ
     assert lake.sql(plain).count() == 10
     (row,) = lake.sql(f"SELECT event FROM delta.`{odd_types}` WHERE event:id::int = 3").collect()
     assert vl.Variant(row.event.metadata, row.event.value).to_python()["u"] == uuid.UUID(int=3)
+
+
+def test_rule_10_variants_with_fields_beside_them_are_rebuilt(lake: Lake, tmp_path: Path) -> None:
+    """A file of another writer: names with `_` in front may stand in the group, for Spark not."""
+    made = vl.Table.create(tmp_path / "t", "event VARIANT, p INT, __vl_c0 INT", partition_by=["p"])
+    variants: Any = of({"id": 1}, {"id": 2})
+    fields = [variants.field(0), variants.field(1), pa.array([7, 8], pa.int32())]
+    group = pa.StructArray.from_arrays(fields, [*variants.type.names, "_x"])
+    file = tmp_path / "t" / "other.parquet"
+    pq.write_table(pa.table({"event": group, "__vl_c0": pa.array([3, 4], pa.int32())}), file)
+    size = file.stat().st_size
+    add = {"path": file.name, "size": size, "modificationTime": 0, "dataChange": True}
+    commit = json.dumps({"add": add | {"partitionValues": {"p": "5"}}})
+    (tmp_path / "t" / "_delta_log" / f"{1:020}.json").write_text(commit, encoding="utf-8")
+    for frame in (lake.read(made.uri), lake.sql(f"SELECT * FROM delta.`{made.uri}`")):
+        found = frame.selectExpr("event:id::int", "p", "__vl_c0").collect()
+        assert sorted(map(tuple, found)) == [(1, 5, 3), (2, 5, 4)]
 
 
 # --- Errors ---------------------------------------------------------------------------------------

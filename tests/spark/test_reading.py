@@ -7,9 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
+from py4j.clientserver import ClientServerConnection
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as sf
+from pyspark.sql.types import StructType
 
 import variantlake as vl
 from tests import corpora
@@ -25,13 +28,19 @@ from tests.spark.layouts import (
     make,
     rows,
 )
-from variantlake.errors import InvalidQuery, MissingSource, NotADeltaTable
+from variantlake.errors import InvalidQuery, MissingDependency, MissingSource, NotADeltaTable
+from variantlake.shredding import layout
 from variantlake.spark.lake import Lake, connect
+from variantlake.spark.session import HelperSession, KnownFile, is_for_one_task
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = pytest.mark.spark
+
+
+SMALL = KnownFile("f", 100_000, 0)
+LARGE = KnownFile("f", 100 << 20, 0)
 
 
 @pytest.fixture(scope="module")
@@ -281,7 +290,106 @@ def test_nan_and_negative_zero_are_found_although_statistics_leave_them_out(
     assert count("NOT (event:d::double = 1.0D)") == 3
 
 
+def test_rule_8_ordinary_floats_that_are_nan_or_zero_are_found(lake: Lake, tmp_path: Path) -> None:
+    made = vl.Table.create(tmp_path / "t", "k INT, f DOUBLE, s STRUCT<g: FLOAT>")
+    values = [1.5, float("nan"), 3.0, -0.0, None]
+    made.append(
+        pa.table(
+            {
+                "k": pa.array(range(5), pa.int32()),
+                "f": pa.array(values, pa.float64()),
+                "s": pa.array([{"g": value} for value in values], pa.struct([("g", pa.float32())])),
+            }
+        )
+    )
+
+    def found(condition: str) -> list[int]:
+        rows = lake.sql(f"SELECT k FROM delta.`{tmp_path / 't'}` WHERE {condition}").collect()
+        return sorted(row["k"] for row in rows)
+
+    for column in ("f", "s.g"):
+        assert found(f"{column} > 4") == [1]
+        assert found(f"{column} >= 3e0") == [1, 2]
+        assert found(f"{column} = double('NaN')") == [1]
+        assert found(f"{column} = 0.0D") == [3]
+        assert found(f"{column} <= 0.0D") == [3]
+        assert found(f"{column} <> 1.5D") == [1, 2, 3]
+        assert found(f"NOT ({column} <= 3)") == [1]
+        assert found(f"{column} IN (3.0D, 7D)") == [2]
+        assert found(f"{column} < 2.5D") == [0, 3]
+    plan: Any = lake.sql(f"SELECT k FROM delta.`{tmp_path / 't'}` WHERE f < 2.5D AND f > 1")._jdf
+    pushed = str(plan.queryExecution().executedPlan())
+    assert "LessThan(f,2.5)" in pushed
+    assert "GreaterThan(f" not in pushed
+
+
+def test_rule_5_columns_of_another_writer_that_differ_by_case_are_told_apart(
+    lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    documents = [json.dumps({"id": i, "ID": f"upper{i}", "k": i, "K": -i}) for i in range(10)]
+    made = vl.Table.create(tmp_path / "t", "event VARIANT", shredding={"event": "VARIANT"})
+    made.append(pa.table({"event": documents}), json_columns=["event"])
+    (file,) = (tmp_path / "t").glob("*.parquet")
+    with monkeypatch.context() as patch:
+        patch.setattr(layout, "check_writable", lambda _: None)  # we never write such a file
+        events = vl.parquet.variant_array([json.loads(text) for text in documents])
+        twins = "id BIGINT, ID STRING, k BIGINT, `\u212a` STRING"
+        vl.parquet.write_table(pa.table({"event": events}), file, shredding=twins)
+    log = tmp_path / "t" / "_delta_log" / f"{1:020}.json"
+    actions = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+    for action in actions:
+        if "add" in action:
+            del action["add"]["tags"]
+            action["add"] |= {"size": file.stat().st_size, "stats": '{"numRecords":10}'}
+    log.write_text("\n".join(map(json.dumps, actions)), encoding="utf-8")
+    log.with_suffix(".crc").unlink(missing_ok=True)
+    query = f"""SELECT event:id::bigint, event:ID::string, event:k::bigint,
+        event:['\u212a']::string FROM delta.`{tmp_path / "t"}` WHERE event:ID::string > 'upper7'"""
+    assert sorted(map(tuple, lake.sql(query).collect())) == [
+        (8, "upper8", 8, None),
+        (9, "upper9", 9, None),
+    ]
+    assert not any(path["native"] for path in scans(lake, query)[0]["paths"])
+
+
 # --- the session ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("files", "one"), [([SMALL], True), ([SMALL] * 3, True), ([SMALL] * 4, False), ([LARGE], False)]
+)
+def test_one_task_reads_few_small_files(files: list[KnownFile], one: bool) -> None:
+    assert is_for_one_task(files) is one
+
+
+def test_rows_of_few_small_files_are_aggregated_without_an_exchange(
+    lake: Lake, table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query = f"SELECT count(*), max(event:id::int) FROM delta.`{table}` WHERE event:id::int < 250"
+    found = lake.sql(query)
+    assert "Exchange" not in executed(found)
+    monkeypatch.setattr("variantlake.spark.session.ONE_TASK_BYTES", 0)
+    apart = lake.sql(query)
+    assert "Exchange" in executed(apart)
+    assert rows(found) == rows(apart)
+
+
+def test_a_query_crosses_into_the_jvm_few_times(
+    lake: Lake, table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query = f"SELECT event:id::int FROM delta.`{table}` WHERE p = 'a'"
+    lake.sql(query)
+    sent = []
+    plain = ClientServerConnection.send_command
+
+    def send(connection: Any, command: str) -> Any:
+        if not command.startswith("m\n"):  # Python forgets an object
+            sent.append(command)
+        return plain(connection, command)
+
+    monkeypatch.setattr(ClientServerConnection, "send_command", send)
+    lake.sql(query)
+    assert 10 <= len(sent) <= 32
 
 
 def test_nothing_is_left_in_the_users_session(spark: SparkSession, lake: Lake, table: str) -> None:
@@ -357,3 +465,11 @@ def test_a_version_that_is_not_there(lake: Lake, table: str) -> None:
     assert lake.sql(f"SELECT count(*) FROM delta.`{table}` VERSION AS OF 0").collect()[0][0] == 79
     with pytest.raises(MissingSource):
         lake.sql(f"SELECT * FROM delta.`{table}@v7`")
+
+
+def test_a_store_that_spark_has_no_file_system_for_is_named(spark: SparkSession) -> None:
+    file = KnownFile("s3://bucket/a.parquet", 10, 0)
+    with pytest.raises(MissingDependency, match="hadoop-aws") as caught:
+        HelperSession(spark).read_parquet([file], StructType(), StructType())
+    assert caught.value.file == file.path
+    assert 'scheme "s3"' in caught.value.message

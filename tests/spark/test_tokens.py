@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from variantlake.spark.tokens import is_read_only, select_items, table_names, tokenize, typed_paths
+from variantlake.spark.text import splice
+from variantlake.spark.token_paths import typed_paths
+from variantlake.spark.token_tables import qualifier_splices, table_names
+from variantlake.spark.tokens import is_read_only, select_items, tokenize
 
 
 def tables(text: str) -> list[str]:
@@ -23,6 +26,12 @@ def tables(text: str) -> list[str]:
         ("SELECT 1 FROM t FOR SYSTEM_VERSION AS OF 0", ["t@0"]),
         ("SELECT 1 FROM t TIMESTAMP AS OF '2024-01-01'", ["t@'2024-01-01'"]),
         ("SELECT 1 FROM t FOR SYSTEM_TIME AS OF DATE'2024-01-01' x", ["t@DATE'2024-01-01'"]),
+        ("SELECT 1 FROM t TIMESTAMP AS OF date_add(now(), 1) x, u", ["t@date_add(now(), 1)", "u"]),
+        (
+            "SELECT 1 FROM t TIMESTAMP AS OF now() - INTERVAL 1 HOUR WHERE 1 = 1",
+            ["t@now() - INTERVAL 1 HOUR"],
+        ),
+        ("TABLE t UNION ALL TABLE u", ["t", "u"]),
         # The name in the definition of that name is the table's, later it is not.
         ("WITH t AS (SELECT * FROM t) SELECT * FROM t", ["t"]),
         ("WITH RECURSIVE t AS (SELECT 1 UNION ALL SELECT 1 FROM t) SELECT * FROM T", []),
@@ -34,6 +43,42 @@ def tables(text: str) -> list[str]:
 )
 def test_names_of_tables(text: str, expected: list[str]) -> None:
     assert tables(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "aliased"),
+    [
+        ("SELECT 1 FROM t x", True),
+        ("SELECT 1 FROM t date WHERE date.k = 1", True),
+        ("SELECT 1 FROM t AS `where`", True),
+        ("SELECT 1 FROM t `left` JOIN u b", True),
+        ("SELECT 1 FROM t TIMESTAMP AS OF now() + INTERVAL 1 DAY x", True),
+        ("TABLE t", True),
+        ("SELECT 1 FROM t MINUS SELECT 2", False),
+        ("SELECT 1 FROM t LEFT ANTI JOIN u b ON true", False),
+        ("SELECT 1 FROM t TABLESAMPLE (5 ROWS)", False),
+        ("SELECT 1 FROM t QUALIFY true", False),
+        ("SELECT 1 FROM (t)", False),
+    ],
+)
+def test_whether_a_table_has_a_name_of_the_query(text: str, aliased: bool) -> None:
+    first = next(table_names(text, tokenize(text)))
+    assert first.aliased == aliased
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("SELECT a.t.k, b.k FROM a.t", "SELECT t.k, b.k FROM a.t"),
+        ("SELECT c.a.t.e:x::int, A.T.* FROM c.a.t", "SELECT t.e:x::int, T.* FROM c.a.t"),
+        ("SELECT delta.`/x y`.k FROM delta.`/x y`", "SELECT `/x y`.k FROM delta.`/x y`"),
+        ("SELECT a.t.k, 'a.t.k' FROM a.t AS x", "SELECT a.t.k, 'a.t.k' FROM a.t AS x"),
+        ("SELECT s.a.t.k, a.t FROM a.t", "SELECT s.a.t.k, a.t FROM a.t"),
+    ],
+)
+def test_qualifiers_become_the_name_of_a_view(text: str, expected: str) -> None:
+    tokens = tokenize(text)
+    assert splice(text, qualifier_splices(tokens, list(table_names(text, tokens)))) == expected
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from variantlake.shredding.profile import Profile
 SAMPLE_ROWS = 4096
 """Documents that schema inference looks at, as Spark does."""
 
-SAMPLE_BYTES = 16 << 20
+SAMPLE_BYTES = 8 << 20
 """The most text that it looks at."""
 
 _HINTS = {

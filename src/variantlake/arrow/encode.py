@@ -121,7 +121,7 @@ class VariantColumn:
 
     def _check_type(self, given: pa.DataType, *, from_json: bool) -> None:
         if from_json:
-            fits = pa.types.is_string(given) or pa.types.is_large_string(given)
+            fits = given in (pa.string(), pa.large_string(), pa.null())
             wanted = "JSON text (string)"
         else:
             fits = is_variant_storage(given)

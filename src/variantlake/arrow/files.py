@@ -16,7 +16,7 @@ from typing import Self
 import pyarrow as pa
 
 from variantlake.arrow.order import SortKey, sorted_pieces
-from variantlake.delta.store import LocalStore, Store, make_folder
+from variantlake.delta.store import LocalStore, Store, make_folder, start_flush
 from variantlake.errors import InvalidValue, StoreFailed, VariantLakeError
 from variantlake.parquet.write import FileWriter, WriteOptions, WrittenFile
 
@@ -25,6 +25,11 @@ TARGET_FILE_BYTES = 256 << 20
 
 SORT_BYTES = 64 << 20
 """Bytes of rows in memory (Arrow) that are sorted at a time; a sorted file holds no more."""
+
+
+_FLUSH_BYTES = 4 << 20
+"""Bytes of an open file from which on the disk begins to write them: then the file's end waits for
+little more than its last row group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +125,7 @@ class FileSet:
     _attempt: str = field(default_factory=lambda: uuid.uuid4().hex[:8])
     _writer: FileWriter | None = None
     _rows: int = 0
+    _flushing: int = 0
     _unsorted: list[pa.RecordBatch] = field(default_factory=list)
     _unsorted_bytes: int = 0
     _scratch: str | None = None
@@ -163,8 +169,13 @@ class FileSet:
             writer.write(batch.slice(0, rows))
             self._rows += rows
             batch = batch.slice(rows)
-            if self._rows == self.limits.max_rows or self._size() >= self.limits.target_bytes:
+            size = self._size()
+            if self._rows == self.limits.max_rows or size >= self.limits.target_bytes:
                 self._finish()
+            elif size >= self._flushing + _FLUSH_BYTES:
+                self._flushing = size
+                if isinstance(self.store, LocalStore):
+                    start_flush(self._path)
 
     def close(self) -> list[WrittenFile]:
         """Finish the last file; all files, in order."""
@@ -217,7 +228,7 @@ class FileSet:
             variant_columns=self.variant_columns,
             options=self.options,
         )
-        self._rows = 0
+        self._rows = self._flushing = 0
         return self._writer
 
     def _finish(self) -> None:

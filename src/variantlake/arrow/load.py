@@ -173,7 +173,9 @@ def run_load(
     if not any(result.adds or result.bad_rows for result in results):
         target.clean_up(task.files.load_id)
         raise InvalidJson(
-            "there is no document to load: only blank lines", file=sources[0].path, line=1
+            "there is no document to load: the sources hold only blank lines or empty arrays",
+            file=sources[0].path,
+            line=1,
         )
     done = land(target, task.files, results, options, started)
     if progress is not None:

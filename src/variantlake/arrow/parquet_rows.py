@@ -22,7 +22,7 @@ BATCH_BYTES = 4 << 20
 _LARGEST_PART, _SMALLEST_PART, _OPEN_BYTES = 128 << 20, 4 << 20, 4 << 20
 """Bytes of files as stored: Spark's own bounds of a task's part, and what it takes a file for."""
 
-SAMPLE_ROWS, SAMPLE_BYTES = 4096, 16 << 20
+SAMPLE_ROWS, SAMPLE_BYTES = 4096, 8 << 20
 """Rows that schema inference looks at, and the most bytes of them."""
 
 _SAMPLE_PIECES = 16

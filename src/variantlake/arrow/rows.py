@@ -20,6 +20,7 @@ from variantlake.arrow.encode import (
 )
 from variantlake.arrow.nested import column_encoder
 from variantlake.arrow.options import BadRows
+from variantlake.arrow.plain import plain_batch, plain_schema
 from variantlake.arrow.quarantine import BadRow, BadRowLog
 from variantlake.arrow.target import FilePlan
 from variantlake.delta.partition_values import partition_text
@@ -54,7 +55,10 @@ class TableRows:
     ) -> None:
         self.shreddings = dict(shreddings)
         self.count = 0
-        self._batches = batches
+        given, schema = schema, plain_schema(schema)
+        self._batches = (
+            batches if schema == given else (plain_batch(batch, schema) for batch in batches)
+        )
         self.bad_rows = bad_rows
         self._inference = inference
         fields = {field.name: field for field in plan.schema.fields}
@@ -180,6 +184,7 @@ def given_schema(given: pa.Schema, json_columns: Collection[str]) -> StructType:
 
     Columns of JSON text and structs of `metadata` and `value` are Variants. Raises InvalidSchema.
     """
+    given = plain_schema(given)
     variants = [
         field.name
         for field in given

@@ -21,7 +21,7 @@ from variantlake.arrow.load import IngestResult, LoadProgress
 from variantlake.arrow.local import ingest_here
 from variantlake.arrow.options import BadRows, LoadKeywords
 from variantlake.arrow.overwriting import Overwrite
-from variantlake.arrow.sources import json_array
+from variantlake.arrow.sources import Documents, json_array, ndjson
 from variantlake.cli.output import print_fields, print_json, size, stderr
 
 
@@ -101,7 +101,13 @@ def ingest(
     A bad document stops the load with its file, line and column, and nothing is committed, unless
     --mode says otherwise.
     """
-    documents = json_array(*sources) if format is FileFormat.array else sources
+    documents: Documents | list[str] = sources
+    if format is FileFormat.array:
+        documents = json_array(*sources)
+    elif load_id is None:
+        # A missing source is said at once, not after Spark has started. With a load id it may have
+        # gone since: a load that is done already asks for none.
+        documents = ndjson(*sources)
     options: LoadKeywords = {
         "mode": mode.value,
         "load_id": load_id,

@@ -389,6 +389,7 @@ class _Variant:
         self.nulls: Int64s = _joined([part.nulls(column) for part in facts.parts])
         self.schemas: Sequence[ShreddingSchema] = tuple(facts.layouts.schemas)
         self.legacy: Sequence[bool] = (False,) * len(self.schemas)
+        self.others = self.legacy
 
     def counts(self, rows: Int64s, nodes: Int64s) -> Counts:
         """See VariantColumns."""

@@ -8,19 +8,21 @@ and nobody ever sees a half-written file. Spec: PROTOCOL, "Creation of New Log E
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import errno
 import functools
 import os
 import re
 import shutil
+import sys
 import time
 import urllib.parse
 import urllib.request
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import obstore
 import pyarrow as pa
@@ -438,6 +440,37 @@ def make_folder(folder: Path) -> None:
     make_folder(folder.parent)
     folder.mkdir(exist_ok=True)
     _flush_folder(folder.parent)
+
+
+def start_flush(file: Path) -> None:
+    """Have what a file holds so far written to the disk, without waiting; on Linux alone.
+
+    It promises nothing: `Store.flush` does, and has less to wait for the earlier this began. Unlike
+    a flush it takes no error of the disk away from that one, which reports it.
+    """
+    if _sync_file_range is None:
+        return
+    handle = os.open(file, os.O_RDONLY)
+    try:
+        _sync_file_range(handle, 0, 0, _SYNC_FILE_RANGE_WRITE)
+    finally:
+        os.close(handle)
+
+
+_SYNC_FILE_RANGE_WRITE = 2
+
+
+def _find_sync_file_range() -> Callable[[int, int, int, int], int] | None:
+    """The C library's function, which Python has no name for; None where there is none."""
+    if sys.platform != "linux":
+        return None
+    found: Any = getattr(ctypes.CDLL(None), "sync_file_range", None)
+    if found is not None:
+        found.argtypes = [ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint]
+    return cast("Callable[[int, int, int, int], int] | None", found)
+
+
+_sync_file_range = _find_sync_file_range()
 
 
 def _flush_file(file: Path) -> None:

@@ -177,7 +177,7 @@ class _Parser:
             self.fail(
                 f"key {key[:100]!r} occurs twice in one object",
                 start,
-                hint="duplicate_keys='last' keeps the last one",
+                hint="parse_json(text, duplicate_keys='last') keeps the last one",
             )
         return key
 

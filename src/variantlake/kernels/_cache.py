@@ -18,7 +18,7 @@ from pathlib import Path
 import llvmlite.binding as llvm
 
 from variantlake import kernels
-from variantlake.kernels._jit import BOUNDS_CHECKED
+from variantlake.kernels._declared import BOUNDS_CHECKED
 
 try:
     import fcntl

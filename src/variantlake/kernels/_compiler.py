@@ -30,7 +30,7 @@ from numba.extending import models, register_model, typeof_impl
 from numba.np import arrayobj
 
 from variantlake.kernels import _snippets
-from variantlake.kernels._jit import BOUNDS_CHECKED, ArrayType, Entry, Inner, Result
+from variantlake.kernels._declared import BOUNDS_CHECKED, ArrayType, Inner, Kernel, Result
 
 # Kernels allocate nothing, so they need no reference counts; those would cost a third of the
 # speed and most of the time to compile.
@@ -45,8 +45,8 @@ _OPTIONS = {
 _WORD = ir.IntType(64)
 
 
-def compile_unit(entries: Sequence[Entry]) -> bytes:
-    """Object code with a function of each entry's name: see `Entry` for how it is called."""
+def compile_unit(entries: Sequence[Kernel]) -> bytes:
+    """Object code with a function of each entry's name: see `_jit.Entry` for how it is called."""
     with global_compiler_lock, _without_collecting():
         code = _target().target_context.codegen()
         unit = _Unit(code, entries[0].unit)
@@ -180,7 +180,7 @@ def _target() -> _Target:
 
 
 @functools.cache
-def _dispatcher(declared: Entry | Inner) -> Any:
+def _dispatcher(declared: Kernel | Inner) -> Any:
     class Dispatcher(registry.CPUDispatcher):
         targetdescr = _target()  # type: ignore[assignment]
 
@@ -202,7 +202,7 @@ def _type_of_inner(inner: Inner, _context: Any) -> Any:
     return numba.types.Dispatcher(_dispatcher(inner))
 
 
-def _signature(entry: Entry) -> Any:
+def _signature(entry: Kernel) -> Any:
     result, *arguments = map(_type, (entry.signature.result, *entry.signature.arguments))
     return result(*arguments)
 

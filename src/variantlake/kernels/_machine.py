@@ -12,7 +12,7 @@ import llvmlite.binding as llvm
 
 from variantlake import kernels
 from variantlake.kernels._cache import kept
-from variantlake.kernels._jit import Entry
+from variantlake.kernels._declared import Kernel
 
 _CALL = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)  # releases the GIL
 
@@ -23,7 +23,7 @@ _engines: dict[str, Any] = {}
 _lock = threading.RLock()
 
 
-def code_of(entry: Entry) -> Callable[[int], int]:
+def code_of(entry: Kernel) -> Callable[[int], int]:
     """The function that takes the address of an entry's words and returns 0 if all went well."""
     return _CALL(engine_of(entry.unit).get_function_address(entry.name))
 
@@ -36,10 +36,10 @@ def engine_of(unit: str) -> Any:
         return _engines[unit]
 
 
-def entries_of(unit: str) -> list[Entry]:
+def entries_of(unit: str) -> list[Kernel]:
     """The kernels that a module declares."""
     module = importlib.import_module(f"{kernels.__name__}.{unit}")
-    found = [value for value in vars(module).values() if isinstance(value, Entry)]
+    found = [value for value in vars(module).values() if isinstance(value, Kernel)]
     return [entry for entry in found if entry.unit == unit]
 
 

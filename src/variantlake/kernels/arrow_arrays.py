@@ -8,7 +8,7 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 import pyarrow as pa
 
-from variantlake.kernels._jit import Bytes
+from variantlake.kernels._declared import Bytes
 
 AnyArray: TypeAlias = "pa.Array[pa.Scalar[pa.DataType]]"
 

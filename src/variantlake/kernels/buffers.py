@@ -6,7 +6,7 @@ import weakref
 
 import numpy as np
 
-from variantlake.kernels._jit import Bytes, Records
+from variantlake.kernels._declared import Bytes, Records
 from variantlake.kernels.nodes import NODE
 from variantlake.kernels.tape import Tape
 

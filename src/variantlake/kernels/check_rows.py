@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from variantlake.kernels._jit import Bytes, Int32s, Int64s
+from variantlake.kernels._declared import Bytes, Int32s, Int64s
 from variantlake.kernels.arrow_arrays import AnyArray
 from variantlake.kernels.check_slots import check_values, read_dictionaries
 from variantlake.kernels.shredded_arrays import (

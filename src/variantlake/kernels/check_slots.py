@@ -5,13 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from variantlake.encoding.limits import MAX_KEYS, MAX_VALUE_BYTES
-from variantlake.kernels._jit import (
+from variantlake.kernels._declared import (
     Bytes,
     Int32s,
     Int64s,
     bytes_in,
-    entry,
-    helper,
     i64,
     int32s,
     int32s_in,
@@ -22,6 +20,7 @@ from variantlake.kernels._jit import (
     uint64,
     void,
 )
+from variantlake.kernels._jit import entry, helper
 from variantlake.kernels.keys import equal_bytes
 from variantlake.kernels.nodes import BINARY, DECIMAL4, DECIMAL16
 from variantlake.kernels.utf8 import valid_utf8

@@ -12,13 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from variantlake.kernels._jit import (
+from variantlake.kernels._declared import (
     Bytes,
     Int32s,
     Int64s,
     Records,
     bytes_in,
-    entry,
     i64,
     int32s,
     int32s_in,
@@ -30,6 +29,7 @@ from variantlake.kernels._jit import (
     uint64,
     void,
 )
+from variantlake.kernels._jit import entry
 from variantlake.kernels.arrow_arrays import AnyArray, array_of, buffer_of
 from variantlake.kernels.emit import put_number
 from variantlake.kernels.keys import KEY

@@ -6,15 +6,8 @@ import math
 
 import numpy as np
 
-from variantlake.kernels._jit import (
-    Bytes,
-    Int64s,
-    float64,
-    helper,
-    int64,
-    tiny,
-    uint64,
-)
+from variantlake.kernels._declared import Bytes, Int64s, float64, int64, uint64
+from variantlake.kernels._jit import helper, tiny
 from variantlake.kernels.exact import POWERS
 from variantlake.kernels.words import leading_zeros, load8, store8, trailing_zeros
 

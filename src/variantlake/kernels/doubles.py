@@ -8,11 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from variantlake.kernels._jit import (
-    helper,
-    int64,
-    uint64,
-)
+from variantlake.kernels._declared import int64, uint64
+from variantlake.kernels._jit import helper
 from variantlake.kernels.words import leading_zeros, multiply_high
 
 UNDECIDED = -1

@@ -4,16 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from variantlake.kernels._jit import (
-    Bytes,
-    Int64s,
-    bytes_in,
-    entry,
-    i64,
-    int64,
-    int64s,
-    uint64,
-)
+from variantlake.kernels._declared import Bytes, Int64s, bytes_in, i64, int64, int64s, uint64
+from variantlake.kernels._jit import entry
 from variantlake.kernels.words import load8
 
 # Places in the state of an ElementFinder.

@@ -6,16 +6,8 @@ object are put in order, by its keys' ids, which are places in a sorted dictiona
 
 from __future__ import annotations
 
-from variantlake.kernels._jit import (
-    Bytes,
-    Int32s,
-    Int64s,
-    Records,
-    helper,
-    int64,
-    tiny,
-    uint64,
-)
+from variantlake.kernels._declared import Bytes, Int32s, Int64s, Records, int64, uint64
+from variantlake.kernels._jit import helper, tiny
 from variantlake.kernels.nodes import (
     ARRAY,
     BINARY,

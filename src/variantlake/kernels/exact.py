@@ -4,14 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from variantlake.kernels._jit import (
-    Bytes,
-    Records,
-    helper,
-    int64,
-    tiny,
-    uint64,
-)
+from variantlake.kernels._declared import Bytes, Records, int64, uint64
+from variantlake.kernels._jit import helper, tiny
 from variantlake.kernels.nodes import DECIMAL4, DECIMAL16, INT8, INT64
 from variantlake.kernels.words import load64, multiply_high, store64
 

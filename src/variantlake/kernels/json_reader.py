@@ -8,24 +8,22 @@ from typing import Literal
 import numpy as np
 
 from variantlake.encoding.limits import MAX_DEPTH, MAX_VALUE_BYTES
-from variantlake.kernels._jit import (
+from variantlake.kernels._declared import (
     Bytes,
     Int32s,
     Int64s,
     Records,
     bytes_in,
-    entry,
-    helper,
     i64,
     int32s,
     int64,
     int64s,
     int64s_in,
     records,
-    tiny,
     uint8s,
     uint64,
 )
+from variantlake.kernels._jit import entry, helper, tiny
 from variantlake.kernels.buffers import BufferPool
 from variantlake.kernels.keys import KEY, KEY_BYTES, KEY_COUNT, KeyTable, find_key
 from variantlake.kernels.nodes import (

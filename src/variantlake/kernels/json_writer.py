@@ -6,14 +6,12 @@ import numpy as np
 import pyarrow as pa
 
 from variantlake.encoding.limits import MAX_DEPTH
-from variantlake.kernels._jit import (
+from variantlake.kernels._declared import (
     Bytes,
     Int32s,
     Int64s,
     Records,
     bytes_in,
-    entry,
-    helper,
     i64,
     int32s,
     int64,
@@ -23,6 +21,7 @@ from variantlake.kernels._jit import (
     uint8s,
     uint64,
 )
+from variantlake.kernels._jit import entry, helper
 from variantlake.kernels.arrow_arrays import AnyArray, array_of, buffer_of, new_buffer
 from variantlake.kernels.double_text import WORDS, put_float
 from variantlake.kernels.keys import KEY, MAX_GUESS

@@ -6,22 +6,20 @@ import secrets
 
 import numpy as np
 
-from variantlake.kernels._jit import (
+from variantlake.kernels._declared import (
     Bytes,
     Int32s,
     Int64s,
     Records,
-    entry,
-    helper,
     int32s,
     int64,
     int64s,
     records,
-    tiny,
     uint8s,
     uint64,
     void,
 )
+from variantlake.kernels._jit import entry, helper, tiny
 from variantlake.kernels.utf8 import valid_utf8
 from variantlake.kernels.words import (
     PADDING,

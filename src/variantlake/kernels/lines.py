@@ -6,18 +6,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from variantlake.kernels._jit import (
+from variantlake.kernels._declared import (
     Bytes,
     Int64s,
     bytes_in,
-    entry,
     i64,
     int64,
     int64s,
     int64s_in,
-    tiny,
     uint64,
 )
+from variantlake.kernels._jit import entry, tiny
 from variantlake.kernels.words import load8, match_block, trailing_zeros
 
 _BLOCK = 64

@@ -8,25 +8,23 @@ from __future__ import annotations
 
 import numpy as np
 
-from variantlake.kernels._jit import (
+from variantlake.kernels._declared import (
     Bytes,
     Int32s,
     Int64s,
     Records,
     bytes_in,
-    entry,
-    helper,
     i64,
     int32s_in,
     int64,
     int64s,
     int64s_in,
     records,
-    tiny,
     uint8s,
     uint64,
     void,
 )
+from variantlake.kernels._jit import entry, helper, tiny
 from variantlake.kernels.nodes import BINARY, DECIMAL4, DECIMAL8, DECIMAL16, NODE, OBJECT, STRING
 from variantlake.kernels.words import copy_bytes
 from variantlake.types import MAX_PRECISION, PRIMITIVES, Primitive

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from variantlake.kernels._jit import (
-    int64,
-    tiny,
-)
+from variantlake.kernels._declared import int64
+from variantlake.kernels._jit import tiny
 from variantlake.types import Primitive
 
 NODE = np.dtype(

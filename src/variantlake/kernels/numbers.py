@@ -10,16 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from variantlake.encoding.limits import MAX_NUMBER_DIGITS
-from variantlake.kernels._jit import (
-    Bytes,
-    Int64s,
-    Records,
-    float64,
-    helper,
-    int64,
-    tiny,
-    uint64,
-)
+from variantlake.kernels._declared import Bytes, Int64s, Records, float64, int64, uint64
+from variantlake.kernels._jit import helper, tiny
 from variantlake.kernels.doubles import UNDECIDED, double_bits
 from variantlake.kernels.nodes import (
     DECIMAL4,

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import numpy as np
 
-from variantlake.kernels._jit import (
+from variantlake.kernels._declared import (
     Bytes,
     Int32s,
     Int64s,
     Records,
     bytes_in,
-    entry,
     i64,
     int32s,
     int64,
     int64s,
     int64s_in,
     records,
-    tiny,
     uint64,
     void,
 )
+from variantlake.kernels._jit import entry, tiny
 from variantlake.kernels.exact import count_digits, is_exact_number, scale_of
 from variantlake.kernels.keys import KeyTable, mix, new_seed
 from variantlake.kernels.nodes import ARRAY, NODE, OBJECT

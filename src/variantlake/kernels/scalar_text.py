@@ -5,14 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from variantlake.encoding.json_text import MICROS, NANOS
-from variantlake.kernels._jit import (
-    Bytes,
-    Records,
-    helper,
-    int64,
-    tiny,
-    uint64,
-)
+from variantlake.kernels._declared import Bytes, Records, int64, uint64
+from variantlake.kernels._jit import helper, tiny
 from variantlake.kernels.exact import (
     POWERS,
     count_digits,

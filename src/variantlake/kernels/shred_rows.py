@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from variantlake.kernels._jit import (
+from variantlake.kernels._declared import (
     Bytes,
     Int32s,
     Int64s,
     Records,
     bytes_in,
-    entry,
-    helper,
     i64,
     int32s,
     int32s_in,
@@ -19,11 +17,11 @@ from variantlake.kernels._jit import (
     int64s,
     int64s_in,
     records,
-    tiny,
     uint8s,
     uint64,
     void,
 )
+from variantlake.kernels._jit import entry, helper, tiny
 from variantlake.kernels.emit import copy_reference, emit_value
 from variantlake.kernels.exact import POWERS, fits_decimal, is_exact_number, put_decimal, scale_of
 from variantlake.kernels.nodes import (

@@ -7,7 +7,7 @@ from typing import Any, cast
 import numpy as np
 import pyarrow as pa
 
-from variantlake.kernels._jit import Bytes, Int64s
+from variantlake.kernels._declared import Bytes, Int64s
 from variantlake.kernels.arrow_arrays import AnyArray
 from variantlake.kernels.words import PADDING
 from variantlake.shredding.arrays import members

@@ -9,7 +9,7 @@ from typing import cast
 import numpy as np
 import pyarrow as pa
 
-from variantlake.kernels._jit import Int32s, Int64s, Records
+from variantlake.kernels._declared import Int32s, Int64s, Records
 from variantlake.kernels.arrow_arrays import (
     AnyArray,
     array_of,

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from variantlake.kernels._jit import (
-    Bytes,
-    Int64s,
-    helper,
-    int64,
-    tiny,
-)
+from variantlake.kernels._declared import Bytes, Int64s, int64
+from variantlake.kernels._jit import helper, tiny
 from variantlake.kernels.numbers import ARENA
 from variantlake.kernels.utf8 import valid_utf8
 from variantlake.kernels.words import copy_block, load8, scan_string, store8, trailing_zeros

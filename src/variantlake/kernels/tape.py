@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from variantlake.kernels._jit import Bytes, Int32s, Int64s, Records
+from variantlake.kernels._declared import Bytes, Int32s, Int64s, Records
 from variantlake.kernels.keys import KeyTable
 
 SQL_NULL = 100

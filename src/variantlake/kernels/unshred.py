@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from variantlake.encoding.metadata import decode_metadata
 from variantlake.errors import VariantLakeError
-from variantlake.kernels._jit import Bytes, Int32s, Int64s
+from variantlake.kernels._declared import Bytes, Int32s, Int64s
 from variantlake.kernels.arrow_arrays import AnyArray, array_of, buffer_of, new_buffer
 from variantlake.kernels.shredded_arrays import LeftToTwin, valid_of
 from variantlake.kernels.unshred_plan import layout_of, plan_of

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from variantlake.encoding.metadata import encode_metadata
-from variantlake.kernels._jit import Int32s, Int64s
+from variantlake.kernels._declared import Int32s, Int64s
 from variantlake.kernels.arrow_arrays import AnyArray, array_of, buffer_of
 from variantlake.kernels.dictionary import SHARED_BYTES, dictionary_for_parts, repeated
 from variantlake.kernels.nodes import OPAQUE

@@ -14,7 +14,7 @@ from typing import Any, cast
 import numpy as np
 import pyarrow as pa
 
-from variantlake.kernels._jit import Bytes, Records
+from variantlake.kernels._declared import Bytes, Records
 from variantlake.kernels.arrow_arrays import AnyArray, new_buffer
 from variantlake.kernels.shredded_arrays import LeftToTwin
 from variantlake.kernels.words import PADDING

@@ -8,14 +8,12 @@ are moved where that was wrong.
 from __future__ import annotations
 
 from variantlake.encoding.limits import MAX_VALUE_BYTES
-from variantlake.kernels._jit import (
+from variantlake.kernels._declared import (
     Bytes,
     Int32s,
     Int64s,
     Records,
     bytes_in,
-    entry,
-    helper,
     i64,
     int32s,
     int32s_in,
@@ -23,11 +21,11 @@ from variantlake.kernels._jit import (
     int64s,
     int64s_in,
     records,
-    tiny,
     uint8s,
     uint64,
     void,
 )
+from variantlake.kernels._jit import entry, helper, tiny
 from variantlake.kernels.emit import put_number, sort_words
 from variantlake.kernels.keys import equal_bytes
 from variantlake.kernels.nodes import LONGEST_SHORT_STRING, width_of

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from variantlake.kernels._jit import (
+from variantlake.kernels._declared import (
     Bytes,
     Int32s,
     Int64s,
     bytes_in,
-    entry,
-    helper,
     int32s,
     int64,
     int64s_in,
@@ -16,6 +14,7 @@ from variantlake.kernels._jit import (
     uint64,
     void,
 )
+from variantlake.kernels._jit import entry, helper
 from variantlake.kernels.words import copy_bytes, load8, load32
 
 

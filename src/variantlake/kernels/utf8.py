@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from variantlake.kernels._jit import (
-    Bytes,
-    helper,
-    int64,
-)
+from variantlake.kernels._declared import Bytes, int64
+from variantlake.kernels._jit import helper
 from variantlake.kernels.words import load8, load64
 
 _HIGH_BITS = -0x7F7F7F7F7F7F7F80  # 0x80 in each byte, as an int64

@@ -10,14 +10,12 @@ import pyarrow as pa
 from variantlake.encoding.limits import MAX_DEPTH, MAX_KEYS, MAX_VALUE_BYTES
 from variantlake.encoding.tree import decode
 from variantlake.errors import MalformedVariant, VariantLakeError
-from variantlake.kernels._jit import (
+from variantlake.kernels._declared import (
     Bytes,
     Int32s,
     Int64s,
     Records,
     bytes_in,
-    entry,
-    helper,
     i64,
     int32s,
     int32s_in,
@@ -27,6 +25,7 @@ from variantlake.kernels._jit import (
     uint8s,
     uint64,
 )
+from variantlake.kernels._jit import entry, helper
 from variantlake.kernels.arrow_arrays import AnyArray
 from variantlake.kernels.buffers import BufferPool
 from variantlake.kernels.emit import sort_words

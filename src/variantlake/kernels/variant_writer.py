@@ -5,13 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from variantlake.kernels._jit import (
+from variantlake.kernels._declared import (
     Bytes,
     Int32s,
     Int64s,
     Records,
     bytes_in,
-    entry,
     i64,
     int32s,
     int32s_in,
@@ -23,6 +22,7 @@ from variantlake.kernels._jit import (
     uint64,
     void,
 )
+from variantlake.kernels._jit import entry
 from variantlake.kernels.arrow_arrays import array_of, buffer_of, new_buffer, struct_of
 from variantlake.kernels.dictionary import Dictionary, choose_dictionary, nodes_for, work_space
 from variantlake.kernels.emit import emit_value

@@ -11,14 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from variantlake.kernels._jit import (
-    Bytes,
-    helper,
-    int64,
-    machine,
-    tiny,
-    uint64,
-)
+from variantlake.kernels._declared import Bytes, int64, uint64
+from variantlake.kernels._jit import helper, machine, tiny
 
 PADDING = 64
 """Bytes that block operations may touch after the last byte that matters."""

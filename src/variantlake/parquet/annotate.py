@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 from variantlake.errors import MalformedFile, MissingSource, VariantLakeError
-from variantlake.parquet.footer import MAGIC, SCHEMA_FIELD, parse_schema, read_tail
-from variantlake.parquet.schema_tree import SchemaNode
-from variantlake.parquet.thrift import CompactReader, Wire
+from variantlake.parquet.footer import MAGIC, SCHEMA_FIELD, read_tail
+from variantlake.parquet.logical import of_converted
+from variantlake.parquet.schema_tree import MAX_SCHEMA_DEPTH, SCHEMA_ELEMENT
+from variantlake.parquet.thrift import CompactReader, Fields, Struct, Wire
 
 SPECIFICATION_VERSION = 1
 """The only version of the VARIANT logical type so far."""
@@ -26,6 +27,8 @@ _STOP = b"\x00"
 # LogicalType.VARIANT is field 16: a delta too big for the short header, so id 16 follows as zigzag.
 # In it, field 1 is an i8. Then the ends of VariantType and of LogicalType.
 _VARIANT_UNION = bytes([Wire.STRUCT, 16 << 1, 1 << 4 | Wire.I8, SPECIFICATION_VERSION]) + 2 * _STOP
+
+_ELEMENT = Struct(SCHEMA_ELEMENT)
 
 ColumnPath = tuple[str, ...]
 """Names of schema nodes from a top-level column down (through `list`, `element` and the like)."""
@@ -65,42 +68,11 @@ def annotate_footer(
 
     `offset` is the footer's place in its file, for errors. Raises MalformedFile as `annotate` does.
     """
-    wanted = _elements_of(parse_schema(footer, offset), columns)
-    ends = _element_ends(footer, offset)
+    ends = _ends_of(columns, CompactReader(footer, offset))
     out = bytearray(footer)
-    for index in sorted(wanted, reverse=True):
-        out[ends[index].stop : ends[index].stop] = _insertion(ends[index], offset)
-    return bytes(out), len(wanted)
-
-
-def _elements_of(schema: SchemaNode, columns: Collection[ColumnPath]) -> set[int]:
-    """The positions, in the footer's flat list, of the columns' groups that have no mark yet."""
-    missing = set(columns)
-    found: set[int] = set()
-    # Depth first, as the elements stand in the footer.
-    stack: list[tuple[SchemaNode, ColumnPath]] = [(schema, ())]
-    index = 0
-    while stack:
-        node, path = stack.pop()
-        if path in missing:
-            missing.discard(path)
-            if _must_be_marked(node, path):
-                found.add(index)
-        index += 1
-        stack.extend((child, (*path, child.name)) for child in reversed(node.children))
-    if missing:
-        raise MalformedFile(f"the file has no column {'.'.join(min(missing))!r} to mark as VARIANT")
-    return found
-
-
-def _must_be_marked(node: SchemaNode, path: ColumnPath) -> bool:
-    if not node.is_group:
-        raise MalformedFile(f"column {'.'.join(path)!r} is no group and cannot be a VARIANT")
-    if node.logical is None:
-        return True
-    if node.logical.kind == "VARIANT" and node.logical.version == SPECIFICATION_VERSION:
-        return False
-    raise MalformedFile(f"column {'.'.join(path)!r} has the logical type {node.logical}")
+    for end in sorted(ends, key=lambda end: end.stop, reverse=True):
+        out[end.stop : end.stop] = _insertion(end, offset)
+    return bytes(out), len(ends)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,18 +83,73 @@ class _ElementEnd:
     last_field: int
 
 
-def _element_ends(footer: bytes, offset: int) -> list[_ElementEnd]:
-    reader = CompactReader(footer, offset)
+def _ends_of(columns: Collection[ColumnPath], reader: CompactReader) -> list[_ElementEnd]:
+    """The ends of the columns' groups that have no mark yet; reads no further than the last one."""
+    missing = set(columns)
+    prefixes = {path[:size] for path in missing for size in range(len(path) + 1)}
+    ends = []
+    # For each group around the next element, its path and how many children are to come. Depth
+    # first, as elements stand in the footer; a path is None where no column is below.
+    above: list[tuple[ColumnPath | None, int]] = []
+    for _ in range(_schema_size(reader)):
+        if not missing:
+            break
+        start = reader.position
+        fields = reader.read(_ELEMENT, Wire.STRUCT)
+        path = _path_below(above, fields, reader) if above else ()
+        path = path if path in prefixes else None
+        if 1 not in fields:
+            above.append((path, fields.get(5, 0)))
+        if path is not None and path in missing:
+            missing.discard(path)
+            if _must_be_marked(fields, path):
+                reader.position = start
+                ends.append(_element_end(reader))
+        while above and above[-1][1] <= 0:
+            above.pop()
+        if not above:
+            break
+    if missing:
+        raise MalformedFile(f"the file has no column {'.'.join(min(missing))!r} to mark as VARIANT")
+    return ends
+
+
+def _path_below(
+    above: list[tuple[ColumnPath | None, int]], fields: Fields, reader: CompactReader
+) -> ColumnPath | None:
+    """The path of the next child of the innermost group, which is counted."""
+    group, children = above[-1]
+    above[-1] = (group, children - 1)
+    if len(above) > MAX_SCHEMA_DEPTH or 4 not in fields:
+        raise reader.fail("an element of the schema has no name, or lies too deep")
+    return None if group is None else (*group, fields[4].decode("utf-8", "replace"))
+
+
+def _must_be_marked(fields: Fields, path: ColumnPath) -> bool:
+    if 1 in fields:
+        raise MalformedFile(f"column {'.'.join(path)!r} is no group and cannot be a VARIANT")
+    logical = fields.get(10) or of_converted(fields.get(6), fields.get(8, 0), fields.get(7, 0))
+    if logical is None:
+        return True
+    if logical.kind == "VARIANT" and logical.version == SPECIFICATION_VERSION:
+        return False
+    raise MalformedFile(f"column {'.'.join(path)!r} has the logical type {logical}")
+
+
+def _schema_size(reader: CompactReader) -> int:
+    """Move to the first element of the schema; how many there are."""
     last = 0
     while True:
         wire, last = reader.field_header(last)
         if wire == Wire.STOP:
-            raise MalformedFile("the Parquet footer has no schema", offset=offset)
+            raise reader.fail("the Parquet footer has no schema")
         if last == SCHEMA_FIELD:
             break
         reader.skip(wire)
-    _, size = reader.list_header()
-    return [_element_end(reader) for _ in range(size)]
+    element, size = reader.list_header()
+    if element != Wire.STRUCT:
+        raise reader.fail("the schema in the Parquet footer is no list of structs")
+    return size
 
 
 def _element_end(reader: CompactReader) -> _ElementEnd:

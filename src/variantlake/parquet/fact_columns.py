@@ -173,6 +173,10 @@ class VariantColumns(Protocol):
         """For each of `schemas` whether the files have it in Spark's older layout."""
 
     @property
+    def others(self) -> Sequence[bool]:
+        """For each of `schemas` whether there are leaves that are no part of the Variant."""
+
+    @property
     def layout(self) -> Int64s:
         """Which of `schemas` a row has, int64; -1 where not known."""
 
@@ -238,23 +242,23 @@ class RecordColumns:
             return None
         layout = np.full(len(found), -1, np.int64)
         nulls = np.full(len(found), UNKNOWN, np.int64)
-        codes: dict[tuple[ShreddingSchema, bool], int] = {}
+        codes: dict[tuple[ShreddingSchema, bool, bool], int] = {}
         # By identity first: hashing a schema of hundreds of fields for each file is slow.
-        known: dict[tuple[int, bool], int] = {}
+        known: dict[tuple[int, bool, bool], int] = {}
         for row, each in enumerate(found):
             if each is not None:
-                key = (id(each.schema), each.is_legacy)
+                form = (each.is_legacy, each.has_others)
+                key = (id(each.schema), *form)
                 code = known.get(key)
                 if code is None:
-                    code = codes.setdefault((each.schema, each.is_legacy), len(codes))
-                    known[key] = code
+                    code = known[key] = codes.setdefault((each.schema, *form), len(codes))
                 layout[row], nulls[row] = code, each.nulls
         paths = [() if each is None else each.paths for each in found]
         # Facts that do not go with their own layout are none.
-        sizes = np.array([sum(1 for _ in schema.nodes()) for schema, _ in codes], np.int64)
+        sizes = np.array([sum(1 for _ in schema.nodes()) for schema, *_ in codes], np.int64)
         layout[np.array([*map(len, paths)], np.int64) != sizes[layout]] = -1
-        schemas, legacy = zip(*codes, strict=True)
-        return _RecordVariants(schemas, legacy, layout, nulls, paths)
+        schemas, legacy, others = zip(*codes, strict=True)
+        return _RecordVariants(schemas, legacy, others, layout, nulls, paths)
 
     def column(self, column: ColumnPath) -> OrdinaryColumns | None:
         """See FactColumns."""
@@ -285,6 +289,7 @@ def stored_type(arrow: pa.DataType) -> ShreddedType | None:
 class _RecordVariants:
     schemas: Sequence[ShreddingSchema]
     legacy: Sequence[bool]
+    others: Sequence[bool]
     layout: Int64s
     nulls: Int64s
     paths: Sequence[Sequence[PathFacts]]
@@ -349,8 +354,9 @@ class PatchedColumns:
         place = np.full(rows, -1, np.int64)
         place[self._rows[known]] = known
         legacy = (*(() if base is None else base.legacy), *patch.legacy)
+        others = (*(() if base is None else base.others), *patch.others)
         schemas += patch.schemas
-        return _PatchedVariants(schemas, legacy, layout, nulls, base, patch, place)
+        return _PatchedVariants(schemas, legacy, others, layout, nulls, base, patch, place)
 
     def column(self, column: ColumnPath) -> OrdinaryColumns | None:
         """See FactColumns."""
@@ -363,6 +369,7 @@ class _PatchedVariants:
 
     schemas: Sequence[ShreddingSchema]
     legacy: Sequence[bool]
+    others: Sequence[bool]
     layout: Int64s
     nulls: Int64s
     base: VariantColumns | None

@@ -86,7 +86,8 @@ class VariantFacts:
 
     `is_legacy` is true of Spark's older layout. In it a value may also stand in the
     `untyped_value` of a group around it, so there a path is clean only when those are null in every
-    row, and its own too; else nothing is known of it.
+    row, and its own too; else nothing is known of it. `has_others` is true of a group with leaves
+    that are no part of the Variant, on which Spark's own Variant reader fails (EXACTNESS, rule 10).
     """
 
     column: tuple[str, ...]
@@ -94,6 +95,7 @@ class VariantFacts:
     nulls: int
     paths: tuple[PathFacts, ...]
     is_legacy: bool = False
+    has_others: bool = False
 
     def find(self, path: Path) -> PathFacts | None:
         """The facts of exactly this path; None where it is not a node of the schema."""
@@ -225,7 +227,9 @@ class _Facts:
         if nulls and self._footer.leaves[variant.metadata].node.repetition != "required":
             nulls = UNKNOWN  # metadata may be missing where the Variant is not
         paths = tuple(self._path(path, node, row_groups) for path, node in variant.nodes())
-        return VariantFacts(variant.column, variant.schema, nulls, paths)
+        return VariantFacts(
+            variant.column, variant.schema, nulls, paths, has_others=variant.has_others
+        )
 
     def _legacy(self, variant: VariantGroup, row_groups: Sequence[RowGroup]) -> VariantFacts:
         known: dict[Path, PathFacts] = {}

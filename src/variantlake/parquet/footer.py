@@ -265,24 +265,6 @@ def parse_footer(footer: bytes, offset: int = 0) -> Footer:
     return _FooterReader(footer, offset, unordered).read()
 
 
-def parse_schema(footer: bytes, offset: int = 0) -> SchemaNode:
-    """The schema alone of a Thrift FileMetaData, without a look at what stands behind it.
-
-    Raises MalformedFile, as parse_footer does for the schema.
-    """
-    tree = TreeBuilder()
-    reader = CompactReader(footer, offset)
-    last = 0
-    while True:
-        wire, last = reader.field_header(last)
-        if wire == Wire.STOP:
-            return tree.finish(offset)
-        if last == SCHEMA_FIELD:
-            reader.read(ListOf(Struct(SCHEMA_ELEMENT, tree.add)), wire)
-            return tree.finish(offset)
-        reader.skip(wire)
-
-
 class _FooterReader:
     """One pass over a footer, each column chunk checked against its leaf as soon as it is read.
 

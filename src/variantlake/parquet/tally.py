@@ -7,7 +7,7 @@ it costs a few vector operations a batch; bounds are taken only of batches with 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice, repeat
 from typing import TypeVar, cast
@@ -23,7 +23,6 @@ from variantlake.parquet.facts import MAX_INSIDE, ColumnFacts, FileFacts, PathFa
 from variantlake.shredding.layout import (
     TYPED_VALUE,
     VALUE,
-    schema_of,
     struct_storage,
 )
 from variantlake.shredding.schema import Array, Leaf, Node, Object, ShreddingSchema
@@ -208,14 +207,14 @@ class VariantTally:
 
 
 class FileTally:
-    """All columns of a file: Variant columns at `variants`, the rest as ordinary ones."""
+    """All columns of a file: Variant columns, shredded as `variants` says, the rest as ordinary."""
 
-    def __init__(self, schema: pa.Schema, variants: frozenset[ColumnPath]) -> None:
+    def __init__(self, schema: pa.Schema, variants: Mapping[ColumnPath, ShreddingSchema]) -> None:
         self._variants: dict[ColumnPath, VariantTally] = {}
         self._columns: dict[ColumnPath, LeafTally] = {}
         for path, kind in _columns_of(schema, variants):
             if path in variants:
-                self._variants[path] = VariantTally(schema_of(kind))
+                self._variants[path] = VariantTally(variants[path])
             else:
                 self._columns[path] = LeafTally(kind)
 
@@ -265,7 +264,7 @@ class FileTally:
 
 
 def _columns_of(
-    schema: pa.Schema, variants: frozenset[ColumnPath]
+    schema: pa.Schema, variants: Container[ColumnPath]
 ) -> Iterator[tuple[ColumnPath, pa.DataType]]:
     """Variant columns, leaves of structs, and whole lists and maps."""
     stack: list[tuple[ColumnPath, pa.DataType]] = [((field.name,), field.type) for field in schema]

@@ -90,7 +90,8 @@ class VariantGroup:
     `column` holds the names of schema nodes down to the group. `repeated` is true inside arrays and
     maps, where a row may hold any number of values. `required` means that neither the group nor a
     group above it is optional, so that there are no SQL NULLs. `metadata` is a leaf's index, None
-    in the legacy layout, which has none. `annotated` tells whether the file itself says VARIANT.
+    in the legacy layout, which has none. `annotated` tells whether the file itself says VARIANT,
+    `has_others` whether there are leaves that are no part of the Variant (names with `_` in front).
     """
 
     column: ColumnPath
@@ -100,6 +101,7 @@ class VariantGroup:
     required: bool
     repeated: bool
     annotated: bool
+    has_others: bool
 
     @property
     def is_legacy(self) -> bool:
@@ -213,7 +215,7 @@ def _parse_root(
         if metadata is None:
             raise MalformedFile(f"the group has no {METADATA!r}")
         root = _parse_node(group, members, Path())
-    return VariantGroup(
+    found = VariantGroup(
         column=column,
         schema=ShreddingSchema(root.node),
         root=root,
@@ -221,7 +223,13 @@ def _parse_root(
         required=group.repetition == "required" if required is None else required,
         repeated=repeated or group.repetition == "repeated",
         annotated=group.logical is not None,
+        has_others=False,
     )
+    return replace(found, has_others=_leaves(group) > len(set(found.leaves())))
+
+
+def _leaves(node: SchemaNode) -> int:
+    return sum(map(_leaves, node.children)) if node.children else 1
 
 
 def _parse_node(group: SchemaNode, members: dict[str, SchemaNode], path: Path) -> GroupNode:

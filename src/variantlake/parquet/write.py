@@ -24,6 +24,7 @@ from variantlake.parquet.footer import parse_footer, read_tail
 from variantlake.parquet.repair import fill_required
 from variantlake.parquet.tally import FileTally
 from variantlake.shredding.layout import is_list, schema_of
+from variantlake.shredding.schema import ShreddingSchema
 
 Compression = Literal["gzip", "brotli", "lz4", "zstd", "snappy", "none"]
 
@@ -99,8 +100,7 @@ class FileWriter:
         self._schema = schema.remove_metadata()
         self._variants = tuple(variant_columns)
         self._options = options
-        _check_schema(self._schema, self._variants)
-        self._tally = FileTally(self._schema, frozenset(self._variants))
+        self._tally = FileTally(self._schema, _shreddings(self._schema, self._variants))
         self._pending: list[pa.RecordBatch] = []
         self._pending_rows = 0
         self._pending_bytes = 0
@@ -273,11 +273,13 @@ def _level(options: WriteOptions) -> int | None:
     return options.compression_level
 
 
-def _check_schema(schema: pa.Schema, variants: Sequence[ColumnPath]) -> None:
+def _shreddings(
+    schema: pa.Schema, variants: Sequence[ColumnPath]
+) -> dict[ColumnPath, ShreddingSchema]:
+    """How each Variant column is shredded. Raises InvalidSchema."""
     if len(set(schema.names)) != len(schema.names):
         raise InvalidSchema(f"column names repeat: {schema.names}")
-    for path in variants:
-        schema_of(_resolve(schema, path))
+    return {path: schema_of(_resolve(schema, path)) for path in variants}
 
 
 def _resolve(schema: pa.Schema, path: ColumnPath) -> pa.DataType:

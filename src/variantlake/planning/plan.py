@@ -250,8 +250,10 @@ def _need_kernels(files: FileColumns, column: tuple[str, ...]) -> Int64s:
         return np.zeros(files.rows, np.int64)
     needs = np.array(
         [
-            legacy or not readable_by_spark(schema)
-            for schema, legacy in zip(variants.schemas, variants.legacy, strict=True)
+            legacy or others or not readable_by_spark(schema)
+            for schema, legacy, others in zip(
+                variants.schemas, variants.legacy, variants.others, strict=True
+            )
         ],
         np.int64,
     )

@@ -29,12 +29,21 @@ import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.Literal$;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression$;
 import org.apache.spark.sql.catalyst.expressions.Predicate$;
+import org.apache.spark.sql.catalyst.parser.ParserInterface;
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.plans.logical.Repartition;
+import org.apache.spark.sql.classic.Dataset$;
 import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.classic.SparkSession$;
 import org.apache.spark.sql.execution.datasources.FileIndex;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
+import org.apache.spark.sql.execution.datasources.LogicalRelation$;
 import org.apache.spark.sql.execution.datasources.PartitionDirectory;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
 import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataType$;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.Metadata;
 import org.apache.spark.sql.types.StructField;
@@ -53,26 +62,57 @@ import org.apache.spark.unsafe.types.UTF8String;
  * Compiled by Janino: no lambdas, no generics.
  */
 public class KnownFiles {
+    private static final ObjectMapper JSON = new ObjectMapper();
+
     /**
-     * @param files JSON: `paths`, `sizes` (bytes), `times` (milliseconds), and for each of the
-     *     constants one array in `constants`, of texts or nulls
-     * @param constants the columns that files have constants for, cast from text as Spark does
+     * @param files JSON: `paths`, `sizes` (bytes), `times` (milliseconds), for each of the constants
+     *     one array in `constants`, of texts or nulls, and `one_task`: whether one task reads them
+     * @param schema JSON of what to read of the files
+     * @param constants JSON of the columns that files have constants for, cast from text as Spark
+     *     does
      * @param zone the time zone of these casts
+     * @param where JSON of conditions as SQL, all of which the rows fulfil
+     * @param columns JSON of the columns of the result as SQL
      */
     public Dataset read(
-            SparkSession session, String files, StructType schema, StructType constants,
-            String zone) throws Exception {
-        Map columns = (Map) new ObjectMapper().readValue(files, Map.class);
-        Index index = new Index(session, columns, constants, zone);
-        String identity = files + "\0" + zone + "\0" + schema.json() + "\0" + constants.json();
+            SparkSession session, String files, String schema, String constants, String zone,
+            String where, String columns) throws Exception {
+        StructType read = (StructType) DataType$.MODULE$.fromJson(schema);
+        StructType fixed = (StructType) DataType$.MODULE$.fromJson(constants);
+        Map known = (Map) JSON.readValue(files, Map.class);
+        Index index = new Index(session, known, fixed, zone);
+        String identity = files + "\0" + zone + "\0" + schema + "\0" + constants;
         byte[] digest = MessageDigest.getInstance("SHA-256")
             .digest(identity.getBytes(StandardCharsets.UTF_8));
         index.identity = new BigInteger(1, digest).toString(16);
-        return session.baseRelationToDataFrame(new HadoopFsRelation(
-            index, constants, schema, scala.Option.empty(), new ParquetFileFormat(),
-            (scala.collection.immutable.Map)
-                scala.collection.immutable.Map$.MODULE$.empty(),
-            session));
+        LogicalPlan plan = LogicalRelation$.MODULE$.apply(
+            new HadoopFsRelation(
+                index, fixed, read, scala.Option.empty(), new ParquetFileFormat(),
+                (scala.collection.immutable.Map)
+                    scala.collection.immutable.Map$.MODULE$.empty(),
+                session),
+            false);
+        // One partition for sure: what is above needs no exchange of rows.
+        if (Boolean.TRUE.equals(known.get("one_task"))) plan = new Repartition(1, false, plan);
+        scala.Option before = SparkSession$.MODULE$.getActiveSession();
+        SparkSession$.MODULE$.setActiveSession(session); // whose settings the parser follows
+        try {
+            ParserInterface parser = session.sessionState().sqlParser();
+            Iterator conditions = ((List) JSON.readValue(where, List.class)).iterator();
+            while (conditions.hasNext()) {
+                plan = new Filter(parser.parseExpression((String) conditions.next()), plan);
+            }
+            List items = new ArrayList();
+            Iterator texts = ((List) JSON.readValue(columns, List.class)).iterator();
+            while (texts.hasNext()) items.add(parser.parseExpression((String) texts.next()));
+            return Dataset$.MODULE$.ofRows(session, new Project(seq(items), plan));
+        } finally {
+            if (before.isDefined()) {
+                SparkSession$.MODULE$.setActiveSession((SparkSession) before.get());
+            } else {
+                SparkSession$.MODULE$.clearActiveSession();
+            }
+        }
     }
 
     /**

@@ -12,6 +12,7 @@ import org.apache.spark.sql.catalyst.plans.logical.Command;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.trees.Origin;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.execution.QueryExecution;
 import org.apache.spark.sql.execution.command.ExplainCommand;
 import org.apache.spark.sql.types.DataType;
 
@@ -35,6 +36,15 @@ public class PlanDump implements BiFunction {
         StringBuilder out = new StringBuilder();
         plan((LogicalPlan) plan, (String) text, out);
         return out.toString();
+    }
+
+    /** The plans of a query before and after analysis, as an array. */
+    public String both(QueryExecution query, String text) {
+        StringBuilder out = new StringBuilder("[");
+        plan(query.logical(), text, out);
+        out.append(',');
+        plan(query.analyzed(), text, out);
+        return out.append(']').toString();
     }
 
     private static void plan(LogicalPlan plan, String text, StringBuilder out) {

@@ -11,7 +11,6 @@ from typing import Unpack
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as sf
 
 from variantlake.arrow.append import write_rows
 from variantlake.arrow.blocks import bytes_at_once
@@ -150,7 +149,7 @@ class _Load:
         """Schemas for VARIANT columns that have none, from a sample of the rows."""
         names = [field.name for field in fields]
         if scan is None:
-            batches = _sample(self.frame.select(*(sf.col(_quoted(name)) for name in names)))
+            batches = _sample(self.frame.select(*map(_quoted, names)))
         else:
             columns = [each for each in scan.columns if each.name in names]
             batches = sample_rows(scan.groups, columns)

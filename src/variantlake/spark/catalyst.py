@@ -5,11 +5,12 @@ A plan is written as JSON inside the JVM (`PlanDump.java`) and crosses once.
 
 from __future__ import annotations
 
-import json
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+import orjson
 from pyspark.sql import DataFrame, SparkSession
 
 from variantlake.spark.janino import java_instance
@@ -90,13 +91,27 @@ class Catalyst:
 
         Raises what Spark raises for a syntax error.
         """
-        parser = self._spark._jsparkSession.sessionState().sqlParser()  # noqa: SLF001 # no public way
-        return self._node(parser.parsePlan(text), text)
+        return self._node(self._parser.parsePlan(text), text)
 
-    def analysed(self, frame: DataFrame, text: str) -> Node:
-        """The analysed plan of a DataFrame that `text` made."""
+    @functools.cached_property
+    def _parser(self) -> Any:
+        return self._spark._jsparkSession.sessionState().sqlParser()  # noqa: SLF001 # no public way
+
+    def sql(self, text: str, args: Any = None) -> DataFrame:
+        """`spark.sql`, without the twelve calls of its own for a text without parameters.
+
+        Raises what Spark raises for a query that it refuses.
+        """
+        if args is None:
+            return DataFrame(self._spark._jsparkSession.sql(text), self._spark)  # noqa: SLF001
+        found: DataFrame = self._spark.sql(text, args)
+        return found
+
+    def plans(self, frame: DataFrame, text: str) -> tuple[Node, Node]:
+        """The plan of a DataFrame that `text` made, before and after its names were resolved."""
         java: Any = frame._jdf  # noqa: SLF001 # no public way to the plan
-        return self._node(java.queryExecution().analyzed(), text)
+        parsed, analysed = orjson.loads(self._dump.both(java.queryExecution(), text))
+        return _node(parsed), _node(analysed)
 
     def inside(self, text: str) -> DataFrame:
         """The query inside of a statement of which `has_inside` is true, analysed and not run.
@@ -110,7 +125,7 @@ class Catalyst:
         return DataFrame(dataset.ofRows(session, query), self._spark)
 
     def _node(self, plan: Any, text: str) -> Node:
-        return _node(json.loads(self._dump.apply(plan, text)))
+        return _node(orjson.loads(self._dump.apply(plan, text)))
 
 
 _INSIDE = {

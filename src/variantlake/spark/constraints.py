@@ -15,7 +15,6 @@ from dataclasses import dataclass
 
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as sf
 from pyspark.sql import types as st
 
 from variantlake.delta import alter
@@ -24,6 +23,7 @@ from variantlake.delta.properties import constraints
 from variantlake.delta.schema import StructType
 from variantlake.delta.snapshot import Snapshot
 from variantlake.errors import InvalidQuery, InvalidValue, MalformedLog, VariantLakeError
+from variantlake.spark.jobs import functions_of
 
 _REFUSED = "variantlake refuses the row: "
 _SENTENCE = re.compile(re.escape(_REFUSED) + r"(.*?)(?: SQLSTATE: \w+)?$", re.MULTILINE)
@@ -66,6 +66,7 @@ def evaluated(
     """
     if not has_expressions(snapshot):
         return frame, frozenset(json_columns)
+    sf = functions_of(frame.sparkSession)
     for name in json_columns:
         # Rules speak of Variants.
         frame = frame.withColumn(name, sf.parse_json(sf.col(_quoted(name))))
@@ -89,7 +90,7 @@ def evaluated(
             rules.append(Rule(f"the generated column {field.name!r}", equal))
     for rule in rules:
         frame = frame.filter(_holds(rule, frame))
-    return frame.select(*(sf.col(_quoted(name)) for name in given)), frozenset()
+    return frame.select(*map(_quoted, given)), frozenset()
 
 
 def add_constraint(frame: DataFrame, snapshot: Snapshot, name: str, expression: str) -> int:
@@ -100,7 +101,7 @@ def add_constraint(frame: DataFrame, snapshot: Snapshot, name: str, expression: 
     """
     changes = alter.add_constraint(snapshot, name, expression)
     try:
-        kind = frame.select(sf.expr(expression)).schema[0].dataType
+        kind = frame.selectExpr(expression).schema[0].dataType
     except PySparkException as error:
         raise InvalidQuery(f"the constraint {name!r} is not understood: {error}") from error
     if not isinstance(kind, st.BooleanType):
@@ -169,6 +170,7 @@ def _holds(rule: Rule, frame: DataFrame) -> Column:
 
     A condition that is NULL does not hold, as in Delta Spark.
     """
+    sf = functions_of(frame.sparkSession)
     shown = [
         sf.col(_quoted(field.name))
         for field in frame.schema.fields
@@ -178,7 +180,8 @@ def _holds(rule: Rule, frame: DataFrame) -> Column:
     sentence = f"{_REFUSED}it breaks {rule.name} ({_flat(rule.expression)}): "
     failed = sf.raise_error(sf.concat(sf.lit(sentence), row)).cast("boolean")
     holds = sf.coalesce(sf.expr(rule.expression).cast("boolean"), sf.lit(False))
-    return sf.when(holds, sf.lit(True)).otherwise(failed)
+    checked: Column = sf.when(holds, sf.lit(True)).otherwise(failed)
+    return checked
 
 
 def _spark_types(schema: StructType) -> st.StructType:

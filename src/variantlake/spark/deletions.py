@@ -16,7 +16,6 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import numpy.typing as npt
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as sf
 from pyspark.sql.types import ArrayType, IntegerType, LongType, StructField, StructType
 
 from variantlake.delta.deletion_vectors import deleted_rows
@@ -25,6 +24,7 @@ from variantlake.errors import VariantLakeError
 from variantlake.parquet.facts import UNKNOWN
 from variantlake.parquet.footer import read_footer
 from variantlake.planning.files import ScanFile
+from variantlake.spark.jobs import functions_of
 from variantlake.spark.session import ROW_INDEX, Files
 
 FILE_NUMBER = StructField("__vl_file", IntegerType())
@@ -55,12 +55,14 @@ def without_deleted(
         np.array([number, len(words)], "<i4").tobytes() + words.tobytes()
         for number, words in enumerate(vectors)
     )
+    sf = functions_of(rows.sparkSession)
     by_file = sf.expr("transform(array_sort(collect_list(struct(*))), file -> file.__vl_bits)")
     words = sf.get(helper.deleted(table, _DELETED).agg(by_file).scalar(), sf.col(FILE_NUMBER.name))
     # Beyond the last deleted row there is no word, and NULL deletes nothing.
     word = sf.get(words, sf.expr(f"int({ROW_INDEX} div {_WORD_BITS})"))
     bit = sf.getbit(word, sf.expr(f"int({ROW_INDEX} % {_WORD_BITS})"))
-    return rows.filter(sf.coalesce(bit, sf.lit(0)) == 0)
+    kept: DataFrame = rows.filter(sf.coalesce(bit, sf.lit(0)) == 0)
+    return kept
 
 
 def _bits(store: Store, file: ScanFile) -> npt.NDArray[np.int64]:

@@ -13,7 +13,6 @@ from pyspark.sql import DataFrame, SparkSession
 from variantlake.planning.explain import explain
 from variantlake.planning.expressions import Condition, TypedPath
 from variantlake.planning.footers import row_groups
-from variantlake.planning.plan import plan_scan
 from variantlake.spark.explain import QueryExplanation, TableExplanation
 from variantlake.spark.jobs import is_connect
 from variantlake.spark.references import Parts, Resolve, Target
@@ -103,7 +102,7 @@ class Lake:
         if self._remote is not None:
             return self._remote.read(found)
         self._helper.follow()
-        plan = plan_scan(found.files, found.whole_variants(found.stored.names))
+        plan = self._tables.plan_everything(found)
         return self._in_user_session(scan(self._helper, found, plan, {}))
 
     def table(

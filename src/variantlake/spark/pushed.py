@@ -1,12 +1,14 @@
 """Conditions on ordinary columns, said again of the columns as files name them.
 
 Spark pushes a condition into Parquet where it stands on a bare column. Above a struct whose fields
-were renamed (column mapping) there is a cast, through which it pushes nothing. The same condition
-below the cast, on the files' own names, skips row groups and pages; the user's stays above it.
+were renamed (column mapping) there is a cast, through which it pushes nothing, and floats are
+hidden from it. The same condition below that, on the files' own names, skips row groups and pages;
+the user's stays above it.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable
 from decimal import Decimal
 
@@ -24,6 +26,7 @@ from variantlake.planning.predicates import (
     Predicate,
     Ref,
     StartsWith,
+    refs,
 )
 from variantlake.spark.text import quote_identifier
 from variantlake.types import Kind
@@ -32,8 +35,9 @@ from variantlake.types import Kind
 def pushed_sql(conjunct: Predicate, columns: Collection[str]) -> str | None:
     """The condition as Spark SQL over `columns` and their fields, by the names in files.
 
-    None where it is about anything else, compares values of several types, or is about floats: what
-    Spark pushes of those loses rows (EXACTNESS, rule 8).
+    None where it is about anything else, or compares values of several types. Of conditions on
+    floats those alone are said that neither NaN nor a zero fulfils, as Parquet's statistics leave
+    NaN out, and its dictionaries know two zeros (EXACTNESS, rule 8).
     """
     return _sql(conjunct) if _is_said(conjunct, columns) else None
 
@@ -48,15 +52,23 @@ def _is_said(node: Predicate, columns: Collection[str]) -> bool:
         case And(terms) | Or(terms):
             return bool(terms) and all(_is_said(term, columns) for term in terms)
         case Not(term):
-            return _is_said(term, columns)
+            return not any(map(_is_float, refs(term))) and _is_said(term, columns)
         case IsNull(ref) | IsNotNull(ref) | StartsWith(ref):
             return _are_said((ref,), columns)
-        case Compare(_, left, right):
-            return _are_said((left, right), columns)
+        case Compare(op, left, right):
+            return _are_said((left, right), columns) and (
+                not _is_float(left) or (op, isinstance(left, Ref)) in _WITHOUT_NAN
+            )
         case In(ref, options):
             return _are_said((ref, *options), columns)
         case _:
             return False
+
+
+_WITHOUT_NAN = frozenset(
+    {("=", True), ("=", False), ("<", True), ("<=", True), (">", False), (">=", False)}
+)
+"""Comparisons that NaN, the greatest of all floats, never fulfils; is the column on the left?"""
 
 
 def _are_said(operands: Collection[Operand], columns: Collection[str]) -> bool:
@@ -65,12 +77,25 @@ def _are_said(operands: Collection[Operand], columns: Collection[str]) -> bool:
     return (
         not others
         and kind is not None
-        and kind.kind not in (Kind.FLOAT, Kind.DOUBLE, Kind.BINARY)
+        and kind.kind is not Kind.BINARY
         and all(
-            isinstance(operand, Literal) or (operand.path is None and operand.column[0] in columns)
+            _is_plain(operand)
+            if isinstance(operand, Literal)
+            else operand.path is None and operand.column[0] in columns
             for operand in operands
         )
     )
+
+
+def _is_float(operand: Operand) -> bool:
+    kind = spark_type(operand.type)
+    return kind is not None and kind.kind in (Kind.FLOAT, Kind.DOUBLE)
+
+
+def _is_plain(literal: Literal) -> bool:
+    """Not NaN and no zero."""
+    value = literal.value
+    return not isinstance(value, float) or (not math.isnan(value) and value != 0)
 
 
 def _sql(node: Predicate) -> str:
@@ -103,7 +128,7 @@ def _operand(operand: Operand) -> str:
 
 
 def _is_number(literal: Literal) -> bool:
-    return isinstance(literal.value, int | Decimal) and literal.type.startswith(_NUMBERS)
+    return isinstance(literal.value, int | float | Decimal) and literal.type.startswith(_NUMBERS)
 
 
-_NUMBERS = ("tinyint", "smallint", "int", "bigint", "decimal")
+_NUMBERS = ("tinyint", "smallint", "int", "bigint", "decimal", "float", "double")

@@ -1,12 +1,14 @@
 """Queries through Spark Connect, which shows no plan and no JVM.
 
-Tables and paths are found by the tokens of the text (`tokens`). Where nothing but paths reads a
-Variant, it becomes a struct of columns, as in a classic session; a text that Spark then takes for
-something else, or does not take, runs on whole Variants. Conditions of a plain SELECT skip files.
+Tables and paths are found by the tokens of the text (`token_tables`, `token_paths`). Where nothing
+but paths reads a Variant, it becomes a struct of columns, as in a classic session; a text that
+Spark then takes for something else, or does not take, runs on whole Variants. Conditions of a plain
+SELECT skip files.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -25,8 +27,8 @@ from variantlake.errors import (
     UnsupportedFeature,
     VariantLakeError,
 )
-from variantlake.planning.plan import ScanPlan, plan_scan
-from variantlake.planning.predicates import Predicate, Ref, map_refs, refs
+from variantlake.planning.plan import ScanPlan
+from variantlake.planning.predicates import Predicate, Ref, map_refs
 from variantlake.spark.references import Parts, Resolve, Target
 from variantlake.spark.refusals import or_invalid
 from variantlake.spark.remote_files import RemoteFiles
@@ -34,16 +36,9 @@ from variantlake.spark.scan import VARIANT_FIELD, PathColumn, path_columns, scan
 from variantlake.spark.schemas import same_columns
 from variantlake.spark.tables import Tables, TableVersion
 from variantlake.spark.text import Splice, quote_identifier, splice
-from variantlake.spark.tokens import (
-    Paths,
-    TableName,
-    TypedPath,
-    is_read_only,
-    select_items,
-    table_names,
-    tokenize,
-    typed_paths,
-)
+from variantlake.spark.token_paths import Paths, TypedPath, typed_paths
+from variantlake.spark.token_tables import TableName, qualifier_splices, table_names
+from variantlake.spark.tokens import is_read_only, select_items, tokenize
 
 SPARK_ALONE = "the statement is not a query over a table of ours: Spark runs it as it is"
 NOT_A_SELECT = "the statement does more than read: its tables are read natively and in full"
@@ -57,7 +52,8 @@ class RemoteTable:
     """One place where a text reads a table, and what is read of it.
 
     `refs` are the paths of the text as the table's files name them; `columns` are the Variants, by
-    the same names, that become structs of paths. `note` says why others do not.
+    the same names, that become structs of paths, `needed` all that are read. `note` says why
+    Variants do not become structs.
     """
 
     name: TableName
@@ -67,6 +63,7 @@ class RemoteTable:
     plan: ScanPlan
     refs: Mapping[TypedPath, Ref]
     columns: Mapping[str, PathColumn]
+    needed: frozenset[str]
     whole: tuple[str, ...]
     note: str
 
@@ -102,27 +99,35 @@ class RemoteQueries:
     def read(self, table: TableVersion) -> DataFrame:
         """A whole table."""
         self._files.follow()
-        view = self._files.publish(scan(self._files, table, plan_scan(table.files, ()), {}))
+        view = self._everything(table)
         frame: DataFrame = self._spark.table(view)
         self._files.drop_after(frame, [view])
         return frame
 
     def _prepare(self, text: str, args: Any, resolve: Resolve, *, run: bool) -> RemoteQuery:
         tokens = tokenize(text)
-        found = self._found(text, tokens, resolve)
+        find = functools.cache(lambda parts: resolve(parts) or self._in_catalog(parts))
+        found = self._found(text, tokens, find)
+        if cut := qualifier_splices(tokens, [name for name, _ in found]):
+            shorter = splice(text, cut)
+            tokens = tokenize(shorter)
+            found = self._found(shorter, tokens, find)
+        else:
+            shorter = text
         if not found:
             return RemoteQuery(note=SPARK_ALONE, frame=self._sql(text, args) if run else None)
-        names = [name for name, _ in found]
         in_spark = all(target.in_spark for _, target in found)
         try:
-            tables = [self._load(name, target, args) for name, target in found]
+            tables = [(name, self._load(name, target, args)) for name, target in found]
         except (NotADeltaTable, StoreFailed, UnsupportedFeature) as error:
             return self._alone(text, args, str(error), error, run=run or is_read_only(tokens))
         self._files.follow()
         if not is_read_only(tokens):
-            return self._statement(text, args, names, tables, in_spark=in_spark, run=run)
+            if not run:
+                return RemoteQuery(note=NOT_A_SELECT)
+            return self._statement(text if in_spark else None, shorter, args, tables)
         try:
-            return self._select(text, args, tokens, list(zip(names, tables, strict=True)), run=run)
+            return self._select(shorter, args, tokens, tables, run=run)
         except (InvalidQuery, UnsupportedFeature) as error:
             if not in_spark:
                 raise
@@ -141,29 +146,30 @@ class RemoteQueries:
 
     def _statement(
         self,
+        whole: str | None,
         text: str,
         args: Any,
-        names: Sequence[TableName],
-        tables: Sequence[TableVersion],
-        *,
-        in_spark: bool,
-        run: bool,
+        tables: Sequence[tuple[TableName, TableVersion]],
     ) -> RemoteQuery:
-        """INSERT and the like, which are run at once: by Spark alone, or over native views."""
-        if not run:
-            return RemoteQuery(note=NOT_A_SELECT)
+        """INSERT and the like, which are run at once: by Spark alone, or over native views.
+
+        `whole` is the text whose tables Spark may know, None where it cannot.
+        """
         try:
-            if in_spark:
-                return RemoteQuery(note=SPARK_ALONE, frame=self._sql(text, args))
+            if whole is not None:
+                return RemoteQuery(note=SPARK_ALONE, frame=self._sql(whole, args))
         except InvalidQuery as error:
             if not any(sign in error.message for sign in _NO_DELTA):
                 raise
-        views = [
-            self._files.publish(scan(self._files, table, plan_scan(table.files, ()), {}))
-            for table in tables
-        ]
-        over_views = splice(text, _over_views(names, views))
+        views = [self._everything(table) for _, table in tables]
+        over_views = splice(text, _over_views([name for name, _ in tables], views))
         return RemoteQuery(note=NOT_A_SELECT, frame=self._sql(over_views, args))
+
+    def _everything(self, table: TableVersion) -> str:
+        """A view of all rows and columns."""
+        return self._files.publish(
+            scan(self._files, table, self._tables.plan_everything(table), {})
+        )
 
     def _select(
         self,
@@ -193,7 +199,7 @@ class RemoteQueries:
             frame = self._over(text, args, planned, changes)
             if frame is not None and same_columns(frame, original):
                 return RemoteQuery(planned, frame=frame)
-        whole = Paths(whole=NOT_REWRITTEN)
+        whole = replace(paths, found=(), whole=NOT_REWRITTEN)
         planned = tuple(self._planned(text, name, table, whole) for name, table in tables)
         frame = self._over(text, args, planned, [])
         if frame is None:
@@ -205,7 +211,9 @@ class RemoteQueries:
     ) -> DataFrame | None:
         """The query over the scans of its tables, analysed; None if Spark refuses it."""
         views = [
-            self._files.publish(scan(self._files, found.table, found.plan, found.columns))
+            self._files.publish(
+                scan(self._files, found.table, found.plan, found.columns, needed=found.needed)
+            )
             for found in tables
         ]
         names = _over_views([found.name for found in tables], views)
@@ -223,7 +231,7 @@ class RemoteQueries:
         if any(path.type == "timestamp" for path in paths.found):
             kind = self._spark.conf.get("spark.sql.timestampType", "TIMESTAMP_LTZ")
             if kind != "TIMESTAMP_LTZ":
-                return Paths(paths.found, paths.read_whole, "TIMESTAMP has no time zone here")
+                return replace(paths, whole="TIMESTAMP has no time zone here")
         return paths
 
     def _planned(
@@ -243,9 +251,15 @@ class RemoteQueries:
             for path, ref in asked.items()
             if not paths.whole and path.column not in paths.read_whole
         }
-        files = self._tables.with_facts(table, [*alone.values(), *refs(predicate)])
-        plan = plan_scan(
-            files, list(alone.values()), predicate, partition_types=table.partition_types
+        stored = dict(zip(table.schema.names, table.stored.names, strict=True))
+        needed = {column for column in stored if paths.reads(column)}
+        by_paths = {variants[path.column] for path in alone}
+        plan = self._tables.plan(
+            table,
+            list(alone.values()),
+            {stored[column] for column in needed - by_paths},
+            predicate,
+            has_kernels=lambda: self._files.has_kernels,
         )
         read = variants.keys() if paths.whole else paths.read_whole & variants.keys()
         why = paths.whole
@@ -259,6 +273,7 @@ class RemoteQueries:
             plan=plan,
             refs=alone,
             columns=path_columns(plan, alone.values()),
+            needed=frozenset(stored[column] for column in needed),
             whole=tuple(sorted(variants[column] for column in read)),
             note=NATIVELY.format(why) if why and asked else "",
         )
@@ -266,15 +281,8 @@ class RemoteQueries:
     def _found(
         self, text: str, tokens: Sequence[Token], resolve: Resolve
     ) -> list[tuple[TableName, Target]]:
-        known: dict[Parts, Target | None] = {}
-        found = []
-        for name in table_names(text, tokens):
-            if name.parts not in known:
-                known[name.parts] = resolve(name.parts) or self._in_catalog(name.parts)
-            target = known[name.parts]
-            if target is not None:
-                found.append((name, target))
-        return found
+        found = ((name, resolve(name.parts)) for name in table_names(text, tokens))
+        return [(name, target) for name, target in found if target is not None]
 
     def _in_catalog(self, parts: Parts) -> Target | None:
         """A Delta table of Spark's catalog by this name; views and all else are Spark's."""
@@ -321,13 +329,16 @@ _NO_DELTA = (
 def _over_views(names: Iterable[TableName], views: Iterable[str]) -> list[Splice]:
     """The changes that make a query read views under the names of tables."""
     return [
-        Splice(
-            name.start,
-            name.stop,
-            view if name.aliased else f"{view} AS {quote_identifier(name.parts[-1])}",
-        )
+        Splice(name.start, name.stop, _with_alias(name, view))
         for name, view in zip(names, views, strict=True)
     ]
+
+
+def _with_alias(name: TableName, view: str) -> str:
+    if name.aliased:
+        return view
+    named = f"{view} AS {quote_identifier(name.parts[-1])}"
+    return f"({named})" if name.sampled else named
 
 
 def _alike(tables: Sequence[RemoteTable]) -> tuple[RemoteTable, ...]:

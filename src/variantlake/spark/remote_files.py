@@ -10,23 +10,42 @@ import atexit
 import functools
 import itertools
 import re
+import unicodedata
 import uuid
 import weakref
+import zlib
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
+from pyspark.sql.types import ArrayType, MapType, StringType, StructField, StructType
 
 from variantlake.errors import UnsupportedFeature
-from variantlake.spark.kernel_scan import Task, batches
+from variantlake.spark.jobs import functions_of
+from variantlake.spark.kernel_scan import Task, batches, workers_have_package
 from variantlake.spark.schemas import type_ddl
-from variantlake.spark.session import FOLLOWED, ROW_INDEX, SETTINGS, KnownFile
+from variantlake.spark.session import (
+    EVERYTHING,
+    FOLLOWED,
+    ROW_INDEX,
+    SETTINGS,
+    KnownFile,
+    unused,
+)
 from variantlake.spark.text import quote_identifier, quote_string
 
 _GLOB = re.compile(r"[\\{}\[\]*?^]")
+_UNQUOTED = "/_-!.~'()*,;:$&+=@"
+_QUOTED = ("Cc", "Zs", "Zl", "Zp")
+_NOT_FOUND = "variantlake does not know a file by the path that Spark gives it: "
+
+MAX_SCANS = 32
+"""Scans in a union, one for each combination of constants; where there are more, they are looked up
+for each row. Constants in the plan let Spark leave out scans by conditions known late."""
+
 _LISTING = {
     # Without it a scan of more than 32 files starts a job of thousands of tasks to look at them.
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "8",
@@ -50,9 +69,14 @@ class RemoteFiles:
         # session. The server itself forgets sessions that nobody uses.
         atexit.unregister(clone.client._on_exit)  # noqa: SLF001 # nothing public leaves it out
         for name, value in (SETTINGS | _LISTING).items():
-            if clone.conf.get(name, None) != value:  # to set a deprecated one warns the user
+            if clone.conf.get(name) != value:  # to set a deprecated one warns the user
                 clone.conf.set(name, value)
         return clone
+
+    @functools.cached_property
+    def has_kernels(self) -> bool:
+        """Whether Spark's Python workers have this package; a job asks, once."""
+        return workers_have_package(self._spark)
 
     @functools.cached_property
     def _database(self) -> str:
@@ -107,6 +131,8 @@ class RemoteFiles:
         constants: StructType,
         *,
         row_index: bool = False,
+        where: Sequence[str] = (),
+        columns: Sequence[str] = EVERYTHING,
     ) -> DataFrame:
         """See Files."""
         for file in files:
@@ -116,18 +142,61 @@ class RemoteFiles:
                     file=file.path,
                     hint="a classic session reads them",
                 )
+        more = [f"_metadata.row_index AS {ROW_INDEX}"] if row_index else []
         groups: dict[tuple[str | None, ...], list[str]] = {}
         for file in files:
             groups.setdefault(file.constants, []).append(file.path)
-        frames = [
-            self._read(paths, schema).selectExpr(
-                "*",
-                *_constants(constants, values),
-                *([f"_metadata.row_index AS {ROW_INDEX}"] if row_index else []),
-            )
-            for values, paths in groups.items()
-        ]
-        return functools.reduce(lambda one, other: one.unionAll(other), frames)
+        if len(groups) > MAX_SCANS:
+            rows = self._looked_up(files, schema, constants, more)
+        else:
+            frames = []
+            for values, paths in groups.items():
+                # Columns that may be NULL, as the table's.
+                texts = [
+                    "NULL" if v is None else f"IF(false, NULL, {quote_string(v)})" for v in values
+                ]
+                own = _constants(constants, texts)
+                frames.append(self._read(paths, schema).selectExpr("*", *own, *more))
+            rows = functools.reduce(lambda one, other: one.unionAll(other), frames)
+        for condition in where:
+            rows = rows.filter(condition)
+        return rows if columns == EVERYTHING else rows.selectExpr(*columns)
+
+    def _looked_up(
+        self,
+        files: Sequence[KnownFile],
+        schema: StructType,
+        constants: StructType,
+        more: Sequence[str],
+    ) -> DataFrame:
+        """One scan of files with many different constants, which each row finds by its file's path.
+
+        A hash table as one value that Spark sends to every task: an array of maps by the checksum
+        of the path. No join: a path of another form than Spark's own would join to no rows
+        (EXACTNESS, rule 15), and conditions would be pushed below it (see `deletions`).
+        """
+        buckets: list[dict[str, tuple[str | None, ...]]] = [{} for _ in files]
+        for file in files:
+            path = _metadata_path(file.path)
+            buckets[zlib.crc32(path.encode()) % len(files)][path] = file.constants
+        texts = StructType([StructField(f"t{at}", StringType()) for at in range(len(constants))])
+        table = StructType([StructField("b", ArrayType(MapType(StringType(), texts)))])
+        values = self._spark.createDataFrame([(buckets,)], table).scalar()
+        rows: Any = self._read([file.path for file in files], schema)
+        sf = functions_of(self._spark)
+        path = rows.metadataColumn("_metadata").getField("file_path")
+        bucket = (sf.crc32(path.cast("binary")) % len(files)).cast("int")
+        found = sf.coalesce(
+            sf.try_element_at(sf.get(values, bucket), path),
+            sf.raise_error(sf.concat(sf.lit(_NOT_FOUND), path)),
+        )
+        name = unused("__vl_of_file", schema.names)
+        rows = rows.select("*", found.alias(name), *map(sf.expr, more))
+        names = [quote_identifier(item.name) for item in schema.fields]
+        columns = _constants(constants, [f"{name}.{field.name}" for field in texts.fields])
+        numbered = [ROW_INDEX] if more else []
+        selected: DataFrame = rows.selectExpr(*names, *columns, *numbered)
+        return selected
 
     def _read(self, paths: Iterable[str], schema: StructType) -> DataFrame:
         reader = self._spark.read.schema(schema)
@@ -157,7 +226,17 @@ class RemoteFiles:
         return found
 
 
-def _constants(constants: StructType, values: Sequence[str | None]) -> Iterator[str]:
-    for item, value in zip(constants.fields, values, strict=True):
-        text = "NULL" if value is None else quote_string(value)
+def _constants(constants: StructType, texts: Sequence[str]) -> Iterator[str]:
+    for item, text in zip(constants.fields, texts, strict=True):
         yield f"TRY_CAST({text} AS {type_ddl(item.dataType)}) AS {quote_identifier(item.name)}"
+
+
+def _metadata_path(path: str) -> str:
+    """What Spark calls a file in `_metadata.file_path`: a URI of Java, with one slash or none."""
+    scheme, slashes, rest = path.partition("://")
+    host, _, name = rest.partition("/") if slashes else ("", "", path.removeprefix("/"))
+    quoted = "".join(
+        quote(char, _UNQUOTED) if char.isascii() or unicodedata.category(char) in _QUOTED else char
+        for char in name
+    )
+    return f"{scheme if slashes else 'file'}:{'//' if host else ''}{host}/{quoted}"

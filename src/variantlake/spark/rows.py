@@ -4,23 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as sf
+from pyspark.sql import DataFrame
 from pyspark.sql.types import BinaryType, StructField, VariantType
+
+from variantlake.spark.text import quote_identifier
 
 
 def text_rows(frame: DataFrame, limit: int) -> Iterator[tuple[str | None, ...]]:
     """The first `limit` rows, each value as text; None for NULL."""
     named = _numbered(frame)
-    columns = [_text(sf.col(name), field.dataType) for name, field in _columns(frame)]
-    return (tuple(row) for row in named.limit(limit).select(*columns).collect())
+    columns = [_text(name, field.dataType) for name, field in _columns(frame)]
+    return (tuple(row) for row in named.limit(limit).selectExpr(*columns).collect())
 
 
 def json_rows(frame: DataFrame) -> Iterator[str]:
     """Every row as a JSON object, NULLs included; memory follows a partition of the result."""
-    columns = [sf.col(name).alias(field.name) for name, field in _columns(frame)]
-    document = sf.to_json(sf.struct(*columns), {"ignoreNullFields": "false"})
-    for row in _numbered(frame).select(document).toLocalIterator():
+    columns = (f"{name} AS {quote_identifier(field.name)}" for name, field in _columns(frame))
+    document = f"to_json(struct({', '.join(columns)}), map('ignoreNullFields', 'false'))"
+    for row in _numbered(frame).selectExpr(document).toLocalIterator():
         yield row[0]
 
 
@@ -33,9 +34,9 @@ def _columns(frame: DataFrame) -> list[tuple[str, StructField]]:
     return [(f"c{number}", field) for number, field in enumerate(frame.schema.fields)]
 
 
-def _text(column: Column, kind: object) -> Column:
+def _text(column: str, kind: object) -> str:
     if isinstance(kind, VariantType):
-        return sf.to_json(column)
+        return f"to_json({column})"
     if isinstance(kind, BinaryType):
-        return sf.hex(column)
-    return column.cast("string")
+        return f"hex({column})"
+    return f"CAST({column} AS STRING)"

@@ -48,7 +48,7 @@ from variantlake.spark.deletions import FILE_NUMBER, has_deleted, without_delete
 from variantlake.spark.kernel_scan import arrow_schema, with_texts
 from variantlake.spark.pushed import literals_sql, pushed_sql
 from variantlake.spark.schemas import type_ddl, without_ids
-from variantlake.spark.session import Files, KnownFile
+from variantlake.spark.session import EVERYTHING, Files, KnownFile, unused
 from variantlake.spark.tables import TableVersion
 from variantlake.spark.text import quote_identifier, quote_string
 from variantlake.types import Kind, ShreddedType
@@ -116,7 +116,7 @@ def scan(
         readings: tuple[tuple[Ref, Reading], ...] = ()
         nothing = ScanGroup(readings, FileRows(table.files, NO_ROWS))
         return _Group(helper, table, nothing, columns).empty()
-    return functools.reduce(DataFrame.unionAll, frames)
+    return functools.reduce(lambda one, other: one.unionAll(other), frames)
 
 
 class _Group:
@@ -139,7 +139,10 @@ class _Group:
         self._conjuncts = conjuncts
         self._joined = joined
         self._readings = dict(group.readings)
-        self._constants = {name: f"__vl_c{at}" for at, name in enumerate(table.partition_types)}
+        self._constants = {
+            name: unused(f"__vl_c{at}", table.stored.names)
+            for at, name in enumerate(table.partition_types)
+        }
         self._stored = self._stored_schema(group)
         self._by_kernels = group.by_kernels
         self._found_by = group.found_by
@@ -155,14 +158,20 @@ class _Group:
             return
         whole = [file for file in files if not has_deleted(file)]
         if whole:
-            yield self._select(self._rows(whole), constants=True)
+            yield self._rows(whole, columns=self._columns_of(constants=True))
         rest = [file for file in files if has_deleted(file)]
         if rest:
             rows = self._rows(rest, numbered=True)
             rows = without_deleted(self._helper, rows, self._table.snapshot.store, rest)
             yield self._select(rows, constants=True)
 
-    def _rows(self, files: Sequence[ScanFile], *, numbered: bool = False) -> DataFrame:
+    def _rows(
+        self,
+        files: Sequence[ScanFile],
+        *,
+        columns: Sequence[str] = EVERYTHING,
+        numbered: bool = False,
+    ) -> DataFrame:
         """What the files hold, with partition values; `numbered` is for `without_deleted`."""
         types = {item.name: item.dataType for item in self._table.stored.fields}
         constants = [StructField(field, types[name]) for name, field in self._constants.items()]
@@ -173,11 +182,14 @@ class _Group:
             values = [file.partition.get(name) or None for name in self._constants]
             values += [str(number)] if numbered else []
             known.append(KnownFile(file.path, file.size, file.modified, tuple(values)))
-        rows = self._helper.read_parquet(
-            known, self._file_schema(), StructType(constants), row_index=numbered
+        return self._helper.read_parquet(
+            known,
+            self._file_schema(),
+            StructType(constants),
+            row_index=numbered,
+            where=[*self._implied(), *self._pushed(), *self._said()],
+            columns=columns,
         )
-        implied = [*self._implied(), *self._pushed(), *self._said()]
-        return rows.filter(" AND ".join(implied)) if implied else rows
 
     def _kernel_rows(self, files: Sequence[ScanFile]) -> DataFrame:
         """The same as `_rows`, read by our kernels, without deleted rows."""
@@ -223,12 +235,15 @@ class _Group:
         return self._select(self._helper.empty(self._table.stored), constants=False)
 
     def _select(self, rows: DataFrame, *, constants: bool) -> DataFrame:
-        # As text: one crossing into the JVM instead of ten for each column.
-        texts = []
-        for stored, item in zip(self._stored.fields, self._table.schema.fields, strict=True):
-            text = self._column(stored, item, constants=constants)
-            texts.append(f"{text} AS {quote_identifier(item.name)}")
-        return rows.selectExpr(*texts)
+        return rows.selectExpr(*self._columns_of(constants=constants))
+
+    def _columns_of(self, *, constants: bool) -> list[str]:
+        """The table's columns as text: one crossing into the JVM instead of ten for each."""
+        fields = zip(self._stored.fields, self._table.schema.fields, strict=True)
+        return [
+            f"{self._column(stored, item, constants=constants)} AS {quote_identifier(item.name)}"
+            for stored, item in fields
+        ]
 
     def _stored_schema(self, group: ScanGroup) -> StructType:
         """The table's columns as these files have them: by names alone where that is known.
@@ -245,15 +260,17 @@ class _Group:
         return without_ids(table.stored) if named else table.stored
 
     def _pushed(self) -> list[str]:
-        """The query's conditions on columns that are cast above the scan, said below the cast."""
-        cast = {
+        """The query's conditions on columns that are cast or hidden above the scan, said below."""
+        changed = {
             stored.name
             for stored, item in zip(self._stored.fields, self._table.schema.fields, strict=True)
             if stored.name not in self._constants
             and not stored.metadata
-            and type_ddl(stored.dataType) != type_ddl(item.dataType)
+            and (
+                type_ddl(stored.dataType) != type_ddl(item.dataType) or _is_hidden(stored.dataType)
+            )
         }
-        texts = (pushed_sql(conjunct, cast) for conjunct in self._conjuncts)
+        texts = (pushed_sql(conjunct, changed) for conjunct in self._conjuncts)
         return [text for text in texts if text is not None]
 
     def _said(self) -> Iterator[str]:
@@ -329,7 +346,7 @@ class _Group:
         if stored.name not in self._columns:
             # In id mode Spark would push a condition to the column that has this name in the file.
             by_id = bool(stored.metadata)
-            read = hidden(name) if by_id or _holds_variant(item.dataType) else name
+            read = hidden(name) if by_id or _is_hidden(item.dataType) else name
             ddl = type_ddl(item.dataType)
             return read if ddl == type_ddl(stored.dataType) else f"CAST({read} AS {ddl})"
         wanted = self._columns[stored.name]
@@ -366,7 +383,7 @@ def hidden(column: str) -> str:
 
     For a Variant: Spark pushes `variant_get` and casts of a bare column into the scan, where every
     row is cast at once, also those that a CASE or an AND would have kept out (rule 1). For a
-    double: a predicate on a bare column is pushed to statistics that leave out NaN (rule 8).
+    float: a predicate on a bare column is pushed to statistics that leave out NaN (rule 8).
 
     `coalesce(c, c)` stays. `if(c IS NULL, NULL, c)` does not: a cast of it is pushed into the
     branch, where it is bare again.
@@ -374,11 +391,11 @@ def hidden(column: str) -> str:
     return f"coalesce({column}, {column})"
 
 
-def _holds_variant(type_: DataType) -> bool:
-    """Whether Spark may push into the column: it does through structs, not through arrays."""
+def _is_hidden(type_: DataType) -> bool:
+    """Whether it holds what Spark must not look into: it does through structs, not arrays."""
     if isinstance(type_, StructType):
-        return any(_holds_variant(item.dataType) for item in type_.fields)
-    return isinstance(type_, VariantType)
+        return any(_is_hidden(item.dataType) for item in type_.fields)
+    return isinstance(type_, VariantType | FloatType | DoubleType)
 
 
 _Tree = dict[str | None, "DataType | _Tree"]

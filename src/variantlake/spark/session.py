@@ -10,14 +10,16 @@ from __future__ import annotations
 import functools
 import itertools
 import uuid
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import orjson
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from variantlake.errors import MissingDependency
 from variantlake.spark.janino import java_instance
 from variantlake.spark.kernel_scan import Task, batches, workers_have_package
 
@@ -32,7 +34,8 @@ SETTINGS = {
     # Keys stand in our expressions as string literals.
     "spark.sql.parser.escapedStringLiterals": "false",
 }
-FOLLOWED = ("spark.sql.session.timeZone",)
+TIME_ZONE = "spark.sql.session.timeZone"
+FOLLOWED = (TIME_ZONE,)
 """Settings of the user that a scan's own casts depend on."""
 
 
@@ -52,6 +55,30 @@ class KnownFile:
 ROW_INDEX = "__vl_row"
 """The column with a row's own place in its file, where it is asked for."""
 
+EVERYTHING = ("*",)
+"""The columns as they are."""
+
+ONE_TASK_BYTES = 8 << 20
+_OPEN_BYTES = 2 << 20
+"""What opening a file counts for."""
+
+
+def is_for_one_task(files: Iterable[KnownFile]) -> bool:
+    """Whether files are so few and small that one task is to read them all.
+
+    Then an aggregate or a sort of their rows needs no exchange, which takes longer than to read
+    them one by one.
+    """
+    return sum(file.size + _OPEN_BYTES for file in files) <= ONE_TASK_BYTES
+
+
+def unused(name: str, columns: Collection[str]) -> str:
+    """The name, longer where columns of a table already have it, in letters of any case."""
+    taken = {column.lower() for column in columns}
+    while name in taken:
+        name += "_"
+    return name
+
 
 class Files(Protocol):
     """How the files of a scan become DataFrames."""
@@ -66,11 +93,14 @@ class Files(Protocol):
         constants: StructType,
         *,
         row_index: bool = False,
+        where: Sequence[str] = (),
+        columns: Sequence[str] = EVERYTHING,
     ) -> DataFrame:
         """The rows of files, read by exactly this schema; columns that a file lacks are NULL.
 
         The columns of `constants` follow those of `schema`, with each file's own constants cast
-        from text to their types, as Spark casts without ANSI; then ROW_INDEX, if asked for.
+        from text to their types, as Spark casts without ANSI; then ROW_INDEX, if asked for. Over
+        these stand `columns` of the rows that fulfil all conditions of `where`.
         """
 
     def batches(self, task: Task, count: int, schema: StructType) -> DataFrame:
@@ -95,9 +125,12 @@ class HelperSession:
         for name, value in SETTINGS.items():
             self.spark.conf.set(name, value)
         self._files = java_instance(user, "KnownFiles")
+        self._views = java_instance(user, "ScanViews")
+        self._followed: dict[str, str] = {}
         self._database = self.spark.conf.get("spark.sql.globalTempDatabase", "global_temp")
         self._prefix = f"__vl_{uuid.uuid4().hex[:8]}_"
         self._numbers = itertools.count()
+        self.follow()
 
     @functools.cached_property
     def has_kernels(self) -> bool:
@@ -107,7 +140,10 @@ class HelperSession:
     def follow(self) -> None:
         """Take over the settings of the user that may have changed since."""
         for name in FOLLOWED:
-            self.spark.conf.set(name, self._user.conf.get(name))
+            value = self._user.conf.get(name)
+            if self._followed.get(name) != value:
+                self.spark.conf.set(name, value)
+                self._followed[name] = value
 
     def new_view(self) -> str:
         """A name for a view that nobody has, without its database."""
@@ -119,19 +155,25 @@ class HelperSession:
 
     def publish(self, frame: DataFrame, view: str) -> None:
         """Make `frame` known to all sessions as `view`, in the place of an older one."""
-        frame.createOrReplaceGlobalTempView(view)
+        java: Any = frame
+        self._views.publish(self._java, java._jdf, view)  # noqa: SLF001 # no public way to a plan
+
+    def publish_empty(self, schema: StructType, view: str) -> None:
+        """Make a table without rows known to all sessions as `view`."""
+        self._views.publishEmpty(self._java, schema.json(), view)
 
     def drop(self, view: str) -> None:
         """Forget the view. DataFrames that were made from it have its plan and go on working."""
-        self.spark.catalog.dropGlobalTempView(view)
+        self._views.drop(self._java, view)
 
     def empty(self, schema: StructType) -> DataFrame:
         """A DataFrame without rows that costs no job."""
-        java: Any = self.spark
-        session, jvm = java._jsparkSession, java._jvm  # noqa: SLF001 # createDataFrame([]) makes an RDD
-        rows = jvm.java.util.ArrayList()
-        frame = session.createDataFrame(rows, session.parseDataType(schema.json()))
-        return DataFrame(frame, self.spark)
+        view = self.new_view()
+        self.publish_empty(schema, view)
+        try:
+            return self.spark.table(self.qualified(view))
+        finally:
+            self.drop(view)
 
     def read_parquet(
         self,
@@ -140,32 +182,37 @@ class HelperSession:
         constants: StructType,
         *,
         row_index: bool = False,
+        where: Sequence[str] = (),
+        columns: Sequence[str] = EVERYTHING,
     ) -> DataFrame:
         """See Files.
 
         Paths are taken as they are: no globs, no percent-decoding, no partition columns from the
         names of folders. Nothing is listed; a file that is missing is found out when it is read.
+
+        Raises MissingDependency where this Spark has no file system for an object store.
         """
-        text = orjson.dumps(
-            {
-                "paths": [file.path for file in files],
-                "sizes": [file.size for file in files],
-                "times": [file.modified for file in files],
-                "constants": [
-                    [file.constants[at] for file in files] for at in range(len(constants))
-                ],
-            }
-        ).decode()
-        session: Any = self._java
-        frame = self._files.read(
-            session,
-            text,
-            session.parseDataType(schema.json()),
-            session.parseDataType(constants.json()),
-            self.spark.conf.get("spark.sql.session.timeZone"),
-        )
-        rows = DataFrame(frame, self.spark)
-        return rows.selectExpr("*", f"_metadata.row_index AS {ROW_INDEX}") if row_index else rows
+        known = {
+            "paths": [file.path for file in files],
+            "sizes": [file.size for file in files],
+            "times": [file.modified for file in files],
+            "constants": [[file.constants[at] for file in files] for at in range(len(constants))],
+            "one_task": is_for_one_task(files),
+        }
+        place = [f"_metadata.row_index AS {ROW_INDEX}"] if row_index else []
+        try:
+            frame = self._files.read(
+                self._java,
+                orjson.dumps(known).decode(),
+                schema.json(),
+                constants.json(),
+                self._followed[TIME_ZONE],
+                orjson.dumps(where).decode(),
+                orjson.dumps([*columns, *place]).decode(),
+            )
+        except Py4JJavaError as error:
+            raise _without_file_system(files, error) from error
+        return DataFrame(frame, self.spark)
 
     def batches(self, task: Task, count: int, schema: StructType) -> DataFrame:
         """See Files."""
@@ -186,3 +233,18 @@ class HelperSession:
     def _java(self) -> Any:
         session: Any = self.spark
         return session._jsparkSession  # noqa: SLF001 # no public way to a relation of known files
+
+
+def _without_file_system(files: Sequence[KnownFile], error: Any) -> BaseException:
+    """What is missing where Spark cannot open files; any other error as it is."""
+    reason = str(error.java_exception.getMessage())
+    if "No FileSystem for scheme" not in reason and "ClassNotFoundException" not in reason:
+        other: BaseException = error
+        return other
+    return MissingDependency(
+        f"Spark has no file system to read it with: {reason}",
+        file=files[0].path,
+        hint="start Spark with Hadoop's part for this store: for S3 spark.jars.packages="
+        "org.apache.hadoop:hadoop-aws of the version of Spark's Hadoop, and spark.hadoop."
+        "fs.s3.impl=org.apache.hadoop.fs.s3a.S3AFileSystem",
+    )

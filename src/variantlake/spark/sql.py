@@ -19,7 +19,6 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DataType
 
-from variantlake.delta.store import is_local
 from variantlake.errors import (
     InvalidQuery,
     NotADeltaTable,
@@ -27,10 +26,8 @@ from variantlake.errors import (
     UnsupportedFeature,
     VariantLakeError,
 )
-from variantlake.paths import Path
-from variantlake.planning.late import find_rows_first
-from variantlake.planning.plan import ScanPlan, plan_scan
-from variantlake.planning.predicates import In, Predicate, Ref, map_refs, refs
+from variantlake.planning.plan import ScanPlan
+from variantlake.planning.predicates import In, Predicate, map_refs
 from variantlake.spark.analysis import Analysis, PathUse, TableUse, analyse
 from variantlake.spark.catalyst import Catalyst, Node, has_inside
 from variantlake.spark.joined import (
@@ -42,7 +39,6 @@ from variantlake.spark.joined import (
     condition,
     values_of,
 )
-from variantlake.spark.lineage import VARIANT
 from variantlake.spark.names import CatalogNames, CatalogTable
 from variantlake.spark.references import (
     Parts,
@@ -250,14 +246,14 @@ class QueryRunner:
     def _empty(self, query: _Query) -> DataFrame:
         """The query over tables without rows. Raises InvalidQuery."""
         for view, table in query.tables.items():
-            self._helper.publish(self._helper.empty(table.schema), view)
+            self._helper.publish_empty(table.schema, view)
         return or_invalid(lambda: self._analysed(query, query.text), query.sources)
 
     def _analysed(self, query: _Query, text: str) -> DataFrame:
         """The query, or the one inside of the statement, which is not run."""
         if query.inside:
             return self._catalyst.inside(text)
-        return self._spark.sql(text, query.args)
+        return self._catalyst.sql(text, query.args)
 
     def _select(self, query: _Query, *, run: bool) -> PreparedQuery:
         original = self._empty(query)
@@ -331,10 +327,9 @@ class QueryRunner:
     def _analyse(self, query: _Query, original: DataFrame) -> Analysis:
         views = {self._helper.qualified(view): view for view in query.tables}
         try:
-            parsed = self._parse(query.text)
-            if query.inside:
-                parsed = parsed.children[-1]
-            analysed = self._catalyst.analysed(original, query.text)
+            parsed, analysed = self._catalyst.plans(original, query.text)
+            if query.args is not None:
+                parsed = self._parse(query.text)  # the one before has the arguments in it
             return analyse(parsed, analysed, views, query.text)
         except RecursionError:
             # A condition of thousands of terms: too deep to look through, but Spark takes it.
@@ -344,20 +339,13 @@ class QueryRunner:
     def _planned(self, query: _Query, view: str, use: TableUse) -> PlannedTable:
         table = query.tables[view]
         use = _by_stored_names(use, table)
-        requests: list[Ref] = [path.ref for path in use.paths]
-        asked = [*requests, *refs(use.predicate)]
-        if use.predicate is not None and table.is_by_id:
-            # What tells that the files have the schema's names, so that conditions are pushed.
-            asked += [Ref(column, Path(()), VARIANT) for column in table.stored_variants]
-        whole = table.whole_variants(_stored_names(use.whole, table))
-        plan = plan_scan(
-            self._tables.with_facts(table, asked),
-            [*requests, *whole],
+        plan = self._tables.plan(
+            table,
+            [path.ref for path in use.paths],
+            _stored_names(use.whole, table),
             use.predicate,
-            partition_types=table.partition_types,
+            has_kernels=lambda: self._helper.has_kernels,
         )
-        if is_local(table.snapshot.store.uri) and self._helper.has_kernels:
-            plan = find_rows_first(plan, table.partition_types)
         return PlannedTable(query.sources[self._helper.qualified(view)], view, table, use, plan)
 
     def _publish(self, planned: PlannedTable, columns: Mapping[str, PathColumn]) -> None:
@@ -413,7 +401,7 @@ class QueryRunner:
         return or_invalid(lambda: self._catalyst.parse(text), {})
 
     def _sql(self, text: str, args: Any, sources: Mapping[str, str]) -> DataFrame:
-        return or_invalid(lambda: self._spark.sql(text, args), sources)
+        return or_invalid(lambda: self._catalyst.sql(text, args), sources)
 
 
 @dataclass(frozen=True, slots=True)

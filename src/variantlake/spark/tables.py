@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pyspark.sql.types import DataType, StructType, VariantType
 
 from variantlake.delta.features import SCAN_FEATURES
 from variantlake.delta.snapshot import Snapshot
+from variantlake.delta.store import is_local
 from variantlake.delta.time_travel import version_at
 from variantlake.paths import Path
 from variantlake.planning.footers import Footers
+from variantlake.planning.late import find_rows_first
 from variantlake.planning.log_files import LogFiles
-from variantlake.planning.predicates import Ref
+from variantlake.planning.plan import ScanPlan, plan_scan
+from variantlake.planning.predicates import Predicate, Ref, refs
+from variantlake.spark.lineage import VARIANT
 from variantlake.spark.schemas import spark_schema, stored_schema
 
 _REMEMBERED_TABLES = 64
@@ -109,6 +113,42 @@ class Tables:
             self._newest.pop(next(iter(self._newest)))
         self._newest[location] = table
         return table
+
+    def plan(
+        self,
+        table: TableVersion,
+        paths: Sequence[Ref],
+        whole: Collection[str],
+        predicate: Predicate | None,
+        *,
+        has_kernels: Callable[[], bool],
+    ) -> ScanPlan:
+        """How a query's scan of a table reads it, all by stored names.
+
+        `paths` are read of Variants, the columns `whole` as they are. `has_kernels` is asked where
+        it would pay that Spark's tasks find the rows first.
+        """
+        whole_variants = table.whole_variants(whole)
+        # Of whole Variants as well: Spark's reader fails on some files (EXACTNESS, rule 10).
+        asked = [*paths, *refs(predicate), *whole_variants]
+        if predicate is not None and table.is_by_id:
+            # What tells that the files have the schema's names, so that conditions are pushed.
+            asked += [Ref(column, Path(()), VARIANT) for column in table.stored_variants]
+        plan = plan_scan(
+            self.with_facts(table, asked),
+            [*paths, *whole_variants],
+            predicate,
+            partition_types=table.partition_types,
+        )
+        if not is_local(table.snapshot.store.uri):
+            return plan
+        found = find_rows_first(plan, table.partition_types)
+        first = any(group.found_by for group in found.groups)
+        return found if first and has_kernels() else plan
+
+    def plan_everything(self, table: TableVersion) -> ScanPlan:
+        """How all rows of a table are read as they are."""
+        return self.plan(table, (), table.stored.names, None, has_kernels=lambda: False)
 
     def with_facts(self, table: TableVersion, paths: Iterable[Ref]) -> LogFiles:
         """The table's files; of those whose layout the log does not tell, the footers are read."""

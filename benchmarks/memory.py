@@ -1,0 +1,161 @@
+"""Peak memory of loads of two sizes: it must follow the row group, not the input.
+
+    python -m benchmarks.memory [--copies 50]
+
+The input is 102 MB of nested events, and so many copies of them, one behind the other. Each load
+runs in a session of processes of its own. Of a process of ours the peak is `ru_maxrss`; of Spark's
+Python workers it is the largest `VmHWM` of any, looked at while the load runs: the JVM is not
+counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from benchmarks import documents
+from benchmarks.report import replace_section, table
+
+EVENTS = 200_000
+
+
+def one_task(source: Path, folder: Path) -> float:
+    """In this process, one task at a time."""
+    from benchmarks.stages import load
+
+    load(source, folder)
+    return _own_peak()
+
+
+def in_threads(source: Path, folder: Path) -> float:
+    """In this process, a task on each core."""
+    from variantlake.arrow.local import ingest_here
+
+    ingest_here(str(source), folder)
+    return _own_peak()
+
+
+def sorted_files(source: Path, folder: Path) -> float:
+    """In this process, a task on each core, each file sorted by a path."""
+    from variantlake.arrow.local import ingest_here
+
+    ingest_here(str(source), folder, order_by=["event:commit.collection::string"])
+    return _own_peak()
+
+
+def spark_text(source: Path, folder: Path) -> float:
+    """Spark's tasks read the file."""
+    import variantlake as vl
+    from benchmarks.engines import spark_session
+
+    lake = vl.spark.connect(spark_session(2))
+    return _peak_of_workers(lambda: lake.ingest(str(source), str(folder)))
+
+
+def spark_computed(source: Path, folder: Path) -> float:
+    """A DataFrame that Spark computes, of JSON text."""
+    import variantlake as vl
+    from benchmarks.engines import spark_session
+
+    spark = spark_session(2)
+    lake = vl.spark.connect(spark)
+    vl.Table.create(folder, "event VARIANT")
+    frame = spark.read.text(str(source)).selectExpr("concat(value, ' ') AS event")
+    return _peak_of_workers(lambda: lake.append(frame, str(folder), json_columns=["event"]))
+
+
+LOADS: dict[str, Callable[[Path, Path], float]] = {
+    "in this process, one task": one_task,
+    "in this process, two tasks at once": in_threads,
+    "the same, with `order_by`": sorted_files,
+    "a worker of Spark that reads the file": spark_text,
+    "a worker of Spark that gets a computed DataFrame": spark_computed,
+}
+
+
+def _own_peak() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def _peak_of_workers(work: Callable[[], object]) -> float:
+    """MB; workers may end before the load does."""
+    done = threading.Event()
+    peaks = [0.0]
+
+    def look() -> None:
+        while not done.wait(0.2):
+            peaks.append(max(map(_peak_of, Path("/proc").glob("[0-9]*")), default=0.0))
+
+    watcher = threading.Thread(target=look)
+    watcher.start()
+    try:
+        work()
+    finally:
+        done.set()
+        watcher.join()
+    return max(peaks)
+
+
+def _peak_of(process: Path) -> float:
+    """MB of a Python worker of Spark, 0 for any other process."""
+    try:
+        is_ours = os.getsid(int(process.name)) == os.getsid(0)
+        if not is_ours or b"pyspark.daemon" not in (process / "cmdline").read_bytes():
+            return 0.0
+        status = (process / "status").read_text()
+    except OSError:  # it has ended
+        return 0.0
+    lines = [line.split() for line in status.splitlines() if line.startswith("VmHWM")]
+    return int(lines[0][1]) / 1024 if lines else 0.0
+
+
+def main() -> None:
+    """Run, print, and put the table into docs/performance.md."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--copies", type=int, default=50)
+    parser.add_argument("--one", nargs=3, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.one:
+        name, source, folder = options.one
+        print(f"{LOADS[name](Path(source), Path(folder)):.0f}")
+        return
+    with tempfile.TemporaryDirectory(prefix="variantlake-bench-") as folder:
+        small, large = Path(folder) / "small.ndjson", Path(folder) / "large.ndjson"
+        documents.write("events", small, EVENTS)
+        with large.open("wb") as target:
+            for _ in range(options.copies):
+                with small.open("rb") as copied:
+                    shutil.copyfileobj(copied, target, 1 << 20)
+        head = ["load", *(f"{file.stat().st_size / 1e6:,.0f} MB" for file in (small, large))]
+        lines = []
+        for name in LOADS:
+            cells = [
+                f"{_measured(name, file, Path(folder) / 'table')} MB" for file in (small, large)
+            ]
+            lines.append([name, *cells])
+            print(*lines[-1], sep=" | ", flush=True)
+    replace_section("memory", table(head, lines))
+
+
+def _measured(name: str, source: Path, folder: Path) -> str:
+    """MB that a load in processes of its own took at most."""
+    command = [sys.executable, "-m", "benchmarks.memory", "--one", name, str(source), str(folder)]
+    try:
+        done = subprocess.run(
+            command, stdout=subprocess.PIPE, text=True, check=True, start_new_session=True
+        )
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return done.stdout.split()[-1]
+
+
+if __name__ == "__main__":
+    main()

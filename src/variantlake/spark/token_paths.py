@@ -1,0 +1,324 @@
+"""The typed paths of a SQL text, found by its tokens alone, where Spark shows no plan.
+
+No name is resolved here. A path is rewritten into a field that only our tables have, so Spark
+itself says whether the name before it stands for a column of ours: it refuses the text where it
+does not. What has to be known here is that nothing else reads the column; hence `Paths.whole`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]  # re-exported there
+
+from variantlake.paths import Path
+from variantlake.spark.paths import variant_path
+from variantlake.spark.tokens import (
+    NAMES,
+    TEXTS,
+    Span,
+    clause_of,
+    is_word,
+    kind_at,
+    name_at,
+    tokenize,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TypedPath:
+    """`column:path::type`, `cast(column:path AS type)` or `variant_get(column, path, type)`.
+
+    `span` is all of it, `name` the column's name with its qualifiers. `bare` is the path's last
+    key, after which Spark names a select item that is the path alone; `item_end` is where such an
+    item ends, None for a path inside of an expression or with a name of its own.
+    """
+
+    column: str
+    path: Path
+    type: str
+    strict: bool
+    span: Span
+    name: Span
+    bare: str
+    item_end: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """All typed paths of a text, by column; `whole` says why its Variants are needed as they are.
+
+    Columns and `read_whole` are in lower case; the latter are read in other ways than by paths.
+    `words` are all that may name columns, in lower case; None where others may be read, too.
+    """
+
+    found: tuple[TypedPath, ...] = ()
+    read_whole: frozenset[str] = field(default_factory=frozenset)
+    whole: str = ""
+    words: frozenset[str] | None = None
+
+    def reads(self, column: str) -> bool:
+        """Whether the text may read a column of this name."""
+        plain = column.isascii() and "`" not in column
+        return self.words is None or not plain or column.lower() in self.words
+
+
+def typed_paths(text: str, tokens: Sequence[Token], columns: frozenset[str]) -> Paths:
+    """The typed paths of `columns` (in lower case), and which of these are read otherwise."""
+    whole = _looks_at_everything(tokens)
+    found = []
+    read_whole = set()
+    at = 0
+    while at < len(tokens):
+        path, after = _Reader(text, tokens).typed_path(at)
+        if path is not None and path.column in columns:
+            found.append(path)
+            at = after
+            continue
+        token = tokens[at]
+        if token.token_type not in TEXTS and token.text.lower() in columns:
+            read_whole.add(token.text.lower())
+        at += 1
+    words = frozenset(token.text.lower() for token in tokens)
+    named = not whole and words.isdisjoint(_UNNAMED)
+    return Paths(tuple(found), frozenset(read_whole), whole, words if named else None)
+
+
+_UNNAMED = ("natural", "pivot")
+"""What reads columns that are not named beside those that stars stand for."""
+
+
+def _looks_at_everything(tokens: Sequence[Token]) -> str:
+    """Why columns may be read that the text does not name; empty if they are not."""
+    for at, token in enumerate(tokens):
+        kind = token.token_type
+        if kind is TokenType.PIPE_GT:
+            return "pipes pass on columns without naming them"
+        if kind is TokenType.STAR and _is_star(tokens, at) and not _is_count(tokens, at):
+            return "a star may stand for the Variant"
+        if kind is TokenType.TABLE:
+            return "TABLE stands for the Variant too"
+        if token.text.upper() in ("IDENTIFIER", "TRANSFORM", "UNPIVOT"):
+            return f"{token.text.upper()} may name the Variant"
+        if kind is TokenType.L_PAREN and _names_columns(tokens, at):
+            return "columns get other names by their place"
+    if tokens and tokens[0].token_type is TokenType.FROM:
+        return "a query that starts with FROM passes on columns without naming them"
+    return ""
+
+
+def _is_star(tokens: Sequence[Token], at: int) -> bool:
+    """Whether `*` stands for columns and not for a product."""
+    before = kind_at(tokens, at - 1)
+    if before in (TokenType.SELECT, TokenType.DISTINCT, TokenType.ALL, TokenType.DOT):
+        return True
+    return before in (TokenType.COMMA, TokenType.L_PAREN, TokenType.HINT)
+
+
+def _is_count(tokens: Sequence[Token], at: int) -> bool:
+    return (
+        tokens[at - 2].text.lower() == "count"
+        and kind_at(tokens, at - 1) is TokenType.L_PAREN
+        and kind_at(tokens, at + 1) is TokenType.R_PAREN
+    )
+
+
+def _names_columns(tokens: Sequence[Token], at: int) -> bool:
+    """Whether `(a, b)` at this parenthesis follows a table's alias, or a definition's name."""
+    if kind_at(tokens, at - 1) not in NAMES or at < 2:  # the alias and a token before
+        return False
+    before = kind_at(tokens, at - 2)
+    if before in (TokenType.ALIAS, TokenType.R_PAREN, TokenType.WITH, TokenType.RECURSIVE):
+        return True
+    at += 1
+    while is_word(tokens, at):
+        if kind_at(tokens, at + 1) is TokenType.R_PAREN:
+            # `name(a, b) AS (`, or an alias without AS: `t x(a, b)`
+            return kind_at(tokens, at + 2) is TokenType.ALIAS or before in NAMES
+        at += 2
+    return False
+
+
+_TYPES = {
+    "string": "string", "tinyint": "tinyint", "byte": "tinyint", "smallint": "smallint",
+    "short": "smallint", "int": "int", "integer": "int", "bigint": "bigint", "long": "bigint",
+    "float": "float", "real": "float", "double": "double", "boolean": "boolean", "date": "date",
+    "timestamp": "timestamp", "timestamp_ntz": "timestamp_ntz", "timestamp_ltz": "timestamp",
+    "binary": "binary",
+}  # fmt: skip
+"""Names of types that are the same under all settings but `spark.sql.timestampType`."""
+
+_DECIMALS = ("decimal", "dec", "numeric")
+_AFTER_TYPE = ("COLLATE", "WITH", "WITHOUT", "<")
+
+
+class _Reader:
+    """Reads typed paths at tokens of a text."""
+
+    def __init__(self, text: str, tokens: Sequence[Token]) -> None:
+        self._text = text
+        self._tokens = tokens
+
+    def typed_path(self, at: int) -> tuple[TypedPath | None, int]:
+        """The typed path that starts at this token, and the token after it."""
+        word = self._tokens[at].text.lower()
+        if self._kind(at - 1) is TokenType.DOT or self._kind(at) in TEXTS:
+            return None, at
+        if self._kind(at + 1) is TokenType.L_PAREN:
+            if word in ("cast", "try_cast"):
+                return self._cast(at, strict=word == "cast")
+            if word in ("variant_get", "try_variant_get"):
+                return self._variant_get(at, strict=word == "variant_get")
+            return None, at
+        name, path, after = self._extraction(at)
+        if path is None or self._kind(after) is not TokenType.DCOLON:
+            return None, at
+        type_, after = self.type_at(after + 1)
+        return self._found(at, after, name, path, type_, strict=True)
+
+    def _cast(self, at: int, *, strict: bool) -> tuple[TypedPath | None, int]:
+        name, path, after = self._extraction(at + 2)
+        if path is None or self._kind(after) is not TokenType.ALIAS:
+            return None, at
+        type_, after = self.type_at(after + 1)
+        if self._kind(after) is not TokenType.R_PAREN:
+            return None, at
+        return self._found(at, after + 1, name, path, type_, strict=strict)
+
+    def _variant_get(self, at: int, *, strict: bool) -> tuple[TypedPath | None, int]:
+        name = self._chain(at + 2)
+        if name is None:
+            return None, at
+        comma = name + 1
+        texts = [self._string(comma + 1), self._string(comma + 3)]
+        kinds = [self._kind(i) for i in (comma, comma + 2, comma + 4)]
+        if kinds != [TokenType.COMMA, TokenType.COMMA, TokenType.R_PAREN] or None in texts:
+            return None, at
+        path = variant_path(texts[0] or "")
+        inner = tokenize(texts[1] or "")
+        type_, end = _Reader(texts[1] or "", inner).type_at(0)
+        if path is None or end != len(inner):
+            return None, at
+        # Spark names it after the whole call, so the item has no bare name.
+        found, after = self._found(at, comma + 5, (at + 2, name), path, type_, strict=strict)
+        return found and _without_item(found), after
+
+    def _extraction(self, at: int) -> tuple[Span, Path | None, int]:
+        """A column's name (tokens), the path behind a colon, and the token after it."""
+        last = self._chain(at)
+        nothing = ((at, at), None, at)
+        if last is None or self._kind(last + 1) is not TokenType.COLON:
+            return nothing
+        if not is_word(self._tokens, last + 2):
+            return nothing
+        steps: list[str | int] = [self._tokens[last + 2].text]
+        after = last + 3
+        while True:
+            if self._kind(after) is TokenType.DOT and is_word(self._tokens, after + 1):
+                steps.append(self._tokens[after + 1].text)
+                after += 2
+            elif (
+                self._kind(after) is TokenType.L_BRACKET
+                and self._kind(after + 2) is TokenType.R_BRACKET
+            ):
+                key = self._string(after + 1)
+                if key:
+                    steps.append(key)
+                elif self._kind(after + 1) is TokenType.NUMBER and self._is_index(after + 1):
+                    steps.append(int(self._tokens[after + 1].text))
+                else:
+                    return nothing
+                after += 3
+            else:
+                return (at, last), Path(tuple(steps)), after
+
+    def _chain(self, at: int) -> int | None:
+        """The last token of a name of one or more parts, None if none starts here."""
+        if self._kind(at) not in NAMES:
+            return None
+        return name_at(self._tokens, at)[1]
+
+    def type_at(self, at: int) -> tuple[str, int]:
+        """The type that starts here, as Spark prints it, and the token after it; empty if none."""
+        if not 0 <= at < len(self._tokens):
+            return "", at
+        word = self._tokens[at].text.lower()
+        after = at + 1
+        type_ = _TYPES.get(word, "")
+        if word in _DECIMALS:
+            digits = []
+            if self._kind(after) is TokenType.L_PAREN:
+                while self._kind(after) in (TokenType.L_PAREN, TokenType.COMMA):
+                    digits.append(self._tokens[after + 1].text)
+                    after += 2
+                after += 1
+            if all(text.isdigit() for text in digits) and len(digits) <= 2:
+                precision, scale = (*digits, *("10", "0")[len(digits) :])
+                type_ = f"decimal({precision},{scale})"
+        if after < len(self._tokens) and self._tokens[after].text.upper() in _AFTER_TYPE:
+            # `< 5` is a comparison, but not worth telling from `map<…>`: no type above has one.
+            type_ = type_ if self._tokens[after].text == "<" else ""
+        return type_, after
+
+    def _found(
+        self, at: int, after: int, name: Span, path: Path, type_: str, *, strict: bool
+    ) -> tuple[TypedPath | None, int]:
+        if not type_:
+            return None, at
+        first, last = self._tokens[name[0]], self._tokens[name[1]]
+        last_step = path.steps[-1] if path.steps else ""
+        found = TypedPath(
+            column=last.text.lower(),
+            path=path,
+            type=type_,
+            strict=strict,
+            span=(self._tokens[at].start, self._tokens[after - 1].end + 1),
+            name=(first.start, last.end + 1),
+            bare=last_step if isinstance(last_step, str) else "",
+            item_end=self._item_end(at, after),
+        )
+        return found, after
+
+    def _item_end(self, at: int, after: int) -> int | None:
+        """Where the select item ends that is this path alone and has no name of its own."""
+        before, end = at - 1, after
+        while self._kind(before) is TokenType.L_PAREN and self._kind(end) is TokenType.R_PAREN:
+            if self._kind(before - 1) not in (TokenType.SELECT, TokenType.COMMA, TokenType.L_PAREN):
+                break
+            before, end = before - 1, end + 1
+        if self._kind(end) not in (TokenType.COMMA, TokenType.FROM, TokenType.R_PAREN, None):
+            return None
+        if not _in_select_list(self._tokens, before):
+            return None
+        return self._tokens[end - 1].end + 1
+
+    def _string(self, at: int) -> str | None:
+        """A plain text between quotes, without escapes."""
+        if self._kind(at) is not TokenType.STRING:
+            return None
+        token = self._tokens[at]
+        plain = self._text[token.start + 1 : token.end] == token.text and "\\" not in token.text
+        return token.text if plain and token.text.isprintable() else None
+
+    def _is_index(self, at: int) -> bool:
+        text = self._tokens[at].text
+        return text.isascii() and text.isdigit() and int(text) < 2**31
+
+    def _kind(self, at: int) -> TokenType | None:
+        return kind_at(self._tokens, at)
+
+
+def _without_item(path: TypedPath) -> TypedPath:
+    return TypedPath(path.column, path.path, path.type, path.strict, path.span, path.name, "", None)
+
+
+def _in_select_list(tokens: Sequence[Token], before: int) -> bool:
+    """Whether this token, before an item, is SELECT itself or a comma of its list."""
+    if kind_at(tokens, before) is TokenType.DISTINCT:
+        before -= 1
+    if kind_at(tokens, before) is TokenType.SELECT:
+        return True
+    return (
+        kind_at(tokens, before) is TokenType.COMMA and clause_of(tokens, before) is TokenType.SELECT
+    )

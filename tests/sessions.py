@@ -1,0 +1,45 @@
+"""The Spark session of the tests."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+DELTA_PACKAGE = "io.delta:delta-spark_4.2_2.13:4.4.0"
+
+
+def delta_session(scratch: Path) -> SparkSession:
+    """A local Spark with Delta Spark's package, as a user would start one.
+
+    UTC, two cores, few shuffle partitions. Raises PySparkRuntimeError where it does not start.
+    """
+    builder = (
+        SparkSession.builder.master("local[2]")
+        .appName("variantlake tests")
+        .config("spark.ui.enabled", "false")
+        .config("spark.driver.memory", "2g")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.warehouse.dir", str(scratch / "warehouse"))
+        .config("spark.driver.extraJavaOptions", f"-Dderby.system.home={scratch}")
+        .config("spark.pyspark.python", sys.executable)
+        .config("spark.pyspark.driver.python", sys.executable)
+        .config("spark.jars.packages", DELTA_PACKAGE)
+        .config("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
+        .config(
+            "spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+        )
+        .config("spark.databricks.delta.snapshotPartitions", "2")
+    )
+    # Workers of `mapInArrow` take their interpreter from here as well.
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    with (Path(tempfile.gettempdir()) / "variantlake-tests.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # packages are fetched into a cache that takes one writer
+        session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    return session

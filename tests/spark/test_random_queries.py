@@ -1,0 +1,91 @@
+"""Random queries over random tables: `lake.sql`, the local engine and our kernels against Spark.
+
+The seeds are fixed, `make test-queries` tries others; what such a run finds becomes an example.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.spark.layouts import changed
+from tests.spark.random_queries import BRANCHES, SETTINGS, Queries, Trial, found_first
+from tests.spark.random_tables import make
+from variantlake.spark.lake import connect
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark random queries")]
+
+TABLES = (0, 1)
+"""Seeds of tables; the second is partitioned, and has deleted rows and mapped columns."""
+
+
+@pytest.fixture(scope="module")
+def trials(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Mapping[int, Trial]:
+    lake, folder = connect(spark), tmp_path_factory.mktemp("random")
+    return {seed: Trial(spark, lake, make(spark, folder / str(seed), seed)) for seed in TABLES}
+
+
+def ids(settings: Mapping[str, str]) -> str:
+    ansi, zone = settings.values()
+    return f"{'ansi' if ansi == 'true' else 'no-ansi'}-{zone.rsplit('/')[-1]}"
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=ids)
+@pytest.mark.parametrize("seed", TABLES)
+def test_values_are_those_on_unshredded_data(
+    spark: SparkSession, trials: Mapping[int, Trial], seed: int, settings: Mapping[str, str]
+) -> None:
+    trial = trials[seed]
+    queries = Queries(trial.table, random.Random(f"values {seed} {settings}"))
+    with changed(spark, settings):
+        for _ in range(4):
+            trial.values_agree(queries.values(12))
+        assert trial.errors_agree(queries, 5) > 0
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=ids)
+@pytest.mark.parametrize("seed", TABLES)
+def test_rows_under_a_condition_are_those_on_unshredded_data(
+    spark: SparkSession, trials: Mapping[int, Trial], seed: int, settings: Mapping[str, str]
+) -> None:
+    trial = trials[seed]
+    queries = Queries(trial.table, random.Random(f"conditions {seed} {settings}"))
+    with changed(spark, settings):
+        for _ in range(2):
+            trial.agree([queries.branch() for _ in range(BRANCHES)])
+
+
+@pytest.mark.parametrize("seed", TABLES)
+def test_such_queries_skip_files_and_read_columns(trials: Mapping[int, Trial], seed: int) -> None:
+    """Else the other tests would show nothing."""
+    trial = trials[seed]
+    queries = Queries(trial.table, random.Random(f"saved {seed}"))
+    skipped, physical = trial.saved([queries.branch() for _ in range(BRANCHES)])
+    assert skipped > BRANCHES
+    assert physical > 0
+
+
+@pytest.mark.parametrize("seed", TABLES)
+def test_rows_that_kernels_find_first_are_those_on_unshredded_data(
+    spark: SparkSession, trials: Mapping[int, Trial], seed: int
+) -> None:
+    trial = trials[seed]
+    queries = Queries(trial.table, random.Random(f"kernels {seed}"))
+    with changed(spark, SETTINGS[seed]), found_first():
+        trial.agree([queries.whole() for _ in range(BRANCHES // 2)])
+
+
+@pytest.mark.parametrize("seed", TABLES)
+def test_the_local_engine_answers_as_spark(
+    spark: SparkSession, trials: Mapping[int, Trial], seed: int
+) -> None:
+    trial = trials[seed]
+    queries = Queries(trial.table, random.Random(f"local {seed}"))
+    with changed(spark, SETTINGS[0]):
+        assert trial.local_agree(queries, 240) > 100
