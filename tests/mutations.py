@@ -184,6 +184,20 @@ MUTATIONS = (
         "            return type_.info.spark\n", "            return True\n",
     ),
     Mutation(
+        10, "tags speak of every layout",
+        "delta/tags.py", "if variant.is_legacy or variant.has_others:", "if False:",
+    ),
+    Mutation(
+        10, "Spark is thought to know the older layout",
+        "planning/plan.py", "legacy or others or not readable_by_spark(schema)",
+        "others or not readable_by_spark(schema)",
+    ),
+    Mutation(
+        10, "Spark is thought to know fields beside a Variant's parts",
+        "planning/plan.py", "legacy or others or not readable_by_spark(schema)",
+        "legacy or not readable_by_spark(schema)",
+    ),
+    Mutation(
         10, "small files of our kernels are read whole",
         "planning/late.py", "(late.size < min_bytes and not group.kernels)",
         "late.size < min_bytes",

@@ -9,15 +9,21 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import variantlake as vl
 from tests import corpora, s3_server
-from tests.delta.tables import known_facts
+from tests.delta.tables import add as line
+from tests.delta.tables import known_facts, path, write_log
 from variantlake.delta.actions import DeletionVectorDescriptor
 from variantlake.delta.analyze import completed
 from variantlake.delta.stats_reader import read_stats
 from variantlake.errors import MissingSource
+from variantlake.planning.footers import Footers
+from variantlake.planning.log_files import LogFiles
+from variantlake.planning.plan import plan_scan
+from variantlake.planning.predicates import Ref
 
 CONFORMANCE = "conformance/delta-tables"
 DATA = pa.table({"event": ['{"a": 1}', '{"a": 5, "b": "x"}'], "n": pa.array([3, 4], pa.int32())})
@@ -120,6 +126,38 @@ def test_statistics_of_a_file_with_deleted_rows_are_not_tight(tmp_path: Path) ->
     )
     assert not stats.tight
     assert stats.num_records == 2
+
+
+@pytest.mark.parametrize("form", ["legacy", "with fields beside the parts"])
+def test_rule_10_tags_do_not_hide_what_only_a_footer_tells(tmp_path: Path, form: str) -> None:
+    """A path is read as before, and the whole Variant by our kernels."""
+    table = vl.Table.create(tmp_path, "event VARIANT")
+    file = tmp_path / "other.parquet"
+    event: Any = vl.parquet.variant_array([{"id": 1}, {"id": 2}])
+    if form == "legacy":
+        rows = pa.table({"event": event})
+        vl.parquet.write_table(rows, file, shredding="id BIGINT", layout="legacy")
+    else:
+        parts = [event.field(0), event.field(1), pa.array([7, 8], pa.int32())]
+        names = [*event.type.names, "_x"]
+        pq.write_table(pa.table({"event": pa.StructArray.from_arrays(parts, names)}), file)
+    write_log(tmp_path, [line(file.name, size=file.stat().st_size)], start=1)
+
+    def groups() -> list[Any]:
+        asked = [Ref(("event",), path("$.id"), "bigint"), Ref(("event",), path("$"), "variant")]
+        snapshot = table.refresh().snapshot
+        files = Footers().with_facts(snapshot, LogFiles(snapshot), asked)
+        return [
+            (ref.type, group.readings[0][1], group.kernels)
+            for ref in asked
+            for group in plan_scan(files, [ref]).groups
+        ]
+
+    before = groups()
+    assert before[-1][-1]
+    assert table.refresh().analyze().completed == 1
+    assert groups() == before
+    assert table.refresh().analyze().completed == 0
 
 
 def test_a_file_that_is_gone_is_named(tmp_path: Path) -> None:

@@ -66,12 +66,18 @@ def column_name(column: Column) -> str:
 
 
 def file_tags(facts: FileFacts, options: StatsOptions | None = None) -> dict[str, str]:
-    """The tags for a file."""
+    """The tags for a file.
+
+    Nothing is said of a Variant of Spark's older layout, or with fields beside its parts: the DDL
+    of its shredding cannot tell that, so planning has to look at the footer (EXACTNESS, rule 10).
+    """
     tags = {
         f"{PREFIX}version": VERSION,
         f"{PREFIX}file": _fingerprint(facts.size, facts.num_records),
     }
     for variant in facts.variants:
+        if variant.is_legacy or variant.has_others:
+            continue
         name = column_name(variant.column)
         entries = [[path.typed, path.nulls, path.residuals, _flags(path)] for path in variant.paths]
         tags[f"{PREFIX}layout.{name}"] = format_ddl(variant.schema)

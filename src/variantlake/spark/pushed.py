@@ -36,8 +36,9 @@ def pushed_sql(conjunct: Predicate, columns: Collection[str]) -> str | None:
     """The condition as Spark SQL over `columns` and their fields, by the names in files.
 
     None where it is about anything else, or compares values of several types. Of conditions on
-    floats those alone are said that neither NaN nor a zero fulfils, as Parquet's statistics leave
-    NaN out, and its dictionaries know two zeros (EXACTNESS, rule 8).
+    floats those alone are said that NaN does not fulfil, and that compare with no zero: Parquet's
+    statistics leave NaN out, and its dictionaries know two zeros (EXACTNESS, rule 8). `x > c` and
+    `x <> c` imply nothing that could be said: NaN fulfils them, and is seen in no row group.
     """
     return _sql(conjunct) if _is_said(conjunct, columns) else None
 
@@ -68,7 +69,8 @@ def _is_said(node: Predicate, columns: Collection[str]) -> bool:
 _WITHOUT_NAN = frozenset(
     {("=", True), ("=", False), ("<", True), ("<=", True), (">", False), (">=", False)}
 )
-"""Comparisons that NaN, the greatest of all floats, never fulfils; is the column on the left?"""
+"""Comparisons with a constant that NaN, the greatest of all floats, never fulfils; is the column on
+the left? Those of two columns Spark never pushes."""
 
 
 def _are_said(operands: Collection[Operand], columns: Collection[str]) -> bool:
