@@ -78,3 +78,33 @@ def test_plain_forms_keep_values_at_every_depth() -> None:
         [("m", pa.map_(text, pa.large_list(text))), ("d", pa.string())]
     )
     assert plain_batch(batch, schema).to_pylist() == batch.to_pylist()
+
+
+def test_lists_of_categories_are_lists_of_texts(tmp_path: Path) -> None:
+    """Polars has them as dictionaries of views, which no cast of a list knows."""
+    values: Any = [["x", "y"], None, [], [None, "x"]]
+    frame: Any = pl.DataFrame({"tags": pl.Series(values, dtype=pl.List(pl.Categorical))})
+    table = vl.Table.create(tmp_path, "tags ARRAY<STRING>")
+    table.append(frame)
+    assert table.refresh().scan().to_arrow()["tags"].to_pylist() == values
+
+
+def test_parts_of_nested_arrays_are_their_own_rows() -> None:
+    words: Any = pa.DictionaryArray.from_arrays(
+        pa.array([0, None, 1, 0], pa.int8()), pa.array(["a", "b"], pa.string_view())
+    )
+    ends: Any = pa.array([0, 2, None, 2, 4], pa.int32())
+    views: Any = pa.array(["k", "l", "m", "n"], pa.string_view())
+    every: Any = pa.array(range(5), pa.int32())
+    rows = pa.StructArray.from_arrays([words, views], ["w", "v"])
+    given: list[Any] = [
+        pa.ListArray.from_arrays(ends, words),
+        pa.LargeListArray.from_arrays(ends.cast(pa.int64()), rows),
+        pa.MapArray.from_arrays(ends, views, pa.ListArray.from_arrays(every, words)),
+    ]
+    for array in given:
+        for part in (array, array.slice(1), array.slice(3, 1), array.slice(0, 0)):
+            plain: Any = plain_array(part)
+            plain.validate(full=True)
+            assert plain.to_pylist() == part.to_pylist()
+            assert plain.type == plain_schema(pa.schema([("c", part.type)])).field("c").type

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from variantlake.shredding.arrays import AnyArray
+from variantlake.shredding.arrays import AnyArray, offsets_of
 
 
 def plain_schema(given: pa.Schema) -> pa.Schema:
@@ -63,5 +63,21 @@ def plain_array(given: AnyArray) -> AnyArray:
         struct: Any = wanted
         children = [plain_array(child) for child in array.flatten()]
         return pa.StructArray.from_arrays(children, fields=list(struct), mask=array.is_null())
+    if isinstance(array, pa.ListArray | pa.LargeListArray | pa.MapArray):
+        return _plain_list(array, wanted)
     found: AnyArray = array.cast(wanted)
+    return found
+
+
+def _plain_list(array: Any, wanted: pa.DataType) -> AnyArray:
+    """Elements by themselves, since casts of lists know no dictionaries of views."""
+    offsets, elements = offsets_of(array)
+    inside: Any = plain_array(elements)
+    is_large = isinstance(array, pa.LargeListArray)
+    form: Any = pa.LargeListArray if is_large else pa.ListArray
+    width = pa.int64() if is_large else pa.int32()
+    lists = form.from_arrays(pa.array(offsets, width), inside, mask=array.is_null())
+    found: AnyArray = pa.Array.from_buffers(
+        wanted, len(lists), lists.buffers()[:2], lists.null_count, children=[inside]
+    )
     return found
