@@ -21,10 +21,10 @@ from variantlake.kernels._declared import (
     void,
 )
 from variantlake.kernels._jit import entry, helper
+from variantlake.kernels.containers import read_extents
 from variantlake.kernels.keys import equal_bytes
 from variantlake.kernels.nodes import BINARY, DECIMAL4, DECIMAL16
 from variantlake.kernels.utf8 import valid_utf8
-from variantlake.kernels.variant_reader import read_extents
 from variantlake.kernels.words import load8, load32, load64, load_unsigned
 from variantlake.types import MAX_PRECISION, PRIMITIVES, Primitive
 

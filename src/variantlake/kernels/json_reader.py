@@ -23,8 +23,9 @@ from variantlake.kernels._declared import (
     uint8s,
     uint64,
 )
-from variantlake.kernels._jit import entry, helper, tiny
+from variantlake.kernels._jit import entry, tiny
 from variantlake.kernels.buffers import BufferPool
+from variantlake.kernels.duplicate_keys import has_duplicate, keep_last
 from variantlake.kernels.keys import KEY, KEY_BYTES, KEY_COUNT, KeyTable, find_key
 from variantlake.kernels.nodes import (
     ARRAY,
@@ -68,7 +69,7 @@ TOO_LARGE = 7
 """Its Variant would have more than MAX_VALUE_BYTES bytes."""
 
 # Places in the reader's state array, after those of keys and numbers.
-_NODES, _POSITION, _SERIAL, _LAST_WINS = 4, 5, 6, 7
+_NODES, _POSITION, _LAST_WINS = 4, 5, 7
 
 _FRAME = 6
 """Words that the reader keeps for each open container."""
@@ -83,60 +84,6 @@ _DEPTH_WORDS = MAX_DEPTH * _FRAME
 @tiny
 def _blank(byte: int) -> bool:
     return byte == 32 or byte == 10 or byte == 13 or byte == 9
-
-
-@helper
-def _has_duplicate(nodes: Records, parent: int, end: int, seen: Int64s, state: Int64s) -> bool:
-    """Whether two children of the object nodes[parent] have the same key."""
-    serial = state[_SERIAL] + 1
-    state[_SERIAL] = serial
-    child = parent + 1
-    while child < end:
-        node = nodes[uint64(child)]
-        key = uint64(int64(node.key))
-        if seen[key] == serial:
-            return True
-        seen[key] = serial
-        child += int64(node.span)
-    return False
-
-
-@helper
-def _keep_last(nodes: Records, parent: int, end: int, seen: Int64s, state: Int64s) -> int:
-    """Drop the children of nodes[parent] whose key comes again; returns the new end.
-
-    Leaves the remaining count and content in nodes[parent].
-    """
-    # Marks tell places apart: above those of earlier objects, below those of later ones.
-    mark = state[_SERIAL] + 1 - parent
-    state[_SERIAL] = mark + end
-    child = parent + 1
-    while child < end:
-        node = nodes[uint64(child)]
-        seen[uint64(int64(node.key))] = mark + child
-        child += int64(node.span)
-    count, content = int64(0), int64(0)
-    to, child = parent + 1, parent + 1
-    while child < end:
-        node = nodes[uint64(child)]
-        span = int64(node.span)
-        if seen[uint64(int64(node.key))] == mark + child:
-            count += 1
-            content += int64(node.length)
-            for k in range(span):
-                source, target = nodes[uint64(child + k)], nodes[uint64(to + k)]
-                target.tag = source.tag
-                target.key = source.key
-                target.value = source.value
-                target.extra = source.extra
-                target.length = source.length
-                target.span = source.span
-                target.content = source.content
-            to += span
-        child += span
-    nodes[uint64(parent)].extra = count
-    nodes[uint64(parent)].content = content
-    return to
 
 
 @tiny
@@ -182,11 +129,11 @@ def _read_row(
                 status = int64(UNEXPECTED)
                 break
             node = nodes[uint64(parent)]
-            if suspect != 0 and _has_duplicate(nodes, parent, t, seen, state):
+            if suspect != 0 and has_duplicate(nodes, parent, t, seen, state):
                 if state[_LAST_WINS] == 0:
                     status = int64(DUPLICATE_KEY)
                     break
-                t = _keep_last(nodes, parent, t, seen, state)
+                t = keep_last(nodes, parent, t, seen, state)
                 count = int64(node.extra)
                 content = int64(node.content)
             p += 1

@@ -43,8 +43,8 @@ NO_GUESS = 99
 MAX_GUESS = 30
 """A block of 32 bytes holds the name, its quote, and one byte that differs."""
 
-# Places in a reader's state array.
-KEY_COUNT, KEY_BYTES, KEY_SEED = 0, 1, 15
+# Places in a reader's state array; KEY_SERIAL is the last of the marks in a KeyTable's `seen`.
+KEY_COUNT, KEY_BYTES, KEY_SERIAL, KEY_SEED = 0, 1, 6, 15
 
 _ODD = uint64(0x9E3779B97F4A7C15)  # 2**64 divided by the golden ratio
 

@@ -26,9 +26,17 @@ from variantlake.kernels._declared import (
     void,
 )
 from variantlake.kernels._jit import entry, helper, tiny
-from variantlake.kernels.emit import put_number, sort_words
+from variantlake.kernels.containers import (
+    EXTENT,
+    MARGIN,
+    NO_ROOM,
+    TOO_LONG,
+    close_container,
+    read_extents,
+)
+from variantlake.kernels.emit import sort_words
 from variantlake.kernels.keys import equal_bytes
-from variantlake.kernels.nodes import LONGEST_SHORT_STRING, width_of
+from variantlake.kernels.nodes import LONGEST_SHORT_STRING
 from variantlake.kernels.unshred_plan import (
     ALL_SET,
     ARRAY,
@@ -41,9 +49,7 @@ from variantlake.kernels.unshred_plan import (
     STRING,
 )
 from variantlake.kernels.utf8 import valid_utf8
-from variantlake.kernels.variant_reader import read_extents
 from variantlake.kernels.words import (
-    PADDING,
     copy_block,
     copy_bytes,
     load8,
@@ -52,22 +58,17 @@ from variantlake.kernels.words import (
     load_unsigned,
     store8,
     store32,
-    store64,
 )
 
 _SHORT_STRING, _OBJECT, _ARRAY = 1, 2, 3
 """Basic types, the low two bits of a value's first byte."""
 
 _LIMIT = MAX_VALUE_BYTES
-_EXTENT = 0xFFFFFFFF
 _FALSE_HEADER = 4
 """How much the header of false is above that of true."""
 
-_MARGIN = 64 + PADDING
-"""Bytes that one step writes at most beside what it copies."""
-
 # Why a row was not written.
-_NO_ROOM, _NO_WORK, _LEFT_TO_TWIN = -1, -2, -3
+_LEFT_TO_TWIN, _NO_WORK = TOO_LONG, -3
 
 FRAME = 12
 """Words kept for each open container."""
@@ -97,8 +98,8 @@ def _put_leaf(data: Bytes, group: Records, slot: int, out: Bytes, to: int) -> in
             return int64(_LEFT_TO_TWIN)
         if count > _LIMIT or (kind == STRING and not valid_utf8(data, start, end)):
             return int64(_LEFT_TO_TWIN)
-        if to + count + _MARGIN > out.size:
-            return int64(_NO_ROOM)
+        if to + count + MARGIN > out.size:
+            return int64(NO_ROOM)
         if kind == STRING and count <= LONGEST_SHORT_STRING:
             store8(out, to, count << 2 | _SHORT_STRING)
             to += 1
@@ -186,72 +187,6 @@ def _open_residual(
 
 
 @helper
-def _close(
-    kind: int,
-    work: Int64s,
-    entries: int,
-    count: int,
-    largest: int,
-    out: Bytes,
-    begin: int,
-    base: int,
-    to: int,
-) -> int:
-    """Write the header of the container at out[begin:] whose values are out[base:to].
-
-    work[entries:entries + count]: id << 32 | offset of each. Returns its end, or why there is none.
-    """
-    content = to - base
-    if content > _LIMIT:
-        return int64(_LEFT_TO_TWIN)
-    width = width_of(content)
-    large = count > 255
-    head = (5 if large else 2) + (count + 1) * width
-    id_width = int64(0)
-    if kind == OBJECT:
-        id_width = width_of(largest)
-        head += count * id_width
-    moved = begin + head - base
-    if moved != 0:
-        if to + moved + _MARGIN > out.size:
-            return int64(_NO_ROOM)
-        # 8 bytes at a time; to the right from the end, where nothing before the first one may go.
-        done = int64(0)
-        if moved < 0:
-            while done < content:
-                store64(out, base + moved + done, load64(out, base + done))
-                done += 8
-        else:
-            done = content
-            while done >= 8:
-                done -= 8
-                store64(out, base + moved + done, load64(out, base + done))
-            while done > 0:
-                done -= 1
-                store8(out, base + moved + done, load8(out, base + done))
-    if kind == OBJECT:
-        bits = _OBJECT | (width - 1) << 2 | (id_width - 1) << 4 | (64 if large else 0)
-    else:
-        bits = _ARRAY | (width - 1) << 2 | (16 if large else 0)
-    place = begin + (5 if large else 2)
-    end = begin + head + content
-    # Four bytes at a time: each number overwrites what is too much of the one before.
-    first = load64(out, begin + head)
-    store8(out, begin, bits)
-    store32(out, begin + 1, count)
-    if kind == OBJECT:
-        for index in range(count):
-            store32(out, place, work[uint64(entries + index)] >> int64(32))
-            place += id_width
-    for index in range(count):
-        store32(out, place, work[uint64(entries + index)] & _EXTENT)
-        place += width
-    put_number(out, place, content, width)
-    store64(out, begin + head, first)
-    return end
-
-
-@helper
 def _put_row(
     data: Bytes,
     groups: Records,
@@ -297,8 +232,8 @@ def _put_row(
                 if names < 0 or (size > 0 and kind != OBJECT):
                     return int64(_LEFT_TO_TWIN)
                 gap = int64(group.gap)
-                if to + gap + _MARGIN > out.size:
-                    return int64(_NO_ROOM)
+                if to + gap + MARGIN > out.size:
+                    return int64(NO_ROOM)
                 if kind < OBJECT:
                     to = _put_leaf(data, group, slot, out, to)
                     if to < 0:
@@ -345,8 +280,8 @@ def _put_row(
                 basic = load8(data, value) & 3
                 if (kind == OBJECT and basic == _OBJECT) or (kind == ARRAY and basic == _ARRAY):
                     return int64(_LEFT_TO_TWIN)
-                if to + size + _MARGIN > out.size:
-                    return int64(_NO_ROOM)
+                if to + size + MARGIN > out.size:
+                    return int64(NO_ROOM)
                 copy_bytes(out, to, data, value, size)
                 to += size
         # The value of p is out[start:to]; or its container was opened, or is closed here.
@@ -367,7 +302,7 @@ def _put_row(
                         largest = max(largest, field)
                     p = int64(groups[uint64(p)].after)
                 if cursor < last:
-                    limit = int64(_EXTENT)
+                    limit = int64(EXTENT)
                     if p < stop:
                         field = ids[uint64(names + int64(groups[uint64(p)].name))]
                         limit = int64(ranks[uint64(first + field)]) if field >= 0 else int64(-1)
@@ -376,12 +311,12 @@ def _put_row(
                         # A missing field is still a name that the residual must not have.
                         if word >> int64(32) == limit:
                             return int64(_LEFT_TO_TWIN)
-                        index = parts + last + (word & _EXTENT)
+                        index = parts + last + (word & EXTENT)
                         extent = work[uint64(index)]
                         field = work[uint64(index + last)]
-                        size = (extent & _EXTENT) - (extent >> int64(32))
-                        if to + size + _MARGIN > out.size:
-                            return int64(_NO_ROOM)
+                        size = (extent & EXTENT) - (extent >> int64(32))
+                        if to + size + MARGIN > out.size:
+                            return int64(NO_ROOM)
                         copy_bytes(out, to, data, extent >> int64(32), size)
                         work[uint64(entries + count)] = field << int64(32) | (to - base)
                         count += 1
@@ -397,8 +332,8 @@ def _put_row(
                     count += 1
                     slot += 1
                     if to == start:  # a missing element is Variant null
-                        if to + _MARGIN > out.size:
-                            return int64(_NO_ROOM)
+                        if to + MARGIN > out.size:
+                            return int64(NO_ROOM)
                         store8(out, to, 0)
                         to += 1
                 if slot < stop:
@@ -406,7 +341,8 @@ def _put_row(
             is_open = False
             start = begin
             content = to - base
-            to = _close(kind, work, entries, count, largest, out, begin, base, to)
+            is_object = kind == OBJECT
+            to = close_container(is_object, work, entries, count, largest, out, begin, base, to)
             if to < 0:
                 return to
             groups[uint64(node)].gap = to - begin - content
@@ -481,7 +417,7 @@ def rebuild_rows(
                 first = firsts[uint64(d)]
                 keys = firsts[uint64(d + 1)] - first
             end = _put_row(data, groups, row, ids, names, ranks, first, keys, stack, work, out, to)
-            if end == _NO_ROOM or to + _MARGIN > out.size:
+            if end == NO_ROOM or to + MARGIN > out.size:
                 return row
             if end == _NO_WORK:
                 return ~row

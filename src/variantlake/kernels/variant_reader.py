@@ -28,9 +28,17 @@ from variantlake.kernels._declared import (
 from variantlake.kernels._jit import entry, helper
 from variantlake.kernels.arrow_arrays import AnyArray
 from variantlake.kernels.buffers import BufferPool
-from variantlake.kernels.emit import sort_words
+from variantlake.kernels.containers import EXTENT, read_extents
 from variantlake.kernels.exact import count_digits
-from variantlake.kernels.keys import KEY, KEY_BYTES, KEY_COUNT, KeyTable, equal_bytes, find_key
+from variantlake.kernels.keys import (
+    KEY,
+    KEY_BYTES,
+    KEY_COUNT,
+    KEY_SERIAL,
+    KeyTable,
+    equal_bytes,
+    find_key,
+)
 from variantlake.kernels.nodes import (
     ARRAY,
     BINARY,
@@ -62,14 +70,13 @@ TOO_LARGE = 7
 """More than MAX_VALUE_BYTES bytes, or MAX_KEYS keys."""
 
 # Places in the reader's state array, after those of keys.
-_NODES, _POSITION, _SERIAL, _DICTIONARY = 4, 5, 6, 7
+_NODES, _POSITION, _DICTIONARY = 4, 5, 7
 
 _WIDTHS = np.array([PRIMITIVES[primitive].width for primitive in Primitive], np.int64)
 _PRIMITIVES = len(_WIDTHS)
 _FRAME = 6
 """Words kept for each open container."""
 
-_EXTENT = 0xFFFFFFFF
 _LIMIT, _DEPTH_WORDS, _KEYS_LIMIT, _SCALE_LIMIT = (
     MAX_VALUE_BYTES, MAX_DEPTH * _FRAME, MAX_KEYS, MAX_PRECISION,
 )  # fmt: skip
@@ -101,8 +108,8 @@ def _read_metadata(
         return int64(MALFORMED)
     if size > _KEYS_LIMIT or end - start > _LIMIT:
         return int64(TOO_LARGE)
-    serial = state[_SERIAL] + 1
-    state[_SERIAL] = serial
+    serial = state[KEY_SERIAL] + 1
+    state[KEY_SERIAL] = serial
     offset = load_unsigned(metadata, place, width)
     if offset != 0:
         return int64(MALFORMED)
@@ -189,48 +196,12 @@ def _read_scalar(data: Bytes, start: int, end: int, nodes: Records, at: int) -> 
 
 
 @helper
-def read_extents(
-    data: Bytes, place: int, count: int, width: int, size: int, work: Int64s, top: int
-) -> bool:
-    """Write start << 32 | end of each of a container's values to work[top:top + count].
-
-    Relative to the first value. The values may stand in any order, and must fill `size` bytes
-    without gap or overlap: each ends where the next one in the data starts.
-    """
-    # Most often they stand in order, and there is nothing to sort.
-    offset, index = load_unsigned(data, place, width), int64(0)
-    while index < count and (index > 0 or offset == 0):
-        following = load_unsigned(data, place + (index + 1) * width, width)
-        if following <= offset or following > size:
-            break
-        work[uint64(top + index)] = offset << 32 | following
-        offset = following
-        index += 1
-    if index == count and offset == size:
-        return True
-    for child in range(count):
-        offset = load_unsigned(data, place + child * width, width)
-        work[uint64(top + count + child)] = offset << 32 | child
-    sort_words(work, top + count, count)
-    for index in range(count):
-        offset = work[uint64(top + count + index)] >> int64(32)
-        end = size
-        if index + 1 < count:
-            end = work[uint64(top + count + index + 1)] >> int64(32)
-        if offset >= end or (index == 0 and offset != 0):
-            return False
-        child = work[uint64(top + count + index)] & _EXTENT
-        work[uint64(top + child)] = offset << 32 | end
-    return True
-
-
-@helper
 def _read_ids(
     data: Bytes, place: int, count: int, width: int, seen: Int64s, local: Int32s, state: Int64s
 ) -> bool:
     """Whether an object's field ids are in the dictionary, and no name comes twice."""
-    serial = state[_SERIAL] + 1
-    state[_SERIAL] = serial
+    serial = state[KEY_SERIAL] + 1
+    state[KEY_SERIAL] = serial
     for index in range(count):
         field = load_unsigned(data, place + index * width, width)
         if field >= state[_DICTIONARY]:
@@ -326,7 +297,7 @@ def _read_value(
             depth -= _FRAME
             parent = stack[uint64(depth)]
             top = stack[uint64(depth + 1)] >> int64(32)
-            count = stack[uint64(depth + 1)] & _EXTENT
+            count = stack[uint64(depth + 1)] & EXTENT
             index = stack[uint64(depth + 2)]
             base = stack[uint64(depth + 3)]
             ids = stack[uint64(depth + 4)] >> int64(3)
@@ -336,7 +307,7 @@ def _read_value(
             return t
         extent = work[uint64(top + index)]
         start = base + (extent >> int64(32))
-        end = base + (extent & _EXTENT)
+        end = base + (extent & EXTENT)
         key = int64(0)
         if id_width > 0:
             key = int64(local[uint64(load_unsigned(data, ids + index * id_width, id_width))])
