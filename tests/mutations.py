@@ -59,6 +59,10 @@ MUTATIONS = (
         "spark/scan.py", 'return f"coalesce({column}, {column})"', "return column", spark=True,
     ),
     Mutation(
+        1, "files' numbers stand for a column of that name",
+        "spark/scan.py", "unused(FILE_NUMBER, table.stored.names)", "FILE_NUMBER", spark=True,
+    ),
+    Mutation(
         2, "a group without value and typed_value is taken",
         "parquet/variant_group.py",
         "        if value is None:\n            raise MalformedFile(\n"
@@ -158,6 +162,10 @@ MUTATIONS = (
         spark=True,
     ),
     Mutation(
+        8, "Spark's pushdown sees shredded floats",
+        "spark/scan.py", "leaf if reading.pushable else hidden(leaf)", "leaf", spark=True,
+    ),
+    Mutation(
         9, "every path of one file is clean",
         "parquet/facts.py", "return self.residuals == 0 and self.nulls >= 0", "return True",
     ),
@@ -203,6 +211,10 @@ MUTATIONS = (
         "late.size < min_bytes",
     ),
     Mutation(
+        10, "Spark gets the Variants that it cannot read",
+        "spark/scan.py", "if self._by_kernels:", "if False:", spark=True,
+    ),
+    Mutation(
         11, "views stay",
         "spark/session.py", "self._views.drop(self._java, view)", "del view", spark=True,
     ),
@@ -234,6 +246,11 @@ MUTATIONS = (
         "return True",
     ),
     Mutation(
+        12, "elements are taken by their index alone",
+        "spark/scan.py", 'column = f"get({column}, {step})"', 'column = f"{column}[{step}]"',
+        spark=True,
+    ),
+    Mutation(
         13, "nothing is implied",
         "planning/implied.py", "low, high = _wanted(conjunct, ref)", "low, high = None, None",
     ),
@@ -247,6 +264,11 @@ MUTATIONS = (
         "planning/implied.py",
         "Decimal(math.nextafter(float(value), -math.inf if down else math.inf))",
         "Decimal(float(value))",
+    ),
+    Mutation(
+        13, "what is implied does not go to files",
+        "spark/scan.py", "where=[*self._implied(), *self._pushed()", "where=[*self._pushed()",
+        spark=True,
     ),
     Mutation(
         14, "whole row groups are rebuilt",
@@ -326,6 +348,10 @@ MUTATIONS = (
         spark=True,
     ),
     Mutation(
+        18, "values of a joined side skip rows that have no match",
+        "spark/joined.py", '"LeftOuter": (_RIGHT,)', '"LeftOuter": (_LEFT, _RIGHT)', spark=True,
+    ),
+    Mutation(
         19, "NOT negates `may match`",
         "planning/skipping.py", "[may & 4 | (may & 1) << 1 | (may & 2) >> 1 for may in range(8)]",
         "[may & 4 | (2 if may & 1 else 1) for may in range(8)]",
@@ -402,6 +428,10 @@ MUTATIONS = (
         "                for path, leaf in",
     ),
     Mutation(
+        24, "queries are planned by the table's names",
+        "spark/sql.py", "        use = _by_stored_names(use, table)\n", "", spark=True,
+    ),
+    Mutation(
         25, "tags of another file are believed",
         "delta/tags.py",
         '        or tags.get(f"{PREFIX}file") != _fingerprint(size, num_records)\n', "",
@@ -460,7 +490,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory(prefix="variantlake-rules-") as folder:
         copy = _copy(Path(folder))
         for mutation in MUTATIONS:
-            _changed(copy, mutation)  # raises where the text is not there
+            changed(copy, mutation)  # raises where the text is not there
         tests = [test for rule in sorted({each.rule for each in chosen}) for test in tests_of[rule]]
         if failing := _first_failing(copy, tests, spark=options.spark):
             raise RuntimeError(f"{failing} without any change")
@@ -470,10 +500,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if by is None:
                 missed.append(mutation)
             _say(f"{mutation.rule:2} {mutation.what}: {by or 'NOT NOTICED'}")
-    changed = {each.rule for each in chosen}
-    held = changed - {each.rule for each in missed}
+    touched = {each.rule for each in chosen}
+    held = touched - {each.rule for each in missed}
     _say(f"{len(chosen) - len(missed)} of {len(chosen)} changes noticed")
-    _say(f"{len(held)} of {len(changed)} rules: the tests noticed each change")
+    _say(f"{len(held)} of {len(touched)} rules: the tests noticed each change")
     return 1 if missed else 0
 
 
@@ -507,7 +537,8 @@ def _copy(folder: Path) -> Path:
     return folder
 
 
-def _changed(copy: Path, mutation: Mutation) -> str:
+def changed(copy: Path, mutation: Mutation) -> str:
+    """The text of a mutation's file in a checkout, changed. Raises LookupError."""
     text = (copy / PACKAGE / mutation.file).read_text(encoding="utf-8")
     if text.count(mutation.old) != 1:
         raise LookupError(f"{mutation.file} has not once: {mutation.old!r} ({mutation.what})")
@@ -520,7 +551,7 @@ def _mutated(copy: Path, mutation: Mutation) -> Iterator[None]:
     original = file.read_text(encoding="utf-8")
     # Compiled files are told apart by seconds and sizes.
     compiled = Path(importlib.util.cache_from_source(str(file)))
-    file.write_text(_changed(copy, mutation), encoding="utf-8")
+    file.write_text(changed(copy, mutation), encoding="utf-8")
     compiled.unlink(missing_ok=True)
     try:
         yield

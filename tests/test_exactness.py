@@ -47,3 +47,11 @@ def test_tests_that_carry_a_rule_are_in_its_row() -> None:
         for name in functions(file):
             match = re.match(r"test_rule_(\d+)_", name)
             assert match is None or (int(match[1]), name) in listed, f"{file.name}::{name}"
+
+
+def test_every_rule_can_be_taken_out_of_the_sources() -> None:
+    from tests.mutations import MUTATIONS, changed
+
+    assert {each.rule for each in MUTATIONS} == set(range(1, RULES + 1))
+    for each in MUTATIONS:
+        assert changed(REPOSITORY, each)  # raises where its text does not stand there once

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -317,10 +318,17 @@ def test_rule_8_ordinary_floats_that_are_nan_or_zero_are_found(lake: Lake, tmp_p
         assert found(f"NOT ({column} <= 3)") == [1]
         assert found(f"{column} IN (3.0D, 7D)") == [2]
         assert found(f"{column} < 2.5D") == [0, 3]
-    plan: Any = lake.sql(f"SELECT k FROM delta.`{tmp_path / 't'}` WHERE f < 2.5D AND f > 1")._jdf
-    pushed = str(plan.queryExecution().executedPlan())
-    assert "LessThan(f,2.5)" in pushed
-    assert "GreaterThan(f" not in pushed
+    for condition, filters in {
+        "f < 2.5D AND f > 1": ["LessThan(f,2.5)"],
+        "f <= 2.5D AND 2 <= f AND f <> 7": ["LessThanOrEqual(f,2.5)"],
+        "f = 3 AND NOT (f < 2)": ["EqualTo(f,3.0)"],
+        "f IN (3.0D, 7D) AND f >= 2": ["In(f, [3.0,7.0])"],
+        "f = 0 OR f < -0.0D": [],
+    }.items():
+        plan: Any = lake.sql(f"SELECT k FROM delta.`{tmp_path / 't'}` WHERE {condition}")._jdf
+        pushed = str(plan.queryExecution().executedPlan())
+        (text,) = re.findall(r"PushedFilters: \[(.*?)\], ReadSchema", pushed)
+        assert text.removeprefix("IsNotNull(f), ") == ", ".join(filters)
 
 
 def test_rule_5_columns_of_another_writer_that_differ_by_case_are_told_apart(

@@ -27,8 +27,8 @@ from variantlake.planning.files import ScanFile
 from variantlake.spark.jobs import functions_of
 from variantlake.spark.session import ROW_INDEX, Files
 
-FILE_NUMBER = StructField("__vl_file", IntegerType())
-"""The constant by which a file of one scan is told from the others."""
+FILE_NUMBER = "__vl_file"
+"""The constant that tells a file of one scan from the others, unless a column has this name."""
 
 _DELETED = StructType(
     [StructField("__vl_of", IntegerType()), StructField("__vl_bits", ArrayType(LongType()))]
@@ -43,9 +43,9 @@ def has_deleted(file: ScanFile) -> bool:
 
 
 def without_deleted(
-    helper: Files, rows: DataFrame, store: Store, files: Sequence[ScanFile]
+    helper: Files, rows: DataFrame, number: str, store: Store, files: Sequence[ScanFile]
 ) -> DataFrame:
-    """The rows of files that are numbered by their places in `files`, the deleted ones left out.
+    """The rows of files without the deleted ones; column `number` has a file's place in `files`.
 
     Raises MalformedLog for a vector that is not what its descriptor promises.
     """
@@ -57,7 +57,7 @@ def without_deleted(
     )
     sf = functions_of(rows.sparkSession)
     by_file = sf.expr("transform(array_sort(collect_list(struct(*))), file -> file.__vl_bits)")
-    words = sf.get(helper.deleted(table, _DELETED).agg(by_file).scalar(), sf.col(FILE_NUMBER.name))
+    words = sf.get(helper.deleted(table, _DELETED).agg(by_file).scalar(), sf.col(number))
     # Beyond the last deleted row there is no word, and NULL deletes nothing.
     word = sf.get(words, sf.expr(f"int({ROW_INDEX} div {_WORD_BITS})"))
     bit = sf.getbit(word, sf.expr(f"int({ROW_INDEX} % {_WORD_BITS})"))

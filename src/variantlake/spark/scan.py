@@ -143,6 +143,7 @@ class _Group:
             name: unused(f"__vl_c{at}", table.stored.names)
             for at, name in enumerate(table.partition_types)
         }
+        self._file_number = unused(FILE_NUMBER, table.stored.names)
         self._stored = self._stored_schema(group)
         self._by_kernels = group.by_kernels
         self._found_by = group.found_by
@@ -162,7 +163,8 @@ class _Group:
         rest = [file for file in files if has_deleted(file)]
         if rest:
             rows = self._rows(rest, numbered=True)
-            rows = without_deleted(self._helper, rows, self._table.snapshot.store, rest)
+            store = self._table.snapshot.store
+            rows = without_deleted(self._helper, rows, self._file_number, store, rest)
             yield self._select(rows, constants=True)
 
     def _rows(
@@ -175,7 +177,7 @@ class _Group:
         """What the files hold, with partition values; `numbered` is for `without_deleted`."""
         types = {item.name: item.dataType for item in self._table.stored.fields}
         constants = [StructField(field, types[name]) for name, field in self._constants.items()]
-        constants += [FILE_NUMBER] if numbered else []
+        constants += [StructField(self._file_number, IntegerType())] if numbered else []
         known = []
         for number, file in enumerate(files):
             # The protocol writes NULL as an empty string too.
