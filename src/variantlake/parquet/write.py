@@ -22,6 +22,7 @@ from variantlake.parquet.encodings import choose_encodings
 from variantlake.parquet.facts import FileFacts, facts_of, row_group_facts
 from variantlake.parquet.footer import parse_footer, read_tail
 from variantlake.parquet.repair import fill_required
+from variantlake.parquet.shared_metadata import SharedMetadata
 from variantlake.parquet.tally import FileTally
 from variantlake.shredding.layout import is_list, schema_of
 from variantlake.shredding.schema import ShreddingSchema
@@ -101,6 +102,7 @@ class FileWriter:
         self._variants = tuple(variant_columns)
         self._options = options
         self._tally = FileTally(self._schema, _shreddings(self._schema, self._variants))
+        self._metadata: SharedMetadata | None = None
         self._pending: list[pa.RecordBatch] = []
         self._pending_rows = 0
         self._pending_bytes = 0
@@ -133,9 +135,7 @@ class FileWriter:
         for batch in map(fill_required, batches):
             if batch.num_rows:
                 self._tally.add(batch)
-                self._pending.append(batch)
-                self._pending_rows += batch.num_rows
-                self._pending_bytes += batch.nbytes
+                self._add(batch)
                 self._flush_full_groups()
 
     def close(self) -> WrittenFile:
@@ -197,8 +197,18 @@ class FileWriter:
         elif not self._closed:
             self.close()
 
+    def _add(self, batch: pa.RecordBatch) -> None:
+        """Keep rows for their row group."""
+        if self._metadata is None:
+            self._metadata = SharedMetadata(batch, self._variants)
+        kept = self._metadata.share(batch)
+        self._pending.append(kept)
+        self._pending_rows += kept.num_rows
+        self._pending_bytes += kept.nbytes
+
     def _pending_table(self) -> pa.Table:
-        return pa.Table.from_batches(self._pending, self._schema)
+        schema = self._schema if self._metadata is None else self._metadata.schema
+        return pa.Table.from_batches(self._pending, schema)
 
     def _flush_full_groups(self) -> None:
         options = self._options
@@ -233,6 +243,8 @@ class FileWriter:
         if self._writer is None:
             self._writer = self._open(table)
         if table.num_rows:
+            if self._metadata is not None:
+                table = self._metadata.unify(table)
             self._writer.write_table(table, row_group_size=table.num_rows)
 
     def _open(self, first: pa.Table) -> pq.ParquetWriter:
@@ -240,7 +252,7 @@ class FileWriter:
         encodings = choose_encodings(first)
         return pq.ParquetWriter(
             self._sink,
-            self._schema,
+            first.schema,
             version="2.6",
             data_page_version=options.page_version,
             # One name for all leaves: a dict would leave those it does not name uncompressed.
