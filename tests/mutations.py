@@ -428,6 +428,11 @@ MUTATIONS = (
         "                for path, leaf in",
     ),
     Mutation(
+        24, "names of columns are believed where ids count",
+        "delta/stored_names.py", """if snapshot.properties.get(MODE, "").lower() != "id":""",
+        "if True:",
+    ),
+    Mutation(
         24, "queries are planned by the table's names",
         "spark/sql.py", "        use = _by_stored_names(use, table)\n", "", spark=True,
     ),

@@ -18,6 +18,7 @@ from tests.delta.tables import add as line
 from tests.delta.tables import known_facts, path, write_log
 from variantlake.delta.actions import DeletionVectorDescriptor
 from variantlake.delta.analyze import completed
+from variantlake.delta.column_mapping import ID_KEY
 from variantlake.delta.stats_reader import read_stats
 from variantlake.errors import MissingSource
 from variantlake.planning.footers import Footers
@@ -158,6 +159,31 @@ def test_rule_10_tags_do_not_hide_what_only_a_footer_tells(tmp_path: Path, form:
     assert table.refresh().analyze().completed == 1
     assert groups() == before
     assert table.refresh().analyze().completed == 0
+
+
+def test_rule_24_columns_by_other_names_get_no_statistics(tmp_path: Path) -> None:
+    """Mapped by ids, two columns of a file may even have each other's names."""
+    by_id = {"delta.columnMapping.mode": "id"}
+    table = vl.Table.create(tmp_path, "a INT, b INT", properties=by_id)
+    a, b = table.schema.fields
+    names = pa.schema(
+        [
+            pa.field(other.physical_name, pa.int32(), metadata={"PARQUET:field_id": str(own)})
+            for other, own in ((b, a.metadata[ID_KEY]), (a, b.metadata[ID_KEY]))
+        ]
+    )
+    numbers: Any = [pa.array([1, 2], pa.int32()), pa.array([100, 200], pa.int32())]
+    file = tmp_path / "other.parquet"
+    pq.write_table(pa.table(numbers, schema=names), file)
+    write_log(tmp_path, [line(file.name, size=file.stat().st_size)], start=1)
+    assert table.refresh().analyze().completed == 1
+    newest = table.refresh()
+    (action,) = newest.snapshot.add_files()
+    stats = json.loads(action.stats or "")
+    assert stats.pop("numRecords") == 2
+    assert not any(stats.values())
+    assert newest.scan("b", "a = 1").to_arrow().to_pylist() == [{"b": 100}]
+    assert newest.analyze().completed == 0
 
 
 def test_a_file_that_is_gone_is_named(tmp_path: Path) -> None:

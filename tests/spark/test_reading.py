@@ -254,25 +254,31 @@ def test_rule_13_a_condition_through_a_cast_is_filtered_inside_of_the_files(
         assert "ThanOrEqual(event.typed_value.m.typed_value," in pushed.split("]")[0], condition
 
 
+@pytest.mark.parametrize("writer", ["Spark", "pyarrow"])
 def test_nan_and_negative_zero_are_found_although_statistics_leave_them_out(
-    spark: SparkSession, lake: Lake, tmp_path: Path
+    spark: SparkSession, lake: Lake, tmp_path: Path, writer: str
 ) -> None:
-    # JSON has neither; a text that casts to them would not be a column. So the file is made of
-    # Variants that Spark casts.
+    # JSON has neither; a text that casts to them would not be a column. Spark gives up statistics
+    # with NaN, pyarrow leaves it out of them.
     path = tmp_path / "t"
     make(spark, path, Shape((File("a", [{"d": 1.5}], None),)))
     (file,) = path.glob("*.parquet")
-    settings = {
-        "spark.sql.variant.writeShredding.enabled": "true",
-        "spark.sql.variant.forceShreddingSchemaForTest": "d double",
-    }
-    with changed(spark, settings):
-        spark.sql(
-            "SELECT to_variant_object(named_struct('d', d)) AS event, 1 AS k "
-            "FROM VALUES (1.0D), (double('NaN')), (3.0D), (-0.0D) AS t(d)"
-        ).coalesce(1).write.parquet(str(tmp_path / "scratch"))
-    (part,) = (tmp_path / "scratch").glob("part-*")
-    part.replace(file)
+    if writer == "Spark":
+        settings = {
+            "spark.sql.variant.writeShredding.enabled": "true",
+            "spark.sql.variant.forceShreddingSchemaForTest": "d double",
+        }
+        with changed(spark, settings):
+            spark.sql(
+                "SELECT to_variant_object(named_struct('d', d)) AS event, 1 AS k "
+                "FROM VALUES (1.0D), (double('NaN')), (3.0D), (-0.0D) AS t(d)"
+            ).coalesce(1).write.parquet(str(tmp_path / "scratch"))
+        (part,) = (tmp_path / "scratch").glob("part-*")
+        part.replace(file)
+    else:
+        events = vl.parquet.variant_array([{"d": d} for d in (1.0, float("nan"), 3.0, -0.0)])
+        ones = pa.array([1] * 4, pa.int32())
+        vl.parquet.write_table(pa.table({"event": events, "k": ones}), file, shredding="d DOUBLE")
     log = path / "_delta_log" / f"{0:020}.json"
     actions = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
     actions[-1]["add"] |= {"size": file.stat().st_size, "stats": '{"numRecords":4}'}
@@ -286,6 +292,7 @@ def test_nan_and_negative_zero_are_found_although_statistics_leave_them_out(
         return found
 
     assert count("event:d::double > 2") == 2
+    assert count("event:d::double > 4") == 1
     assert count("event:d::double = 0.0D") == 1
     assert count("event:d::double = double('NaN')") == 1
     assert count("NOT (event:d::double = 1.0D)") == 3

@@ -22,6 +22,7 @@ from tests.spark.test_reading import executed
 from variantlake.errors import InvalidQuery
 from variantlake.planning import late
 from variantlake.spark.lake import Lake, connect
+from variantlake.table import Table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -158,6 +159,28 @@ def test_explain_shows_the_names_of_the_query(lake: Lake, mapped: str) -> None:
     (scan,) = report.to_dict()["tables"]
     assert scan["files"]["skipped"] > 0
     assert "doc:id::int" in {use["path"] for use in scan["paths"]}
+
+
+def test_rule_24_columns_that_took_each_others_names(
+    delta_spark: SparkSession, lake: Lake, tmp_path: Path
+) -> None:
+    table = f"delta.`{tmp_path / 't'}`"
+    columns = "k INT, j INT, e VARIANT, f VARIANT"
+    create(delta_spark, tmp_path / "t", columns, "'delta.enableVariantShredding'='true'")
+    other = DOCUMENT.replace("id,", "id + 1000,", 1)
+    delta_spark.sql(
+        f"""INSERT INTO {table}
+            SELECT int(id), int(id) + 1000, {DOCUMENT}, {other} FROM range(0, 100, 1, 1)"""
+    )
+    delta_spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.columnMapping.mode'='name')")
+    for one, two in (("k", "j"), ("e", "f")):
+        for old, new in ((one, "x"), (two, one), ("x", two)):
+            delta_spark.sql(f"ALTER TABLE {table} RENAME COLUMN {old} TO {new}")
+    for condition in ("k > 1050", "e:id::int > 1050", "j < 49", "f:id::int < 49"):
+        query = f"SELECT k, j, e:id::int a, f:id::int b FROM {table} WHERE {condition}"
+        assert lake.sql(query).count() == 49
+        assert_same(delta_spark, lake, query)
+        assert Table.open(tmp_path / "t").scan("k", condition).to_arrow().num_rows == 49
 
 
 def test_rule_15_no_row_is_matched_by_the_text_of_a_path(

@@ -22,6 +22,7 @@ from variantlake.delta.deletion_vectors import deleted_rows
 from variantlake.delta.partition_values import partition_array
 from variantlake.delta.schema import StructField, StructType, arrow_type
 from variantlake.delta.snapshot import Snapshot
+from variantlake.delta.stored_names import has_stored_names
 from variantlake.errors import MalformedFile, UnsupportedFeature, VariantLakeError
 from variantlake.parquet.ahead import ahead
 from variantlake.parquet.fact_columns import Int64s
@@ -33,7 +34,6 @@ from variantlake.parquet.schema_tree import SchemaNode
 from variantlake.parquet.variant_columns import column_of
 from variantlake.paths import Path
 from variantlake.planning.files import ScanFile
-from variantlake.planning.footers import has_stored_names
 from variantlake.planning.predicates import Ref
 from variantlake.planning.readings import NullColumn, PhysicalColumn, Reader, Reading
 from variantlake.planning.skipping import Skipper

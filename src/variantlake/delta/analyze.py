@@ -25,9 +25,11 @@ from variantlake.delta.snapshot import Snapshot
 from variantlake.delta.stats import Column, StatsOptions, write_stats
 from variantlake.delta.stats_reader import find_in
 from variantlake.delta.store import LocalStore, Store, open_store
+from variantlake.delta.stored_names import has_stored_names
 from variantlake.delta.tags import file_tags
 from variantlake.errors import VariantLakeError
-from variantlake.parquet.facts import FileFacts, read_facts
+from variantlake.parquet.facts import FileFacts, facts_of
+from variantlake.parquet.footer import Source, parse_footer, read_tail
 
 _THREADS = 16
 
@@ -113,22 +115,28 @@ def completed(snapshot: Snapshot, add: AddFile) -> AddFile:
 
 
 def _facts(snapshot: Snapshot, location: str, size: int) -> FileFacts:
-    columns = snapshot.schema.variant_columns(physical=True)
-    store = snapshot.store
-    if isinstance(store, LocalStore):
-        return read_facts(location, columns)
-    inside = location.startswith(f"{store.uri}/")
-    folder, _, name = location.rpartition("/")
-    stored = (
-        _StoredFile(store, location.removeprefix(f"{store.uri}/"), size)
-        if inside
-        else _StoredFile(open_store(folder), name, size)
-    )
+    """What the footer says; of a file that calls its columns by other names only its rows."""
     try:
-        return read_facts(cast("Any", stored), columns)
+        tail = read_tail(_source(snapshot.store, location, size))
+        footer = parse_footer(tail.footer, tail.offset)
+        if not has_stored_names(snapshot, footer):
+            rows = sum(group.num_rows for group in footer.row_groups)
+            return FileFacts(tail.size, rows, len(footer.row_groups), (), ())
+        return facts_of(footer, tail.size, snapshot.schema.variant_columns(physical=True))
     except VariantLakeError as error:
-        error.file = location
+        error.file = error.file or location
         raise
+
+
+def _source(store: Store, location: str, size: int) -> Source:
+    if isinstance(store, LocalStore):
+        return location
+    if location.startswith(f"{store.uri}/"):
+        found = _StoredFile(store, location.removeprefix(f"{store.uri}/"), size)
+    else:
+        folder, _, name = location.rpartition("/")
+        found = _StoredFile(open_store(folder), name, size)
+    return cast("Source", found)
 
 
 def _counted_columns(snapshot: Snapshot) -> list[Column]:

@@ -5,18 +5,17 @@ Never committed on a read (EXACTNESS, rule 9).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
-from variantlake.delta.schema import ArrayType, DataType, MapType, StructType
 from variantlake.delta.snapshot import Snapshot
 from variantlake.delta.store import is_local
+from variantlake.delta.stored_names import has_stored_names
 from variantlake.errors import VariantLakeError
 from variantlake.parquet.fact_columns import RecordColumns
 from variantlake.parquet.facts import FileFacts, facts_of, row_group_facts
-from variantlake.parquet.footer import Footer, read_footer
-from variantlake.parquet.schema_tree import SchemaNode
+from variantlake.parquet.footer import read_footer
 from variantlake.planning.explain import RowGroups, count_row_groups
 from variantlake.planning.files import ScanFile
 from variantlake.planning.log_files import LogFiles
@@ -101,36 +100,3 @@ def _row_group_facts(snapshot: Snapshot, file: ScanFile) -> tuple[FileFacts, ...
         return row_group_facts(footer, snapshot.schema.variant_columns(physical=True))
     except (VariantLakeError, OSError):
         return ()
-
-
-def has_stored_names(snapshot: Snapshot, footer: Footer) -> bool:
-    """Whether the file's columns, and fields of them, have the physical names of the schema.
-
-    Column mapping by id finds columns by their field ids: a file may then call them anything.
-    """
-    if snapshot.properties.get("delta.columnMapping.mode", "").lower() != "id":
-        return True
-    return _have_names(snapshot.schema, footer.schema.children)
-
-
-def _have_names(columns: StructType, nodes: Sequence[SchemaNode]) -> bool:
-    known = {field.physical_name: field for field in columns.fields}
-    for node in nodes:
-        field = known.get(node.name)
-        if field is None or field.metadata.get("delta.columnMapping.id") != node.field_id:
-            return False
-        if not _has_names_inside(field.type, node):
-            return False
-    return True
-
-
-def _has_names_inside(type_: DataType, node: SchemaNode) -> bool:
-    if isinstance(type_, StructType):
-        return _have_names(type_, node.children)
-    parts = [part for level in node.children for part in level.children]
-    if isinstance(type_, ArrayType):
-        return len(parts) == 1 and _has_names_inside(type_.element, parts[0])
-    if isinstance(type_, MapType):
-        inner = (type_.key, type_.value)
-        return len(parts) == len(inner) and all(map(_has_names_inside, inner, parts))
-    return True
