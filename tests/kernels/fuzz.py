@@ -18,6 +18,7 @@ import pyarrow as pa
 from tests.kernels.batches import expected, read, same, trees
 from variantlake.encoding.json_text import to_json
 from variantlake.kernels.check_rows import find_problems
+from variantlake.kernels.column_chunks import column_chunks
 from variantlake.kernels.json_reader import JsonReader
 from variantlake.kernels.json_writer import write_json
 from variantlake.kernels.lines import split_lines
@@ -202,6 +203,9 @@ def main() -> None:
     good = check(documents, 1 << 12)
     text = b"\r\n".join(document for document in documents if b"\n" not in document)
     split_lines(np.frombuffer(text, np.uint8))
+    junk = random.Random(seed).randbytes(4096)
+    for start in range(len(junk)):
+        column_chunks(junk, start, 3)
     print(f"{good} of {count} documents are good")  # noqa: T201 - a script's result
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 from variantlake.errors import MalformedFile, MissingSource, VariantLakeError
+from variantlake.parquet.chunk_fields import read_fields
 from variantlake.parquet.logical import Logical
 from variantlake.parquet.schema_tree import (
     PHYSICAL,
@@ -47,6 +48,9 @@ ENCRYPTED_MAGIC = b"PARE"
 
 MAX_FOOTER_BYTES = 32 << 20
 """Our limit on the size of a footer: the Python objects made of it take up to 50 times as much."""
+
+MANY_COLUMNS = 64
+"""Fewer are read as soon in Python."""
 
 _FIRST_READ = 64 << 10
 _CODECS = ("UNCOMPRESSED", "SNAPPY", "GZIP", "LZO", "BROTLI", "LZ4", "ZSTD", "LZ4_RAW")
@@ -286,7 +290,9 @@ class _FooterReader:
     def read(self) -> Footer:
         element = Struct(SCHEMA_ELEMENT, self._schema_element)
         chunk = Struct(_COLUMN_CHUNK, self._column_chunk)
-        group = Struct({1: ListOf(chunk), 2: Wire.I64, 3: Wire.I64}, self._row_group)
+        group = Struct(
+            {1: ListOf(chunk, self._column_chunks), 2: Wire.I64, 3: Wire.I64}, self._row_group
+        )
         file_meta_data = Struct(
             {
                 SCHEMA_FIELD: ListOf(element),
@@ -347,6 +353,14 @@ class _FooterReader:
         if num_rows < 0:
             raise MalformedFile("a row group has no row count or a negative one", offset=end)
         return RowGroup(num_rows, max(0, fields.get(2, 0)), tuple(columns))
+
+    def _column_chunks(self, reader: CompactReader, count: int) -> list[ColumnChunk] | None:
+        """All of a row group by compiled code, where that is worth loading it."""
+        self._finish_schema()
+        if count != len(self._leaves) or count < MANY_COLUMNS:
+            return None
+        found = read_fields(reader, count)
+        return None if found is None else [self._column_chunk(*one) for one in found]
 
     def _column_chunk(self, fields: Fields, end: int) -> ColumnChunk:
         self._finish_schema()

@@ -1,0 +1,200 @@
+"""Column chunks read by compiled code are those that the plain reader of Thrift gives."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path as File
+from unittest.mock import patch
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.parquet.test_footer import FOREIGN_FILES, all_types, text, thrift, zigzag
+from variantlake.errors import MalformedFile
+from variantlake.kernels.column_chunks import column_chunks
+from variantlake.parquet import footer as footers
+from variantlake.parquet.chunk_fields import read_fields
+from variantlake.parquet.footer import Footer, parse_footer, read_tail
+from variantlake.parquet.thrift import CompactReader, Fields, ListOf, Struct, Wire
+
+
+def outcome(footer: bytes, *, many: int) -> Footer | str:
+    """What `parse_footer` makes of it, or its error; compiled code begins at `many` columns."""
+    with patch.object(footers, "MANY_COLUMNS", many):
+        try:
+            return parse_footer(footer, 1000)
+        except MalformedFile as error:
+            return str(error)
+
+
+def check(footer: bytes) -> None:
+    assert outcome(footer, many=1) == outcome(footer, many=1 << 30)
+
+
+@pytest.mark.parametrize("file", FOREIGN_FILES, ids=lambda file: file.stem[-40:])
+def test_footers_of_other_writers(file: File) -> None:
+    check(read_tail(file).footer)
+
+
+def footer_of(table: pa.Table, **options: bool) -> bytes:
+    sink = io.BytesIO()
+    pq.write_table(table, sink, row_group_size=3, store_schema=False, **options)  # type: ignore[arg-type]
+    return read_tail(sink).footer
+
+
+@pytest.mark.parametrize("index", [False, True])
+@pytest.mark.parametrize("statistics", [False, True])
+def test_footers_of_pyarrow_are_read_at_once(*, index: bool, statistics: bool) -> None:
+    footer = footer_of(all_types(), write_page_index=index, write_statistics=statistics)
+    answers = []
+
+    def ask(reader: CompactReader, count: int) -> list[tuple[Fields, int]] | None:
+        answers.append(read_fields(reader, count))
+        return answers[-1]
+
+    with patch.object(footers, "read_fields", ask):
+        found = outcome(footer, many=1)
+    assert isinstance(found, Footer)
+    assert len(answers) == len(found.row_groups) > 1
+    assert None not in answers
+    assert found == outcome(footer, many=1 << 30)
+
+
+def test_few_columns_load_no_compiled_code() -> None:
+    few = footer_of(pa.table({f"c{i}": [i] for i in range(footers.MANY_COLUMNS - 1)}))
+    with patch.object(footers, "read_fields", side_effect=AssertionError):
+        assert len(parse_footer(few).leaves) == footers.MANY_COLUMNS - 1
+    many = footer_of(pa.table({f"c{i}": [i] for i in range(footers.MANY_COLUMNS)}))
+    with patch.object(footers, "read_fields", wraps=read_fields) as asked:
+        parse_footer(many)
+    asked.assert_called_once()
+
+
+SMALL = footer_of(all_types().slice(0, 5), write_page_index=True)
+
+
+@settings(max_examples=400, deadline=None)
+@given(data=st.data())
+def test_changed_footers(data: st.DataObject) -> None:
+    changed = bytearray(SMALL)
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(0, len(changed) - 1))
+        new = data.draw(st.one_of(st.binary(min_size=1, max_size=1), st.binary(max_size=9)))
+        changed[at : at + data.draw(st.integers(0, 3))] = new
+    check(bytes(changed))
+
+
+def test_cut_footers() -> None:
+    for size in range(0, len(SMALL), 7):
+        check(SMALL[:size])
+
+
+# --- Chunks of any fields: known ones mostly of their type, others of any -------------------------
+
+numbers = st.one_of(st.integers(-70, 70), st.integers(-(2**63), 2**63 - 1)).map(zigzag)
+values: st.SearchStrategy[tuple[int, bytes]] = st.recursive(
+    st.one_of(
+        st.sampled_from([(1, b""), (2, b""), (14, b""), (13, b"\x00" * 16), (7, b"\x00" * 8)]),
+        st.binary(min_size=1, max_size=1).map(lambda byte: (3, byte)),
+        st.tuples(st.sampled_from([4, 5, 6]), numbers),
+        st.text(max_size=20).map(lambda value: (8, text(value))),
+    ),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3).map(
+            lambda fields: (12, thrift(*((i + 1, *field) for i, field in enumerate(fields))))
+        ),
+        st.tuples(st.sampled_from([9, 10]), inner, st.integers(0, 20)).map(
+            lambda drawn: (drawn[0], listed(drawn[1], drawn[2]))
+        ),
+    ),
+    max_leaves=6,
+)
+
+
+def listed(element: tuple[int, bytes], count: int) -> bytes:
+    wire, value = element
+    value = b"\x01" if wire in (1, 2) else value
+    head = bytes([count << 4 | wire]) if count < 15 else bytes([0xF0 | wire, count])
+    return head + value * count
+
+
+def structs(known: dict[int, int], **inner: st.SearchStrategy[bytes]) -> st.SearchStrategy[bytes]:
+    """A struct whose known fields mostly have the type given, `inner` by `f` and the id."""
+
+    def of(ids: set[int]) -> st.SearchStrategy[bytes]:
+        fields = []
+        for number in sorted(ids):
+            right: st.SearchStrategy[tuple[int, bytes]]
+            if f"f{number}" in inner:
+                right = inner[f"f{number}"].map(lambda value: (12, value))
+            elif known.get(number) == 8:
+                right = st.binary(max_size=9).map(lambda raw: (8, bytes([len(raw)]) + raw))
+            elif known.get(number) == 1:
+                right = st.sampled_from([(1, b""), (2, b"")])
+            elif number in known:
+                wire, small = known[number], st.integers(-(2**31), 2**31 - 1).map(zigzag)
+                right = st.tuples(st.just(wire), numbers if wire == 6 else small)
+            else:
+                right = values
+            chosen = st.one_of(*[right] * 9, values)
+            fields.append(st.tuples(st.just(number), chosen).map(lambda one: (one[0], *one[1])))
+        return st.tuples(*fields).map(lambda drawn: thrift(*drawn))
+
+    return st.sets(st.integers(1, 15), max_size=9).flatmap(of)
+
+
+chunks = structs(
+    {4: 6, 6: 6},
+    f3=structs(
+        {1: 5, 4: 5, 5: 6, 6: 6, 7: 6, 9: 6, 11: 6},
+        f12=structs({1: 8, 2: 8, 3: 6, 5: 8, 6: 8, 7: 1, 8: 1}),
+    ),
+)
+
+PLAIN = ListOf(Struct(footers._COLUMN_CHUNK, lambda fields, end: (fields, end)))
+
+
+def plainly(data: bytes, count: int) -> list[tuple[Fields, int]] | None:
+    head = bytes([count << 4 | Wire.STRUCT])
+    reader = CompactReader(head + data, 41)
+    try:
+        found: list[tuple[Fields, int]] = reader.read(PLAIN, Wire.LIST)
+    except MalformedFile:
+        return None
+    return found
+
+
+@settings(max_examples=500, deadline=None)
+@given(drawn=st.lists(chunks, min_size=1, max_size=4), cut=st.integers(-40, 0))
+def test_any_chunks(drawn: list[bytes], cut: int) -> None:
+    data = b"".join(drawn)[: cut if cut > -20 and cut else None]
+    reader = CompactReader(data, 42)
+    found = read_fields(reader, len(drawn))
+    if found is None:
+        assert reader.position == 0  # the plain reader decides
+    else:
+        assert found == plainly(data, len(drawn))
+        assert reader.position == len(data)
+
+
+@settings(max_examples=200, deadline=None)
+@given(data=st.binary(max_size=60), count=st.integers(1, 5))
+def test_any_bytes(data: bytes, count: int) -> None:
+    reader = CompactReader(data, 42)
+    if (found := read_fields(reader, count)) is not None:
+        assert found == plainly(data, count)
+
+
+def test_what_is_unusual_is_left_alone() -> None:
+    usual = thrift((3, 12, thrift((1, 5, zigzag(2)))))
+    assert column_chunks(usual, 0, 1) is not None
+    long_form = b"\x0c" + zigzag(3) + thrift((1, 5, zigzag(2))) + b"\x00"
+    assert plainly(long_form, 1) == [({3: {1: 2}}, 42 + len(long_form))]
+    assert column_chunks(long_form, 0, 1) is None
+    assert column_chunks(thrift((3, 6, zigzag(2))), 0, 1) is None  # no struct
+    assert column_chunks(thrift((3, 12, thrift((1, 5, zigzag(2**31))))), 0, 1) is None
+    assert column_chunks(usual[:-1], 0, 1) is None
+    assert column_chunks(usual, 0, 2) is None
