@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from variantlake.encoding.variant import Variant
 from variantlake.parquet.encodings import DICTIONARY_BYTES
+from variantlake.parquet.footer import read_footer
 from variantlake.parquet.read import read_table
 from variantlake.parquet.shared_metadata import SharedMetadata
 from variantlake.parquet.write import FileWriter, WriteOptions
@@ -123,3 +124,19 @@ def test_variants_within_structs_stay_as_they_are() -> None:
     shared = SharedMetadata(one, [("s", "v")])
     assert shared.share(one) is one
     assert shared.schema == one.schema
+
+
+@pytest.mark.parametrize("keys", [["k", "k"], ["k", "other"]])
+def test_columns_keep_their_field_ids(tmp_path: Path, keys: list[str]) -> None:
+    """They come with the writer's schema, not with its batches."""
+    ids = (b"7", b"8")
+    schema = pa.schema(
+        [
+            field.with_metadata({b"PARQUET:field_id": number})
+            for field, number in zip(SCHEMA, ids, strict=True)
+        ]
+    )
+    path = tmp_path / "t.parquet"
+    with FileWriter(path, schema, variant_columns=COLUMNS) as writer:
+        writer.write(batch([metadata_of(key) for key in keys]))
+    assert [node.field_id for node in read_footer(path).schema.children] == [7, 8]

@@ -200,7 +200,9 @@ class FileWriter:
     def _add(self, batch: pa.RecordBatch) -> None:
         """Keep rows for their row group."""
         if self._metadata is None:
-            self._metadata = SharedMetadata(batch, self._variants)
+            # With what our schema says of its fields: their ids.
+            first = pa.RecordBatch.from_arrays(batch.columns, schema=self._schema)
+            self._metadata = SharedMetadata(first, self._variants)
         kept = self._metadata.share(batch)
         self._pending.append(kept)
         self._pending_rows += kept.num_rows
