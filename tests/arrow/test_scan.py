@@ -183,28 +183,6 @@ def test_a_select_that_means_more_than_it_seems_is_refused(query: str) -> None:
         QueryText(SCHEMA, "t").select(query)
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
-        "SELECT k FROM t WHERE k < 3 AND k IN (SELECT k + 5 FROM t)",
-        "SELECT (SELECT max(k) FROM t) FROM t WHERE k < 3",
-        "SELECT k FROM other WHERE k < 3 AND EXISTS (SELECT 1 FROM t WHERE t.name = other.name)",
-        "FROM t |> LIMIT 3 |> WHERE k < 3",
-        "SELECT k FROM t AS u(event, name, day, at, k, m) WHERE k < 3",
-        "SELECT * FROM t TABLESAMPLE (10 ROWS) WHERE k < 3",
-        "SELECT t.k FROM t LATERAL VIEW explode(sequence(0, k)) e AS k WHERE k < 3",
-        "SELECT * FROM t PIVOT (count(*) FOR name IN ('a', 'b')) WHERE k < 3",
-        "SELECT k FROM t FULL JOIN u USING (k) WHERE k < 3",
-        "WITH t AS (VALUES (1) AS t(k)) SELECT k FROM t WHERE k < 3",
-        "SELECT k FROM t WHERE k < 3 WINDOW w AS (ORDER BY k)",
-        "SELECT k FROM (SELECT k FROM t LIMIT 3) WHERE k < 3",
-    ],
-)
-def test_rule_18_a_text_whose_condition_is_not_on_all_rows_skips_nothing(query: str) -> None:
-    assert QueryText(SCHEMA).skipping("SELECT count(*) FROM t WHERE k < 3") is not None
-    assert QueryText(SCHEMA).skipping(query) is None
-
-
 def test_row_groups_without_rows_are_passed_over(tmp_path: Path) -> None:
     made = vl.Table.create(tmp_path / "t", "event VARIANT, k INT")
     made.append(

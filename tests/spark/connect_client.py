@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import sys
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -12,6 +13,7 @@ from pyspark.sql import functions as sf
 
 import variantlake as vl
 from tests.spark.layouts import rows
+from tests.spark.random_joins import try_table
 from variantlake.planning import late
 from variantlake.spark import remote_files
 
@@ -27,6 +29,9 @@ def main() -> None:
     lake = vl.spark.connect(spark)
     done = [append(spark, lake, load) for load in work.get("appends", ())]
     answers = queried(spark, lake, work, settings) if "queries" in work else {}
+    if "joins" in work:
+        asked = work["joins"]
+        answers["joins"] = try_table(spark, Path(asked["folder"]), asked["seed"], asked["texts"])
     answers["texts"] = {name: answered(spark, lake, text) for name, text in work["texts"].items()}
     sys.stdout.write(json.dumps({"appends": done, **answers}))
     spark.stop()

@@ -177,14 +177,15 @@ class Queries:
         self._focus = self.asked
         self._variants = True
 
-    def look_elsewhere(self) -> None:
+    def look_elsewhere(self, *, variants: bool | None = None) -> None:
         """Choose the few paths that the next expressions are about.
 
         One path that a file cannot give as a column makes its whole Variant be read, and so does an
-        expression of type VARIANT: few queries ask for one.
+        expression of type VARIANT: few queries ask for one, unless `variants` says.
         """
         self._focus = self._chance.sample(self.asked, self._chance.choice((1, 1, 2, 3)))
-        self._variants = self._chance.random() < 0.15
+        some = self._chance.random() < 0.15
+        self._variants = some if variants is None else variants
 
     def _asked(self) -> Asked:
         chance = self._chance
@@ -348,16 +349,16 @@ class Queries:
         match chance.randrange(16):
             case 0:
                 return Branch(
-                    self._shown(), f"(SELECT * FROM {{t}} WHERE {self.condition()})", where
+                    self.shown(), f"(SELECT * FROM {{t}} WHERE {self.condition()})", where
                 )
             case 1:
                 inner = f"(SELECT event, k, c, f, ts, p FROM {{t}} WHERE {self.condition()} "
-                return Branch(self._shown(), f"{inner} ORDER BY k LIMIT 40)", where)
+                return Branch(self.shown(), f"{inner} ORDER BY k LIMIT 40)", where)
             case 2:
                 join = chance.choice(("LEFT JOIN", "JOIN", "FULL JOIN"))
                 on = f"a.k = b.k + 1 AND {self.condition('b.', 1)}"
                 where = self.condition(chance.choice(("a.", "b.")), 1)
-                values = (*self._shown("a."), *self._shown("b."))
+                values = (*self.shown("a."), *self.shown("b."))
                 return Branch(values, f"{{t}} a {join} {{t}} b ON {on}", where, "a.k")
             case 3:
                 value, type_ = self.value()
@@ -366,20 +367,20 @@ class Queries:
                 values = (shown(f"max({value})", type_), f"string(count({value}))")
                 return Branch(values, "{t}", where, "CAST(count(*) AS INT)")
             case 4 if self._variants:
-                values = (*self._shown(), "to_json(event)")
+                values = (*self.shown(), "to_json(event)")
                 return Branch(values, "{t}", where)
             case 5:
                 inner = f"SELECT 1 FROM {{t}} b WHERE b.k = a.k + 1 AND {self.condition('b.', 1)}"
                 where = f"EXISTS ({inner}) AND {self.condition('a.', 1)}"
-                return Branch(self._shown("a."), "{t} a", where, "a.k")
-        return Branch(self._shown(), "{t}", where)
+                return Branch(self.shown("a."), "{t} a", where, "a.k")
+        return Branch(self.shown(), "{t}", where)
 
     def whole(self) -> Branch:
         """A query for whole Variants of few rows."""
         self.look_elsewhere()
-        return Branch(("to_json(event)", *self._shown()), "{t}", self.condition())
+        return Branch(("to_json(event)", *self.shown()), "{t}", self.condition())
 
-    def _shown(self, prefix: str = "") -> tuple[str, ...]:
+    def shown(self, prefix: str = "") -> tuple[str, ...]:
         values = [self.value(prefix) for _ in range(self._chance.randint(2, 5))]
         return tuple(shown(value, type_) for value, type_ in values)
 

@@ -73,8 +73,24 @@ QUERIES = {
     "star": "SELECT * FROM {t} e WHERE e.event:id::bigint = 105 AND '{{}}' <> '}}'",
     "beside": "SELECT event:id::bigint, count(event) AS n FROM {t} GROUP BY 1",
     "union": "SELECT event:id::bigint AS i FROM {t} UNION ALL SELECT event:t::bigint FROM {t}",
+    "sides": """
+        SELECT a.event:id::bigint AS i, b.event:kind::string AS s FROM {t} a
+        LEFT JOIN {t} b ON a.k = b.k AND b.p = 'first' AND a.p > 'a'
+        WHERE a.event:id::bigint < 9""",
+    "derived": """
+        WITH c AS (SELECT event:id::bigint AS id, p FROM {t})
+        SELECT * FROM c WHERE p = 'first' AND id NOT IN (
+            SELECT b.event:id::bigint - 100 FROM {t} b WHERE p > 'g')""",
+    "one-whole": """
+        SELECT a.event, b.event:id::bigint AS i FROM {t} a JOIN {t} b USING (k, p)
+        WHERE p = 'first' AND a.k < 3""",
 }
-READ_BY_COLUMNS = ("columns", "unnamed", "cte", "join", "union")
+READ_BY_COLUMNS = (
+    *("columns", "unnamed", "cte", "join", "union"),
+    *("sides", "derived", "one-whole"),
+)
+FILES_READ = {"columns": [1], "sides": [2, 1], "derived": [1, 1], "one-whole": [1, 4]}
+"""Of four, by each table of a query."""
 OTHERS = {
     "version": "SELECT count(*) AS n FROM {t} VERSION AS OF 0",
     "time": "SELECT count(event:id::int) AS n FROM {t} TIMESTAMP AS OF '2200-01-01'",
@@ -178,9 +194,16 @@ def test_queries_of_a_connect_client(spark: SparkSession, server: str, tmp_path:
     assert found["n"] == 79
     assert found["left"] == 1, "the view under CREATE VIEW, and none of a query that is gone"
     assert found["settings"] == [], "changed in the user's session"
-    (scan,) = found["explain"]["columns"]["tables"]
-    assert scan["files"] == {"total": 4, "read": 1, "skipped": 3}
+    for name, wanted in FILES_READ.items():
+        read = [scan["files"]["read"] for scan in found["explain"][name]["tables"]]
+        assert read == wanted, name
     spark.catalog.dropTempView("judge_connect")
+
+
+def test_random_queries_of_several_selects(server: str, tmp_path: Path) -> None:
+    asked = {"folder": str(tmp_path), "seed": 0, "texts": 6}
+    _, skipped, _ = client(server, {"joins": asked})["joins"]
+    assert skipped > 0
 
 
 TEXTS: dict[str, tuple[dict[str, Any], str]] = {
@@ -242,6 +265,29 @@ TEXTS: dict[str, tuple[dict[str, Any], str]] = {
             "then": "SELECT event:kind::string FROM texts WHERE k > 3",
         },
         "SELECT event:kind::string FROM judge_texts WHERE k > 3",
+    ),
+    "create": (
+        {
+            "sql": """CREATE TABLE delta.`{table} made` USING delta AS
+                SELECT event:id::int AS i, p FROM {t} WHERE p = 'first' -- and a comment""",
+            "then": "SELECT * FROM delta.`{table} made`",
+        },
+        "SELECT event:id::int, p FROM judge_texts WHERE p = 'first'",
+    ),
+    "insert": (
+        {
+            "sql": """INSERT OVERWRITE delta.`{table} made` (p, i)
+                SELECT b.p, event:kind::int FROM delta.`{table} made` b JOIN {t} a ON a.k = b.i
+                WHERE try_cast(a.event:kind AS INT) = 7 AND b.i > 1""",
+            "then": "SELECT * FROM delta.`{table} made`",
+        },
+        """SELECT a.event:kind::int, b.p FROM judge_texts a JOIN judge_texts b
+            ON a.k = b.event:id::int AND b.p = 'first'
+            WHERE try_cast(a.event:kind AS INT) = 7 AND b.event:id::int > 1""",
+    ),
+    "explain": (
+        {"sql": "EXPLAIN SELECT event:id::int FROM {t}", "select": ["plan LIKE '== Phys%'"]},
+        "SELECT true",
     ),
 }
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from variantlake.spark.text import splice
-from variantlake.spark.token_paths import typed_paths
-from variantlake.spark.token_tables import qualifier_splices, table_names
-from variantlake.spark.tokens import is_read_only, select_items, tokenize
+from variantlake.spark.token_paths import Owner, typed_paths
+from variantlake.spark.token_tables import qualifier_splices, sure_names, table_names
+from variantlake.spark.tokens import inner_query, is_read_only, select_items, tokenize
 
 
 def tables(text: str) -> list[str]:
@@ -101,7 +101,12 @@ def test_qualifiers_become_the_name_of_a_view(text: str, expected: str) -> None:
 def test_typed_paths(text: str, expected: list[str]) -> None:
     found = typed_paths(text, tokenize(text), frozenset({"event"}))
     shown = [f"{path.path} {path.type}{'' if path.strict else '?'}" for path in found.found]
-    assert (shown, found.read_whole, found.whole) == (expected, frozenset(), "")
+    assert (shown, found.others, found.stars, found.whole) == (
+        expected,
+        frozenset(),
+        frozenset(),
+        "",
+    )
 
 
 @pytest.mark.parametrize(
@@ -133,12 +138,64 @@ def test_typed_paths(text: str, expected: list[str]) -> None:
 )
 def test_other_ways_to_read_a_variant(text: str) -> None:
     found = typed_paths(text, tokenize(text), frozenset({"event"}))
-    assert found.whole or found.read_whole
+    assert found.whole or found.others or found.stars
 
 
 def test_products_and_counts_are_no_stars() -> None:
     text = "SELECT count(*), 2 * k, (k) * 2 FROM t"
-    assert typed_paths(text, tokenize(text), frozenset({"event"})).whole == ""
+    found = typed_paths(text, tokenize(text), frozenset({"event"}))
+    assert not found.whole
+    assert not found.stars
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        # Which of a and b have to give their Variant, and how many paths are fields.
+        ("SELECT a.event, b.event:x::int FROM t a JOIN t b", ("a", 1)),
+        ("SELECT a.*, b.event:x::int FROM t a JOIN t b", ("a", 1)),
+        ("SELECT o.*, b.event:x::int FROM t a, t b, o", ("", 1)),
+        ("SELECT a.event:x::int, b.event:x::int FROM t a JOIN t AS b", ("", 2)),
+        # A path that may be of either stays with the one that is read whole.
+        ("SELECT a.event FROM t a UNION SELECT event:x::int FROM t b", ("ab", 0)),
+        # What else is called so: a subquery, a common table, a column.
+        ("SELECT a.event FROM (SELECT * FROM t b) a UNION SELECT a.event FROM t a", ("ab", 0)),
+        ("WITH a AS (SELECT * FROM t b) SELECT a.event:x::int FROM t a", ("ab", 0)),
+        ("SELECT a.event, b.event:x::int, a FROM t a JOIN t b", ("ab", 0)),
+        ("SELECT c.a.event, b.event:x::int FROM t a JOIN t b", ("ab", 0)),
+    ],
+)
+def test_whose_variants_are_read_whole(text: str, expected: tuple[str, int]) -> None:
+    tokens = tokenize(text)
+    names = list(table_names(text, tokens))
+    paths = typed_paths(text, tokens, frozenset({"event"}), sure_names(tokens, names))
+    owners = [Owner(name, frozenset({"event"})) for name in "ab"]
+    whole = paths.read_whole(owners)
+    found = "".join(owner.name for owner, needed in zip(owners, whole, strict=True) if needed)
+    assert (found, len(paths.usable(owners, whole))) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("INSERT INTO t (a, b) WITH c AS (SELECT 1) SELECT 2", "WITH c AS (SELECT 1) SELECT 2"),
+        ("INSERT WITH SCHEMA EVOLUTION INTO t (SELECT 2)", "(SELECT 2)"),
+        ("INSERT OVERWRITE t PARTITION (p = 1) SELECT 2", "SELECT 2"),
+        ("INSERT INTO t VALUES (1)", None),
+        ("INSERT INTO t TABLE u", None),
+        ("CREATE OR REPLACE TABLE t USING delta AS SELECT 1", "SELECT 1"),
+        ("CREATE TABLE t (a INT, b INT GENERATED ALWAYS AS (a + 1))", None),
+        ("CREATE TEMP VIEW v AS SELECT 1", None),
+        ("CREATE VIEW table AS SELECT 1", None),
+        ("CACHE TABLE t AS SELECT 1", None),
+        ("WITH c AS (SELECT 1) INSERT INTO t SELECT 2", None),
+        ("SELECT 1", None),
+    ],
+)
+def test_the_query_inside_of_a_statement(text: str, expected: str | None) -> None:
+    tokens = tokenize(text)
+    first = inner_query(tokens)
+    assert (None if first is None else text[tokens[first].start :]) == expected
 
 
 def test_items_of_the_outermost_select() -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import sqlglot
 from sqlglot import exp
@@ -18,13 +17,8 @@ from variantlake.arrow.query_columns import Columns, name_of
 from variantlake.arrow.query_conditions import Conditions
 from variantlake.arrow.query_constants import SPARK_RUNS_IT, refused
 from variantlake.delta.schema import StructType
-from variantlake.errors import InvalidQuery, UnsupportedFeature, VariantLakeError
-from variantlake.planning.predicates import And, Predicate, Ref
-
-_ABOVE_WHERE = frozenset(
-    {"expressions", "from_", "where", "group", "having", "order", "limit", "offset", "distinct"}
-)
-"""Parts of a SELECT that do not change which rows its WHERE sees."""
+from variantlake.errors import InvalidQuery, UnsupportedFeature
+from variantlake.planning.predicates import Predicate, Ref
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,37 +84,6 @@ class QueryText:
             if counted and limit is None:
                 return SimpleSelect((), predicate, None, counted)
             return SimpleSelect(_items(select, Columns(self._schema, table)), predicate, rows)
-
-    def skipping(self, text: str) -> Predicate | None:
-        """What a whole query asks of each row of the table it reads: conditions that may skip.
-
-        Only of a query that is one SELECT of one table; conditions that are not understood are
-        left out. `text` may be any SQL.
-        """
-        if '"' in text:
-            return None  # a string, or an identifier: the session decides
-        try:
-            select = _parse(text)
-        except VariantLakeError:
-            return None
-        source, where = select.args.get("from_"), select.args.get("where")
-        named = None if source is None else source.this
-        more = [name for name, value in select.args.items() if value and name not in _ABOVE_WHERE]
-        if more or where is None or not isinstance(named, exp.Table):
-            return None
-        if any(named.args.get(name) for name in ("sample", "joins", "laterals", "pivots")):
-            return None
-        # A subquery has rows of its own, of this table too; `AS t(a, b)` gives columns new names.
-        if len(list(select.find_all(exp.Table))) > 1 or named.alias_column_names:
-            return None
-        table = (named.alias or named.name).lower()
-        found = []
-        for part in _conjuncts(where.this):
-            try:
-                found.append(self._predicate(part, table))
-            except VariantLakeError:
-                continue
-        return And(tuple(found)) if found else None
 
     def _predicate(self, node: exp.Expression, table: str) -> Predicate:
         return Conditions(Columns(self._schema, table), utc=self._utc).predicate(node)
@@ -207,11 +170,3 @@ def _about(text: str) -> Iterator[None]:
         error.message += f", in {text!r}"
         error.args = (error.message,)
         raise
-
-
-def _conjuncts(node: Any) -> Iterator[Any]:
-    if isinstance(node, exp.And):
-        yield from _conjuncts(node.this)
-        yield from _conjuncts(node.expression)
-    else:
-        yield node

@@ -9,17 +9,15 @@ SELECT skip files.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import sqlglot
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from sqlglot import exp
 from sqlglot.tokens import Token  # type: ignore[attr-defined]  # re-exported there
 
-from variantlake.arrow.query_text import QueryText
 from variantlake.errors import (
     InvalidQuery,
     NotADeltaTable,
@@ -27,54 +25,50 @@ from variantlake.errors import (
     UnsupportedFeature,
     VariantLakeError,
 )
-from variantlake.planning.plan import ScanPlan
-from variantlake.planning.predicates import Predicate, Ref, map_refs
+from variantlake.planning.predicates import Ref, map_refs
 from variantlake.spark.references import Parts, Resolve, Target
 from variantlake.spark.refusals import or_invalid
 from variantlake.spark.remote_files import RemoteFiles
-from variantlake.spark.scan import VARIANT_FIELD, PathColumn, path_columns, scan
+from variantlake.spark.remote_scopes import Held, Place, Scopes
+from variantlake.spark.remote_text import RemoteTable, alike, over_views, path_changes
+from variantlake.spark.scan import path_columns, scan
 from variantlake.spark.schemas import same_columns
 from variantlake.spark.tables import Tables, TableVersion
 from variantlake.spark.text import Splice, quote_identifier, splice
-from variantlake.spark.token_paths import Paths, TypedPath, typed_paths
-from variantlake.spark.token_tables import TableName, qualifier_splices, table_names
-from variantlake.spark.tokens import is_read_only, select_items, tokenize
+from variantlake.spark.token_paths import Owner, Paths, TypedPath, typed_paths
+from variantlake.spark.token_tables import TableName, qualifier_splices, sure_names, table_names
+from variantlake.spark.tokens import inner_query, is_read_only, tokenize
 
 SPARK_ALONE = "the statement is not a query over a table of ours: Spark runs it as it is"
 NOT_A_SELECT = "the statement does more than read: its tables are read natively and in full"
 NATIVELY = "paths are read natively: {}"
 NOT_REWRITTEN = "Spark did not take the rewritten text"
+A_STAR = "a star stands for the Variant"
 BESIDE_PATHS = "the text reads {} in other ways too"
 
 
 @dataclass(frozen=True, slots=True)
-class RemoteTable:
-    """One place where a text reads a table, and what is read of it.
+class _Reading:
+    """How a text reads one table, its `owner`.
 
-    `refs` are the paths of the text as the table's files name them; `columns` are the Variants, by
-    the same names, that become structs of paths, `needed` all that are read. `note` says why
-    Variants do not become structs.
+    `whole` are the Variants (in lower case) that it needs as they are, `usable` the paths that may
+    become fields, and `held` is what the rows have to fulfil.
     """
 
-    name: TableName
-    source: str
-    table: TableVersion
-    predicate: Predicate | None
-    plan: ScanPlan
-    refs: Mapping[TypedPath, Ref]
-    columns: Mapping[str, PathColumn]
-    needed: frozenset[str]
-    whole: tuple[str, ...]
-    note: str
+    owner: Owner
+    whole: frozenset[str]
+    usable: tuple[TypedPath, ...]
+    held: Held
 
 
 @dataclass(slots=True)
 class RemoteQuery:
-    """A query with its scans. `frame` is None for an explanation alone."""
+    """A query with its scans, and the text of `frame`. That is None for an explanation alone."""
 
     tables: tuple[RemoteTable, ...] = ()
     note: str = ""
     frame: DataFrame | None = None
+    text: str = ""
 
 
 class RemoteQueries:
@@ -105,6 +99,9 @@ class RemoteQueries:
         return frame
 
     def _prepare(self, text: str, args: Any, resolve: Resolve, *, run: bool) -> RemoteQuery:
+        explain = _EXPLAIN.match(text)  # which sqlglot takes for one word
+        if explain and is_read_only(tokenize(text[explain.end() :])):
+            return self._explanation(text, explain.end(), args, resolve, run=run)
         tokens = tokenize(text)
         find = functools.cache(lambda parts: resolve(parts) or self._in_catalog(parts))
         found = self._found(text, tokens, find)
@@ -123,8 +120,9 @@ class RemoteQueries:
             return self._alone(text, args, str(error), error, run=run or is_read_only(tokens))
         self._files.follow()
         if not is_read_only(tokens):
-            if not run:
-                return RemoteQuery(note=NOT_A_SELECT)
+            inner = self._inside(shorter, tokens, tables, run=run) if args is None else None
+            if inner is not None or not run:
+                return inner or RemoteQuery(note=NOT_A_SELECT)
             return self._statement(text if in_spark else None, shorter, args, tables)
         try:
             return self._select(shorter, args, tokens, tables, run=run)
@@ -132,6 +130,21 @@ class RemoteQueries:
             if not in_spark:
                 raise
             return self._alone(text, args, SPARK_ALONE, error, run=True)
+
+    def _explanation(
+        self, text: str, start: int, args: Any, resolve: Resolve, *, run: bool
+    ) -> RemoteQuery:
+        """EXPLAIN of the query that starts there, as it is run."""
+        try:
+            inner = self._prepare(text[start:], args, resolve, run=run)
+        except VariantLakeError:
+            if not run:
+                raise
+            inner = RemoteQuery()  # Spark says it as part of the explanation
+        if run:
+            rewritten = text[:start] + inner.text if inner.text else text
+            inner = replace(inner, frame=self._sql(rewritten, args))
+        return inner
 
     def _alone(
         self, text: str, args: Any, note: str, error: VariantLakeError, *, run: bool
@@ -143,6 +156,33 @@ class RemoteQueries:
             return RemoteQuery(note=note, frame=self._sql(text, args))
         except InvalidQuery:
             raise error from None
+
+    def _inside(
+        self,
+        text: str,
+        tokens: Sequence[Token],
+        tables: Sequence[tuple[TableName, TableVersion]],
+        *,
+        run: bool,
+    ) -> RemoteQuery | None:
+        """INSERT and CREATE TABLE … AS, whose query is read as any other.
+
+        None for other statements, and where Spark does not take the query by itself.
+        """
+        first = inner_query(tokens)
+        start = 0 if first is None else tokens[first].start
+        if first is None or any(name.start < start for name, _ in tables):
+            return None
+        query = text[start:]
+        moved = [(name.moved(-start), table) for name, table in tables]
+        try:
+            inner = self._select(query, None, tokenize(query), moved, run=run)
+        except (InvalidQuery, UnsupportedFeature):
+            return None
+        if run:
+            # The query's own frame, which has been analysed alone, keeps its views until here.
+            inner = replace(inner, frame=self._sql(text[:start] + inner.text, None))
+        return inner
 
     def _statement(
         self,
@@ -162,8 +202,8 @@ class RemoteQueries:
             if not any(sign in error.message for sign in _NO_DELTA):
                 raise
         views = [self._everything(table) for _, table in tables]
-        over_views = splice(text, _over_views([name for name, _ in tables], views))
-        return RemoteQuery(note=NOT_A_SELECT, frame=self._sql(over_views, args))
+        native = splice(text, over_views([name for name, _ in tables], views))
+        return RemoteQuery(note=NOT_A_SELECT, frame=self._sql(native, args))
 
     def _everything(self, table: TableVersion) -> str:
         """A view of all rows and columns."""
@@ -181,34 +221,42 @@ class RemoteQueries:
         run: bool,
     ) -> RemoteQuery:
         names = [name for name, _ in tables]
-        empty = [self._files.publish(self._files.empty(table.schema)) for _, table in tables]
+        written = [text[name.start : name.stop] for name in names]
+        known = {source: table for source, (_, table) in zip(written, tables, strict=True)}
+        empty = {
+            source: self._files.publish(self._files.empty(table.schema))
+            for source, table in known.items()
+        }
         try:
-            sources = {
-                view: text[name.start : name.stop] for name, view in zip(names, empty, strict=True)
-            }
-            original = self._sql(splice(text, _over_views(names, empty)), args, sources)
+            over = over_views(names, [empty[source] for source in written])
+            sources = {view: source for source, view in empty.items()}
+            original = self._sql(splice(text, over), args, sources)
         finally:
-            self._files.drop(empty)
-        variants = frozenset(name.lower() for _, table in tables for name in table.variants)
-        paths = self._usable(typed_paths(text, tokens, variants))
-        planned = _alike([self._planned(text, name, table, paths) for name, table in tables])
+            self._files.drop(empty.values())
+        paths = self._paths(text, tokens, tables)
+        scopes = Scopes(
+            text,
+            case_sensitive=self._is_on("spark.sql.caseSensitive"),
+            quoted_names=self._is_on("spark.sql.ansi.doubleQuotedIdentifiers"),
+        )
+        planned = alike(self._planned(text, tables, paths, scopes))
         if not run:
             return RemoteQuery(planned)
-        changes = _path_changes(text, tokens, planned, original)
+        changes = path_changes(text, tokens, planned, original)
         if changes:
-            frame = self._over(text, args, planned, changes)
-            if frame is not None and same_columns(frame, original):
-                return RemoteQuery(planned, frame=frame)
-        whole = replace(paths, found=(), whole=NOT_REWRITTEN)
-        planned = tuple(self._planned(text, name, table, whole) for name, table in tables)
-        frame = self._over(text, args, planned, [])
-        if frame is None:
+            query = self._over(text, args, planned, changes)
+            if query and query.frame and same_columns(query.frame, original):
+                return query
+        natively = replace(paths, found=(), whole=NOT_REWRITTEN)
+        planned = self._planned(text, tables, natively, scopes)
+        query = self._over(text, args, planned, [])
+        if query is None:
             raise InvalidQuery(NOT_REWRITTEN)
-        return RemoteQuery(planned, frame=frame)
+        return query
 
     def _over(
-        self, text: str, args: Any, tables: Sequence[RemoteTable], changes: Sequence[Splice]
-    ) -> DataFrame | None:
+        self, text: str, args: Any, tables: tuple[RemoteTable, ...], changes: Sequence[Splice]
+    ) -> RemoteQuery | None:
         """The query over the scans of its tables, analysed; None if Spark refuses it."""
         views = [
             self._files.publish(
@@ -216,43 +264,77 @@ class RemoteQueries:
             )
             for found in tables
         ]
-        names = _over_views([found.name for found in tables], views)
+        names = over_views([found.name for found in tables], views)
+        rewritten = splice(text, [*names, *changes])
         try:
-            frame = self._sql(splice(text, [*names, *changes]), args)
+            frame = self._sql(rewritten, args)
         except InvalidQuery:
             self._files.drop(views)
             return None
         # The client's plan has names in it: the server looks them up for every action.
         self._files.drop_after(frame, views)
-        return frame
+        return RemoteQuery(tables, frame=frame, text=rewritten)
 
-    def _usable(self, paths: Paths) -> Paths:
-        """The paths, fewer where a type's name means another type in this session."""
+    def _paths(
+        self, text: str, tokens: Sequence[Token], tables: Sequence[tuple[TableName, TableVersion]]
+    ) -> Paths:
+        """The paths, and why none may be used where a type's name means another type here."""
+        variants = frozenset(name.lower() for _, table in tables for name in table.variants)
+        names = sure_names(tokens, table_names(text, tokens))
+        paths = typed_paths(text, tokens, variants, names)
         if any(path.type == "timestamp" for path in paths.found):
             kind = self._spark.conf.get("spark.sql.timestampType", "TIMESTAMP_LTZ")
             if kind != "TIMESTAMP_LTZ":
                 return replace(paths, whole="TIMESTAMP has no time zone here")
         return paths
 
+    def _is_on(self, setting: str) -> bool:
+        return str(self._spark.conf.get(setting, "false")).lower() == "true"
+
     def _planned(
-        self, text: str, name: TableName, table: TableVersion, paths: Paths
+        self,
+        text: str,
+        tables: Sequence[tuple[TableName, TableVersion]],
+        paths: Paths,
+        scopes: Scopes,
+    ) -> tuple[RemoteTable, ...]:
+        starred = scopes.starred()
+        owners = [
+            Owner(
+                name.called.lower(),
+                frozenset(map(str.lower, table.variants)),
+                None if starred is None else name.start in starred,
+            )
+            for name, table in tables
+        ]
+        whole = paths.read_whole(owners)
+        usable = paths.usable(owners, whole)
+        return tuple(
+            self._planned_table(
+                text,
+                name,
+                table,
+                paths,
+                _Reading(
+                    owner, read, usable, scopes.held(Place(name.start, table.snapshot.schema))
+                ),
+            )
+            for (name, table), owner, read in zip(tables, owners, whole, strict=True)
+        )
+
+    def _planned_table(
+        self, text: str, name: TableName, table: TableVersion, paths: Paths, reading: _Reading
     ) -> RemoteTable:
-        predicate = QueryText(table.snapshot.schema, utc=False).skipping(text)
-        if predicate is not None:
-            predicate = map_refs(predicate, table.stored_ref)
+        predicate = reading.held.predicate
+        predicate = predicate and map_refs(predicate, table.stored_ref)
         variants = {variant.lower(): variant for variant in table.variants}
-        asked = {
-            path: table.stored_ref(Ref((variants[path.column],), path.path, path.type, path.strict))
-            for path in paths.found
-            if path.column in variants
-        }
         alone = {
-            path: ref
-            for path, ref in asked.items()
-            if not paths.whole and path.column not in paths.read_whole
+            path: table.stored_ref(Ref((variants[path.column],), path.path, path.type, path.strict))
+            for path in reading.usable
+            if path.column in variants.keys() - reading.whole
         }
         stored = dict(zip(table.schema.names, table.stored.names, strict=True))
-        needed = {column for column in stored if paths.reads(column)}
+        needed = {column for column in stored if paths.reads(reading.owner, column)}
         by_paths = {variants[path.column] for path in alone}
         plan = self._tables.plan(
             table,
@@ -261,10 +343,11 @@ class RemoteQueries:
             predicate,
             has_kernels=lambda: self._files.has_kernels,
         )
-        read = variants.keys() if paths.whole else paths.read_whole & variants.keys()
-        why = paths.whole
-        if len(alone) < len(asked) and not why:
-            why = BESIDE_PATHS.format(", ".join(sorted(read)))
+        notes = [reading.held.note]
+        if reading.whole & {path.column for path in paths.found if path.may_be_of(reading.owner)}:
+            beside = BESIDE_PATHS.format(", ".join(sorted(reading.whole)))
+            beside = A_STAR if paths.is_starred(reading.owner) else beside
+            notes.insert(0, NATIVELY.format(paths.whole or beside))
         return RemoteTable(
             name=name,
             source=text[name.start : name.stop],
@@ -274,8 +357,8 @@ class RemoteQueries:
             refs=alone,
             columns=path_columns(plan, alone.values()),
             needed=frozenset(stored[column] for column in needed),
-            whole=tuple(sorted(variants[column] for column in read)),
-            note=NATIVELY.format(why) if why and asked else "",
+            whole=tuple(sorted(variants[column] for column in reading.whole)),
+            note="; ".join(filter(None, notes)),
         )
 
     def _found(
@@ -319,100 +402,12 @@ class RemoteQueries:
         return or_invalid(analysed, sources or {})
 
 
+_EXPLAIN = re.compile(
+    r"\s*EXPLAIN\s+(?:(?:EXTENDED|FORMATTED|COST|CODEGEN|LOGICAL)\s+)?", re.IGNORECASE
+)
+
 _NO_DELTA = (
     "[DATA_SOURCE_NOT_FOUND", "[INVALID_TEMP_OBJ_REFERENCE", "[TABLE_OR_VIEW_NOT_FOUND",
     "[UNSUPPORTED_DATASOURCE_FOR_DIRECT_QUERY",
 )  # fmt: skip
 """How Spark refuses a table's name for want of Delta Spark."""
-
-
-def _over_views(names: Iterable[TableName], views: Iterable[str]) -> list[Splice]:
-    """The changes that make a query read views under the names of tables."""
-    return [
-        Splice(name.start, name.stop, _with_alias(name, view))
-        for name, view in zip(names, views, strict=True)
-    ]
-
-
-def _with_alias(name: TableName, view: str) -> str:
-    if name.aliased:
-        return view
-    named = f"{view} AS {quote_identifier(name.parts[-1])}"
-    return f"({named})" if name.sampled else named
-
-
-def _alike(tables: Sequence[RemoteTable]) -> tuple[RemoteTable, ...]:
-    """The tables with structs of one form for one name: the text does not tell whose a path is."""
-    native = {
-        path.column
-        for table in tables
-        for path, ref in table.refs.items()
-        if table.columns[ref.column[0]].native
-    }
-    found = []
-    for table in tables:
-        columns = dict(table.columns)
-        for path, ref in table.refs.items():
-            column = ref.column[0]
-            columns[column] = replace(columns[column], native=path.column in native)
-        found.append(replace(table, columns=columns))
-    return tuple(found)
-
-
-def _path_changes(
-    text: str, tokens: Sequence[Token], tables: Iterable[RemoteTable], original: DataFrame
-) -> list[Splice]:
-    """The paths as fields of structs, and the names of select items that they leave."""
-    paths = {
-        path: _field_splice(text, path, table.columns[ref.column[0]], ref)
-        for table in tables
-        for path, ref in table.refs.items()
-    }
-    if not paths:
-        return []
-    changes = list(paths.values())
-    unnamed = _unnamed_items(text, tokens, original.columns)
-    for start, stop, name in unnamed:
-        if any(start <= path.span[0] < stop for path in paths):
-            changes.append(_named(stop, name))
-    for path in paths:
-        outermost = any(start <= path.span[0] < stop for start, stop, _ in unnamed)
-        if path.item_end is not None and path.bare and not outermost:
-            changes.append(_named(path.item_end, path.bare))
-    return changes
-
-
-def _named(place: int, name: str) -> Splice:
-    return Splice(place, place, f" AS {quote_identifier(name)}")
-
-
-def _field_splice(text: str, path: TypedPath, column: PathColumn, ref: Ref) -> Splice:
-    """See `sql._field_splice`."""
-    name = text[slice(*path.name)]
-    field = f"{name}.{column.field(ref)}"
-    if not column.native:
-        return Splice(*path.span, field)
-    before, after = text[path.span[0] : path.name[0]], text[path.name[1] : path.span[1]]
-    return Splice(*path.span, f"coalesce({field}, {before}{name}.{VARIANT_FIELD}{after})")
-
-
-def _unnamed_items(
-    text: str, tokens: Sequence[Token], names: Sequence[str]
-) -> list[tuple[int, int, str]]:
-    """The outermost select items without names of their own: spans, and what Spark names them."""
-    try:
-        parsed: Any = sqlglot.parse_one(text, read="databricks")
-    except sqlglot.errors.SqlglotError:
-        return []
-    while isinstance(parsed, exp.SetOperation | exp.Subquery):
-        parsed = parsed.this
-    items = select_items(tokens)
-    if not isinstance(parsed, exp.Select) or not len(parsed.expressions) == len(items) == len(
-        names
-    ):
-        return []
-    return [
-        (start, stop, name)
-        for (start, stop), name, item in zip(items, names, parsed.expressions, strict=True)
-        if not isinstance(item, exp.Alias | exp.Aliases)
-    ]

@@ -8,7 +8,7 @@ does not. What has to be known here is that nothing else reads the column; hence
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]  # re-exported there
 
@@ -27,15 +27,30 @@ from variantlake.spark.tokens import (
 
 
 @dataclass(frozen=True, slots=True)
+class Owner:
+    """A place where the text reads a table of ours: its name in the text, and its Variants.
+
+    All in lower case. `starred` tells whether a star stands for its columns; None where only the
+    tokens tell of stars.
+    """
+
+    name: str
+    variants: frozenset[str]
+    starred: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class TypedPath:
     """`column:path::type`, `cast(column:path AS type)` or `variant_get(column, path, type)`.
 
     `span` is all of it, `name` the column's name with its qualifiers. `bare` is the path's last
     key, after which Spark names a select item that is the path alone; `item_end` is where such an
-    item ends, None for a path inside of an expression or with a name of its own.
+    item ends, None for a path inside of an expression or with a name of its own. `owner` is the
+    table's name that the text gives, where that can mean nothing else; empty elsewhere.
     """
 
     column: str
+    owner: str
     path: Path
     type: str
     strict: bool
@@ -44,72 +59,157 @@ class TypedPath:
     bare: str
     item_end: int | None
 
+    def may_be_of(self, table: Owner) -> bool:
+        """Whether the path may be of a column of this table."""
+        return self.column in table.variants and self.owner in ("", table.name)
+
 
 @dataclass(frozen=True, slots=True)
 class Paths:
-    """All typed paths of a text, by column; `whole` says why its Variants are needed as they are.
+    """All typed paths of a text, and what else may read the columns of them.
 
-    Columns and `read_whole` are in lower case; the latter are read in other ways than by paths.
-    `words` are all that may name columns, in lower case; None where others may be read, too.
+    `others` are the columns that are read in other ways than by paths, each with its `owner` as in
+    TypedPath; `stars` are the tables whose columns a star stands for, empty for one without a name.
+    `whole` says why all Variants of the text are needed as they are. `words` are all that may name
+    columns beside stars; None where others may be read, too. All names are in lower case.
     """
 
     found: tuple[TypedPath, ...] = ()
-    read_whole: frozenset[str] = field(default_factory=frozenset)
+    others: frozenset[tuple[str, str]] = field(default_factory=frozenset)
+    stars: frozenset[str] = field(default_factory=frozenset)
     whole: str = ""
     words: frozenset[str] | None = None
 
-    def reads(self, column: str) -> bool:
-        """Whether the text may read a column of this name."""
+    def reads(self, table: Owner, column: str) -> bool:
+        """Whether the text may read a column of this name, of this table."""
         plain = column.isascii() and "`" not in column
-        return self.words is None or not plain or column.lower() in self.words
+        named = self.words is None or not plain or column.lower() in self.words
+        return named or self.is_starred(table)
+
+    def is_starred(self, table: Owner) -> bool:
+        """Whether a star may stand for a table's columns."""
+        if table.starred is None:
+            return not self.stars.isdisjoint(("", table.name))
+        return table.starred
+
+    def read_whole(self, tables: Sequence[Owner]) -> list[frozenset[str]]:
+        """The Variants that tables have to give as they are.
+
+        A path that may be of such a Variant stays as it is, and so does every other Variant that it
+        may be of.
+        """
+        whole = [
+            {column for column in table.variants if self._reads_whole(table, column)}
+            for table in tables
+        ]
+        grew = True
+        while grew:
+            grew = False
+            for path in self.found:
+                columns = [
+                    needed
+                    for table, needed in zip(tables, whole, strict=True)
+                    if path.may_be_of(table)
+                ]
+                if any(path.column in needed for needed in columns):
+                    grew = grew or not all(path.column in needed for needed in columns)
+                    for needed in columns:
+                        needed.add(path.column)
+        return [frozenset(needed) for needed in whole]
+
+    def usable(
+        self, tables: Sequence[Owner], whole: Sequence[frozenset[str]]
+    ) -> tuple[TypedPath, ...]:
+        """The paths that can only be of Variants that are not read whole; as `read_whole`."""
+
+        def is_usable(path: TypedPath) -> bool:
+            found = [
+                path.column not in needed
+                for table, needed in zip(tables, whole, strict=True)
+                if path.may_be_of(table)
+            ]
+            return bool(found) and all(found)
+
+        return tuple(filter(is_usable, self.found))
+
+    def _reads_whole(self, table: Owner, column: str) -> bool:
+        if self.whole or self.is_starred(table):
+            return True
+        return not self.others.isdisjoint((("", column), (table.name, column)))
 
 
-def typed_paths(text: str, tokens: Sequence[Token], columns: frozenset[str]) -> Paths:
-    """The typed paths of `columns` (in lower case), and which of these are read otherwise."""
-    whole = _looks_at_everything(tokens)
+def typed_paths(
+    text: str,
+    tokens: Sequence[Token],
+    columns: frozenset[str],
+    tables: frozenset[str] = frozenset(),
+) -> Paths:
+    """The typed paths of `columns` (in lower case), and which of these are read otherwise.
+
+    `tables` are the names before columns that mean tables and nothing else (`sure_names`).
+    """
+    stars, whole = _looks_at_everything(tokens, tables)
     found = []
-    read_whole = set()
+    others = set()
     at = 0
     while at < len(tokens):
-        path, after = _Reader(text, tokens).typed_path(at)
+        path, after = _Reader(text, tokens, tables).typed_path(at)
         if path is not None and path.column in columns:
             found.append(path)
             at = after
             continue
         token = tokens[at]
         if token.token_type not in TEXTS and token.text.lower() in columns:
-            read_whole.add(token.text.lower())
+            others.add((_owner(tokens, at, tables), token.text.lower()))
         at += 1
     words = frozenset(token.text.lower() for token in tokens)
     named = not whole and words.isdisjoint(_UNNAMED)
-    return Paths(tuple(found), frozenset(read_whole), whole, words if named else None)
+    return Paths(tuple(found), frozenset(others), stars, whole, words if named else None)
+
+
+def _owner(tokens: Sequence[Token], at: int, tables: frozenset[str]) -> str:
+    """The table whose name alone stands before this token and a dot; empty if none does."""
+    if kind_at(tokens, at - 1) is not TokenType.DOT or kind_at(tokens, at - 3) is TokenType.DOT:
+        return ""
+    name = tokens[at - 2].text.lower() if is_word(tokens, at - 2) else ""
+    return name if name in tables else ""
 
 
 _UNNAMED = ("natural", "pivot")
 """What reads columns that are not named beside those that stars stand for."""
 
 
-def _looks_at_everything(tokens: Sequence[Token]) -> str:
-    """Why columns may be read that the text does not name; empty if they are not."""
+def _looks_at_everything(
+    tokens: Sequence[Token], tables: frozenset[str]
+) -> tuple[frozenset[str], str]:
+    """The tables whose columns stars stand for, and why others may be read without their names."""
+    stars = set()
     for at, token in enumerate(tokens):
         kind = token.token_type
         if kind is TokenType.PIPE_GT:
-            return "pipes pass on columns without naming them"
-        if kind is TokenType.STAR and _is_star(tokens, at) and not _is_count(tokens, at):
-            return "a star may stand for the Variant"
+            return frozenset(), "pipes pass on columns without naming them"
+        if _is_star(tokens, at):
+            stars.add(_owner(tokens, at, tables))
         if kind is TokenType.TABLE:
-            return "TABLE stands for the Variant too"
+            return frozenset(), "TABLE stands for the Variant too"
         if token.text.upper() in ("IDENTIFIER", "TRANSFORM", "UNPIVOT"):
-            return f"{token.text.upper()} may name the Variant"
+            return frozenset(), f"{token.text.upper()} may name the Variant"
         if kind is TokenType.L_PAREN and _names_columns(tokens, at):
-            return "columns get other names by their place"
+            return frozenset(), "columns get other names by their place"
     if tokens and tokens[0].token_type is TokenType.FROM:
-        return "a query that starts with FROM passes on columns without naming them"
-    return ""
+        return frozenset(), "a query that starts with FROM passes on columns without naming them"
+    return frozenset(stars), ""
+
+
+def count_stars(tokens: Sequence[Token]) -> int:
+    """How many stars stand for columns."""
+    return sum(_is_star(tokens, at) for at in range(len(tokens)))
 
 
 def _is_star(tokens: Sequence[Token], at: int) -> bool:
-    """Whether `*` stands for columns and not for a product."""
+    """Whether `*` stands for columns here, and not for a product or for all rows."""
+    if kind_at(tokens, at) is not TokenType.STAR or _is_count(tokens, at):
+        return False
     before = kind_at(tokens, at - 1)
     if before in (TokenType.SELECT, TokenType.DISTINCT, TokenType.ALL, TokenType.DOT):
         return True
@@ -156,9 +256,12 @@ _AFTER_TYPE = ("COLLATE", "WITH", "WITHOUT", "<")
 class _Reader:
     """Reads typed paths at tokens of a text."""
 
-    def __init__(self, text: str, tokens: Sequence[Token]) -> None:
+    def __init__(
+        self, text: str, tokens: Sequence[Token], tables: frozenset[str] = frozenset()
+    ) -> None:
         self._text = text
         self._tokens = tokens
+        self._tables = tables
 
     def typed_path(self, at: int) -> tuple[TypedPath | None, int]:
         """The typed path that starts at this token, and the token after it."""
@@ -270,6 +373,7 @@ class _Reader:
         last_step = path.steps[-1] if path.steps else ""
         found = TypedPath(
             column=last.text.lower(),
+            owner=_owner(self._tokens, name[1], self._tables),
             path=path,
             type=type_,
             strict=strict,
@@ -310,7 +414,7 @@ class _Reader:
 
 
 def _without_item(path: TypedPath) -> TypedPath:
-    return TypedPath(path.column, path.path, path.type, path.strict, path.span, path.name, "", None)
+    return replace(path, bare="", item_end=None)
 
 
 def _in_select_list(tokens: Sequence[Token], before: int) -> bool:

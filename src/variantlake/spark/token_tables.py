@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]  # re-exported there
 
@@ -17,8 +17,8 @@ from variantlake.spark.tokens import NAMES, clause_of, is_word, kind_at, name_at
 class TableName:
     """A place in the text where a table may be read: its name, and a version or time of it.
 
-    `start` and `stop` span it all. `aliased` tells that the query calls it by another name,
-    `sampled` that TABLESAMPLE follows.
+    `start` and `stop` span it all. `called` is what columns may be qualified by. `aliased` tells
+    that the query gives that name, which ends at `end`; `sampled` that TABLESAMPLE follows.
     """
 
     parts: Parts
@@ -26,8 +26,14 @@ class TableName:
     timestamp: str | None
     start: int
     stop: int
+    called: str
+    end: int
     aliased: bool
     sampled: bool
+
+    def moved(self, by: int) -> TableName:
+        """The same in a text that starts elsewhere."""
+        return replace(self, start=self.start + by, stop=self.stop + by, end=self.end + by)
 
 
 def table_names(text: str, tokens: Sequence[Token]) -> Iterator[TableName]:
@@ -44,9 +50,36 @@ def table_names(text: str, tokens: Sequence[Token]) -> Iterator[TableName]:
         version, timestamp, last = _time_travel(text, tokens, last)
         stop = tokens[last].end + 1
         after_table = kind_at(tokens, at - 1) is TokenType.TABLE  # which takes no alias
-        aliased = after_table or _is_alias(tokens, last + 1)
+        alias = _alias(tokens, last + 1)
         sampled = kind_at(tokens, last + 1) is TokenType.TABLE_SAMPLE
-        yield TableName(parts, version, timestamp, token.start, stop, aliased, sampled)
+        yield TableName(
+            parts,
+            version,
+            timestamp,
+            token.start,
+            stop,
+            parts[-1] if alias is None else alias.text,
+            stop if alias is None else alias.end + 1,
+            after_table or alias is not None,
+            sampled,
+        )
+
+
+def sure_names(tokens: Sequence[Token], names: Iterable[TableName]) -> frozenset[str]:
+    """What a text calls tables (in lower case) and nothing else: no alias of a subquery, no column.
+
+    Wherever such a name stands before a dot it means one of these tables, or none at all.
+    """
+    tables = list(names)
+    called = {name.called.lower() for name in tables}
+    other = {
+        token.text.lower()
+        for at, token in enumerate(tokens)
+        if token.text.lower() in called
+        and kind_at(tokens, at + 1) is not TokenType.DOT
+        and not any(name.start <= token.start < name.end for name in tables)
+    }
+    return frozenset(called - other)
 
 
 def qualifier_splices(tokens: Sequence[Token], names: Iterable[TableName]) -> list[Splice]:
@@ -73,11 +106,15 @@ def qualifier_splices(tokens: Sequence[Token], names: Iterable[TableName]) -> li
     return changes
 
 
-def _is_alias(tokens: Sequence[Token], at: int) -> bool:
-    """Whether a name for the table stands here: any word that does not go on with the query."""
-    return is_word(tokens, at) and (
-        tokens[at].token_type is TokenType.IDENTIFIER or tokens[at].text.upper() not in _GOES_ON
-    )
+def _alias(tokens: Sequence[Token], at: int) -> Token | None:
+    """The name for the table that stands here: any word that does not go on with the query."""
+    if kind_at(tokens, at) is TokenType.ALIAS:
+        return tokens[at + 1] if is_word(tokens, at + 1) else None
+    if not is_word(tokens, at):
+        return None
+    token = tokens[at]
+    quoted = token.token_type is TokenType.IDENTIFIER
+    return token if quoted or token.text.upper() not in _GOES_ON else None
 
 
 _BEFORE_QUERY = (

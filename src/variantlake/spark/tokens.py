@@ -48,6 +48,39 @@ def is_read_only(tokens: Sequence[Token]) -> bool:
     )
 
 
+def inner_query(tokens: Sequence[Token]) -> int | None:
+    """The first token of the query that INSERT or CREATE TABLE … AS ends in.
+
+    None where the statement is of another kind, or its tokens do not tell.
+    """
+    words = [token.text.upper() for token in tokens[:5]]
+    if words[:1] == ["INSERT"]:
+        return _first_query(tokens, 1)
+    if words[:1] == ["CREATE"] and "TABLE" in words and "VIEW" not in words:
+        for place in range(1, len(tokens)):
+            if kind_at(tokens, place) is TokenType.ALIAS and _starts_query(tokens, place + 1):
+                return place + 1
+    return None
+
+
+def _first_query(tokens: Sequence[Token], at: int) -> int | None:
+    depth = 0
+    for place in range(at, len(tokens)):
+        kind = tokens[place].token_type
+        if not depth and _starts_query(tokens, place):
+            return place
+        depth += (kind is TokenType.L_PAREN) - (kind is TokenType.R_PAREN)
+    return None
+
+
+def _starts_query(tokens: Sequence[Token], at: int) -> bool:
+    while kind_at(tokens, at) is TokenType.L_PAREN:
+        at += 1
+    if kind_at(tokens, at) is TokenType.WITH:
+        return is_word(tokens, at + 1) and tokens[at + 1].text.upper() != "SCHEMA"
+    return kind_at(tokens, at) is TokenType.SELECT
+
+
 def select_items(tokens: Sequence[Token]) -> list[Span]:
     """The items of the outermost SELECT as spans of the text; none if that is not plain to see."""
     depth = 0
