@@ -321,21 +321,31 @@ MUTATIONS = (
         "ShreddedType(Kind.DECIMAL, min(precision, MAX_PRECISION), scale)",
     ),
     Mutation(
-        18, "subqueries' rows are those of the query",
-        "arrow/query_text.py",
-        "if len(list(select.find_all(exp.Table))) > 1 or named.alias_column_names:",
-        "if named.alias_column_names:",
+        18, "a row comes from one row whatever a SELECT computes",
+        "spark/remote_scopes.py", "        if not _is_row_by_row(select):", "        if False:",
     ),
     Mutation(
-        18, "joins and samples do not matter",
-        "arrow/query_text.py",
-        'if any(named.args.get(name) for name in ("sample", "joins", "laterals", "pivots")):',
-        "if False:",
+        18, "samples and pivots do not matter",
+        "spark/remote_scopes.py", "not _has_only(table, _PLAIN_TABLE)", "False",
     ),
     Mutation(
         18, "any part of a SELECT is above its WHERE",
-        "arrow/query_text.py", "if more or where is None or not isinstance(named, exp.Table):",
-        "if where is None or not isinstance(named, exp.Table):",
+        "spark/remote_scopes.py", "        if more := _more(select, _AROUND_WHERE):",
+        '        if more := "":',
+    ),
+    Mutation(
+        18, "an ON drops rows of both sides",
+        "spark/remote_scopes.py", '"LEFT": ((_LEFT,), (_RIGHT,))',
+        '"LEFT": ((_LEFT,), (_LEFT, _RIGHT))',
+    ),
+    Mutation(
+        18, "conditions go to the side that has NULLs",
+        "spark/remote_scopes.py", '"FULL": ((), ())', '"FULL": ((_LEFT, _RIGHT), ())',
+    ),
+    Mutation(
+        18, "a common table is read once",
+        "spark/remote_scopes.py", "if self._words[name] != 2 or len(read) != 1 or",
+        "if",
     ),
     Mutation(
         18, "conditions go through a LIMIT",
