@@ -124,13 +124,16 @@ def test_fields_go_by_physical_names_at_every_depth(
     )
     one = "named_struct('gone', 0, 'a', 1, 'b', 2, 'v', parse_json('{\"k\": 1}'))"
     delta_spark.sql(f"INSERT INTO {at} SELECT {one}, array({one}), map('k', {one})")
-    for where in ("s", "l.element", "m.value"):
-        delta_spark.sql(f"ALTER TABLE {at} DROP COLUMN {where}.gone")
+    places = ("s", "l.element", "m.value")
+    gone, new = ([f"{where}.{name}" for where in places] for name in ("gone", "new STRING"))
+    delta_spark.sql(f"ALTER TABLE {at} DROP COLUMNS ({', '.join(gone)})")
+    for where in places:
         delta_spark.sql(f"ALTER TABLE {at} RENAME COLUMN {where}.a TO c")
         delta_spark.sql(f"ALTER TABLE {at} RENAME COLUMN {where}.b TO a")
         delta_spark.sql(f"ALTER TABLE {at} RENAME COLUMN {where}.c TO b")
-        delta_spark.sql(f"ALTER TABLE {at} ALTER COLUMN {where}.a FIRST")
-        delta_spark.sql(f"ALTER TABLE {at} ADD COLUMN {where}.new STRING")
+    firsts = ", ".join(f"{where}.a FIRST" for where in places)
+    delta_spark.sql(f"ALTER TABLE {at} ALTER COLUMN {firsts}")
+    delta_spark.sql(f"ALTER TABLE {at} ADD COLUMNS ({', '.join(new)})")
     value = {"metadata": b"\x01\x01\0\x01k", "value": b"\x02\x01\0\0\x02\x0c\x01"}  # Spark's own
     node = {"a": 2, "b": 1, "v": value, "new": None}
     (row,) = vl.Table.open(tmp_path).scan().to_arrow().to_pylist()

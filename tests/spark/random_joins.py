@@ -1,7 +1,7 @@
 """Random queries of several SELECTs: joins of all kinds, common and derived tables, set operations.
 
 What such a query asks is not hard to answer; which conditions may skip files of which of its tables
-is (EXACTNESS, rule 18). The conditions are those of `random_queries`.
+is (EXACTNESS, rule 18). The conditions are those of `random_expressions`.
 
 `python -m tests.spark.random_joins sc://host:port --seconds 300` asks a Spark Connect server that
 has Delta Spark and sees the same disk; without an address it asks a classic session of its own.
@@ -22,13 +22,8 @@ from typing import TYPE_CHECKING
 
 from tests.sessions import delta_session
 from tests.spark.layouts import changed
-from tests.spark.random_queries import (
-    SETTINGS,
-    Branch,
-    Queries,
-    Trial,
-    found_first,
-)
+from tests.spark.random_expressions import Branch, Queries
+from tests.spark.random_queries import SETTINGS, Trial, found_first
 from tests.spark.random_tables import make
 from variantlake.spark.lake import connect
 
