@@ -132,12 +132,15 @@ class Trial:
         return raised
 
     def local_agree(self, queries: Queries, count: int) -> int:
-        """The local engine, on conditions and on values; gives how many it took."""
+        """The local engine, on conditions that it parses and on values; gives how many it took."""
         opened = Table.open(self.table.location)
-        conditions = []
-        for _ in range(count):
+        conditions: list[str] = []
+        while len(conditions) < count:
             queries.look_elsewhere()
-            conditions.append(queries.condition())
+            condition = queries.condition()
+            with contextlib.suppress(UnsupportedFeature):
+                opened.scan("k", condition)
+                conditions.append(condition)
         taken = 0
         for text, right in zip(conditions, self._judged_columns(conditions), strict=True):
             with contextlib.suppress(UnsupportedFeature):

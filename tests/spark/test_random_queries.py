@@ -96,4 +96,4 @@ def test_the_local_engine_answers_as_spark(
     trial = trials[seed]
     queries = Queries(trial.table, random.Random(f"local {seed}"))
     with changed(spark, SETTINGS[0]):
-        assert trial.local_agree(queries, 240) > 100
+        assert trial.local_agree(queries, 240) > 200
