@@ -89,7 +89,9 @@ class LoadTask:
     def _write(self, number: int, check: Callable[[], None]) -> TaskResult:
         """Write the files of one task. When an error passes, none of them stays."""
         shredder = Shredder(self.shredding)
-        schema = pa.schema([pa.field(self.column, arrow_type(self.shredding))])
+        # Files whose rows are all documents say so: their metadata is then written faster.
+        nullable = self.files.mode is BadRows.NULL
+        schema = pa.schema([pa.field(self.column, arrow_type(self.shredding), nullable=nullable)])
         with (
             self.files.bad_row_log(number) as bad_rows,
             self.files.file_set(number, schema, [(self.column,)], check) as files,

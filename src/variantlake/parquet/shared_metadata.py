@@ -3,6 +3,9 @@
 Rows shredded together mostly have one and the same metadata: a third of their bytes in Arrow where
 the keys of an event take 0.3 KB. A dictionary takes an index a row instead, and pyarrow writes it
 as the dictionary page that it would otherwise find by hashing and comparing every row's bytes.
+
+That is for columns without nulls alone: of a dictionary pyarrow 26 counts as null what its indices
+say, and not the rows whose Variant is null, and a footer with that count misleads its readers.
 """
 
 from __future__ import annotations
@@ -24,7 +27,8 @@ _SHARED = pa.dictionary(pa.int32(), pa.binary())
 class SharedMetadata:
     """The metadata of one file's Variant columns, in the form that suits its first batch.
 
-    Only of columns themselves: Variants in structs, lists and maps stay as they are.
+    Dictionaries only in columns themselves that are not nullable: Variants in structs, lists and
+    maps stay as they are.
     """
 
     def __init__(self, first: pa.RecordBatch, variants: Iterable[ColumnPath]) -> None:
@@ -34,13 +38,15 @@ class SharedMetadata:
         for path in variants:
             index = first.schema.get_field_index(path[0])
             group: Any = first.column(index)
-            if len(path) == 1 and _repeated(group.field(METADATA)) is not None:
+            field = first.schema.field(index)
+            if len(path) > 1 or field.nullable:
+                continue
+            if _repeated(group.field(METADATA)) is not None:
                 self._columns.append(index)
-                field = first.schema.field(index)
                 self.schema = self.schema.set(index, field.with_type(_shared(field.type)))
 
     def share(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The same rows in `schema`. Nothing in the batch's metadata may be null."""
+        """The same rows in `schema`; `fill_required` has refused any that miss something."""
         if not self._columns:
             return batch
         columns: list[Any] = list(batch.columns)
@@ -50,8 +56,7 @@ class SharedMetadata:
             place = group.type.get_field_index(METADATA)
             shared = _repeated(members[place])
             members[place] = members[place].dictionary_encode() if shared is None else shared
-            mask = group.is_null() if group.null_count else None
-            columns[index] = pa.StructArray.from_arrays(members, fields=fields, mask=mask)
+            columns[index] = pa.StructArray.from_arrays(members, fields=fields)
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
     def unify(self, table: pa.Table) -> pa.Table:
@@ -75,24 +80,22 @@ def _shared(kind: pa.DataType) -> pa.StructType:
 
 
 def _repeated(metadata: AnyArray) -> AnyArray | None:
-    """The bytes that all rows have, or none of them, as a dictionary; None where they differ."""
+    """The bytes that all rows have as a dictionary; None where they differ."""
     _, places, data = metadata.buffers()
     if metadata.type != pa.binary() or not len(metadata) or data is None:
         return None
     begin = metadata.offset
     offsets = np.frombuffer(cast("bytes", places), np.int32)[begin : begin + len(metadata) + 1]
     sizes = np.diff(offsets)
-    size = int(sizes.max())
-    is_empty = sizes == 0
-    if not np.all(is_empty | (sizes == size)):
+    size = int(sizes[0])
+    if not np.all(sizes == size):
         return None
     start, total = int(offsets[0]), int(offsets[-1] - offsets[0])
     if total > size and not data.slice(start, total - size).equals(
         data.slice(start + size, total - size)
     ):
         return None
-    values = [data.slice(start, size).to_pybytes(), b""]
     return pa.DictionaryArray.from_arrays(
-        pa.array(is_empty.astype(np.int32)),
-        pa.array(values if is_empty.any() else values[:1], pa.binary()),
+        np.zeros(len(metadata), np.int32),
+        pa.array([data.slice(start, size).to_pybytes()], pa.binary()),
     )

@@ -283,7 +283,9 @@ def children_of(array: AnyArray) -> dict[str, AnyArray]:
     if not isinstance(array, pa.StructArray):
         raise TypeError(f"{array.type} has no children")
     names = [field.name for field in struct_storage(array.type)]
-    return dict(zip(names, array.flatten(), strict=True))
+    # pyarrow makes new arrays of all that it flattens.
+    children = array.flatten() if array.null_count else map(array.field, range(len(names)))
+    return dict(zip(names, children, strict=True))
 
 
 def elements_of(array: AnyArray) -> AnyArray:
@@ -313,12 +315,13 @@ Text = TypeVar("Text", str, bytes)
 
 def _longest(array: AnyArray) -> int:
     """Bytes of the longest value; 0 without any."""
-    offsets = array.buffers()[1]
-    if not len(array) or offsets is None:
+    if array.null_count == len(array):
         return 0
+    offsets = array.buffers()[1]
     wide = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
     places = np.frombuffer(cast("bytes", offsets), np.int64 if wide else np.int32)
-    return int(np.diff(places[array.offset : array.offset + len(array) + 1]).max())
+    ends = places[array.offset : array.offset + len(array) + 1]
+    return int(np.subtract(ends[1:], ends[:-1]).max())
 
 
 def _enclosing(long: Bounds, groups: Sequence[PathFacts | ColumnFacts]) -> Bounds:
