@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -78,14 +79,14 @@ def test_any_metadata_comes_back(groups: list[list[bytes]], most: int) -> None:
 def test_sharing_changes_no_row(groups: list[list[bytes]], start: int) -> None:
     batches = [batch(group) for group in groups]
     sliced = [one.slice(min(start, one.num_rows - 1)) for one in batches]
-    shared = SharedMetadata(sliced[0], COLUMNS)
+    shared = SharedMetadata(SCHEMA, sliced[0], COLUMNS)
     table = shared.unify(pa.Table.from_batches(map(shared.share, sliced), shared.schema))
     assert table.to_pylist() == pa.Table.from_batches(sliced, SCHEMA).to_pylist()
 
 
 def test_rows_that_share_it_take_an_index_each() -> None:
     one = batch([metadata_of("k" * 300)] * 1000)
-    kept = SharedMetadata(one, COLUMNS).share(one)
+    kept = SharedMetadata(SCHEMA, one, COLUMNS).share(one)
     group: Any = kept.column(0)
     assert group.field("metadata").type == pa.dictionary(pa.int32(), pa.binary())
     assert kept.nbytes < one.nbytes / 5
@@ -94,7 +95,7 @@ def test_rows_that_share_it_take_an_index_each() -> None:
 def test_columns_that_may_be_null_stay_as_they_are(tmp_path: Path) -> None:
     one = batch([metadata_of("a"), None, metadata_of("a")], NULLABLE)
     same = batch([metadata_of("a")] * 3, NULLABLE)
-    shared = SharedMetadata(same, COLUMNS)
+    shared = SharedMetadata(NULLABLE, same, COLUMNS)
     assert shared.share(one) is one
     # pyarrow counts the null row of a Variant only so.
     assert chunk(written([same, one], tmp_path / "x.parquet")).statistics.null_count == 1
@@ -112,7 +113,7 @@ def test_batches_of_one_row_group_get_one_dictionary(tmp_path: Path) -> None:
 
 def test_metadata_of_each_row_its_own_is_no_dictionary(tmp_path: Path) -> None:
     one = batch([metadata_of(f"{i:0100}") for i in range(5000)])
-    assert SharedMetadata(one, COLUMNS).schema == SCHEMA
+    assert SharedMetadata(SCHEMA, one, COLUMNS).schema == SCHEMA
     assert "RLE_DICTIONARY" not in chunk(written([one], tmp_path / "x.parquet")).encodings
 
 
@@ -130,7 +131,7 @@ def test_variants_within_structs_stay_as_they_are() -> None:
     inner = pa.struct([pa.field("v", VARIANT_TYPE)])
     rows = pa.array([{"v": {"metadata": b"\x01", "value": b"\x04"}}], inner)
     one = pa.record_batch([rows], schema=pa.schema([pa.field("s", inner, nullable=False)]))
-    shared = SharedMetadata(one, [("s", "v")])
+    shared = SharedMetadata(one.schema, one, [("s", "v")])
     assert shared.share(one) is one
     assert shared.schema == one.schema
 

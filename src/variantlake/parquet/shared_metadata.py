@@ -31,14 +31,19 @@ class SharedMetadata:
     maps stay as they are.
     """
 
-    def __init__(self, first: pa.RecordBatch, variants: Iterable[ColumnPath]) -> None:
-        """Choose the form; `variants` are paths of names, as `FileWriter` takes them."""
-        self.schema = first.schema
+    def __init__(
+        self, schema: pa.Schema, first: pa.RecordBatch, variants: Iterable[ColumnPath]
+    ) -> None:
+        """Choose the form of columns of `schema`, the file's; `variants` as `FileWriter` has them.
+
+        A batch's own schema may lack what the file's says of its fields: their ids.
+        """
+        self.schema = schema
         self._columns: list[int] = []
         for path in variants:
-            index = first.schema.get_field_index(path[0])
+            index = schema.get_field_index(path[0])
             group: Any = first.column(index)
-            field = first.schema.field(index)
+            field = schema.field(index)
             if len(path) > 1 or field.nullable:
                 continue
             if _repeated(group.field(METADATA)) is not None:

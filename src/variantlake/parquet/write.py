@@ -200,9 +200,7 @@ class FileWriter:
     def _add(self, batch: pa.RecordBatch) -> None:
         """Keep rows for their row group."""
         if self._metadata is None:
-            # With what our schema says of its fields: their ids.
-            first = pa.RecordBatch.from_arrays(batch.columns, schema=self._schema)
-            self._metadata = SharedMetadata(first, self._variants)
+            self._metadata = SharedMetadata(self._schema, batch, self._variants)
         kept = self._metadata.share(batch)
         self._pending.append(kept)
         self._pending_rows += kept.num_rows
