@@ -102,7 +102,7 @@ class Joins:
     def _other(self) -> Branch:
         """With a table that is not ours: names need no qualifiers."""
         chance = self._chance
-        join, other = chance.choice(JOINS), self._not_ours()
+        join, other = chance.choice(JOINS), chance.choice(OTHERS)
         on = self._all("k = j", self._some(""), chance.choice(("true", "w > 'a'", "j > 20")))
         if chance.random() < 0.5:
             return Branch(self._values(""), f"{{t}} {join} {other} ON {on}", self._condition(""))
@@ -126,7 +126,7 @@ class Joins:
         chance = self._chance
         join = chance.choice(JOINS)
         on = self._all("a.k = b.k + 1", self._some("a."), self._some("b."))
-        other = self._not_ours()
+        other = chance.choice(OTHERS)
         return self._over(
             f"{other}, {{t}} a {join} {{t}} b ON {on}", self._visible(join), "a.k = j"
         )
@@ -195,10 +195,6 @@ class Joins:
             return f"{{t}} {name}"
         inner = f"SELECT * FROM {{t}} WHERE {self._condition('')}"
         return f"({inner}) AS {name}" if chance.random() < 0.7 else f"{{t}} AS {name}"
-
-    def _not_ours(self) -> str:
-        # The first one names columns by their place, beside which Variants are read whole.
-        return OTHERS[1] if self._plain else self._chance.choice(OTHERS)
 
     def _visible(self, join: str, right: str = "b.") -> tuple[str, ...]:
         return ("a.",) if "SEMI" in join or "ANTI" in join else ("a.", right)

@@ -229,3 +229,18 @@ def test_whose_columns_stars_stand_for(text: str, expected: str | None) -> None:
     starred = Scopes(text, case_sensitive=False, quoted_names=False).starred()
     words = None if starred is None else " ".join(text[at] for at in sorted(starred))
     assert words == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("SELECT 1 FROM t JOIN (VALUES (3, 'a')) AS s(j, w) JOIN VALUES (1) AS v(x)", False),
+        ("SELECT 1 FROM t AS u(x)", True),
+        ("SELECT 1 FROM (SELECT event FROM t) u(x)", True),
+        ("SELECT 1 FROM (SELECT * FROM t UNION VALUES (1)) u(x)", True),
+        ("WITH c(x) AS (SELECT event FROM t) SELECT 1 FROM c", True),
+        ("SELECT 1 FROM t |> AS u", True),
+    ],
+)
+def test_whether_columns_get_names_by_their_place(text: str, expected: bool) -> None:
+    assert Scopes(text, case_sensitive=False, quoted_names=False).renames() == expected

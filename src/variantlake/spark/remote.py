@@ -233,12 +233,12 @@ class RemoteQueries:
             original = self._sql(splice(text, over), args, sources)
         finally:
             self._files.drop(empty.values())
-        paths = self._paths(text, tokens, tables)
         scopes = Scopes(
             text,
             case_sensitive=self._is_on("spark.sql.caseSensitive"),
             quoted_names=self._is_on("spark.sql.ansi.doubleQuotedIdentifiers"),
         )
+        paths = self._paths(text, tokens, tables, scopes)
         planned = alike(self._planned(text, tables, paths, scopes))
         if not run:
             return RemoteQuery(planned)
@@ -276,12 +276,16 @@ class RemoteQueries:
         return RemoteQuery(tables, frame=frame, text=rewritten)
 
     def _paths(
-        self, text: str, tokens: Sequence[Token], tables: Sequence[tuple[TableName, TableVersion]]
+        self,
+        text: str,
+        tokens: Sequence[Token],
+        tables: Sequence[tuple[TableName, TableVersion]],
+        scopes: Scopes,
     ) -> Paths:
         """The paths, and why none may be used where a type's name means another type here."""
         variants = frozenset(name.lower() for _, table in tables for name in table.variants)
         names = sure_names(tokens, table_names(text, tokens))
-        paths = typed_paths(text, tokens, variants, names)
+        paths = typed_paths(text, tokens, variants, names, renames=scopes.renames())
         if any(path.type == "timestamp" for path in paths.found):
             kind = self._spark.conf.get("spark.sql.timestampType", "TIMESTAMP_LTZ")
             if kind != "TIMESTAMP_LTZ":

@@ -184,6 +184,13 @@ class Scopes:
             found.update(map(_start, named or tables))
         return frozenset(found)
 
+    def renames(self) -> bool:
+        """Whether columns of tables or queries may get other names by their place."""
+        if self._tree is None:
+            return True
+        aliases = (alias for alias in self._tree.find_all(exp.TableAlias) if alias.columns)
+        return not all(isinstance(alias.parent, exp.Values) for alias in aliases)
+
     def _stars(self) -> Iterator[exp.Star]:
         return iter(()) if self._tree is None else self._tree.find_all(exp.Star)
 

@@ -143,12 +143,15 @@ def typed_paths(
     tokens: Sequence[Token],
     columns: frozenset[str],
     tables: frozenset[str] = frozenset(),
+    *,
+    renames: bool = True,
 ) -> Paths:
     """The typed paths of `columns` (in lower case), and which of these are read otherwise.
 
     `tables` are the names before columns that mean tables and nothing else (`sure_names`).
+    `renames` tells that lists of names may be new ones for columns of tables.
     """
-    stars, whole = _looks_at_everything(tokens, tables)
+    stars, whole = _looks_at_everything(tokens, tables, renames=renames)
     found = []
     others = set()
     at = 0
@@ -180,7 +183,7 @@ _UNNAMED = ("natural", "pivot")
 
 
 def _looks_at_everything(
-    tokens: Sequence[Token], tables: frozenset[str]
+    tokens: Sequence[Token], tables: frozenset[str], *, renames: bool
 ) -> tuple[frozenset[str], str]:
     """The tables whose columns stars stand for, and why others may be read without their names."""
     stars = set()
@@ -194,7 +197,7 @@ def _looks_at_everything(
             return frozenset(), "TABLE stands for the Variant too"
         if token.text.upper() in ("IDENTIFIER", "TRANSFORM", "UNPIVOT"):
             return frozenset(), f"{token.text.upper()} may name the Variant"
-        if kind is TokenType.L_PAREN and _names_columns(tokens, at):
+        if renames and kind is TokenType.L_PAREN and _names_columns(tokens, at):
             return frozenset(), "columns get other names by their place"
     if tokens and tokens[0].token_type is TokenType.FROM:
         return frozenset(), "a query that starts with FROM passes on columns without naming them"
