@@ -316,10 +316,13 @@ class _Reader:
         nothing = ((at, at), None, at)
         if last is None or self._kind(last + 1) is not TokenType.COLON:
             return nothing
-        if not is_word(self._tokens, last + 2):
+        steps: list[str | int] = []
+        after = last + 2
+        if is_word(self._tokens, after):
+            steps.append(self._tokens[after].text)
+            after += 1
+        elif self._kind(after) is not TokenType.L_BRACKET or not self._string(after + 1):
             return nothing
-        steps: list[str | int] = [self._tokens[last + 2].text]
-        after = last + 3
         while True:
             if self._kind(after) is TokenType.DOT and is_word(self._tokens, after + 1):
                 steps.append(self._tokens[after + 1].text)
