@@ -167,10 +167,20 @@ def plainly(data: bytes, count: int) -> list[tuple[Fields, int]] | None:
     return found
 
 
-@settings(max_examples=500, deadline=None)
-@given(drawn=st.lists(chunks, min_size=1, max_size=4), cut=st.integers(-40, 0))
-def test_any_chunks(drawn: list[bytes], cut: int) -> None:
-    data = b"".join(drawn)[: cut if cut > -20 and cut else None]
+@settings(max_examples=300, deadline=None)
+@given(drawn=st.lists(chunks, min_size=1, max_size=4))
+def test_any_chunks(drawn: list[bytes]) -> None:
+    check_chunks(b"".join(drawn), drawn)
+
+
+@settings(max_examples=300, deadline=None)
+@given(drawn=st.lists(chunks, min_size=1, max_size=3), data=st.data())
+def test_any_chunks_cut(drawn: list[bytes], data: st.DataObject) -> None:
+    whole = b"".join(drawn)
+    check_chunks(whole[: data.draw(st.integers(0, len(whole) - 1))], drawn)
+
+
+def check_chunks(data: bytes, drawn: list[bytes]) -> None:
     reader = CompactReader(data, 42)
     found = read_fields(reader, len(drawn))
     if found is None:
@@ -198,3 +208,5 @@ def test_what_is_unusual_is_left_alone() -> None:
     assert column_chunks(thrift((3, 12, thrift((1, 5, zigzag(2**31))))), 0, 1) is None
     assert column_chunks(usual[:-1], 0, 1) is None
     assert column_chunks(usual, 0, 2) is None
+    # A set of two texts, of which the bytes end behind the first.
+    assert column_chunks(thrift((2, 10, b"\x28" + 2 * text("content")))[:-9], 0, 1) is None

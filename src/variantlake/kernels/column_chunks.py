@@ -77,6 +77,15 @@ def _number(data: Bytes, at: int, wire: int, out: Int64s, slot: int) -> int:
     return at
 
 
+@tiny
+def _header(data: Bytes, at: int) -> int:
+    """The byte that begins a field, 0 for a struct's end; -1 if there is none, or the long form."""
+    if at < 0 or at >= data.size:
+        return -1
+    header = load8(data, at)
+    return header if header == 0 or header > 15 else int64(-1)
+
+
 @helper
 def _skip(data: Bytes, at: int, wire: int, stack: Int64s) -> int:
     """Step over a field's value; returns where it ends, -1 where it is not usual.
@@ -91,7 +100,9 @@ def _skip(data: Bytes, at: int, wire: int, stack: Int64s) -> int:
         elif wire == _BINARY:
             at = _varint(data, at, stack, int64(0))
             size = stack[uint64(0)]
-            at = at + size if 0 <= size <= data.size - at else int64(-1)
+            if at < 0 or size < 0 or size > data.size - at:
+                return -1
+            at += size
         elif wire == _DOUBLE:
             at += 8
         elif wire == _I8:
@@ -131,16 +142,14 @@ def _skip(data: Bytes, at: int, wire: int, stack: Int64s) -> int:
                     wire = int64(_I8)  # in a list, a boolean takes a byte
                 break
             else:
-                if at >= data.size:
+                header = _header(data, at)
+                if header < 0:
                     return -1
-                header = load8(data, at)
                 at += 1
                 if header == 0:
                     depth -= 1
                 else:
                     wire = header & 15
-                    if header < 16:
-                        return -1
                     break
 
 
@@ -149,14 +158,12 @@ def _statistics(data: Bytes, at: int, out: Int64s, base: int, stack: Int64s) -> 
     """Read a Statistics into its slots; returns where it ends, or -1."""
     field = int64(0)
     while True:
-        if at < 0 or at >= data.size:
+        header = _header(data, at)
+        if header < 0:
             return -1
-        header = load8(data, at)
         at += 1
         if header == 0:
             return at
-        if header < 16:
-            return -1
         wire = header & 15
         field += header >> 4
         known = min(field, 15)
@@ -191,14 +198,12 @@ def _meta_data(data: Bytes, at: int, out: Int64s, base: int, stack: Int64s) -> i
     """Read a ColumnMetaData into its slots; returns where it ends, or -1."""
     field = int64(0)
     while True:
-        if at < 0 or at >= data.size:
+        header = _header(data, at)
+        if header < 0:
             return -1
-        header = load8(data, at)
         at += 1
         if header == 0:
             return at
-        if header < 16:
-            return -1
         wire = header & 15
         field += header >> 4
         slot = int64(_META[uint64(min(field, 15))])
@@ -229,14 +234,12 @@ def read_column_chunks(data: Bytes, at: int, count: int, out: Int64s, stack: Int
         base = int64(chunk) * WIDTH
         field = int64(0)
         while True:
-            if at < 0 or at >= data.size:
+            header = _header(data, at)
+            if header < 0:
                 return -1
-            header = load8(data, at)
             at += 1
             if header == 0:
                 break
-            if header < 16:
-                return -1
             wire = header & 15
             field += header >> 4
             slot = int64(_CHUNK[uint64(min(field, 15))])
