@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.parquet.alike import write_alike
 from variantlake.encoding.json import parse_json
 from variantlake.encoding.variant import Variant
 from variantlake.parquet.check import check_file
@@ -183,3 +184,17 @@ def test_duckdb_reads_every_type_of_ours(
         write_table(pa.table({"v": rows}), file, shredding=ddl if shredded else None)
         query = f"SELECT v::{name} IS NOT DISTINCT FROM ({LITERALS[name]})::{name} FROM '{file}'"
         assert connection.execute(query).fetchall() == [(True,), (False,)]
+
+
+def test_texts_written_without_what_they_share(tmp_path: Path) -> None:
+    """DELTA_BYTE_ARRAY, over several pages, as DuckDB, pyarrow and we read it."""
+    file = tmp_path / "x.parquet"
+    ids = write_alike(file)
+    query = f"SELECT number, id, event.id::VARCHAR FROM '{file}' ORDER BY number"
+    expected = [(number, text, text) for number, text in enumerate(ids)]
+    assert duckdb.execute(query).fetchall() == expected
+    late = f"SELECT number, id, event.id::VARCHAR FROM '{file}' WHERE number = 3777"
+    assert duckdb.execute(late).fetchall() == expected[3777:3778]
+    assert pq.read_table(file, columns=["id"]).column(0).to_pylist() == ids
+    assert read_paths(file, {"id": "event:id::string"}).column(0).to_pylist() == ids
+    assert not list(check_file(file))

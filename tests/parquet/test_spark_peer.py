@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
+from tests.parquet.alike import ROWS, write_alike
 from variantlake.encoding.json import parse_json
 from variantlake.encoding.scalar import Scalar
 from variantlake.encoding.variant import Variant
@@ -352,3 +353,24 @@ def test_spark_reads_documents_of_ours(
 def unordered(text: str | None) -> Any:
     """JSON whose objects have no order and whose numbers are text."""
     return text and json.loads(text, parse_int=str, parse_float=str)
+
+
+@pytest.mark.parametrize("condition", ["true", "number >= 2500", "number % 1000 = 7", "id > 'c'"])
+def test_spark_reads_texts_written_without_what_they_share(
+    spark: SparkSession, tmp_path: Path, condition: str
+) -> None:
+    """DELTA_BYTE_ARRAY, with pages and rows of pages left out."""
+    ids = write_alike(tmp_path / "x.parquet")
+    keep = {
+        "true": [True] * ROWS,
+        "number >= 2500": [number >= 2500 for number in range(ROWS)],
+        "number % 1000 = 7": [number % 1000 == 7 for number in range(ROWS)],
+        "id > 'c'": [text is not None and text > "c" for text in ids],
+    }[condition]
+    path = "variant_get(event, '$.id', 'string')"
+    frame = spark.read.parquet(str(tmp_path / "x.parquet")).where(condition)
+    found = frame.selectExpr("number", "id", path).orderBy("number").collect()
+    assert any(keep)
+    assert [tuple(row) for row in found] == [
+        (number, text, text) for number, text in enumerate(ids) if keep[number]
+    ]

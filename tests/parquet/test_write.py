@@ -172,7 +172,9 @@ def test_dictionaries_where_values_repeat(tmp_path: File) -> None:
     data = pa.table(
         {
             "repeated": ["a", "b", "c"] * (rows // 3),
-            "unique": [f"{i:09d}" for i in range(rows)],
+            "unique": [f"{i * 7919 % 2**31:08x}" for i in range(rows)],
+            "alike": [f"id-{i:06d}" if i % 5 else None for i in range(rows)],
+            "bytes": [f"id-\0\0\0{i}".encode() for i in range(rows)],
             "rising": range(rows),
             "double": [i / 7 for i in range(rows)],
             "list": [[f"{i}", "x"] for i in range(rows)],
@@ -195,6 +197,8 @@ def test_dictionaries_where_values_repeat(tmp_path: File) -> None:
     assert packed == {"rising", "when", "map.key_value.value"}
     lengths = {name for name, used in encodings.items() if "DELTA_LENGTH_BYTE_ARRAY" in used}
     assert lengths == {"unique", "list.list.element"}
+    starts = {name for name, used in encodings.items() if "DELTA_BYTE_ARRAY" in used}
+    assert starts == {"alike", "bytes"}
     assert pq.read_table(tmp_path / "x.parquet").to_pylist() == data.to_pylist()
 
 
