@@ -155,7 +155,8 @@ def _encoding_of(sample: AnyArray) -> str:
 
 def _shared_prefix(sample: AnyArray) -> float:
     """Bytes at the start of a text that it has in common with the one before, on average."""
-    texts = sample.drop_null().slice(0, _COMPARED_ROWS).cast(pa.large_binary()).to_pylist()
+    few: Any = sample.drop_null().slice(0, _COMPARED_ROWS)
+    texts: list[bytes] = few.cast(pa.large_binary()).to_pylist()
     if len(texts) < 2:
         return 0.0
     sizes = np.fromiter(map(len, texts), np.int64)
