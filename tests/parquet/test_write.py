@@ -21,7 +21,7 @@ from variantlake.encoding.json import parse_json
 from variantlake.encoding.variant import Variant
 from variantlake.errors import InvalidSchema, InvalidValue, MalformedFile, MissingSource
 from variantlake.parquet.footer import read_footer
-from variantlake.parquet.repair import fill_required
+from variantlake.parquet.repair import RequiredFields
 from variantlake.parquet.variant_group import variant_groups
 from variantlake.parquet.write import FileWriter, WriteOptions, WrittenFile
 from variantlake.shredding.ddl import parse_ddl
@@ -168,13 +168,16 @@ def test_row_groups_stay_bounded_when_sizes_are_uneven(tmp_path: File) -> None:
 
 
 def test_dictionaries_where_values_repeat(tmp_path: File) -> None:
-    rows = 3000
+    rows, pick = 3000, random.Random(5)
     data = pa.table(
         {
             "repeated": ["a", "b", "c"] * (rows // 3),
             "unique": [f"{i * 7919 % 2**31:08x}" for i in range(rows)],
-            "alike": [f"id-{i:06d}" if i % 5 else None for i in range(rows)],
-            "bytes": [f"id-\0\0\0{i}".encode() for i in range(rows)],
+            "alike": [f"bafy{pick.getrandbits(99):x}" if i % 5 else None for i in range(rows)],
+            "bytes": [f"id-\0\0\0{pick.getrandbits(200)}".encode() for _ in range(rows)],
+            "alike_at_both_ends": [
+                f"https://x.org/u/{pick.randrange(9**5)}?version=4" for _ in range(rows)
+            ],
             "rising": range(rows),
             "double": [i / 7 for i in range(rows)],
             "list": [[f"{i}", "x"] for i in range(rows)],
@@ -196,7 +199,7 @@ def test_dictionaries_where_values_repeat(tmp_path: File) -> None:
     packed = {name for name, used in encodings.items() if "DELTA_BINARY_PACKED" in used}
     assert packed == {"rising", "when", "map.key_value.value"}
     lengths = {name for name, used in encodings.items() if "DELTA_LENGTH_BYTE_ARRAY" in used}
-    assert lengths == {"unique", "list.list.element"}
+    assert lengths == {"unique", "alike_at_both_ends", "list.list.element"}
     starts = {name for name, used in encodings.items() if "DELTA_BYTE_ARRAY" in used}
     assert starts == {"alike", "bytes"}
     assert pq.read_table(tmp_path / "x.parquet").to_pylist() == data.to_pylist()
@@ -279,7 +282,7 @@ def test_missing_required_values_are_refused(
     schema = pa.schema([field])
     batch = pa.RecordBatch.from_arrays([pa.array(values, field.type)], schema=schema)
     with pytest.raises(InvalidValue, match=r"column 'x': field .* is required"):
-        fill_required(batch)
+        RequiredFields(batch.schema).fill(batch)
     writer = FileWriter(tmp_path / "x.parquet", schema)
     with pytest.raises(InvalidValue):
         writer.write(batch)

@@ -16,7 +16,7 @@ from variantlake.kernels.variant_reader import GOOD, VariantReader, bad_variant
 from variantlake.parquet.ahead import ahead
 from variantlake.shredding.layout import METADATA, VALUE, is_variant_type
 
-BATCH_ROWS = 8192
+BATCH_ROWS = 16384
 """Rows that are written at a time."""
 
 BATCH_BYTES = 64 << 20

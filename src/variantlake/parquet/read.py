@@ -26,7 +26,7 @@ Source = str | os.PathLike[str] | BinaryIO
 Progress = Callable[[int, int], None]
 """Called after each batch with the rows that are done and the rows of all."""
 
-BATCH_ROWS = 8192
+BATCH_ROWS = 16384
 """Rows that are taken apart at a time; memory follows this and the page size, not the file."""
 
 BATCH_BYTES = 64 << 20

@@ -7,6 +7,7 @@ is null as one that is not (a null becomes a zero): that is refused here.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,36 +16,72 @@ import pyarrow.compute as pc
 
 from variantlake.errors import InvalidValue
 from variantlake.parquet.arrow_types import AnyArray
-from variantlake.shredding.arrays import elements_of
+from variantlake.shredding.arrays import AnyField, elements_of
 from variantlake.shredding.layout import is_struct
 
 
-def fill_required(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """`batch` with the holes of required leaves filled; the same arrays where it has none.
+class RequiredFields:
+    """The required fields of a schema, found once: of hundreds of leaves few are required."""
 
-    Raises InvalidValue, naming column and row, where a required value is missing although nothing
-    above it is null.
-    """
-    arrays = []
-    for field, array in zip(batch.schema, batch.columns, strict=True):
-        try:
-            arrays.append(_repair(array, field, None) if _has_holes(array, field) else array)
-        except InvalidValue as error:
-            error.message = f"column {field.name!r}: {error.message}"
-            error.args = (error.message,)
-            raise
-    return pa.RecordBatch.from_arrays(arrays, schema=batch.schema)
+    def __init__(self, schema: pa.Schema) -> None:
+        self._places = [_places(field) for field in schema]
+
+    def fill(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """`batch`, of that schema, with the holes of required leaves filled; itself without any.
+
+        Raises InvalidValue, naming column and row, where a required value is missing although
+        nothing above it is null.
+        """
+        arrays: list[Any] = batch.columns
+        holes = [
+            index
+            for index, (array, places) in enumerate(zip(arrays, self._places, strict=True))
+            if places is not None and _has_holes(array, places)
+        ]
+        for index in holes:
+            field = batch.schema.field(index)
+            try:
+                arrays[index] = _repair(arrays[index], field, None)
+            except InvalidValue as error:
+                error.message = f"column {field.name!r}: {error.message}"
+                error.args = (error.message,)
+                raise
+        return pa.RecordBatch.from_arrays(arrays, schema=batch.schema) if holes else batch
 
 
-def _has_holes(array: Any, field: pa.Field[pa.DataType]) -> bool:
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """Where a field can have holes: itself, the fields of a struct by their number, elements."""
+
+    required: bool
+    fields: tuple[tuple[int, _Places], ...]
+    elements: _Places | None
+
+
+def _places(field: AnyField) -> _Places | None:
+    """None where nothing is required."""
+    kind: Any = field.type
+    fields: tuple[tuple[int, _Places], ...] = ()
+    elements = None
+    if isinstance(kind, pa.StructType):
+        inner = [_places(child) for child in kind]
+        fields = tuple((index, one) for index, one in enumerate(inner) if one is not None)
+    # A map is a list to Arrow; its entries have no holes that the writer would not report.
+    elif isinstance(kind, pa.ListType | pa.LargeListType) and not isinstance(kind, pa.MapType):
+        elements = _places(kind.value_field)
+    if field.nullable and not fields and elements is None:
+        return None
+    return _Places(not field.nullable, fields, elements)
+
+
+def _has_holes(array: Any, places: _Places) -> bool:
     """Whether anything required is null at all, hidden or not: nearly always a quick no."""
-    if not field.nullable and array.null_count:
+    if places.required and array.null_count:
         return True
-    if isinstance(array, pa.StructArray):
-        return any(_has_holes(array.field(i), child) for i, child in enumerate(array.type))
-    if _is_plain_list(array):
-        return _has_holes(array.values, array.type.value_field)
-    return False
+    for index, inner in places.fields:
+        if _has_holes(array.field(index), inner):
+            return True
+    return places.elements is not None and _has_holes(array.values, places.elements)
 
 
 def _repair(

@@ -51,7 +51,7 @@ class SharedMetadata:
                 self.schema = self.schema.set(index, field.with_type(_shared(field.type)))
 
     def share(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The same rows in `schema`; `fill_required` has refused any that miss something."""
+        """The same rows in `schema`; `RequiredFields` has refused any that miss something."""
         if not self._columns:
             return batch
         columns: list[Any] = list(batch.columns)

@@ -20,6 +20,7 @@ from variantlake.parquet.annotate import ColumnPath
 from variantlake.parquet.arrow_types import AnyArray
 from variantlake.parquet.bounds import Bounds
 from variantlake.parquet.facts import MAX_INSIDE, ColumnFacts, FileFacts, PathFacts, VariantFacts
+from variantlake.shredding.arrays import element_field
 from variantlake.shredding.layout import (
     TYPED_VALUE,
     VALUE,
@@ -40,6 +41,7 @@ class LeafTally:
     def __init__(self, kind: pa.DataType) -> None:
         self.nulls = 0
         self._is_float = pa.types.is_floating(kind)
+        self._is_text = is_text(kind)
         self._has_nan = False
         self._has_negative_zero = False
         self._long: Bounds | None = None
@@ -49,7 +51,7 @@ class LeafTally:
         self.nulls += array.null_count
         if self._is_float:
             self._add_floats(array)
-        elif is_text(array.type) and _longest(array) > MAX_BOUND_LENGTH:
+        elif self._is_text and _longest(array) > MAX_BOUND_LENGTH:
             bounds = _text_bounds(array)
             self._long = bounds if self._long is None else self._long.merge(bounds)
 
@@ -99,44 +101,56 @@ Facts = TypeVar("Facts", PathFacts, ColumnFacts)
 
 
 class NodeTally:
-    """One node of a shredding schema; `inside` of arrays it counts elements and takes no bounds."""
+    """One node of a shredding schema; `inside` of arrays it counts elements and takes no bounds.
 
-    def __init__(self, node: Node, *, inside: bool = False) -> None:
+    `kind` is the type of the group that holds its `value` and `typed_value`.
+    """
+
+    def __init__(self, node: Node, kind: pa.DataType, *, inside: bool = False) -> None:
         self._leaf = None
         if isinstance(node, Leaf) and not inside:
             self._leaf = LeafTally(node.type.arrow)
         self._typed = 0
         self._nulls = 0
         self._residuals = 0
-        self._fields = (
-            {name: NodeTally(child, inside=inside) for name, child in node.fields}
-            if isinstance(node, Object)
-            else {}
-        )
-        self._element = NodeTally(node.element, inside=True) if isinstance(node, Array) else None
+        group = struct_storage(kind)
+        self._value, self._typed_value = map(group.get_field_index, (VALUE, TYPED_VALUE))
+        self._fields: list[tuple[int, NodeTally]] = []
+        self._element: NodeTally | None = None
+        if isinstance(node, Object):
+            typed = struct_storage(group.field(self._typed_value).type)
+            for name, child in node.fields:
+                place = typed.get_field_index(name)
+                tally = NodeTally(child, typed.field(place).type, inside=inside)
+                self._fields.append((place, tally))
+        elif isinstance(node, Array):
+            element = element_field(group.field(self._typed_value).type).type
+            self._element = NodeTally(node.element, element, inside=True)
 
     def add(self, group: AnyArray) -> None:
         """Count a batch of the group that holds `value` and `typed_value`."""
-        members = children_of(group)
-        if VALUE in members:
-            value = members[VALUE]
-            present = len(value) - value.null_count
-            if present:
-                equal: pa.BooleanArray = pc.equal(value, pa.scalar(NULL_VALUE, value.type))
-                nulls = equal.true_count
-                self._nulls += nulls
-                self._residuals += present - nulls
-        if TYPED_VALUE in members:
-            typed = members[TYPED_VALUE]
+        parts = parts_of(group)
+        if self._value >= 0:
+            self._add_residuals(parts[self._value])
+        if self._typed_value >= 0:
+            typed = parts[self._typed_value]
             self._typed += len(typed) - typed.null_count
             if self._leaf is not None:
                 self._leaf.add(typed)
             elif self._element is not None:
                 self._element.add(elements_of(typed))
             elif self._fields:
-                fields = children_of(typed)
-                for name, tally in self._fields.items():
-                    tally.add(fields[name])
+                fields = parts_of(typed)
+                for place, tally in self._fields:
+                    tally.add(fields[place])
+
+    def _add_residuals(self, value: AnyArray) -> None:
+        present = len(value) - value.null_count
+        if present:
+            equal: pa.BooleanArray = pc.equal(value, pa.scalar(NULL_VALUE, value.type))
+            nulls = equal.true_count
+            self._nulls += nulls
+            self._residuals += present - nulls
 
     @property
     def has_long_text(self) -> bool:
@@ -167,24 +181,24 @@ class NodeTally:
     def walk(self) -> Iterator[NodeTally]:
         """This node and those below it, in the order of `ShreddingSchema.nodes()`."""
         yield self
-        for child in self._fields.values():
+        for _, child in self._fields:
             yield from child.walk()
 
     def walk_all(self) -> Iterator[NodeTally]:
         """The same with what is in arrays, in the order of `Array.inside()`."""
         yield self
-        for child in self._fields.values():
+        for _, child in self._fields:
             yield from child.walk_all()
         if self._element is not None:
             yield from self._element.walk_all()
 
 
 class VariantTally:
-    """One Variant column outside of arrays and maps."""
+    """One Variant column outside of arrays and maps, of the type `kind`."""
 
-    def __init__(self, schema: ShreddingSchema) -> None:
+    def __init__(self, schema: ShreddingSchema, kind: pa.DataType) -> None:
         self._nulls = 0
-        self._root = NodeTally(schema.root)
+        self._root = NodeTally(schema.root, kind)
 
     def add(self, group: AnyArray) -> None:
         """Count a batch of the column."""
@@ -214,7 +228,7 @@ class FileTally:
         self._columns: dict[ColumnPath, LeafTally] = {}
         for path, kind in _columns_of(schema, variants):
             if path in variants:
-                self._variants[path] = VariantTally(variants[path])
+                self._variants[path] = VariantTally(variants[path], kind)
             else:
                 self._columns[path] = LeafTally(kind)
 
@@ -278,14 +292,20 @@ def _columns_of(
 
 def children_of(array: AnyArray) -> dict[str, AnyArray]:
     """The children of a struct array, null wherever the struct itself is null."""
+    names = [field.name for field in struct_storage(array.type)]
+    return dict(zip(names, parts_of(array), strict=True))
+
+
+def parts_of(array: AnyArray) -> list[AnyArray]:
+    """The same in the order of the struct's fields."""
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
     if not isinstance(array, pa.StructArray):
         raise TypeError(f"{array.type} has no children")
-    names = [field.name for field in struct_storage(array.type)]
+    if array.null_count:
+        return array.flatten()
     # pyarrow makes new arrays of all that it flattens.
-    children = array.flatten() if array.null_count else map(array.field, range(len(names)))
-    return dict(zip(names, children, strict=True))
+    return [array.field(place) for place in range(array.type.num_fields)]
 
 
 def elements_of(array: AnyArray) -> AnyArray:

@@ -21,7 +21,7 @@ from variantlake.parquet.annotate import ColumnPath, annotate
 from variantlake.parquet.encodings import choose_encodings
 from variantlake.parquet.facts import FileFacts, facts_of, row_group_facts
 from variantlake.parquet.footer import parse_footer, read_tail
-from variantlake.parquet.repair import fill_required
+from variantlake.parquet.repair import RequiredFields
 from variantlake.parquet.shared_metadata import SharedMetadata
 from variantlake.parquet.tally import FileTally
 from variantlake.shredding.layout import is_list, schema_of
@@ -99,6 +99,7 @@ class FileWriter:
         """
         self._path = os.fspath(path)
         self._schema = schema.remove_metadata()
+        self._required = RequiredFields(self._schema)
         self._variants = tuple(variant_columns)
         self._options = options
         self._tally = FileTally(self._schema, _shreddings(self._schema, self._variants))
@@ -132,7 +133,7 @@ class FileWriter:
                 file=self._path,
             )
         batches = [data] if isinstance(data, pa.RecordBatch) else data.to_batches()
-        for batch in map(fill_required, batches):
+        for batch in map(self._required.fill, batches):
             if batch.num_rows:
                 self._tally.add(batch)
                 self._add(batch)
