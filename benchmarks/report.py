@@ -41,14 +41,19 @@ class Times:
         return f"{text}, {self.median / ours.median:.1f}×"
 
 
+WARM_UP = 3
+"""Unmeasured calls of each way: for so long Spark's JVM compiles what it runs, and takes the cores
+from whoever is measured meanwhile."""
+
+
 def in_turns(rounds: int, ways: dict[str, Callable[[], float]]) -> dict[str, Times]:
-    """Run every way in turns, after one unmeasured call of each; a way returns its own seconds.
+    """Run every way in turns, after WARM_UP unmeasured ones; a way returns its own seconds.
 
     The disk is at rest before each: who waits for it must not wait for what others have left to be
     written. One that raises is out, with its error as the reason.
     """
     times = {name: Times() for name in ways}
-    for turn in range(rounds + 1):
+    for turn in range(WARM_UP + rounds):
         for name, way in ways.items():
             if times[name].failure:
                 continue
@@ -58,7 +63,7 @@ def in_turns(rounds: int, ways: dict[str, Callable[[], float]]) -> dict[str, Tim
             except Exception as error:  # noqa: BLE001 - other engines fail in ways of their own
                 times[name] = Times(failure=_reason(error))
                 continue
-            if turn:
+            if turn >= WARM_UP:
                 times[name].seconds.append(seconds)
     return times
 
