@@ -26,6 +26,7 @@ from variantlake.errors import (
     UnsupportedFeature,
     VariantLakeError,
 )
+from variantlake.parquet.annotate import annotate
 from variantlake.parquet.footer import read_footer
 from variantlake.parquet.variant_group import variant_groups
 
@@ -174,6 +175,23 @@ def test_variants_without_a_mark_are_rewritten(tmp_path: Path) -> None:
     assert actions(result) == [Action.REWRITE]
     assert content(table) == DOCUMENTS
     assert result.shredding == {"event": "n INT"}
+
+
+def test_variants_beside_other_columns_of_their_group_are_rewritten(tmp_path: Path) -> None:
+    """Readers skip what starts with `_`, but for Spark, which refuses the whole group."""
+    event = vl.parquet.variant_array(DOCUMENTS)
+    members = {name: event.field(name) for name in ("metadata", "value")}
+    more = pa.StructArray.from_arrays(
+        [*members.values(), pa.array(range(len(event)))],
+        names=[*members, "_length"],
+        mask=event.is_null(),
+    )
+    source, table = tmp_path / "x.parquet", tmp_path / "table"
+    pq.write_table(pa.table({"event": more}), source)
+    annotate(str(source), [("event",)])
+    (step,) = vl.convert(source, table).steps
+    assert (step.action, "no part of a Variant" in step.reason) == (Action.REWRITE, True)
+    assert content(table) == DOCUMENTS
 
 
 def test_rewriting_can_be_asked_for(tmp_path: Path) -> None:

@@ -280,6 +280,8 @@ def _why_not_as_it_is(file: SourceFile, target: Target) -> str:
             return f"column {name!r} is in Spark's older layout"
         if not group.annotated:
             return f"column {name!r} is not marked as VARIANT"
+        if group.has_others:
+            return f"column {name!r} has columns that are no part of a Variant"  # Spark refuses
         if file.shredding(name) is not None and not target.shredding_enabled:
             return "the table does not allow shredded files"
     table = {field.name: field for field in target.schema.fields}
