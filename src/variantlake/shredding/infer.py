@@ -91,7 +91,7 @@ def infer(profile: Profile, options: InferenceOptions | None = None) -> Inferenc
     candidate = inferrer.consider(profile, Path(), profile.rows)
     inferrer.keep_most_frequent(candidate)
     node = candidate.node()
-    reasons = tuple((c.path, c.node() is not None, c.why()) for c in candidate.walk())
+    reasons = tuple((c.path, c.stands(), c.why()) for c in candidate.walk())
     return Inference(ShreddingSchema(Untyped() if node is None else node), reasons)
 
 
@@ -124,11 +124,18 @@ class _Candidate:
         fields = tuple((name, node) for name, node in children if node is not None)
         return Object(fields) if fields else None
 
+    def stands(self) -> bool:
+        """Whether `node` gives one: found at the first leaf below, without making any."""
+        if self.left:
+            return False
+        below = self.fields.values() if self.element is None else (self.element,)
+        return self.leaf is not None or any(child.stands() for child in below)
+
     def why(self) -> str:
         """One sentence for `inspect --why`."""
         if self.left:
             return self.left
-        if self.node() is None:
+        if not self.stands():
             return "nothing inside it becomes a column"
         return self.taken
 
@@ -187,7 +194,7 @@ class _Inferrer:
 
     def keep_most_frequent(self, root: _Candidate) -> None:
         """Leave the least frequent leaves beyond `max_columns`."""
-        leaves = [c for c in root.walk() if c.node() is not None and c.leaf is not None]
+        leaves = [c for c in root.walk() if c.leaf is not None and c.stands()]
         leaves.sort(key=lambda c: (-c.rows, len(c.path.steps), c.path.normalized()))
         for candidate in leaves[self._options.max_columns :]:
             candidate.left = f"{self._options.max_columns} more frequent paths fill the columns"
@@ -200,7 +207,7 @@ class _Inferrer:
         for name in sorted(profile.fields, key=str.encode):
             child = self.consider(profile.fields[name], candidate.path.child(name), base)
             candidate.fields[name] = child
-            if child.node() is None:
+            if not child.stands():
                 continue
             twin = twins.setdefault(fold_key(name), child)
             if twin is not child:
