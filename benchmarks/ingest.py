@@ -9,6 +9,7 @@ settings, the same input and the same two cores; all take turns, and medians are
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -24,6 +25,7 @@ from benchmarks.engines import DuckDb, Sail, delta_append, spark_session
 from benchmarks.report import Times, in_turns, replace_section, table, timed
 
 CORES = 2
+_DUCKDB_FILE = "duckdb.parquet"
 OURS, DELTA, DUCKDB, SAIL, SPARK = "Variantlake", "Delta Spark", "DuckDB", "Sail", "Spark"
 HEAD = ["work", OURS, "Spark 4.2, Delta Spark 4.4.0", f"DuckDB {duckdb.__version__}", "Sail 0.7.2"]
 
@@ -63,25 +65,37 @@ class Bench:
     def load_text(self, source: Path) -> dict[str, Times]:
         """NDJSON to a table; DuckDB writes one Parquet file and no log."""
 
-        def ours() -> None:
-            shutil.rmtree(self.folder / OURS, ignore_errors=True)
-            self.lake.ingest(str(source), str(self.folder / OURS))
+        def ours(table: Path) -> None:
+            self.lake.ingest(str(source), str(table))
 
-        def delta() -> None:
+        def delta(table: Path) -> None:
             frame = self.spark.read.text(str(source)).selectExpr("parse_json(value) AS event")
-            delta_append(frame, self.folder / DELTA)
+            delta_append(frame, table)
 
         return in_turns(
             self.rounds,
             {
-                OURS: lambda: timed(ours),
-                DELTA: lambda: timed(delta),
-                DUCKDB: lambda: timed(
-                    lambda: self.duckdb.to_parquet(source, self.folder / "duckdb.parquet")
+                OURS: lambda: self._into(OURS, ours),
+                DELTA: lambda: self._into(DELTA, delta),
+                DUCKDB: lambda: self._into(
+                    _DUCKDB_FILE, lambda file: self.duckdb.to_parquet(source, file)
                 ),
                 SAIL: lambda: self.sail().to_table(source, self.folder / SAIL),
             },
         )
+
+    def _into(self, name: str, work: Callable[[Path], None]) -> float:
+        """Seconds of work that writes to a place of its own, where nothing is.
+
+        What it wrote before is deleted first, on the disk too: a disk that is told of freed blocks
+        has the next one wait who flushes its files.
+        """
+        path = self.folder / name
+        if path.is_dir():
+            shutil.rmtree(path)
+        path.unlink(missing_ok=True)
+        os.sync()
+        return timed(lambda: work(path))
 
     def sail(self) -> Sail:
         """The server; raises where Sail cannot be had."""
@@ -102,20 +116,24 @@ class Bench:
         def read() -> DataFrame:
             return self.spark.read.parquet(str(frames))
 
-        def ours() -> None:
-            table = self.folder / "frame-ours"
-            shutil.rmtree(table, ignore_errors=True)
+        def ours(table: Path) -> None:
             vl.Table.create(table, "event VARIANT")
             json_columns = ["event"] if form == "text" else []
             self.lake.append(read(), str(table), json_columns=json_columns)
 
-        def delta() -> None:
+        def delta(table: Path) -> None:
             frame = read()
             if form == "text":
                 frame = frame.selectExpr("parse_json(event) AS event")
-            delta_append(frame, self.folder / "frame-delta")
+            delta_append(frame, table)
 
-        return in_turns(self.rounds, {OURS: lambda: timed(ours), DELTA: lambda: timed(delta)})
+        return in_turns(
+            self.rounds,
+            {
+                OURS: lambda: self._into("frame-ours", ours),
+                DELTA: lambda: self._into("frame-delta", delta),
+            },
+        )
 
     # --- What was written -------------------------------------------------------------------------
 
@@ -123,7 +141,7 @@ class Bench:
         """MB of the Parquet files of every engine."""
         ours = self._megabytes(OURS)
         cells = [f"{ours:.1f} MB"]
-        for name in (DELTA, "duckdb.parquet", SAIL):
+        for name in (DELTA, _DUCKDB_FILE, SAIL):
             size = self._megabytes(name)
             cells.append(f"{size:.1f} MB, {size / ours:.2f}×" if size else "–")
         return ["size of the files", *cells]
