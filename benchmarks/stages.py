@@ -56,7 +56,7 @@ PLACES = {
     "pyarrow.parquet:ParquetWriter.write_table": ENCODE,
     "pyarrow.parquet:ParquetWriter.close": ENCODE,
     "variantlake.parquet.write:FileWriter._finish": FOOTER,
-    "variantlake.delta.store:LocalStore.flush": FLUSH,
+    "variantlake.storage.store:LocalStore.flush": FLUSH,
     "variantlake.arrow.target:Target.commit": COMMIT,
 }
 """The functions that are timed, and the stage that each is."""

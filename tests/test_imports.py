@@ -20,6 +20,7 @@ LAYERS = [
     "encoding",
     "shredding",
     "kernels",
+    "storage",
     "parquet",
     "delta",
     "planning",

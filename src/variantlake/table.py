@@ -27,10 +27,10 @@ from variantlake.delta.ddl import parse_table_ddl
 from variantlake.delta.properties import check_properties
 from variantlake.delta.schema import StructType, VariantType
 from variantlake.delta.snapshot import HistoryEntry, Snapshot
-from variantlake.delta.store import open_store
 from variantlake.errors import InvalidSchema
 from variantlake.planning.expressions import Condition, TypedPath
 from variantlake.shredding.ddl import format_ddl, parse_ddl
+from variantlake.storage.store import open_store
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 

@@ -18,9 +18,9 @@ from variantlake.arrow.local import ingest_here
 from variantlake.arrow.objects import _translate
 from variantlake.arrow.sources import Compression, expand
 from variantlake.delta.snapshot import Snapshot
-from variantlake.delta.store import open_object
 from variantlake.encoding.json import parse_json
 from variantlake.errors import InvalidJson, MissingSource, StoreFailed
+from variantlake.storage.store import open_object
 
 ROOT = f"s3://{s3_server.BUCKET}"
 

@@ -34,10 +34,10 @@ from variantlake.cli.rows import json_lines
 from variantlake.delta import store as stores
 from variantlake.delta.checkpoint_writer import write_checkpoint
 from variantlake.delta.log_cleanup import clean_log
-from variantlake.delta.store import LocalStore, open_store
 from variantlake.errors import CommitConflict, NotADeltaTable, StoreFailed, VariantLakeError
 from variantlake.parquet import write as parquet_write
 from variantlake.parquet.write import FileWriter
+from variantlake.storage.store import LocalStore, open_store
 
 State = tuple[int, tuple[str, ...]] | None
 """A table as a reader sees it: its version and its rows, sorted. None where there is no table."""

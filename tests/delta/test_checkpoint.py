@@ -17,9 +17,9 @@ from variantlake.delta.actions import AddFile
 from variantlake.delta.commit import create_table
 from variantlake.delta.snapshot import Snapshot
 from variantlake.delta.stats_reader import read_stats
-from variantlake.delta.store import open_store
 from variantlake.errors import MalformedLog, MissingSource
 from variantlake.parquet.footer import read_footer
+from variantlake.storage.store import open_store
 
 STRINGS = pa.map_(pa.string(), pa.string())
 UUID = "80a083e8-7026-4e79-81be-64bd76c43a11"

@@ -38,10 +38,10 @@ from variantlake.delta.last_checkpoint import read_last_checkpoint
 from variantlake.delta.listing import commit_path
 from variantlake.delta.load import load_state
 from variantlake.delta.snapshot import Snapshot
-from variantlake.delta.store import open_store
 from variantlake.encoding.tree import decode
 from variantlake.errors import StoreFailed
 from variantlake.parquet.footer import read_footer
+from variantlake.storage.store import open_store
 
 KNOWN = facts(
     paths={"$['a']": bounds(1, 9), "$['s']": bounds("x", "y")}, columns=(number("n", 3, 4),)

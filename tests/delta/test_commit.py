@@ -31,7 +31,6 @@ from variantlake.delta.file_actions import add_for, new_add
 from variantlake.delta.listing import commit_path
 from variantlake.delta.schema import StructType
 from variantlake.delta.snapshot import Snapshot
-from variantlake.delta.store import ObjectStore, Store, open_store
 from variantlake.errors import (
     CommitConflict,
     CommitLost,
@@ -40,6 +39,7 @@ from variantlake.errors import (
     NotADeltaTable,
     UnsupportedFeature,
 )
+from variantlake.storage.store import ObjectStore, Store, open_store
 
 FILE = AddFile("f.parquet", 10, 1, stats='{"numRecords":1}')
 

@@ -14,8 +14,8 @@ from pyroaring import BitMap, BitMap64
 from variantlake.delta import z85
 from variantlake.delta.actions import DeletionVectorDescriptor
 from variantlake.delta.deletion_vectors import deleted_rows, vector_location
-from variantlake.delta.store import LocalStore, open_store
 from variantlake.errors import MalformedLog, MissingSource, VariantLakeError
+from variantlake.storage.store import LocalStore, open_store
 
 STORE = LocalStore(Path("/mytable"))
 ROWS = [3, 4, 7, 11, 18, 29]

@@ -18,10 +18,10 @@ from variantlake.delta.listing import commit_path
 from variantlake.delta.schema import StructType
 from variantlake.delta.snapshot import Snapshot
 from variantlake.delta.stats_reader import read_stats
-from variantlake.delta.store import open_store
 from variantlake.encoding.json import parse_json
 from variantlake.parquet.facts import FileFacts, read_facts
 from variantlake.shredding.layout import VARIANT_TYPE
+from variantlake.storage.store import open_store
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

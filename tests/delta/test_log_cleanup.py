@@ -16,8 +16,8 @@ from variantlake.delta.commit import append, create_table
 from variantlake.delta.intervals import property_millis
 from variantlake.delta.log_cleanup import clean_log
 from variantlake.delta.snapshot import Snapshot
-from variantlake.delta.store import open_store
 from variantlake.errors import CommitConflict, MissingSource
+from variantlake.storage.store import open_store
 
 DAY = 86_400
 

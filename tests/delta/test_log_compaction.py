@@ -12,8 +12,8 @@ from tests.delta.tables import PROTOCOL, add, first_commit, metadata, remove, wr
 from variantlake.delta import load
 from variantlake.delta.listing import find_segment
 from variantlake.delta.snapshot import Snapshot
-from variantlake.delta.store import LocalStore, open_store
 from variantlake.errors import MalformedLog
+from variantlake.storage.store import LocalStore, open_store
 
 INFO = {"commitInfo": {"txnId": "last"}}
 COMMITS = [

@@ -18,7 +18,6 @@ from variantlake.delta.locations import AbsolutePaths
 from variantlake.delta.schema import VariantType
 from variantlake.delta.snapshot import Snapshot
 from variantlake.delta.stats_reader import read_stats
-from variantlake.delta.store import LocalStore, ObjectStore
 from variantlake.errors import (
     LimitExceeded,
     MalformedLog,
@@ -27,6 +26,7 @@ from variantlake.errors import (
     UnsupportedFeature,
     VariantLakeError,
 )
+from variantlake.storage.store import LocalStore, ObjectStore
 
 TABLES = corpora.SHARED / "conformance" / "delta-tables"
 # Table: version, rows of its files by their statistics, properties that matter.

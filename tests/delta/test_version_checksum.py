@@ -21,9 +21,9 @@ from variantlake.delta.file_actions import removes_of
 from variantlake.delta.listing import checksum_path, commit_path
 from variantlake.delta.replay import read_commit
 from variantlake.delta.snapshot import Snapshot
-from variantlake.delta.store import open_store
 from variantlake.delta.version_checksum import write_checksum
 from variantlake.errors import MalformedLog
+from variantlake.storage.store import open_store
 
 TABLES = corpora.SHARED / "conformance" / "delta-tables"
 FILE = AddFile("f.parquet", 10, 1, stats='{"numRecords":1}')

@@ -27,10 +27,10 @@ from variantlake.delta.files import adds_of, files_of
 from variantlake.delta.listing import commit_path
 from variantlake.delta.log_facts import LogFacts
 from variantlake.delta.snapshot import Snapshot
-from variantlake.delta.store import ObjectStore
 from variantlake.errors import VariantLakeError
 from variantlake.parquet.fact_columns import FactColumns, RecordColumns
 from variantlake.shredding.schema import Leaf
+from variantlake.storage.store import ObjectStore
 
 MEMORY_MULTIPLE = 2000
 """A table of columns has its fixed cost, and a checkpoint of few bytes may unfold."""

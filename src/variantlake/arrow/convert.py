@@ -39,7 +39,6 @@ from variantlake.arrow.sources import SourceSpec
 from variantlake.arrow.target import UNSHREDDED, FilePlan, Target
 from variantlake.delta.actions import AddFile
 from variantlake.delta.schema import StructType, VariantType
-from variantlake.delta.store import LocalStore, Store, open_store
 from variantlake.errors import InvalidSchema, StoreFailed, VariantLakeError
 from variantlake.kernels.profiler import profile
 from variantlake.kernels.tape import Tape
@@ -49,6 +48,7 @@ from variantlake.shredding.ddl import format_ddl, parse_ddl
 from variantlake.shredding.infer import infer
 from variantlake.shredding.layout import check_writable
 from variantlake.shredding.schema import ShreddingSchema
+from variantlake.storage.store import LocalStore, Store, open_store
 
 GROUP_BYTES = 128 << 20
 """Bytes of files that one task converts, about."""

@@ -33,7 +33,6 @@ from variantlake.delta.schema import (
     VariantType,
 )
 from variantlake.delta.snapshot import Snapshot
-from variantlake.delta.store import LocalStore, Store, is_local, open_store
 from variantlake.errors import (
     InvalidSchema,
     InvalidValue,
@@ -46,6 +45,7 @@ from variantlake.parquet.schema_tree import SchemaNode
 from variantlake.parquet.variant_columns import variant_nodes
 from variantlake.parquet.variant_group import VariantGroup, parse_group
 from variantlake.shredding.schema import ShreddingSchema, Untyped
+from variantlake.storage.store import LocalStore, Store, is_local, open_store
 
 _PARTITION_FOLDER = re.compile(r"[^=]+=")
 

@@ -16,9 +16,9 @@ from typing import Self
 import pyarrow as pa
 
 from variantlake.arrow.order import SortKey, sorted_pieces
-from variantlake.delta.store import LocalStore, Store, make_folder, start_flush
 from variantlake.errors import InvalidValue, StoreFailed, VariantLakeError
 from variantlake.parquet.write import FileWriter, WriteOptions, WrittenFile
+from variantlake.storage.store import LocalStore, Store, make_folder, start_flush
 
 TARGET_FILE_BYTES = 256 << 20
 """Bytes of a file from which on the next one is begun."""

@@ -12,8 +12,8 @@ import contextlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from variantlake.delta.store import LocalStore, Store
 from variantlake.errors import StoreFailed
+from variantlake.storage.store import LocalStore, Store
 
 
 class LoadStopped(Exception):

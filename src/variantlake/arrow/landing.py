@@ -20,8 +20,8 @@ from variantlake.arrow.options import BadRows, LoadOptions
 from variantlake.arrow.quarantine import delete_quarantine, folder_of
 from variantlake.arrow.target import NOT_COMMITTED, FilePlan, Target
 from variantlake.delta.actions import AddFile
-from variantlake.delta.store import LocalStore, open_store
 from variantlake.errors import VariantLakeError
+from variantlake.storage.store import LocalStore, open_store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,13 +30,13 @@ from variantlake.arrow.sources import (
 )
 from variantlake.arrow.target import UNSHREDDED, FilePlan, Target
 from variantlake.delta.schema import StructField
-from variantlake.delta.store import Store
 from variantlake.errors import InvalidJson, InvalidSchema
 from variantlake.kernels.shredder import Shredder
 from variantlake.shredding.ddl import format_ddl, parse_ddl
 from variantlake.shredding.infer import InferenceOptions, infer
 from variantlake.shredding.layout import arrow_type
 from variantlake.shredding.schema import ShreddingSchema
+from variantlake.storage.store import Store
 
 DEFAULT_COLUMN = "event"
 """Where documents go unless the caller says otherwise."""

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 import obstore
 from obstore.exceptions import BaseError
 
-from variantlake.delta.store import ObjectStore, open_object
 from variantlake.errors import MissingSource, StoreFailed
+from variantlake.storage.store import ObjectStore, open_object
 
 _MAGIC = re.compile(r"[*?[]")
 

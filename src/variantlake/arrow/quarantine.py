@@ -27,8 +27,8 @@ from typing import IO, Any, Self
 import orjson
 
 from variantlake.arrow.options import BadRows
-from variantlake.delta.store import LocalStore, Store, make_folder
 from variantlake.errors import StoreFailed, VariantLakeError
+from variantlake.storage.store import LocalStore, Store, make_folder
 
 FOLDER = "_quarantine"
 """Where quarantine files lie, from the table's root."""

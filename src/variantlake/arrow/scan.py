@@ -20,7 +20,6 @@ from variantlake.arrow.query_constants import SPARK_RUNS_IT
 from variantlake.arrow.query_text import Item
 from variantlake.delta.schema import arrow_type
 from variantlake.delta.snapshot import Snapshot
-from variantlake.delta.store import is_local
 from variantlake.errors import InvalidValue, UnsupportedFeature
 from variantlake.planning.casts import spark_type
 from variantlake.planning.explain import Explanation, explain
@@ -31,6 +30,7 @@ from variantlake.planning.plan import ScanPlan, plan_scan
 from variantlake.planning.predicates import Predicate, Ref, map_refs, refs
 from variantlake.planning.skipping import Skipper
 from variantlake.shredding.layout import VARIANT_TYPE
+from variantlake.storage.store import is_local
 
 _SPARK_NAMES = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}
 

@@ -19,8 +19,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from variantlake.arrow.objects import find_objects
-from variantlake.delta.store import is_local, local_path, open_object
 from variantlake.errors import InvalidJson, MissingSource, UnsupportedFeature, VariantLakeError
+from variantlake.storage.store import is_local, local_path, open_object
 
 SUFFIXES = (".ndjson", ".jsonl", ".json")
 """Names that a directory's files must end with to be read; globs and single files may have any."""

@@ -10,8 +10,8 @@ from typing import Any, Protocol, cast
 import pyarrow as pa
 
 from variantlake.arrow.sources import Compression, Source
-from variantlake.delta.store import ObjectStore, is_local, open_object
 from variantlake.errors import MalformedFile, MissingSource, VariantLakeError
+from variantlake.storage.store import ObjectStore, is_local, open_object
 
 BOM = b"\xef\xbb\xbf"
 """The byte order mark, which is no part of the first document."""

@@ -37,7 +37,6 @@ from variantlake.delta.replacing import Replacement
 from variantlake.delta.replay import read_commit
 from variantlake.delta.schema import StructField, StructType, VariantType
 from variantlake.delta.snapshot import Snapshot
-from variantlake.delta.store import LocalStore, Store, open_store
 from variantlake.errors import (
     CommitConflict,
     InvalidJson,
@@ -51,6 +50,7 @@ from variantlake.parquet.facts import FileFacts
 from variantlake.parquet.write import WriteOptions, WrittenFile
 from variantlake.shredding.ddl import format_ddl, parse_ddl
 from variantlake.shredding.schema import ShreddingSchema
+from variantlake.storage.store import LocalStore, Store, open_store
 
 SCHEMA_PREFIX = "variantlake.shredding."
 """Table property with the shredding DDL of a column; the column's physical name follows."""

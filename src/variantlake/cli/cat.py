@@ -16,10 +16,10 @@ from variantlake.cli.output import rows_of_files
 from variantlake.cli.rows import json_lines
 from variantlake.delta.schema import StructField, VariantType, arrow_type
 from variantlake.delta.snapshot import Snapshot
-from variantlake.delta.store import is_local, local_path
 from variantlake.errors import InvalidPath, MissingSource
 from variantlake.parquet.footer import read_footer
 from variantlake.parquet.read import Progress
+from variantlake.storage.store import is_local, local_path
 
 VariantOption = Annotated[
     list[str] | None,

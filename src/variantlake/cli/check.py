@@ -12,9 +12,9 @@ import variantlake as vl
 from variantlake.cli.cat import VariantOption, is_file
 from variantlake.cli.output import print_json, rows_of_files, stderr, stdout
 from variantlake.delta.snapshot import Snapshot
-from variantlake.delta.store import local_path
 from variantlake.errors import VariantLakeError
 from variantlake.parquet.footer import SchemaNode, read_footer
+from variantlake.storage.store import local_path
 
 
 def check(

@@ -19,12 +19,12 @@ from variantlake.cli.output import (
     stdout,
 )
 from variantlake.delta.facts import FactsReader
-from variantlake.delta.store import local_path
 from variantlake.parquet.facts import PathFacts, VariantFacts
 from variantlake.parquet.inspect import SAMPLE_ROWS, FileView, NodeView, VariantView
 from variantlake.shredding.ddl import MAX_SCHEMA_DEPTH
 from variantlake.shredding.infer import Inference, InferenceOptions
 from variantlake.shredding.schema import Array, Leaf, Object
+from variantlake.storage.store import local_path
 from variantlake.table import Table
 
 DEFAULTS = InferenceOptions()

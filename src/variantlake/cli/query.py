@@ -14,8 +14,8 @@ from variantlake.arrow.query_text import QueryText
 from variantlake.arrow.scan import Scan
 from variantlake.cli.local_rows import LocalRows, shows
 from variantlake.cli.output import MAX_SHOWN, print_rows, stderr
-from variantlake.delta.store import is_local
 from variantlake.errors import InvalidQuery, UnsupportedFeature
+from variantlake.storage.store import is_local
 
 VIEW = "t"
 """What the SQL text may call the table."""

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from variantlake.delta.checkpoint_writer import checkpoint_due, write_checkpoint
 from variantlake.delta.log_cleanup import clean_log
 from variantlake.delta.replay import State
-from variantlake.delta.store import Store
 from variantlake.delta.version_checksum import write_checksum
 from variantlake.errors import VariantLakeError
+from variantlake.storage.store import Store
 
 
 def follow_up(store: Store, version: int, state: State) -> None:

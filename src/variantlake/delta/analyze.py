@@ -24,12 +24,12 @@ from variantlake.delta.schema import PrimitiveType, VariantType
 from variantlake.delta.snapshot import Snapshot
 from variantlake.delta.stats import Column, StatsOptions, write_stats
 from variantlake.delta.stats_reader import find_in
-from variantlake.delta.store import LocalStore, Store, open_store
 from variantlake.delta.stored_names import has_stored_names
 from variantlake.delta.tags import file_tags
 from variantlake.errors import VariantLakeError
 from variantlake.parquet.facts import FileFacts, facts_of
 from variantlake.parquet.footer import Source, parse_footer, read_tail
+from variantlake.storage.store import LocalStore, Store, open_store
 
 _THREADS = 16
 

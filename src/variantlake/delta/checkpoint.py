@@ -31,10 +31,10 @@ from variantlake.delta.listing import SIDECARS, CheckpointFiles
 from variantlake.delta.locations import decode_path
 from variantlake.delta.replay import Key, State, check_unique_paths
 from variantlake.delta.stats_texts import is_text, stats_texts
-from variantlake.delta.store import Entry, Store
 from variantlake.errors import MalformedFile, MalformedLog
 from variantlake.parquet.footer import SchemaNode, read_footer
 from variantlake.parquet.pages import check_pages
+from variantlake.storage.store import Entry, Store
 
 # Column of FILES: the protocol's name, and whether a row without it makes sense.
 _ADD_COLUMNS = {

@@ -32,9 +32,9 @@ from variantlake.delta.listing import LOG, SIDECARS
 from variantlake.delta.load import load_state
 from variantlake.delta.properties import compression, page_version
 from variantlake.delta.replay import State
-from variantlake.delta.store import Store
 from variantlake.errors import MalformedLog
 from variantlake.parquet.annotate import annotate_footer
+from variantlake.storage.store import Store
 
 DEFAULT_INTERVAL = 10
 """Versions from one checkpoint to the next, unless `delta.checkpointInterval` says otherwise."""

@@ -29,8 +29,8 @@ from variantlake.delta.replay import State, apply_commits, read_commit
 from variantlake.delta.row_tracking import assigns_ids, high_water_mark, with_row_ids
 from variantlake.delta.schema import StructType
 from variantlake.delta.snapshot import Snapshot
-from variantlake.delta.store import Store
 from variantlake.errors import CommitConflict, CommitLost, InvalidValue, UnsupportedFeature
+from variantlake.storage.store import Store
 
 MAX_ATTEMPTS = 10_000
 """Our limit on versions lost to other writers before a commit gives up."""

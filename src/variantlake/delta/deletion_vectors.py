@@ -18,8 +18,8 @@ from pyroaring import BitMap, BitMap64
 from variantlake.delta import z85
 from variantlake.delta.actions import DeletionVectorDescriptor
 from variantlake.delta.locations import locate
-from variantlake.delta.store import Store, open_store
 from variantlake.errors import MalformedLog, VariantLakeError
+from variantlake.storage.store import Store, open_store
 
 MAX_BYTES = 1 << 30
 """Our limit on one serialised vector."""

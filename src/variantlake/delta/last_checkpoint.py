@@ -11,8 +11,8 @@ from typing import Any
 
 import orjson
 
-from variantlake.delta.store import Store
 from variantlake.errors import MissingSource, StoreFailed
+from variantlake.storage.store import Store
 
 LAST_CHECKPOINT = "_delta_log/_last_checkpoint"
 

@@ -11,8 +11,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from variantlake.delta.last_checkpoint import read_last_checkpoint
-from variantlake.delta.store import Entry, Store
 from variantlake.errors import MalformedLog, MissingSource, NotADeltaTable
+from variantlake.storage.store import Entry, Store
 
 LOG = "_delta_log"
 SIDECARS = f"{LOG}/_sidecars"

@@ -18,9 +18,9 @@ from variantlake.delta.replay import (
     read_commit,
     read_large_commit,
 )
-from variantlake.delta.store import Entry, Store
 from variantlake.delta.version_checksum import verify_checksum
 from variantlake.errors import LimitExceeded, MalformedLog, MissingSource
+from variantlake.storage.store import Entry, Store
 
 LARGE_LOG = 2 << 20
 """Bytes of commits from which on they are read by columns: by objects they take longer than the

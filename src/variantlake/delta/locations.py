@@ -15,8 +15,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from variantlake.delta.store import is_local
 from variantlake.errors import MalformedLog, UnsupportedFeature
+from variantlake.storage.store import is_local
 
 # RFC 2396 allows these unescaped in a path; the colon is escaped so that no relative path looks
 # like a URL.

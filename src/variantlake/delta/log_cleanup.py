@@ -22,7 +22,7 @@ from variantlake.delta.listing import (
     commit_version,
 )
 from variantlake.delta.replay import read_commit
-from variantlake.delta.store import Entry, Store
+from variantlake.storage.store import Entry, Store
 
 DEFAULT_RETENTION = "interval 30 days"
 

@@ -10,8 +10,8 @@ import time
 from dataclasses import dataclass
 
 from variantlake.delta.listing import commit_path
-from variantlake.delta.store import Store
 from variantlake.errors import CommitLost, MissingSource
+from variantlake.storage.store import Store
 
 SECONDS = 60.0
 """How long a commit is looked at again: no writer sleeps so long between a look and a rename."""

@@ -29,8 +29,8 @@ from variantlake.delta.actions import (
 )
 from variantlake.delta.files import FILES, adds_of, files_of, values, vector_id
 from variantlake.delta.locations import decode_path, decoded_paths
-from variantlake.delta.store import Store
 from variantlake.errors import MalformedLog
+from variantlake.storage.store import Store
 
 Key = tuple[str, str | None]
 """A logical file: its decoded path and the id of its deletion vector."""

@@ -34,9 +34,9 @@ from variantlake.delta.load import load_state
 from variantlake.delta.locations import AbsolutePaths, check_paths, locate
 from variantlake.delta.replay import State, apply_commits, check_unique_paths, read_commit
 from variantlake.delta.schema import PrimitiveType, StructType
-from variantlake.delta.store import Entry, Store, open_store
 from variantlake.delta.time_travel import version_at
 from variantlake.errors import InvalidQuery, MalformedLog, MissingSource, UnsupportedFeature
+from variantlake.storage.store import Entry, Store, open_store
 
 
 @dataclass(frozen=True, slots=True)

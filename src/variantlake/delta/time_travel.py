@@ -12,8 +12,8 @@ from collections.abc import Sequence
 
 from variantlake.delta.actions import CommitInfo, Metadata, parse_log
 from variantlake.delta.listing import all_commits, commit_version
-from variantlake.delta.store import Entry, Store
 from variantlake.errors import InvalidQuery, MalformedLog
+from variantlake.storage.store import Entry, Store
 
 _ENABLED = "delta.enableInCommitTimestamps"
 _SINCE_VERSION = "delta.inCommitTimestampEnablementVersion"

@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 from variantlake.delta.actions import CommitInfo, Metadata, Protocol
 from variantlake.delta.listing import LogSegment, checksum_path, commit_path
 from variantlake.delta.replay import State, read_commit
-from variantlake.delta.store import Store
 from variantlake.errors import MalformedLog, MissingSource, StoreFailed, VariantLakeError
+from variantlake.storage.store import Store
 
 MAX_CHECKSUM_BYTES = 64 << 20
 """Our limit on a checksum that is read: larger ones hold all files, and say nothing new."""

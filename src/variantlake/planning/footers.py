@@ -10,7 +10,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 from variantlake.delta.snapshot import Snapshot
-from variantlake.delta.store import is_local
 from variantlake.delta.stored_names import has_stored_names
 from variantlake.errors import VariantLakeError
 from variantlake.parquet.fact_columns import RecordColumns
@@ -23,6 +22,7 @@ from variantlake.planning.plan import ScanPlan
 from variantlake.planning.predicates import And, Ref
 from variantlake.planning.skipping import Skipper
 from variantlake.shredding.schema import ShreddingSchema
+from variantlake.storage.store import is_local
 
 _THREADS = 16
 

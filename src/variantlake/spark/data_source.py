@@ -38,13 +38,13 @@ from pyspark.sql.types import StructField, StructType
 from variantlake.arrow.scan_task import ScanTask
 from variantlake.delta.features import SCAN_FEATURES
 from variantlake.delta.snapshot import Snapshot
-from variantlake.delta.store import is_local
 from variantlake.errors import InvalidQuery, UnsupportedFeature
 from variantlake.planning import predicates
 from variantlake.planning.plan import plan_scan
 from variantlake.planning.predicates import And, Compare, CompareOp, Literal, Predicate, Ref
 from variantlake.spark.kernel_scan import arrow_schema
 from variantlake.spark.tables import TableVersion, table_version
+from variantlake.storage.store import is_local
 
 FORMAT = "variantlake"
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"

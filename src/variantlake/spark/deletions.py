@@ -19,13 +19,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import ArrayType, IntegerType, LongType, StructField, StructType
 
 from variantlake.delta.deletion_vectors import deleted_rows
-from variantlake.delta.store import Store
 from variantlake.errors import VariantLakeError
 from variantlake.parquet.facts import UNKNOWN
 from variantlake.parquet.footer import read_footer
 from variantlake.planning.files import ScanFile
 from variantlake.spark.jobs import functions_of
 from variantlake.spark.session import ROW_INDEX, Files
+from variantlake.storage.store import Store
 
 FILE_NUMBER = "__vl_file"
 """The constant that tells a file of one scan from the others, unless a column has this name."""

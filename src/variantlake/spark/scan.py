@@ -37,7 +37,6 @@ from pyspark.sql.types import (
 )
 
 from variantlake.arrow.scan_task import ScanTask
-from variantlake.delta.store import is_local
 from variantlake.errors import UnsupportedFeature
 from variantlake.planning.files import NO_ROWS, FileRows, ScanFile
 from variantlake.planning.implied import implied_bounds
@@ -51,6 +50,7 @@ from variantlake.spark.schemas import type_ddl, without_ids
 from variantlake.spark.session import EVERYTHING, Files, KnownFile, unused
 from variantlake.spark.tables import TableVersion
 from variantlake.spark.text import quote_identifier, quote_string
+from variantlake.storage.store import is_local
 from variantlake.types import Kind, ShreddedType
 
 VARIANT_FIELD = "__vl_v"

@@ -10,7 +10,6 @@ from pyspark.sql.types import DataType, StructType, VariantType
 
 from variantlake.delta.features import SCAN_FEATURES
 from variantlake.delta.snapshot import Snapshot
-from variantlake.delta.store import is_local
 from variantlake.delta.time_travel import version_at
 from variantlake.paths import Path
 from variantlake.planning.footers import Footers
@@ -20,6 +19,7 @@ from variantlake.planning.plan import ScanPlan, plan_scan
 from variantlake.planning.predicates import Predicate, Ref, refs
 from variantlake.spark.lineage import VARIANT
 from variantlake.spark.schemas import spark_schema, stored_schema
+from variantlake.storage.store import is_local
 
 _REMEMBERED_TABLES = 64
 """Tables of which the newest snapshot is kept."""

@@ -1,0 +1,1 @@
+"""Where files are kept: local disks and object stores, behind the same calls."""
