@@ -31,12 +31,12 @@ import pyarrow as pa
 import variantlake as vl
 from variantlake.cli.cat import batches
 from variantlake.cli.rows import json_lines
-from variantlake.delta import store as stores
 from variantlake.delta.checkpoint_writer import write_checkpoint
 from variantlake.delta.log_cleanup import clean_log
 from variantlake.errors import CommitConflict, NotADeltaTable, StoreFailed, VariantLakeError
 from variantlake.parquet import write as parquet_write
 from variantlake.parquet.write import FileWriter
+from variantlake.storage import store as stores
 from variantlake.storage.store import LocalStore, open_store
 
 State = tuple[int, tuple[str, ...]] | None
