@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import random
 import re
 from collections.abc import Callable, Iterator
@@ -17,9 +16,8 @@ import orjson
 
 from benchmarks.events import events
 
-SHARED = Path(os.environ.get("VARIANTLAKE_SHARED", Path(__file__).resolve().parents[2] / "shared"))
-WEBHOOKS = SHARED / "data" / "github_webhooks.ndjson.gz"
-"""Real payloads, one a line; without them there is no such set."""
+WEBHOOKS = Path(__file__).resolve().parents[1] / "tests" / "data" / "github_webhooks.ndjson.gz"
+"""Real payloads, one a line."""
 
 
 def event_documents(count: int) -> Iterator[bytes]:
@@ -78,11 +76,6 @@ SETS: dict[str, tuple[Callable[[int], Iterator[bytes]], float]] = {
     "tiny rows": (tiny_documents, 4),
 }
 """For each set its generator, and documents for one event asked for."""
-
-
-def available() -> list[str]:
-    """The sets that can be made here."""
-    return [name for name in SETS if name != "webhooks" or WEBHOOKS.exists()]
 
 
 def write(name: str, path: Path, scale: int) -> tuple[int, int]:

@@ -208,10 +208,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--events", type=int, default=500_000, help="sizes all sets")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--only", choices=documents.available(), help="one set, without the page")
+    parser.add_argument("--only", choices=list(documents.SETS), help="one set, without the page")
     parser.add_argument("--sail", metavar="PYTHON", help="an interpreter that has pysail")
     options = parser.parse_args()
-    names = [options.only] if options.only else documents.available()
+    names = [options.only] if options.only else list(documents.SETS)
     lines: list[list[str]] = []
     with tempfile.TemporaryDirectory(prefix="variantlake-bench-") as folder:
         bench = Bench(Path(folder), options.rounds, options.sail)

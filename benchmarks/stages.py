@@ -222,7 +222,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--events", type=int, default=200_000)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--only", choices=documents.available(), help="one set, without the page")
+    parser.add_argument("--only", choices=list(documents.SETS), help="one set, without the page")
     options = parser.parse_args()
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:1])
     pa.set_cpu_count(1)

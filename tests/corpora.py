@@ -1,4 +1,7 @@
-"""Where the shared specifications, conformance files and data are, and what if they are not."""
+"""Where the test data is, and what a test does without a part that it needs.
+
+`tests/data/README.md` says where each corpus comes from.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,12 @@ from typing import NoReturn
 import pytest
 
 REPOSITORY = Path(__file__).resolve().parent.parent
-SHARED = Path(os.environ.get("VARIANTLAKE_SHARED", str(REPOSITORY.parent / "shared")))
+DATA = REPOSITORY / "tests" / "data"
+VARIANT_VALUES = DATA / "variant-values"
+SHREDDED_VARIANT = DATA / "shredded-variant"
+DELTA_TABLES = DATA / "delta-tables"
+WEBHOOKS = DATA / "github_webhooks.ndjson.gz"
+EARTHQUAKES = REPOSITORY / "examples" / "earthquakes.ndjson.gz"
 
 
 def missing(what: str) -> NoReturn:
@@ -18,10 +26,3 @@ def missing(what: str) -> NoReturn:
     if os.environ.get("CI") == "true":
         pytest.fail(f"{reason}, and CI must have it")
     pytest.skip(reason)
-
-
-def require(path: Path) -> Path:
-    """`path` if it exists, else skip (locally) or fail (CI)."""
-    if not path.exists():
-        missing(str(path))
-    return path

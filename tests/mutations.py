@@ -21,7 +21,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.corpora import REPOSITORY, SHARED
+from tests.corpora import REPOSITORY
 from tests.test_exactness import RULES, rules
 
 PACKAGE = Path("src") / "variantlake"
@@ -529,7 +529,7 @@ def _first_failing(copy: Path, tests: Sequence[str], *, spark: bool) -> str | No
     run = subprocess.run(
         [sys.executable, "-m", "pytest", "-x", "-q", "--tb=no", *_STEADY, *chosen],
         cwd=copy,
-        env={**os.environ, "PYTHONPATH": paths, "VARIANTLAKE_SHARED": str(SHARED)},
+        env={**os.environ, "PYTHONPATH": paths},
         capture_output=True,
         text=True,
         timeout=SECONDS,

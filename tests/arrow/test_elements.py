@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 import variantlake as vl
 from tests.arrow.test_bad_rows import LINES, quarantined, text_of
-from tests.arrow.test_load import EARTHQUAKES, documents
+from tests.arrow.test_load import documents
+from tests.corpora import EARTHQUAKES
 from variantlake.arrow.elements import read_elements
 from variantlake.arrow.local import ingest_here
 from variantlake.arrow.sources import json_array

@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 import zstandard
 
-from tests import corpora
 from tests.arrow import bad_input
+from tests.corpora import EARTHQUAKES, WEBHOOKS
 from variantlake.arrow import load, local
 from variantlake.arrow.files import new_load_id
 from variantlake.arrow.load import IngestResult, LoadProgress, LoadTask
@@ -30,9 +30,6 @@ from variantlake.errors import (
     VariantLakeError,
 )
 from variantlake.parquet.read import read_table
-
-EARTHQUAKES = corpora.REPOSITORY / "examples" / "earthquakes.ndjson.gz"
-WEBHOOKS = corpora.SHARED / "data" / "github_webhooks.ndjson.gz"
 
 
 def documents(table: Path) -> list[Variant | None]:
@@ -50,7 +47,6 @@ def documents(table: Path) -> list[Variant | None]:
 
 @pytest.mark.parametrize("source", [EARTHQUAKES, WEBHOOKS], ids=lambda path: path.name)
 def test_every_row_comes_back(tmp_path: Path, source: Path) -> None:
-    source = corpora.require(source)
     result = ingest_here(source, tmp_path / "table", max_rows_per_file=150)
     expected = [parse_json(line) for line in gzip.decompress(source.read_bytes()).splitlines()]
     assert documents(tmp_path / "table") == expected

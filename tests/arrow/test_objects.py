@@ -12,7 +12,8 @@ import pytest
 
 import variantlake as vl
 from tests import s3_server
-from tests.arrow.test_load import EARTHQUAKES, documents
+from tests.arrow.test_load import documents
+from tests.corpora import EARTHQUAKES
 from variantlake.arrow import load
 from variantlake.arrow.local import ingest_here
 from variantlake.arrow.objects import _translate

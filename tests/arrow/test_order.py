@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import variantlake as vl
-from tests.arrow.test_load import EARTHQUAKES, documents
+from tests.arrow.test_load import documents
+from tests.corpora import EARTHQUAKES
 from variantlake.arrow import files
 from variantlake.arrow.local import ingest_here
 from variantlake.delta.snapshot import Snapshot

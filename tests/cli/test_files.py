@@ -18,8 +18,8 @@ import pytest
 import variantlake as vl
 from tests import corpora
 from tests.arrow import bad_input
-from tests.arrow.test_load import EARTHQUAKES
 from tests.cli.command import run
+from tests.corpora import EARTHQUAKES
 from variantlake.arrow.local import ingest_here
 from variantlake.shredding.layout import VARIANT_TYPE
 
@@ -128,15 +128,13 @@ def test_check_finds_nothing_in_tables_of_other_writers(
     name: str, monkeypatch: Patch, capfd: Capture
 ) -> None:
     """Their files have no VARIANT annotation: Delta's protocol asks for none."""
-    table = corpora.require(corpora.SHARED / "conformance" / "delta-tables" / name)
+    table = corpora.DELTA_TABLES / name
     done = run(monkeypatch, capfd, "check", table)
     assert (done.code, done.out.endswith(" nothing found\n")) == (0, True)
 
 
 def bad_file() -> Path:
-    folder = corpora.require(corpora.SHARED / "conformance" / "parquet-shredded-variant")
-    bad = folder / "case-043-INVALID.parquet"
-    return bad if bad.exists() else min(folder.glob("*INVALID*.parquet"))
+    return corpora.SHREDDED_VARIANT / "case-084-INVALID.parquet"
 
 
 def test_check_names_row_and_rule_of_a_bad_file(monkeypatch: Patch, capfd: Capture) -> None:

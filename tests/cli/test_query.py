@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.arrow.test_load import EARTHQUAKES
 from tests.cli.command import run
+from tests.corpora import EARTHQUAKES
 from variantlake.arrow.local import ingest_here
 
 Capture = pytest.CaptureFixture[str]

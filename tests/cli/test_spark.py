@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.arrow.test_load import EARTHQUAKES
+from tests.corpora import EARTHQUAKES
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark processes")]
 

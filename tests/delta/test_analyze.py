@@ -26,7 +26,6 @@ from variantlake.planning.log_files import LogFiles
 from variantlake.planning.plan import plan_scan
 from variantlake.planning.predicates import Ref
 
-CONFORMANCE = "conformance/delta-tables"
 DATA = pa.table({"event": ['{"a": 1}', '{"a": 5, "b": "x"}'], "n": pa.array([3, 4], pa.int32())})
 
 
@@ -200,7 +199,7 @@ def test_a_file_that_is_gone_is_named(tmp_path: Path) -> None:
     "name", ["spark-shredded-variant-preview-delta", "spark-variant-checkpoint"]
 )
 def test_footers_of_sparks_files_are_understood(name: str) -> None:
-    root = corpora.require(corpora.SHARED / CONFORMANCE / name)
+    root = corpora.DELTA_TABLES / name
     if not (root / "_delta_log").is_dir():
         root = next(path.parent for path in root.rglob("_delta_log"))
     table = vl.Table.open(root)

@@ -38,7 +38,7 @@ def test_the_example_of_the_protocol() -> None:
     "name", ["spark-variant-checkpoint", "spark-shredded-variant-preview-delta"]
 )
 def test_hints_of_delta_spark_are_believed(name: str) -> None:
-    root = corpora.require(corpora.SHARED / "conformance" / "delta-tables" / name)
+    root = corpora.DELTA_TABLES / name
     document = orjson.loads((root / LAST_CHECKPOINT).read_bytes())
     assert checksum(document) == document["checksum"]
     assert read_last_checkpoint(open_store(root)) == 2

@@ -311,7 +311,7 @@ def test_rule_25_tags_of_another_file_among_many_are_not_believed(changes: dict[
 
 @pytest.mark.parametrize("name", CONFORMANCE)
 def test_facts_of_other_writers_tables(name: str) -> None:
-    root = corpora.require(corpora.SHARED / "conformance" / "delta-tables")
+    root = corpora.DELTA_TABLES
     snapshot = Snapshot.load(root / name, applies=["columnMapping", "deletionVectors"])
     mine, reader = LogFacts(snapshot.files, snapshot.schema), FactsReader(snapshot.schema)
     known = [reader.known(add) or reader.of_stats(add) for add in snapshot.add_files()]

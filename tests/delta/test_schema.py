@@ -76,9 +76,7 @@ def test_the_example_of_the_specification_is_read() -> None:
 
 
 def test_schemas_of_other_writers_come_back_as_they_were() -> None:
-    for log in sorted(
-        corpora.require(corpora.SHARED / "conformance/delta-tables").glob("*/_delta_log")
-    ):
+    for log in sorted(corpora.DELTA_TABLES.glob("*/_delta_log")):
         lines = (log / f"{0:020d}.json").read_bytes().splitlines()
         found = [orjson.loads(line) for line in lines]
         (text,) = [action["metaData"]["schemaString"] for action in found if "metaData" in action]

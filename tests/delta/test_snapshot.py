@@ -28,7 +28,7 @@ from variantlake.errors import (
 )
 from variantlake.storage.store import LocalStore, ObjectStore
 
-TABLES = corpora.SHARED / "conformance" / "delta-tables"
+TABLES = corpora.DELTA_TABLES
 # Table: version, rows of its files by their statistics, properties that matter.
 CONFORMANCE = {
     "spark-variant-checkpoint": (2, 102, False),
@@ -45,7 +45,7 @@ def _paths(snapshot: Snapshot) -> set[str]:
 @pytest.mark.parametrize("name", CONFORMANCE)
 def test_tables_of_other_writers(name: str) -> None:
     version, rows, shredding = CONFORMANCE[name]
-    snapshot = Snapshot.load(corpora.require(TABLES / name))
+    snapshot = Snapshot.load(TABLES / name)
     assert snapshot.version == version
     assert snapshot.shredding_enabled is shredding
     found = [read_stats(file.stats, snapshot.schema) for file in snapshot.add_files()]
@@ -57,14 +57,14 @@ def test_tables_of_other_writers(name: str) -> None:
 
 
 def test_no_conformance_table_is_missed() -> None:
-    assert {path.name for path in corpora.require(TABLES).iterdir()} == set(CONFORMANCE)
+    assert {path.name for path in TABLES.iterdir()} == set(CONFORMANCE)
 
 
 @pytest.mark.parametrize(
     "name", ["spark-variant-checkpoint", "spark-shredded-variant-preview-delta"]
 )
 def test_a_checkpoint_and_the_commits_say_the_same(name: str, tmp_path: Path) -> None:
-    log = corpora.require(TABLES / name) / "_delta_log"
+    log = TABLES / name / "_delta_log"
     (tmp_path / "_delta_log").mkdir()
     for commit in log.glob("*.json"):
         (tmp_path / "_delta_log" / commit.name).write_bytes(commit.read_bytes())

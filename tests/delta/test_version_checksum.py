@@ -25,7 +25,7 @@ from variantlake.delta.version_checksum import write_checksum
 from variantlake.errors import MalformedLog
 from variantlake.storage.store import open_store
 
-TABLES = corpora.SHARED / "conformance" / "delta-tables"
+TABLES = corpora.DELTA_TABLES
 FILE = AddFile("f.parquet", 10, 1, stats='{"numRecords":1}')
 
 
@@ -143,7 +143,7 @@ def test_the_checksums_of_delta_spark_hold_and_are_held_against_the_log(
     tmp_path: Path, name: str
 ) -> None:
     table = tmp_path / name
-    shutil.copytree(corpora.require(TABLES / name), table)
+    shutil.copytree(TABLES / name, table)
     newest = Snapshot.load(table)
     path = table / checksum_path(newest.version)
     document = json.loads(path.read_text())

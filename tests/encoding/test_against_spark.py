@@ -104,11 +104,12 @@ def test_the_table_of_texts_still_holds(spark: SparkSession) -> None:
     assert [text for text in LENIENT if next(found) is None] == []
 
 
-@pytest.mark.parametrize("name", ["earthquakes", "github_webhooks"])
+@pytest.mark.parametrize(
+    "path", [corpora.EARTHQUAKES, corpora.WEBHOOKS], ids=lambda path: path.name
+)
 def test_real_data_both_ways(
-    spark: SparkSession, name: str, tmp_path: Path, prints_java_17_digits: bool
+    spark: SparkSession, path: Path, tmp_path: Path, prints_java_17_digits: bool
 ) -> None:
-    path = corpora.require(corpora.SHARED / "data" / f"{name}.ndjson.gz")
     lines = gzip.decompress(path.read_bytes()).decode().splitlines()
     ours = [parse_json(line) for line in lines]
     sparks = parsed_by_spark(spark, lines)

@@ -17,7 +17,7 @@ from tests import corpora
 from variantlake.encoding.tree import logical_key
 from variantlake.encoding.variant import Variant
 
-VALUES = corpora.SHARED / "conformance" / "variant-values"
+VALUES = corpora.VARIANT_VALUES
 
 # The corpus's dictionary says what a value is as JSON; its type and exact value stand here.
 EXACT: dict[str, tuple[str, Any]] = {
@@ -77,13 +77,13 @@ EXACT: dict[str, tuple[str, Any]] = {
 
 
 def load(name: str) -> Variant:
-    metadata = corpora.require(VALUES / f"{name}.metadata").read_bytes()
-    return Variant(metadata, corpora.require(VALUES / f"{name}.value").read_bytes())
+    metadata = (VALUES / f"{name}.metadata").read_bytes()
+    return Variant(metadata, (VALUES / f"{name}.value").read_bytes())
 
 
 def dictionary() -> dict[str, Any]:
     """What the corpus says of its values; its last entry ends with a comma that JSON has not."""
-    text = corpora.require(VALUES / "data_dictionary.json").read_text(encoding="utf-8")
+    text = (VALUES / "data_dictionary.json").read_text(encoding="utf-8")
     entries: dict[str, Any] = json.loads(re.sub(r",\s*}\s*$", "}", text))
     return entries
 
@@ -129,6 +129,6 @@ def test_value_is_what_the_corpus_says(name: str) -> None:
 
 
 def test_every_value_of_the_corpus_is_tested() -> None:
-    files = {path.stem for path in corpora.require(VALUES).glob("*.value")}
+    files = {path.stem for path in VALUES.glob("*.value")}
     assert files == set(EXACT)
     assert len(files) == 29

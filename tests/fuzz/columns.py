@@ -66,7 +66,7 @@ def seeds() -> list[bytes]:
             write_table(table, file, shredding=ddl, layout="legacy")
             pq.write_table(pq.read_table(file), file, data_page_size=200)
             found.append(file.read_bytes())
-    cases = corpora.SHARED / "conformance" / "parquet-shredded-variant"
+    cases = corpora.SHREDDED_VARIANT
     found += [case.read_bytes() for case in sorted(cases.glob("*.parquet"))[::8]]
     return found
 

@@ -53,7 +53,7 @@ def main() -> int:
 
 def seeds() -> Iterator[bytes]:
     """Footers to start from."""
-    for file in sorted((corpora.SHARED / "conformance").glob("**/*.parquet")):
+    for file in sorted(corpora.DATA.glob("**/*.parquet")):
         yield read_tail(file).footer
     kind = arrow_type(parse_ddl("a BIGINT, b STRUCT<c: ARRAY<STRING>, d: DECIMAL(9,2)>, e DOUBLE"))
     schema = pa.schema([pa.field("v", kind), pa.field("i", pa.int32()), pa.field("s", pa.string())])

@@ -19,10 +19,8 @@ from variantlake.errors import VariantLakeError
 from variantlake.parquet.check import check_file
 from variantlake.parquet.read import iter_batches, read_table
 
-FOLDER = corpora.SHARED / "conformance" / "parquet-shredded-variant"
-CASES: list[dict[str, Any]] = (
-    json.loads((FOLDER / "cases.json").read_text()) if FOLDER.exists() else []
-)
+FOLDER = corpora.SHREDDED_VARIANT
+CASES: list[dict[str, Any]] = json.loads((FOLDER / "cases.json").read_text())
 TOLERATED = {"case-084-INVALID"}
 """Optional groups of an object's fields: `check` reports them."""
 
@@ -42,13 +40,12 @@ def expected_trees(case: dict[str, Any]) -> list[Tree | None]:
 
 def tree_of(file: Path) -> Tree:
     """A Variant as these files hold it: metadata, and the value right behind it."""
-    data = corpora.require(file).read_bytes()
+    data = file.read_bytes()
     size = metadata_size(data)
     return decode(data[:size], data[size:])
 
 
 def test_the_corpus_is_complete() -> None:
-    corpora.require(FOLDER / "cases.json")
     listed = {case["parquet_file"] for case in CASES}
     assert listed == {file.name for file in FOLDER.glob("*.parquet")}
     assert len(listed) == len(CASES)
@@ -56,7 +53,7 @@ def test_the_corpus_is_complete() -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=stem)
 def test_case(case: dict[str, Any]) -> None:
-    file = str(corpora.require(FOLDER / case["parquet_file"]))
+    file = str(FOLDER / case["parquet_file"])
     if not is_readable(case):
         with pytest.raises(VariantLakeError) as caught:
             read_table(file)
@@ -72,7 +69,7 @@ def test_case(case: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=stem)
 def test_check_finds_what_is_invalid_and_nothing_else(case: dict[str, Any]) -> None:
-    findings = list(check_file(str(corpora.require(FOLDER / case["parquet_file"]))))
+    findings = list(check_file(str(FOLDER / case["parquet_file"])))
     assert bool(findings) == ("error_message" in case or "notes" in case), findings
 
 

@@ -40,7 +40,7 @@ from variantlake.shredding.layout import arrow_type
 from variantlake.shredding.schema import Array, Leaf, Node, Object, ShreddingSchema, Untyped
 from variantlake.types import NULL_VALUE, Kind, ShreddedType
 
-DELTA_TABLES = corpora.SHARED / "conformance/delta-tables"
+DELTA_TABLES = corpora.DELTA_TABLES
 FLOATS = {Kind.FLOAT, Kind.DOUBLE}
 
 
@@ -339,7 +339,7 @@ def test_cut_binary_encloses_what_it_was_cut_from(data: bytes, length: int) -> N
 
 
 def test_unmarked_variants_are_found_where_the_caller_names_them() -> None:
-    folder = corpora.require(DELTA_TABLES / "spark-variant-checkpoint")
+    folder = DELTA_TABLES / "spark-variant-checkpoint"
     file = next(folder.glob("part-00000-16c852df*.parquet"))
     assert read_facts(file).variants == ()
     (variant,) = read_facts(file, [("v",)]).variants
@@ -352,9 +352,7 @@ def test_unmarked_variants_are_found_where_the_caller_names_them() -> None:
 
 
 def test_foreign_bounds_of_strings_are_not_taken_for_whole_values() -> None:
-    folder = corpora.require(
-        corpora.SHARED / "conformance/delta-tables/variant-stats-no-checkpoint"
-    )
+    folder = corpora.DELTA_TABLES / "variant-stats-no-checkpoint"
     file = next(folder.glob("*.parquet"))
     variant = read_facts(file).variant(("nv", "v"))
     assert variant is not None

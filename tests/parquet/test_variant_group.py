@@ -25,7 +25,7 @@ from variantlake.shredding.ddl import format_ddl, parse_ddl
 from variantlake.shredding.layout import arrow_type
 from variantlake.shredding.schema import Leaf, ShreddingSchema
 
-CASES = corpora.SHARED / "conformance/parquet-shredded-variant"
+CASES = corpora.SHREDDED_VARIANT
 
 # --- Schemas made by hand -------------------------------------------------------------------------
 
@@ -347,12 +347,11 @@ def test_conformance_files(file: File) -> None:
 
 
 def test_all_conformance_files_are_there() -> None:
-    corpora.require(CASES)
     assert len(CASE_FILES) == 112
 
 
 def test_variant_groups_of_delta_spark() -> None:
-    tables = corpora.require(corpora.SHARED / "conformance/delta-tables")
+    tables = corpora.DELTA_TABLES
     file = next((tables / "variant-stats-no-checkpoint").glob("*.parquet"))
     groups = variant_groups(read_footer(file))
     assert [(g.column, format_ddl(g.schema)) for g in groups] == [

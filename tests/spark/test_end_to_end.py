@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
-EARTHQUAKES = corpora.REPOSITORY / "examples" / "earthquakes.ndjson.gz"
+EARTHQUAKES = corpora.EARTHQUAKES
 
 QUERIES = {
     "aggregate": """
@@ -141,7 +141,7 @@ def test_the_range_query_reads_fewer_than_half_of_the_files(
 
 SETS = {
     "earthquakes": EARTHQUAKES,
-    "github-webhooks": corpora.SHARED / "data" / "github_webhooks.ndjson.gz",
+    "github-webhooks": corpora.WEBHOOKS,
     "events": None,
 }
 
@@ -154,7 +154,6 @@ def test_every_row_comes_back_as_spark_parses_it(
     if source is None:
         source = tmp_path / "events.ndjson"
         events.write(source, 3000)
-    source = corpora.require(source)
     path = str(tmp_path / "table")
     lake = vl.spark.connect(spark)
     lake.ingest(str(source), path)

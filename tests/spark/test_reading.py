@@ -106,7 +106,7 @@ def test_a_column_that_files_lack_is_null(spark: SparkSession, lake: Lake, tmp_p
 
 
 def test_tables_of_others_are_read(spark: SparkSession, lake: Lake) -> None:
-    tables = corpora.require(corpora.SHARED / "conformance" / "delta-tables")
+    tables = corpora.DELTA_TABLES
     path = tables / "spark-shredded-variant-preview-delta"
     query = (
         f"SELECT v:key::int a, to_json(v) j, struct_of_variants.v:key::int b FROM delta.`{path}`"

@@ -411,7 +411,7 @@ def test_a_thousand_partitions_are_one_scan(lake: Lake, tmp_path: Path) -> None:
 
 # --- Tables of others -----------------------------------------------------------------------------
 
-CONFORMANCE = corpora.SHARED / "conformance" / "delta-tables"
+CONFORMANCE = corpora.DELTA_TABLES
 
 
 @pytest.mark.parametrize(
@@ -424,7 +424,7 @@ CONFORMANCE = corpora.SHARED / "conformance" / "delta-tables"
     ],
 )
 def test_conformance_tables(delta_spark: SparkSession, lake: Lake, name: str) -> None:
-    table = corpora.require(CONFORMANCE / name)
+    table = CONFORMANCE / name
     assert_same(delta_spark, lake, f"SELECT * FROM delta.`{table}`")
     theirs = delta_spark.read.format("delta").load(str(table))
     assert rows(lake.read(table)) == rows(theirs)
