@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
+
 
 class VariantLakeError(Exception):
     """Base of every error raised on purpose.
@@ -138,3 +141,10 @@ class InvalidQuery(VariantLakeError, ValueError):
 
 class MissingDependency(VariantLakeError, RuntimeError):
     """An optional part (PySpark, Java, a store) that is needed here and not installed."""
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A hint with the known name that is most like this one; empty where none is."""
+    names = {each.lower(): each for each in known}
+    close = difflib.get_close_matches(name.lower(), names, 1, 0.75)
+    return f"did you mean {names[close[0]]}?" if close else ""

@@ -17,14 +17,14 @@ from variantlake.arrow.overwriting import Overwrite, Where
 from variantlake.arrow.query_text import QueryText
 from variantlake.arrow.scan import Scan
 from variantlake.arrow.sources import Documents
-from variantlake.arrow.target import READER_FEATURES, SCHEMA_PREFIX
+from variantlake.arrow.target import READER_FEATURES
 from variantlake.delta import alter
 from variantlake.delta.actions import Protocol
 from variantlake.delta.analyze import Analysis, analyze
 from variantlake.delta.backfill import backfill_row_ids
 from variantlake.delta.commit import commit, create_table
 from variantlake.delta.ddl import parse_table_ddl
-from variantlake.delta.properties import check_properties
+from variantlake.delta.properties import SCHEMA_PREFIX, check_properties
 from variantlake.delta.schema import StructType, VariantType
 from variantlake.delta.snapshot import HistoryEntry, Snapshot
 from variantlake.errors import InvalidSchema
@@ -198,8 +198,8 @@ class Table:
             CommitConflict: Another writer changed the table in a way that contradicts this.
         """
         snapshot = self.snapshot.refresh()
+        properties = check_properties(properties)
         if alter.enables_row_tracking(snapshot, properties):
-            check_properties(properties)
             snapshot = backfill_row_ids(snapshot)
         return commit(snapshot, alter.set_properties(snapshot, properties)).version
 

@@ -22,8 +22,6 @@ from variantlake.arrow.sources import PARQUET, Source, SourceSpec, expand
 from variantlake.arrow.target import READER_FEATURES, Target
 from variantlake.delta.column_mapping import ID_KEY, MODE
 from variantlake.delta.locations import encode_path
-from variantlake.delta.new_table import new_table
-from variantlake.delta.properties import SHREDDING_PROPERTY
 from variantlake.delta.schema import (
     ArrayType,
     DataType,
@@ -210,14 +208,9 @@ def open_target(
         snapshot = Snapshot.load(location, store=store, applies=READER_FEATURES)
     except NotADeltaTable:
         schema = merged_schema(files)
-        new_table(schema, (), properties)
-        # Without Variants the feature would only keep readers away.
-        enabled = {SHREDDING_PROPERTY: "true"} if schema.holds_variant() else {}
-        own = {**enabled, **properties}
         if any(_inside(store, file.source.path) for file in files):
-            return Target(store, None, schema, own, properties)
-        target = Target.open(location, schema.fields[0].name, properties)
-        return replace(target, schema=schema, properties=own)
+            return replace(Target.new(store, schema, properties), new_folder=False)
+        return Target.open(location, schema, properties)
     target = Target.of(snapshot)
     if target.partition_columns:
         raise UnsupportedFeature(

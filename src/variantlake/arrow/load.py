@@ -29,7 +29,7 @@ from variantlake.arrow.sources import (
     split_sources,
 )
 from variantlake.arrow.target import UNSHREDDED, FilePlan, Target
-from variantlake.delta.schema import StructField
+from variantlake.delta.schema import StructField, StructType, VariantType
 from variantlake.errors import InvalidJson, InvalidSchema
 from variantlake.kernels.shredder import Shredder
 from variantlake.shredding.ddl import format_ddl, parse_ddl
@@ -152,7 +152,8 @@ def run_load(
     load is removed.
     """
     started = time.perf_counter()
-    target = Target.open(table, column, properties or {})
+    new = StructType((StructField(column, VariantType()),))
+    target = Target.open(table, new, properties or {})
     if (known := found(target, options)) is not None:
         return _result(known)  # whatever became of the sources
     sources = Documents.of(given).sources

@@ -21,14 +21,16 @@ from variantlake.delta.actions import AddFile, Metadata, Protocol, Transaction
 from variantlake.delta.alter import evolved, merged_schema
 from variantlake.delta.clustering import clustering_columns
 from variantlake.delta.column_mapping import with_field_ids
-from variantlake.delta.commit import commit, create_table
+from variantlake.delta.commit import commit, commit_new
 from variantlake.delta.conflicts import Changes
 from variantlake.delta.features import SCAN_FEATURES, VARIANT_SHREDDING, check_variants_listed
 from variantlake.delta.file_actions import new_add, removes_where
 from variantlake.delta.listing import commit_path
 from variantlake.delta.new_table import new_table
 from variantlake.delta.properties import (
+    SCHEMA_PREFIX,
     SHREDDING_PROPERTY,
+    check_properties,
     compression,
     constraints,
     page_version,
@@ -51,9 +53,6 @@ from variantlake.parquet.write import WriteOptions, WrittenFile
 from variantlake.shredding.ddl import format_ddl, parse_ddl
 from variantlake.shredding.schema import ShreddingSchema
 from variantlake.storage.store import LocalStore, Store, open_store
-
-SCHEMA_PREFIX = "variantlake.shredding."
-"""Table property with the shredding DDL of a column; the column's physical name follows."""
 
 READER_FEATURES = SCAN_FEATURES
 """Reader features that do not concern who only adds files."""
@@ -139,7 +138,7 @@ class Target:
     `properties` are those that the table has after the commit; those in `asked` were asked for,
     the others may give way to another writer's. `new_folder` is true where not even the table's
     folder was there. `altered` is the change of the table that comes with the rows (new columns),
-    `replacing` says which files they take the place of.
+    or the whole of a new one; `replacing` says which files they take the place of.
     """
 
     store: Store
@@ -153,27 +152,49 @@ class Target:
     evaluated: bool = False
 
     @classmethod
-    def open(cls, location: str, new_column: str, properties: Mapping[str, str]) -> Self:
-        """The table at `location`, or a new one there with one VARIANT column.
+    def open(
+        cls,
+        location: str,
+        schema: StructType,
+        properties: Mapping[str, str],
+        partition_columns: Sequence[str] = (),
+    ) -> Self:
+        """The table at `location`, or a new one there.
 
-        `properties` are those of a new table; an existing one keeps its own.
+        `schema`, `properties` and `partition_columns` are those of a new table; an existing one
+        keeps its own.
 
         Raises NotADeltaTable for a folder that holds something else, UnsupportedFeature for a
-        table or a property that we do not write, InvalidSchema for a column name that Delta cannot
-        have.
+        table or a property that we do not write, InvalidValue and InvalidSchema as `new_table`.
         """
         store = open_store(location)
         try:
             snapshot = Snapshot.load(location, store=store, applies=READER_FEATURES)
         except NotADeltaTable:
             _check_vacant(store)
-            schema = StructType((StructField(new_column, VariantType()),))
-            # What the commit would refuse is refused before the work.
-            new_table(schema, (), properties)
-            new_folder = isinstance(store, LocalStore) and not store.root.exists()
-            own = {SHREDDING_PROPERTY: "true", **properties}
-            return cls(store, None, schema, own, properties, new_folder)
+            return cls.new(store, schema, properties, partition_columns)
         return cls.of(snapshot)
+
+    @classmethod
+    def new(
+        cls,
+        store: Store,
+        schema: StructType,
+        properties: Mapping[str, str],
+        partition_columns: Sequence[str] = (),
+    ) -> Self:
+        """A table that does not exist yet. Raises as `new_table`: before the work, not after it."""
+        protocol, metadata = new_table(schema, partition_columns, properties)
+        asked = check_properties(properties).keys() & metadata.configuration.keys()
+        return cls(
+            store,
+            None,
+            StructType.from_json(metadata.schema_string),
+            metadata.configuration,
+            asked={name: metadata.configuration[name] for name in asked},
+            new_folder=isinstance(store, LocalStore) and not store.root.exists(),
+            altered=(protocol, metadata),
+        )
 
     @classmethod
     def of(cls, snapshot: Snapshot, *, evaluated: bool = False) -> Self:
@@ -189,6 +210,8 @@ class Target:
     @property
     def partition_columns(self) -> tuple[str, ...]:
         """Names of the partition columns."""
+        if self.snapshot is None and self.altered is not None:
+            return self.altered[1].partition_columns
         return () if self.snapshot is None else self.snapshot.partition_columns
 
     @property
@@ -351,11 +374,12 @@ class Target:
                 return target._commit(adds, metrics, load_id), True
             except CommitConflict:
                 newest = Snapshot.load(self.store.uri, store=self.store, applies=READER_FEATURES)
-                target = replace(self, snapshot=newest, properties=newest.properties)
+                target = replace(self, snapshot=newest, properties=newest.properties, altered=None)
                 known = None if load_id is None else target.loaded(load_id)
                 if known is not None:
                     return known, False
-                if self.replacing is not None or self.altered is not None:
+                changes = self.altered is not None and self.snapshot is not None
+                if self.replacing is not None or changes:
                     raise
                 if not self._fits(newest):
                     raise
@@ -367,19 +391,21 @@ class Target:
         first = 0 if self.snapshot is None else self.snapshot.version + 1
         now = time.time_ns() // 1_000_000
         transactions = () if load_id is None else (Transaction(load_id, first, now),)
+        known = None if self.snapshot is None else (self.snapshot.protocol, self.snapshot.metadata)
+        if (described := self.altered or known) is None:
+            raise TypeError("a new table is made by Target.new")
+        protocol, metadata = described
+        metadata = replace(metadata, configuration=dict(self.properties))
         if self.snapshot is None:
-            done = create_table(
+            return commit_new(
                 self.store,
-                self.schema,
-                properties=self.properties,
+                protocol,
+                metadata,
                 adds=adds,
                 metrics=metrics,
                 transactions=transactions,
-            )
-            return done.version
+            ).version
         reads = None if self.replacing is None else self.replacing(adds)
-        protocol, metadata = self.altered or (self.snapshot.protocol, self.snapshot.metadata)
-        metadata = replace(metadata, configuration=dict(self.properties))
         changes = Changes(
             operation="WRITE",
             adds=tuple(adds),
@@ -410,18 +436,18 @@ class Target:
 
 
 def write_options(properties: Mapping[str, str]) -> WriteOptions:
-    """How files are laid out, by the table's properties; what is no number is ignored."""
+    """How files are laid out, by the table's properties.
+
+    Raises InvalidValue for a property that another engine has set to what is no number.
+    """
     defaults = WriteOptions()
-
-    def number(name: str, default: int) -> int:
-        text = properties.get(name, "")
-        return int(text) if text.isdecimal() and 0 < int(text) < 1 << 40 else default
-
+    names = ("variantlake.rowGroupBytes", "variantlake.rowGroupRows")
+    own = check_properties({name: properties[name] for name in names if name in properties})
     return WriteOptions(
         compression=compression(properties),
         page_version=page_version(properties),
-        row_group_bytes=number("variantlake.rowGroupBytes", defaults.row_group_bytes),
-        row_group_rows=number("variantlake.rowGroupRows", defaults.row_group_rows),
+        row_group_bytes=int(own.get(names[0], defaults.row_group_bytes)),
+        row_group_rows=int(own.get(names[1], defaults.row_group_rows)),
     )
 
 

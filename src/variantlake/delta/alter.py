@@ -22,6 +22,8 @@ from variantlake.delta.properties import (
     constraints,
     extended_protocol,
     needed_features,
+    of_table,
+    property_name,
 )
 from variantlake.delta.row_tracking import PROPERTY as ROW_TRACKING_PROPERTY
 from variantlake.delta.row_tracking import materialized_columns
@@ -42,7 +44,7 @@ def set_properties(snapshot: Snapshot, properties: Mapping[str, str]) -> Changes
     Raises InvalidValue for a value that a property cannot have, UnsupportedFeature for one that
     only an engine with SQL, or a rewrite of the table, could bring.
     """
-    check_properties(properties)
+    properties = of_table(check_properties(properties), snapshot.schema)
     _check_possible(snapshot, properties)
     kept = {k: v for k, v in properties.items() if not k.startswith(FEATURE_PREFIX)}
     configuration = {**snapshot.metadata.configuration, **kept}
@@ -130,8 +132,10 @@ def set_not_null(snapshot: Snapshot, column: str, *, not_null: bool) -> Changes:
 def unset_properties(snapshot: Snapshot, names: Collection[str]) -> Changes:
     """Take properties away; those that are not there are passed over.
 
-    Raises InvalidValue for one that files depend on.
+    Raises InvalidValue for one that files depend on, and for a name that nobody knows.
     """
+    own = snapshot.metadata.configuration
+    names = [name if name in own else property_name(name) for name in names]
     for name in names:
         if name.startswith(CONSTRAINT_PREFIX):
             raise InvalidValue(
@@ -140,7 +144,7 @@ def unset_properties(snapshot: Snapshot, names: Collection[str]) -> Changes:
             )
         if name == MODE:
             raise InvalidValue(f"the property {name} cannot be taken away: files depend on it")
-    configuration = {k: v for k, v in snapshot.metadata.configuration.items() if k not in names}
+    configuration = {k: v for k, v in own.items() if k not in names}
     metadata = replace(snapshot.metadata, configuration=configuration)
     return _changes(
         snapshot,

@@ -18,7 +18,15 @@ from typing import Any
 import orjson
 
 from variantlake.delta import own_commits
-from variantlake.delta.actions import Action, AddFile, CommitInfo, Metadata, Transaction, serialise
+from variantlake.delta.actions import (
+    Action,
+    AddFile,
+    CommitInfo,
+    Metadata,
+    Protocol,
+    Transaction,
+    serialise,
+)
 from variantlake.delta.after_commit import follow_up
 from variantlake.delta.clustering import clustering_domain
 from variantlake.delta.conflicts import ROW_TRACKING, Changes, check_conflicts
@@ -59,7 +67,6 @@ def create_table(
     properties: Mapping[str, str] | None = None,
     adds: Sequence[AddFile] = (),
     metrics: Mapping[str, str] | None = None,
-    transactions: Sequence[Transaction] = (),
     name: str | None = None,
     description: str | None = None,
 ) -> Committed:
@@ -76,7 +83,24 @@ def create_table(
         name=name,
         description=description,
     )
+    return commit_new(
+        store, protocol, metadata, cluster_columns=cluster_columns, adds=adds, metrics=metrics
+    )
+
+
+def commit_new(
+    store: Store,
+    protocol: Protocol,
+    metadata: Metadata,
+    *,
+    cluster_columns: Sequence[str] = (),
+    adds: Sequence[AddFile] = (),
+    metrics: Mapping[str, str] | None = None,
+    transactions: Sequence[Transaction] = (),
+) -> Committed:
+    """Create the table that `new_table` gave this protocol and metadata; else as `create_table`."""
     schema = StructType.from_json(metadata.schema_string)
+    partition_columns = metadata.partition_columns
     domains = (
         (clustering_domain(schema, cluster_columns, partition_columns),) if cluster_columns else ()
     )

@@ -18,6 +18,7 @@ from variantlake.delta.properties import (
     check_properties,
     needed_features,
     new_protocol,
+    of_table,
 )
 from variantlake.delta.row_tracking import PROPERTY as ROW_TRACKING_PROPERTY
 from variantlake.delta.row_tracking import materialized_columns
@@ -48,7 +49,7 @@ def new_table(
     UnsupportedFeature for a property of a feature that we do not write, InvalidValue for a value
     that a property cannot have.
     """
-    check_properties(properties)
+    properties = of_table(check_properties(properties), schema)
     mapped = is_mapped(properties)
     check_schema(schema, partition_columns, any_name=mapped)
     configuration = {"delta.checkpoint.writeStatsAsStruct": "true"}
@@ -62,6 +63,7 @@ def new_table(
         features.append("clustering")
     if mapped:
         schema, configuration = with_mapping(schema, configuration, keep_names=False)
+        configuration = of_table(configuration, schema)
     if configuration.get(ROW_TRACKING_PROPERTY, "").lower() == "true":
         configuration |= materialized_columns()
     return new_protocol(features), Metadata(
