@@ -30,7 +30,7 @@ from variantlake.delta.snapshot import HistoryEntry, Snapshot
 from variantlake.errors import InvalidSchema
 from variantlake.planning.expressions import Condition, TypedPath
 from variantlake.shredding.ddl import format_ddl, parse_ddl
-from variantlake.storage.store import open_store
+from variantlake.storage.opening import open_store
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 

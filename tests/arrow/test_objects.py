@@ -21,7 +21,7 @@ from variantlake.arrow.sources import Compression, expand
 from variantlake.delta.snapshot import Snapshot
 from variantlake.encoding.json import parse_json
 from variantlake.errors import InvalidJson, MissingSource, StoreFailed
-from variantlake.storage.store import open_object
+from variantlake.storage.objects import open_object
 
 ROOT = f"s3://{s3_server.BUCKET}"
 
@@ -29,7 +29,6 @@ ROOT = f"s3://{s3_server.BUCKET}"
 @pytest.fixture(scope="module")
 def s3() -> Iterator[Mapping[str, str]]:
     with s3_server.running() as environment:
-        open_object.__globals__["_bucket"].cache_clear()  # another port than the last time
         yield environment
 
 
@@ -81,7 +80,7 @@ def test_documents_and_table_in_the_store(tmp_path: Path, monkeypatch: pytest.Mo
     # Read by ranges: each task asks for its own bytes.
     monkeypatch.setattr(load, "SMALLEST_TASK_BYTES", len(text) // 3)
     monkeypatch.setattr(load, "TASK_BYTES", len(text) // 3)
-    monkeypatch.setattr("variantlake.arrow.streams._REQUEST_BYTES", 10_000)
+    monkeypatch.setattr("variantlake.storage.objects.CHUNK", 10_000)
     plain = put("quakes/plain.ndjson", text)
     packed = put("quakes/packed.ndjson", gzip.compress(text))
     assert [s.compression for s in expand(f"{ROOT}/quakes")] == [Compression.GZIP, Compression.NONE]
@@ -115,8 +114,6 @@ def test_a_failed_load_leaves_nothing_in_the_store() -> None:
 
 
 def test_a_store_that_does_not_answer_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    bucket = open_object.__globals__["_bucket"]
-    bucket.cache_clear()
     for name, value in {
         "AWS_ENDPOINT_URL": "http://127.0.0.1:9",
         "AWS_ENDPOINT": "http://127.0.0.1:9",
@@ -126,12 +123,9 @@ def test_a_store_that_does_not_answer_is_named(monkeypatch: pytest.MonkeyPatch) 
         "AWS_REGION": "us-east-1",
     }.items():
         monkeypatch.setitem(os.environ, name, value)
-    try:
-        with pytest.raises(StoreFailed) as caught:
-            expand("s3://nowhere-at-all/a.json")
-        assert "\n" not in caught.value.message
-    finally:
-        bucket.cache_clear()
+    with pytest.raises(StoreFailed) as caught:
+        expand("s3://nowhere-at-all/a.json")
+    assert "\n" not in caught.value.message
 
 
 @pytest.mark.parametrize(

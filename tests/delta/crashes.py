@@ -37,7 +37,8 @@ from variantlake.errors import CommitConflict, NotADeltaTable, StoreFailed, Vari
 from variantlake.parquet import write as parquet_write
 from variantlake.parquet.write import FileWriter
 from variantlake.storage import store as stores
-from variantlake.storage.store import LocalStore, open_store
+from variantlake.storage.opening import open_store
+from variantlake.storage.store import LocalStore
 
 State = tuple[int, tuple[str, ...]] | None
 """A table as a reader sees it: its version and its rows, sorted. None where there is no table."""

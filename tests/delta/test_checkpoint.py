@@ -19,7 +19,7 @@ from variantlake.delta.snapshot import Snapshot
 from variantlake.delta.stats_reader import read_stats
 from variantlake.errors import MalformedLog, MissingSource
 from variantlake.parquet.footer import read_footer
-from variantlake.storage.store import open_store
+from variantlake.storage.opening import open_store
 
 STRINGS = pa.map_(pa.string(), pa.string())
 UUID = "80a083e8-7026-4e79-81be-64bd76c43a11"

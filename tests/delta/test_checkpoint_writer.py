@@ -41,7 +41,7 @@ from variantlake.delta.snapshot import Snapshot
 from variantlake.encoding.tree import decode
 from variantlake.errors import StoreFailed
 from variantlake.parquet.footer import read_footer
-from variantlake.storage.store import open_store
+from variantlake.storage.opening import open_store
 
 KNOWN = facts(
     paths={"$['a']": bounds(1, 9), "$['s']": bounds("x", "y")}, columns=(number("n", 3, 4),)

@@ -39,7 +39,9 @@ from variantlake.errors import (
     NotADeltaTable,
     UnsupportedFeature,
 )
-from variantlake.storage.store import ObjectStore, Store, open_store
+from variantlake.storage.objects import ObjectStore
+from variantlake.storage.opening import open_store
+from variantlake.storage.store import Store
 
 FILE = AddFile("f.parquet", 10, 1, stats='{"numRecords":1}')
 

@@ -15,7 +15,8 @@ from variantlake.delta import z85
 from variantlake.delta.actions import DeletionVectorDescriptor
 from variantlake.delta.deletion_vectors import deleted_rows, vector_location
 from variantlake.errors import MalformedLog, MissingSource, VariantLakeError
-from variantlake.storage.store import LocalStore, open_store
+from variantlake.storage.opening import open_store
+from variantlake.storage.store import LocalStore
 
 STORE = LocalStore(Path("/mytable"))
 ROWS = [3, 4, 7, 11, 18, 29]

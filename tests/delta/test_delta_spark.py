@@ -21,7 +21,7 @@ from variantlake.delta.stats_reader import read_stats
 from variantlake.encoding.json import parse_json
 from variantlake.parquet.facts import FileFacts, read_facts
 from variantlake.shredding.layout import VARIANT_TYPE
-from variantlake.storage.store import open_store
+from variantlake.storage.opening import open_store
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

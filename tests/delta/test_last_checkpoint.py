@@ -15,7 +15,7 @@ from variantlake.delta.last_checkpoint import (
     read_last_checkpoint,
     write_last_checkpoint,
 )
-from variantlake.storage.store import open_store
+from variantlake.storage.opening import open_store
 
 # PROTOCOL, "JSON checksum".
 EXAMPLE = (

@@ -17,7 +17,7 @@ from variantlake.delta.intervals import property_millis
 from variantlake.delta.log_cleanup import clean_log
 from variantlake.delta.snapshot import Snapshot
 from variantlake.errors import CommitConflict, MissingSource
-from variantlake.storage.store import open_store
+from variantlake.storage.opening import open_store
 
 DAY = 86_400
 

@@ -13,7 +13,8 @@ from variantlake.delta import load
 from variantlake.delta.listing import find_segment
 from variantlake.delta.snapshot import Snapshot
 from variantlake.errors import MalformedLog
-from variantlake.storage.store import LocalStore, open_store
+from variantlake.storage.opening import open_store
+from variantlake.storage.store import LocalStore
 
 INFO = {"commitInfo": {"txnId": "last"}}
 COMMITS = [

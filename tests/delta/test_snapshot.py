@@ -26,7 +26,8 @@ from variantlake.errors import (
     UnsupportedFeature,
     VariantLakeError,
 )
-from variantlake.storage.store import LocalStore, ObjectStore
+from variantlake.storage.objects import ObjectStore
+from variantlake.storage.store import LocalStore
 
 TABLES = corpora.DELTA_TABLES
 # Table: version, rows of its files by their statistics, properties that matter.

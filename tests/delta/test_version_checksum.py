@@ -23,7 +23,7 @@ from variantlake.delta.replay import read_commit
 from variantlake.delta.snapshot import Snapshot
 from variantlake.delta.version_checksum import write_checksum
 from variantlake.errors import MalformedLog
-from variantlake.storage.store import open_store
+from variantlake.storage.opening import open_store
 
 TABLES = corpora.DELTA_TABLES
 FILE = AddFile("f.parquet", 10, 1, stats='{"numRecords":1}')

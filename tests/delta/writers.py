@@ -28,7 +28,7 @@ from variantlake.delta.listing import all_commits, commit_version
 from variantlake.delta.log_cleanup import clean_log
 from variantlake.delta.snapshot import Snapshot
 from variantlake.errors import CommitConflict
-from variantlake.storage.store import open_store
+from variantlake.storage.opening import open_store
 
 OVERWRITTEN = 99
 """The partition that is overwritten; appends go to others."""

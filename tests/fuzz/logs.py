@@ -30,7 +30,7 @@ from variantlake.delta.snapshot import Snapshot
 from variantlake.errors import VariantLakeError
 from variantlake.parquet.fact_columns import FactColumns, RecordColumns
 from variantlake.shredding.schema import Leaf
-from variantlake.storage.store import ObjectStore
+from variantlake.storage.objects import ObjectStore
 
 MEMORY_MULTIPLE = 2000
 """A table of columns has its fixed cost, and a checkpoint of few bytes may unfold."""

@@ -16,7 +16,7 @@ from variantlake.delta.ddl import parse_table_ddl
 from variantlake.delta.schema import StructField, StructType
 from variantlake.delta.snapshot import Snapshot
 from variantlake.errors import InvalidQuery, InvalidSchema, InvalidValue, UnsupportedFeature
-from variantlake.storage.store import open_store
+from variantlake.storage.opening import open_store
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -48,7 +48,8 @@ from variantlake.shredding.ddl import format_ddl, parse_ddl
 from variantlake.shredding.infer import infer
 from variantlake.shredding.layout import check_writable
 from variantlake.shredding.schema import ShreddingSchema
-from variantlake.storage.store import LocalStore, Store, open_store
+from variantlake.storage.opening import open_store
+from variantlake.storage.store import LocalStore, Store
 
 GROUP_BYTES = 128 << 20
 """Bytes of files that one task converts, about."""

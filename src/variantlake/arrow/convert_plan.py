@@ -43,7 +43,8 @@ from variantlake.parquet.schema_tree import SchemaNode
 from variantlake.parquet.variant_columns import variant_nodes
 from variantlake.parquet.variant_group import VariantGroup, parse_group
 from variantlake.shredding.schema import ShreddingSchema, Untyped
-from variantlake.storage.store import LocalStore, Store, is_local, open_store
+from variantlake.storage.opening import open_store
+from variantlake.storage.store import LocalStore, Store, is_local
 
 _PARTITION_FOLDER = re.compile(r"[^=]+=")
 

@@ -39,6 +39,7 @@ from variantlake.planning.readings import NullColumn, PhysicalColumn, Reader, Re
 from variantlake.planning.skipping import Skipper
 from variantlake.shredding.arrays import members, struct_of
 from variantlake.shredding.layout import VARIANT_TYPE
+from variantlake.storage.opening import open_file
 
 
 class FileReader:
@@ -52,7 +53,21 @@ class FileReader:
         partition_types: Mapping[str, str],
     ) -> None:
         self.file = file
-        self.footer = read_footer(file.path)
+        self._input = open_file(file.path)
+        try:
+            self._prepare(snapshot, file, asked, partition_types)
+        except BaseException:
+            self._input.close()
+            raise
+
+    def _prepare(
+        self,
+        snapshot: Snapshot,
+        file: ScanFile,
+        asked: Iterable[Ref],
+        partition_types: Mapping[str, str],
+    ) -> None:
+        self.footer = read_footer(self._input)
         self._snapshot = snapshot
         self._partition_types = partition_types
         self._named = has_stored_names(snapshot, self.footer)
@@ -66,13 +81,13 @@ class FileReader:
         }
         self._cached: dict[Ref | str, Any] = {}
         self._deleted = self._deleted_rows()
-        self._source = open_parquet(file.path, file.path, self.footer)
+        self._source = open_parquet(self._input, file.path, self.footer)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._source.close()
+        self._input.close()
 
     def rows(self, skipper: Skipper, part: tuple[int, int] = (0, 1)) -> Iterator[Rows]:
         """The row groups that may hold a match, and a row that is not deleted.

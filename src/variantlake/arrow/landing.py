@@ -21,7 +21,8 @@ from variantlake.arrow.quarantine import delete_quarantine, folder_of
 from variantlake.arrow.target import NOT_COMMITTED, FilePlan, Target
 from variantlake.delta.actions import AddFile
 from variantlake.errors import VariantLakeError
-from variantlake.storage.store import LocalStore, open_store
+from variantlake.storage.opening import open_store
+from variantlake.storage.store import LocalStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

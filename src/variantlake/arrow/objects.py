@@ -9,7 +9,7 @@ import obstore
 from obstore.exceptions import BaseError
 
 from variantlake.errors import MissingSource, StoreFailed
-from variantlake.storage.store import ObjectStore, open_object
+from variantlake.storage.objects import ObjectStore, open_object
 
 _MAGIC = re.compile(r"[*?[]")
 

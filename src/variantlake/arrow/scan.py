@@ -16,11 +16,10 @@ import pyarrow as pa
 from variantlake.arrow.casts import Bools
 from variantlake.arrow.conditions import Truth, evaluate
 from variantlake.arrow.file_rows import FileReader, Rows
-from variantlake.arrow.query_constants import SPARK_RUNS_IT
 from variantlake.arrow.query_text import Item
 from variantlake.delta.schema import arrow_type
 from variantlake.delta.snapshot import Snapshot
-from variantlake.errors import InvalidValue, UnsupportedFeature
+from variantlake.errors import InvalidValue
 from variantlake.planning.casts import spark_type
 from variantlake.planning.explain import Explanation, explain
 from variantlake.planning.files import ScanFile
@@ -30,7 +29,6 @@ from variantlake.planning.plan import ScanPlan, plan_scan
 from variantlake.planning.predicates import Predicate, Ref, map_refs, refs
 from variantlake.planning.skipping import Skipper
 from variantlake.shredding.layout import VARIANT_TYPE
-from variantlake.storage.store import is_local
 
 _SPARK_NAMES = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}
 
@@ -108,12 +106,6 @@ class Scan:
 
     @cached_property
     def _plan(self) -> ScanPlan:
-        if not is_local(self.snapshot.store.uri):
-            raise UnsupportedFeature(
-                "the local engine reads tables on a local disk",
-                file=self.snapshot.store.uri,
-                hint=SPARK_RUNS_IT,
-            )
         requests = [self._stored(item.ref) for item in self.items]
         asked = [*requests, *refs(self._predicate)]
         files = Footers().with_facts(self.snapshot, LogFiles(self.snapshot), asked)

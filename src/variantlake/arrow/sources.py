@@ -20,7 +20,8 @@ from pathlib import Path
 
 from variantlake.arrow.objects import find_objects
 from variantlake.errors import InvalidJson, MissingSource, UnsupportedFeature, VariantLakeError
-from variantlake.storage.store import is_local, local_path, open_object
+from variantlake.storage.objects import open_object
+from variantlake.storage.store import is_local, local_path
 
 SUFFIXES = (".ndjson", ".jsonl", ".json")
 """Names that a directory's files must end with to be read; globs and single files may have any."""

@@ -11,13 +11,12 @@ import pyarrow as pa
 
 from variantlake.arrow.sources import Compression, Source
 from variantlake.errors import MalformedFile, MissingSource, VariantLakeError
-from variantlake.storage.store import ObjectStore, is_local, open_object
+from variantlake.storage.input_file import ObjectFile
+from variantlake.storage.objects import open_object
+from variantlake.storage.store import is_local
 
 BOM = b"\xef\xbb\xbf"
 """The byte order mark, which is no part of the first document."""
-
-_REQUEST_BYTES = 8 << 20
-"""Read from an object store at once."""
 
 
 class Stream(Protocol):
@@ -48,7 +47,7 @@ def open_source(source: Source) -> Iterator[Stream]:
             with Path(source.path).open("rb", buffering=0) as file:
                 yield file
         else:
-            yield _RangeReader(source)
+            yield _object(source)
     except VariantLakeError:
         raise  # some are OSErrors too
     except FileNotFoundError as error:
@@ -73,43 +72,9 @@ def fill(stream: Stream, view: memoryview) -> int:
 def _packed(source: Source) -> pa.NativeFile:
     if is_local(source.path):
         return pa.OSFile(source.path, "rb")
-    return pa.PythonFile(cast("Any", _RangeReader(source)), "r")
+    return pa.PythonFile(cast("Any", _object(source)), "r")
 
 
-class _RangeReader:
-    """An object read in order, by requests of a range each; a file for pyarrow as well."""
-
-    closed = False
-
-    def __init__(self, source: Source) -> None:
-        self._store: ObjectStore
-        self._store, self._name = open_object(source.path)
-        self._size = source.size
-        self._position = 0
-        self._piece = memoryview(b"")
-
-    def seek(self, position: int, /) -> int:
-        self._position, self._piece = position, memoryview(b"")
-        return position
-
-    def readinto(self, buffer: memoryview, /) -> int:
-        if not self._piece and self._position < self._size:
-            length = min(_REQUEST_BYTES, self._size - self._position)
-            self._piece = memoryview(self._store.read_range(self._name, self._position, length))
-            if not self._piece:
-                raise OSError("the object ends early")
-        count = min(len(buffer), len(self._piece))
-        buffer[:count] = self._piece[:count]
-        self._piece = self._piece[count:]
-        self._position += count
-        return count
-
-    def read(self, size: int, /) -> bytes:
-        buffer = bytearray(size)
-        return bytes(buffer[: fill(self, memoryview(buffer))])
-
-    def tell(self) -> int:
-        return self._position
-
-    def close(self) -> None:
-        """Nothing is held open between two requests."""
+def _object(source: Source) -> ObjectFile:
+    store, name = open_object(source.path)
+    return store.open_in_order(name, source.size)

@@ -52,7 +52,8 @@ from variantlake.parquet.facts import FileFacts
 from variantlake.parquet.write import WriteOptions, WrittenFile
 from variantlake.shredding.ddl import format_ddl, parse_ddl
 from variantlake.shredding.schema import ShreddingSchema
-from variantlake.storage.store import LocalStore, Store, open_store
+from variantlake.storage.opening import open_store
+from variantlake.storage.store import LocalStore, Store
 
 READER_FEATURES = SCAN_FEATURES
 """Reader features that do not concern who only adds files."""

@@ -19,6 +19,7 @@ from variantlake.delta.snapshot import Snapshot
 from variantlake.errors import InvalidPath, MissingSource
 from variantlake.parquet.footer import read_footer
 from variantlake.parquet.read import Progress
+from variantlake.storage.objects import open_object
 from variantlake.storage.store import is_local, local_path
 
 VariantOption = Annotated[
@@ -73,13 +74,19 @@ def is_file(source: str) -> bool:
     Raises MissingSource when nothing has this name.
     """
     if not is_local(source):
-        return False
+        store, name = open_object(source)
+        return bool(name) and store.exists(name)
     path = Path(local_path(source))
     if not path.exists():
         raise MissingSource(
             "there is no such table or file", file=source, hint="look for a slip in its name"
         )
     return path.is_file()
+
+
+def path_of(source: str) -> str:
+    """The file that a location names, as messages show it."""
+    return local_path(source) if is_local(source) else source
 
 
 def batches(
@@ -90,7 +97,7 @@ def batches(
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a file, or those of a table, file by file, with its partition columns."""
     if is_file(source):
-        file = local_path(source)
+        file = path_of(source)
         columns = None if column is None else [column]
         yield from vl.parquet.iter_batches(
             file, columns=columns, variant_columns=variants, progress=shown(file)

@@ -9,12 +9,11 @@ from typing import Annotated
 import typer
 
 import variantlake as vl
-from variantlake.cli.cat import VariantOption, is_file
+from variantlake.cli.cat import VariantOption, is_file, path_of
 from variantlake.cli.output import print_json, rows_of_files, stderr, stdout
 from variantlake.delta.snapshot import Snapshot
 from variantlake.errors import VariantLakeError
 from variantlake.parquet.footer import SchemaNode, read_footer
-from variantlake.storage.store import local_path
 
 
 def check(
@@ -65,7 +64,7 @@ def _count(number: int, of: str) -> str:
 def _files(source: str, variants: list[str]) -> Iterator[tuple[str, list[str]]]:
     """The files, each with those of its columns that are Variants although it need not say so."""
     if is_file(source):
-        yield local_path(source), variants
+        yield path_of(source), variants
         return
     if variants:
         raise typer.BadParameter("--variant is for files: a table's schema names its columns")

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 import variantlake as vl
-from variantlake.cli.cat import VariantOption, is_file
+from variantlake.cli.cat import VariantOption, is_file, path_of
 from variantlake.cli.output import (
     print_fields,
     print_json,
@@ -24,7 +24,6 @@ from variantlake.parquet.inspect import SAMPLE_ROWS, FileView, NodeView, Variant
 from variantlake.shredding.ddl import MAX_SCHEMA_DEPTH
 from variantlake.shredding.infer import Inference, InferenceOptions
 from variantlake.shredding.schema import Array, Leaf, Object
-from variantlake.storage.store import local_path
 from variantlake.table import Table
 
 DEFAULTS = InferenceOptions()
@@ -83,7 +82,7 @@ def inspect(
             raise typer.BadParameter("--variant is for files: a table's schema names its columns")
         _print_table(Table.open(source), as_json=as_json)
         return
-    file = local_path(source)
+    file = path_of(source)
     if why:
         options = InferenceOptions(
             min_share=min_share,

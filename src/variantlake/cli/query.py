@@ -15,7 +15,6 @@ from variantlake.arrow.scan import Scan
 from variantlake.cli.local_rows import LocalRows, shows
 from variantlake.cli.output import MAX_SHOWN, print_rows, stderr
 from variantlake.errors import InvalidQuery, UnsupportedFeature
-from variantlake.storage.store import is_local
 
 VIEW = "t"
 """What the SQL text may call the table."""
@@ -82,7 +81,7 @@ def _local(table: str, sql: str, *, required: bool) -> LocalRows | None:
             raise
         return None
     scan = Scan(opened.snapshot, select.items, select.where, select.limit)
-    here = is_local(opened.uri) and all(shows(column.type) for column in scan.schema)
+    here = all(shows(column.type) for column in scan.schema)
     if not required and not here:
         return None
     return LocalRows(select, scan)

@@ -6,11 +6,10 @@ change feeds and streams see nothing. Spec: PROTOCOL, "Add File and Remove File"
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any
 
 import orjson
 
@@ -28,8 +27,7 @@ from variantlake.delta.stored_names import has_stored_names
 from variantlake.delta.tags import file_tags
 from variantlake.errors import VariantLakeError
 from variantlake.parquet.facts import FileFacts, facts_of
-from variantlake.parquet.footer import Source, parse_footer, read_tail
-from variantlake.storage.store import LocalStore, Store, open_store
+from variantlake.parquet.footer import parse_footer, read_tail
 
 _THREADS = 16
 
@@ -94,7 +92,7 @@ def completed(snapshot: Snapshot, add: AddFile) -> AddFile:
     Raises MalformedFile and MissingSource naming the file.
     """
     location = snapshot.location(add.path)
-    facts = _facts(snapshot, location, add.size)
+    facts = _facts(snapshot, location)
     options = StatsOptions.from_properties(snapshot.properties)
     chosen = options.chosen(snapshot.schema, snapshot.partition_columns)
     text = write_stats(
@@ -114,10 +112,10 @@ def completed(snapshot: Snapshot, add: AddFile) -> AddFile:
     )
 
 
-def _facts(snapshot: Snapshot, location: str, size: int) -> FileFacts:
+def _facts(snapshot: Snapshot, location: str) -> FileFacts:
     """What the footer says; of a file that calls its columns by other names only its rows."""
     try:
-        tail = read_tail(_source(snapshot.store, location, size))
+        tail = read_tail(location)
         footer = parse_footer(tail.footer, tail.offset)
         if not has_stored_names(snapshot, footer):
             rows = sum(group.num_rows for group in footer.row_groups)
@@ -126,17 +124,6 @@ def _facts(snapshot: Snapshot, location: str, size: int) -> FileFacts:
     except VariantLakeError as error:
         error.file = error.file or location
         raise
-
-
-def _source(store: Store, location: str, size: int) -> Source:
-    if isinstance(store, LocalStore):
-        return location
-    if location.startswith(f"{store.uri}/"):
-        found = _StoredFile(store, location.removeprefix(f"{store.uri}/"), size)
-    else:
-        folder, _, name = location.rpartition("/")
-        found = _StoredFile(open_store(folder), name, size)
-    return cast("Source", found)
 
 
 def _counted_columns(snapshot: Snapshot) -> list[Column]:
@@ -172,23 +159,3 @@ def _merged(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
         both = isinstance(before, dict) and isinstance(value, dict)
         merged[key] = _merged(before, value) if both else value  # type: ignore[arg-type]  # dicts
     return merged
-
-
-class _StoredFile(io.RawIOBase):
-    """A file of an object store, of which only the ranges that are read are fetched."""
-
-    def __init__(self, store: Store, path: str, size: int) -> None:
-        super().__init__()
-        self._store, self._path, self._size = store, path, size
-        self._at = 0
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
-        self._at = base + offset
-        return self._at
-
-    def read(self, size: int = -1) -> bytes:
-        length = self._size - self._at if size < 0 else min(size, self._size - self._at)
-        data = self._store.read_range(self._path, self._at, length) if length > 0 else b""
-        self._at += len(data)
-        return data

@@ -184,16 +184,17 @@ def _opened(
     """A checkpoint file, and what looks at the pages of columns before they are read."""
     with _named(file), store.open(path) as source:
         # Before pyarrow: it believes what a footer and a page header say (see parquet.pages).
-        bytes_of: Any = source  # its methods lack their parameters in the stubs
-        footer = read_footer(bytes_of)
+        footer = read_footer(source)
 
         def check(columns: list[str]) -> None:
             leaves = [leaf for name in columns for leaf in _leaves_of(footer.schema, name)]
+            chunks = [group.columns[leaf] for group in footer.row_groups for leaf in leaves]
+            source.prefetch((chunk.first_page, chunk.compressed_size) for chunk in chunks)
             for group in footer.row_groups:
                 for leaf in leaves:
-                    check_pages(bytes_of.read_at, footer.leaves[leaf], group.columns[leaf], group)
+                    check_pages(source.read_at, footer.leaves[leaf], group.columns[leaf], group)
 
-        with pq.ParquetFile(source, page_checksum_verification=True) as parquet:
+        with pq.ParquetFile(source.native, page_checksum_verification=True) as parquet:
             yield parquet, check
 
 

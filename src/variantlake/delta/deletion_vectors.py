@@ -19,7 +19,8 @@ from variantlake.delta import z85
 from variantlake.delta.actions import DeletionVectorDescriptor
 from variantlake.delta.locations import locate
 from variantlake.errors import MalformedLog, VariantLakeError
-from variantlake.storage.store import Store, open_store
+from variantlake.storage.opening import store_of
+from variantlake.storage.store import Store
 
 MAX_BYTES = 1 << 30
 """Our limit on one serialised vector."""
@@ -81,8 +82,7 @@ def _inline(vector: DeletionVectorDescriptor) -> bytes:
 
 def _stored(place: str, vector: DeletionVectorDescriptor) -> bytes:
     """The vector in a file: big-endian size, data, CRC-32 of the data."""
-    folder, _, name = place.rpartition("/")
-    store = open_store(folder or "/")
+    store, name = store_of(place)
     version = store.read_range(name, 0, 1)
     if version != bytes([_FILE_VERSION]):
         raise MalformedLog(f"deletion vector file of version {version.hex() or 'nothing'}")

@@ -36,7 +36,8 @@ from variantlake.delta.replay import State, apply_commits, check_unique_paths, r
 from variantlake.delta.schema import PrimitiveType, StructType
 from variantlake.delta.time_travel import version_at
 from variantlake.errors import InvalidQuery, MalformedLog, MissingSource, UnsupportedFeature
-from variantlake.storage.store import Entry, Store, open_store
+from variantlake.storage.opening import open_store
+from variantlake.storage.store import Entry, Store
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,6 @@ from variantlake.parquet.footer import Footer, is_parquet, read_footer
 from variantlake.parquet.read import (
     BATCH_ROWS,
     Progress,
-    Source,
-    name_of,
     named_groups,
     open_parquet,
     read_leaves,
@@ -28,6 +26,7 @@ from variantlake.shredding.layout import METADATA, TYPED_VALUE, VALUE
 from variantlake.shredding.legacy import ARRAY
 from variantlake.shredding.rules import Rule
 from variantlake.shredding.schema import Array, Untyped
+from variantlake.storage.opening import Source, name_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,6 @@ from variantlake.parquet.footer import (
     ColumnChunk,
     Footer,
     RowGroup,
-    Source,
-    name_of,
     parse_footer,
     read_tail,
 )
@@ -30,6 +28,7 @@ from variantlake.parquet.schema_tree import SchemaNode
 from variantlake.parquet.variant_group import GroupNode, VariantGroup, variant_groups
 from variantlake.paths import Path
 from variantlake.shredding.schema import Leaf, Node, ShreddingSchema, Untyped
+from variantlake.storage.opening import Source, name_of
 from variantlake.types import NULL_VALUE
 
 UNKNOWN = -1

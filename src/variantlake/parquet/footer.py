@@ -9,12 +9,9 @@ Spec: Parquet, `parquet.thrift` and "File Format".
 
 from __future__ import annotations
 
-import io
-import os
 from dataclasses import dataclass
-from typing import BinaryIO
 
-from variantlake.errors import MalformedFile, MissingSource, VariantLakeError
+from variantlake.errors import MalformedFile, VariantLakeError
 from variantlake.parquet.chunk_fields import read_fields
 from variantlake.parquet.logical import Logical
 from variantlake.parquet.schema_tree import (
@@ -26,6 +23,8 @@ from variantlake.parquet.schema_tree import (
     leaves_of,
 )
 from variantlake.parquet.thrift import CompactReader, Fields, ListOf, Spec, Struct, Wire
+from variantlake.storage.input_file import TAIL_BYTES, InputFile
+from variantlake.storage.opening import Source, name_of, open_file
 
 __all__ = [
     "ColumnChunk",
@@ -34,10 +33,8 @@ __all__ = [
     "Logical",
     "RowGroup",
     "SchemaNode",
-    "Source",
     "Tail",
     "is_parquet",
-    "name_of",
     "parse_footer",
     "read_footer",
     "read_tail",
@@ -52,7 +49,6 @@ MAX_FOOTER_BYTES = 32 << 20
 MANY_COLUMNS = 64
 """Fewer are read as soon in Python."""
 
-_FIRST_READ = 64 << 10
 _CODECS = ("UNCOMPRESSED", "SNAPPY", "GZIP", "LZO", "BROTLI", "LZ4", "ZSTD", "LZ4_RAW")
 
 
@@ -109,9 +105,6 @@ class Tail:
     size: int
 
 
-Source = str | os.PathLike[str] | BinaryIO
-
-
 def read_footer(file: Source) -> Footer:
     """The footer of a Parquet file.
 
@@ -128,36 +121,22 @@ def read_footer(file: Source) -> Footer:
 
 def is_parquet(file: Source) -> bool:
     """Whether a file that is there begins or ends as a Parquet file does."""
-    if isinstance(file, str | os.PathLike):
-        with open(file, "rb") as stream:  # noqa: PTH123  # str and PathLike alike
-            return is_parquet(stream)
-    size = file.seek(0, io.SEEK_END)
-    if size < len(MAGIC):
-        return False
-    return MAGIC in (_read_at(file, 0, len(MAGIC)), _read_at(file, size - len(MAGIC), len(MAGIC)))
+    with open_file(file) as found:
+        ends = (0, found.size - len(MAGIC))
+        return ends[1] >= 0 and any(_read_at(found, at, len(MAGIC)) == MAGIC for at in ends)
 
 
 def read_tail(file: Source) -> Tail:
     """The last bytes of the file that hold its footer. Raises as `read_footer` does."""
-    if isinstance(file, str | os.PathLike):
-        try:
-            with open(file, "rb") as stream:  # noqa: PTH123  # str and PathLike alike
-                return _read_tail(stream)
-        except FileNotFoundError:
-            raise MissingSource("no such file", file=os.fspath(file)) from None
-        except IsADirectoryError:
-            hint = "name one file; a Delta table is read by vl.Table or the command line"
-            raise MissingSource("a folder, not a file", file=os.fspath(file), hint=hint) from None
-        except OSError as error:
-            raise MissingSource(str(error.strerror or error), file=os.fspath(file)) from error
-    return _read_tail(file)
+    with open_file(file) as found:
+        return _read_tail(found)
 
 
-def _read_tail(stream: BinaryIO) -> Tail:
-    size = stream.seek(0, io.SEEK_END)
+def _read_tail(file: InputFile) -> Tail:
+    size = file.size
     if size < 12:
         raise MalformedFile(f"{size} bytes are too few for a Parquet file", offset=0)
-    end = _read_at(stream, max(0, size - _FIRST_READ), min(size, _FIRST_READ))
+    end = _read_at(file, max(0, size - TAIL_BYTES), min(size, TAIL_BYTES))
     if end[-4:] == ENCRYPTED_MAGIC:
         raise MalformedFile("the Parquet footer is encrypted", offset=size - 4)
     if end[-4:] != MAGIC:
@@ -175,28 +154,15 @@ def _read_tail(stream: BinaryIO) -> Tail:
             hint=f"our limit for a footer is {MAX_FOOTER_BYTES} bytes",
         )
     if length + 8 > len(end):
-        return Tail(_read_at(stream, offset, length), offset, size)
+        return Tail(_read_at(file, offset, length), offset, size)
     return Tail(end[len(end) - 8 - length : len(end) - 8], offset, size)
 
 
-def _read_at(stream: BinaryIO, offset: int, size: int) -> bytes:
-    stream.seek(offset)
-    parts = []
-    while size:
-        part = stream.read(size)
-        if not part:
-            raise MalformedFile("the file became shorter while it was read", offset=offset)
-        parts.append(part)
-        size -= len(part)
-    return b"".join(parts)
-
-
-def name_of(file: Source) -> str:
-    """What to call a file in errors; empty for a nameless stream."""
-    if isinstance(file, str | os.PathLike):
-        return os.fspath(file)
-    name = getattr(file, "name", "")
-    return name if isinstance(name, str) else ""
+def _read_at(file: InputFile, offset: int, size: int) -> bytes:
+    data = file.read_at(size, offset)
+    if len(data) < size:
+        raise MalformedFile("the file became shorter while it was read", offset=offset)
+    return data
 
 
 # --- parquet.thrift: the fields that we read ------------------------------------------------------

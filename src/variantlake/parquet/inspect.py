@@ -21,10 +21,8 @@ from variantlake.parquet.footer import Footer, read_footer
 from variantlake.parquet.read import (
     BATCH_ROWS,
     Progress,
-    Source,
     columns_of_variants,
     iter_batches,
-    name_of,
     named_groups,
 )
 from variantlake.parquet.single_paths import count_typed
@@ -37,6 +35,7 @@ from variantlake.shredding.infer import Inference, InferenceOptions, infer
 from variantlake.shredding.layout import VARIANT_TYPE
 from variantlake.shredding.profile import Profile
 from variantlake.shredding.schema import Array, Leaf, Object
+from variantlake.storage.opening import Source, name_of
 from variantlake.types import EMPTY_METADATA, Kind, ShreddedType
 
 SAMPLE_ROWS = 10_000

@@ -7,9 +7,8 @@ pyarrow reads them.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from typing import Any, BinaryIO, Self
+from typing import Any, Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,8 +19,7 @@ from variantlake.parquet.footer import Footer, read_footer
 from variantlake.parquet.pages import check_pages
 from variantlake.parquet.schema_tree import SchemaNode
 from variantlake.parquet.variant_columns import column_of, result_field, variant_nodes
-
-Source = str | os.PathLike[str] | BinaryIO
+from variantlake.storage.opening import Source, name_of, open_file
 
 Progress = Callable[[int, int], None]
 """Called after each batch with the rows that are done and the rows of all."""
@@ -43,7 +41,7 @@ def read_table(
     """Read a Parquet file, every Variant column as struct<metadata, value>.
 
     Args:
-        path: A file name or an open binary file.
+        path: A file name, a URL of an object store, or an open binary file.
         columns: Names of top-level columns in the order wanted; all of them when None.
         variant_columns: Dotted names of groups to read as Variants although the file does not mark
             them. Groups of binary `metadata` and `value`, and those of the legacy layout
@@ -103,12 +101,13 @@ class VariantFile:
         variant_columns: Collection[str] = (),
     ) -> None:
         self.name = name_of(path)
-        self.footer = read_footer(path)
+        self._input = open_file(path)
         try:
+            self.footer = read_footer(self._input)
             wanted = named_groups(self.footer, variant_columns)
             self._nodes = _selected(self.footer, columns)
             self._columns = [column_of(node, wanted) for node in self._nodes]
-            self._file = open_parquet(path, self.name, self.footer)
+            self._file = open_parquet(self._input, self.name, self.footer)
             arrow = _subset(self._file.schema_arrow, [node.name for node in self._nodes])
             self.schema = pa.schema(
                 [
@@ -118,6 +117,7 @@ class VariantFile:
                 metadata=arrow.metadata,  # type: ignore[arg-type]  # stubs: its own type, refused
             )
         except VariantLakeError as error:
+            self._input.close()
             error.file = error.file or self.name
             raise
 
@@ -129,7 +129,7 @@ class VariantFile:
 
     def close(self) -> None:
         """Close the file if we opened it."""
-        self._file.close()
+        self._input.close()
 
     def batches(
         self,
@@ -221,14 +221,6 @@ def columns_of_variants(
     )
 
 
-def name_of(path: Source) -> str:
-    """What to call a file in errors."""
-    if isinstance(path, str | os.PathLike):
-        return os.fspath(path)
-    name = getattr(path, "name", "")
-    return name if isinstance(name, str) else ""
-
-
 def check_batch_rows(batch_rows: int) -> None:
     """Raise InvalidValue for a size of batch that would read no row."""
     if batch_rows < 1:
@@ -241,15 +233,13 @@ class ParquetSource:
     def __init__(self, path: Source, footer: Footer) -> None:
         """Raises pyarrow's own errors: see `open_parquet`."""
         self._footer = footer
-        self._is_ours = isinstance(path, str | os.PathLike)
-        self._bytes: Any  # pa.NativeFile: its methods lack their parameters in the stubs
-        if isinstance(path, str | os.PathLike):
-            self._bytes = pa.OSFile(os.fspath(path), mode="r")
-        else:
-            self._bytes = pa.PythonFile(path, mode="r")  # type: ignore[arg-type]  # any BinaryIO
+        self._input = open_file(path)
         # Buffering whole column chunks ahead would make memory follow the row group.
         self._file = pq.ParquetFile(
-            self._bytes, pre_buffer=False, buffer_size=1 << 20, page_checksum_verification=True
+            self._input.native,
+            pre_buffer=False,
+            buffer_size=1 << 20,
+            page_checksum_verification=True,
         )
 
     @property
@@ -259,8 +249,7 @@ class ParquetSource:
 
     def close(self) -> None:
         """Close the file if we opened it."""
-        if self._is_ours:
-            self._bytes.close()
+        self._input.close()
 
     def __enter__(self) -> Self:
         return self
@@ -277,8 +266,10 @@ class ParquetSource:
         """
         # Our own footer: pyarrow's objects for a chunk abort the process on broken size statistics.
         group, leaf_of = self._footer.row_groups[row_group], self._footer.leaves
+        chunks = [group.columns[leaf] for leaf in leaves]
+        self._input.prefetch((chunk.first_page, chunk.compressed_size) for chunk in chunks)
         size = sum(
-            check_pages(self._bytes.read_at, leaf_of[leaf], group.columns[leaf], group)
+            check_pages(self._input.read_at, leaf_of[leaf], group.columns[leaf], group)
             for leaf in leaves
         )
         rows = max(1, BATCH_BYTES * group.num_rows // max(size, 1))
@@ -291,6 +282,8 @@ def open_parquet(path: Source, name: str, footer: Footer) -> ParquetSource:
     """Open a file with pyarrow for reading piece by piece. Raises MalformedFile."""
     try:
         return ParquetSource(path, footer)
+    except VariantLakeError:
+        raise  # some are OSErrors too
     except (pa.ArrowException, OSError) as error:
         raise MalformedFile(f"pyarrow cannot open it: {error}", file=name) from error
 
@@ -304,13 +297,13 @@ def read_leaves(
     """
     try:
         yield from file.batches(row_group, leaves, batch_rows)
-    except (pa.ArrowException, OSError) as error:
-        raise MalformedFile(f"row group {row_group} does not read: {error}", file=name) from error
-    except MalformedFile as error:
+    except VariantLakeError as error:  # some are OSErrors too
         error.message = f"row group {row_group}: {error.message}"
         error.args = (error.message,)
         error.file = name
         raise
+    except (pa.ArrowException, OSError) as error:
+        raise MalformedFile(f"row group {row_group} does not read: {error}", file=name) from error
 
 
 def _check_names(names: Collection[str]) -> None:

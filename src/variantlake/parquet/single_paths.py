@@ -17,9 +17,7 @@ from variantlake.parquet.path_values import LegacyPathRequest, Members, Mismatch
 from variantlake.parquet.read import (
     BATCH_ROWS,
     Progress,
-    Source,
     check_batch_rows,
-    name_of,
     open_parquet,
     read_leaves,
 )
@@ -28,6 +26,7 @@ from variantlake.parquet.variant_group import GroupNode, VariantGroup, parse_gro
 from variantlake.paths import ColumnPath, Path
 from variantlake.shredding.layout import TYPED_VALUE
 from variantlake.shredding.schema import Array, Leaf, Object, Untyped
+from variantlake.storage.opening import Source, name_of
 from variantlake.types import ShreddedType
 
 

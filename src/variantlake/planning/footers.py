@@ -22,7 +22,6 @@ from variantlake.planning.plan import ScanPlan
 from variantlake.planning.predicates import And, Ref
 from variantlake.planning.skipping import Skipper
 from variantlake.shredding.schema import ShreddingSchema
-from variantlake.storage.store import is_local
 
 _THREADS = 16
 
@@ -41,7 +40,7 @@ class Footers:
         whoever scans it will say why.
         """
         lacking = files.lacking({ref.column for ref in paths if ref.path is not None})
-        if not len(lacking) or not is_local(snapshot.store.uri):
+        if not len(lacking):
             return files
         unknown = list(files.files(lacking))
         missing = [file for file in unknown if _key(file) not in self._known]
@@ -66,8 +65,6 @@ def row_groups(
     snapshot: Snapshot, plan: ScanPlan, partition_types: Mapping[str, str]
 ) -> RowGroups | None:
     """Row groups of the files that are read, by their footers; None if one cannot be read."""
-    if not is_local(snapshot.store.uri):
-        return None
     files = list(plan.files)
     if not files:
         return RowGroups(0, 0)

@@ -38,13 +38,12 @@ from pyspark.sql.types import StructField, StructType
 from variantlake.arrow.scan_task import ScanTask
 from variantlake.delta.features import SCAN_FEATURES
 from variantlake.delta.snapshot import Snapshot
-from variantlake.errors import InvalidQuery, UnsupportedFeature
+from variantlake.errors import InvalidQuery
 from variantlake.planning import predicates
 from variantlake.planning.plan import plan_scan
 from variantlake.planning.predicates import And, Compare, CompareOp, Literal, Predicate, Ref
 from variantlake.spark.kernel_scan import arrow_schema
 from variantlake.spark.tables import TableVersion, table_version
-from variantlake.storage.store import is_local
 
 FORMAT = "variantlake"
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
@@ -106,12 +105,6 @@ class VariantlakeSource(DataSource):
             timestamp=_milliseconds(self.options.get("timestamp")),
             applies=SCAN_FEATURES,
         )
-        if not is_local(snapshot.store.uri):
-            raise UnsupportedFeature(
-                "the data source reads tables on a local disk",
-                file=snapshot.store.uri,
-                hint="lake.read(path) and lake.sql read object stores",
-            )
         return table_version(location, snapshot)
 
 

@@ -37,7 +37,6 @@ from pyspark.sql.types import (
 )
 
 from variantlake.arrow.scan_task import ScanTask
-from variantlake.errors import UnsupportedFeature
 from variantlake.planning.files import NO_ROWS, FileRows, ScanFile
 from variantlake.planning.implied import implied_bounds
 from variantlake.planning.plan import ScanGroup, ScanPlan
@@ -50,7 +49,6 @@ from variantlake.spark.schemas import type_ddl, without_ids
 from variantlake.spark.session import EVERYTHING, Files, KnownFile, unused
 from variantlake.spark.tables import TableVersion
 from variantlake.spark.text import quote_identifier, quote_string
-from variantlake.storage.store import is_local
 from variantlake.types import Kind, ShreddedType
 
 VARIANT_FIELD = "__vl_v"
@@ -196,13 +194,6 @@ class _Group:
     def _kernel_rows(self, files: Sequence[ScanFile]) -> DataFrame:
         """The same as `_rows`, read by our kernels, without deleted rows."""
         snapshot = self._table.snapshot
-        if not is_local(snapshot.store.uri):
-            raise UnsupportedFeature(
-                "a Variant with TIME, UUID or nanosecond timestamps cannot be read as a whole by "
-                "Spark, and by our kernels on a local disk only",
-                file=files[0].path,
-                hint="paths that are typed columns in the file can be read",
-            )
         # Names inside of structs are the table's here.
         own = dict(zip(self._table.stored.names, self._table.schema.fields, strict=True))
         schema = StructType(

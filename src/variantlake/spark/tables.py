@@ -19,7 +19,6 @@ from variantlake.planning.plan import ScanPlan, plan_scan
 from variantlake.planning.predicates import Predicate, Ref, refs
 from variantlake.spark.lineage import VARIANT
 from variantlake.spark.schemas import spark_schema, stored_schema
-from variantlake.storage.store import is_local
 
 _REMEMBERED_TABLES = 64
 """Tables of which the newest snapshot is kept."""
@@ -140,8 +139,6 @@ class Tables:
             predicate,
             partition_types=table.partition_types,
         )
-        if not is_local(table.snapshot.store.uri):
-            return plan
         found = find_rows_first(plan, table.partition_types)
         first = any(group.found_by for group in found.groups)
         return found if first and has_kernels() else plan

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import errno
-import functools
 import os
 import re
 import shutil
@@ -24,16 +23,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-import obstore
 import pyarrow as pa
-from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
-from obstore.store import ObjectStore as Backend
-from obstore.store import from_url
 
 from variantlake.errors import MissingSource, StoreFailed, UnsupportedFeature
+from variantlake.storage.input_file import InputFile
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
-_CHUNK = 8 << 20
+CHUNK = 8 << 20
+"""Bytes of a piece of `Store.stream`."""
 # What a file system without hard links answers; it has then certainly made none.
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EXDEV, errno.EMLINK)
 
@@ -73,8 +70,8 @@ class Store(Protocol):
     def stream(self, path: str) -> Iterator[bytes]:
         """The file in pieces, in order, never all of it in memory."""
 
-    def open(self, path: str) -> pa.NativeFile:
-        """The file for Arrow's readers; local files are mapped, not read."""
+    def open(self, path: str) -> InputFile:
+        """The file for readers of ranges."""
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
         """Write the file unless it exists: True when this call made it, durable and whole.
@@ -146,13 +143,14 @@ class LocalStore:
     def stream(self, path: str) -> Iterator[bytes]:
         """See Store."""
         with self._failures(path), (self.root / path).open("rb") as file:
-            while piece := file.read(_CHUNK):
+            while piece := file.read(CHUNK):
                 yield piece
 
-    def open(self, path: str) -> pa.NativeFile:
+    def open(self, path: str) -> InputFile:
         """See Store."""
+        location = str(self.root / path)
         with self._failures(path):
-            return pa.memory_map(str(self.root / path))
+            return InputFile(location, pa.OSFile(location, mode="r"))
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
         """See Store."""
@@ -259,140 +257,6 @@ class LocalStore:
             raise
         except (OSError, ValueError) as error:
             raise StoreFailed(str(error), file=str(self.root / path)) from error
-
-
-@dataclass(frozen=True, slots=True)
-class ObjectStore:
-    """A table in an object store; `put_if_absent` is a conditional put (If-None-Match: *)."""
-
-    uri: str
-    backend: Backend
-
-    def read(self, path: str) -> bytes:
-        """See Store."""
-        with self._failures(path):
-            return bytes(obstore.get(self.backend, path).bytes())
-
-    def read_range(self, path: str, start: int, length: int) -> bytes:
-        """See Store."""
-        with self._failures(path):
-            return bytes(obstore.get_range(self.backend, path, start=start, length=length))
-
-    def stream(self, path: str) -> Iterator[bytes]:
-        """See Store."""
-        with self._failures(path):
-            for piece in obstore.get(self.backend, path).stream(min_chunk_size=_CHUNK):
-                yield bytes(piece)
-
-    def open(self, path: str) -> pa.NativeFile:
-        """See Store."""
-        return pa.BufferReader(self.read(path))
-
-    def put_if_absent(self, path: str, data: bytes) -> bool:
-        """See Store."""
-        with self._failures(path):
-            try:
-                obstore.put(self.backend, path, data, mode="create", use_multipart=False)
-            except (AlreadyExistsError, PreconditionError):
-                return False
-            return True
-
-    def put(self, path: str, data: bytes) -> None:
-        """See Store."""
-        with self._failures(path):
-            obstore.put(self.backend, path, data)
-
-    def upload(self, path: str, file: Path) -> None:
-        """See Store."""
-        with self._failures(path):
-            obstore.put(self.backend, path, file)
-
-    def flush(self, path: str) -> None:
-        """See Store."""
-
-    def delete(self, path: str) -> None:
-        """See Store."""
-        with self._failures(path), contextlib.suppress(FileNotFoundError):
-            obstore.delete(self.backend, path)
-
-    def list_from(self, folder: str, after: str = "") -> Iterator[Entry]:
-        """See Store."""
-        start = len(folder) + 1 if folder else 0
-        offset = (f"{folder}/{after}" if folder else after) if after else None
-        found: list[Entry] = []
-        with self._failures(folder):
-            for page in obstore.list(self.backend, folder or None, offset=offset, chunk_size=1000):
-                found += [
-                    Entry(meta["path"], meta["size"], int(meta["last_modified"].timestamp() * 1000))
-                    for meta in page
-                    if "/" not in meta["path"][start:]
-                ]
-        # Object stores list in the order of names; the backends for tests need not.
-        yield from sorted(found, key=lambda entry: entry.path)
-
-    def size(self, path: str) -> int:
-        """See Store."""
-        with self._failures(path):
-            return obstore.head(self.backend, path)["size"]
-
-    def exists(self, path: str) -> bool:
-        """See Store."""
-        try:
-            self.size(path)
-        except MissingSource:
-            return False
-        return True
-
-    def join(self, path: str) -> str:
-        """See Store."""
-        return f"{self.uri}/{path}"
-
-    @contextlib.contextmanager
-    def _failures(self, path: str) -> Iterator[None]:
-        """The backend's errors as ours, naming the object."""
-        try:
-            yield
-        except FileNotFoundError as error:
-            raise MissingSource("no such object", file=self.join(path)) from error
-        except (BaseError, OSError, ValueError) as error:
-            raise StoreFailed(_first_line(error), file=self.join(path)) from error
-
-
-def open_store(location: str | os.PathLike[str], **options: Any) -> Store:
-    """The store of a table: a plain path, `file://...`, or a URL that obstore knows (`s3://`, ...).
-
-    `options` go to `obstore.store.from_url` (credentials, endpoint); its defaults come from the
-    environment. Raises StoreFailed for a URL that cannot be understood.
-    """
-    text = os.fspath(location)
-    if is_local(text):
-        return LocalStore(Path(local_path(text)).absolute())
-    try:
-        return ObjectStore(text.rstrip("/"), from_url(text.rstrip("/"), **options))
-    except (BaseError, ValueError, TypeError) as error:
-        raise StoreFailed(f"cannot open this location: {_first_line(error)}", file=text) from error
-
-
-def open_object(url: str) -> tuple[ObjectStore, str]:
-    """The store of a URL's bucket or container, and the object's name in it, as it stands there.
-
-    Raises StoreFailed for a URL that cannot be understood.
-    """
-    scheme, _, rest = url.partition("://")
-    bucket, _, name = rest.partition("/")
-    return _bucket(f"{scheme}://{bucket}"), name
-
-
-@functools.cache  # a client keeps its connections
-def _bucket(url: str) -> ObjectStore:
-    store = open_store(url)
-    assert isinstance(store, ObjectStore)  # noqa: S101 - for mypy; a URL of a bucket is no path
-    return store
-
-
-def _first_line(error: Exception) -> str:
-    """The backend's sentence, without the dump of its state that follows."""
-    return str(error).partition("\n")[0]
 
 
 def is_local(location: str) -> bool:

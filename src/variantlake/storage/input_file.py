@@ -1,0 +1,195 @@
+"""A file open for reading by ranges, wherever it is kept: what all readers of Parquet read from.
+
+A local file is read as the system gives it. An object is read by few large requests: its end
+first, in which a Parquet footer lies, then the ranges that somebody says will be read.
+"""
+
+from __future__ import annotations
+
+import bisect
+import io
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol, Self
+
+import pyarrow as pa
+
+from variantlake.errors import StoreFailed
+
+TAIL_BYTES = 64 << 10
+"""The end of an object that is read first."""
+
+WINDOW_BYTES = 1 << 20
+"""Read from an object at once where nobody said what will be read."""
+
+PREFETCH_BYTES = 256 << 20
+"""The most that is read ahead: of more, each read is a request of its own."""
+
+
+class Ranges(Protocol):
+    """One object of a store, by its bytes."""
+
+    @property
+    def name(self) -> str:
+        """What errors call it."""
+
+    def tail(self, length: int) -> tuple[bytes, int]:
+        """The last `length` bytes, or all where there are fewer, and the size of the object."""
+
+    def read(self, starts: Sequence[int], lengths: Sequence[int]) -> list[memoryview]:
+        """These ranges, which lie in the object. Raises MissingSource, StoreFailed."""
+
+
+class InputFile:
+    """An open file. `native` is what Arrow reads from, `name` what errors call it.
+
+    A context manager; one that somebody else has opened stays open.
+    """
+
+    __slots__ = ("_is_ours", "_object", "name", "native")
+
+    def __init__(
+        self, name: str, native: Any, found: ObjectFile | None = None, *, is_ours: bool = True
+    ) -> None:
+        self.name = name
+        self.native = native  # a pa.NativeFile: its methods lack their parameters in the stubs
+        self._object = found
+        self._is_ours = is_ours
+
+    @classmethod
+    def of_object(cls, found: ObjectFile) -> Self:
+        """The object as a file."""
+        handle: Any = found  # what pyarrow needs of a file
+        return cls(found.name, pa.PythonFile(handle, "r"), found)
+
+    def borrowed(self) -> InputFile:
+        """The same file for somebody who closes it when he has done: it stays open."""
+        return InputFile(self.name, self.native, self._object, is_ours=False)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file."""
+        found: int = self.native.size()
+        return found
+
+    def read_at(self, size: int, offset: int) -> bytes:
+        """`size` bytes from `offset`; fewer at the end of the file."""
+        found: bytes = self.native.read_at(size, offset)
+        return found
+
+    def prefetch(self, ranges: Iterable[tuple[int, int]]) -> None:
+        """Say which ranges (start, length) are read next, in any order; earlier ones are not.
+
+        An object's are fetched now, near ones together. Local files need no such hint.
+        """
+        if self._object is not None:
+            self._object.prefetch(ranges)
+
+    def close(self) -> None:
+        """Close the file if it is ours."""
+        if self._is_ours:
+            self.native.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class ObjectFile:
+    """An object as a file that is read and not written; what was fetched last is kept.
+
+    Where the `size` is not given, the first request is for the end. `window` are the bytes that a
+    read of something new fetches at least.
+    """
+
+    closed = False
+
+    def __init__(self, ranges: Ranges, size: int | None = None, window: int = WINDOW_BYTES) -> None:
+        self._ranges = ranges
+        self._window = window
+        self._position = 0
+        self._known: list[tuple[int, memoryview]] = []
+        self._last = (0, memoryview(b""))
+        tail = b""
+        if size is None:
+            tail, size = ranges.tail(TAIL_BYTES)
+        self._size = size
+        self._tail = (size - len(tail), memoryview(tail))
+
+    @property
+    def name(self) -> str:
+        """What errors call it."""
+        return self._ranges.name
+
+    def prefetch(self, ranges: Iterable[tuple[int, int]]) -> None:
+        """See InputFile."""
+        inside = [
+            (start, length)
+            for start, length in sorted(ranges)
+            if start >= 0 and length > 0 and start + length <= self._size
+        ]
+        self._known = []
+        lacking = [each for each in inside if self._held(*each) is None]
+        if not lacking or sum(length for _, length in lacking) > PREFETCH_BYTES:
+            return
+        starts, lengths = zip(*lacking, strict=True)
+        self._known = list(zip(starts, self._fetched(starts, lengths), strict=True))
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        """Go to a byte."""
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
+        self._position = base + offset
+        return self._position
+
+    def tell(self) -> int:
+        """The byte that is read next."""
+        return self._position
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Just so many bytes; fewer at the end."""
+        left = max(self._size - self._position, 0)
+        data = bytes(self._read_at(left if size < 0 else min(size, left)))
+        self._position += len(data)
+        return data
+
+    def readinto(self, buffer: memoryview, /) -> int:
+        """Read some bytes, those that need no further request; 0 at the end."""
+        left = max(self._size - self._position, 0)
+        data = self._read_at(min(len(buffer), left, self._at_hand() or self._window))
+        buffer[: len(data)] = data
+        self._position += len(data)
+        return len(data)
+
+    def close(self) -> None:
+        """Nothing is held open between two requests."""
+
+    def _at_hand(self) -> int:
+        """The bytes of the last request that follow the position."""
+        start, data = self._last
+        return max(start + len(data) - self._position, 0) if start <= self._position else 0
+
+    def _read_at(self, length: int) -> memoryview:
+        if not length:
+            return memoryview(b"")
+        held = self._held(self._position, length)
+        if held is None:
+            wanted = min(max(length, self._window), self._size - self._position)
+            (data,) = self._fetched([self._position], [wanted])
+            self._last = (self._position, data)
+            held = data[:length]
+        return held
+
+    def _held(self, start: int, length: int) -> memoryview | None:
+        """The bytes where one earlier request fetched them all."""
+        place = bisect.bisect_right(self._known, start, key=lambda each: each[0])
+        for at, data in (*self._known[max(place - 1, 0) : place], self._last, self._tail):
+            if at <= start and start + length <= at + len(data):
+                return data[start - at : start - at + length]
+        return None
+
+    def _fetched(self, starts: Sequence[int], lengths: Sequence[int]) -> list[memoryview]:
+        found = self._ranges.read(starts, lengths)
+        if [len(data) for data in found] != list(lengths):
+            raise StoreFailed("the object became shorter while it was read", file=self.name)
+        return found

@@ -1,0 +1,227 @@
+"""Object stores: S3 and its like, Google, Azure, HTTP, by obstore."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import urllib.parse
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import obstore
+from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
+from obstore.store import ObjectStore as Backend
+from obstore.store import from_url
+
+from variantlake.errors import MissingSource, StoreFailed
+from variantlake.storage.input_file import InputFile, ObjectFile
+from variantlake.storage.options import client_arguments, storage_options
+from variantlake.storage.store import CHUNK, Entry
+
+
+class ObjectStore:
+    """A table in an object store; `put_if_absent` is a conditional put (If-None-Match: *).
+
+    Without a `backend` of its own it is reached with the options of the process that calls it, in
+    a task to which it went, too.
+    """
+
+    __slots__ = ("_own", "uri")
+
+    def __init__(self, uri: str, backend: Backend | None = None) -> None:
+        self.uri = uri
+        self._own = backend
+
+    @property
+    def backend(self) -> Backend:
+        """The client."""
+        return _client(self.uri) if self._own is None else self._own
+
+    def __reduce__(self) -> tuple[type[ObjectStore], tuple[str]]:
+        # A client's own copy would have no option of the environment.
+        return ObjectStore, (self.uri,)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ObjectStore) and (self.uri, self._own) == (other.uri, other._own)
+
+    def __hash__(self) -> int:
+        return hash(self.uri)
+
+    def read(self, path: str) -> bytes:
+        """See Store."""
+        with self._failures(path):
+            return bytes(obstore.get(self.backend, path).bytes())
+
+    def read_range(self, path: str, start: int, length: int) -> bytes:
+        """See Store."""
+        with self._failures(path):
+            return bytes(obstore.get_range(self.backend, path, start=start, length=length))
+
+    def read_ranges(
+        self, path: str, starts: Sequence[int], lengths: Sequence[int]
+    ) -> list[memoryview]:
+        """Ranges that lie in the object; near ones are one request."""
+        with self._failures(path):
+            return [
+                memoryview(data)
+                for data in obstore.get_ranges(self.backend, path, starts=starts, lengths=lengths)
+            ]
+
+    def read_tail(self, path: str, length: int) -> tuple[bytes, int]:
+        """The last `length` bytes, or all where there are fewer, and the size of the object."""
+        with self._failures(path):
+            try:
+                found = obstore.get(self.backend, path, options={"range": {"suffix": length}})
+                return bytes(found.bytes()), found.meta["size"]
+            except FileNotFoundError:
+                raise
+            except BaseError:
+                # An empty object has no end, and some stores know no such request.
+                size = obstore.head(self.backend, path)["size"]
+                start = max(size - length, 0)
+                return self.read_range(path, start, size - start) if size else b"", size
+
+    def stream(self, path: str) -> Iterator[bytes]:
+        """See Store."""
+        with self._failures(path):
+            for piece in obstore.get(self.backend, path).stream(min_chunk_size=CHUNK):
+                yield bytes(piece)
+
+    def open(self, path: str) -> InputFile:
+        """See Store."""
+        return InputFile.of_object(ObjectFile(_Ranges(self, path)))
+
+    def open_in_order(self, path: str, size: int) -> ObjectFile:
+        """An object of so many bytes that is read from its start to its end."""
+        return ObjectFile(_Ranges(self, path), size, CHUNK)
+
+    def put_if_absent(self, path: str, data: bytes) -> bool:
+        """See Store."""
+        with self._failures(path):
+            try:
+                obstore.put(self.backend, path, data, mode="create", use_multipart=False)
+            except (AlreadyExistsError, PreconditionError):
+                return False
+            return True
+
+    def put(self, path: str, data: bytes) -> None:
+        """See Store."""
+        with self._failures(path):
+            obstore.put(self.backend, path, data)
+
+    def upload(self, path: str, file: Path) -> None:
+        """See Store."""
+        with self._failures(path):
+            obstore.put(self.backend, path, file)
+
+    def flush(self, path: str) -> None:
+        """See Store."""
+
+    def delete(self, path: str) -> None:
+        """See Store."""
+        with self._failures(path), contextlib.suppress(FileNotFoundError):
+            obstore.delete(self.backend, path)
+
+    def list_from(self, folder: str, after: str = "") -> Iterator[Entry]:
+        """See Store."""
+        start = len(folder) + 1 if folder else 0
+        offset = (f"{folder}/{after}" if folder else after) if after else None
+        found: list[Entry] = []
+        with self._failures(folder):
+            for page in obstore.list(self.backend, folder or None, offset=offset, chunk_size=1000):
+                found += [
+                    Entry(meta["path"], meta["size"], int(meta["last_modified"].timestamp() * 1000))
+                    for meta in page
+                    if "/" not in meta["path"][start:]
+                ]
+        # Object stores list in the order of names; the backends for tests need not.
+        yield from sorted(found, key=lambda entry: entry.path)
+
+    def size(self, path: str) -> int:
+        """See Store."""
+        with self._failures(path):
+            return obstore.head(self.backend, path)["size"]
+
+    def exists(self, path: str) -> bool:
+        """See Store."""
+        try:
+            self.size(path)
+        except MissingSource:
+            return False
+        return True
+
+    def join(self, path: str) -> str:
+        """See Store."""
+        return f"{self.uri}/{path}"
+
+    @contextlib.contextmanager
+    def _failures(self, path: str) -> Iterator[None]:
+        """The backend's errors as ours, naming the object."""
+        try:
+            yield
+        except FileNotFoundError as error:
+            raise MissingSource("no such object", file=self.join(path)) from error
+        except (BaseError, OSError, ValueError) as error:
+            raise StoreFailed(_first_line(error), file=self.join(path)) from error
+
+
+@dataclass(frozen=True, slots=True)
+class _Ranges:
+    """See Ranges."""
+
+    store: ObjectStore
+    path: str
+
+    @property
+    def name(self) -> str:
+        return self.store.join(self.path)
+
+    def tail(self, length: int) -> tuple[bytes, int]:
+        """See Ranges."""
+        return self.store.read_tail(self.path, length)
+
+    def read(self, starts: Sequence[int], lengths: Sequence[int]) -> list[memoryview]:
+        """See Ranges."""
+        return self.store.read_ranges(self.path, starts, lengths)
+
+
+def open_object(url: str) -> tuple[ObjectStore, str]:
+    """The store of a URL's bucket or container, and the object's name in it, as it stands there.
+
+    Raises StoreFailed for a URL that cannot be understood.
+    """
+    bucket, _, name = _split(url)
+    return ObjectStore(bucket), name
+
+
+def _split(url: str) -> tuple[str, str, str]:
+    """A URL at the slash behind its host."""
+    scheme, slashes, rest = url.partition("://")
+    host, slash, path = rest.partition("/")
+    return scheme + slashes + host, slash, path
+
+
+def check_url(url: str) -> None:
+    """Raise StoreFailed for a URL that cannot be understood."""
+    _client(url)
+
+
+def _client(url: str) -> Backend:
+    """Opens what is below a URL, whose path is no percent-encoded one, with today's options."""
+    return _cached_client(url, frozenset(storage_options().items()))
+
+
+@functools.lru_cache(maxsize=256)  # a client keeps its connections
+def _cached_client(url: str, options: frozenset[tuple[str, str]]) -> Backend:
+    arguments = client_arguments(url.partition(":")[0].lower(), dict(options))
+    root, slash, path = _split(url)
+    try:
+        return from_url(f"{root}{slash}{urllib.parse.quote(path)}", **arguments)
+    except (BaseError, ValueError, TypeError) as error:
+        raise StoreFailed(f"cannot open this location: {_first_line(error)}", file=url) from error
+
+
+def _first_line(error: Exception) -> str:
+    """The backend's sentence, without the dump of its state that follows."""
+    return str(error).partition("\n")[0]

@@ -1,0 +1,80 @@
+"""Open what a location names: a plain path, a `file:` URL, or a URL of an object store.
+
+All that reads a file opens it here.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+
+from variantlake.errors import MissingSource
+from variantlake.storage.input_file import InputFile
+from variantlake.storage.objects import ObjectStore, check_url, open_object
+from variantlake.storage.store import LocalStore, Store, is_local, local_path
+
+Source = str | os.PathLike[str] | BinaryIO | InputFile
+"""A file: its location, or the file itself, open already."""
+
+
+def open_store(location: str | os.PathLike[str]) -> Store:
+    """The store of a table: a plain path, `file://...`, or a URL that obstore knows (`s3://`, ...).
+
+    Credentials and endpoints are those of `storage_options`. Raises StoreFailed for a URL that
+    cannot be understood.
+    """
+    text = os.fspath(location)
+    if is_local(text):
+        return LocalStore(Path(local_path(text)).absolute())
+    check_url(text.rstrip("/"))
+    return ObjectStore(text.rstrip("/"))
+
+
+def store_of(location: str) -> tuple[Store, str]:
+    """The store that holds a file, and the file's path in it."""
+    if is_local(location):
+        folder, _, name = local_path(location).rpartition("/")
+        return LocalStore(Path(folder or "/")), name
+    return open_object(location)
+
+
+def open_file(source: Source) -> InputFile:
+    """Open a file for reading; one that is open already stays open when the result is closed.
+
+    Raises MissingSource where there is none, StoreFailed.
+    """
+    if isinstance(source, InputFile):
+        return source.borrowed()
+    if not isinstance(source, str | os.PathLike):
+        handle: Any = source  # any BinaryIO
+        return InputFile(name_of(source), pa.PythonFile(handle, mode="r"), is_ours=False)
+    location = os.fspath(source)
+    if is_local(location):
+        return _open_local(local_path(location))
+    store, name = open_object(location)
+    return store.open(name)
+
+
+def name_of(source: Source) -> str:
+    """What to call a file in errors; empty for a nameless stream."""
+    if isinstance(source, str | os.PathLike):
+        return os.fspath(source)
+    name = getattr(source, "name", "")
+    return name if isinstance(name, str) else ""
+
+
+def _open_local(path: str) -> InputFile:
+    try:
+        return InputFile(path, pa.OSFile(path, mode="r"))
+    except FileNotFoundError:
+        raise MissingSource("no such file", file=path) from None
+    except (OSError, pa.ArrowInvalid) as error:
+        if Path(path).is_dir():
+            hint = "name one file; a Delta table is read by vl.Table or the command line"
+            raise MissingSource("a folder, not a file", file=path, hint=hint) from None
+        number = error.errno if isinstance(error, OSError) else None
+        reason = str(error) if number is None else os.strerror(number)
+        raise MissingSource(reason, file=path) from error
