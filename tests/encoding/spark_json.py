@@ -1,4 +1,7 @@
-"""What Spark 4.2.0 on Java 17 did with JSON texts: measured, and measured again by a Spark test."""
+"""What Spark 4.2.0 does with JSON texts: measured, and measured again by a Spark test.
+
+Doubles have the digits of Java 19 and later.
+"""
 
 from __future__ import annotations
 
@@ -89,10 +92,10 @@ PARSED: list[tuple[str, str, str]] = [
     ("1e99999999999", "1c000000000000f07f", '"Infinity"'),
     ("1e-99999999999", "1c0000000000000000", "0.0"),
     ("0e99999999999", "1c0000000000000000", "0.0"),
-    ("1.603574281e19", "1c6072fde34cd1eb43", "1.6035742809999999E19"),
+    ("1.603574281e19", "1c6072fde34cd1eb43", "1.603574281E19"),
     ("5e-324", "1c0100000000000000", "4.9E-324"),
     ("2.5e-323", "1c0500000000000000", "2.5E-323"),
-    ("1e23", "1cf64ae1c7022db544", "9.999999999999999E22"),
+    ("1e23", "1cf64ae1c7022db544", "1.0E23"),
     ("1.7976931348623157e308", "1cffffffffffffef7f", "1.7976931348623157E308"),
     ("1.7976931348623159e308", "1c000000000000f07f", '"Infinity"'),
     ("true", "04", "true"),

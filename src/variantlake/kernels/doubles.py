@@ -15,13 +15,14 @@ from variantlake.kernels.words import leading_zeros, multiply_high
 UNDECIDED = -1
 """Not the bits of a double without its sign."""
 
-_LOWEST, _HIGHEST = -342, 308
+LOWEST, HIGHEST = -342, 324
+"""Of the powers of ten: those that any double or its text needs."""
 
 
 def _powers() -> tuple[np.ndarray[tuple[int], np.dtype[np.uint64]], ...]:
     """The upper 128 bits, rounded down, of 10**e, in two halves."""
-    halves = np.empty((2, _HIGHEST - _LOWEST + 1), np.uint64)
-    for exponent in range(_LOWEST, _HIGHEST + 1):
+    halves = np.empty((2, HIGHEST - LOWEST + 1), np.uint64)
+    for exponent in range(LOWEST, HIGHEST + 1):
         if exponent >= 0:
             power = 10**exponent
             shift = power.bit_length() - 128
@@ -30,12 +31,12 @@ def _powers() -> tuple[np.ndarray[tuple[int], np.dtype[np.uint64]], ...]:
             divisor = 10**-exponent
             bits = (1 << (divisor.bit_length() + 128)) // divisor
             bits >>= bits.bit_length() - 128
-        halves[0, exponent - _LOWEST] = bits >> 64
-        halves[1, exponent - _LOWEST] = bits & 0xFFFFFFFFFFFFFFFF
+        halves[0, exponent - LOWEST] = bits >> 64
+        halves[1, exponent - LOWEST] = bits & 0xFFFFFFFFFFFFFFFF
     return halves[0].copy(), halves[1].copy()
 
 
-_HIGH, _LOW = _powers()
+HIGH, LOW = _powers()
 _ONE, _ALL = uint64(1), uint64(0xFFFFFFFFFFFFFFFF)
 _TAIL = uint64(0x1FF)
 """Bits of a 64-bit product below a double's 53 and the one that rounds, top bit aside."""
@@ -49,17 +50,17 @@ def double_bits(digits: int, exponent: int) -> int:
     """
     if digits == 0:
         return int64(0)
-    if exponent < _LOWEST or exponent > _HIGHEST:
+    if exponent < LOWEST or exponent > HIGHEST:
         return int64(UNDECIDED)
     zeros = leading_zeros(digits)
     scaled = digits << uint64(zeros)
-    power = uint64(exponent - _LOWEST)
-    high = multiply_high(scaled, _HIGH[power])
-    low = scaled * _HIGH[power]
+    power = uint64(exponent - LOWEST)
+    high = multiply_high(scaled, HIGH[power])
+    low = scaled * HIGH[power]
     if high & _TAIL == _TAIL and low + scaled < scaled:
         # The lower half of the power may carry into the bits that round.
-        more = multiply_high(scaled, _LOW[power])
-        rest = scaled * _LOW[power]
+        more = multiply_high(scaled, LOW[power])
+        rest = scaled * LOW[power]
         total = low + more
         if total < low:
             high = high + _ONE

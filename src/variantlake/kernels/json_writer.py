@@ -23,7 +23,7 @@ from variantlake.kernels._declared import (
 )
 from variantlake.kernels._jit import entry, helper
 from variantlake.kernels.arrow_arrays import AnyArray, array_of, buffer_of, new_buffer
-from variantlake.kernels.double_text import WORDS, put_float
+from variantlake.kernels.double_text import put_float
 from variantlake.kernels.keys import KEY, MAX_GUESS
 from variantlake.kernels.nodes import (
     BINARY,
@@ -107,16 +107,7 @@ def _put_string(source: Bytes, start: int, size: int, out: Bytes, to: int) -> in
 
 
 @helper
-def _put_scalar(
-    text: Bytes,
-    arena: Bytes,
-    nodes: Records,
-    at: int,
-    out: Bytes,
-    to: int,
-    digits: Bytes,
-    work: Int64s,
-) -> int:
+def _put_scalar(text: Bytes, arena: Bytes, nodes: Records, at: int, out: Bytes, to: int) -> int:
     """Write the scalar nodes[at]; returns its end, _NO_ROOM or _LEFT_TO_TWIN."""
     node = nodes[uint64(at)]
     tag, value = int64(node.tag), int64(node.value)
@@ -136,7 +127,7 @@ def _put_scalar(
     if DECIMAL4 <= tag <= DECIMAL16:
         return put_decimal_text(text, arena, node, out, to)
     if tag == DOUBLE or tag == FLOAT:
-        return put_float(value, int64(1 if tag == DOUBLE else 0), out, to, digits, work)
+        return put_float(value, int64(1 if tag == DOUBLE else 0), out, to)
     if DATE <= tag < FLOAT or TIME <= tag <= TIMESTAMP_NTZ_NANOS:
         end = put_time(tag, value, out, to)
         return end if end >= 0 else int64(_LEFT_TO_TWIN)
@@ -159,8 +150,6 @@ def _put_row(
     keys: Records,
     key_bytes: Bytes,
     stack: Int64s,
-    digits: Bytes,
-    work: Int64s,
     out: Bytes,
     to: int,
 ) -> int:
@@ -197,7 +186,7 @@ def _put_row(
             store8(out, to, bracket + 2)
             to += 1
         else:
-            to = _put_scalar(text, arena, nodes, at, out, to, digits, work)
+            to = _put_scalar(text, arena, nodes, at, out, to)
             if to < 0:
                 return to
             at += 1
@@ -224,8 +213,6 @@ def _put_row(
         bytes_in,
         int64s,
         uint8s,
-        int64s,
-        uint8s,
         int32s,
         uint8s,
     )
@@ -239,8 +226,6 @@ def write_json_rows(
     keys: Records,
     key_bytes: Bytes,
     stack: Int64s,
-    digits: Bytes,
-    work: Int64s,
     out: Bytes,
     offsets: Int32s,
     left: Bytes,
@@ -248,16 +233,16 @@ def write_json_rows(
     """Write rows from `row` on, as many as there is room for; returns the first that is not.
 
     text, arena, nodes, first: of a tape; keys, key_bytes: of its KeyTable. stack: int64, 2 *
-    MAX_DEPTH; digits: uint8, 32; work: int64, double_text.WORDS. out: uint8. offsets: int32, rows
-    + 1: up to `row` of a former call, filled further. left: uint8, one a row, set for a row that
-    is left to the twin, without text here. Allocates nothing, never raises.
+    MAX_DEPTH. out: uint8. offsets: int32, rows + 1: up to `row` of a former call, filled further.
+    left: uint8, one a row, set for a row that is left to the twin, without text here. Allocates
+    nothing, never raises.
     """
     rows = int64(first.size) - 1
     to = int64(offsets[uint64(row)])
     while row < rows:
         at = first[uint64(row)]
         if at < first[uint64(row + 1)]:
-            end = _put_row(text, arena, nodes, at, keys, key_bytes, stack, digits, work, out, to)
+            end = _put_row(text, arena, nodes, at, keys, key_bytes, stack, out, to)
             if end == _NO_ROOM:
                 break
             if end == _LEFT_TO_TWIN:
@@ -278,15 +263,14 @@ def write_json(tape: Tape) -> tuple[AnyArray, Bytes]:
     rows = tape.rows
     offsets = np.zeros(rows + 1, np.int32)
     left = np.zeros(rows, np.uint8)
-    stack, work = np.empty(2 * MAX_DEPTH, np.int64), np.empty(WORDS, np.int64)
-    digits = np.empty(32, np.uint8)
+    stack = np.empty(2 * MAX_DEPTH, np.int64)
     size = len(tape.text) + 8 * tape.node_count + _MARGIN
     row = 0
     buffer, out = new_buffer(size)
     while True:
         row = write_json_rows(
             tape.text, tape.arena, tape.nodes, tape.first, row, tape.keys.keys,
-            tape.keys.key_bytes, stack, digits, work, out, offsets, left,
+            tape.keys.key_bytes, stack, out, offsets, left,
         )  # fmt: skip
         used = int(offsets[row])
         if row == rows:

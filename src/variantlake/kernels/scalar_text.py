@@ -54,7 +54,7 @@ def put_padded(number: int, width: int, out: Bytes, to: int) -> int:
 
 
 @tiny
-def _count_digits(number: int) -> int:
+def decimal_digits(number: int) -> int:
     """Decimal digits of a number that is not negative; 0 has one."""
     # 1233 / 4096 is a little more than the logarithm of 2: the guess is right, or one too low.
     guess = (64 - leading_zeros(uint64(number | 1))) * 1233 >> 12
@@ -71,7 +71,7 @@ def put_integer(number: int, out: Bytes, to: int) -> int:
             to = put_padded(int64(_LEAST_HEAD), int64(10), out, to)
             return put_padded(int64(_LEAST_TAIL), int64(9), out, to)
         number = -number
-    return put_padded(number, _count_digits(number), out, to)
+    return put_padded(number, decimal_digits(number), out, to)
 
 
 @helper
@@ -89,7 +89,7 @@ def put_decimal_text(text: Bytes, arena: Bytes, node: Records, out: Bytes, to: i
             scale -= 1
         unit = POWERS[uint64(scale)]
         whole = int64(uint64(number) // uint64(unit))
-        to = put_padded(whole, _count_digits(whole), out, to)
+        to = put_padded(whole, decimal_digits(whole), out, to)
         if scale == 0:
             return to
         store8(out, to, _POINT)
