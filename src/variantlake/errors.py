@@ -131,6 +131,10 @@ class CommitConflict(VariantLakeError, RuntimeError):
     """Another writer's commit contradicts ours; nothing of ours was committed."""
 
 
+class TableReplaced(VariantLakeError, RuntimeError):
+    """Another table is at a location than the one that was opened there; nothing was done."""
+
+
 class CommitLost(VariantLakeError, RuntimeError):
     """Another writer's log store overwrote a commit of ours (EXACTNESS rule 26)."""
 

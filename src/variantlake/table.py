@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import os
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Self, Unpack
 
 import pyarrow as pa
@@ -24,6 +24,7 @@ from variantlake.delta.analyze import Analysis, analyze
 from variantlake.delta.backfill import backfill_row_ids
 from variantlake.delta.commit import commit, create_table
 from variantlake.delta.ddl import parse_table_ddl
+from variantlake.delta.identity import check_before_read, check_same_table
 from variantlake.delta.properties import SCHEMA_PREFIX, check_properties
 from variantlake.delta.schema import StructType, VariantType
 from variantlake.delta.snapshot import HistoryEntry, Snapshot
@@ -37,9 +38,17 @@ _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A Delta table at one version; it never changes, `refresh` and `append` lead to newer ones."""
+    """A Delta table at one version; it never changes, `refresh` and `append` lead to newer ones.
+
+    A table that was removed and made again is another one: what writes by a handle of the old one
+    raises TableReplaced, and so does a scan.
+    """
 
     snapshot: Snapshot
+    _latest: _Latest = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_latest", _Latest(self.snapshot))
 
     @classmethod
     def create(
@@ -177,12 +186,19 @@ class Table:
         return Scan(self.snapshot, text.items(map(str, parts)), condition, limit)
 
     def history(self, limit: int | None = None) -> list[HistoryEntry]:
-        """The commits up to this version that the log still holds, newest first."""
+        """The commits up to this version that the log still holds, newest first.
+
+        Raises TableReplaced where another table is at the location by now.
+        """
+        check_before_read(self.snapshot)
         return self.snapshot.history(limit)
 
     def refresh(self) -> Self:
-        """The newest version."""
-        return type(self)(self.snapshot.refresh())
+        """The newest version of the table at the location.
+
+        Where it was removed and made again, that is the new one's.
+        """
+        return type(self)(self._latest.snapshot.refresh())
 
     def set_properties(self, properties: Mapping[str, str]) -> int:
         """Set table properties, with the table features that they need; gives the new version.
@@ -197,7 +213,7 @@ class Table:
                 that are there would have to be checked or rewritten for.
             CommitConflict: Another writer changed the table in a way that contradicts this.
         """
-        snapshot = self.snapshot.refresh()
+        snapshot = self._newest()
         properties = check_properties(properties)
         if alter.enables_row_tracking(snapshot, properties):
             snapshot = backfill_row_ids(snapshot)
@@ -214,14 +230,14 @@ class Table:
             CommitConflict: Another writer changed one of the files.
             UnsupportedFeature: The table needs a feature that we do not write.
         """
-        return analyze(self.snapshot.refresh(), dry_run=dry_run)
+        return analyze(self._newest(), dry_run=dry_run)
 
     def unset_properties(self, *names: str) -> int:
         """Take table properties away, back to their defaults; gives the new version.
 
         Raises InvalidValue for a property that files depend on, else as `set_properties`.
         """
-        snapshot = self.snapshot.refresh()
+        snapshot = self._newest()
         return commit(snapshot, alter.unset_properties(snapshot, names)).version
 
     def drop_constraint(self, name: str) -> int:
@@ -229,7 +245,7 @@ class Table:
 
         Raises InvalidValue for one that is not there, else as `set_properties`.
         """
-        snapshot = self.snapshot.refresh()
+        snapshot = self._newest()
         return commit(snapshot, alter.drop_constraint(snapshot, name)).version
 
     def drop_not_null(self, column: str) -> int:
@@ -237,7 +253,7 @@ class Table:
 
         Raises InvalidSchema for a column that is not there, else as `set_properties`.
         """
-        snapshot = self.snapshot.refresh()
+        snapshot = self._newest()
         return commit(snapshot, alter.set_not_null(snapshot, column, not_null=False)).version
 
     def add_column(self, column: str) -> int:
@@ -250,7 +266,7 @@ class Table:
             InvalidSchema: The DDL does not parse, the column is there already or is NOT NULL.
             UnsupportedFeature, CommitConflict: As `set_properties`.
         """
-        snapshot = self.snapshot.refresh()
+        snapshot = self._newest()
         changes = alter.add_columns(snapshot, parse_table_ddl(column))
         return commit(snapshot, changes).version
 
@@ -291,7 +307,7 @@ class Table:
         overwrite = Overwrite(where, partitions)
         if isinstance(data, Documents):
             return self._load(data, column, overwrite, options)
-        snapshot = self.snapshot.refresh()
+        snapshot = self._newest()
         return append_arrow(
             data,
             snapshot,
@@ -333,12 +349,19 @@ class Table:
         if not isinstance(data, Documents):
             return append_arrow(
                 data,
-                self.snapshot.refresh(),
+                self._newest(),
                 json_columns=json_columns,
                 merge_schema=merge_schema,
                 options=LoadOptions.of(**options),
             ).version
         return self._load(data, column, None, options)
+
+    def _newest(self) -> Snapshot:
+        """What a write is decided on. Raises TableReplaced."""
+        newest = self._latest.snapshot.refresh()
+        check_same_table(self.snapshot, newest)
+        self._latest.snapshot = newest
+        return newest
 
     def _load(
         self,
@@ -348,7 +371,15 @@ class Table:
         options: LoadKeywords,
     ) -> int:
         column = column or self._only_variant()
-        return ingest_here(data, self.uri, column=column, overwrite=overwrite, **options).version
+        done = ingest_here(
+            data,
+            self.uri,
+            column=column,
+            overwrite=overwrite,
+            snapshot=self._newest(),
+            **options,
+        )
+        return done.version
 
     def _only_variant(self) -> str:
         names = [f.name for f in self.schema.fields if isinstance(f.type, VariantType)]
@@ -359,6 +390,13 @@ class Table:
                 hint="say with column= which one takes the documents",
             )
         return names[0]
+
+
+@dataclass(slots=True)
+class _Latest:
+    """The newest version that a handle has seen: it need not be read again for the next write."""
+
+    snapshot: Snapshot
 
 
 def _names(given: str | Sequence[str] | None) -> Sequence[str]:

@@ -105,7 +105,7 @@ def watched(moments: Moments) -> Iterator[None]:
         partial.unlink()
 
     with contextlib.ExitStack() as stack:
-        for name in ("read", "read_range", "open", "size", "exists"):
+        for name in ("read", "read_range", "open", "entry", "size", "exists"):
             call(LocalStore, name)
         for name in ("put_if_absent", "put", "flush", "delete"):
             call(LocalStore, name)

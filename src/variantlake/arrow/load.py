@@ -30,6 +30,7 @@ from variantlake.arrow.sources import (
 )
 from variantlake.arrow.target import UNSHREDDED, FilePlan, Target
 from variantlake.delta.schema import StructField, StructType, VariantType
+from variantlake.delta.snapshot import Snapshot
 from variantlake.errors import InvalidJson, InvalidSchema
 from variantlake.kernels.shredder import Shredder
 from variantlake.shredding.ddl import format_ddl, parse_ddl
@@ -145,15 +146,20 @@ def run_load(
     progress: Callable[[LoadProgress], None] | None,
     parallelism: int,
     overwrite: Overwrite | None = None,
+    snapshot: Snapshot | None = None,
 ) -> IngestResult:
     """Load documents into a table in one commit; see `spark.ingest.ingest`.
 
+    `snapshot` is that of the table where it is known already.
     Until the commit nothing of the load is visible; by any failure before it every file of the
     load is removed.
     """
     started = time.perf_counter()
-    new = StructType((StructField(column, VariantType()),))
-    target = Target.open(table, new, properties or {})
+    if snapshot is None:
+        new = StructType((StructField(column, VariantType()),))
+        target = Target.open(table, new, properties or {})
+    else:
+        target = Target.of(snapshot)
     if (known := found(target, options)) is not None:
         return _result(known)  # whatever became of the sources
     sources = Documents.of(given).sources

@@ -18,6 +18,7 @@ from variantlake.arrow.load import (
 from variantlake.arrow.options import LoadKeywords, LoadOptions
 from variantlake.arrow.overwriting import Overwrite
 from variantlake.arrow.sources import Documents, SourceSpec
+from variantlake.delta.snapshot import Snapshot
 
 _POLL_SECONDS = 0.2
 
@@ -31,9 +32,13 @@ def ingest_here(
     properties: Mapping[str, str] | None = None,
     progress: Callable[[LoadProgress], None] | None = None,
     overwrite: Overwrite | None = None,
+    snapshot: Snapshot | None = None,
     **options: Unpack[LoadKeywords],
 ) -> IngestResult:
-    """Load JSON documents without Spark; everything else as `spark.ingest.ingest`."""
+    """Load JSON documents without Spark; everything else as `spark.ingest.ingest`.
+
+    `snapshot` is that of the table where it is known already.
+    """
     return run_load(
         sources,
         os.fspath(table),
@@ -44,6 +49,7 @@ def ingest_here(
         options=LoadOptions.of(**options),
         progress=progress,
         overwrite=overwrite,
+        snapshot=snapshot,
         parallelism=os.cpu_count() or 1,
     )
 

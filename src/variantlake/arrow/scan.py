@@ -17,6 +17,7 @@ from variantlake.arrow.casts import Bools
 from variantlake.arrow.conditions import Truth, evaluate
 from variantlake.arrow.file_rows import FileReader, Rows
 from variantlake.arrow.query_text import Item
+from variantlake.delta.identity import check_before_read
 from variantlake.delta.schema import arrow_type
 from variantlake.delta.snapshot import Snapshot
 from variantlake.errors import InvalidValue
@@ -55,8 +56,10 @@ class Scan:
         """The rows in batches, file by file.
 
         Raises InvalidValue for a value that Spark's cast raises an error for, UnsupportedFeature
-        for one that only Spark casts, MalformedFile for a file that breaks a specification.
+        for one that only Spark casts, MalformedFile for a file that breaks a specification,
+        TableReplaced where another table is at the location by now.
         """
+        check_before_read(self.snapshot)
         left = self.limit
         for batch in self._batches(self.items):
             if left is None:
@@ -77,11 +80,13 @@ class Scan:
 
     def count(self) -> int:
         """The number of rows, without reading what is selected. Raises as `to_batches`."""
+        check_before_read(self.snapshot)
         rows = sum(batch.num_rows for batch in self._batches(()))
         return rows if self.limit is None else min(rows, self.limit)
 
     def explain(self) -> Explanation:
         """What is read and skipped, by which predicate, and how each path is read."""
+        check_before_read(self.snapshot)
         return explain(self._plan, row_groups(self.snapshot, self._plan, self._partition_types))
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:

@@ -46,6 +46,7 @@ from variantlake.errors import (
     InvalidValue,
     MissingSource,
     NotADeltaTable,
+    TableReplaced,
     UnsupportedFeature,
 )
 from variantlake.parquet.facts import FileFacts
@@ -63,7 +64,15 @@ _CLEAN_UP_SECONDS = 0.1
 
 UNSHREDDED = ShreddingSchema()
 
-NOT_COMMITTED = (CommitConflict, InvalidJson, InvalidSchema, InvalidValue, UnsupportedFeature)
+NOT_COMMITTED = (
+    CommitConflict,
+    InvalidJson,
+    InvalidSchema,
+    InvalidValue,
+    NotADeltaTable,
+    TableReplaced,
+    UnsupportedFeature,
+)
 """After these a commit has certainly not happened. After others (a store that lost its answer) the
 log may refer to the new files, so they must stay."""
 
@@ -427,7 +436,8 @@ class Target:
     def _fits(self, newest: Snapshot) -> bool:
         """Whether files written for this table may be added to that version of it as they are."""
         return (
-            newest.schema == self.schema
+            (self.snapshot is None or newest.metadata.id == self.snapshot.metadata.id)
+            and newest.schema == self.schema
             and newest.partition_columns == self.partition_columns
             and newest.shredding_enabled == self.shredding_enabled
             and self.asked.items() <= newest.properties.items()

@@ -31,14 +31,15 @@ from variantlake.delta.after_commit import follow_up
 from variantlake.delta.clustering import clustering_domain
 from variantlake.delta.conflicts import ROW_TRACKING, Changes, check_conflicts
 from variantlake.delta.features import writer_features
-from variantlake.delta.listing import commit_path, commits_after, find_segment, has_log
+from variantlake.delta.identity import check_before_commit, replaced
+from variantlake.delta.listing import commit_path, has_log
 from variantlake.delta.new_table import new_table
 from variantlake.delta.replay import State, apply_commits, read_commit
 from variantlake.delta.row_tracking import assigns_ids, high_water_mark, with_row_ids
 from variantlake.delta.schema import StructType
 from variantlake.delta.snapshot import Snapshot
 from variantlake.errors import CommitConflict, CommitLost, InvalidValue, UnsupportedFeature
-from variantlake.storage.store import Store
+from variantlake.storage.store import Entry, Store
 
 MAX_ATTEMPTS = 10_000
 """Our limit on versions lost to other writers before a commit gives up."""
@@ -165,8 +166,9 @@ def commit(snapshot: Snapshot, changes: Changes) -> Committed:
     """Commit `changes`, decided on the ground of `snapshot`.
 
     Raises UnsupportedFeature, by name, for a table that we must not write; CommitConflict when
-    another writer's commit contradicts this one (nothing is committed then); CommitLost when ours
-    was overwritten after it had won (EXACTNESS, rule 26).
+    another writer's commit contradicts this one (nothing is committed then), TableReplaced when
+    another table is in the place of this one; CommitLost when ours was overwritten after it had won
+    (EXACTNESS, rule 26).
     """
     rows_added = any(add.data_change for add in changes.adds)
     snapshot.check_writable(evaluated=changes.evaluated or not rows_added)
@@ -176,12 +178,12 @@ def commit(snapshot: Snapshot, changes: Changes) -> Committed:
         changes.adds, StructType.from_json(metadata.schema_string), metadata.partition_columns
     )
     store = snapshot.store
-    _check_not_cleaned_up(snapshot)
     ground = _Ground.of(snapshot, changes)
     isolation = snapshot.metadata.configuration.get("delta.isolationLevel", "Serializable")
     winners: list[list[Action]] = []
     for attempt in range(1, MAX_ATTEMPTS + 1):
         version = snapshot.version + attempt
+        check_before_commit(snapshot)
         payload = _payload(changes, ground, version, read_version=snapshot.version)
         if store.put_if_absent(commit_path(version), payload.data):
             break
@@ -195,7 +197,10 @@ def commit(snapshot: Snapshot, changes: Changes) -> Committed:
         ground = ground.after(winner)
     else:
         raise CommitConflict(f"{MAX_ATTEMPTS} other commits came first", file=store.uri)
-    return _confirmed(store, version, payload, snapshot.state(), winners, attempts=attempt)
+    before = snapshot.last if attempt == 1 else store.entry(commit_path(version - 1))
+    return _confirmed(
+        store, version, payload, snapshot.state(), winners, attempts=attempt, before=before
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +228,7 @@ class _Ground:
         last = 0
         if stamped:
             # The first timestamp must come after the file of the commit before it.
-            last = _last_stamp(snapshot) if before else _modified(snapshot)
+            last = _last_stamp(snapshot) if before else snapshot.last.modified
         mark = high_water_mark(snapshot.domains.values())
         return cls(
             metadata,
@@ -307,19 +312,24 @@ def _confirmed(
     winners: Sequence[list[Action]],
     *,
     attempts: int,
+    before: Entry | None = None,
 ) -> Committed:
     """Read the version back: log stores of other writers can overwrite a commit.
 
-    `state` is what the commit was decided on, `winners` came in between.
+    `state` is what the commit was decided on, `winners` came in between; `before` is the file of
+    the version before it, None where there is none.
     """
     first_line = payload.data[: payload.data.index(b"\n")]
     if store.read_range(commit_path(version), 0, len(first_line)) != first_line:
+        if before is not None and not before.is_same(store.entry(before.path)):
+            raise replaced(store)
         raise CommitLost(
             f"another writer overwrote version {version} after it was committed here",
             file=store.join(commit_path(version)),
             hint="its store does not commit atomically beside other writers; repeat the write",
         )
-    own_commits.remember(store, version, payload.txn_id)
+    if before is not None:
+        own_commits.remember(store, version, payload.txn_id, before)
     follow_up(store, version, apply_commits(state, [*winners, payload.actions]))
     return Committed(version, payload.txn_id, payload.timestamp, attempts)
 
@@ -332,20 +342,6 @@ def _file_metrics(changes: Changes) -> dict[str, str]:
     if changes.removes:
         metrics["numRemovedFiles"] = str(len(changes.removes))
     return metrics
-
-
-def _check_not_cleaned_up(snapshot: Snapshot) -> None:
-    """Refuse a snapshot whose next version was taken, and its commit deleted, long ago.
-
-    Putting that version's file again would succeed, and be seen by nobody.
-    """
-    store, version = snapshot.store, snapshot.version
-    if not store.exists(commit_path(version)) and find_segment(store).version > version:
-        raise CommitConflict(
-            f"the log was cleaned up beyond version {version}, which this write was decided on",
-            file=store.uri,
-            hint="nothing was committed; open the table again and repeat",
-        )
 
 
 def _check_append_only(snapshot: Snapshot, changes: Changes) -> None:
@@ -378,12 +374,6 @@ def _last_stamp(snapshot: Snapshot) -> int:
         return snapshot.commit_info.in_commit_timestamp or 0
     # The version came from a checkpoint, which holds no commit information.
     return _stamp_of(read_commit(snapshot.store, commit_path(snapshot.version)))
-
-
-def _modified(snapshot: Snapshot) -> int:
-    """When the file of a snapshot's commit was written."""
-    commits = commits_after(snapshot.store, snapshot.version - 1)
-    return commits[0].modified if commits else 0
 
 
 def _stamp_of(actions: Sequence[Action]) -> int:

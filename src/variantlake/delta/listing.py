@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from variantlake.delta.last_checkpoint import read_last_checkpoint
 from variantlake.errors import MalformedLog, MissingSource, NotADeltaTable
-from variantlake.storage.store import Entry, Store
+from variantlake.storage.store import Entry, LocalStore, Store
 
 LOG = "_delta_log"
 SIDECARS = f"{LOG}/_sidecars"
@@ -37,11 +37,13 @@ class CheckpointFiles:
 class LogSegment:
     """What to read for one version: a checkpoint, if any, and every commit after it, in order.
 
-    `compacted` says the same in fewer files: log compactions in place of the commits that they
-    cover, empty where there are none. `checksum` is that of the version itself.
+    `last` is the file that the version ends with: its commit, or its checkpoint where the commit
+    was cleaned up. `compacted` says the same in fewer files: log compactions in place of the
+    commits that they cover, empty where there are none. `checksum` is that of the version itself.
     """
 
     version: int
+    last: Entry
     checkpoint: CheckpointFiles | None
     commits: tuple[Entry, ...]
     compacted: tuple[Entry, ...] = ()
@@ -103,21 +105,39 @@ def has_log(store: Store) -> bool:
     return bool(listing.commits or listing.checkpoints)
 
 
-def commits_after(store: Store, version: int) -> list[Entry]:
+def commits_after(store: Store, version: int, last: Entry) -> list[Entry] | None:
     """The commits that follow `version` without a hole, in order.
 
-    Raises MissingSource where the log goes on with a later one: those in between were cleaned up.
+    None where they need not follow it: the file that the version ends with, `last`, is not there
+    any more as it was, or later commits are and not the next one. The log was cleaned up then, or
+    it is another one.
     """
-    listing = _read_names(store.list_from(LOG, f"{version + 1:020d}"))
+    commits = _commits_from(store, version)
+    now = commits.pop(version, None)
+    if not last.is_same(now) and (now is not None or not last.is_same(store.entry(last.path))):
+        return None
     found: list[Entry] = []
-    while (entry := listing.commits.get(version + 1 + len(found))) is not None:
+    while (entry := commits.get(version + 1 + len(found))) is not None:
         found.append(entry)
-    if len(found) < len(listing.commits):
-        raise MissingSource(
-            f"the commit of version {version + 1 + len(found)} was cleaned up",
-            file=store.uri,
-            hint="open the table again",
-        )
+    return found if len(found) == len(commits) else None
+
+
+def _commits_from(store: Store, version: int) -> dict[int, Entry]:
+    """The commits from `version` on.
+
+    On a disk they are asked for one by one, to the first two that are not there: a listing takes
+    the longer, the longer the log is.
+    """
+    if not isinstance(store, LocalStore):
+        return _read_names(store.list_from(LOG, f"{version:020d}")).commits
+    found: dict[int, Entry] = {}
+    absent = 0
+    while absent < 2:
+        entry = store.entry(commit_path(version))
+        absent = 0 if entry else absent + 1
+        if entry:
+            found[version] = entry
+        version += 1
     return found
 
 
@@ -157,8 +177,10 @@ def _segment(
         if entry is None:
             raise _hole(store, listing, number, target, checkpoint)
         commits.append(entry)
+    last = listing.commits.get(target) or (checkpoint.files[0] if checkpoint else commits[-1])
     return LogSegment(
         target,
+        last,
         checkpoint,
         tuple(commits),
         _compacted(listing, first, target),

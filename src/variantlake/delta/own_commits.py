@@ -1,7 +1,8 @@
 """The last commit of this process to each table, to be looked at again.
 
 Log stores that look and then rename can overwrite a commit after it was read back. Such a loss is
-found at the next look at the table, and said once.
+found at the next look at the table, and said once. Where the commit before it changed as well it
+was no such writer: the table was made again, or restored from a copy.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 
 from variantlake.delta.listing import commit_path
 from variantlake.errors import CommitLost, MissingSource
-from variantlake.storage.store import Store
+from variantlake.storage.store import Entry, Store
 
 SECONDS = 60.0
 """How long a commit is looked at again: no writer sleeps so long between a look and a rename."""
@@ -25,15 +26,16 @@ _BEGINNING = 64 << 10
 class _Own:
     version: int
     txn_id: str
+    before: Entry
     moment: float
 
 
 _last: dict[str, _Own] = {}
 
 
-def remember(store: Store, version: int, txn_id: str) -> None:
-    """Note that this process committed `version`, under this id."""
-    _last[store.uri] = _Own(version, txn_id, time.monotonic())
+def remember(store: Store, version: int, txn_id: str, before: Entry) -> None:
+    """Note that this process committed `version`, under this id, after the commit `before`."""
+    _last[store.uri] = _Own(version, txn_id, before, time.monotonic())
 
 
 def forget(store: Store) -> None:
@@ -44,7 +46,8 @@ def forget(store: Store) -> None:
 def check(store: Store) -> None:
     """Raise CommitLost if the last commit of this process to a table was overwritten since.
 
-    A commit that is not there at all was cleaned up, or the table removed: it is forgotten.
+    A commit that is not there at all was cleaned up, or the table removed: it is forgotten. So is
+    one of a table that was replaced.
     """
     own = _last.get(store.uri)
     if own is None:
@@ -59,6 +62,8 @@ def check(store: Store) -> None:
         return
     if own.txn_id.encode() not in found:
         forget(store)
+        if not own.before.is_same(store.entry(own.before.path)):
+            return
         raise CommitLost(
             f"another writer overwrote version {own.version} after this process had committed it",
             file=store.join(path),

@@ -35,7 +35,7 @@ from variantlake.delta.locations import AbsolutePaths, check_paths, locate
 from variantlake.delta.replay import State, apply_commits, check_unique_paths, read_commit
 from variantlake.delta.schema import PrimitiveType, StructType
 from variantlake.delta.time_travel import version_at
-from variantlake.errors import InvalidQuery, MalformedLog, MissingSource, UnsupportedFeature
+from variantlake.errors import InvalidQuery, MalformedLog, UnsupportedFeature
 from variantlake.storage.opening import open_store
 from variantlake.storage.store import Entry, Store
 
@@ -54,6 +54,7 @@ class HistoryEntry:
 class Snapshot:
     """One version of a table. Never changes: `refresh` gives another one.
 
+    `last` is the file of the log that the version ends with, as it was when it was listed.
     `files` has a row for each file (columns: `delta.files.FILES`), paths as in the log; `location`
     says where one is. Deletion vectors and column mapping are not applied to anything here: whoever
     scans must say at `load` that it does, else a table that needs them is refused.
@@ -61,6 +62,7 @@ class Snapshot:
 
     store: Store
     version: int
+    last: Entry
     protocol: Protocol
     metadata: Metadata
     schema: StructType
@@ -104,19 +106,23 @@ class Snapshot:
                 version = version_at(store, newest.metadata, timestamp)
         segment, state = load_state(store, version)
         return _snapshot(
-            store, segment.version, state, absolute_paths=absolute_paths, applies=frozenset(applies)
+            store,
+            segment.version,
+            segment.last,
+            state,
+            absolute_paths=absolute_paths,
+            applies=frozenset(applies),
         )
 
     def refresh(self) -> Snapshot:
         """The newest version; reads only what was committed since, and is `self` if nothing was.
 
-        Raises as `load`.
+        Where the log does not hold this version any more as it was read, all of the log is read:
+        then it may be another table's. Raises as `load`.
         """
         own_commits.check(self.store)
-        try:
-            commits = commits_after(self.store, self.version)
-        except MissingSource:
-            # Cleaned up since; a checkpoint has them.
+        commits = commits_after(self.store, self.version, self.last)
+        if commits is None:
             return Snapshot.load(
                 self.store.uri,
                 store=self.store,
@@ -131,6 +137,7 @@ class Snapshot:
         return _snapshot(
             self.store,
             self.version + len(commits),
+            commits[-1],
             state,
             absolute_paths=self.absolute_paths,
             applies=self.applies,
@@ -199,6 +206,7 @@ class Snapshot:
 def _snapshot(
     store: Store,
     version: int,
+    last: Entry,
     state: State,
     *,
     absolute_paths: AbsolutePaths,
@@ -228,6 +236,7 @@ def _snapshot(
     return Snapshot(
         store=store,
         version=version,
+        last=last,
         protocol=state.protocol,
         metadata=state.metadata,
         schema=schema,

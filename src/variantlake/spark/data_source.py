@@ -37,6 +37,7 @@ from pyspark.sql.types import StructField, StructType
 
 from variantlake.arrow.scan_task import ScanTask
 from variantlake.delta.features import SCAN_FEATURES
+from variantlake.delta.identity import check_before_read
 from variantlake.delta.snapshot import Snapshot
 from variantlake.errors import InvalidQuery
 from variantlake.planning import predicates
@@ -124,6 +125,7 @@ class TableReader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         """Files, and parts of large ones, in parts of like many bytes."""
         table = self._table
+        check_before_read(table.snapshot)
         predicate = And(tuple(self._filters)) if self._filters else None
         plan = plan_scan(table.files, (), predicate, partition_types=table.partition_types)
         stored = _stored_names(table)

@@ -107,7 +107,8 @@ class Tables:
             snapshot = known.snapshot.refresh()
             if snapshot is known.snapshot:
                 return known
-            table = table_version(location, snapshot, known.files)
+            same = snapshot.metadata.id == known.snapshot.metadata.id
+            table = table_version(location, snapshot, known.files if same else None)
         while len(self._newest) >= _REMEMBERED_TABLES:
             self._newest.pop(next(iter(self._newest)))
         self._newest[location] = table

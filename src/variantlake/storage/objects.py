@@ -8,6 +8,7 @@ import urllib.parse
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
@@ -18,6 +19,9 @@ from variantlake.errors import MissingSource, StoreFailed
 from variantlake.storage.input_file import InputFile, ObjectFile
 from variantlake.storage.options import client_arguments, storage_options
 from variantlake.storage.store import CHUNK, Entry
+
+if TYPE_CHECKING:
+    from obstore import ObjectMeta
 
 
 class ObjectStore:
@@ -130,13 +134,17 @@ class ObjectStore:
         found: list[Entry] = []
         with self._failures(folder):
             for page in obstore.list(self.backend, folder or None, offset=offset, chunk_size=1000):
-                found += [
-                    Entry(meta["path"], meta["size"], int(meta["last_modified"].timestamp() * 1000))
-                    for meta in page
-                    if "/" not in meta["path"][start:]
-                ]
+                found += [_entry(meta) for meta in page if "/" not in meta["path"][start:]]
         # Object stores list in the order of names; the backends for tests need not.
         yield from sorted(found, key=lambda entry: entry.path)
+
+    def entry(self, path: str) -> Entry | None:
+        """See Store."""
+        try:
+            with self._failures(path):
+                return _entry(obstore.head(self.backend, path))
+        except MissingSource:
+            return None
 
     def size(self, path: str) -> int:
         """See Store."""
@@ -220,6 +228,13 @@ def _cached_client(url: str, options: frozenset[tuple[str, str]]) -> Backend:
         return from_url(f"{root}{slash}{urllib.parse.quote(path)}", **arguments)
     except (BaseError, ValueError, TypeError) as error:
         raise StoreFailed(f"cannot open this location: {_first_line(error)}", file=url) from error
+
+
+def _entry(meta: ObjectMeta) -> Entry:
+    modified = int(meta["last_modified"].timestamp() * 1000)
+    # Some stores quote it only where one object is asked for.
+    tag = (meta["e_tag"] or "").removeprefix("W/").strip('"')
+    return Entry(meta["path"], meta["size"], modified, tag)
 
 
 def _first_line(error: Exception) -> str:

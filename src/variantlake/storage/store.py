@@ -43,11 +43,24 @@ RENAME_SECONDS = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One listed file: its path from the table's root, bytes, and milliseconds since the epoch."""
+    """One file: its path from the table's root, bytes, and milliseconds since the epoch.
+
+    `tag` changes with whatever is put at the path: the store's etag, or on a disk the inode with
+    its times.
+    """
 
     path: str
     size: int
     modified: int
+    tag: str = ""
+
+    def is_same(self, other: Entry | None) -> bool:
+        """Whether this is the file that the other was, and nothing was put in its place."""
+        # Stores tell seconds where one file is asked for, and parts of them in listings.
+        return other is not None and (
+            (self.path, self.size, self.tag, self.modified // 1000)
+            == (other.path, other.size, other.tag, other.modified // 1000)
+        )
 
 
 class Store(Protocol):
@@ -100,6 +113,9 @@ class Store(Protocol):
 
         A folder that does not exist has no files. What is inside of its own folders is left out.
         """
+
+    def entry(self, path: str) -> Entry | None:
+        """The file as it is listed; None where there is none."""
 
     def size(self, path: str) -> int:
         """Bytes of the file."""
@@ -217,18 +233,24 @@ class LocalStore:
         """See Store."""
         with self._failures(folder):
             try:
-                entries = list(os.scandir(self.root / folder))
+                entries = [e for e in os.scandir(self.root / folder) if e.name > after]
             except (FileNotFoundError, NotADirectoryError):
                 return
             for entry in sorted(entries, key=lambda entry: entry.name):
-                if entry.name <= after:
-                    continue
                 # A file may go while the folder is listed (a temporary one, a cleanup): not ours.
                 with contextlib.suppress(FileNotFoundError):
                     if entry.is_file():
                         status = entry.stat()
                         name = f"{folder}/{entry.name}" if folder else entry.name
-                        yield Entry(name, status.st_size, status.st_mtime_ns // 1_000_000)
+                        yield _entry(name, status)
+
+    def entry(self, path: str) -> Entry | None:
+        """See Store."""
+        try:
+            with self._failures(path):
+                return _entry(path, (self.root / path).stat())
+        except MissingSource:
+            return None
 
     def size(self, path: str) -> int:
         """See Store."""
@@ -269,6 +291,11 @@ def local_path(location: str) -> str:
     if not location.lower().startswith("file:"):
         return location
     return urllib.request.url2pathname(urllib.parse.urlsplit(location).path)
+
+
+def _entry(path: str, status: os.stat_result) -> Entry:
+    tag = f"{status.st_ino}:{status.st_mtime_ns}:{status.st_ctime_ns}"
+    return Entry(path, status.st_size, status.st_mtime_ns // 1_000_000, tag)
 
 
 def _write_beside(target: Path, data: bytes) -> Path:
