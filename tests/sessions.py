@@ -11,6 +11,16 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 DELTA_PACKAGE = "io.delta:delta-spark_4.2_2.13:4.4.0"
+_AWS = "2.35.4"
+S3A_PACKAGES = (
+    "org.apache.hadoop:hadoop-aws:3.5.0",
+    *(
+        f"software.amazon.awssdk:{part}:{_AWS}"
+        for part in ("s3", "s3-transfer-manager", "sts", "netty-nio-client", "apache-client")
+    ),
+)
+"""Hadoop's file system for S3, and the parts of Amazon's SDK that it needs: the bundle of all, on
+which it depends, has 690 MB."""
 
 _SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """Tests plan thousands of queries and run each once: a third of the time went into compiling what
@@ -33,7 +43,8 @@ def delta_session(scratch: Path) -> SparkSession:
         .config("spark.driver.extraJavaOptions", f"-Dderby.system.home={scratch} {_SHORT_LIVED}")
         .config("spark.pyspark.python", sys.executable)
         .config("spark.pyspark.driver.python", sys.executable)
-        .config("spark.jars.packages", DELTA_PACKAGE)
+        .config("spark.jars.packages", ",".join((DELTA_PACKAGE, *S3A_PACKAGES)))
+        .config("spark.jars.excludes", "software.amazon.awssdk:bundle")
         .config("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
         .config(
             "spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog"

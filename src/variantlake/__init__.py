@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from variantlake.encoding.json import parse_json
     from variantlake.encoding.variant import Variant
     from variantlake.planning.expressions import path
+    from variantlake.storage.options import set_storage_options
     from variantlake.table import Table
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "parquet",
     "parse_json",
     "path",
+    "set_storage_options",
     "spark",
 ]
 
@@ -42,6 +44,7 @@ _HOMES = {
     "ndjson": "variantlake.arrow.sources",
     "parse_json": "variantlake.encoding.json",
     "path": "variantlake.planning.expressions",
+    "set_storage_options": "variantlake.storage.options",
 }
 _MODULES = ("parquet", "spark")
 

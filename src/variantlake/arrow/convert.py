@@ -8,7 +8,7 @@ Spark's older layout, Variants that are not marked, JSON text. See `convert_plan
 from __future__ import annotations
 
 import os
-import shutil
+import tempfile
 import time
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -48,7 +48,7 @@ from variantlake.shredding.ddl import format_ddl, parse_ddl
 from variantlake.shredding.infer import infer
 from variantlake.shredding.layout import check_writable
 from variantlake.shredding.schema import ShreddingSchema
-from variantlake.storage.opening import open_store
+from variantlake.storage.opening import open_store, store_of
 from variantlake.storage.store import LocalStore, Store
 
 GROUP_BYTES = 128 << 20
@@ -94,7 +94,7 @@ def convert(
     """Convert Parquet files into a Delta table, in one commit, in this process.
 
     Args:
-        sources: Files, globs or folders of Parquet files on a local disk.
+        sources: Files, globs or folders of Parquet files, on a disk or in an object store.
         table: The table's location; it is made, with the files' columns, when there is none. A
             folder that holds the files themselves becomes a table in place.
         json_columns: Columns of JSON text that become Variants.
@@ -405,11 +405,19 @@ def _always(schema: ShreddingSchema) -> Callable[[Tape], ShreddingSchema]:
 
 
 def _copy(path: str, store: Store, name: str) -> None:
-    if not isinstance(store, LocalStore):
-        store.put(name, Path(path).read_bytes())
+    source, inside = store_of(path)
+    if isinstance(source, LocalStore):
+        store.upload(name, Path(path))
         return
-    try:
-        shutil.copyfile(path, store.root / name)
-    except OSError as error:
-        raise StoreFailed(f"the file cannot be copied: {error}", file=path) from error
+    with tempfile.TemporaryDirectory(prefix="variantlake-") as folder:
+        file = Path(folder) / "copied"
+        try:
+            with file.open("wb") as sink:
+                for piece in source.stream(inside):
+                    sink.write(piece)
+        except VariantLakeError:
+            raise  # some are OSErrors too
+        except OSError as error:
+            raise StoreFailed(f"the file cannot be copied: {error}", file=path) from error
+        store.upload(name, file)
     store.flush(name)

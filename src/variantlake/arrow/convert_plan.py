@@ -105,25 +105,22 @@ def find_sources(sources: SourceSpec | Iterable[SourceSpec]) -> tuple[Source, ..
     """
     given = [sources] if isinstance(sources, str | os.PathLike) else list(sources)
     found = expand(given, PARQUET)
-    for source in found:
-        if not is_local(source.path):
-            raise UnsupportedFeature("files are converted from a local disk", file=source.path)
-    for folder in (Path(os.fspath(each)).absolute() for each in given):
-        if not folder.is_dir():
+    paths = {source.path for source in found}
+    for folder in (open_store(each) for each in given):
+        if folder.uri in paths:
             continue
-        if (folder / "_delta_log").is_dir():
+        if next(folder.list_from("_delta_log"), None) is not None:
             raise InvalidValue(
                 "this folder is a Delta table: some of its files may be removed ones",
-                file=str(folder),
+                file=folder.uri,
                 hint="name the files, or read the table and append what it has to another",
             )
-        for source in found:
-            path = Path(source.path)
-            below = path.relative_to(folder).parts if path.is_relative_to(folder) else ()
-            if any(_PARTITION_FOLDER.match(name) for name in below[:-1]):
+        for path in paths:
+            below = path.removeprefix(f"{folder.uri}/") if path.startswith(folder.uri) else ""
+            if any(_PARTITION_FOLDER.match(name) for name in below.split("/")[:-1]):
                 raise UnsupportedFeature(
                     "the folder's name is a partition value, which would be lost",
-                    file=source.path,
+                    file=path,
                     hint="append with Spark, which makes a column of it",
                 )
     return found
@@ -318,9 +315,17 @@ def _why_not_by_mapping(file: SourceFile, target: Target) -> str:
 def _inside(store: Store, path: str) -> str:
     """The path below the table's root, empty for a file elsewhere."""
     if not isinstance(store, LocalStore):
+        root = f"{_plain(store.uri)}/"
+        return _plain(path).removeprefix(root) if _plain(path).startswith(root) else ""
+    if not is_local(path):
         return ""
-    real, root = Path(path).resolve(), store.root.resolve()
-    return real.relative_to(root).as_posix() if real.is_relative_to(root) else ""
+    real, top = Path(path).resolve(), store.root.resolve()
+    return real.relative_to(top).as_posix() if real.is_relative_to(top) else ""
+
+
+def _plain(url: str) -> str:
+    """A URL by the one name that S3 has here."""
+    return f"s3://{url[6:]}" if url.startswith("s3a://") else url
 
 
 def _nullable(schema: StructType) -> StructType:

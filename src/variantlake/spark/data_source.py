@@ -9,11 +9,11 @@ paths a query asks for. Options: `version`, `timestamp` (ISO 8601, UTC where no 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from decimal import Decimal
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -44,7 +44,9 @@ from variantlake.planning import predicates
 from variantlake.planning.plan import plan_scan
 from variantlake.planning.predicates import And, Compare, CompareOp, Literal, Predicate, Ref
 from variantlake.spark.kernel_scan import arrow_schema
+from variantlake.spark.stores import follow_spark
 from variantlake.spark.tables import TableVersion, table_version
+from variantlake.storage.options import set_storage_options, storage_options
 
 FORMAT = "variantlake"
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
@@ -61,11 +63,23 @@ def register(spark: SparkSession) -> None:
     The workers need the package.
     """
     pushes = str(spark.conf.get(PUSHDOWN, "false")).lower() == "true"
-    spark.dataSource.register(_FilteringSource if pushes else VariantlakeSource)
+    follow_spark(spark)
+    spark.dataSource.register(_reaching(_FilteringSource if pushes else VariantlakeSource))
+
+
+def _reaching(source: type[VariantlakeSource]) -> type[VariantlakeSource]:
+    """The source for Spark's Python processes, which know the storage options of this one."""
+
+    class Reaching(source):  # type: ignore[misc, valid-type]  # pickled whole, with its options
+        stores = storage_options()
+
+    return Reaching
 
 
 class VariantlakeSource(DataSource):
-    """A version of a table."""
+    """A version of a table; `stores` are the options with which it is reached."""
+
+    stores: ClassVar[Mapping[str, str]] = {}
 
     @classmethod
     def name(cls) -> str:
@@ -91,11 +105,12 @@ class VariantlakeSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Reads the columns of `schema`."""
-        return TableReader(self._table, schema)
+        return TableReader(self._table, schema, self.stores)
 
     @cached_property
     def _table(self) -> TableVersion:
         location, version = self.options.get("path"), self.options.get("version")
+        _reach(self.stores)
         if not location:
             raise InvalidQuery("no table is named", hint="load(path) takes its location")
         if version is not None and not version.isdecimal():
@@ -111,19 +126,21 @@ class VariantlakeSource(DataSource):
 
 class _FilteringSource(VariantlakeSource):
     def reader(self, schema: StructType) -> DataSourceReader:
-        return _FilteringReader(self._table, schema)
+        return _FilteringReader(self._table, schema, self.stores)
 
 
 class TableReader(DataSourceReader):
     """Files of a table, some for each task."""
 
-    def __init__(self, table: TableVersion, schema: StructType) -> None:
+    def __init__(self, table: TableVersion, schema: StructType, stores: Mapping[str, str]) -> None:
         self._table = table
         self._schema = schema
         self._filters: list[Predicate] = []
+        self._stores = stores
 
     def partitions(self) -> list[InputPartition]:
         """Files, and parts of large ones, in parts of like many bytes."""
+        _reach(self._stores)
         table = self._table
         check_before_read(table.snapshot)
         predicate = And(tuple(self._filters)) if self._filters else None
@@ -152,6 +169,7 @@ class TableReader(DataSourceReader):
         """The rows of a partition's files. Raises as `ScanTask`."""
         if partition.value is None:  # a table without files
             return
+        _reach(self._stores)
         # Loads the kernels.
         from variantlake.arrow.column_reads import as_type
         from variantlake.arrow.file_rows import partition_column
@@ -243,6 +261,12 @@ def _milliseconds(text: str | None) -> int | None:
         raise InvalidQuery(f"{text!r} is no timestamp", hint="2026-01-31T12:00:00Z") from None
     moment = moment.replace(tzinfo=moment.tzinfo or dt.UTC)
     return (moment - _EPOCH) // dt.timedelta(milliseconds=1)
+
+
+def _reach(stores: Mapping[str, str]) -> None:
+    """In a Python process of Spark's: reach stores as the process that registered the source."""
+    if stores:
+        set_storage_options(stores)
 
 
 def _stored_names(table: TableVersion) -> dict[str, str]:

@@ -21,6 +21,7 @@ from pyspark.sql import DataFrame, SparkSession, functions
 from pyspark.sql.types import StructType
 
 from variantlake.errors import MissingDependency
+from variantlake.spark.stores import reaching_stores
 
 Task = Callable[[int], Iterable[bytes]]
 """What runs on an executor: a task's number in, payloads out. It is pickled."""
@@ -172,6 +173,7 @@ def functions_of(spark: SparkSession) -> Any:
 
 def map_in_arrow(frame: DataFrame, run: _Run, schema: StructType | str) -> DataFrame:
     """`DataFrame.mapInArrow` in workers that have the package, where that can be known."""
+    run = reaching_stores(run)
     if is_connect(frame.sparkSession):
         return frame.mapInArrow(run, schema)
     with _own_python(frame.sparkSession.sparkContext):
@@ -223,7 +225,9 @@ class _ClassicJob:
             if not gc.get_freeze_count():
                 gc.freeze()
 
-        tasks: Any = self._context.parallelize((), count).mapPartitionsWithIndex(run)
+        tasks: Any = self._context.parallelize((), count).mapPartitionsWithIndex(
+            reaching_stores(run)
+        )
         with _own_python(self._context):
             tasks._jrdd  # noqa: B018, SLF001 - made now, with the Python of now
         self._context.setJobGroup(self._group, description)  # see collect
@@ -263,7 +267,7 @@ class _ConnectJob:
         self._handler = cast("Any", self._progress)
 
     def mapped(self, frame: DataFrame, run: _Run) -> DataFrame:
-        return frame.mapInArrow(run, "payload binary")
+        return map_in_arrow(frame, run, "payload binary")
 
     def collect(self, frame: DataFrame, description: str) -> list[Any]:
         del description  # Connect has no name for an operation

@@ -20,6 +20,7 @@ from variantlake.spark.remote import RemoteQueries, RemoteQuery
 from variantlake.spark.scan import scan
 from variantlake.spark.session import HelperSession
 from variantlake.spark.sql import QueryRunner
+from variantlake.spark.stores import follow_spark
 from variantlake.spark.tables import Tables
 from variantlake.spark.text import quote_identifier, quote_string
 
@@ -347,7 +348,12 @@ def _explain_remote(query: RemoteQuery) -> QueryExplanation:
 
 
 def connect(spark: SparkSession) -> Lake:
-    """Query and load Delta tables with Variant columns through this session."""
+    """Query and load Delta tables with Variant columns through this session.
+
+    Its settings for S3 (`fs.s3a.access.key`, `fs.s3a.endpoint`, …) serve for all that is read,
+    unless the environment or `set_storage_options` says how stores are reached.
+    """
+    follow_spark(spark)
     return Lake(spark)
 
 

@@ -16,6 +16,7 @@ import weakref
 import zlib
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
@@ -35,6 +36,7 @@ from variantlake.spark.session import (
     KnownFile,
     unused,
 )
+from variantlake.spark.stores import hadoop_path, reads_s3
 from variantlake.spark.text import quote_identifier, quote_string
 
 _GLOB = re.compile(r"[\\{}\[\]*?^]")
@@ -77,6 +79,10 @@ class RemoteFiles:
     def has_kernels(self) -> bool:
         """Whether Spark's Python workers have this package; a job asks, once."""
         return workers_have_package(self._spark)
+
+    @functools.cached_property
+    def _reads_s3(self) -> bool:
+        return reads_s3(self._spark)
 
     @functools.cached_property
     def _database(self) -> str:
@@ -135,6 +141,8 @@ class RemoteFiles:
         columns: Sequence[str] = EVERYTHING,
     ) -> DataFrame:
         """See Files."""
+        if not self._reads_s3:
+            files = [replace(file, path=hadoop_path(file.path)) for file in files]
         for file in files:
             if file.path.rpartition("/")[2].startswith(("_", ".")):
                 raise UnsupportedFeature(

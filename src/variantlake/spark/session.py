@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import itertools
 import uuid
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -22,6 +22,7 @@ from pyspark.sql.types import StructType
 from variantlake.errors import MissingDependency
 from variantlake.spark.janino import java_instance
 from variantlake.spark.kernel_scan import Task, batches, workers_have_package
+from variantlake.spark.stores import hadoop_path, reads_s3
 
 SETTINGS = {
     # Reads a Variant column as the physical struct that it is in the file; a column asked for as
@@ -193,7 +194,7 @@ class HelperSession:
         Raises MissingDependency where this Spark has no file system for an object store.
         """
         known = {
-            "paths": [file.path for file in files],
+            "paths": [self._hadoop_path(file.path) for file in files],
             "sizes": [file.size for file in files],
             "times": [file.modified for file in files],
             "constants": [[file.constants[at] for file in files] for at in range(len(constants))],
@@ -213,6 +214,10 @@ class HelperSession:
         except Py4JJavaError as error:
             raise _without_file_system(files, error) from error
         return DataFrame(frame, self.spark)
+
+    @functools.cached_property
+    def _hadoop_path(self) -> Callable[[str], str]:
+        return str if reads_s3(self.spark) else hadoop_path
 
     def batches(self, task: Task, count: int, schema: StructType) -> DataFrame:
         """See Files."""
@@ -245,6 +250,5 @@ def _without_file_system(files: Sequence[KnownFile], error: Any) -> BaseExceptio
         f"Spark has no file system to read it with: {reason}",
         file=files[0].path,
         hint="start Spark with Hadoop's part for this store: for S3 spark.jars.packages="
-        "org.apache.hadoop:hadoop-aws of the version of Spark's Hadoop, and spark.hadoop."
-        "fs.s3.impl=org.apache.hadoop.fs.s3a.S3AFileSystem",
+        "org.apache.hadoop:hadoop-aws of the version of Spark's Hadoop (3.5.0 for Spark 4.2)",
     )

@@ -1,0 +1,74 @@
+"""Object stores as Spark reaches them, by Hadoop's file systems, and as its tasks' Python does.
+
+Spark's settings for S3 (`fs.s3a.access.key`, `fs.s3a.endpoint`, …) serve for logs and kernels too,
+where the environment and `set_storage_options` tell nothing. Tasks get the options of the process
+that starts them. Hadoop calls S3 `s3a`: paths with `s3:` become such where Spark has no file system
+for them (`fs.s3.impl`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, ParamSpec, TypeVar
+
+from pyspark.sql import SparkSession
+
+from variantlake.storage.options import fall_back_to, set_storage_options, storage_options
+
+_CREDENTIALS = {
+    "fs.s3a.access.key": "AWS_ACCESS_KEY_ID",
+    "fs.s3a.secret.key": "AWS_SECRET_ACCESS_KEY",
+    "fs.s3a.session.token": "AWS_SESSION_TOKEN",
+    "fs.s3a.endpoint.region": "AWS_REGION",
+}
+_ENDPOINT, _TLS, _S3 = "fs.s3a.endpoint", "fs.s3a.connection.ssl.enabled", "fs.s3.impl"
+
+
+def follow_spark(spark: SparkSession) -> None:
+    """Take Spark's settings for S3 as the options of stores that nothing else is known of."""
+    setting = _settings(spark)
+    found = {name: value for key, name in _CREDENTIALS.items() if (value := setting(key))}
+    endpoint = setting(_ENDPOINT) or ""
+    if endpoint and not endpoint.endswith("amazonaws.com"):
+        if "://" not in endpoint:
+            endpoint = f"{'http' if setting(_TLS) == 'false' else 'https'}://{endpoint}"
+        found["AWS_ENDPOINT"] = endpoint
+        found["AWS_ALLOW_HTTP"] = str(endpoint.startswith("http:")).lower()
+    fall_back_to(found)
+
+
+def reads_s3(spark: SparkSession) -> bool:
+    """Whether Spark itself has a file system for `s3:`."""
+    return bool(_settings(spark)(_S3))
+
+
+def hadoop_path(path: str) -> str:
+    """The path of a file by the name that Hadoop's own file system for S3 has."""
+    return f"s3a://{path[5:]}" if path.startswith("s3://") else path
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def reaching_stores(run: Callable[P, Iterator[T]]) -> Callable[P, Iterator[T]]:
+    """The same function for a task elsewhere, with the storage options of this process."""
+    options = storage_options()
+
+    def reaching(*args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
+        set_storage_options(options)
+        yield from run(*args, **kwargs)
+
+    return reaching
+
+
+def _settings(spark: Any) -> Callable[[str], str | None]:
+    """Hadoop's settings by name, classic or Connect, which shows those that Spark was told."""
+    # Not of jobs: it imports this.
+    if type(spark).__module__.startswith("pyspark.sql.connect"):
+        return lambda name: (
+            spark.conf.get(f"spark.hadoop.{name}", None) or spark.conf.get(name, None)
+        )
+    java = spark._jsparkSession.sessionState().newHadoopConf()  # noqa: SLF001 # no public way
+    found: Callable[[str], str | None] = java.get
+    return found
