@@ -6,6 +6,7 @@ import json
 import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import obstore
 import pytest
@@ -43,7 +44,8 @@ def table(s3: Mapping[str, str], tmp_path_factory: pytest.TempPathFactory) -> st
 
 def numbers(location: str, where: str | None = None) -> list[int]:
     found = vl.Table.open(location).scan(["event:n::bigint AS n"], where).to_arrow()
-    return sorted(found["n"].to_pylist())
+    values: list[Any] = found["n"].to_pylist()
+    return sorted(values)
 
 
 def test_a_scan_skips_and_reads(table: str) -> None:
@@ -58,7 +60,11 @@ def test_a_scan_skips_and_reads(table: str) -> None:
 @pytest.mark.parametrize("storage", ["u", "p", "i"])
 def test_rows_that_a_vector_deletes_are_gone(table: str, storage: str) -> None:
     opened = vl.Table.open(table)
-    (add, *_) = (each for each in opened.snapshot.add_files() if '"numRecords":50' in each.stats)
+    (add, *_) = (
+        each
+        for each in opened.snapshot.add_files()
+        if each.stats and '"numRecords":50' in each.stats
+    )
     store, folder = open_object(table)
     data = (1681511377).to_bytes(4, "little") + bytes(BitMap64([0, 7]).serialize())
     frame = len(data).to_bytes(4, "big") + data + zlib.crc32(data).to_bytes(4, "big")
