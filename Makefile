@@ -6,6 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 # Spark's driver and workers: our Java, and the workers with this environment's Python.
 SPARK_ENV = JAVA_HOME="$$(scripts/find_java.sh)" PYSPARK_PYTHON="$(CURDIR)/$(BIN)/python" PYSPARK_DRIVER_PYTHON="$(CURDIR)/$(BIN)/python"
+PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 PYTEST_ARGS ?=
 FUZZ_SECONDS ?= 60
 QUERY_SECONDS ?= 300
@@ -15,14 +16,16 @@ QUERY_SECONDS ?= 300
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-17s %s\n", $$1, $$2}'
 
-setup: $(VENV)/.ready ## Make .venv with pinned versions, install the package, find or install Java 17+
+setup: $(VENV)/.ready ## Make .venv with pinned versions, install the package, compile kernels, find or install Java 17+
+	@$(BIN)/python -m variantlake.kernels.compile
 
 $(VENV)/.ready: pyproject.toml constraints.txt
 	@scripts/find_java.sh --install >/dev/null
 	@python="$(PYTHON)"; python="$${python:-$$(scripts/find_python.sh)}" && "$$python" -m venv $(VENV) \
 	  || { echo "No virtual environment was made: Debian needs the package python3-venv for it." >&2; exit 1; }
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
-	@$(BIN)/python -m variantlake.kernels
+	@$(PIP) --upgrade pip
+	@$(PIP) --group dev
+	@$(PIP) --no-build-isolation --editable .
 	@touch $@
 
 demo: setup ## The main job: ingest earthquakes into a shredded Delta table and query its paths

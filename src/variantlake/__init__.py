@@ -1,6 +1,6 @@
 """Semi-structured data in Delta tables as shredded Variant columns.
 
-`import variantlake as vl` loads neither Numba nor PySpark: the names below load when touched.
+`import variantlake as vl` does not load PySpark: the names below load when touched.
 """
 
 from __future__ import annotations

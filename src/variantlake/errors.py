@@ -143,6 +143,10 @@ class InvalidQuery(VariantLakeError, ValueError):
     """A query that cannot be understood or that Spark refused."""
 
 
+class NotCompiled(VariantLakeError, RuntimeError):
+    """There is no machine code for this processor or system, or it is older than its sources."""
+
+
 class MissingDependency(VariantLakeError, RuntimeError):
     """An optional part (PySpark, Java, a store) that is needed here and not installed."""
 

@@ -1,7 +1,7 @@
 """Random documents through all kernels, each result compared with its twin's.
 
 Runs in a process of its own as well, for the modes that the environment chooses:
-`NUMBA_DISABLE_JIT=1 python -m tests.kernels.fuzz 40 1` (documents, seed).
+`VARIANTLAKE_PURE_PYTHON=1 python -m tests.kernels.fuzz 40 1` (documents, seed).
 """
 
 from __future__ import annotations

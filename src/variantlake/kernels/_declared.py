@@ -15,11 +15,11 @@ def _switched_on(name: str) -> bool:
     return os.environ.get(name, "0") not in ("", "0")
 
 
-JIT_OFF = _switched_on("NUMBA_DISABLE_JIT")
-"""Kernels run as plain Python functions (NUMBA_DISABLE_JIT=1)."""
+PURE_PYTHON = _switched_on("VARIANTLAKE_PURE_PYTHON")
+"""Kernels run as plain Python functions (VARIANTLAKE_PURE_PYTHON=1)."""
 
-BOUNDS_CHECKED = _switched_on("NUMBA_BOUNDSCHECK")
-"""Compiled array accesses raise IndexError when outside (NUMBA_BOUNDSCHECK=1)."""
+BOUNDS_CHECKED = _switched_on("VARIANTLAKE_BOUNDS_CHECKED")
+"""Compiled array accesses raise IndexError when outside (VARIANTLAKE_BOUNDS_CHECKED=1)."""
 
 int64 = cast("Callable[[Any], int]", np.int64)
 """The casts of kernels. They make NumPy scalars in plain mode, which mypy takes for int."""
@@ -89,7 +89,7 @@ def records(dtype: np.dtype[Any], *, readonly: bool = False) -> ArrayType:
 class Inner:
     """A function that only kernels call: it has no other use when it is compiled.
 
-    A `machine` function is an LLVM snippet of its name in `_snippets`.
+    A `machine` function is an LLVM snippet of its name in `compile.snippets`.
     """
 
     function: Callable[..., Any]

@@ -1,17 +1,18 @@
-"""How kernels are declared. Loads no Numba: that takes longer than most loads of a small file.
+"""How kernels are declared. Numba compiles them when the package is built, and is not needed later.
 
 Three kinds of functions: an `entry` is called from Python (explicit signature, GIL released); a
 `helper` is called from kernels; a `tiny` is inlined into its callers (measured: 1.3 times the speed
 of the JSON reader). It is LLVM that inlines: when Numba does it (`inline="always"`), compiling
-takes 1.5 times as long. The entries of one module are compiled together, or loaded, when the first
-of them is called (`_machine`, `_compiler`).
+takes 1.5 times as long. The entries of one module are compiled together (`compile`); the machine
+code is loaded when the first of them is called (`_library`).
 
 Rules inside kernels: every integer is int64, an index is cast to uint64 where it is used (no
 wraparound test; measured 30 %), mixing the two gives float64 and is a bug. Kernels allocate
 nothing and never raise. Fast-math is never on.
 
-With NUMBA_DISABLE_JIT=1 everything runs as plain Python, with NUMBA_BOUNDSCHECK=1 every access to
-an array is checked (words.py replaces its raw accesses by checked ones).
+With VARIANTLAKE_PURE_PYTHON=1 everything runs as plain Python. With VARIANTLAKE_BOUNDS_CHECKED=1
+every access to an array is checked (words.py replaces its raw accesses by checked ones), by a
+library that is compiled for it.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ import numpy as np
 
 from variantlake.kernels._declared import (
     BOUNDS_CHECKED,
-    JIT_OFF,
+    PURE_PYTHON,
     ArrayType,
     Inner,
     Kernel,
@@ -54,12 +55,12 @@ class Entry(Kernel):
 
     @functools.cached_property
     def _machine_code(self) -> Callable[[int], int]:
-        from variantlake.kernels._machine import code_of
+        from variantlake.kernels._library import code_of
 
         return code_of(self)
 
     def __call__(self, *arguments: Any) -> int | None:
-        """Run the machine code; compile or load it first if need be."""
+        """Run the machine code; load it first if need be."""
         words = array("q", [0])
         for type_, value in zip(self.signature.arguments, arguments, strict=True):
             if isinstance(type_, ArrayType):
@@ -75,7 +76,7 @@ def entry(signature: Signature) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Declare a kernel that Python calls. `signature` is one of types: `i64(bytes_in)`."""
 
     def declared(function: Callable[P, R]) -> Callable[P, R]:
-        if JIT_OFF:
+        if PURE_PYTHON:
             return _plain(function)
         return cast("Callable[P, R]", Entry(function, signature))
 
@@ -101,7 +102,7 @@ def machine(*, memory: bool) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
 
 def _inner(function: Callable[P, R], kind: Literal["helper", "tiny", "machine"]) -> Callable[P, R]:
-    return function if JIT_OFF else cast("Callable[P, R]", Inner(function, kind))
+    return function if PURE_PYTHON else cast("Callable[P, R]", Inner(function, kind))
 
 
 def _plain(function: Callable[P, R]) -> Callable[P, R]:

@@ -1,10 +1,10 @@
 """The few machine-level operations: unaligned words, block copies, SIMD scans.
 
-Each has two forms. The compiled one is an LLVM snippet (`_snippets`) without bounds checks: callers
-guarantee that arrays which are read hold PADDING readable bytes after the last position they ask
-for, and arrays that are copied into PADDING writable ones. The plain one, below, is Python with
-array indexing; it runs when the JIT is off, and compiled when bounds are checked. Both give the
-same results.
+Each has two forms. The compiled one is an LLVM snippet (`compile.snippets`) without bounds checks:
+callers guarantee that arrays which are read hold PADDING readable bytes after the last position
+that they ask for, and arrays that are copied into PADDING writable ones. The plain one, below, is
+Python with array indexing; it runs in pure Python, and compiled when bounds are checked. Both give
+the same results.
 """
 
 from __future__ import annotations

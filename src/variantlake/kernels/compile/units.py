@@ -1,8 +1,8 @@
-"""Kernels to object code, by Numba: this module and `_snippets` are the ones that import it.
+"""Kernels to object code, by Numba.
 
 Numba would optimise every function on its own and again within each of its callers, and make
-machine code of it each time. Here a unit is one LLVM module: its functions are lowered, linked and
-then optimised once.
+machine code of it each time. Here a unit is one LLVM module: its functions are lowered and linked
+once, then optimised once for each level of processor.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import gc
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import llvmlite.binding as llvm
 import numba
 from llvmlite import ir
 from numba.core import (
@@ -25,12 +26,15 @@ from numba.core import (
 )
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.compiler_machinery import PassManager
+from numba.core.llvm_bindings import create_pass_builder
 from numba.core.typing.context import Context
 from numba.extending import models, register_model, typeof_impl
 from numba.np import arrayobj
 
-from variantlake.kernels import _snippets
 from variantlake.kernels._declared import BOUNDS_CHECKED, ArrayType, Inner, Kernel, Result
+from variantlake.kernels._library import symbol_of
+from variantlake.kernels._sources import CONSTANTS
+from variantlake.kernels.compile import snippets
 
 # Kernels allocate nothing, so they need no reference counts; those would cost a third of the
 # speed and most of the time to compile.
@@ -45,17 +49,45 @@ _OPTIONS = {
 _WORD = ir.IntType(64)
 
 
-def compile_unit(entries: Sequence[Kernel]) -> bytes:
-    """Object code with a function of each entry's name: see `_jit.Entry` for how it is called."""
+def compile_unit(entries: Sequence[Kernel], levels: Sequence[str]) -> list[bytes]:
+    """Object code of a module's kernels, for each of these processors.
+
+    It has a function of the name `symbol_of(level, entry)` for each entry; see `_jit.Entry` for
+    how it is called.
+    """
     with global_compiler_lock, _without_collecting():
-        code = _target().target_context.codegen()
-        unit = _Unit(code, entries[0].unit)
+        unit = _Unit(_target().target_context.codegen(), entries[0].unit)
         for entry in entries:
             signature = _signature(entry)
             dispatcher = _dispatcher(entry)
             dispatcher.compile(signature)
             _export(unit, entry.name, dispatcher.overloads[signature.args])
-        return bytes(unit.emit_native_object())
+        unit.finalize()
+        return [_emitted(unit.lowered(), entries, level) for level in levels]
+
+
+def _emitted(module: Any, entries: Sequence[Kernel], level: str) -> bytes:
+    """The object code of a lowered module for one level of processor."""
+    machine = target_machine(level)
+    module = module.clone()
+    builder = create_pass_builder(machine, opt=3, loop_vectorize=True)
+    builder.getModulePassManager().run(module, builder)
+    exported = {entry.name: symbol_of(level, entry) for entry in entries}
+    # The same functions are in several units, and of each level: none of them leaves its object.
+    for value in (*module.functions, *module.global_variables):
+        if value.name in exported:
+            value.name = exported[value.name]
+        elif not value.is_declaration:
+            value.linkage = llvm.Linkage.internal
+    return bytes(machine.emit_object(module))
+
+
+def target_machine(level: str) -> Any:
+    """What makes object code for a level of processor."""
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    target = llvm.Target.from_triple(llvm.get_process_triple())
+    return target.create_target_machine(cpu=level, opt=3, reloc="pic", codemodel="default")
 
 
 class _Function(codegen.AOTCodeLibrary):
@@ -73,18 +105,17 @@ class _Unit(codegen.AOTCodeLibrary):
     """The LLVM code of all entries of a module."""
 
     def _optimize_final_module(self) -> None:
-        # Numba's cheap passes before these are there for reference counts.
-        manager, builder = self.codegen._module_pass_manager()  # noqa: SLF001 - see above
-        manager.run(self._final_module, builder)
+        pass  # Numba's cheap passes are there for reference counts; the others come in `_emitted`
+
+    def lowered(self) -> Any:
+        """All functions in one LLVM module."""
+        return self._final_module
 
 
-class _Codegen(codegen.JITCPUCodegen):
-    """Code for this very processor, as Numba makes it, without running it."""
+class _Codegen(codegen.AOTCPUCodegen):
+    """Code to be optimised for one level of processor or another."""
 
-    _library_class = _Function  # type: ignore[assignment]
-
-    def _add_module(self, module: Any) -> None:
-        pass
+    _library_class = _Function
 
     def set_env(self, env_name: str, env: Any) -> None:
         pass
@@ -188,16 +219,27 @@ def _dispatcher(declared: Kernel | Inner) -> Any:
             # Numba would compile a function for each constant that it is called with.
             return super().get_call_template(tuple(map(numba.types.unliteral, args)), kws)
 
+    _check_globals(declared.function)
     inlined = isinstance(declared, Inner) and declared.kind == "tiny"
     options = _OPTIONS | {"forceinline": inlined}
     return Dispatcher(declared.function, targetoptions=options, pipeline_class=_Pipeline)
+
+
+def _check_globals(function: Any) -> None:
+    """A constant that is frozen into the code must count for its digest (`_sources`)."""
+    for name in set(function.__code__.co_names) & function.__globals__.keys():
+        value = function.__globals__[name]
+        home = getattr(value, "__module__", None) or getattr(value, "__name__", None)
+        is_ours = str(home).startswith("variantlake")
+        if is_ours and not isinstance(value, (*CONSTANTS, Inner)):
+            raise TypeError(f"{function.__module__}.{function.__name__} cannot freeze {name!r}")
 
 
 @typeof_impl.register(Inner)
 def _type_of_inner(inner: Inner, _context: Any) -> Any:
     """Let Numba find a declared function where a kernel names it."""
     if inner.kind == "machine":
-        snippet = getattr(_snippets, inner.function.__name__)
+        snippet = getattr(snippets, inner.function.__name__)
         return _target().typing_context.resolve_value_type(snippet)
     return numba.types.Dispatcher(_dispatcher(inner))
 

@@ -1,0 +1,131 @@
+"""`python -m variantlake.kernels.compile`: compile the kernels of this checkout, if they changed.
+
+    python -m variantlake.kernels.compile [--into FOLDER]
+
+With FOLDER it compiles them for a package to be installed: its sources do not change, so the
+library does not say what they were. With VARIANTLAKE_BOUNDS_CHECKED=1 every access to an array is
+checked, for tests.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+
+from variantlake import kernels
+from variantlake.kernels._declared import BOUNDS_CHECKED, PURE_PYTHON, Kernel
+from variantlake.kernels._levels import levels
+from variantlake.kernels._library import is_current, library_file
+from variantlake.kernels._sources import digest_of
+from variantlake.kernels.compile.about import about
+from variantlake.kernels.compile.link import link
+from variantlake.kernels.compile.units import compile_unit
+
+_FOLDER = Path(kernels.__file__).parent
+_OBJECTS = _FOLDER.parents[2] / "build" / "kernels"
+"""Where a checkout keeps object files, so that a change compiles what it concerns."""
+
+
+def main() -> None:
+    """Compile on all cores, and link."""
+    parser = argparse.ArgumentParser(prog="python -m variantlake.kernels.compile")
+    parser.add_argument("--into", type=Path, metavar="FOLDER", help="compile for a package")
+    parser.add_argument("--objects", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("units", nargs="*", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if PURE_PYTHON or not levels():
+        sys.exit("kernels are compiled on Linux and macOS, x86-64 and arm64, and not in plain mode")
+    if arguments.objects is not None:
+        _compile(arguments.units, arguments.objects)
+    else:
+        _make(library_file() if arguments.into is None else arguments.into / library_file().name)
+
+
+def _make(library: Path) -> None:
+    started = time.perf_counter()
+    found = {path.stem: entries_of(path.stem) for path in _FOLDER.glob("[!_]*.py")}
+    units = sorted(unit for unit, entries in found.items() if entries)
+    in_place = library == library_file()
+    if in_place and is_current(units):
+        return
+    with tempfile.TemporaryDirectory(prefix="variantlake-kernels-") as folder:
+        objects = _OBJECTS if in_place else Path(folder)
+        objects.mkdir(parents=True, exist_ok=True)
+        missing = [unit for unit in units if not all(map(Path.exists, _files(unit, objects)))]
+        _compile_on_all_cores(missing, objects)
+        about_file = Path(folder) / "about.o"
+        sources = {unit: digest_of(unit) for unit in units} if in_place else {}
+        about_file.write_bytes(about(levels()[0], sources))
+        # A library that is in use stays whole: its file is replaced, not written anew.
+        made = library.with_name(f"{library.name}.{os.getpid()}")
+        link([about_file, *(file for unit in units for file in _files(unit, objects))], made)
+        made.replace(library)
+    if in_place:
+        _remove_old_objects(units)
+    sys.stdout.write(f"kernels compiled in {time.perf_counter() - started:.1f} s: {library}\n")
+
+
+def _levels() -> tuple[str, ...]:
+    return levels()[:1] if BOUNDS_CHECKED else levels()
+
+
+def _files(unit: str, objects: Path) -> list[Path]:
+    """A unit's object files, one for each level. They are named by all that they are made from."""
+    checked = "checked-" if BOUNDS_CHECKED else ""
+    name = f"{unit}.{checked}{digest_of(unit)[:16]}"
+    return [objects / f"{name}.{level}.o" for level in _levels()]
+
+
+def _remove_old_objects(units: Sequence[str]) -> None:
+    current = {file for unit in units for file in _files(unit, _OBJECTS)}
+    for file in _OBJECTS.glob("*.o"):
+        if file not in current and (".checked-" in file.name) is BOUNDS_CHECKED:
+            file.unlink(missing_ok=True)
+
+
+def entries_of(unit: str) -> list[Kernel]:
+    """The kernels that a module declares."""
+    module = import_module(f"{kernels.__name__}.{unit}")
+    found = [value for value in vars(module).values() if isinstance(value, Kernel)]
+    return [entry for entry in found if entry.unit == unit]
+
+
+def _compile_on_all_cores(units: Sequence[str], objects: Path) -> None:
+    command = [sys.executable, "-m", f"{kernels.__name__}.compile", "--objects", str(objects)]
+    if not units:
+        return
+    shares = _shares(units, os.cpu_count() or 1)
+    others = [subprocess.Popen([*command, *share]) for share in shares[1:]]  # noqa: S603 - us
+    _compile(shares[0], objects)
+    codes = [other.wait() for other in others]
+    if any(codes):
+        sys.exit("the kernels do not compile")
+
+
+def _shares(units: Sequence[str], count: int) -> list[list[str]]:
+    """The units in at most `count` parts whose sources are about as long."""
+    sizes = {unit: (_FOLDER / f"{unit}.py").stat().st_size for unit in units}
+    shares: list[list[str]] = [[] for _ in range(min(count, len(sizes)))]
+    for unit in sorted(sizes, key=lambda unit: -sizes[unit]):
+        min(shares, key=lambda share: sum(map(sizes.__getitem__, share))).append(unit)
+    return shares
+
+
+def _compile(units: Sequence[str], objects: Path) -> None:
+    for unit in units:
+        codes = compile_unit(entries_of(unit), _levels())
+        for file, code in zip(_files(unit, objects), codes, strict=True):
+            part = file.with_name(f"{file.name}.{os.getpid()}")
+            part.write_bytes(code)
+            part.replace(file)
+
+
+if __name__ == "__main__":
+    main()
