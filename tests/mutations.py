@@ -483,7 +483,8 @@ MUTATIONS = (
     ),
     Mutation(
         27, "the policy about absolute paths is not asked",
-        "delta/locations.py", "if policy is AbsolutePaths.REFUSE:", "if False:",
+        "delta/locations.py", "if policy is AbsolutePaths.REFUSE and is_absolute(path):",
+        "if False:",
     ),
 )  # fmt: skip
 

@@ -11,7 +11,9 @@ class VariantLakeError(Exception):
 
     `file` is a path or URI, `line` and `column` are 1-based positions in a text source, `row` is
     0-based within its file or batch, `path` is a path inside the document (`$['a'][0]`), `offset`
-    counts bytes from the start of the whole value, file or buffer that is being read.
+    counts bytes from the start of the whole value, file or buffer that is being read. `hint` says
+    what to do next, in the words of the Python API; where the command line has other words for it,
+    they are `cli_hint` (empty: nothing can be done there).
 
     Position fields that are unknown where the error is raised are filled in by callers while it
     unwinds, so that work that succeeds pays nothing for them. Pickles, because Spark workers send
@@ -29,6 +31,7 @@ class VariantLakeError(Exception):
         path: str = "",
         offset: int | None = None,
         hint: str = "",
+        cli_hint: str | None = None,
     ) -> None:
         super().__init__(message)
         self.message = message
@@ -39,6 +42,7 @@ class VariantLakeError(Exception):
         self.path = path
         self.offset = offset
         self.hint = hint
+        self.cli_hint = cli_hint
 
     def where(self) -> str:
         """The known position as one phrase, empty when nothing is known."""
@@ -53,9 +57,13 @@ class VariantLakeError(Exception):
             parts.append(f"byte {self.offset}")
         return ", ".join(parts)
 
-    def __str__(self) -> str:
+    def sentence(self) -> str:
+        """What went wrong and where, without the hint."""
         where = self.where()
-        text = f"{where}: {self.message}" if where else self.message
+        return f"{where}: {self.message}" if where else self.message
+
+    def __str__(self) -> str:
+        text = self.sentence()
         return f"{text}\nHint: {self.hint}" if self.hint else text
 
     def __reduce__(self) -> tuple[object, ...]:

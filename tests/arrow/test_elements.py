@@ -8,6 +8,7 @@ import tracemalloc
 from pathlib import Path
 from typing import Any, Literal
 
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
@@ -16,11 +17,17 @@ import variantlake as vl
 from tests.arrow.test_bad_rows import LINES, quarantined, text_of
 from tests.arrow.test_load import documents
 from tests.corpora import EARTHQUAKES
-from variantlake.arrow.elements import read_elements
+from variantlake.arrow.elements import read_document, read_elements
 from variantlake.arrow.local import ingest_here
 from variantlake.arrow.sources import json_array
 from variantlake.encoding.json import parse_json
-from variantlake.errors import InvalidJson, LimitExceeded, MissingSource, VariantLakeError
+from variantlake.errors import (
+    InvalidJson,
+    InvalidValue,
+    LimitExceeded,
+    MissingSource,
+    VariantLakeError,
+)
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=8),
@@ -157,3 +164,58 @@ def test_memory_follows_the_block_and_an_element_is_bounded(tmp_path: Path) -> N
 def test_a_missing_array_is_named(tmp_path: Path) -> None:
     with pytest.raises(MissingSource):
         vl.json_array(tmp_path / "nowhere.json")
+
+
+PRINTED = json.dumps({"a": [1, 2, {"b": None}], "c": "x"}, indent=2)
+
+
+@pytest.mark.parametrize("text", [f"\ufeff\n {PRINTED}\n", PRINTED, "[1,\n2]", "7"])
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_a_whole_file_is_a_document(tmp_path: Path, text: str, pack: Any) -> None:
+    for name in ("a.json", "b.json"):
+        (tmp_path / name).write_bytes(pack(text.encode()))
+    assert ingest_here(tmp_path, tmp_path / "t", format="json").rows == 2
+    table = vl.Table.open(tmp_path / "t")
+    table.append(vl.json_files(tmp_path / "a.json"))
+    rows: list[Any] = vl.Table.open(tmp_path / "t").scan("event").to_arrow()["event"].to_pylist()
+    texts = [vl.Variant(row["metadata"], row["value"]).to_json() for row in rows]
+    assert [json.loads(each) for each in texts] == [json.loads(text.strip("\ufeff"))] * 3
+
+
+@pytest.mark.parametrize(
+    ("text", "given", "reader"),
+    [
+        (PRINTED, "ndjson", "json_files"),
+        ("[\n1]", "ndjson", "json_array"),
+        ('{"a": 1}\n{"a": 2}\n', "json", "ndjson"),
+        (PRINTED, "array", "json_files"),
+        ('{"a": 1}\n{"a": 2}\n', "array", "ndjson"),
+    ],
+)
+def test_another_format_is_suggested(tmp_path: Path, text: str, given: str, reader: str) -> None:
+    (tmp_path / "a").write_text(text)
+    with pytest.raises(InvalidJson) as caught:
+        ingest_here(tmp_path / "a", tmp_path / "t", format=given)
+    assert reader in caught.value.hint
+    assert "--format" in (caught.value.cli_hint or "")
+    assert "--format" not in caught.value.hint
+
+
+def test_a_whole_document_is_bounded_and_has_its_place(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text('\n{"a":\n  x}')
+    (source,) = vl.json_files(tmp_path / "a").sources
+    with pytest.raises(LimitExceeded):
+        read_document(source, max_bytes=3)
+    with pytest.raises(InvalidJson) as caught:
+        ingest_here(tmp_path / "a", tmp_path / "t", format="json")
+    assert (caught.value.line, caught.value.column) == (3, 3)
+
+
+def test_what_names_no_files_is_told_where_it_belongs(tmp_path: Path) -> None:
+    wrong: Any
+    for wrong in (None, 3, {"a": 1}, [{"a": 1}], pa.table({"a": [1]})):
+        with pytest.raises(InvalidValue, match="is given") as caught:
+            ingest_here(wrong, tmp_path / "t")
+        assert "lake.append" in caught.value.hint
+    with pytest.raises(InvalidValue, match="format is 'xml'"):
+        ingest_here(tmp_path, tmp_path / "t", format="xml")

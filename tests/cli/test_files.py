@@ -20,6 +20,7 @@ from tests import corpora
 from tests.arrow import bad_input
 from tests.cli.command import run
 from tests.corpora import EARTHQUAKES
+from tests.delta.tables import add, first_commit, write_log
 from variantlake.arrow.local import ingest_here
 from variantlake.shredding.layout import VARIANT_TYPE
 
@@ -158,6 +159,16 @@ def test_what_is_no_parquet_file_is_a_sentence(
     assert "Traceback" not in done.err
 
 
+def test_rows_are_those_that_the_log_tells(
+    tmp_path: Path, monkeypatch: Patch, capfd: Capture
+) -> None:
+    adds = [add(f"f{n}", stats=json.dumps({"numRecords": 5})) for n in range(3)]
+    table = write_log(tmp_path / "t", first_commit(*adds))
+    assert json.loads(run(monkeypatch, capfd, "inspect", "--json", table).out)["rows"] == 15
+    unknown = write_log(tmp_path / "u", first_commit(*adds, add("g")))
+    assert json.loads(run(monkeypatch, capfd, "inspect", "--json", unknown).out)["rows"] is None
+
+
 def test_a_parquet_file_that_was_cut_short_is_a_finding(
     file: Path, tmp_path: Path, monkeypatch: Patch, capfd: Capture
 ) -> None:
@@ -165,7 +176,7 @@ def test_a_parquet_file_that_was_cut_short_is_a_finding(
     short.write_bytes(file.read_bytes()[:-100])
     done = run(monkeypatch, capfd, "check", short)
     assert done.code == 1
-    assert done.out.startswith(f"{short}: file: the file ends with")
+    assert done.out.startswith(f"{short}: file: the file does not end with")
 
 
 def test_a_file_without_a_variant_is_named(

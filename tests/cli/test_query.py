@@ -73,7 +73,7 @@ def test_what_only_spark_runs_is_refused_when_it_may_not(
     done = run(monkeypatch, capfd, "query", "--engine", "local", table, query)
     assert done.code == 1
     assert "ORDER" in done.err
-    assert "Spark" in done.err
+    assert "--engine spark" in done.err
 
 
 def test_auto_gives_spark_what_is_not_simple(

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 from obstore.store import MemoryStore
 
+import variantlake as vl
 from tests import corpora
 from tests.delta.tables import SCHEMA, add, facts, first_commit, remove, write_log
 from variantlake.delta.actions import (
@@ -403,6 +404,25 @@ def test_an_add_has_statistics_by_the_table_properties(tmp_path: Path) -> None:
     assert (file.tags or {})["variantlake.file"] == "100:5"
     plain = new_add("f", known, schema=SCHEMA, properties={}, variant_bounds=False)
     assert json.loads(plain.stats or "")["minValues"] == {}
+
+
+def test_deltalake_reads_rows_only_without_shredding(tmp_path: Path) -> None:
+    # docs/tables.md says so: mend it there when this changes.
+    if importlib.util.find_spec("deltalake") is None:
+        corpora.missing("deltalake")
+    import deltalake
+
+    source = tmp_path / "s.ndjson"
+    source.write_text('{"a": 1}\n')
+    vl.Table.create(tmp_path / "shredded", "event VARIANT").append(vl.ndjson(source))
+    with pytest.raises(deltalake.exceptions.DeltaProtocolError, match="variantShredding"):
+        deltalake.DeltaTable(tmp_path / "shredded").to_pyarrow_table()
+    plain = {"delta.enableVariantShredding": "false"}
+    vl.Table.create(tmp_path / "plain", "event VARIANT", properties=plain).append(vl.ndjson(source))
+    rows: list[Any] = (
+        deltalake.DeltaTable(tmp_path / "plain").to_pyarrow_table()["event"].to_pylist()
+    )
+    assert [vl.Variant(row["metadata"], row["value"]).to_python() for row in rows] == [{"a": 1}]
 
 
 def test_deltalake_opens_what_we_wrote(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from obstore.store import MemoryStore
 
+import variantlake as vl
 from tests import corpora
 from tests.delta.tables import PROTOCOL, SCHEMA, add, first_commit, metadata, remove, write_log
 from variantlake.delta import load
@@ -19,6 +20,7 @@ from variantlake.delta.schema import VariantType
 from variantlake.delta.snapshot import Snapshot
 from variantlake.delta.stats_reader import read_stats
 from variantlake.errors import (
+    InvalidValue,
     LimitExceeded,
     MalformedLog,
     MissingSource,
@@ -329,6 +331,35 @@ def test_absolute_paths_follow_the_policy(tmp_path: Path) -> None:
     with pytest.raises(UnsupportedFeature, match="absolute path: file:///source/a%20b") as caught:
         Snapshot.load(table, absolute_paths=AbsolutePaths.REFUSE)
     assert caught.value.file == table
+
+
+def test_one_setting_refuses_absolute_paths(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vector = {
+        "storageType": "p",
+        "pathOrInlineDv": "file:///etc/passwd",
+        "offset": 1,
+        "sizeInBytes": 4,
+        "cardinality": 1,
+    }
+    tables = [
+        write_log(tmp_path / "data", first_commit(add("/etc/passwd"))),
+        write_log(tmp_path / "vector", first_commit(add("fine", deletionVector=vector))),
+    ]
+    monkeypatch.delenv("VARIANTLAKE_ABSOLUTE_PATHS", raising=False)
+    for table in tables:
+        Snapshot.load(table, applies={"deletionVectors"})
+    monkeypatch.setenv("VARIANTLAKE_ABSOLUTE_PATHS", "")  # put back what the call below sets
+    vl.set_absolute_paths("refuse")
+    for table in tables:
+        with pytest.raises(UnsupportedFeature, match=r"absolute path: .*passwd"):
+            Snapshot.load(table, applies={"deletionVectors"})
+        with pytest.raises(UnsupportedFeature, match="absolute path"):
+            vl.Table.open(table)
+    monkeypatch.setenv("VARIANTLAKE_ABSOLUTE_PATHS", "sometimes")
+    with pytest.raises(InvalidValue, match="VARIANTLAKE_ABSOLUTE_PATHS is 'sometimes'"):
+        Snapshot.load(tables[0])
 
 
 @pytest.mark.parametrize("what", ["protocol", "metaData"])

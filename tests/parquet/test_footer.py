@@ -424,7 +424,7 @@ def test_skipped_values_of_every_wire_type() -> None:
         (b"", "too few"),
         (b"PAR1", "too few"),
         (b"PAR1" + b"\x00" * 8 + b"PARE", "encrypted"),
-        (b"PAR1" + b"\x00" * 12, "ends with"),
+        (b"PAR1" + b"\x00" * 12, "does not end with"),
         (b"PAR1" + (99).to_bytes(4, "little") + b"PAR1", "footer of 99 bytes"),
         (b"PAR1" + (1).to_bytes(4, "little") + b"PAR1", "footer of 1 bytes"),
     ],

@@ -113,7 +113,8 @@ def find_sources(sources: SourceSpec | Iterable[SourceSpec]) -> tuple[Source, ..
             raise InvalidValue(
                 "this folder is a Delta table: some of its files may be removed ones",
                 file=folder.uri,
-                hint="name the files, or read the table and append what it has to another",
+                hint="name its files, or append the rows: other.append(table.scan().to_arrow())",
+                cli_hint="name its files one by one",
             )
         for path in paths:
             below = path.removeprefix(f"{folder.uri}/") if path.startswith(folder.uri) else ""
@@ -121,7 +122,8 @@ def find_sources(sources: SourceSpec | Iterable[SourceSpec]) -> tuple[Source, ..
                 raise UnsupportedFeature(
                     "the folder's name is a partition value, which would be lost",
                     file=path,
-                    hint="append with Spark, which makes a column of it",
+                    hint="lake.append of the folder read with Spark makes a column of it",
+                    cli_hint="name the files of one partition from inside of its folder",
                 )
     return found
 
@@ -144,7 +146,8 @@ def read_source(
                 if len(column) > 1:
                     raise UnsupportedFeature(
                         f"column {'.'.join(column)!r} is a Variant inside of another column",
-                        hint="append with Spark",
+                        hint="lake.append takes a DataFrame of the file",
+                        cli_hint="rewrite the file with Spark, the Variant at its top",
                     )
                 variants[top.name] = parse_group(node, column)
         for name in json_columns:
@@ -214,7 +217,8 @@ def open_target(
         raise UnsupportedFeature(
             "the table is partitioned: files cannot be converted into it",
             file=target.store.uri,
-            hint="append the rows: Table.append(parquet.read_table(file))",
+            hint="append the rows: Table.append(vl.parquet.read_table(file))",
+            cli_hint="convert into a table without partitions",
         )
     for file in files:
         _check_columns(file, target)
@@ -229,6 +233,8 @@ def _check_columns(file: SourceFile, target: Target) -> None:
                 f"the table has no column {field.name!r}",
                 file=file.source.path,
                 hint=f"columns: {', '.join(sorted(names))}; Table.add_column adds one",
+                cli_hint=f"columns: {', '.join(sorted(names))}; convert into a new table, or add "
+                "it with ALTER TABLE in Delta Spark",
             )
     for field in target.schema.fields:
         if field.name not in file.arrow.names and (not field.nullable or field.default is not None):

@@ -9,12 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from variantlake.arrow.blocks import BLOCK_BYTES, Block, LongLine, read_blocks
-from variantlake.arrow.elements import read_elements
+from variantlake.arrow.elements import read_document, read_elements
+from variantlake.arrow.expected import expected, expected_at
 from variantlake.arrow.options import BadRows
 from variantlake.arrow.positions import PlaceCounter, place_of
 from variantlake.arrow.quarantine import BadRow, BadRowLog
 from variantlake.arrow.sources import Format, Source, Split, split_sources
-from variantlake.encoding.json import parse_json
+from variantlake.encoding.json import LAST_KEY_HINT, parse_json
 from variantlake.errors import InvalidJson, LimitExceeded, VariantLakeError
 from variantlake.kernels.json_reader import JsonReader
 from variantlake.kernels.lines import split_lines
@@ -29,13 +30,10 @@ SAMPLE_ROWS = 4096
 SAMPLE_BYTES = 8 << 20
 """The most text that it looks at."""
 
-_HINTS = {
-    Format.LINES: "one document stands on one line, as JSON in UTF-8; is the file one array of "
-    "documents? then load it with json_array",
-    Format.ARRAY: "documents are JSON in UTF-8, with commas between them",
-}
+_ONE_KEY_HINT = "a Variant's object has one field of a name"
 _LIMIT_HINT = "Spark does not take this document either"
 _SAMPLE_PIECES = 16
+_SAMPLE_FILES = 1024
 _SAMPLE_BLOCK_BYTES = 256 << 10
 
 
@@ -57,6 +55,9 @@ def read_batches(split: Split, *, block_bytes: int = BLOCK_BYTES) -> Iterator[Ba
     if split.source.format is Format.ARRAY:
         for block, starts, ends in read_elements(split.source, block_bytes=block_bytes):
             yield Batch(block, starts, ends)
+        return
+    if split.source.format is Format.WHOLE:
+        yield Batch(*read_document(split.source))
         return
     for part in read_blocks(split, block_bytes=block_bytes):
         if isinstance(part, LongLine):
@@ -129,10 +130,14 @@ def _bad_row(batch: Batch, row: int, counter: PlaceCounter) -> BadRow:
     found.file = block.source.path
     found.line = start["line"] + within
     found.column = column if within else start["column"] + column - 1
-    found.offset = None  # said by line and column
-    if not found.hint:
-        is_json = isinstance(found, InvalidJson)
-        found.hint = _HINTS[block.source.format] if is_json else _LIMIT_HINT
+    end, found.offset = found.offset or 0, None  # said by line and column
+    if found.hint == LAST_KEY_HINT:
+        found.hint = _ONE_KEY_HINT
+    elif not found.hint and isinstance(found, InvalidJson):
+        hints = expected_at(block.source.format, text, end)
+        found.hint, found.cli_hint = hints["hint"], hints["cli_hint"]
+    elif not found.hint:
+        found.hint = _LIMIT_HINT
     return BadRow(found, offset, text)
 
 
@@ -140,7 +145,7 @@ def _too_long(line: LongLine) -> BadRow:
     error = LimitExceeded(
         f"the line has more than {line.limit:,} bytes",
         file=line.source.path,
-        hint="one document stands on one line; is this newline-delimited JSON?",
+        **expected(Format.LINES, Format.ARRAY, Format.WHOLE),
         **place_of(line.source, line.offset),
     )
     return BadRow(error, line.offset)
@@ -163,7 +168,11 @@ def _sample_pieces(sources: Sequence[Source]) -> list[Split]:
     """Places to look at, spread evenly over the input."""
     total = sum(source.size for source in sources)
     splits = split_sources(sources, max(total // _SAMPLE_PIECES, _SAMPLE_BLOCK_BYTES))
-    count = min(len(splits), _SAMPLE_PIECES)
+    pieces = _SAMPLE_PIECES
+    if all(source.format is Format.WHOLE for source in sources):
+        # One document each: many of them, unless they are large.
+        pieces = min(max(pieces, len(splits) * SAMPLE_BYTES // max(total, 1)), _SAMPLE_FILES)
+    count = min(len(splits), pieces)
     return [splits[len(splits) * i // count] for i in range(count)]
 
 

@@ -1,4 +1,4 @@
-"""Read a file that is one JSON array as blocks of complete elements, in bounded memory."""
+"""Read files that are no lines: one JSON array, as blocks of complete elements, or one document."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from variantlake.arrow.blocks import BLOCK_BYTES, Block
+from variantlake.arrow.expected import expected
 from variantlake.arrow.positions import place_of
-from variantlake.arrow.sources import Source, empty_source
+from variantlake.arrow.sources import Format, Source, empty_source
 from variantlake.arrow.streams import BOM, Stream, fill, open_source
 from variantlake.encoding.limits import MAX_VALUE_BYTES
 from variantlake.errors import InvalidJson, LimitExceeded, VariantLakeError
@@ -69,6 +70,35 @@ def read_elements(
             rest = rest[: fill(stream, memoryview(rest))]
 
 
+def read_document(source: Source, *, max_bytes: int | None = None) -> tuple[Block, Places, Places]:
+    """The only document of a file, as a block with the places where it starts and ends.
+
+    Whether it is JSON is not looked at.
+
+    Raises:
+        LimitExceeded: It has more than `max_bytes` (MAX_VALUE_BYTES when None).
+        MalformedFile, MissingSource, StoreFailed: As `open_source`.
+    """
+    limit = MAX_VALUE_BYTES if max_bytes is None else max_bytes
+    buffer, size = bytearray(min(source.size, limit) + _STEP_BYTES), 0
+    with open_source(source) as stream:
+        while read := fill(stream, memoryview(buffer)[size:-PADDING]):
+            size += read
+            if size > limit:
+                raise LimitExceeded(
+                    f"the document has more than {limit:,} bytes",
+                    file=source.path,
+                    **expected(source.format, Format.LINES),
+                )
+            if size == len(buffer) - PADDING:  # compressed, or grown since
+                buffer += bytes(len(buffer))
+    start = len(BOM) if buffer.startswith(BOM) else 0
+    text = buffer[:size].rstrip(_BLANKS)
+    start = max(start, len(text) - len(text[start:].lstrip(_BLANKS)))
+    block = Block(source, np.frombuffer(buffer, np.uint8), size, 0)
+    return block, np.array([start], np.int64), np.array([max(len(text), start)], np.int64)
+
+
 def _enter(source: Source, stream: Stream) -> tuple[bytearray, int]:
     """Read up to the array's bracket; what was read behind it, and its offset in the text."""
     buffer = bytearray(_STEP_BYTES)
@@ -99,6 +129,6 @@ def _refused(source: Source, offset: int, message: str) -> VariantLakeError:
     return InvalidJson(
         message,
         file=source.path,
-        hint="one array of documents is expected; read files of one document a line with ndjson",
+        **expected(source.format, Format.LINES, Format.WHOLE),
         **place_of(source, offset),
     )

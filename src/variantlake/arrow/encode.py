@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from variantlake.delta.column_mapping import physical_type
 from variantlake.delta.schema import StructField, arrow_type
-from variantlake.encoding.json import parse_json
+from variantlake.encoding.json import LAST_KEY_HINT, parse_json
 from variantlake.errors import (
     InvalidJson,
     InvalidSchema,
@@ -131,6 +131,7 @@ class VariantColumn:
                 f"column {self._field.name!r} is a VARIANT; it is given as {given}, expected "
                 f"{wanted}",
                 hint="name columns of JSON text in json_columns",
+                cli_hint="--json-column names columns of JSON text",
             )
 
     def _read(self, array: AnyArray) -> Tape:
@@ -181,5 +182,7 @@ def _bad_json(text: bytes, row: int) -> VariantLakeError:
         parse_json(text)
     except VariantLakeError as error:
         found = error
+    if found.hint == LAST_KEY_HINT:
+        found.hint = ""
     found.row = row
     return found

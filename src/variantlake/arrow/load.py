@@ -139,6 +139,7 @@ def run_load(
     table: str,
     run: Runner,
     *,
+    format: str | None = None,  # noqa: A002 - the name that users know
     column: str,
     shredding: str | None,
     properties: Mapping[str, str] | None,
@@ -162,7 +163,7 @@ def run_load(
         target = Target.of(snapshot)
     if (known := found(target, options)) is not None:
         return _result(known)  # whatever became of the sources
-    sources = Documents.of(given).sources
+    sources = Documents.of(given, format).sources
     if overwrite is not None and target.snapshot is not None:
         target = replace(target, replacing=overwrite.of(target.snapshot))
     field = target.variant_column(column)
@@ -203,6 +204,7 @@ def _check_mode(field: StructField, mode: BadRows, target: Target) -> None:
             f"bad documents cannot become NULL: the column {field.name!r} is NOT NULL",
             file=target.store.uri,
             hint='use mode="quarantine"',
+            cli_hint="use --mode quarantine",
         )
 
 

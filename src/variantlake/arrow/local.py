@@ -27,6 +27,7 @@ def ingest_here(
     sources: Documents | SourceSpec | Iterable[SourceSpec],
     table: str | os.PathLike[str],
     *,
+    format: str | None = None,  # noqa: A002 - the name that users know
     column: str = DEFAULT_COLUMN,
     shredding: str | None = None,
     properties: Mapping[str, str] | None = None,
@@ -43,6 +44,7 @@ def ingest_here(
         sources,
         os.fspath(table),
         run_in_threads,
+        format=format,
         column=column,
         shredding=shredding,
         properties=properties,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import re
 from decimal import Decimal
+from typing import TypedDict
 
 from sqlglot import exp
 
@@ -18,7 +19,16 @@ from variantlake.planning.literals import comparison_type
 from variantlake.planning.predicates import Literal, Ref
 from variantlake.types import MAX_PRECISION, Kind, ShreddedType
 
-SPARK_RUNS_IT = "Spark runs it: `variantlake.spark.connect(spark).sql(...)`"
+
+class _Hints(TypedDict):
+    hint: str
+    cli_hint: str
+
+
+SPARK_RUNS_IT = _Hints(
+    hint="Spark runs it: `variantlake.spark.connect(spark).sql(...)`",
+    cli_hint="--engine spark runs it",
+)
 
 _TYPES = {
     exp.DType.TEXT: "string",
@@ -42,7 +52,7 @@ _ISO_MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}:\d{2}(\.\d{1,6})?")
 
 def refused(what: str) -> UnsupportedFeature:
     """The error for what is left to Spark."""
-    return UnsupportedFeature(f"the local engine does not take {what}", hint=SPARK_RUNS_IT)
+    return UnsupportedFeature(f"the local engine does not take {what}", **SPARK_RUNS_IT)
 
 
 def coerced(ref: Ref, literal: Literal, *, utc: bool) -> Literal:

@@ -102,11 +102,11 @@ class QueryText:
 def _parse(text: str) -> exp.Select:
     if "\\" in text:
         raise UnsupportedFeature(
-            "the local engine takes no backslashes in its texts", hint=SPARK_RUNS_IT
+            "the local engine takes no backslashes in its texts", **SPARK_RUNS_IT
         )
     if "|>" in text:
         # sqlglot makes one SELECT of the pipe and forgets whether LIMIT stood before WHERE.
-        raise UnsupportedFeature("the local engine takes no pipes", hint=SPARK_RUNS_IT)
+        raise UnsupportedFeature("the local engine takes no pipes", **SPARK_RUNS_IT)
     try:
         parsed = sqlglot.parse_one(text, read="databricks")
     except (sqlglot.errors.SqlglotError, RecursionError) as error:

@@ -217,6 +217,7 @@ def check_columns(
                 f"{field.default}",
                 file=uri,
                 hint="give the column, or append with Spark (lake.append)",
+                cli_hint="",
             )
     for name in json_columns:
         if name not in names:

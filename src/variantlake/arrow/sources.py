@@ -2,8 +2,8 @@
 
 A source is a file, a glob or a directory of JSON documents, on a disk or in an object store, plain
 or compressed (gzip, zstd, bz2). What a file is compressed with is told by its first bytes, not by
-its name: no JSON text starts like one of them. Whether a file has one document a line or is one
-array of documents only its user knows: a line may be an array as well.
+its name: no JSON text starts like one of them. Whether a file has one document a line, is one array
+of documents or one document only its user knows: a line may be an array as well.
 """
 
 from __future__ import annotations
@@ -17,9 +17,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from variantlake.arrow.objects import find_objects
-from variantlake.errors import InvalidJson, MissingSource, UnsupportedFeature, VariantLakeError
+from variantlake.errors import (
+    InvalidJson,
+    InvalidValue,
+    MissingSource,
+    UnsupportedFeature,
+    VariantLakeError,
+)
 from variantlake.storage.objects import open_object
 from variantlake.storage.store import is_local, local_path
 
@@ -45,11 +52,15 @@ class Compression(enum.Enum):
     BZ2 = "bz2"
 
 
-class Format(enum.Enum):
-    """How documents stand in a file."""
+class Format(enum.StrEnum):
+    """How documents stand in a file, by the names that users give it."""
 
-    LINES = "one document a line"
-    ARRAY = "one JSON array of documents"
+    LINES = "ndjson"
+    """One document a line."""
+    ARRAY = "array"
+    """One JSON array of documents."""
+    WHOLE = "json"
+    """One document, over as many lines as it likes."""
 
 
 _MAGIC = {
@@ -97,14 +108,35 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class Documents:
-    """Documents to load: the files that `ndjson` or `json_array` found, in order."""
+    """Documents to load: the files that `ndjson`, `json_array` or `json_files` found, in order."""
 
     sources: tuple[Source, ...]
 
     @classmethod
-    def of(cls, given: Documents | SourceSpec | Iterable[SourceSpec]) -> Documents:
-        """What a caller names: without more, files are newline-delimited."""
-        return given if isinstance(given, Documents) else cls(expand(given))
+    def of(
+        cls,
+        given: Documents | SourceSpec | Iterable[SourceSpec],
+        format: str | None = None,  # noqa: A002 - the name that users give it
+    ) -> Documents:
+        """What a caller names: without more, files are newline-delimited.
+
+        Raises InvalidValue for what names no files, and for a format that is none; else as
+        `ndjson`.
+        """
+        if isinstance(given, Documents):
+            if format is not None:
+                raise InvalidValue(
+                    f"format={format!r} is given beside documents that have a format",
+                    hint="leave it out, or give the paths alone",
+                )
+            return given
+        try:
+            form = Format(format or Format.LINES)
+        except ValueError:
+            raise InvalidValue(
+                f"format is {format!r}", hint=f"one of {', '.join(map(repr, map(str, Format)))}"
+            ) from None
+        return cls(tuple(replace(each, format=form) for each in expand(given)))
 
 
 def ndjson(*sources: SourceSpec) -> Documents:
@@ -119,7 +151,7 @@ def ndjson(*sources: SourceSpec) -> Documents:
         InvalidJson: A file of zero bytes.
         StoreFailed: An object store does not answer.
     """
-    return Documents(expand(sources))
+    return Documents.of(sources, Format.LINES)
 
 
 def json_array(*sources: SourceSpec) -> Documents:
@@ -133,7 +165,19 @@ def json_array(*sources: SourceSpec) -> Documents:
     Raises:
         MissingSource, InvalidJson, StoreFailed: As `ndjson`.
     """
-    return Documents(tuple(replace(each, format=Format.ARRAY) for each in expand(sources)))
+    return Documents.of(sources, Format.ARRAY)
+
+
+def json_files(*sources: SourceSpec) -> Documents:
+    """Files that are one document each, printed over as many lines as they like.
+
+    Args:
+        *sources: As of `ndjson`.
+
+    Raises:
+        MissingSource, InvalidJson, StoreFailed: As `ndjson`.
+    """
+    return Documents.of(sources, Format.WHOLE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +210,7 @@ def expand(sources: SourceSpec | Iterable[SourceSpec], kind: Kind = NDJSON) -> t
 
     Raises MissingSource and InvalidJson as `ndjson`.
     """
-    given = [sources] if isinstance(sources, str | os.PathLike) else list(sources)
+    given = _specs(sources)
     if not given:
         raise MissingSource("no source was given", hint="name a file, a glob or a directory")
     found: dict[str, Source] = {}
@@ -188,6 +232,26 @@ def expand(sources: SourceSpec | Iterable[SourceSpec], kind: Kind = NDJSON) -> t
                 hint="name a file, a glob or a directory",
             ) from error
     return tuple(found.values())
+
+
+def _specs(sources: SourceSpec | Iterable[SourceSpec]) -> list[SourceSpec]:
+    """What is named, one by one. Raises InvalidValue for what names nothing."""
+    if isinstance(sources, str | os.PathLike):
+        return [sources]
+    given: Any = sources
+    # Tables and frames can be walked through as well, by column.
+    if isinstance(given, list | tuple | set | frozenset | Iterator):
+        specs = list(given)
+        wrong = next((each for each in specs if not isinstance(each, str | os.PathLike)), None)
+        if wrong is None:
+            return specs
+        given = wrong
+    raise InvalidValue(
+        f"files to read are named by paths or URLs; what is given is a {type(given).__name__}",
+        hint="data that is in memory is not loaded but appended: lake.append(frame, table) takes "
+        "Spark's DataFrames, Table.append(data) Arrow's tables",
+        cli_hint="",
+    )
 
 
 def split_sources(sources: Iterable[Source], target_bytes: int) -> tuple[Split, ...]:
@@ -309,7 +373,8 @@ def _objects(url: str, kind: Kind) -> Iterator[Source]:
             f"cannot read sources from {scheme}://",
             file=url,
             hint=f"name a local path or a URL of {', '.join(_OBJECT_STORES)}; or read with Spark "
-            "and use append",
+            "and use lake.append",
+            cli_hint=f"name a local path or a URL of {', '.join(_OBJECT_STORES)}",
         )
 
     def source(found: tuple[str, int]) -> Source:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from variantlake.cli.output import print_json, stdout
+from variantlake.cli.output import print_json, print_line
 from variantlake.table import Table
 
 
@@ -30,4 +30,4 @@ def analyze(
         return
     what = "would be completed" if dry_run else "completed"
     version = "" if done.version is None else f", version {done.version}"
-    stdout().print(f"{done.completed} of {done.files} files {what}{version}")
+    print_line(f"{done.completed} of {done.files} files {what}{version}")

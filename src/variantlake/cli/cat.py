@@ -12,7 +12,7 @@ import pyarrow as pa
 import typer
 
 import variantlake as vl
-from variantlake.cli.output import rows_of_files
+from variantlake.cli.output import print_json_lines, rows_of_files
 from variantlake.cli.rows import json_lines
 from variantlake.delta.schema import StructField, VariantType, arrow_type
 from variantlake.delta.snapshot import Snapshot
@@ -58,7 +58,7 @@ def cat(
         for batch in batches(source, column, variant or [], shown):
             bare = not as_json and batch.num_columns == 1
             lines = json_lines(batch.slice(0, left), bare=bare)
-            sys.stdout.write("".join(f"{line}\n" for line in lines))
+            print_json_lines(lines)
             left -= batch.num_rows
             if left <= 0:
                 break

@@ -10,7 +10,8 @@ import typer
 
 import variantlake as vl
 from variantlake.cli.cat import VariantOption, is_file, path_of
-from variantlake.cli.output import print_json, rows_of_files, stderr, stdout
+from variantlake.cli.output import print_json, print_line, print_note, rows_of_files
+from variantlake.delta.locations import absolute_paths
 from variantlake.delta.snapshot import Snapshot
 from variantlake.errors import VariantLakeError
 from variantlake.parquet.footer import SchemaNode, read_footer
@@ -43,18 +44,16 @@ def check(
                 if as_json:
                     print_json({"file": file, **asdict(finding)})
                 else:
-                    stdout().print(f"{file}: {finding}", soft_wrap=True, markup=False)
+                    print_line(f"{file}: {finding}")
             if not found and not vl.parquet.find_variants(file, variant_columns=columns):
-                stderr().print(
-                    f"{file}: no VARIANT column, nothing to check (--variant names unmarked ones)",
-                    soft_wrap=True,
-                    markup=False,
+                print_note(
+                    f"{file}: no VARIANT column, nothing to check (--variant names unmarked ones)"
                 )
     if findings:
-        stderr().print(f"{_count(findings, 'finding')} in {_count(files, 'file')}")
+        print_note(f"{_count(findings, 'finding')} in {_count(files, 'file')}")
         raise typer.Exit(1)
     if not as_json:
-        stdout().print(f"{_count(files, 'file')}, nothing found")
+        print_line(f"{_count(files, 'file')}, nothing found")
 
 
 def _count(number: int, of: str) -> str:
@@ -69,6 +68,8 @@ def _files(source: str, variants: list[str]) -> Iterator[tuple[str, list[str]]]:
     if variants:
         raise typer.BadParameter("--variant is for files: a table's schema names its columns")
     snapshot = Snapshot.load(source, applies=("columnMapping", "deletionVectors"))
+    for path in absolute_paths(snapshot.files):
+        print_note(f"the table refers to a file by an absolute path: {path}")
     columns = snapshot.schema.variant_columns(physical=True)
     for add in snapshot.add_files():
         location = snapshot.location(add.path)

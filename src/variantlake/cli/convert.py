@@ -10,6 +10,7 @@ import typer
 import variantlake as vl
 from variantlake.arrow.convert import ConvertKeywords, ConvertResult
 from variantlake.cli.load import progress_bar
+from variantlake.cli.local_spark import spark_session
 from variantlake.cli.output import print_fields, print_json, print_rows, size
 
 
@@ -72,7 +73,7 @@ def convert(
     )
     with progress_bar() as progress:
         if spark:
-            with vl.spark.local_session() as session:
+            with spark_session(without="without --spark files are converted here") as session:
                 result = vl.spark.connect(session).convert(
                     sources, table, progress=progress, **options
                 )

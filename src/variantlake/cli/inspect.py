@@ -13,13 +13,15 @@ from variantlake.cli.cat import VariantOption, is_file, path_of
 from variantlake.cli.output import (
     print_fields,
     print_json,
+    print_line,
     print_rows,
     rows_of_files,
     size,
-    stdout,
 )
 from variantlake.delta.facts import FactsReader
-from variantlake.parquet.facts import PathFacts, VariantFacts
+from variantlake.delta.locations import absolute_paths
+from variantlake.delta.stats_reader import StatsReader
+from variantlake.parquet.facts import UNKNOWN, PathFacts, VariantFacts
 from variantlake.parquet.inspect import SAMPLE_ROWS, FileView, NodeView, VariantView
 from variantlake.shredding.ddl import MAX_SCHEMA_DEPTH
 from variantlake.shredding.infer import Inference, InferenceOptions
@@ -111,7 +113,7 @@ def _print_file(source: str, view: FileView, *, as_json: bool) -> None:
         }
     )
     if not view.variants:
-        stdout().print(NO_VARIANT)
+        print_line(NO_VARIANT)
     for variant in view.variants:
         _heading(".".join(variant.column))
         print_fields(
@@ -203,7 +205,7 @@ def _print_reasons(inferences: dict[str, Inference], *, as_json: bool) -> None:
         )
         return
     if not inferences:
-        stdout().print(NO_VARIANT)
+        print_line(NO_VARIANT)
     for column, inference in inferences.items():
         _heading(column)
         rows = ([str(path), "yes" if yes else "no", why] for path, yes, why in inference.reasons)
@@ -235,7 +237,8 @@ def _print_table(table: Table, *, as_json: bool) -> None:
     reader = FactsReader(table.schema)
     known = [reader.known(add) for add in table.snapshot.add_files()]
     facts = [each for each in known if each is not None]
-    rows = sum(each.num_records for each in facts) if len(facts) == len(known) else None
+    rows = _rows(table)
+    outside = absolute_paths(files)
     total = sum(add.size for add in table.snapshot.add_files())
     columns = table.schema.variant_columns(physical=True)
     totals = {
@@ -252,6 +255,7 @@ def _print_table(table: Table, *, as_json: bool) -> None:
                 "files_with_facts": len(facts),
                 "rows": rows,
                 "bytes": total,
+                "absolute_paths": outside,
                 "features": list(features),
                 "properties": table.properties,
                 "columns": {
@@ -282,6 +286,8 @@ def _print_table(table: Table, *, as_json: bool) -> None:
             **table.properties,
         }
     )
+    for path in outside:
+        print_line(f"refers to a file by an absolute path: {path}")
     for name, paths in totals.items():
         _heading(f"{name}: {len(facts):,} of {files.num_rows:,} files say how they are shredded")
         print_rows(
@@ -291,6 +297,19 @@ def _print_table(table: Table, *, as_json: bool) -> None:
                 for p in paths
             ),
         )
+
+
+def _rows(table: Table) -> int | None:
+    """The rows that are not deleted, by the log; None where it does not tell for all files."""
+    reader = StatsReader(table.schema)
+    rows = 0
+    for add in table.snapshot.add_files():
+        records = reader.read(add.stats).num_records
+        if records == UNKNOWN:
+            return None
+        vector = add.deletion_vector
+        rows += records - (vector.cardinality if vector else 0)
+    return rows
 
 
 def _totals(variants: Sequence[VariantFacts]) -> Iterator[_PathTotal]:
@@ -315,9 +334,8 @@ def _type_name(facts: PathFacts) -> str:
 
 
 def _heading(text: str) -> None:
-    console = stdout()
-    console.print()
-    console.print(text, style="bold", soft_wrap=True, markup=False)
+    print_line("")
+    print_line(text, "bold")
 
 
 def _count(number: int | None) -> str:

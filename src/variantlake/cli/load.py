@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Annotated
@@ -16,20 +15,13 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
-import variantlake as vl
 from variantlake.arrow.load import IngestResult, LoadProgress
 from variantlake.arrow.local import ingest_here
 from variantlake.arrow.options import BadRows, LoadKeywords
 from variantlake.arrow.overwriting import Overwrite
-from variantlake.arrow.sources import Documents, json_array, ndjson
+from variantlake.arrow.sources import Documents, Format
+from variantlake.cli.local_spark import spark_session
 from variantlake.cli.output import print_fields, print_json, size, stderr
-
-
-class FileFormat(enum.StrEnum):
-    """How documents stand in a file, as the option names it."""
-
-    ndjson = enum.auto()
-    array = enum.auto()
 
 
 def ingest(
@@ -58,14 +50,19 @@ def ingest(
         ),
     ] = None,
     format: Annotated[  # noqa: A002 - the option's name
-        FileFormat,
-        typer.Option(help="Whether a file has one document a line or is one array of documents."),
-    ] = FileFormat.ndjson,
+        Format,
+        typer.Option(
+            metavar="|".join(Format),
+            help="How documents stand in a file: one a line, in one array, or one document a file, "
+            "over as many lines as it likes.",
+        ),
+    ] = Format.LINES,
     mode: Annotated[
         BadRows,
         typer.Option(
+            metavar="|".join(BadRows),
             help="What becomes of a bad document: the load fails, it is written with its reason to "
-            "a file beside the table, or its row is NULL."
+            "a file beside the table, or its row is NULL.",
         ),
     ] = BadRows.STRICT,
     load_id: Annotated[
@@ -102,12 +99,11 @@ def ingest(
     --mode says otherwise.
     """
     documents: Documents | list[str] = sources
-    if format is FileFormat.array:
-        documents = json_array(*sources)
-    elif load_id is None:
+    if load_id is None:
         # A missing source is said at once, not after Spark has started. With a load id it may have
         # gone since: a load that is done already asks for none.
-        documents = ndjson(*sources)
+        documents = Documents.of(sources, format)
+    layout = None if load_id is None else format
     options: LoadKeywords = {
         "mode": mode.value,
         "load_id": load_id,
@@ -121,6 +117,7 @@ def ingest(
             result = ingest_here(
                 documents,
                 table,
+                format=layout,
                 column=column,
                 shredding=shredding,
                 progress=progress,
@@ -128,14 +125,15 @@ def ingest(
                 **options,
             )
         else:
-            # Loads PySpark.
-            from variantlake.spark.ingest import ingest as ingest_by_spark
+            with spark_session(without="--local loads without it") as session:
+                # Loads PySpark.
+                from variantlake.spark.ingest import ingest as ingest_by_spark
 
-            with vl.spark.local_session() as session:
                 result = ingest_by_spark(
                     session,
                     documents,
                     table,
+                    format=layout,
                     column=column,
                     shredding=shredding,
                     progress=progress,

@@ -1,60 +1,49 @@
-"""The entry point: commands, exit codes, and errors without tracebacks.
+"""The entry point: exit codes, and errors and interrupts without tracebacks.
 
 Exit codes: 0 fine, 1 what was asked for failed, 2 wrong usage, 130 interrupted.
 """
 
 from __future__ import annotations
 
+import atexit
 import os
+import signal
 import sys
 
-import typer
-
-import variantlake
-from variantlake.cli import analyze, cat, check, convert, history, inspect, load, query
-from variantlake.cli.output import print_error, stderr
-
-app = typer.Typer(
-    name="variantlake",
-    help="Semi-structured data in Delta tables as shredded Variant columns.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
-
-
-@app.callback(invoke_without_command=True)
-def _options(
-    *, version: bool = typer.Option(False, "--version", help="Print the version and stop.")
-) -> None:
-    if version:
-        typer.echo(variantlake.__version__)
-        raise typer.Exit
-
-
-app.command("ingest")(load.ingest)
-app.command("convert")(convert.convert)
-app.command("query")(query.query)
-app.command("history")(history.history)
-app.command("analyze")(analyze.analyze)
-app.command("cat")(cat.cat)
-app.command("inspect")(inspect.inspect)
-app.command("check")(check.check)
+TYPE_CHECKING = False  # type checkers take it for true; `typing` itself loads slowly
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
 
 
 def main() -> None:
     """Run the command that the arguments name, and exit with its code."""
-    try:
-        app()
-    except SystemExit as done:
-        if done.code == 130:  # Ctrl-C: typer turns it into this code
-            stderr().print("Interrupted.")
-        raise
-    except Exception as error:
-        if os.environ.get("VARIANTLAKE_TRACEBACK"):
-            raise
-        print_error(error)
-        sys.exit(1)
+    _leave_on_interrupt()
+    # Takes the better part of a second: Ctrl-C ends it too.
+    from variantlake.cli.commands import run
+
+    if signal.getsignal(signal.SIGINT) is _leave:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal of another encoding gets what it cannot show as escapes.
+        _set_errors(stream, "backslashreplace")
+    atexit.register(_leave_on_interrupt)  # while the interpreter ends
+    sys.exit(run())
+
+
+def _leave_on_interrupt() -> None:
+    """Let Ctrl-C end the process at once, where nothing is to be tidied up."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else ignored, say by nohup
+        signal.signal(signal.SIGINT, _leave)
+
+
+def _leave(_signal: int, _frame: object) -> NoReturn:
+    os.write(2, b"Interrupted.\n")
+    os._exit(130)
+
+
+def _set_errors(stream: Any, errors: str) -> None:
+    if hasattr(stream, "reconfigure"):  # what tests put in its place need not have it
+        stream.reconfigure(errors=errors)
 
 
 if __name__ == "__main__":

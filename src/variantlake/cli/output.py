@@ -1,8 +1,13 @@
-"""What the commands print: tables for people, JSON lines for programs, errors as one sentence."""
+"""What the commands print: tables for people, JSON lines for programs, errors as one sentence.
+
+All that may come from data, from names of files or from other libraries goes through `visible` or,
+as JSON, through `escaped`: a terminal is never told what to do by a value.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -23,6 +28,27 @@ WIDE = 100_000
 
 MAX_SHOWN = 1_000
 """Rows that a table for people shows; JSON output has no limit."""
+
+
+_UNSEEN = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+"""Controls (C0, DEL, C1), what turns the direction of text or ends a line, and lone surrogates."""
+
+# What Java's Parquet reader tells of a file that is none: bytes that are nobody's business.
+_FOUND_BYTES = re.compile(r",? but found \[[-\d, ]*\]")
+
+
+def visible(text: str) -> str:
+    """Text for a terminal: what acts instead of being seen is written as its escape."""
+    return _UNSEEN.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
+def escaped(line: str) -> str:
+    """A line of JSON, the same value, in which nothing acts on a terminal."""
+    if line.isascii() and "\x7f" not in line:
+        return line  # what else acts, JSON escapes itself
+    return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", line)
 
 
 def stdout() -> Console:
@@ -53,53 +79,74 @@ def rows_of_files() -> Iterator[Callable[[str], Callable[[int, int], None]]]:
     with Live(spinner, console=console, transient=True, redirect_stdout=sys.stdout.isatty()):
 
         def shown(file: str) -> Callable[[int, int], None]:
-            name = Path(file).name
+            name = visible(Path(file).name)
             return lambda done, rows: spinner.update(text=Text(f"{name}: row {done:,} of {rows:,}"))
 
         yield shown
 
 
 def print_error(error: BaseException) -> None:
-    """One sentence and a hint, without a traceback."""
-    message, _, hint = str(error).strip().partition("\nHint: ")
-    if not isinstance(error, VariantLakeError):
+    """One sentence and a hint in the words of the command line, without a traceback."""
+    hint = ""
+    if isinstance(error, VariantLakeError):
+        message = error.sentence()
+        hint = error.hint if error.cli_hint is None else error.cli_hint
+    else:
         # Other libraries' messages may run over many lines (Spark's, the JVM's stack).
-        first = message.splitlines()[0] if message else ""
-        message = f"{type(error).__name__}: {first}" if first else type(error).__name__
-    console = stderr()
-    console.print(Text.assemble(("Error: ", "bold red"), message), soft_wrap=True)
+        lines = _FOUND_BYTES.sub("", str(error)).strip().splitlines()
+        message = ": ".join([type(error).__name__, *lines[:1]])
+    print_note(message, "Error: ", "bold red")
     if hint:
-        console.print(Text.assemble(("Hint: ", "bold"), hint), soft_wrap=True)
+        print_note(hint, "Hint: ")
+
+
+def print_note(text: str, label: str = "", style: str = "bold") -> None:
+    """A line on stderr."""
+    stderr().print(Text.assemble((label, style), visible(text)), soft_wrap=True)
+
+
+def print_line(text: str, style: str = "") -> None:
+    """A line of results for people."""
+    stdout().print(Text(visible(text), style), soft_wrap=True)
 
 
 def print_json(value: Any) -> None:
     """One JSON value on one line; decimals keep their digits as strings."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=False, default=plain) + "\n")
+    print_json_lines([json.dumps(value, ensure_ascii=False, default=plain)])
+
+
+def print_json_lines(lines: Iterable[str]) -> None:
+    """JSON values, each on a line of its own."""
+    sys.stdout.write("".join(f"{escaped(line)}\n" for line in lines))
 
 
 def print_rows(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     """A table for people: at most MAX_SHOWN rows, with a note when there are more."""
     grid = Grid()
     for name in names:
-        grid.add_column(Text(name))
+        grid.add_column(Text(visible(name)))
     more = False
     for number, row in enumerate(rows):
         if number == MAX_SHOWN:
             more = True
             break
-        grid.add_row(*(Text("NULL", style="dim") if v is None else Text(str(v)) for v in row))
+        grid.add_row(*(_cell(value) for value in row))
     stdout().print(grid)
     if more:
-        stderr().print(f"Only the first {MAX_SHOWN:,} rows are shown; --json prints all.")
+        print_note(f"Only the first {MAX_SHOWN:,} rows are shown; --json prints all.")
+
+
+def _cell(value: Any) -> Text:
+    return Text("NULL", style="dim") if value is None else Text(visible(str(value)))
 
 
 def print_fields(fields: dict[str, Any]) -> None:
     """Names and values, one to a line."""
     console = stdout()
-    width = max(map(len, fields), default=0)
-    for name, value in fields.items():
-        line = Text.assemble((f"{name:<{width}}", "bold"), "  ", str(value))
-        console.print(line, soft_wrap=True)
+    shown = {visible(name): visible(str(value)) for name, value in fields.items()}
+    width = max(map(len, shown), default=0)
+    for name, value in shown.items():
+        console.print(Text.assemble((f"{name:<{width}}", "bold"), "  ", value), soft_wrap=True)
 
 
 def size(count: int) -> str:

@@ -13,7 +13,8 @@ import variantlake as vl
 from variantlake.arrow.query_text import QueryText
 from variantlake.arrow.scan import Scan
 from variantlake.cli.local_rows import LocalRows, shows
-from variantlake.cli.output import MAX_SHOWN, print_rows, stderr
+from variantlake.cli.local_spark import spark_session
+from variantlake.cli.output import MAX_SHOWN, escaped, print_json_lines, print_note, print_rows
 from variantlake.errors import InvalidQuery, UnsupportedFeature
 
 VIEW = "t"
@@ -46,7 +47,10 @@ def query(
     *,
     engine: Annotated[
         Engine,
-        typer.Option(help="auto: simple selects and counts run here, all else in a local Spark."),
+        typer.Option(
+            metavar="|".join(Engine),
+            help="auto: simple selects and counts run here, all else in a local Spark.",
+        ),
     ] = Engine.AUTO,
     explain: Annotated[
         bool,
@@ -67,7 +71,7 @@ def query(
     else:
         _run_spark(table, sql, explain=explain, as_json=as_json)
     if not as_json:
-        stderr().print(f"Run by {'the local engine' if here else 'Spark'}.")
+        print_note(f"Run by {'the local engine' if here else 'Spark'}.")
 
 
 def _local(table: str, sql: str, *, required: bool) -> LocalRows | None:
@@ -93,7 +97,7 @@ def _ran_here(rows: LocalRows, *, required: bool, as_json: bool) -> bool:
     try:
         if as_json:
             for line in rows.json():
-                sys.stdout.write(line + "\n")
+                print_json_lines([line])
                 printed = True
         else:
             print_rows(rows.names, list(rows.text(MAX_SHOWN + 1)))
@@ -106,13 +110,13 @@ def _ran_here(rows: LocalRows, *, required: bool, as_json: bool) -> bool:
 
 
 def _run_spark(table: str, sql: str, *, explain: bool, as_json: bool) -> None:
-    with vl.spark.local_session() as session:
+    with spark_session(without="--engine local runs simple queries without it") as session:
         lake = vl.spark.connect(session)
         tables = {VIEW: table}
         frame = lake.sql(sql, tables=tables)
         if as_json:
             for line in vl.spark.json_rows(frame):
-                sys.stdout.write(line + "\n")
+                print_json_lines([line])
         else:
             print_rows(frame.columns, vl.spark.text_rows(frame, MAX_SHOWN + 1))
         if explain:
@@ -121,5 +125,8 @@ def _run_spark(table: str, sql: str, *, explain: bool, as_json: bool) -> None:
 
 def _print_report(report: Report, *, as_json: bool) -> None:
     """What was read and skipped, beside the rows: on stderr."""
-    text = json.dumps(report.to_dict(), ensure_ascii=False) if as_json else str(report)
-    stderr().print(text, soft_wrap=True, markup=False)
+    if as_json:
+        sys.stderr.write(escaped(json.dumps(report.to_dict(), ensure_ascii=False)) + "\n")
+        return
+    for line in str(report).splitlines():
+        print_note(line)

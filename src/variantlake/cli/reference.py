@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from variantlake.cli.main import app
+from variantlake.cli.commands import app
 
 _HEAD = """# The command line
 

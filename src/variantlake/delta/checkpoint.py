@@ -28,7 +28,7 @@ from variantlake.delta.actions import (
 )
 from variantlake.delta.files import DELETION_VECTOR, FILES, STRING_MAP, files_of, values
 from variantlake.delta.listing import SIDECARS, CheckpointFiles
-from variantlake.delta.locations import decode_path
+from variantlake.delta.locations import AbsolutePaths, check_absolute, decode_path
 from variantlake.delta.replay import Key, State, check_unique_paths
 from variantlake.delta.stats_texts import is_text, stats_texts
 from variantlake.errors import MalformedFile, MalformedLog
@@ -307,6 +307,7 @@ def _of_type(column: Any, wanted: pa.DataType, name: str) -> Any:
 
 def _sidecar_name(path: str) -> str:
     """Sidecars always stand in their own folder: only the name counts."""
+    check_absolute(path, AbsolutePaths.setting())
     name = decode_path(path).rpartition("/")[2]
     if name in ("", ".", ".."):
         raise MalformedLog(f"sidecar {path!r} names no file")

@@ -85,7 +85,7 @@ def _stored(place: str, vector: DeletionVectorDescriptor) -> bytes:
     store, name = store_of(place)
     version = store.read_range(name, 0, 1)
     if version != bytes([_FILE_VERSION]):
-        raise MalformedLog(f"deletion vector file of version {version.hex() or 'nothing'}")
+        raise MalformedLog("the file is of no version of deletion vectors that is known")
     # The first byte is the version, so no vector starts there.
     start = vector.offset or 1
     if start < 0:
@@ -122,7 +122,7 @@ def _deserialised(data: bytes, cardinality: int) -> npt.NDArray[np.int64]:
     elif int.from_bytes(magic, "big") == _OLDER_MAGIC:
         bitmaps = _older_bitmaps(data)
     else:
-        raise MalformedLog(f"deletion vector of an unknown format ({magic.hex()})")
+        raise MalformedLog("deletion vector of an unknown format")
     found = sum(len(bitmap) for _, bitmap in bitmaps)
     if found != cardinality:
         raise MalformedLog(f"a deletion vector of {found} rows says {cardinality}")

@@ -89,7 +89,7 @@ class TableFeature:
 
 
 _SWITCHED_OFF = ("", "false", "none", "classic")
-_SPARK_EVALUATES = "append with Spark (lake.append), which evaluates the table's SQL expressions"
+_SPARK_EVALUATES = "append a DataFrame through Spark, which evaluates the table's SQL expressions"
 
 
 def _iceberg_off(version: str) -> str:
@@ -363,6 +363,8 @@ def check_variants_listed(protocol: Protocol, schema: StructType) -> None:
             "the table has VARIANT columns, and its protocol does not list the feature variantType",
             hint="Table.set_properties({'delta.enableVariantShredding': 'true'}) lists it, with "
             "'false' without variantShredding",
+            cli_hint="ALTER TABLE ... SET TBLPROPERTIES ('delta.enableVariantShredding' = 'true') "
+            "in Delta Spark lists it",
         )
 
 

@@ -227,8 +227,10 @@ def _not_a_table(store: Store) -> NotADeltaTable:
     return NotADeltaTable(
         "not a Delta table: there is no commit in its _delta_log folder",
         file=store.uri,
-        hint="check the location; a load or Table.create makes a table, and `variantlake convert` "
-        "makes one of Parquet files, which can also be looked at one by one",
+        hint="check the location; a load or vl.Table.create makes a table, vl.convert makes one of "
+        "Parquet files, and vl.parquet.read_table reads one file",
+        cli_hint="check the location; `variantlake ingest` makes a table of JSON documents, "
+        "`variantlake convert` of Parquet files, which can also be named one by one",
     )
 
 

@@ -1,21 +1,23 @@
 """Paths of data files as a log writes them, and where they lead.
 
 A path in the log is a URI: percent-encoded, relative to the table's root or absolute. Relative ones
-never leave the table; absolute ones are legal (a shallow clone writes them) and under a policy.
+never leave the table. Absolute ones are legal (a shallow clone writes them), but a table of a
+stranger may name any file with them: one setting of the process refuses them.
 Spec: PROTOCOL, "Add File and Remove File".
 """
 
 from __future__ import annotations
 
 import enum
+import os
 import re
 import urllib.parse
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from variantlake.errors import MalformedLog, UnsupportedFeature
+from variantlake.errors import InvalidValue, MalformedLog, UnsupportedFeature
 from variantlake.storage.store import is_local
 
 # RFC 2396 allows these unescaped in a path; the colon is escaped so that no relative path looks
@@ -26,11 +28,43 @@ _ABSOLUTE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:")
 _SPECIAL = r"^/|^$|[%:\x00]|(^|/)\.{1,2}(/|$)|//|/$"
 
 
-class AbsolutePaths(enum.Enum):
-    """What to do about files outside of the table's own folder."""
+ABSOLUTE_PATHS = "VARIANTLAKE_ABSOLUTE_PATHS"
+"""The environment variable that is the setting: processes that this one starts inherit it."""
+
+
+class AbsolutePaths(enum.StrEnum):
+    """What to do about tables that name files by absolute paths."""
 
     ALLOW = "allow"
     REFUSE = "refuse"
+
+    @classmethod
+    def setting(cls) -> AbsolutePaths:
+        """What this process does. Raises InvalidValue for a value that means nothing."""
+        return cls.of(os.environ.get(ABSOLUTE_PATHS) or cls.ALLOW, ABSOLUTE_PATHS)
+
+    @classmethod
+    def of(cls, value: str, name: str) -> AbsolutePaths:
+        """By its name, as `name` gives it. Raises InvalidValue for another one."""
+        try:
+            return cls(value)
+        except ValueError:
+            raise InvalidValue(
+                f"{name} is {value!r}", hint=f"one of {', '.join(map(repr, map(str, cls)))}"
+            ) from None
+
+
+def set_absolute_paths(policy: Literal["allow", "refuse"]) -> None:
+    """Say whether tables that are opened from now on may name files by absolute paths.
+
+    A shallow clone does, so `"allow"` is the default; open tables of strangers with `"refuse"`,
+    else they make this process open any file that it may read. It holds for data files, deletion
+    vectors and sidecars of checkpoints, in this process and what it starts; the environment
+    variable VARIANTLAKE_ABSOLUTE_PATHS sets it from outside.
+
+    Raises InvalidValue for another value.
+    """
+    os.environ[ABSOLUTE_PATHS] = AbsolutePaths.of(policy, "the policy")
 
 
 def encode_path(path: str) -> str:
@@ -69,15 +103,56 @@ def check_paths(paths: pa.ChunkedArray[Any], policy: AbsolutePaths) -> None:
     """
     special: list[Any] = paths.filter(pc.match_substring_regex(paths, _SPECIAL)).to_pylist()
     for path in special:
-        if _ABSOLUTE.match(path):
-            if policy is AbsolutePaths.REFUSE:
-                raise UnsupportedFeature(
-                    f"the table refers to a file by an absolute path: {path}",
-                    hint="a shallow clone does; allow it with absolute_paths=AbsolutePaths.ALLOW",
-                )
+        if is_absolute(path):
+            check_absolute(path, policy)
             decode_path(path)
         else:
             _inside(path)
+
+
+def check_vectors(vectors: pa.ChunkedArray[Any], policy: AbsolutePaths) -> None:
+    """Raise UnsupportedFeature for a deletion vector at an absolute path that the policy refuses.
+
+    `vectors` is the column `deletion_vector` of a table's files.
+    """
+    if policy is AbsolutePaths.REFUSE:
+        for path in absolute_vectors(vectors):
+            check_absolute(path, policy)
+
+
+def check_absolute(path: str, policy: AbsolutePaths) -> None:
+    """Raise UnsupportedFeature for an absolute path where the policy refuses them."""
+    if policy is AbsolutePaths.REFUSE and is_absolute(path):
+        raise UnsupportedFeature(
+            f"the table refers to a file by an absolute path: {path}",
+            hint="a shallow clone does, and hostile tables do; where you know whose table it is, "
+            "vl.set_absolute_paths('allow') allows it",
+            cli_hint="a shallow clone does, and hostile tables do; where you know whose table it "
+            f"is, leave out --refuse-absolute-paths and {ABSOLUTE_PATHS}",
+        )
+
+
+def is_absolute(path: str) -> bool:
+    """Whether a path of a log leads anywhere but below the table's root."""
+    return _ABSOLUTE.match(path) is not None
+
+
+def absolute_paths(files: pa.Table) -> list[str]:
+    """The absolute paths of a table's data files and deletion vectors, as the log has them."""
+    paths: Any = files["path"]
+    special: list[str] = paths.filter(pc.match_substring_regex(paths, _SPECIAL)).to_pylist()
+    found = [path for path in special if is_absolute(path)]
+    return list(dict.fromkeys(found + absolute_vectors(files["deletion_vector"])))
+
+
+def absolute_vectors(vectors: pa.ChunkedArray[Any]) -> list[str]:
+    """The absolute paths of deletion vectors. Spec: PROTOCOL, storage type `p`."""
+    if vectors.null_count == len(vectors):
+        return []
+    there: Any = vectors.drop_null()
+    at_path = pc.equal(pc.struct_field(there, "storage_type"), pa.scalar("p"))
+    paths: list[str] = pc.struct_field(there.filter(at_path), "path_or_inline_dv").to_pylist()
+    return paths
 
 
 def locate(path: str, root: str) -> str:
@@ -85,7 +160,7 @@ def locate(path: str, root: str) -> str:
 
     `root` is the table's own location, in the same form. Raises MalformedLog as `check_paths`.
     """
-    if not _ABSOLUTE.match(path):
+    if not is_absolute(path):
         return f"{root}/{_inside(path)}"
     decoded = decode_path(path)
     if not decoded.startswith("/"):

@@ -31,7 +31,7 @@ from variantlake.delta.listing import (
     commits_after,
 )
 from variantlake.delta.load import load_state
-from variantlake.delta.locations import AbsolutePaths, check_paths, locate
+from variantlake.delta.locations import AbsolutePaths, check_paths, check_vectors, locate
 from variantlake.delta.replay import State, apply_commits, check_unique_paths, read_commit
 from variantlake.delta.schema import PrimitiveType, StructType
 from variantlake.delta.time_travel import version_at
@@ -81,7 +81,7 @@ class Snapshot:
         *,
         timestamp: int | None = None,
         store: Store | None = None,
-        absolute_paths: AbsolutePaths = AbsolutePaths.ALLOW,
+        absolute_paths: AbsolutePaths | None = None,
         applies: Collection[str] = (),
     ) -> Snapshot:
         """Read the log of the table at `location` (or in `store`), at its newest version if None.
@@ -90,13 +90,15 @@ class Snapshot:
         it does not go with a `version`.
 
         `applies` names the reader features that the caller's scan obeys: `columnMapping`,
-        `deletionVectors`.
+        `deletionVectors`. `absolute_paths` is the process's own setting where None.
 
         Raises NotADeltaTable, MissingSource for a version that does not exist, MalformedLog naming
         the file and line, UnsupportedFeature by name, InvalidQuery when no version is that old,
         CommitLost, once, where this process's last commit to the table was overwritten since.
         """
         store = open_store(location) if store is None else store
+        if absolute_paths is None:
+            absolute_paths = AbsolutePaths.setting()
         own_commits.check(store)
         if timestamp is not None:
             if version is not None:
@@ -223,6 +225,7 @@ def _snapshot(
         check_readable(state.protocol, dict(state.metadata.configuration), schema, applies=applies)
         check_unique_paths(state.files)
         check_paths(state.files["path"], absolute_paths)
+        check_vectors(state.files["deletion_vector"], absolute_paths)
     except (MalformedLog, UnsupportedFeature) as error:
         error.file = error.file or store.uri
         raise

@@ -41,7 +41,8 @@ def version_at(store: Store, metadata: Metadata, timestamp: int) -> int:
         raise InvalidQuery(
             "the log holds no version of the table that is that old",
             file=store.uri,
-            hint="`variantlake history` lists the versions with their times",
+            hint="Table.history() lists the versions with their times",
+            cli_hint="`variantlake history` lists the versions with their times",
         )
     return commit_version(found.path) or 0
 

@@ -31,6 +31,9 @@ _NUMBER_GOES_ON = tuple("0123456789.eE+-")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _HEX = re.compile(r"[0-9a-fA-F]{4}")
 _WORDS = {"t": ("true", TRUE), "f": ("false", FALSE), "n": ("null", NULL)}
+LAST_KEY_HINT = "duplicate_keys='last' keeps the last one"
+"""Of `parse_json`; loads have no such option."""
+
 _ESCAPES = {
     '"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t",
 }  # fmt: skip
@@ -177,7 +180,7 @@ class _Parser:
             self.fail(
                 f"key {key[:100]!r} occurs twice in one object",
                 start,
-                hint="parse_json(text, duplicate_keys='last') keeps the last one",
+                hint=LAST_KEY_HINT,
             )
         return key
 

@@ -141,7 +141,8 @@ def _read_tail(file: InputFile) -> Tail:
         raise MalformedFile("the Parquet footer is encrypted", offset=size - 4)
     if end[-4:] != MAGIC:
         raise MalformedFile(
-            f"the file ends with {end[-4:]!r} instead of {MAGIC!r}",
+            # What it ends with instead may be the end of a file that is nobody's business.
+            f"the file does not end with {MAGIC.decode()}, as a Parquet file does",
             offset=size - 4,
             hint="not a Parquet file, or one that was cut short while it was written",
         )

@@ -168,6 +168,7 @@ def why(
                 f"column {column!r} is no Variant",
                 file=name_of(path),
                 hint="`variant_columns` names one that nothing in the file marks",
+                cli_hint="--variant names one that nothing in the file marks",
             )
         found.merge(profile(reader.read(struct_of(batch.column(0).slice(0, sample_rows - rows)))))
         rows += batch.num_rows

@@ -1,10 +1,26 @@
-"""The distributed engine: Spark runs what the planner and the kernels decide."""
+"""The distributed engine: Spark runs what the planner and the kernels decide.
+
+Importing it raises MissingDependency where PySpark is not installed.
+"""
 
 from __future__ import annotations
 
-from variantlake.spark.data_source import register
-from variantlake.spark.lake import Lake, connect
-from variantlake.spark.local import local_session
-from variantlake.spark.rows import json_rows, text_rows
+from variantlake.errors import MissingDependency
+
+_OPTIONAL = ("pyspark", "py4j", "pandas")
+
+try:
+    from variantlake.spark.data_source import register
+    from variantlake.spark.lake import Lake, connect
+    from variantlake.spark.local import local_session
+    from variantlake.spark.rows import json_rows, text_rows
+except ModuleNotFoundError as error:
+    _missing = (error.name or "").partition(".")[0]
+    if _missing not in _OPTIONAL:
+        raise
+    raise MissingDependency(
+        f"variantlake.spark needs {_missing}, which is not installed",
+        hint="pip install 'variantlake[spark]'",
+    ) from error
 
 __all__ = ["Lake", "connect", "json_rows", "local_session", "register", "text_rows"]

@@ -234,6 +234,7 @@ def _check_variants(frame: DataFrame, target: Target, json_columns: Collection[s
             raise InvalidSchema(
                 f"column {field.name!r} is a VARIANT; it is given as {given}, expected {wanted[0]}",
                 hint="name columns of JSON text in json_columns",
+                cli_hint="--json-column names columns of JSON text",
             )
 
 

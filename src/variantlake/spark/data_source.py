@@ -38,6 +38,7 @@ from pyspark.sql.types import StructField, StructType
 from variantlake.arrow.scan_task import ScanTask
 from variantlake.delta.features import SCAN_FEATURES
 from variantlake.delta.identity import check_before_read
+from variantlake.delta.locations import AbsolutePaths
 from variantlake.delta.snapshot import Snapshot
 from variantlake.errors import InvalidQuery
 from variantlake.planning import predicates
@@ -68,18 +69,23 @@ def register(spark: SparkSession) -> None:
 
 
 def _reaching(source: type[VariantlakeSource]) -> type[VariantlakeSource]:
-    """The source for Spark's Python processes, which know the storage options of this one."""
+    """The source for Spark's Python processes, which know the settings of this one."""
 
-    class Reaching(source):  # type: ignore[misc, valid-type]  # pickled whole, with its options
+    class Reaching(source):  # type: ignore[misc, valid-type]  # pickled whole, with its settings
         stores = storage_options()
+        absolute_paths = AbsolutePaths.setting()
 
     return Reaching
 
 
 class VariantlakeSource(DataSource):
-    """A version of a table; `stores` are the options with which it is reached."""
+    """A version of a table; `stores` are the options with which it is reached.
+
+    `absolute_paths` says whether it may name files by absolute paths.
+    """
 
     stores: ClassVar[Mapping[str, str]] = {}
+    absolute_paths: ClassVar[AbsolutePaths | None] = None
 
     @classmethod
     def name(cls) -> str:
@@ -119,6 +125,7 @@ class VariantlakeSource(DataSource):
             location,
             None if version is None else int(version),
             timestamp=_milliseconds(self.options.get("timestamp")),
+            absolute_paths=self.absolute_paths,
             applies=SCAN_FEATURES,
         )
         return table_version(location, snapshot)

@@ -30,6 +30,7 @@ def ingest(
     sources: Documents | SourceSpec | Iterable[SourceSpec],
     table: str | os.PathLike[str],
     *,
+    format: str | None = None,  # noqa: A002 - the name that users know
     column: str = DEFAULT_COLUMN,
     shredding: str | None = None,
     properties: Mapping[str, str] | None = None,
@@ -46,8 +47,10 @@ def ingest(
     Args:
         spark: The session, classic or Connect.
         sources: Files, globs or directories of newline-delimited JSON, plain, gzip, zstd or bz2,
-            on a disk or in an object store; or `ndjson(...)`, `json_array(...)`.
+            on a disk or in an object store; or `ndjson(...)`, `json_array(...)`, `json_files(...)`.
         table: The table's location; it is made when there is none.
+        format: How documents stand in files that are given by paths: `"ndjson"` (one a line),
+            `"array"` (one array of them), `"json"` (one document a file, over many lines).
         column: The VARIANT column that takes the documents. Other columns of the table get NULL.
         shredding: Which paths become columns, as DDL; `VARIANT` for none. None takes the table's
             own schema, or infers one from a sample and keeps it with the table.
@@ -71,6 +74,7 @@ def ingest(
         sources,
         os.fspath(table),
         runner(spark, table),
+        format=format,
         column=column,
         shredding=shredding,
         properties=properties,

@@ -162,6 +162,7 @@ class Lake:
         sources: Documents | SourceSpec | Iterable[SourceSpec],
         table: Location,
         *,
+        format: str | None = None,  # noqa: A002 - as Spark's reader calls it
         column: str = "event",
         shredding: str | None = None,
         properties: Mapping[str, str] | None = None,
@@ -176,6 +177,7 @@ class Lake:
             self._spark,
             sources,
             table,
+            format=format,
             column=column,
             shredding=shredding,
             properties=properties,

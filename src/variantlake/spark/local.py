@@ -49,8 +49,7 @@ def local_session(cores: str = "*") -> Iterator[SparkSession]:
             reason = log.read().decode(errors="replace").strip().splitlines()
             raise MissingDependency(
                 f"Spark did not start: {reason[-1] if reason else error}",
-                hint="Spark needs Java 17 or newer: set JAVA_HOME or put java on the PATH; "
-                "--local works without it",
+                hint="Spark needs Java 17 or newer: set JAVA_HOME or put java on the PATH",
             ) from error
         try:
             yield session

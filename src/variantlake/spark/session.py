@@ -251,4 +251,7 @@ def _without_file_system(files: Sequence[KnownFile], error: Any) -> BaseExceptio
         file=files[0].path,
         hint="start Spark with Hadoop's part for this store: for S3 spark.jars.packages="
         "org.apache.hadoop:hadoop-aws of the version of Spark's Hadoop (3.5.0 for Spark 4.2)",
+        cli_hint="--engine local runs simple queries; for others give Spark Hadoop's part for this "
+        "store in PYSPARK_SUBMIT_ARGS, for S3 '--packages org.apache.hadoop:hadoop-aws:VERSION "
+        "pyspark-shell' with the version of Spark's Hadoop (3.5.0 for Spark 4.2)",
     )

@@ -73,8 +73,12 @@ def _open_local(path: str) -> InputFile:
         raise MissingSource("no such file", file=path) from None
     except (OSError, pa.ArrowInvalid) as error:
         if Path(path).is_dir():
-            hint = "name one file; a Delta table is read by vl.Table or the command line"
-            raise MissingSource("a folder, not a file", file=path, hint=hint) from None
+            raise MissingSource(
+                "a folder, not a file",
+                file=path,
+                hint="name one file; vl.Table.open opens a Delta table",
+                cli_hint="name one file, or the folder of a Delta table",
+            ) from None
         number = error.errno if isinstance(error, OSError) else None
         reason = str(error) if number is None else os.strerror(number)
         raise MissingSource(reason, file=path) from error

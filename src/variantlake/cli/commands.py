@@ -1,0 +1,106 @@
+"""The commands of `variantlake`, and what they have in common."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+
+import variantlake
+from variantlake.cli import analyze, cat, check, convert, history, load, query
+from variantlake.cli import inspect as inspect_command
+from variantlake.cli.output import print_error, print_note, visible
+from variantlake.delta.locations import ABSOLUTE_PATHS, set_absolute_paths
+
+app = typer.Typer(
+    name="variantlake",
+    help="Semi-structured data in Delta tables as shredded Variant columns.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+_WRONG_USAGE: type[Exception] = typer.BadParameter.__bases__[0]
+"""What all errors of arguments derive from; typer does not export it."""
+
+
+@app.callback(invoke_without_command=True)
+def _options(
+    *, version: bool = typer.Option(False, "--version", help="Print the version and stop.")
+) -> None:
+    if version:
+        typer.echo(variantlake.__version__)
+        raise typer.Exit
+
+
+RefuseOption = Annotated[
+    bool,
+    typer.Option(
+        "--refuse-absolute-paths",
+        help="Open no table that names files by absolute paths, as one of a stranger may "
+        f"(also: {ABSOLUTE_PATHS}=refuse).",
+    ),
+]
+
+
+def _with_common_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with the options that all commands have, for typer to find in its signature."""
+    name = "refuse_absolute_paths"
+
+    @functools.wraps(command)
+    def run(**given: Any) -> None:
+        if given.pop(name):
+            set_absolute_paths("refuse")
+        command(**given)
+
+    own = inspect.signature(command, eval_str=True)
+    refuse = inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=RefuseOption
+    )
+    signature = own.replace(parameters=[*own.parameters.values(), refuse])
+    vars(run)["__signature__"] = signature
+    run.__annotations__ = {each.name: each.annotation for each in signature.parameters.values()}
+    return run
+
+
+_COMMANDS: dict[str, Callable[..., None]] = {
+    "ingest": load.ingest,
+    "convert": convert.convert,
+    "query": query.query,
+    "history": history.history,
+    "analyze": analyze.analyze,
+    "cat": cat.cat,
+    "inspect": inspect_command.inspect,
+    "check": check.check,
+}
+for _name, _command in _COMMANDS.items():
+    app.command(_name)(_with_common_options(_command))
+
+
+def run() -> int:
+    """Run the command that the arguments name; its exit code. Errors are said on stderr."""
+    try:
+        code = app(standalone_mode=False)
+    except _WRONG_USAGE as error:
+        return _say_usage(error)
+    except Exception as error:
+        if os.environ.get("VARIANTLAKE_TRACEBACK"):
+            raise
+        print_error(error)
+        return 1
+    if code == 130:  # Ctrl-C: typer turns it into this code
+        print_note("Interrupted.")
+    return code if isinstance(code, int) else 0
+
+
+def _say_usage(error: Any) -> int:
+    # Loads what draws the frame.
+    from typer.rich_utils import rich_format_error
+
+    error.message = visible(error.message)  # it names arguments, which a shell's `*` may have made
+    rich_format_error(error)
+    return int(error.exit_code)

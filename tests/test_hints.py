@@ -1,0 +1,62 @@
+"""Hints are in the words of the surface that the user is at."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from tests.test_imports import PACKAGE, part_of
+
+# Calls, keywords with values, our own names: what only somebody who writes Python can use.
+PYTHON = re.compile(r"\w\(|\b\w+=|\bvl\.|\blake\.|\bTable\.|\b[a-z]+_[a-z_]+s?\b(?!_)")
+SHELL = re.compile(r"(?<!\w)--\w|`variantlake ")
+# Names of formats and of SQL, which every surface shares.
+SHARED = re.compile(
+    r"typed_value|try_cast|try_variant_get|ALTER TABLE.*|REORG TABLE.*|PYSPARK_[A-Z_]+"
+    r"|JAVA_HOME|_delta_log|VARIANTLAKE_\w+|AWS_\w+|spark\.[\w.]+=?|\{[^}]*\}"
+)
+# What no command calls.
+PYTHON_ALONE = {
+    "arrow/append.py", "delta/alter.py", "delta/properties.py", "encoding/arrow_values.py",
+    "encoding/json.py",
+    "parquet/path_values.py", "parquet/read.py", "parquet/single_paths.py",
+    "parquet/table_writer.py", "spark/data_source.py", "spark/lake.py", "table.py",
+}  # fmt: skip
+
+
+def _hints() -> Iterator[tuple[str, str, str | None]]:
+    """Each place that gives a hint, with it and with that of the command line."""
+    for module in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call):
+                given = {each.arg: each.value for each in node.keywords}
+                if "hint" in given:
+                    place = f"{module.relative_to(PACKAGE)}:{node.lineno}"
+                    cli = given.get("cli_hint")
+                    yield place, _text(given["hint"]), None if cli is None else _text(cli)
+
+
+def _text(node: ast.expr) -> str:
+    """What of a text stands in the source; names of values are left out."""
+    return "".join(
+        part.value
+        for part in ast.walk(node)
+        if isinstance(part, ast.Constant) and isinstance(part.value, str)
+    )
+
+
+@pytest.mark.parametrize(
+    ("place", "hint", "cli_hint"), [pytest.param(*hint, id=hint[0]) for hint in _hints()]
+)
+def test_a_hint_is_in_the_words_of_its_surface(place: str, hint: str, cli_hint: str | None) -> None:
+    module = place.rpartition(":")[0]
+    assert not SHELL.search(hint)
+    if part_of(PACKAGE / module) == "cli":
+        assert not PYTHON.search(SHARED.sub("", hint).replace("--", ""))
+    elif cli_hint is None and module not in PYTHON_ALONE:
+        assert not PYTHON.search(SHARED.sub("", hint)), "give a cli_hint too"
+    elif cli_hint is not None:
+        assert not PYTHON.search(SHARED.sub("", cli_hint))
