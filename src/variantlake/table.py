@@ -110,13 +110,13 @@ class Table:
     ) -> Self:
         """The table at `location`: at its newest version, at `version`, or as it was at a time.
 
-        A `timestamp` without a time zone is in UTC; a time after the last commit is its newest
-        version.
+        A `timestamp` without a time zone is in UTC. As in Delta Spark it must not be after the
+        newest version, whose part of a millisecond does not count.
 
         Raises:
             NotADeltaTable: There is no Delta log.
             MissingSource: There is no such version.
-            InvalidQuery: No version is as old as `timestamp`.
+            InvalidQuery: No version is as old as `timestamp`, or all are older.
             MalformedLog: The log breaks the protocol; the file is named.
             UnsupportedFeature: The table needs what we cannot read, by name.
         """

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from obstore.store import MemoryStore
 
@@ -15,6 +16,7 @@ import variantlake as vl
 from tests import corpora
 from tests.delta.tables import PROTOCOL, SCHEMA, add, first_commit, metadata, remove, write_log
 from variantlake.delta import load
+from variantlake.delta.listing import commit_path
 from variantlake.delta.locations import AbsolutePaths
 from variantlake.delta.schema import VariantType
 from variantlake.delta.snapshot import Snapshot
@@ -30,6 +32,7 @@ from variantlake.errors import (
 )
 from variantlake.storage.objects import ObjectStore
 from variantlake.storage.store import LocalStore
+from variantlake.table import Table
 
 TABLES = corpora.DELTA_TABLES
 # Table: version, rows of its files by their statistics, properties that matter.
@@ -262,9 +265,8 @@ def _write_raw(root: Path, version: int, data: bytes) -> str:
         (b"[1]\n", 1),
         (b"[" * 100_000, 1),
         (b'{"add":' * 5000, 1),
-        (b"", None),
     ],
-    ids=["cut", "cut-second", "type", "zeros", "utf8", "list", "deep", "deep-add", "empty"],
+    ids=["cut", "cut-second", "type", "zeros", "utf8", "list", "deep", "deep-add"],
 )
 def test_a_damaged_commit_is_named(tmp_path: Path, data: bytes, line: int | None) -> None:
     table = _write_raw(tmp_path, 1, data)
@@ -273,6 +275,39 @@ def test_a_damaged_commit_is_named(tmp_path: Path, data: bytes, line: int | None
     assert caught.value.file.endswith(f"{1:020d}.json")
     assert caught.value.line == line
     assert _paths(Snapshot.load(table, 0)) == {"a"}
+
+
+@each_way
+@pytest.mark.parametrize("data", [b"", b"\n", b" \n\n"])
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_commit_without_actions_changes_nothing(
+    tmp_path: Path, version: int, data: bytes
+) -> None:
+    table = write_log(tmp_path, first_commit(add("a")), [add("b")], [add("c")])
+    (tmp_path / commit_path(version)).write_bytes(data)
+    found = Snapshot.load(table)
+    assert (found.version, _paths(found)) == (2, {"a", "b", "c"} - {"bc"[version - 1]})
+    assert [entry.operation for entry in found.history()] == [None] * 3
+    older = Snapshot.load(table, 0)
+    assert _paths(older.refresh()) == _paths(found)
+
+
+@each_way
+def test_a_first_commit_without_actions_leaves_no_table(tmp_path: Path) -> None:
+    table = write_log(tmp_path, first_commit(), [add("b")])
+    (tmp_path / commit_path(0)).write_bytes(b"")
+    with pytest.raises(MalformedLog, match="no commit up to version 1 has a protocol action"):
+        Snapshot.load(table)
+
+
+@each_way
+def test_an_empty_commit_that_a_checksum_contradicts_is_refused(tmp_path: Path) -> None:
+    table = Table.create(tmp_path, "n INT")
+    for number in range(3):
+        table.append(pa.table({"n": pa.array([number], pa.int32())}))
+    (tmp_path / commit_path(2)).write_bytes(b"")
+    with pytest.raises(MalformedLog, match="disagree about the number of files: 3 and 2"):
+        Snapshot.load(tmp_path)
 
 
 @each_way

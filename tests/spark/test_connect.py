@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import importlib.util
 import json
 import os
@@ -29,6 +30,7 @@ from tests.spark.layouts import (
     rows,
 )
 from tests.spark.test_kernel_scan import made_of_odd_types
+from variantlake.delta.listing import commit_path
 from variantlake.delta.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -170,6 +172,8 @@ def test_appends_of_a_connect_client(spark: SparkSession, server: str, tmp_path:
 def test_queries_of_a_connect_client(spark: SparkSession, server: str, tmp_path: Path) -> None:
     table = make(spark, tmp_path / "a {b} table", SHAPE)
     judge(spark, "judge_connect", SHAPE)
+    new_year_2200 = dt.datetime(2200, 1, 1, tzinfo=dt.UTC).timestamp()
+    os.utime(Path(table) / commit_path(0), (new_year_2200, new_year_2200))
     texts = {name: query.format(t=f"delta.`{table}`") for name, query in (QUERIES | OTHERS).items()}
     # Spark alone does not know the table, as without Delta's jar.
     settings = {"spark.sql.runSQLOnFiles": "false"}

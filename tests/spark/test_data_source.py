@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -11,6 +13,7 @@ from pyspark.errors import PySparkException
 
 import variantlake as vl
 from tests.spark.layouts import changed, rows
+from variantlake.delta.listing import commit_path
 from variantlake.spark.data_source import PUSHDOWN
 from variantlake.spark.lake import Lake, connect
 
@@ -67,8 +70,14 @@ def test_options(spark: SparkSession, lake: Lake, table: str) -> None:
     older = load(spark, table, version=1, columns="day, event")
     assert older.dtypes == [("day", "date"), ("event", "variant")]
     assert rows(older) == rows(lake.read(table, 1).select("day", "event"))
-    now = dt.datetime.now(dt.UTC).isoformat()
-    assert load(spark, table, timestamp=now).count() == 20
+    last = vl.Table.open(table).history(1)[0].timestamp
+    file = Path(table) / commit_path(2)
+    os.utime(file, ns=(last * 10**6, last * 10**6))
+    moment = dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(milliseconds=last)
+    assert load(spark, table, timestamp=moment.isoformat()).count() == 20
+    later = (moment + dt.timedelta(milliseconds=1)).isoformat()
+    with pytest.raises(Exception, match="is after the table's newest version"):
+        load(spark, table, timestamp=later)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +21,7 @@ from tests.spark.layouts import (
     make,
     rows,
 )
+from variantlake.delta.listing import commit_path
 from variantlake.errors import InvalidQuery
 from variantlake.spark.lake import Lake, connect
 
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 SHAPE = Shape((CLEAN, OTHER_TYPES, UNSHREDDED))
+NEW_YEAR_2200 = dt.datetime(2200, 1, 1, tzinfo=dt.UTC).timestamp()
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +55,7 @@ def table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iter
         "FROM names.kinds a JOIN c ON a.number = c.event:id::bigint"
     )
     spark.sql(f"CREATE TEMP VIEW late AS SELECT event, k FROM delta.`{path}` WHERE k > 3")
+    os.utime(Path(path) / commit_path(0), (NEW_YEAR_2200, NEW_YEAR_2200))
     yield path
     spark.sql("DROP DATABASE names CASCADE")
     spark.catalog.dropTempView("late")

@@ -6,7 +6,9 @@ native, and in every mixture of them.
 
 from __future__ import annotations
 
+import datetime as dt
 import json
+import os
 import random
 import shutil
 from pathlib import Path
@@ -15,10 +17,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.errors import PySparkException
 
+import variantlake as vl
 from tests import corpora
 from tests.spark.layouts import changed, rows
 from tests.spark.test_reading import executed
+from variantlake.delta.listing import commit_path
 from variantlake.errors import InvalidQuery
 from variantlake.planning import late
 from variantlake.spark.lake import Lake, connect
@@ -437,6 +442,36 @@ def test_time_travel_by_a_timestamp_in_the_text(
     create(delta_spark, tmp_path / "t", "event VARIANT", "'delta.appendOnly'='false'")
     delta_spark.sql(f"INSERT INTO delta.`{tmp_path / 't'}` SELECT {DOCUMENT} FROM range(3)")
     at = f"delta.`{tmp_path / 't'}` TIMESTAMP AS OF"
-    assert lake.sql(f"SELECT count(*) FROM {at} '9999-01-01 00:00:00'").collect()[0][0] == 3
+    new_year = dt.datetime(2100, 1, 1, tzinfo=dt.UTC).timestamp()
+    os.utime(tmp_path / "t" / commit_path(1), (new_year, new_year))
+    reader = delta_spark.read.format("delta")
+    for end, count in (("", 3), (".000999", 3), (".001", None), (" +00:00", 3), (" -00:01", None)):
+        text = f"2100-01-01 00:00:00{end}"
+        if count is None:
+            with pytest.raises(InvalidQuery, match="after the table's newest version"):
+                lake.sql(f"SELECT count(*) FROM {at} '{text}'")
+            with pytest.raises(PySparkException, match="DELTA_TIMESTAMP_GREATER_THAN_COMMIT"):
+                reader.option("timestampAsOf", text).load(str(tmp_path / "t"))
+        else:
+            assert lake.sql(f"SELECT count(*) FROM {at} '{text}'").collect()[0][0] == count
+            assert reader.option("timestampAsOf", text).load(str(tmp_path / "t")).count() == count
     with pytest.raises(InvalidQuery, match="that old"):
         lake.sql(f"SELECT count(*) FROM {at} '2001-01-01'")
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_an_empty_commit_changes_nothing(
+    delta_spark: SparkSession, lake: Lake, tmp_path: Path, version: int
+) -> None:
+    place = tmp_path / "t"
+    create(delta_spark, place, "n INT", "'delta.appendOnly'='false'")
+    for number in range(3):
+        delta_spark.sql(f"INSERT INTO delta.`{place}` VALUES ({number})")
+    (place / commit_path(version)).write_bytes(b"")
+    for checksum in (place / "_delta_log").glob("*.crc"):
+        checksum.unlink()
+    theirs = rows(delta_spark.read.format("delta").load(str(place)))
+    assert len(theirs) == 2
+    assert rows(lake.read(place)) == theirs
+    assert vl.Table.open(place).append(pa.table({"n": pa.array([7], pa.int32())})) == 4
+    assert rows(lake.read(place)) == rows(delta_spark.read.format("delta").load(str(place)))

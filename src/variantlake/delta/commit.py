@@ -38,7 +38,13 @@ from variantlake.delta.replay import State, apply_commits, read_commit
 from variantlake.delta.row_tracking import assigns_ids, high_water_mark, with_row_ids
 from variantlake.delta.schema import StructType
 from variantlake.delta.snapshot import Snapshot
-from variantlake.errors import CommitConflict, CommitLost, InvalidValue, UnsupportedFeature
+from variantlake.errors import (
+    CommitConflict,
+    CommitLost,
+    InvalidValue,
+    MalformedLog,
+    UnsupportedFeature,
+)
 from variantlake.storage.store import Entry, Store
 
 MAX_ATTEMPTS = 10_000
@@ -370,10 +376,16 @@ def _is_stamped(metadata: Metadata) -> bool:
 
 
 def _last_stamp(snapshot: Snapshot) -> int:
-    if snapshot.commit_info is not None:
-        return snapshot.commit_info.in_commit_timestamp or 0
-    # The version came from a checkpoint, which holds no commit information.
-    return _stamp_of(read_commit(snapshot.store, commit_path(snapshot.version)))
+    path = commit_path(snapshot.version)
+    # A version that came from a checkpoint has no commit information.
+    infos = [snapshot.commit_info] if snapshot.commit_info else read_commit(snapshot.store, path)
+    stamp = _stamp_of(infos)
+    if not stamp:
+        raise MalformedLog(
+            "the commit has no inCommitTimestamp, which the next one has to come after",
+            file=snapshot.store.join(path),
+        )
+    return stamp
 
 
 def _stamp_of(actions: Sequence[Action]) -> int:

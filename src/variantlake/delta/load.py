@@ -66,7 +66,8 @@ def _by_commits(store: Store, segment: LogSegment, state: State) -> State:
 
 def _by_compactions(store: Store, segment: LogSegment, state: State) -> State | None:
     """The state by log compactions; None without any, or where the commits have to be asked."""
-    if not segment.compacted:
+    # A commit may be empty, which says nothing; in the place of several it would take them away.
+    if not segment.compacted or not all(entry.size for entry in segment.compacted):
         return None
     try:
         state = apply_commits(state, _commits(store, segment.compacted))

@@ -56,13 +56,13 @@ class State:
 def read_commit(store: Store, path: str) -> list[Action]:
     """The actions of one commit file.
 
-    Raises MalformedLog naming file and line, also for an empty file and for actions that
-    contradict each other (PROTOCOL, "Delta Log Entries" under "Additional Requirements").
+    A file without any holds none, as for Delta Spark: a version that changes nothing.
+
+    Raises MalformedLog naming file and line, also for actions that contradict each other (PROTOCOL,
+    "Delta Log Entries" under "Additional Requirements").
     """
     file = store.join(path)
     actions = list(parse_log(store.stream(path), file))
-    if not actions and store.size(path) == 0:
-        raise MalformedLog("the commit is empty", file=file, hint="was its writer interrupted?")
     with _named(file):
         _check_commit(actions)
     return actions
@@ -82,8 +82,6 @@ def read_large_commit(store: Store, path: str) -> Commit:
 
     file = store.join(path)
     adds, others = read_by_columns(store.stream(path), file)
-    if not adds.num_rows and not others and store.size(path) == 0:
-        raise MalformedLog("the commit is empty", file=file, hint="was its writer interrupted?")
     with _named(file):
         _check_commit(others)
         _check_adds(adds, others)

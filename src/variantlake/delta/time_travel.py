@@ -7,6 +7,7 @@ commits before these were switched on, it is when their files were written. Spec
 
 from __future__ import annotations
 
+import datetime as dt
 from bisect import bisect_right
 from collections.abc import Sequence
 
@@ -23,10 +24,11 @@ _SINCE_TIME = "delta.inCommitTimestampEnablementTimestamp"
 def version_at(store: Store, metadata: Metadata, timestamp: int) -> int:
     """The last version that was there at `timestamp`, in milliseconds since the epoch.
 
-    `metadata` is that of the newest version. A time after the newest commit gives the newest.
+    `metadata` is that of the newest version.
 
-    Raises InvalidQuery when the log holds no version that is that old, MalformedLog for a commit
-    that has no timestamp where the table promises one.
+    Raises InvalidQuery when the log holds no version that is that old, and for a time after the
+    newest commit, which a later commit may yet give another version; MalformedLog for a commit that
+    has no timestamp where the table promises one.
     """
     commits = all_commits(store)
     stamped = _stamped(commits, metadata, timestamp)
@@ -35,8 +37,15 @@ def version_at(store: Store, metadata: Metadata, timestamp: int) -> int:
             stamped, timestamp, key=lambda entry: in_commit_timestamp(store, entry)
         )
         found = stamped[count - 1] if count else None
+        time = in_commit_timestamp(store, found) if found else 0
     else:
-        found = _last_written(_unstamped(commits, metadata), timestamp)
+        found, time = _last_written(_unstamped(commits, metadata), timestamp)
+    if found is not None and found is commits[-1] and time < timestamp:
+        raise InvalidQuery(
+            f"{_text(timestamp)} is after the table's newest version, which is of {_text(time)}",
+            file=store.uri,
+            hint="ask for a time at or before that; without one the newest version is read",
+        )
     if found is None:
         raise InvalidQuery(
             "the log holds no version of the table that is that old",
@@ -90,13 +99,24 @@ def _unstamped(commits: Sequence[Entry], metadata: Metadata) -> Sequence[Entry]:
     return [entry for entry in commits if (commit_version(entry.path) or 0) < first]
 
 
-def _last_written(commits: Sequence[Entry], timestamp: int) -> Entry | None:
-    """By the times of the files, each moved to after the one before it, as clocks may go back."""
+def _last_written(commits: Sequence[Entry], timestamp: int) -> tuple[Entry | None, int]:
+    """By the times of the files, each moved to after the one before it, as clocks may go back.
+
+    The commit, and its time.
+    """
     found: Entry | None = None
-    time = -1
+    time = next_time = -1
     for entry in commits:
-        time = max(entry.modified, time + 1)
-        if time > timestamp:
+        next_time = max(entry.modified, next_time + 1)
+        if next_time > timestamp:
             break
-        found = entry
-    return found
+        found, time = entry, next_time
+    return found, time
+
+
+def _text(milliseconds: int) -> str:
+    try:
+        moment = dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(milliseconds=milliseconds)
+    except OverflowError:
+        return f"{milliseconds} ms"
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
