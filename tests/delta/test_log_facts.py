@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from tests import corpora
 from tests.delta.tables import add as line
 from tests.delta.tables import bounds, facts, first_commit, remove, write_log
+from variantlake import paths
 from variantlake.delta import z85
 from variantlake.delta.actions import AddFile, DeletionVectorDescriptor
 from variantlake.delta.ddl import parse_table_ddl
@@ -33,6 +34,7 @@ from variantlake.parquet.fact_columns import FactColumns, RawColumn, RecordColum
 from variantlake.parquet.facts import MAX_INSIDE, ColumnFacts, FileFacts
 from variantlake.shredding.ddl import parse_ddl
 from variantlake.shredding.schema import Array, Leaf
+from variantlake.shredding.values import ValueNotes
 from variantlake.types import Kind
 
 SCHEMA = parse_table_ddl(
@@ -86,6 +88,15 @@ COLUMNS: dict[str, list[Any]] = {
 }
 
 
+NOTES = [
+    None,
+    ValueNotes(),
+    ValueNotes(lacking=True),
+    ValueNotes(integers=frozenset({paths.Path.of("a")})),
+    ValueNotes(True, frozenset({paths.Path.of("a")}), frozenset({paths.Path.of("a")})),
+]
+
+
 @st.composite
 def file_facts(draw: st.DrawFn) -> FileFacts:
     """A file with two Variant columns and some ordinary ones."""
@@ -110,9 +121,8 @@ def file_facts(draw: st.DrawFn) -> FileFacts:
         value = st.sampled_from(COLUMNS[name])
         low, high = sorted([draw(value), draw(value)])
         columns.append(ColumnFacts((name,), TYPES[name], draw(st.integers(-1, 5)), low, high))
-    return replace(
-        made[0], variants=(made[0].variants[0], made[1].variants[0]), columns=tuple(columns)
-    )
+    variants = tuple(replace(each.variants[0], notes=draw(st.sampled_from(NOTES))) for each in made)
+    return replace(made[0], variants=variants, columns=tuple(columns))
 
 
 def turned(text: str) -> str:
@@ -126,7 +136,7 @@ def adds(draw: st.DrawFn) -> AddFile:
     """An add of ours, or what other writers make of one."""
     add = new_add("f.parquet", draw(file_facts()), schema=SCHEMA, properties={})
     stats = orjson.loads(add.stats or "{}")
-    change = draw(st.integers(0, 12))
+    change = draw(st.integers(0, 13))
     if change == 1:
         return replace(add, tags=None)
     if change == 2:
@@ -174,6 +184,9 @@ def adds(draw: st.DrawFn) -> AddFile:
             )
         )
         return replace(add, tags={**(add.tags or {}), "variantlake.facts.event": text})
+    if change == 11:
+        text = draw(st.sampled_from(["[0,[],[]]", "[1,[],[]]", "[0,[[]],[]]", "[2]", "x", "[]"]))
+        return replace(add, tags={**(add.tags or {}), "variantlake.values.event": text})
     if change == 10:
         side = draw(st.sampled_from(["minValues", "maxValues"]))
         text = stats[side].get("event", "")
@@ -202,6 +215,7 @@ def check_same(mine: FactColumns, plain: FactColumns) -> None:
                 continue
             assert one.schemas[int(one.layout[row])] == other.schemas[code]
             assert one.nulls[row] == other.nulls[row]
+            assert one.notes[row] == other.notes[row]
             for index, (_, node) in enumerate(other.schemas[code].nodes()):
                 rows, nodes = np.array([row]), np.array([index])
                 found, wanted = one.counts(rows, nodes), other.counts(rows, nodes)

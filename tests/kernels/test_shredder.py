@@ -1,7 +1,11 @@
 from __future__ import annotations
 
+import datetime as dt
+import uuid
+from decimal import Decimal
 from typing import Any, cast
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -23,6 +27,7 @@ from variantlake.shredding.layout import arrow_type
 from variantlake.shredding.reconstruct import reconstruct
 from variantlake.shredding.schema import Leaf, ShreddingSchema
 from variantlake.shredding.shred import shred
+from variantlake.shredding.values import ValueNotes
 from variantlake.types import KINDS, Kind, Primitive, ShreddedType
 
 
@@ -162,3 +167,67 @@ def test_nans_are_noted() -> None:
     value = b"\x38\x00\x00\xc0\x7f"
     shredder.shred(VariantReader().read(array_of([(b"\x01\x00\x00", value)])))
     assert shredder.special_floats == {Path()}
+
+
+@pytest.mark.parametrize(
+    ("documents", "integers", "padded"),
+    [
+        (['{"a":7}', '{"a":7.5}'], {"a"}, set()),
+        (['{"a":7.0}'], set(), {"a"}),
+        (['{"a":7.50}', '{"a":0}'], {"a"}, {"a"}),
+        (['{"a":0.0}'], set(), {"a"}),
+        (['{"a":100000000000000000000}'], set(), set()),
+        (['{"a":-12345678901234567890.25}'], set(), set()),
+        (['{"a":12345678901234567890.50}'], set(), {"a"}),
+        (['{"a":36893488147419103232.1}'], set(), set()),
+        (['{"b":[{"c":1},{"c":1.5}]}'], {"b"}, set()),
+        (['{"a":"7"}', '{"x":7.0}', '{"a":[7]}'], set(), set()),
+    ],
+)
+def test_integers_and_padded_decimals_are_noted(
+    documents: list[str], integers: set[str], padded: set[str]
+) -> None:
+    shredder = Shredder(parse_ddl("a DECIMAL(38,2), b ARRAY<STRUCT<c: DECIMAL(9,2)>>"))
+    paths = {"a": Path.of("a"), "b": Path.of("b", 0, "c")}
+    shredder.shred(read([document.encode() for document in documents]))
+    assert shredder.notes.integers == {paths[name] for name in integers}
+    assert shredder.notes.padded == {paths[name] for name in padded}
+    assert not shredder.notes.lacking
+    shredder.shred(read([b"{}"]))
+    assert shredder.notes == ValueNotes()  # of the last tape alone
+
+
+@pytest.mark.parametrize(
+    ("value", "padded"), [("7", True), ("7.5", False), ("9223372036854775808", False)]
+)
+def test_a_decimal_without_a_fraction_is_padded_where_an_integer_holds_it(
+    value: str, padded: bool
+) -> None:
+    shredder = Shredder(parse_ddl("DECIMAL(38,2)"))
+    variant = Variant.of(Decimal(value))
+    shredder.shred(VariantReader().read(array_of([(variant.metadata, variant.value)])))
+    assert shredder.notes.padded == ({Path()} if padded else frozenset())
+
+
+@pytest.mark.parametrize(
+    ("value", "lacking"),
+    [
+        (dt.time(1, 2), True),
+        (np.datetime64(5, "ns"), True),
+        ([{"a": [dt.time(1)]}], True),
+        (uuid.UUID(int=1), False),
+        (dt.datetime(2026, 1, 1), False),  # noqa: DTZ001 - without a zone on purpose
+    ],
+)
+def test_types_that_spark_lacks_are_noted(value: object, lacking: bool) -> None:
+    shredder = Shredder(parse_ddl("a BIGINT"))
+    variant = Variant.of(value)
+    shredder.shred(VariantReader().read(array_of([(variant.metadata, variant.value)])))
+    assert shredder.notes == ValueNotes(lacking)
+
+
+def test_a_type_of_a_later_version_is_one_that_spark_lacks() -> None:
+    shredder = Shredder(parse_ddl("a BIGINT"))
+    tape = VariantReader().read(array_of([(b"\x01\x00\x00", bytes([21 << 2]) + b"abcd")]))
+    shredder.shred(tape)
+    assert shredder.notes.lacking == bool((tape.status == 0).all())

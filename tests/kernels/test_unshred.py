@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -12,10 +13,12 @@ from hypothesis import strategies as st
 from tests.parquet import shredded
 from tests.shredding import strategies
 from variantlake.encoding.metadata import encode_metadata
+from variantlake.encoding.scalar import decimal_of, decimal_parts
 from variantlake.encoding.tree import Tree, encode
 from variantlake.encoding.variant import Variant
 from variantlake.errors import VariantLakeError
 from variantlake.kernels.unshred import unshred
+from variantlake.paths import Path
 from variantlake.shredding.ddl import parse_ddl
 from variantlake.shredding.layout import arrow_type
 from variantlake.shredding.reconstruct import reconstruct
@@ -197,3 +200,44 @@ def test_strings_that_are_not_utf8_are_refused() -> None:
     fields = list(array.type)
     parts = [array.field(0), array.field(1), broken]
     check(pa.StructArray.from_arrays(parts, fields=fields))
+
+
+NUMBERS = st.one_of(
+    st.integers(-(2**70), 2**70),
+    st.sampled_from([0, 127, 128, -129, 2**31, -(2**63), 2**63 - 1, 2**63]),
+    st.decimals(allow_nan=False, allow_infinity=False, places=3, min_value=-(10**20), max_value=10**20),
+)  # fmt: skip
+
+
+@settings(max_examples=200)
+@given(
+    st.lists(
+        st.fixed_dictionaries({}, optional={"a": NUMBERS, "b": st.lists(NUMBERS)}), min_size=1
+    ),
+    st.sampled_from([(9, 3), (18, 4), (38, 3), (38, 0)]),
+)
+def test_integers_come_back_as_integers(
+    rows: list[dict[str, Any]], digits: tuple[int, int]
+) -> None:
+    """Where no decimal has a shorter form, each value has the type that it was written with."""
+    ddl = "a DECIMAL({0},{1}), b ARRAY<DECIMAL({0},{1})>".format(*digits)
+    shortened = [{key: _shortest(value) for key, value in row.items()} for row in rows]
+    array = shred([Variant.of(row) for row in shortened], parse_ddl(ddl))
+    shortest = frozenset({Path.of("a"), Path.of("b", 0)})
+    found = unshred(array, shortest)
+    assert found.equals(reconstruct(array, shortest))
+    back = [Variant(row["metadata"], row["value"]).to_python() for row in found.to_pylist()]
+    assert repr(back) == repr(shortened)
+
+
+def _shortest(value: Any) -> Any:
+    if isinstance(value, list):
+        return list(map(_shortest, value))
+    if isinstance(value, int):
+        return value if -(2**63) <= value < 2**63 else Decimal(value)
+    unscaled, scale = decimal_parts(value)
+    while scale and unscaled % 10 == 0:
+        unscaled, scale = unscaled // 10, scale - 1
+    if not scale and -(2**63) <= unscaled < 2**63:
+        return unscaled
+    return decimal_of(unscaled, scale)

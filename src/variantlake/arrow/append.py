@@ -87,7 +87,7 @@ def write_rows(
             if files is None:
                 files = plan.file_set(task, batch.schema, rows.variant_columns, check)
                 sets[partition] = stack.enter_context(files)
-            files.write(batch)
+            files.write(batch, rows.notes)
             _close_some([each for each in sets.values() if each.is_open])
         adds = tuple(
             plan.add(file, dict(zip(rows.partition_names, partition, strict=True)))

@@ -28,7 +28,7 @@ from variantlake.arrow.convert_plan import (
     plan_steps,
     read_source,
 )
-from variantlake.arrow.encode import ColumnEncoder, VariantColumn
+from variantlake.arrow.encode import ColumnEncoder, VariantColumn, joined_notes
 from variantlake.arrow.files import load_file, new_load_id
 from variantlake.arrow.landing import LoadResult, TaskResult, collect, guarded, land
 from variantlake.arrow.load import LoadProgress, Runner, watcher
@@ -361,7 +361,7 @@ class ConvertTask:
         variants = [path for _, each in encoders for path in each.variants]
         with self.files.file_set(place, stored.schema, variants, check) as files:
             while True:
-                files.write(stored)
+                files.write(stored, joined_notes(encoder for _, encoder in encoders))
                 rows += stored.num_rows
                 check()
                 batch = next(batches, None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
 import numpy as np
@@ -25,9 +25,11 @@ from variantlake.kernels.tape import Tape
 from variantlake.kernels.variant_reader import VariantReader, bad_variant
 from variantlake.kernels.words import PADDING
 from variantlake.parquet.annotate import ColumnPath
+from variantlake.parquet.value_notes import NO_NOTES
 from variantlake.shredding import layout
 from variantlake.shredding.arrays import AnyArray
 from variantlake.shredding.schema import ShreddingSchema
+from variantlake.shredding.values import ValueNotes
 
 BAD_VALUES = (InvalidJson, LimitExceeded, MalformedVariant)
 """What is raised for a bad document or Variant."""
@@ -42,8 +44,17 @@ class ColumnEncoder(Protocol):
     name: str
     variants: tuple[ColumnPath, ...]
 
+    @property
+    def notes(self) -> Mapping[ColumnPath, ValueNotes]:
+        """About the values of the rows that were encoded last, of shredded Variants alone."""
+
     def encode(self, array: AnyArray) -> AnyArray:
         """The rows as they are stored. Raises with `row` counted from the array's start."""
+
+
+def joined_notes(encoders: Iterable[ColumnEncoder]) -> Mapping[ColumnPath, ValueNotes]:
+    """The notes of several columns."""
+    return {path: notes for each in encoders for path, notes in each.notes.items()}
 
 
 def is_variant_storage(given: pa.DataType) -> bool:
@@ -65,6 +76,7 @@ class PlainColumn:
     """A column without Variants."""
 
     variants: tuple[ColumnPath, ...] = ()
+    notes: Mapping[ColumnPath, ValueNotes] = NO_NOTES
 
     def __init__(self, field: StructField, given: pa.DataType) -> None:
         self.name = field.physical_name
@@ -100,6 +112,11 @@ class VariantColumn:
         self._from_json = from_json
         self._check_type(given, from_json=from_json)
         self._json_reader, self._variant_reader = JsonReader(), VariantReader()
+
+    @property
+    def notes(self) -> Mapping[ColumnPath, ValueNotes]:
+        """See ColumnEncoder."""
+        return {} if self._shredder is None else {self.variants[0]: self._shredder.notes}
 
     def encode(self, array: AnyArray) -> AnyArray:
         """Shred, by the table's schema or by one that these first rows decide."""

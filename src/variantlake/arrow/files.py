@@ -7,7 +7,7 @@ import re
 import shutil
 import tempfile
 import uuid
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -17,7 +17,10 @@ import pyarrow as pa
 
 from variantlake.arrow.order import SortKey, sorted_pieces
 from variantlake.errors import InvalidValue, StoreFailed, VariantLakeError
+from variantlake.parquet.annotate import ColumnPath
+from variantlake.parquet.value_notes import NO_NOTES, NotesTally
 from variantlake.parquet.write import FileWriter, WriteOptions, WrittenFile
+from variantlake.shredding.values import ValueNotes
 from variantlake.storage.store import LocalStore, Store, make_folder, start_flush
 
 TARGET_FILE_BYTES = 256 << 20
@@ -130,6 +133,10 @@ class FileSet:
     _unsorted_bytes: int = 0
     _scratch: str | None = None
     _path: Path = Path()
+    _unsorted_notes: NotesTally = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._unsorted_notes = NotesTally(self.variant_columns)
 
     @property
     def is_open(self) -> bool:
@@ -142,12 +149,15 @@ class FileSet:
         written = 0 if self._writer is None else self._writer.pending_bytes
         return written + self._unsorted_bytes
 
-    def write(self, batch: pa.RecordBatch) -> None:
-        """Add rows, to as many files as the limits ask for."""
+    def write(
+        self, batch: pa.RecordBatch, notes: Mapping[ColumnPath, ValueNotes] = NO_NOTES
+    ) -> None:
+        """Add rows, to as many files as the limits ask for; `notes` as for `FileWriter.write`."""
         if not self.order:
-            self._write(batch)
+            self._write(batch, notes)
             return
         self._unsorted.append(batch)
+        self._unsorted_notes.add(notes)
         self._unsorted_bytes += batch.nbytes
         if self._unsorted_bytes >= SORT_BYTES:
             self._write_sorted()
@@ -155,18 +165,19 @@ class FileSet:
     def _write_sorted(self) -> None:
         """Write the rows so far in order, and finish the file: what comes next is not in it."""
         batches, self._unsorted = self._unsorted, []
+        notes, self._unsorted_notes = self._unsorted_notes, NotesTally(self.variant_columns)
         for batch in sorted_pieces(batches, self.order):
-            self._write(batch)
+            self._write(batch, notes.found)
         self._unsorted_bytes = 0
         self._finish()
 
-    def _write(self, batch: pa.RecordBatch) -> None:
+    def _write(self, batch: pa.RecordBatch, notes: Mapping[ColumnPath, ValueNotes]) -> None:
         while batch.num_rows:
             rows = batch.num_rows
             if self.limits.max_rows is not None:
                 rows = min(rows, self.limits.max_rows - self._rows)
             writer = self._writer or self._begin()
-            writer.write(batch.slice(0, rows))
+            writer.write(batch.slice(0, rows), notes)
             self._rows += rows
             batch = batch.slice(rows)
             size = self._size()

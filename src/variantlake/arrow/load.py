@@ -99,7 +99,8 @@ class LoadTask:
         ):
             size = bytes_at_once([self.shredding])
             for tape in read_tapes(self.groups[number], bad_rows, block_bytes=size):
-                files.write(pa.record_batch([shredder.shred(tape)], schema=schema))
+                rows = pa.record_batch([shredder.shred(tape)], schema=schema)
+                files.write(rows, {(self.column,): shredder.notes})
                 del tape  # see read_tapes
                 check()
             adds = tuple(self.files.add(file) for file in files.close())

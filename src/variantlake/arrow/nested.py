@@ -6,7 +6,7 @@ Spec: PROTOCOL, "Variant Data Type".
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -29,8 +29,10 @@ from variantlake.delta.schema import (
 )
 from variantlake.errors import InvalidSchema, InvalidValue, VariantLakeError
 from variantlake.parquet.annotate import ColumnPath
+from variantlake.parquet.value_notes import NO_NOTES
 from variantlake.shredding.arrays import AnyArray, element_field, elements_of, list_of, struct_of
 from variantlake.shredding.layout import is_list, is_struct, struct_storage
+from variantlake.shredding.values import ValueNotes
 
 
 def column_encoder(field: StructField, given: pa.DataType) -> ColumnEncoder:
@@ -48,6 +50,8 @@ class NestedColumn:
 
     A field that is left out of a struct is NULL; one that the table does not have is refused.
     """
+
+    notes: Mapping[ColumnPath, ValueNotes] = NO_NOTES  # nothing in it is shredded
 
     def __init__(self, field: StructField, given: pa.DataType) -> None:
         self.name = field.physical_name

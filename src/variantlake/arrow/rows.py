@@ -17,6 +17,7 @@ from variantlake.arrow.encode import (
     PlainColumn,
     VariantColumn,
     is_variant_storage,
+    joined_notes,
 )
 from variantlake.arrow.nested import column_encoder
 from variantlake.arrow.options import BadRows
@@ -28,9 +29,11 @@ from variantlake.delta.schema import StructField, StructType, VariantType
 from variantlake.errors import InvalidSchema, UnsupportedFeature, VariantLakeError
 from variantlake.kernels.profiler import profile
 from variantlake.kernels.tape import Tape
+from variantlake.parquet.annotate import ColumnPath
 from variantlake.shredding.arrays import AnyArray
 from variantlake.shredding.infer import InferenceOptions, infer
 from variantlake.shredding.schema import ShreddingSchema
+from variantlake.shredding.values import ValueNotes
 
 Partition = tuple[str | None, ...]
 
@@ -40,6 +43,7 @@ class TableRows:
 
     `shreddings` are the schemas of the VARIANT columns by physical name, also those that the data
     decided; `count` are the rows so far. Rows with a bad Variant or document go to `bad_rows`.
+    `notes` are about the Variants of the rows that the last batch was taken from.
     """
 
     def __init__(
@@ -79,6 +83,7 @@ class TableRows:
         if not self._encoders:
             raise InvalidSchema("the data have none of the columns that files hold")
         self.variant_columns = [path for _, each in self._encoders for path in each.variants]
+        self.notes: Mapping[ColumnPath, ValueNotes] = {}
 
     def __iter__(self) -> Iterator[tuple[Partition, pa.RecordBatch]]:
         for given in self._slices():
@@ -89,6 +94,7 @@ class TableRows:
                 error.row = self.count + (error.row or 0)
                 raise
             batch = _batch([each.name for _, each in self._encoders], columns)
+            self.notes = joined_notes(each for _, each in self._encoders)
             self.count += given.num_rows
             if self._partitioned:
                 yield from _by_partition(batch, partitions)

@@ -68,7 +68,8 @@ def _variant(
         _path(path, node, facts, lows, highs, whole=whole)
         for (path, node), facts in zip(tagged.nodes, tagged.facts, strict=True)
     )
-    return VariantFacts(column, tagged.schema, stats.variant_nulls.get(column, UNKNOWN), paths)
+    nulls = stats.variant_nulls.get(column, UNKNOWN)
+    return VariantFacts(column, tagged.schema, nulls, paths, notes=tagged.notes)
 
 
 def _path(

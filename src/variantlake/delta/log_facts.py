@@ -49,11 +49,13 @@ from variantlake.parquet.fact_columns import (
     OrdinaryColumns,
     RawColumn,
     VariantColumns,
+    note_bits,
     stored_type,
 )
 from variantlake.parquet.facts import UNKNOWN
 from variantlake.paths import Path
 from variantlake.shredding.schema import ShreddingSchema
+from variantlake.shredding.values import parse_notes
 from variantlake.types import Kind, Primitive, ShreddedType
 
 _SIDES = ("minValues", "maxValues")
@@ -246,6 +248,13 @@ class _Part:
         sound = self._read_counts(column, layout)[:, 3] >= 0
         return np.where(sound, layout, -1)
 
+    def notes(self, column: ColumnPath) -> Int64s:
+        """`note_bits` of each file, for those whose layout the tags tell."""
+        encoded = self.tag(f"values.{column_name(column)}").dictionary_encode("encode")
+        known = [note_bits(parse_notes(text)) for text in encoded.dictionary.to_pylist()]
+        indices = encoded.indices.to_numpy(zero_copy_only=False)
+        return np.where(self.layout(column) >= 0, np.array([*known, UNKNOWN])[indices], UNKNOWN)
+
     def counts(self, column: ColumnPath, path: Path) -> Int64s:
         """The four numbers of the node at `path`, shape (rows, 4); -1 where it is no node."""
 
@@ -390,6 +399,11 @@ class _Variant:
         self.schemas: Sequence[ShreddingSchema] = tuple(facts.layouts.schemas)
         self.legacy: Sequence[bool] = (False,) * len(self.schemas)
         self.others = self.legacy
+
+    @cached_property
+    def notes(self) -> Int64s:
+        """See VariantColumns."""
+        return _joined([part.notes(self._column) for part in self._facts.parts])
 
     def counts(self, rows: Int64s, nodes: Int64s) -> Counts:
         """See VariantColumns."""

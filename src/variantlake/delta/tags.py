@@ -5,6 +5,7 @@
     variantlake.layout.<column>  DDL of exactly how the file shreds the column
     variantlake.facts.<column>   JSON, one [typed, nulls, residuals, flags] for each node of the
                                  layout in its order, counts as in PathFacts
+    variantlake.values.<column>  JSON, notes about its values, see shredding.values
     variantlake.bounds.<column>  JSON {"min": z85, "max": z85}: bounds that the protocol keeps out
                                  of the statistics (paths that also hold Variant nulls, types that
                                  Spark does not know)
@@ -31,6 +32,7 @@ from variantlake.parquet.facts import MAX_INSIDE, FileFacts, PathFacts, VariantF
 from variantlake.paths import Path
 from variantlake.shredding.ddl import format_ddl, parse_ddl
 from variantlake.shredding.schema import Leaf, Node, ShreddingSchema
+from variantlake.shredding.values import ValueNotes, parse_notes
 
 VERSION = "1"
 PREFIX = "variantlake."
@@ -56,6 +58,7 @@ class TaggedColumn:
     facts: tuple[NodeFacts, ...]
     minimums: Mapping[Path, Scalar]
     maximums: Mapping[Path, Scalar]
+    notes: ValueNotes | None
 
 
 def column_name(column: Column) -> str:
@@ -82,6 +85,8 @@ def file_tags(facts: FileFacts, options: StatsOptions | None = None) -> dict[str
         entries = [[path.typed, path.nulls, path.residuals, _flags(path)] for path in variant.paths]
         tags[f"{PREFIX}layout.{name}"] = format_ddl(variant.schema)
         tags[f"{PREFIX}facts.{name}"] = orjson.dumps(entries).decode()
+        if variant.notes is not None:
+            tags[f"{PREFIX}values.{name}"] = orjson.dumps(variant.notes.encode()).decode()
         lows, highs = bounds_of(_tagged_paths(variant), options or StatsOptions())
         if lows:
             sides = {"min": encode_bounds(lows), "max": encode_bounds(highs)}
@@ -111,7 +116,8 @@ def read_tags(
         return None
     if len(entries) != len(nodes):
         return None
-    return TaggedColumn(schema, nodes, entries, lows, highs)
+    notes = parse_notes(tags.get(f"{PREFIX}values.{name}"))
+    return TaggedColumn(schema, nodes, entries, lows, highs, notes)
 
 
 def _fingerprint(size: int, num_records: int) -> str:

@@ -16,7 +16,8 @@ _WIDE = [10**power for power in range(39)]
 _WIDE_HIGH = np.array([power >> 64 for power in _WIDE], np.uint64)
 _WIDE_LOW = np.array([power & 0xFFFFFFFFFFFFFFFF for power in _WIDE], np.uint64)
 
-_TEN, _ONE, _HALF = uint64(10), uint64(1), uint64(32)
+_TEN, _SIX, _ONE, _HALF = uint64(10), uint64(6), uint64(1), uint64(32)
+_LARGEST = uint64((1 << 63) - 1)
 _BILLION = uint64(10**9)
 _LOW_HALF = uint64(0xFFFFFFFF)
 _OVERFLOW = uint64((1 << 127) // 10 >> 64)
@@ -145,3 +146,18 @@ def fits_decimal(
         limit = int64(POWERS[uint64(room)])
         return -limit < value < limit
     return put_decimal(text, arena, node, precision, scale, spare, int64(0))
+
+
+@tiny
+def is_padded(text: Bytes, arena: Bytes, node: Records) -> bool:
+    """Whether a decimal's value has a shorter form: a zero at the end of its fraction, or none.
+
+    One without a fraction is in its shortest form where no integer of 64 bits holds it.
+    """
+    if node.tag != DECIMAL16:
+        return node.extra == 0 or int64(node.value) % 10 == 0
+    low, high, _ = magnitude(text, arena, node)
+    if node.extra == 0:
+        return high == 0 and low <= _LARGEST
+    # 2**64 ends in 6.
+    return (low % _TEN + (high % _TEN) * _SIX) % _TEN == 0

@@ -16,6 +16,7 @@ from variantlake.kernels.variant_writer import write_variant
 from variantlake.shredding.layout import VARIANT_TYPE
 from variantlake.shredding.legacy_form import join, to_legacy
 from variantlake.shredding.schema import ShreddingSchema
+from variantlake.shredding.values import ValueNotes
 
 
 class LegacyShredder:
@@ -25,6 +26,11 @@ class LegacyShredder:
         self._schema = schema
         self._shredder = Shredder(schema)
         self._reader = VariantReader()
+
+    @property
+    def notes(self) -> ValueNotes:
+        """As those of Shredder."""
+        return self._shredder.notes
 
     def shred(self, tape: Tape) -> pa.StructArray:
         """The rows; a bad row is a null struct."""

@@ -23,7 +23,14 @@ from variantlake.kernels._declared import (
 )
 from variantlake.kernels._jit import entry, helper, tiny
 from variantlake.kernels.emit import copy_reference, emit_value
-from variantlake.kernels.exact import POWERS, fits_decimal, is_exact_number, put_decimal, scale_of
+from variantlake.kernels.exact import (
+    POWERS,
+    fits_decimal,
+    is_exact_number,
+    is_padded,
+    put_decimal,
+    scale_of,
+)
 from variantlake.kernels.nodes import (
     ARRAY,
     DECIMAL4,
@@ -85,11 +92,15 @@ FIELD = np.dtype(
 
 takes, tag, width, precision, scale, low, high   what its typed_value takes, see above
 lookup      OBJECTS: where its row of the lookup table starts
-special     set to 1 when a NaN or -0.0 is stored
+special     a sum: what of the values that are stored cannot be told from the column alone
 typed_count, value_count   rows that have a typed_value, a value
 typed_bytes   STRINGS: bytes of all; ARRAYS: elements of all. value_bytes: bytes of all
 the rest    where in the output the bitmaps, offsets and data go
 """
+
+SPECIAL_FLOAT, INTEGER, PADDED = 1, 2, 4
+"""Of `special`: a NaN or -0.0; in DECIMALS an integer; in DECIMALS a decimal that is not in its
+shortest form (exact.is_padded)."""
 
 TYPED, RESIDUAL = 1, 2
 """What a row has in a field, a sum; 0: missing. Both: a partially shredded object."""
@@ -338,15 +349,15 @@ def _fill_typed(
                 done += count
         store32(out, offsets + 4 * rows, done)
         return
-    bits = int64(0)
-    special = False
+    bits = special = int64(0)
     for row in range(rows):
         if states[uint64(start + row)] == TYPED:
             node = nodes[uint64(int64(places[uint64(start + row)]))]
             value = int64(node.value)
             if takes == EXACTLY or (takes == INTEGERS and node.tag <= INT64):
                 _put_fixed(out, data + width * row, value, width)
-                special |= takes == EXACTLY and _is_special(int64(node.tag), value)
+                if takes == EXACTLY and _is_special(int64(node.tag), value):
+                    special |= SPECIAL_FLOAT
             elif takes == INTEGERS:
                 # Its low bytes are the integer, the others are where later rows go.
                 put_decimal(
@@ -359,6 +370,10 @@ def _fill_typed(
                 # The block reaches into the next row's place, which is filled later.
                 copy_reference(text, arena, value, int64(16), out, data + 16 * row)
             else:
+                if node.tag <= INT64:
+                    special |= INTEGER
+                elif is_padded(text, arena, node):
+                    special |= PADDED
                 missing = int64(field.scale) - scale_of(node)
                 if node.tag != DECIMAL16 and missing >= 0 and int64(field.precision) <= 18:
                     # Below 10**18 in the end, so on the way as well.
@@ -375,8 +390,7 @@ def _fill_typed(
             bits = int64(0)
     if takes == BOOLEANS and rows & 63 != 0:
         store64(out, data + (rows >> 6 << 3), bits)
-    if special:
-        field.special = 1
+    field.special = special
 
 
 @entry(
@@ -418,7 +432,7 @@ def fill_columns(
     text, arena, nodes, fields, states, places, skip: as place_rows left them, and the places of
     the buffers in `out` (uint8) filled in; each buffer has PADDING bytes to spare behind it.
     ids, per_node, id_width, words, work: as emit_object_head wants them. `special` of the fields
-    is set where a NaN or -0.0 went. Allocates nothing, never raises.
+    is set. Allocates nothing, never raises.
     """
     for index in range(int64(fields.size)):
         field = fields[uint64(index)]

@@ -26,10 +26,13 @@ from variantlake.kernels.shred_rows import (
     DECIMALS,
     EXACTLY,
     FIELD,
+    INTEGER,
     INTEGERS,
     NOTHING,
     OBJECTS,
+    PADDED,
     SIXTEEN,
+    SPECIAL_FLOAT,
     STRINGS,
     fill_columns,
     list_elements,
@@ -41,6 +44,7 @@ from variantlake.kernels.words import PADDING
 from variantlake.paths import Path
 from variantlake.shredding.layout import arrow_type
 from variantlake.shredding.schema import Array, Leaf, Node, Object, ShreddingSchema, Untyped
+from variantlake.shredding.values import ValueNotes
 from variantlake.types import PRIMITIVES, Kind
 
 _MEMBERS = ("valid", "offsets", "data")
@@ -77,7 +81,7 @@ class _Level:
         if isinstance(node, Object):
             added.children = [self._add(child, path.child(name)) for name, child in node.fields]
         elif isinstance(node, Array):
-            added.element = _Level(node.element, path)
+            added.element = _Level(node.element, path.child(0))
         return index
 
     def bind(self, ids: dict[str, int], key_count: int) -> None:
@@ -129,13 +133,15 @@ def _describe(record: Records, node: Node) -> None:
 class Shredder:
     """Shreds tapes by one schema. One thread at a time.
 
-    `special_floats` are the paths, outside of arrays, where a NaN or -0.0 became a typed value
-    since the start: min and max of such a column do not say what they seem to (EXACTNESS).
+    `special_floats` are the paths where a NaN or -0.0 became a typed value since the start: min and
+    max of such a column do not say what they seem to (EXACTNESS). `notes` are about the values of
+    the last tape.
     """
 
     def __init__(self, schema: ShreddingSchema) -> None:
         self.schema = schema
         self.special_floats: set[Path] = set()
+        self.notes = ValueNotes()
         self._type = arrow_type(schema)
         self._level = _Level(schema.root, Path())
         self._bound: tuple[KeyTable, int] | None = None
@@ -146,6 +152,7 @@ class Shredder:
         A bad row is a null struct, with empty bytes as its metadata.
         """
         if isinstance(self.schema.root, Untyped):
+            self.notes = ValueNotes(tape.has_lacking)
             return write_variant(tape)
         self._bind(tape)
         good = tape.status == 0
@@ -153,6 +160,9 @@ class Shredder:
         batch = _Batch(tape)
         children = batch.group(self._level, roots, list(self._type)[1:])
         self.special_floats |= batch.special_floats
+        self.notes = ValueNotes(
+            tape.has_lacking, frozenset(batch.integers), frozenset(batch.padded)
+        )
         metadata = batch.dictionary.metadata
         return struct_of(self._type, tape.rows, validity(tape), [metadata, *children])
 
@@ -172,6 +182,8 @@ class _Batch:
         self.tape = tape
         self.dictionary: Dictionary = choose_dictionary(tape)
         self.special_floats: set[Path] = set()
+        self.integers: set[Path] = set()
+        self.padded: set[Path] = set()
         self._nodes = nodes_for(tape, self.dictionary)
         self._words, self._work = work_space(tape, self.dictionary)
         self._skip = np.zeros(tape.node_count, np.uint8)
@@ -195,8 +207,13 @@ class _Batch:
             self.dictionary.ids, int(self.dictionary.per_node), self.dictionary.id_width,
             self._words, self._work, columns.out,
         )  # fmt: skip
-        for index in np.flatnonzero(records["special"]).tolist():
-            self.special_floats.add(level.fields[index].path)
+        for bit, noted in (
+            (SPECIAL_FLOAT, self.special_floats),
+            (INTEGER, self.integers),
+            (PADDED, self.padded),
+        ):
+            for index in np.flatnonzero(records["special"] & bit).tolist():
+                noted.add(level.fields[index].path)
         for index, one in enumerate(level.fields):
             if one.element is not None:
                 elements = np.empty(int(records["typed_bytes"][index]), np.int64)

@@ -33,6 +33,7 @@ class Tape:
     position: int64, shape (rows,); for a bad row the byte within the row where it was noticed.
     keys: the names of the nodes' key ids. Shared with later tapes of the reader, which only add.
     key_count: ids below it may stand in this tape.
+    has_lacking: whether a node may be of a type that Spark lacks; documents of JSON hold none.
     """
 
     text: Bytes
@@ -43,6 +44,7 @@ class Tape:
     position: Int64s
     keys: KeyTable
     key_count: int
+    has_lacking: bool = False
 
     @property
     def rows(self) -> int:

@@ -23,6 +23,7 @@ from variantlake.kernels.shredded_arrays import LeftToTwin, valid_of
 from variantlake.kernels.unshred_plan import layout_of, plan_of
 from variantlake.kernels.unshred_rows import FRAME, number_runs, rebuild_rows
 from variantlake.kernels.words import PADDING
+from variantlake.paths import Path
 from variantlake.shredding.arrays import members, struct_of
 from variantlake.shredding.layout import METADATA, TYPED_VALUE, VALUE, VARIANT_TYPE, schema_of
 from variantlake.shredding.reconstruct import reconstruct
@@ -39,7 +40,7 @@ _KEPT_BYTES = 1 << 14
 """Larger dictionaries are not remembered from batch to batch."""
 
 
-def unshred(array: pa.StructArray) -> pa.StructArray:
+def unshred(array: pa.StructArray, shortest: frozenset[Path] = frozenset()) -> pa.StructArray:
     """Rebuild every row of a Variant column, as `reconstruct` does: same bytes, same errors.
 
     Returns struct<metadata: binary not null, value: binary not null>; SQL NULL is a null struct.
@@ -51,9 +52,13 @@ def unshred(array: pa.StructArray) -> pa.StructArray:
     if len(storage) == 0 or TYPED_VALUE not in {field.name for field in members(storage.type)}:
         return reconstruct(array)
     try:
-        return rebuild(storage, reconstruct=lambda row: reconstruct(storage.slice(row, 1)))
+        return rebuild(
+            storage,
+            reconstruct=lambda row: reconstruct(storage.slice(row, 1), shortest),
+            shortest=shortest,
+        )
     except (LeftToTwin, pa.ArrowNotImplementedError):
-        return reconstruct(array)
+        return reconstruct(array, shortest)
 
 
 @functools.lru_cache(maxsize=64)
@@ -67,6 +72,7 @@ def rebuild(
     *,
     reconstruct: Callable[[int], pa.StructArray],
     marked: Bytes | None = None,
+    shortest: frozenset[Path] = frozenset(),
 ) -> pa.StructArray:
     """Rebuild the rows of struct<metadata, value, typed_value>, one row at least.
 
@@ -83,7 +89,7 @@ def rebuild(
     metadata = _binary(storage.field(METADATA))
     if metadata.null_count > 0:
         marked[valid & ~valid_of(metadata)] = 1
-    value = _values(storage, metadata, marked)
+    value = _values(storage, metadata, marked, shortest)
     left = np.flatnonzero(marked)
     if len(left) * _TWIN_SHARE > rows:
         raise LeftToTwin
@@ -100,10 +106,12 @@ def rebuild(
     )
 
 
-def _values(storage: pa.StructArray, metadata: AnyArray, marked: Bytes) -> AnyArray:
+def _values(
+    storage: pa.StructArray, metadata: AnyArray, marked: Bytes, shortest: frozenset[Path]
+) -> AnyArray:
     """The values; of SQL NULL and of marked rows, which are set, without bytes."""
     rows = len(storage)
-    layout = layout_of(storage.type)
+    layout = layout_of(storage.type, shortest)
     dictionaries = _dictionaries(metadata, layout.names)
     plan = plan_of(storage, layout)
     stack, work = np.empty(FRAME * layout.depth, np.int64), np.empty(_WORK, np.int64)

@@ -18,6 +18,7 @@ from variantlake.kernels._declared import Bytes, Records
 from variantlake.kernels.arrow_arrays import AnyArray, new_buffer
 from variantlake.kernels.shredded_arrays import LeftToTwin
 from variantlake.kernels.words import PADDING
+from variantlake.paths import Path
 from variantlake.shredding.arrays import list_of, members, struct_of
 from variantlake.shredding.fit import encoded_type
 from variantlake.shredding.layout import TYPED_VALUE, VALUE, is_list, is_struct, plain_type
@@ -36,6 +37,7 @@ GROUP = np.dtype(
         ("width", "i8"),
         ("stride", "i8"),
         ("limit", "i8"),
+        ("shortest", "i8"),
         ("is_there", "i8"),
         ("value_set", "i8"),
         ("value", "i8"),
@@ -60,6 +62,7 @@ head      the header byte of its values; of a decimal, the scale byte in the nex
 width     bytes of a value behind that
 stride    bytes of a slot of the typed_value
 limit     what a decimal, or with 16 bytes its upper half, stays below
+shortest  whether its decimals come back in their shortest form, integers as such
 is_there, value_set, typed_set   the bit of slot 0; -1 when all are set; -2 when none is
 value, typed            where the offset 0 of a variable length points to, else where slot 0 is
 value_ends, typed_ends  the int32 offsets, those of arrays in elements
@@ -109,15 +112,23 @@ class Plan:
 
 
 @functools.lru_cache(maxsize=64)
-def layout_of(arrow: pa.DataType) -> Layout:
-    """The layout of struct<metadata, value, typed_value>. Raises InvalidSchema."""
+def layout_of(arrow: pa.DataType, shortest: frozenset[Path] = frozenset()) -> Layout:
+    """The layout of struct<metadata, value, typed_value>; `shortest` as for `unshred`.
+
+    Raises InvalidSchema.
+    """
     names: dict[str, int] = {}
-    root, _, depth = _layout(arrow, -1, 0, names)
+    root, _, depth = _layout(arrow, -1, 0, names, Path(), shortest)
     return Layout(root, tuple(names), depth)
 
 
 def _layout(
-    arrow: pa.DataType, name: int, at: int, names: dict[str, int]
+    arrow: pa.DataType,
+    name: int,
+    at: int,
+    names: dict[str, int],
+    path: Path,
+    shortest: frozenset[Path],
 ) -> tuple[_Group, int, int]:
     """The group, the record behind its own, and the containers in each other."""
     places = {field.name: place for place, field in enumerate(members(arrow))}
@@ -132,18 +143,23 @@ def _layout(
             fields = members(inner)
             for place in sorted(range(len(fields)), key=lambda place: fields[place].name):
                 number = names.setdefault(fields[place].name, len(names))
-                group, after, more = _layout(fields[place].type, number, after, names)
+                below_it = path.child(fields[place].name)
+                group, after, more = _layout(
+                    fields[place].type, number, after, names, below_it, shortest
+                )
                 below.append((place, group))
                 depth = max(depth, more)
             depth += 1
         elif is_list(inner):
             kind = ARRAY
-            group, after, depth = _layout(cast("Any", inner).value_type, -1, after, names)
+            element = cast("Any", inner).value_type
+            group, after, depth = _layout(element, -1, after, names, path.child(0), shortest)
             below.append((0, group))
             depth += 1
         else:
             kind, leaf = _leaf(inner)
-    return _Group([kind, after, name, len(below), *leaf], value, typed, tuple(below)), after, depth
+    static = [kind, after, name, len(below), *leaf, int(path in shortest)]
+    return _Group(static, value, typed, tuple(below)), after, depth
 
 
 def _leaf(arrow: pa.DataType) -> tuple[int, list[int]]:

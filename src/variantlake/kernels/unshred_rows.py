@@ -36,7 +36,7 @@ from variantlake.kernels.containers import (
 )
 from variantlake.kernels.emit import sort_words
 from variantlake.kernels.keys import equal_bytes
-from variantlake.kernels.nodes import LONGEST_SHORT_STRING
+from variantlake.kernels.nodes import LONGEST_SHORT_STRING, integer_size, integer_tag
 from variantlake.kernels.unshred_plan import (
     ALL_SET,
     ARRAY,
@@ -58,6 +58,7 @@ from variantlake.kernels.words import (
     load_unsigned,
     store8,
     store32,
+    store64,
 )
 
 _SHORT_STRING, _OBJECT, _ARRAY = 1, 2, 3
@@ -81,6 +82,28 @@ def _is_set(data: Bytes, bits: int, slot: int) -> bool:
         return bits == ALL_SET
     bit = bits + slot
     return load8(data, bit >> 3) >> (bit & 7) & 1 != 0
+
+
+@tiny
+def _put_shortest(value: int, head: int, width: int, out: Bytes, to: int) -> int:
+    """Write a decimal without zeros at the end of its fraction, an integer if none is left of it.
+
+    head: as in GROUP; width: bytes of the decimal, 16 at most. Returns the end.
+    """
+    scale = head >> 8
+    while scale > 0 and value % 10 == 0:
+        value //= 10
+        scale -= 1
+    if scale == 0:
+        tag = integer_tag(value)
+        store8(out, to, tag << 2)
+        store64(out, to + 1, value)
+        return to + integer_size(tag)
+    store8(out, to, head)
+    store8(out, to + 1, scale)
+    store64(out, to + 2, value)
+    store64(out, to + 10, value >> int64(63))
+    return to + 2 + width
 
 
 @helper
@@ -130,6 +153,10 @@ def _put_leaf(data: Bytes, group: Records, slot: int, out: Bytes, to: int) -> in
             fits = high == low >> int64(63) or -limit < high < limit
         if not fits:
             return int64(_LEFT_TO_TWIN)
+        if group.shortest != 0:
+            if high != low >> int64(63):
+                return int64(_LEFT_TO_TWIN)
+            return _put_shortest(low, head, width, out, to - 2)
     copy_block(out, to, data, place)
     return to + width
 

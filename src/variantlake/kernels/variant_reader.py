@@ -58,6 +58,7 @@ from variantlake.kernels.nodes import (
 from variantlake.kernels.tape import SQL_NULL, Tape
 from variantlake.kernels.utf8 import valid_utf8
 from variantlake.kernels.words import PADDING, load8, load32, load64, load_unsigned
+from variantlake.shredding.values import LACKING
 from variantlake.types import MAX_PRECISION, PRIMITIVES, Primitive
 
 # What `Tape.status` says of a row that VariantReader read, SQL_NULL besides.
@@ -74,6 +75,9 @@ _NODES, _POSITION, _DICTIONARY = 4, 5, 7
 
 _WIDTHS = np.array([PRIMITIVES[primitive].width for primitive in Primitive], np.int64)
 _PRIMITIVES = len(_WIDTHS)
+_LACKING = np.zeros(256, np.bool_)
+"""By tag, whether Spark lacks the type; those of a later version of the encoding too."""
+_LACKING[[*LACKING, OPAQUE]] = True
 _FRAME = 6
 """Words kept for each open container."""
 
@@ -452,7 +456,8 @@ class VariantReader:
             used = int(table.state[_NODES])
             nodes = buffers.grow_nodes(used, used + int(offsets[row + 1] - offsets[row]) + 1)
         empty = np.zeros(PADDING, np.uint8)
-        tape = Tape(data, empty, nodes, first, status, position, table, table.count)
+        lacking = bool(_LACKING[nodes["tag"][: int(first[-1])]].any())
+        tape = Tape(data, empty, nodes, first, status, position, table, table.count, lacking)
         buffers.lend(tape)
         return tape
 

@@ -20,6 +20,7 @@ from variantlake.errors import InvalidSchema
 from variantlake.parquet.bounds import Raw
 from variantlake.parquet.facts import UNKNOWN, ColumnFacts, FileFacts, PathFacts
 from variantlake.shredding.schema import ShreddingSchema
+from variantlake.shredding.values import ValueNotes
 from variantlake.types import Kind, ShreddedType
 
 Int64s = npt.NDArray[np.int64]
@@ -140,6 +141,18 @@ class BoundColumns:
         self.plain_floats[rows] = bounds.plain_floats
 
 
+LACKING, INTEGERS = 1, 2
+"""Bits of notes: a residual may hold types that Spark lacks; integers stand in columns of decimals,
+and our kernels alone tell them apart."""
+
+
+def note_bits(notes: ValueNotes | None) -> int:
+    """The notes as bits, UNKNOWN without any."""
+    if notes is None:
+        return UNKNOWN
+    return LACKING * notes.lacking | INTEGERS * bool(notes.told_apart)
+
+
 @dataclass(frozen=True, slots=True)
 class Counts:
     """Counts of one node in some rows, and `clean_inside`; int64, meanings as in PathFacts."""
@@ -183,6 +196,10 @@ class VariantColumns(Protocol):
     @property
     def nulls(self) -> Int64s:
         """SQL NULLs in each row, int64; -1 where unknown."""
+
+    @property
+    def notes(self) -> Int64s:
+        """`note_bits` of what was noted of the values of each row, int64; UNKNOWN where nothing."""
 
     def counts(self, rows: Int64s, nodes: Int64s) -> Counts:
         """The counts of node `nodes[i]` in row `rows[i]`, whose layout is known."""
@@ -253,12 +270,14 @@ class RecordColumns:
                 if code is None:
                     code = known[key] = codes.setdefault((each.schema, *form), len(codes))
                 layout[row], nulls[row] = code, each.nulls
+        notes = [UNKNOWN if each is None else note_bits(each.notes) for each in found]
         paths = [() if each is None else each.paths for each in found]
         # Facts that do not go with their own layout are none.
         sizes = np.array([sum(1 for _ in schema.nodes()) for schema, *_ in codes], np.int64)
         layout[np.array([*map(len, paths)], np.int64) != sizes[layout]] = -1
         schemas, legacy, others = zip(*codes, strict=True)
-        return _RecordVariants(schemas, legacy, others, layout, nulls, paths)
+        bits = np.array(notes, np.int64)
+        return _RecordVariants(schemas, legacy, others, layout, nulls, bits, paths)
 
     def column(self, column: ColumnPath) -> OrdinaryColumns | None:
         """See FactColumns."""
@@ -292,6 +311,7 @@ class _RecordVariants:
     others: Sequence[bool]
     layout: Int64s
     nulls: Int64s
+    notes: Int64s
     paths: Sequence[Sequence[PathFacts]]
 
     def _nodes(self, rows: Int64s, nodes: Int64s) -> list[PathFacts]:
@@ -349,14 +369,16 @@ class PatchedColumns:
         schemas = [] if base is None else list(base.schemas)
         layout = np.full(rows, -1, np.int64) if base is None else base.layout.copy()
         nulls = np.full(rows, UNKNOWN, np.int64) if base is None else base.nulls.copy()
+        notes = np.full(rows, UNKNOWN, np.int64) if base is None else base.notes.copy()
         layout[self._rows[known]] = patch.layout[known] + len(schemas)
         nulls[self._rows[known]] = patch.nulls[known]
+        notes[self._rows[known]] = patch.notes[known]
         place = np.full(rows, -1, np.int64)
         place[self._rows[known]] = known
         legacy = (*(() if base is None else base.legacy), *patch.legacy)
         others = (*(() if base is None else base.others), *patch.others)
         schemas += patch.schemas
-        return _PatchedVariants(schemas, legacy, others, layout, nulls, base, patch, place)
+        return _PatchedVariants(schemas, legacy, others, layout, nulls, notes, base, patch, place)
 
     def column(self, column: ColumnPath) -> OrdinaryColumns | None:
         """See FactColumns."""
@@ -372,6 +394,7 @@ class _PatchedVariants:
     others: Sequence[bool]
     layout: Int64s
     nulls: Int64s
+    notes: Int64s
     base: VariantColumns | None
     patch: VariantColumns
     place: Int64s

@@ -25,9 +25,11 @@ from variantlake.parquet.footer import (
     read_tail,
 )
 from variantlake.parquet.schema_tree import SchemaNode
+from variantlake.parquet.value_notes import SPARK_KEY
 from variantlake.parquet.variant_group import GroupNode, VariantGroup, variant_groups
 from variantlake.paths import Path
 from variantlake.shredding.schema import Leaf, Node, ShreddingSchema, Untyped
+from variantlake.shredding.values import ValueNotes
 from variantlake.storage.opening import Source, name_of
 from variantlake.types import NULL_VALUE
 
@@ -87,6 +89,7 @@ class VariantFacts:
     `untyped_value` of a group around it, so there a path is clean only when those are null in every
     row, and its own too; else nothing is known of it. `has_others` is true of a group with leaves
     that are no part of the Variant, on which Spark's own Variant reader fails (EXACTNESS, rule 10).
+    `notes` are about its values, None where the writer made none.
     """
 
     column: tuple[str, ...]
@@ -95,6 +98,7 @@ class VariantFacts:
     paths: tuple[PathFacts, ...]
     is_legacy: bool = False
     has_others: bool = False
+    notes: ValueNotes | None = None
 
     def find(self, path: Path) -> PathFacts | None:
         """The facts of exactly this path; None where it is not a node of the schema."""
@@ -226,9 +230,27 @@ class _Facts:
         if nulls and self._footer.leaves[variant.metadata].node.repetition != "required":
             nulls = UNKNOWN  # metadata may be missing where the Variant is not
         paths = tuple(self._path(path, node, row_groups) for path, node in variant.nodes())
+        notes = variant.notes
+        by_spark = any(key == SPARK_KEY for key, _ in self._footer.key_value_metadata)
+        if notes is None and (by_spark or self._has_no_residuals(variant.root, row_groups)):
+            notes = ValueNotes()
         return VariantFacts(
-            variant.column, variant.schema, nulls, paths, has_others=variant.has_others
+            variant.column,
+            variant.schema,
+            nulls,
+            paths,
+            has_others=variant.has_others,
+            notes=notes,
         )
+
+    def _has_no_residuals(self, node: GroupNode, row_groups: Sequence[RowGroup]) -> bool:
+        """Whether every residual is a Variant null, here and below."""
+        below = [child for _, child in node.fields]
+        below += [] if node.element is None else [node.element]
+        own = node.value is None or all(
+            self._only_nulls(group.columns[node.value], node.value) for group in row_groups
+        )
+        return own and all(self._has_no_residuals(child, row_groups) for child in below)
 
     def _legacy(self, variant: VariantGroup, row_groups: Sequence[RowGroup]) -> VariantFacts:
         known: dict[Path, PathFacts] = {}

@@ -21,8 +21,10 @@ from variantlake.parquet.schema_tree import (
     SchemaNode,
     TreeBuilder,
     leaves_of,
+    with_notes,
 )
 from variantlake.parquet.thrift import CompactReader, Fields, ListOf, Spec, Struct, Wire
+from variantlake.parquet.value_notes import notes_of
 from variantlake.storage.input_file import TAIL_BYTES, InputFile
 from variantlake.storage.opening import Source, name_of, open_file
 
@@ -287,13 +289,14 @@ class _FooterReader:
                 f"the footer counts {fields.get(3, 'no')} rows, its row groups {counted}",
                 offset=self._offset,
             )
+        metadata = tuple(fields.get(5, ()))
         return Footer(
             num_rows=counted,
-            schema=schema,
+            schema=with_notes(schema, notes_of(metadata)),
             leaves=self._leaves,
             row_groups=tuple(groups),
             created_by=fields.get(6, b"").decode("utf-8", "replace"),
-            key_value_metadata=tuple(fields.get(5, ())),
+            key_value_metadata=metadata,
         )
 
     def _schema_element(self, fields: Fields, end: int) -> None:

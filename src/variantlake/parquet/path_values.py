@@ -51,7 +51,8 @@ class Mismatch(enum.Enum):
 class PathRequest:
     """One column of the result: the steps `way` have columns, `rest` is searched in `value`s.
 
-    `wanted` is the type of the result, None for a Variant.
+    `wanted` is the type of the result, None for a Variant. `shortest` are columns below `way`, as
+    for `unshred`.
     """
 
     name: str
@@ -63,6 +64,7 @@ class PathRequest:
     row_leaf: int
     own_leaves: Collection[int]
     on_mismatch: Mismatch
+    shortest: frozenset[Path] = frozenset()
 
     @property
     def arrow(self) -> pa.DataType:
@@ -185,7 +187,7 @@ class PathRequest:
         group = pa.StructArray.from_arrays(
             [metadata, *known.values()], names=[METADATA, *known], mask=pa.array(missing)
         )
-        return unshred(group)
+        return unshred(group, self.shortest)
 
 
 @dataclass(frozen=True, slots=True)

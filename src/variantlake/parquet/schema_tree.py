@@ -5,12 +5,13 @@ Spec: Parquet, `parquet.thrift`, SchemaElement.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 from variantlake.errors import MalformedFile
 from variantlake.parquet.logical import LOGICAL_TYPE, Logical, of_converted
 from variantlake.parquet.thrift import Fields, Spec, Wire
+from variantlake.shredding.values import ValueNotes
 
 MAX_SCHEMA_DEPTH = 320
 """Our limit on groups within groups: a shredded Variant takes two for each object and three for
@@ -47,7 +48,8 @@ class SchemaNode:
     """A group or a leaf of the schema tree; the root is the message itself.
 
     `physical` is None for groups, `type_length` the bytes of a FIXED_LEN_BYTE_ARRAY (else 0).
-    `leaf` is the index of a leaf's chunk in `RowGroup.columns`.
+    `leaf` is the index of a leaf's chunk in `RowGroup.columns`. `notes` are what the file's writer
+    noted of the values of a Variant column, None where it did not.
     """
 
     name: str
@@ -58,6 +60,7 @@ class SchemaNode:
     children: tuple[SchemaNode, ...]
     leaf: int | None
     field_id: int | None = None
+    notes: ValueNotes | None = field(default=None, compare=False)
 
     @property
     def is_group(self) -> bool:
@@ -184,6 +187,24 @@ def _node(
         leaf=leaf,
         field_id=fields.get(9),
     )
+
+
+def with_notes(root: SchemaNode, notes: Mapping[tuple[str, ...], ValueNotes]) -> SchemaNode:
+    """The tree with notes at the groups that they are about; those of no group are left out."""
+    if () in notes:
+        root = replace(root, notes=notes[()])
+    names = {path[0] for path in notes if path}
+    if not names:
+        return root
+    children = [
+        with_notes(
+            child, {path[1:]: each for path, each in notes.items() if child.name in path[:1]}
+        )
+        if child.name in names
+        else child
+        for child in root.children
+    ]
+    return replace(root, children=tuple(children))
 
 
 def leaves_of(root: SchemaNode) -> Iterator[LeafColumn]:

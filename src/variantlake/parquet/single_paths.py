@@ -176,9 +176,14 @@ def _request(footer: Footer, name: str, text: str, on_mismatch: Mismatch) -> Pat
         leaves = frozenset(_all_leaves(footer, target))
     else:
         leaves = _value_leaf(footer, target) | _typed_leaf(target)
-    return PathRequest(
-        name, asked.column, asked.path, way, rest, wanted, group.metadata, leaves, on_mismatch
+    above = tuple(0 if isinstance(step, int) else step for step in way)
+    shortest = frozenset(
+        Path(path.steps[len(way) :]) for path in group.shortest if path.steps[: len(way)] == above
     )
+    return PathRequest(
+        name, asked.column, asked.path, way, rest, wanted, group.metadata, leaves, on_mismatch,
+        shortest,
+    )  # fmt: skip
 
 
 def _group(footer: Footer, column: str) -> VariantGroup:

@@ -42,6 +42,7 @@ from variantlake.shredding.layout import (
 from variantlake.shredding.legacy import legacy_type
 from variantlake.shredding.profile import Profile
 from variantlake.shredding.schema import ShreddingSchema
+from variantlake.shredding.values import ValueNotes
 
 INFER = "infer"
 """The `shredding` that asks for a schema from a sample of the table."""
@@ -118,7 +119,8 @@ def write_table(
                 _array(array, field.type, (field.name,), shredders, start)
                 for field, array in zip(schema, batch.columns, strict=True)
             ]
-            writer.write(pa.RecordBatch.from_arrays(arrays, schema=schema))
+            notes = {column: each.notes for column, each in shredders.items()}
+            writer.write(pa.RecordBatch.from_arrays(arrays, schema=schema), notes)
             start += batch.num_rows
             if progress is not None:
                 progress(start, table.num_rows)
@@ -245,6 +247,11 @@ class _Shredder:
     def __init__(self, shredder: Shredder | LegacyShredder) -> None:
         self._reader = VariantReader()
         self._shredder = shredder
+
+    @property
+    def notes(self) -> ValueNotes:
+        """About the values of the array that was shredded last."""
+        return self._shredder.notes
 
     def shred(self, array: AnyArray) -> AnyArray:
         """The array in the layout of the schema. Raises MalformedVariant with the row."""

@@ -153,8 +153,9 @@ class _VariantColumn:
         return VARIANT_TYPE
 
     def convert(self, array: AnyArray) -> AnyArray:
-        rebuild = unshred_legacy if self.group.is_legacy else unshred
-        return rebuild(struct_of(array))
+        if self.group.is_legacy:
+            return unshred_legacy(struct_of(array))
+        return unshred(struct_of(array), self.group.shortest)
 
     def variants(self, array: AnyArray, rows: Rows) -> Iterator[FoundVariants]:
         yield FoundVariants(self.group, struct_of(array), rows)

@@ -26,6 +26,7 @@ from variantlake.shredding.ddl import MAX_SCHEMA_DEPTH
 from variantlake.shredding.layout import METADATA, TYPED_VALUE, VALUE
 from variantlake.shredding.legacy import ARRAY, MEMBERS, OBJECT, UNTYPED_VALUE
 from variantlake.shredding.schema import Array, Leaf, Node, Object, ShreddingSchema, Untyped
+from variantlake.shredding.values import ValueNotes
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +93,7 @@ class VariantGroup:
     group above it is optional, so that there are no SQL NULLs. `metadata` is a leaf's index, None
     in the legacy layout, which has none. `annotated` tells whether the file itself says VARIANT,
     `has_others` whether there are leaves that are no part of the Variant (names with `_` in front).
+    `notes` are about its values, None where the writer made none.
     """
 
     column: ColumnPath
@@ -102,6 +104,12 @@ class VariantGroup:
     repeated: bool
     annotated: bool
     has_others: bool
+    notes: ValueNotes | None = None
+
+    @property
+    def shortest(self) -> frozenset[Path]:
+        """The columns whose decimals come back in their shortest form: see `unshred`."""
+        return frozenset() if self.notes is None else self.notes.told_apart
 
     @property
     def is_legacy(self) -> bool:
@@ -224,6 +232,7 @@ def _parse_root(
         repeated=repeated or group.repetition == "repeated",
         annotated=group.logical is not None,
         has_others=False,
+        notes=group.notes,
     )
     return replace(found, has_others=_leaves(group) > len(set(found.leaves())))
 

@@ -7,7 +7,7 @@ integers where they fit, and VARIANT(1) in its footer.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
@@ -24,8 +24,10 @@ from variantlake.parquet.footer import parse_footer, read_tail
 from variantlake.parquet.repair import RequiredFields
 from variantlake.parquet.shared_metadata import SharedMetadata
 from variantlake.parquet.tally import FileTally
+from variantlake.parquet.value_notes import NO_NOTES, NOTES_KEY, NotesTally, encode_all
 from variantlake.shredding.layout import is_list, schema_of
-from variantlake.shredding.schema import ShreddingSchema
+from variantlake.shredding.schema import ShreddingSchema, Untyped
+from variantlake.shredding.values import ValueNotes
 
 Compression = Literal["gzip", "brotli", "lz4", "zstd", "snappy", "none"]
 
@@ -102,7 +104,11 @@ class FileWriter:
         self._required = RequiredFields(self._schema)
         self._variants = tuple(variant_columns)
         self._options = options
-        self._tally = FileTally(self._schema, _shreddings(self._schema, self._variants))
+        shreddings = _shreddings(self._schema, self._variants)
+        self._tally = FileTally(self._schema, shreddings)
+        self._noted = NotesTally(
+            [path for path, each in shreddings.items() if not isinstance(each.root, Untyped)]
+        )
         self._metadata: SharedMetadata | None = None
         self._pending: list[pa.RecordBatch] = []
         self._pending_rows = 0
@@ -119,8 +125,10 @@ class FileWriter:
         """Bytes in memory (Arrow) of rows that wait for their row group to be full."""
         return self._pending_bytes
 
-    def write(self, data: pa.RecordBatch | pa.Table) -> None:
-        """Add rows.
+    def write(
+        self, data: pa.RecordBatch | pa.Table, notes: Mapping[ColumnPath, ValueNotes] = NO_NOTES
+    ) -> None:
+        """Add rows. `notes` are about the values of Variant columns; without them nothing is known.
 
         Raises InvalidSchema when they are not of the writer's schema, InvalidValue for a null in a
         required field. Nothing of the batch was added then.
@@ -133,6 +141,8 @@ class FileWriter:
                 file=self._path,
             )
         batches = [data] if isinstance(data, pa.RecordBatch) else data.to_batches()
+        if data.num_rows:
+            self._noted.add(notes)
         for batch in map(self._required.fill, batches):
             if batch.num_rows:
                 self._tally.add(batch)
@@ -159,6 +169,8 @@ class FileWriter:
             self._write_row_group(self._pending_table())
             self._pending.clear()
         if self._writer is not None:
+            if self._noted.found:
+                self._writer.add_key_value_metadata({NOTES_KEY: encode_all(self._noted.found)})
             self._writer.close()
         self._sink.close()
         if self._variants:

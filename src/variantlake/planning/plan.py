@@ -13,7 +13,8 @@ from itertools import chain
 
 import numpy as np
 
-from variantlake.parquet.fact_columns import Int64s
+from variantlake.parquet.fact_columns import INTEGERS, LACKING, Int64s
+from variantlake.parquet.facts import UNKNOWN
 from variantlake.planning.files import FileColumns, FileRows, ScanFile
 from variantlake.planning.predicates import Predicate, Ref
 from variantlake.planning.readings import (
@@ -26,6 +27,7 @@ from variantlake.planning.readings import (
     readable_by_spark,
 )
 from variantlake.planning.skipping import NOT_SKIPPED, Skipper
+from variantlake.shredding.schema import Untyped
 
 MAX_GROUPS = 16
 """Groups of one plan; each is a scan of its own, and many small ones cost more than they save."""
@@ -145,6 +147,7 @@ def plan_scan(
     *,
     partition_types: Mapping[str, str] | None = None,
     max_groups: int = MAX_GROUPS,
+    has_kernels: bool = False,
 ) -> ScanPlan:
     """Skip what the predicate excludes, and group the rest by how the asked paths are read.
 
@@ -152,12 +155,15 @@ def plan_scan(
     among them need no reading and are left out. `partition_types` gives Spark types of partition
     columns. At most `max_groups` (at least 1) groups result; the smallest ones of a more mixed
     table are read natively as one, or as two where our kernels have to rebuild some of them.
+    `has_kernels` tells that the engine can run these: then they also read what its own reader may
+    fail at, and Variants as such where it would make decimals of integers (EXACTNESS, rules 31 and
+    33).
     """
     skipper = Skipper(predicate, partition_types)
     skipped = skipper.skipped_by(files)
     read = np.flatnonzero(skipped == NOT_SKIPPED)
     paths = tuple(dict.fromkeys(ref for ref in requests if ref.path is not None))
-    groups = _group_files(files, read, paths, max_groups)
+    groups = _group_files(files, read, paths, max_groups, has_kernels=has_kernels)
     sample = read[:MAX_KEPT_SAMPLE] if skipper.conjuncts else read[:0]
     kept = tuple(
         KeptFile(file, skipper.why_kept(files, row))
@@ -167,12 +173,17 @@ def plan_scan(
 
 
 def _group_files(
-    files: FileColumns, read: Int64s, paths: Sequence[Ref], max_groups: int
+    files: FileColumns, read: Int64s, paths: Sequence[Ref], max_groups: int, *, has_kernels: bool
 ) -> tuple[ScanGroup, ...]:
     """The rows `read` by how they read `paths`, the largest group (in bytes) first."""
-    by_layout = _by_layout(files, read, paths)
+    shown = {ref.column for ref in paths if _shows_types(ref)}
+    needs = {
+        column: _need_kernels(files, column, shown=column in shown, has_kernels=has_kernels)
+        for column in {ref.column for ref in paths}
+    }
+    by_layout = _by_layout(files, read, paths, needs)
     by_size = sorted(by_layout.items(), key=lambda entry: -int(files.sizes[entry[1]].sum()))
-    merged = _merge_few(files, _join_absent(by_size), paths, max_groups)
+    merged = _merge_few(files, _join_absent(by_size), paths, max_groups, needs)
     return tuple(
         ScanGroup(tuple(zip(paths, readings, strict=True)), FileRows(files, np.sort(rows)), kernels)
         for (readings, kernels), rows in merged
@@ -184,14 +195,23 @@ _Layout = tuple[tuple[Reading, ...], bool]
 
 _Grouped = list[tuple[_Layout, Int64s]]
 
+_Needs = Mapping[tuple[str, ...], Int64s]
+"""For each Variant column `_need_kernels`."""
+
 SAME_COLUMN = "another path of the column is read natively"
 MANY_LAYOUTS = "its files have too many different layouts"
 
 
-def _by_layout(files: FileColumns, read: Int64s, paths: Sequence[Ref]) -> dict[_Layout, Int64s]:
+def _shows_types(ref: Ref) -> bool:
+    """Whether a Variant comes out, which tells an integer from a decimal of the same value."""
+    return "variant" in ref.type
+
+
+def _by_layout(
+    files: FileColumns, read: Int64s, paths: Sequence[Ref], needs: _Needs
+) -> dict[_Layout, Int64s]:
     """The rows with equal readings of all paths."""
     by_path = [readings_of(files, path) for path in paths]
-    needs = {column: _need_kernels(files, column) for column in {ref.column for ref in paths}}
     # One number for each file and path; equal files have equal rows of numbers.
     codes = [found.codes[read] for found in by_path]
     codes += [needs[column][read] for column in needs]
@@ -243,21 +263,34 @@ def _one_way(
     )
 
 
-def _need_kernels(files: FileColumns, column: tuple[str, ...]) -> Int64s:
-    """For each file 1 where Spark's own reader fails on the Variant column, else 0."""
+def _need_kernels(
+    files: FileColumns, column: tuple[str, ...], *, shown: bool, has_kernels: bool
+) -> Int64s:
+    """For each file 1 where our kernels read the Variant column when it is read natively, else 0.
+
+    They have to where Spark's own reader fails. Where there are kernels, they also do where it may
+    fail, and where types of numbers are `shown` that would come out wrong.
+    """
     variants = files.facts.variant(column)
     if variants is None or not variants.schemas:
         return np.zeros(files.rows, np.int64)
-    needs = np.array(
+    fails = np.array(
         [
             legacy or others or not readable_by_spark(schema)
             for schema, legacy, others in zip(
                 variants.schemas, variants.legacy, variants.others, strict=True
             )
-        ],
-        np.int64,
+        ]
     )
-    return np.where(variants.layout >= 0, needs[variants.layout], 0)
+    shredded = np.array([not isinstance(each.root, Untyped) for each in variants.schemas])
+    unknown = variants.notes == UNKNOWN
+    noted = ~unknown & (variants.notes & LACKING != 0)
+    if has_kernels:
+        noted |= unknown
+        if shown:
+            noted |= variants.notes & INTEGERS != 0
+    needs = fails[variants.layout] | (noted & shredded[variants.layout])
+    return np.where(variants.layout >= 0, needs, False).astype(np.int64)
 
 
 def _join_absent(groups: _Grouped) -> _Grouped:
@@ -288,7 +321,7 @@ def _reads_as(layout: _Layout, other: _Layout) -> bool:
 
 
 def _merge_few(
-    files: FileColumns, groups: _Grouped, paths: Sequence[Ref], max_groups: int
+    files: FileColumns, groups: _Grouped, paths: Sequence[Ref], max_groups: int, of_columns: _Needs
 ) -> _Grouped:
     """Read the smallest groups natively together when there are too many."""
     if len(groups) <= max_groups:
@@ -296,8 +329,8 @@ def _merge_few(
     few = groups[: max_groups - 1]
     rest = np.concatenate([rows for _, rows in groups[max_groups - 1 :]])
     needs = np.zeros(files.rows, np.int64)
-    for column in {path.column for path in paths}:
-        needs |= _need_kernels(files, column)
+    for each in of_columns.values():
+        needs |= each
     readings = tuple(Native(MANY_LAYOUTS) for _ in paths)
     by_need = [(bool(need), rest[needs[rest] == need]) for need in (0, 1)]
     return few + [((readings, need), rows) for need, rows in by_need if len(rows)]

@@ -26,6 +26,7 @@ from variantlake.encoding.scalar import (
     decimal_of,
     decimal_parts,
     decode_string,
+    integer,
 )
 from variantlake.shredding.arrays import AnyArray
 from variantlake.shredding.layout import plain_type
@@ -44,10 +45,10 @@ def fit(scalar: Scalar, column: ShreddedType) -> Raw | None:
             return None
         return decimal_of(unscaled, column.scale)
     bits = INTEGER_BITS.get(column.info.primitives[0])
-    integer = None if bits is None else _unscaled(scalar.value, 0)
-    if bits is None or integer is None or not -(1 << bits - 1) <= integer < 1 << bits - 1:
+    whole = None if bits is None else _unscaled(scalar.value, 0)
+    if bits is None or whole is None or not -(1 << bits - 1) <= whole < 1 << bits - 1:
         return None
-    return integer
+    return whole
 
 
 def _unscaled(value: ScalarValue, scale: int) -> int | None:
@@ -74,10 +75,10 @@ def raw_array(raws: list[Raw | None], column: ShreddedType) -> AnyArray:
     if column.kind is Kind.UUID:
         storage = [raw.bytes if isinstance(raw, uuid.UUID) else None for raw in raws]
         return pa.ExtensionArray.from_storage(pa.uuid(), pa.array(storage, pa.binary(16)))
-    integer = _view_of(column.arrow)
-    if integer is None:
+    stored = _view_of(column.arrow)
+    if stored is None:
         return pa.array(raws, column.arrow)
-    return pa.array(raws, integer).view(column.arrow)
+    return pa.array(raws, stored).view(column.arrow)
 
 
 def raws_of(array: AnyArray) -> list[Raw | None]:
@@ -93,8 +94,8 @@ def raws_of(array: AnyArray) -> list[Raw | None]:
         array = array.view(pa.large_binary())
     elif pa.types.is_string_view(array.type):
         array = array.view(pa.binary_view())
-    integer = _view_of(array.type)
-    stored_as: AnyArray = array if integer is None else array.view(integer)
+    number = _view_of(array.type)
+    stored_as: AnyArray = array if number is None else array.view(number)
     return stored_as.to_pylist()
 
 
@@ -133,3 +134,18 @@ def scalar_of(raw: Raw, primitive: Primitive) -> Scalar:
     if primitive is Primitive.STRING and isinstance(raw, bytes):
         return Scalar(primitive, decode_string(raw, 0, len(raw)))
     return Scalar(primitive, raw)
+
+
+def shortest_of(raw: Raw, primitive: Primitive) -> Scalar:
+    """The same of a column of decimals without zeros at the end of their fractions.
+
+    Without a fraction it is an integer, where 64 bits hold it.
+    """
+    if not isinstance(raw, Decimal):
+        return scalar_of(raw, primitive)
+    unscaled, scale = decimal_parts(raw)
+    while scale > 0 and unscaled % 10 == 0:
+        unscaled, scale = unscaled // 10, scale - 1
+    if scale == 0 and -(1 << 63) <= unscaled < 1 << 63:
+        return integer(unscaled)
+    return Scalar(primitive, decimal_of(unscaled, scale))

@@ -14,6 +14,7 @@ one is required reads as Variant null. Spec: VariantShredding, "Reconstructing a
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Protocol
 
 import pyarrow as pa
@@ -22,6 +23,7 @@ from variantlake.encoding.scalar import encode_scalar
 from variantlake.encoding.tree import encode_array, encode_object
 from variantlake.encoding.value import basic_type, check_value_size, read_children
 from variantlake.errors import InvalidValue, MalformedFile, MalformedVariant, VariantLakeError
+from variantlake.paths import Path
 from variantlake.shredding.arrays import (
     AnyArray,
     bytes_of,
@@ -34,7 +36,7 @@ from variantlake.shredding.arrays import (
 )
 from variantlake.shredding.below import below
 from variantlake.shredding.dictionary import RowDictionary
-from variantlake.shredding.fit import encoded_type, raws_of, scalar_of
+from variantlake.shredding.fit import encoded_type, raws_of, scalar_of, shortest_of
 from variantlake.shredding.layout import (
     METADATA,
     TYPED_VALUE,
@@ -47,8 +49,11 @@ from variantlake.shredding.layout import (
 from variantlake.types import NULL_VALUE, BasicType
 
 
-def reconstruct(array: pa.StructArray) -> pa.StructArray:
+def reconstruct(array: pa.StructArray, shortest: Collection[Path] = ()) -> pa.StructArray:
     """Rebuild every row of a Variant column, shredded or not.
+
+    Decimals of the columns `shortest` come back in their shortest form, those without a fraction as
+    integers where 64 bits hold them: see `values.ValueNotes.told_apart`.
 
     Returns struct<metadata: binary not null, value: binary not null>; SQL NULL is a null struct
     with empty bytes below it. Rows whose whole value stands in `value` come back byte for byte. A
@@ -60,7 +65,7 @@ def reconstruct(array: pa.StructArray) -> pa.StructArray:
     whole = _unshredded(array)
     if whole is not None:
         return whole
-    reader = RowReader(array)
+    reader = RowReader(array, shortest)
     return variants_of([reader.read(row) for row in range(len(array))])
 
 
@@ -85,12 +90,12 @@ def _unshredded(array: pa.StructArray) -> pa.StructArray | None:
 class RowReader:
     """One batch of a Variant column, taken apart so that rows can be rebuilt one by one."""
 
-    def __init__(self, array: pa.StructArray) -> None:
+    def __init__(self, array: pa.StructArray, shortest: Collection[Path] = ()) -> None:
         schema_of(array.type)
         storage = struct_of(array)
         self._valid = validity(storage)
         self._metadata: list[bytes | None] = bytes_of(storage.field(METADATA))
-        self._root = _Group(storage)
+        self._root = _Group(storage, Path(), shortest)
 
     def read(self, row: int) -> tuple[bytes, bytes] | None:
         """Metadata and value of a row, None for SQL NULL."""
@@ -132,11 +137,13 @@ class _Typed(Protocol):
 class _Group:
     """The reader of a `value` with its `typed_value`, each of which may be absent."""
 
-    def __init__(self, group: pa.StructArray) -> None:
+    def __init__(self, group: pa.StructArray, path: Path, shortest: Collection[Path]) -> None:
         names = {field.name for field in members(group.type)}
         self._valid = validity(group)
         self._values = bytes_of(group.field(VALUE)) if VALUE in names else None
-        self._typed = _typed_reader(group.field(TYPED_VALUE)) if TYPED_VALUE in names else None
+        self._typed: _Typed | None = None
+        if TYPED_VALUE in names:
+            self._typed = _typed_reader(group.field(TYPED_VALUE), path, shortest)
 
     def whole_value(self, i: int) -> bytes | None:
         """The `value` when it is the whole Variant and the metadata is not needed to tell."""
@@ -170,9 +177,10 @@ class _Group:
 class _LeafColumn:
     basic = None
 
-    def __init__(self, array: AnyArray) -> None:
+    def __init__(self, array: AnyArray, *, shortest: bool) -> None:
         self._primitive = encoded_type(array.type)
         self._raws = raws_of(array)
+        self._scalar = shortest_of if shortest else scalar_of
 
     def is_set(self, i: int) -> bool:
         return self._raws[i] is not None
@@ -182,7 +190,7 @@ class _LeafColumn:
         if value is not None or raw is None:
             raise _conflict("the typed_value is no object")
         try:
-            return encode_scalar(scalar_of(raw, self._primitive))
+            return encode_scalar(self._scalar(raw, self._primitive))
         except (InvalidValue, MalformedVariant) as error:
             raise MalformedFile(f"typed_value: {error.message}") from None
 
@@ -190,10 +198,10 @@ class _LeafColumn:
 class _ObjectColumn:
     basic = BasicType.OBJECT
 
-    def __init__(self, array: pa.StructArray) -> None:
+    def __init__(self, array: pa.StructArray, path: Path, shortest: Collection[Path]) -> None:
         self._valid = validity(array)
         self._groups = {
-            field.name: _Group(struct_of(array.field(index)))
+            field.name: _Group(struct_of(array.field(index)), path.child(field.name), shortest)
             for index, field in enumerate(members(array.type))
         }
 
@@ -233,11 +241,11 @@ class _ObjectColumn:
 class _ArrayColumn:
     basic = BasicType.ARRAY
 
-    def __init__(self, array: AnyArray) -> None:
+    def __init__(self, array: AnyArray, path: Path, shortest: Collection[Path]) -> None:
         lists = list_of(array)
         self._valid = validity(lists)
         self._offsets, elements = offsets_of(lists)
-        self._element = _Group(struct_of(elements))
+        self._element = _Group(struct_of(elements), path.child(0), shortest)
 
     def is_set(self, i: int) -> bool:
         return self._valid[i]
@@ -260,9 +268,9 @@ def _conflict(why: str) -> MalformedFile:
     )
 
 
-def _typed_reader(array: AnyArray) -> _Typed:
+def _typed_reader(array: AnyArray, path: Path, shortest: Collection[Path]) -> _Typed:
     if is_struct(array.type):
-        return _ObjectColumn(struct_of(array))
+        return _ObjectColumn(struct_of(array), path, shortest)
     if is_list(array.type):
-        return _ArrayColumn(array)
-    return _LeafColumn(array)
+        return _ArrayColumn(array, path, shortest)
+    return _LeafColumn(array, shortest=path in shortest)

@@ -103,7 +103,7 @@ class Lake:
         if self._remote is not None:
             return self._remote.read(found)
         self._helper.follow()
-        plan = self._tables.plan_everything(found)
+        plan = self._tables.plan_everything(found, has_kernels=lambda: self._helper.has_kernels)
         return self._in_user_session(scan(self._helper, found, plan, {}))
 
     def table(

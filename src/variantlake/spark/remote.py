@@ -207,9 +207,8 @@ class RemoteQueries:
 
     def _everything(self, table: TableVersion) -> str:
         """A view of all rows and columns."""
-        return self._files.publish(
-            scan(self._files, table, self._tables.plan_everything(table), {})
-        )
+        plan = self._tables.plan_everything(table, has_kernels=lambda: self._files.has_kernels)
+        return self._files.publish(scan(self._files, table, plan, {}))
 
     def _select(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -126,7 +127,7 @@ class Tables:
         """How a query's scan of a table reads it, all by stored names.
 
         `paths` are read of Variants, the columns `whole` as they are. `has_kernels` is asked where
-        it would pay that Spark's tasks find the rows first.
+        it matters that Spark's tasks can run our kernels.
         """
         whole_variants = table.whole_variants(whole)
         # Of whole Variants as well: Spark's reader fails on some files (EXACTNESS, rule 10).
@@ -134,19 +135,23 @@ class Tables:
         if predicate is not None and table.is_by_id:
             # What tells that the files have the schema's names, so that conditions are pushed.
             asked += [Ref(column, Path(()), VARIANT) for column in table.stored_variants]
-        plan = plan_scan(
+        planned = functools.partial(
+            plan_scan,
             self.with_facts(table, asked),
             [*paths, *whole_variants],
             predicate,
             partition_types=table.partition_types,
         )
+        plan = planned(has_kernels=True)
+        if any(group.kernels for group in plan.groups) and not has_kernels():
+            plan = planned()
         found = find_rows_first(plan, table.partition_types)
         first = any(group.found_by for group in found.groups)
         return found if first and has_kernels() else plan
 
-    def plan_everything(self, table: TableVersion) -> ScanPlan:
+    def plan_everything(self, table: TableVersion, *, has_kernels: Callable[[], bool]) -> ScanPlan:
         """How all rows of a table are read as they are."""
-        return self.plan(table, (), table.stored.names, None, has_kernels=lambda: False)
+        return self.plan(table, (), table.stored.names, None, has_kernels=has_kernels)
 
     def with_facts(self, table: TableVersion, paths: Iterable[Ref]) -> LogFiles:
         """The table's files; of those whose layout the log does not tell, the footers are read."""

@@ -1,0 +1,66 @@
+"""Notes about the values of a file's Variant columns, in its footer's key-value metadata.
+
+One entry, `variantlake.values`: JSON, `[[column, notes], …]` with the column as a list of the names
+of schema nodes and the notes as `ValueNotes.encode` gives them. Unshredded columns have none: their
+values are read as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+import orjson
+
+from variantlake.shredding.values import ValueNotes, decode_notes
+
+ColumnPath = tuple[str, ...]
+
+NOTES_KEY = "variantlake.values"
+NO_NOTES: Mapping[ColumnPath, ValueNotes] = MappingProxyType({})
+
+SPARK_KEY = "org.apache.spark.version"
+"""What Spark puts into the metadata of its files: what it lacks is not in a shredded one of them,
+for its writer fails at it as its reader does."""
+
+
+class NotesTally:
+    """Joins the notes of a file's parts. A column has some as long as it has them in all parts."""
+
+    def __init__(self, columns: Iterable[ColumnPath]) -> None:
+        self.found: dict[ColumnPath, ValueNotes] = {path: ValueNotes() for path in columns}
+
+    def add(self, notes: Mapping[ColumnPath, ValueNotes]) -> None:
+        """Take in those of more rows."""
+        for path in list(self.found):
+            if path in notes:
+                self.found[path] = self.found[path].merge(notes[path])
+            else:
+                del self.found[path]
+
+
+def encode_all(notes: Mapping[ColumnPath, ValueNotes]) -> str:
+    """The text of the entry."""
+    return orjson.dumps([[path, each.encode()] for path, each in notes.items()]).decode()
+
+
+def notes_of(metadata: Iterable[tuple[str, str | None]]) -> Mapping[ColumnPath, ValueNotes]:
+    """The notes that a footer's metadata holds. What makes no sense counts as absent."""
+    found: dict[ColumnPath, ValueNotes] = {}
+    for text in (text for key, text in metadata if key == NOTES_KEY):
+        for entry in _entries(text):
+            match entry:
+                case [list(column), given] if all(isinstance(name, str) for name in column):
+                    notes = decode_notes(given)
+                    if notes is not None:
+                        found[tuple(column)] = notes
+    return found
+
+
+def _entries(text: str | None) -> list[Any]:
+    try:
+        given = orjson.loads(text or "[]")
+    except orjson.JSONDecodeError:
+        return []
+    return given if isinstance(given, list) else []
