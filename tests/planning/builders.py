@@ -11,8 +11,10 @@ from variantlake.planning.files import RecordFiles, ScanFile
 from variantlake.planning.plan import ScanPlan, plan_scan
 from variantlake.planning.predicates import Literal, Predicate, Ref
 from variantlake.shredding.ddl import parse_ddl
+from variantlake.shredding.values import ValueNotes
 
 ROWS = 10
+ORDINARY = ValueNotes()
 
 
 def path(text: str, asked: str = "bigint", *, strict: bool = True) -> Ref:
@@ -31,6 +33,7 @@ def facts(
     rows: int = ROWS,
     columns: tuple[ColumnFacts, ...] = (),
     clean: bool = True,
+    notes: ValueNotes | None = ORDINARY,
 ) -> FileFacts:
     """A file whose column `v` is shredded by this DDL, every path of it clean and in every row.
 
@@ -43,7 +46,7 @@ def facts(
         if "minimum" in given:
             given = {"minimum_exact": True, "maximum_exact": True, **given}
         paths.append(PathFacts(at, node, **(own | given)))
-    variant = VariantFacts(("v",), parse_ddl(ddl), 0, tuple(paths))
+    variant = VariantFacts(("v",), parse_ddl(ddl), 0, tuple(paths), notes=notes)
     return FileFacts(100, rows, 1, (variant,), columns)
 
 

@@ -9,15 +9,18 @@ import pytest
 
 from tests.planning.builders import between, facts, file, lit, path, plan_files
 from variantlake.parquet.facts import FileFacts
+from variantlake.paths import Path
 from variantlake.planning.exactness import IDENTITY
 from variantlake.planning.explain import RowGroups, count_row_groups, explain
 from variantlake.planning.files import ScanFile
 from variantlake.planning.predicates import And, Compare, Ref, StartsWith, Unknown
 from variantlake.planning.readings import NO_STATISTICS, Native, NullColumn, PhysicalColumn
 from variantlake.planning.skipping import Skipper
+from variantlake.shredding.values import ValueNotes
 from variantlake.types import INT64
 
 A, B = path("$.a"), path("$.b", "string")
+OF_A = frozenset({Path.of("a")})
 OPEN = {"$": {"residuals": 1}}
 
 
@@ -91,6 +94,55 @@ def test_rule_10_native_files_that_spark_cannot_read_need_kernels() -> None:
     assert [(names(group.files), group.kernels) for group in physical.groups] == [
         (["odd", "plain"], False)
     ]
+
+
+@pytest.mark.parametrize(
+    ("notes", "fails", "shows"),
+    [
+        (ValueNotes(), False, False),
+        (ValueNotes(lacking=True), True, True),
+        (None, False, True),
+        (ValueNotes(integers=OF_A), False, True),
+        (ValueNotes(integers=OF_A, padded=OF_A), False, False),
+    ],
+)
+def test_rule_31_residuals_decide_who_reads_a_variant(
+    notes: ValueNotes | None, fails: bool, shows: bool
+) -> None:
+    """`fails`: Spark's reader does; `shows`: it may, or it shows another type than was written."""
+    files = [file("1", facts("a DECIMAL(9,2)", OPEN, notes=notes))]
+    whole = Ref(("v",), Path(), "variant")
+    for asked in ([whole], [A, whole]):
+        assert [group.kernels for group in plan_files(files, asked).groups] == [fails]
+        (group,) = plan_files(files, asked, has_kernels=True).groups
+        assert group.kernels == shows
+
+
+def test_rule_31_a_path_that_is_a_column_needs_no_kernels() -> None:
+    known = facts("a DECIMAL(9,2)", notes=ValueNotes(lacking=True))
+    asked = path("$.a", "decimal(9,2)")
+    (group,) = plan_files([file("1", known)], [asked], has_kernels=True).groups
+    assert group.physical
+    assert not group.kernels
+
+
+def test_rule_31_an_unshredded_variant_is_bytes_to_spark() -> None:
+    known = facts("VARIANT", notes=ValueNotes(lacking=True))
+    whole = Ref(("v",), Path(), "variant")
+    (group,) = plan_files([file("1", known)], [whole], has_kernels=True).groups
+    assert not group.kernels
+
+
+def test_rule_33_a_scalar_shows_no_type() -> None:
+    """Spark itself gives the same text for 7 and 7.0."""
+    notes = ValueNotes(integers=OF_A)
+    known = facts("a DECIMAL(9,2)", OPEN, notes=notes)
+    elsewhere = path("$.zzz", "string")
+    (group,) = plan_files([file("1", known)], [elsewhere], has_kernels=True).groups
+    assert not group.kernels
+    inside = Ref(("v",), elsewhere.path, "array<variant>")
+    (group,) = plan_files([file("1", known)], [inside], has_kernels=True).groups
+    assert group.kernels
 
 
 def test_a_very_mixed_table_has_few_groups() -> None:

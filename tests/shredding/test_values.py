@@ -1,4 +1,4 @@
-"""Notes about the values of a shredded column: what of them holds for rows together, and as JSON."""
+"""Notes about the values of a shredded column: of several parts together, and as JSON."""
 
 from __future__ import annotations
 
