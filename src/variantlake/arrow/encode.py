@@ -8,6 +8,8 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
+from variantlake.arrow.char_values import within_length
+from variantlake.delta.char_types import most_characters
 from variantlake.delta.column_mapping import physical_type
 from variantlake.delta.schema import StructField, arrow_type
 from variantlake.encoding.json import LAST_KEY_HINT, parse_json
@@ -84,9 +86,10 @@ class PlainColumn:
         self._type = arrow_type(field.type)
         self._stored = physical_type(field.type)
         self._given = given
+        self._most = most_characters(field)
 
     def encode(self, array: AnyArray) -> AnyArray:
-        """Cast where nothing is lost."""
+        """Cast where nothing is lost. Raises InvalidValue for what the column is too short for."""
         check_not_null(array, self._field)
         try:
             found: AnyArray = array.cast(self._type)
@@ -95,6 +98,8 @@ class PlainColumn:
                 f"column {self._field.name!r} is {self._field.type}; {self._given} cannot be "
                 f"stored in it: {error}"
             ) from error
+        if self._most:
+            found = within_length(found, self._most, self._field.name)
         return found if self._stored == self._type else found.view(self._stored)
 
 

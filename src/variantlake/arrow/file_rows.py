@@ -16,8 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from variantlake.arrow.casts import Bools, Values, asked_type, convert, extract
+from variantlake.arrow.char_values import padded, padded_to
 from variantlake.arrow.column_reads import ColumnRead, leaves_below
 from variantlake.arrow.conform import conformed, find_field
+from variantlake.delta.char_types import declared_type
 from variantlake.delta.deletion_vectors import deleted_rows
 from variantlake.delta.partition_values import partition_array
 from variantlake.delta.schema import StructField, StructType, arrow_type
@@ -145,6 +147,7 @@ class FileReader:
         if node is None:
             return
         kind = self._fields[column].type
+        declared = declared_type(self._fields[column])
         holds_variant = StructType((self._fields[column],)).holds_variant()
         found = column_of(node, self._variants) if holds_variant else None
         leaves = list(leaves_below(node)) if found is None else sorted(found.leaves())
@@ -152,7 +155,7 @@ class FileReader:
         def chosen_of(read: tuple[pa.RecordBatch, Int64s]) -> Any:
             part = _taken(read[0].column(0), read[1])
             part = part if found is None else found.convert(part)
-            return conformed(part, kind, node, by_id=not self._named)
+            return padded(conformed(part, kind, node, by_id=not self._named), declared)
 
         yield from ahead(self._chosen(row_group, leaves, chosen), chosen_of, _bytes_of)
 
@@ -317,7 +320,7 @@ class Rows:
         """A column or path in these rows."""
         constant = self.reader.constant(ref, self.count)
         if constant is not None:
-            return constant
+            return _as_char(constant, ref)
         reading = self.reader.reading(ref)
         try:
             if isinstance(reading, NullColumn):
@@ -332,10 +335,15 @@ class Rows:
             array = self.reader.whole(ref.column[0], self.row_group, self.places)
             if array is None:
                 return self.reader.nulls(ref, self.count)
-            return Values(array) if ref.path is None else extract(array, ref)
+            return _as_char(Values(array), ref) if ref.path is None else extract(array, ref)
         except VariantLakeError as error:
             error.file = error.file or self.reader.file.path
             raise
+
+
+def _as_char(values: Values, ref: Ref) -> Values:
+    """The values of a CHAR column at the length that they are compared at."""
+    return Values(padded_to(values.array, ref.char_length)) if ref.char_length else values
 
 
 def _bytes_of(read: tuple[pa.RecordBatch, Int64s]) -> int:

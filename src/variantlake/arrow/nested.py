@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from variantlake.arrow.encode import ColumnEncoder, PlainColumn, VariantColumn, check_not_null
 from variantlake.arrow.target import UNSHREDDED
+from variantlake.delta.char_types import declared_type, with_declaration
 from variantlake.delta.schema import (
     ArrayType,
     DataType,
@@ -71,7 +72,9 @@ class _Encoder(Protocol):
 
 
 class _Struct:
-    def __init__(self, where: StructField, kind: StructType, given: pa.DataType) -> None:
+    def __init__(
+        self, where: StructField, kind: StructType, declared: StructType, given: pa.DataType
+    ) -> None:
         types = {item.name: item.type for item in struct_storage(given)} if is_struct(given) else {}
         self._names = list(types)
         self._fields = [(item, arrow_type(item.type)) for item in kind.fields]
@@ -80,8 +83,10 @@ class _Struct:
             raise _misfit(where, given)
         self._where = where.name
         self._encoders = {
-            item.name: _encoder(_below(where, item.name, item), types.get(item.name, arrow))
-            for item, arrow in self._fields
+            item.name: _encoder(
+                _below(where, item.name, item, limited.type), types.get(item.name, arrow)
+            )
+            for (item, arrow), limited in zip(self._fields, declared.fields, strict=True)
         }
 
     def encode(self, array: AnyArray) -> AnyArray:
@@ -100,12 +105,15 @@ class _Struct:
 
 
 class _Array:
-    def __init__(self, where: StructField, kind: ArrayType, given: pa.DataType) -> None:
+    def __init__(
+        self, where: StructField, kind: ArrayType, declared: ArrayType, given: pa.DataType
+    ) -> None:
         if not is_list(given):
             raise _misfit(where, given)
         element = StructField("element", kind.element, kind.contains_null)
         self._where, self._nullable = where.name, kind.contains_null
-        self._element = _encoder(_below(where, "element", element), element_field(given).type)
+        below = _below(where, "element", element, declared.element)
+        self._element = _encoder(below, element_field(given).type)
 
     def encode(self, array: AnyArray) -> AnyArray:
         lists = list_of(array)
@@ -121,7 +129,9 @@ class _Array:
 
 
 class _Map:
-    def __init__(self, where: StructField, kind: MapType, given: pa.DataType) -> None:
+    def __init__(
+        self, where: StructField, kind: MapType, declared: MapType, given: pa.DataType
+    ) -> None:
         if not isinstance(given, pa.MapType):
             raise _misfit(where, given)
         key = StructField("key", kind.key, nullable=False)
@@ -130,8 +140,8 @@ class _Map:
         self._pairs: Any = pa.list_(
             pa.struct([pa.field("key", given.key_type, False), pa.field("value", given.item_type)])
         )
-        self._key = _encoder(_below(where, "key", key), given.key_type)
-        self._value = _encoder(_below(where, "value", value), given.item_type)
+        self._key = _encoder(_below(where, "key", key, declared.key), given.key_type)
+        self._value = _encoder(_below(where, "value", value, declared.value), given.item_type)
 
     def encode(self, array: AnyArray) -> AnyArray:
         lists: Any = array.cast(self._pairs)
@@ -152,24 +162,27 @@ class _Map:
 def _encoder(where: StructField, given: pa.DataType) -> _Encoder:
     """`where` has the type that is wanted, and the name that errors show."""
     kind = where.type
-    if given == arrow_type(kind) and not StructType((where,)).holds_variant():
+    declared = declared_type(where)
+    plain = declared == kind and not StructType((where,)).holds_variant()
+    if given == arrow_type(kind) and plain:
         return PlainColumn(replace(where, nullable=True), given)
     if isinstance(kind, VariantType):
         # Whether it may be NULL is for the writer, who knows what is null above it.
         return VariantColumn(
             replace(where, nullable=True), given, lambda _: UNSHREDDED, from_json=False
         )
-    if isinstance(kind, StructType):
-        return _Struct(where, kind, given)
-    if isinstance(kind, ArrayType):
-        return _Array(where, kind, given)
-    if isinstance(kind, MapType):
-        return _Map(where, kind, given)
+    if isinstance(kind, StructType) and isinstance(declared, StructType):
+        return _Struct(where, kind, declared, given)
+    if isinstance(kind, ArrayType) and isinstance(declared, ArrayType):
+        return _Array(where, kind, declared, given)
+    if isinstance(kind, MapType) and isinstance(declared, MapType):
+        return _Map(where, kind, declared, given)
     return PlainColumn(replace(where, nullable=True), given)
 
 
-def _below(where: StructField, step: str, item: StructField) -> StructField:
-    return replace(item, name=f"{where.name}.{step}")
+def _below(where: StructField, step: str, item: StructField, declared: DataType) -> StructField:
+    """A field inside of `where`, with its name for errors and what it was declared as."""
+    return replace(with_declaration(item, declared), name=f"{where.name}.{step}")
 
 
 def _nulls(rows: int, arrow: Any) -> AnyArray:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from variantlake.arrow.casts import Values
+from variantlake.arrow.char_values import padded_to
 from variantlake.arrow.conditions import evaluate
 from variantlake.arrow.file_rows import partition_column
 from variantlake.arrow.query_text import QueryText
@@ -79,7 +80,8 @@ class _Partitions:
 
             def operand(ref: Ref) -> Values:
                 field = self._fields[ref.column[0]]
-                return partition_column(field, values.get(field.physical_name), 1)
+                found = partition_column(field, values.get(field.physical_name), 1)
+                return Values(padded_to(found.array, ref.char_length))
 
             self._known[key] = bool(evaluate(self._predicate, operand, 1).true[0])
         return self._known[key]

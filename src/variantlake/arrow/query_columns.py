@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from sqlglot import exp
 
 from variantlake.arrow.query_constants import refused, type_name
+from variantlake.delta.char_types import char_length
 from variantlake.delta.schema import PrimitiveType, StructType, VariantType
 from variantlake.errors import InvalidPath, InvalidQuery
 from variantlake.paths import Path
@@ -52,13 +53,15 @@ class Columns:
             type_ = _SPARK_NAMES.get(type_, type_)
         elif column is not None and not isinstance(column.type, VariantType):
             type_ = "nested"
-        return Ref((name,), None, type_)
+        length = 0 if column is None else char_length(column)
+        return Ref((name,), None, type_, char_length=length)
 
     def _cast_column(self, node: exp.Column, type_: str, *, strict: bool) -> Ref:
         ref = self.whole(self._column(node))
         if ref.type == "variant":
             return Ref(ref.column, Path(()), type_, strict)
-        if ref.type == type_:
+        # Beside a cast Spark compares a CHAR with constants as they are.
+        if ref.type == type_ and not ref.char_length:
             return ref
         raise refused(f"a cast of the column {ref}, which is {ref.type}")
 

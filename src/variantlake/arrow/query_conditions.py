@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sqlglot import exp
 
 from variantlake.arrow.query_columns import Columns
@@ -31,6 +33,22 @@ _COMPARISONS: dict[type[exp.Expression], CompareOp] = {
     exp.GTE: ">=",
     exp.NullSafeEQ: "<=>",
 }
+
+
+def padded_alike(ref: Ref, literals: tuple[Literal, ...]) -> tuple[Ref, tuple[Literal, ...]]:
+    """A CHAR and what it is compared with, as Spark pads them: all to the longest.
+
+    It does so where all of the constants are strings, for comparisons and IN; BETWEEN and LIKE take
+    them as they are.
+    """
+    texts = [literal.value for literal in literals if isinstance(literal.value, str)]
+    if not ref.char_length or len(texts) != len(literals):
+        return ref, literals
+    length = max([ref.char_length, *map(len, texts)])
+    return replace(ref, char_length=length), tuple(
+        replace(literal, value=text.ljust(length))
+        for literal, text in zip(literals, texts, strict=True)
+    )
 
 
 class Conditions:
@@ -76,9 +94,11 @@ class Conditions:
     def _comparison(self, op: CompareOp, node: exp.Expression) -> Predicate:
         left, right = self._columns.find(node.this), self._columns.find(node.expression)
         if left is not None and right is None:
-            return self._compare(op, left, self._constant(node.expression))
+            left, (literal,) = padded_alike(left, (self._constant(node.expression),))
+            return self._compare(op, left, literal)
         if right is not None and left is None:
-            return self._compare(op, self._constant(node.this), right)
+            right, (literal,) = padded_alike(right, (self._constant(node.this),))
+            return self._compare(op, literal, right)
         raise refused("a comparison that is not of a column or path with a constant")
 
     def _compare(self, op: CompareOp, left: Ref | Literal, right: Ref | Literal) -> Compare:
@@ -91,10 +111,9 @@ class Conditions:
                 raise UnsupportedFeature(f"the comparison of {left} with {right}")
 
     def _in(self, node: exp.In) -> Predicate:
-        operand = self._operand(node.this)
-        options = tuple(
-            coerced(operand, self._constant(part), utc=self._utc) for part in node.expressions
-        )
+        given = tuple(map(self._constant, node.expressions))
+        operand, given = padded_alike(self._operand(node.this), given)
+        options = tuple(coerced(operand, part, utc=self._utc) for part in given)
         if comparison_type(operand.type, options) is None:
             raise refused("an IN of several types")
         return In(operand, options)

@@ -14,7 +14,6 @@ from variantlake.arrow.blocks import bytes_at_once
 from variantlake.arrow.encode import (
     BAD_VALUES,
     ColumnEncoder,
-    PlainColumn,
     VariantColumn,
     is_variant_storage,
     joined_notes,
@@ -70,7 +69,7 @@ class TableRows:
         partitioned = [fields[name] for name in plan.partition_columns]
         self.partition_names = [field.physical_name for field in partitioned]
         self._partitioned = [
-            (field, PlainColumn(field, schema.field(field.name).type))
+            (field, column_encoder(field, schema.field(field.name).type))
             if field.name in schema.names
             else None
             for field in partitioned

@@ -7,7 +7,7 @@ that they need; only rows that fulfil them are rebuilt or converted.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -126,7 +126,7 @@ class Scan:
         column = self.snapshot.schema.get(ref.column[0])
         if column is None or column.physical_name == column.name:
             return ref
-        return Ref((column.physical_name,), ref.path, ref.type, ref.strict, ref.column)
+        return replace(ref, column=(column.physical_name,), shown=ref.column)
 
     def _type_of(self, ref: Ref) -> pa.DataType:
         if ref.path is None:

@@ -11,6 +11,7 @@ from dataclasses import replace
 import orjson
 
 from variantlake.delta.actions import Metadata, Protocol
+from variantlake.delta.char_types import declared_type, with_declaration
 from variantlake.delta.column_mapping import MODE, is_mapped, with_mapping
 from variantlake.delta.conflicts import Changes, whole_table
 from variantlake.delta.new_table import check_schema
@@ -226,7 +227,9 @@ def _merged_field(
     field: StructField, given: StructField, where: str, *, types: bool
 ) -> StructField:
     where = f"{where}{field.name}"
-    return replace(field, type=_merged_type(field.type, given.type, where, types=types))
+    merged = replace(field, type=_merged_type(field.type, given.type, where, types=types))
+    declared = _merged_type(declared_type(field), declared_type(given), where, types=False)
+    return with_declaration(merged, declared)
 
 
 def _merged_type(kind: DataType, given: DataType, where: str, *, types: bool) -> DataType:

@@ -6,7 +6,7 @@ Spark's grammar for columns, as far as Delta has types for it.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from variantlake.delta.schema import (
@@ -20,6 +20,9 @@ from variantlake.delta.schema import (
     VariantType,
 )
 from variantlake.errors import InvalidSchema
+
+DECLARED = "__CHAR_VARCHAR_TYPE_STRING"
+"""The key in a column's metadata under which Spark keeps the type with CHAR and VARCHAR."""
 
 _NAMES = {
     "STRING": "string",
@@ -42,6 +45,7 @@ _NAMES = {
     "TIMESTAMP_NTZ": "timestamp_ntz",
 }
 _DECIMALS = ("DECIMAL", "DEC", "NUMERIC")
+_LIMITED = ("CHAR", "CHARACTER", "VARCHAR")
 _MAX_PRECISION = 38
 
 _TOKEN = re.compile(
@@ -56,8 +60,61 @@ def parse_table_ddl(text: str) -> StructType:
     Raises InvalidSchema with the offset of what was not understood.
     """
     parser = _Parser(text)
-    fields = parser.fields(end="")
-    return StructType(fields)
+    return StructType(tuple(map(_stored, parser.fields(end=""))))
+
+
+def parse_type_ddl(text: str) -> DataType:
+    """One type, with CHAR and VARCHAR as they are. Raises as `parse_table_ddl`."""
+    parser = _Parser(text)
+    return parser.whole_type()
+
+
+def declaration(type_: DataType) -> str | None:
+    """The text under DECLARED for a column of this type; None where no CHAR or VARCHAR is in it."""
+    return _type_text(type_) if type_ != _plain(type_) else None
+
+
+def _stored(column: StructField) -> StructField:
+    """A declared column as the schema has it: with strings, and the declaration as metadata."""
+    text = declaration(column.type)
+    metadata = column.metadata if text is None else {**column.metadata, DECLARED: text}
+    return replace(column, type=_plain(column.type), metadata=metadata)
+
+
+def _plain(type_: DataType) -> DataType:
+    match type_:
+        case StructType(fields):
+            return StructType(tuple(replace(item, type=_plain(item.type)) for item in fields))
+        case ArrayType(element):
+            return replace(type_, element=_plain(element))
+        case MapType(key, value):
+            return replace(type_, key=_plain(key), value=_plain(value))
+        case PrimitiveType("char" | "varchar"):
+            return PrimitiveType("string")
+        case _:
+            return type_
+
+
+def _type_text(type_: DataType) -> str:
+    """The type in Spark's words, which Spark parses as well."""
+    match type_:
+        case StructType(fields):
+            inner = (f"{_quoted(item.name)}:{_type_text(item.type)}" for item in fields)
+            return f"struct<{','.join(inner)}>"
+        case ArrayType(element):
+            return f"array<{_type_text(element)}>"
+        case MapType(key, value):
+            return f"map<{_type_text(key)},{_type_text(value)}>"
+        case _:
+            return _SPARK_NAMES.get(str(type_), str(type_))
+
+
+def _quoted(name: str) -> str:
+    return name if _SIMPLE_NAME.fullmatch(name) else f"`{name.replace('`', '``')}`"
+
+
+_SIMPLE_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_SPARK_NAMES = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}
 
 
 @dataclass(slots=True)
@@ -81,6 +138,13 @@ class _Parser:
                 return tuple(found)
             if not self._take(","):
                 raise self._error(f"expected ',' or {end or 'the end'!r}")
+
+    def whole_type(self) -> DataType:
+        """A type with nothing behind it."""
+        found = self._type()
+        if not self._at_end():
+            raise self._error("expected the end")
+        return found
 
     def _field(self, name: str) -> StructField:
         type_ = self._type()
@@ -131,9 +195,11 @@ class _Parser:
             return VariantType()
         if name in _DECIMALS:
             return self._decimal()
+        if name in _LIMITED:
+            return self._limited(name)
         if name not in _NAMES:
             self.position = start
-            known = sorted([*_NAMES, *_DECIMALS, "VARIANT", "STRUCT", "ARRAY", "MAP"])
+            known = sorted([*_NAMES, *_DECIMALS, *_LIMITED, "VARIANT", "STRUCT", "ARRAY", "MAP"])
             raise self._error(f"unknown type {token!r}", hint=f"one of {', '.join(known)}")
         return PrimitiveType(_NAMES[name])
 
@@ -148,9 +214,17 @@ class _Parser:
             raise self._error(f"DECIMAL({precision},{scale}) has no such precision and scale")
         return PrimitiveType("decimal", precision, scale)
 
-    def _number(self) -> int:
+    def _limited(self, name: str) -> PrimitiveType:
+        self._expect("(")
+        length = self._number(digits=9)
+        self._expect(")")
+        if not length:
+            raise self._error(f"{name}(0) holds nothing")
+        return PrimitiveType("varchar" if name == "VARCHAR" else "char", length)
+
+    def _number(self, digits: int = 3) -> int:
         kind, token = self._next()
-        if kind != "word" or not (token.isascii() and token.isdigit()) or len(token) > 3:
+        if kind != "word" or not (token.isascii() and token.isdigit()) or len(token) > digits:
             raise self._error("expected a number")
         return int(token)
 

@@ -26,14 +26,19 @@ _MAX_PRECISION = 38
 
 @dataclass(frozen=True, slots=True)
 class PrimitiveType:
-    """A primitive type by its Delta name (`long`, `timestamp_ntz`); decimals carry their digits."""
+    """A primitive type by its Delta name (`long`, `timestamp_ntz`); decimals carry their digits.
+
+    `char` and `varchar` stand in declarations only (`char_types`), with their length as precision.
+    """
 
     name: str
     precision: int = 0
     scale: int = 0
 
     def __str__(self) -> str:
-        return f"decimal({self.precision},{self.scale})" if self.name == "decimal" else self.name
+        if self.name == "decimal":
+            return f"decimal({self.precision},{self.scale})"
+        return f"{self.name}({self.precision})" if self.precision else self.name
 
 
 @dataclass(frozen=True, slots=True)

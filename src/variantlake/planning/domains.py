@@ -134,7 +134,23 @@ def domains_of(
     """The domain of an operand in each file; `partition_types` are Spark types by column."""
     if ref.path is not None:
         return _PathDomains(ref).of(files)
-    return _column(ref, files, partition_types)
+    domains = _column(ref, files, partition_types)
+    if ref.char_length:
+        _pad(domains.maximum, ref.char_length)
+    return domains
+
+
+def _pad(maximum: RawColumn, length: int) -> None:
+    """Raise the greatest stored string to what no padded one is above.
+
+    Padding makes no string less, so minima stay. A string that is not the start of the maximum
+    stays below it; of those that are, the one that ends where something below a space follows
+    becomes the greatest, else the maximum itself.
+    """
+    for row in np.flatnonzero(maximum.known).tolist():
+        text = maximum.values[row]
+        start = next((at for at, char in enumerate(text) if char < " "), len(text))
+        maximum.values[row] = max(text, text[:start].ljust(length))
 
 
 class _PathDomains:

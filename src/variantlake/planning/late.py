@@ -136,4 +136,5 @@ def _is_known(part: Predicate) -> bool:
 
 
 def _is_readable(ref: Ref) -> bool:
-    return len(ref.column) == 1 and spark_type(ref.type) is not None
+    # Whether a CHAR is padded is a setting of the session.
+    return len(ref.column) == 1 and spark_type(ref.type) is not None and not ref.char_length

@@ -33,7 +33,8 @@ class Ref:
     an ordinary column. `type` is the Spark type asked for, as Spark prints it (`decimal(18,2)`);
     `variant` keeps the Variant itself. `strict` tells `variant_get` and casts, which raise where a
     value cannot be cast, from `try_variant_get`, which gives NULL there. `shown` is the column's
-    name for people where files know it by another one (column mapping).
+    name for people where files know it by another one (column mapping). `char_length` is the length
+    that the strings of a CHAR column are padded to where they are compared; 0 for other columns.
     """
 
     column: tuple[str, ...]
@@ -41,6 +42,7 @@ class Ref:
     type: str
     strict: bool = True
     shown: tuple[str, ...] = field(default=(), compare=False)
+    char_length: int = 0
 
     def __str__(self) -> str:
         name = ".".join(map(_identifier, self.shown or self.column))

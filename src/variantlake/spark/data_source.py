@@ -222,6 +222,8 @@ def _predicate(condition: Filter, schema: StructType, stored: dict[str, str]) ->
     attribute: tuple[str, ...] = getattr(condition, "attribute", ())
     if len(attribute) != 1 or attribute[0] not in stored:
         return None
+    if schema[attribute[0]].metadata:
+        return None  # a CHAR, which is padded in some sessions
     type_ = schema[attribute[0]].dataType.simpleString()
     ref = Ref((stored[attribute[0]],), None, type_, shown=attribute)
     match condition:

@@ -25,6 +25,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import ArrayType, MapType, StringType, StructField, StructType
 
 from variantlake.errors import UnsupportedFeature
+from variantlake.spark.char_columns import pads
 from variantlake.spark.jobs import functions_of
 from variantlake.spark.kernel_scan import Task, batches, workers_have_package
 from variantlake.spark.schemas import type_ddl
@@ -221,6 +222,11 @@ class RemoteFiles:
     def parallelism(self) -> int:
         """See Files; the server does not say."""
         return 8
+
+    @property
+    def pads_chars(self) -> bool:
+        """See Files."""
+        return pads(self._user.conf.get)
 
     def deleted(self, vectors: bytes, schema: StructType) -> DataFrame:
         """See Files."""

@@ -42,6 +42,7 @@ from variantlake.planning.implied import implied_bounds
 from variantlake.planning.plan import ScanGroup, ScanPlan
 from variantlake.planning.predicates import In, Predicate, Ref
 from variantlake.planning.readings import Native, PhysicalColumn, Reading
+from variantlake.spark.char_columns import char_columns, padded_sql, with_declarations
 from variantlake.spark.deletions import FILE_NUMBER, has_deleted, without_deleted
 from variantlake.spark.kernel_scan import arrow_schema, with_texts
 from variantlake.spark.pushed import literals_sql, pushed_sql
@@ -113,8 +114,9 @@ def scan(
     if not frames:
         readings: tuple[tuple[Ref, Reading], ...] = ()
         nothing = ScanGroup(readings, FileRows(table.files, NO_ROWS))
-        return _Group(helper, table, nothing, columns).empty()
-    return functools.reduce(lambda one, other: one.unionAll(other), frames)
+        frames = [_Group(helper, table, nothing, columns).empty()]
+    whole = functools.reduce(lambda one, other: one.unionAll(other), frames)
+    return with_declarations(whole, table.snapshot.schema)
 
 
 class _Group:
@@ -141,6 +143,8 @@ class _Group:
             name: unused(f"__vl_c{at}", table.stored.names)
             for at, name in enumerate(table.partition_types)
         }
+        chars = char_columns(table.snapshot.schema)
+        self._chars = chars if chars and helper.pads_chars else {}
         self._file_number = unused(FILE_NUMBER, table.stored.names)
         self._stored = self._stored_schema(group)
         self._by_kernels = group.by_kernels
@@ -258,6 +262,7 @@ class _Group:
             stored.name
             for stored, item in zip(self._stored.fields, self._table.schema.fields, strict=True)
             if stored.name not in self._constants
+            and stored.name not in self._chars
             and not stored.metadata
             and (
                 type_ddl(stored.dataType) != type_ddl(item.dataType) or _is_hidden(stored.dataType)
@@ -269,6 +274,7 @@ class _Group:
     def _said(self) -> Iterator[str]:
         """Conditions that only the plan has, on columns that are read as they are stored."""
         plain = {item.name for item in self._stored.fields if not item.metadata}
+        plain -= self._chars.keys()
         for part in self._joined:
             ref = part.operand if isinstance(part, In) else None
             reading = None if ref is None else self._readings.get(ref)
@@ -335,12 +341,14 @@ class _Group:
             message = f"variantlake took column {item.name} for one that the query leaves out"
             return f"CAST(raise_error({quote_string(message)}) AS {type_ddl(item.dataType)})"
         if stored.name in self._constants:
-            return self._constants[stored.name] if constants else name
+            constant = self._constants[stored.name] if constants else name
+            return self._padded(constant, stored)
         if stored.name not in self._columns:
             # In id mode Spark would push a condition to the column that has this name in the file.
             by_id = bool(stored.metadata)
             read = hidden(name) if by_id or _is_hidden(item.dataType) else name
             ddl = type_ddl(item.dataType)
+            read = self._padded(read, stored)
             return read if ddl == type_ddl(stored.dataType) else f"CAST({read} AS {ddl})"
         wanted = self._columns[stored.name]
         fields = [f"{self._path(name, ref)} AS {wanted.field(ref)}" for ref in wanted.paths]
@@ -349,6 +357,10 @@ class _Group:
             whole = hidden(name) if native else "CAST(NULL AS VARIANT)"
             fields.append(f"{whole} AS {VARIANT_FIELD}")
         return f"struct({', '.join(fields)})"
+
+    def _padded(self, column: str, stored: StructField) -> str:
+        declared = self._chars.get(stored.name)
+        return column if declared is None else padded_sql(column, declared)
 
     def _path(self, column: str, ref: Ref) -> str:
         reading = self._readings.get(ref)

@@ -10,6 +10,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
+from variantlake.delta.ddl import DECLARED
 from variantlake.spark.text import quote_identifier
 
 _PHYSICAL_NAME = "delta.columnMapping.physicalName"
@@ -18,8 +19,16 @@ _PARQUET_ID = "parquet.field.id"
 
 
 def spark_schema(columns: StructType) -> StructType:
-    """The columns without what only Delta needs; each may be NULL, since files may lack it."""
-    return StructType([StructField(item.name, _plain(item.dataType)) for item in columns.fields])
+    """The columns without what only Delta needs; each may be NULL, since files may lack it.
+
+    What Spark knows a CHAR or VARCHAR by is kept.
+    """
+    return StructType(
+        [
+            StructField(item.name, _plain(item.dataType), metadata=_declaration(item))
+            for item in columns.fields
+        ]
+    )
 
 
 def stored_schema(columns: StructType, *, ids: bool) -> StructType:
@@ -57,6 +66,11 @@ def same_columns(one: DataFrame, other: DataFrame) -> bool:
     return [(item.name, item.dataType) for item in ours] == [
         (item.name, item.dataType) for item in theirs
     ]
+
+
+def _declaration(item: StructField) -> dict[str, Any]:
+    metadata: dict[str, Any] = item.metadata or {}
+    return {DECLARED: metadata[DECLARED]} if DECLARED in metadata else {}
 
 
 def _plain(type_: DataType) -> DataType:

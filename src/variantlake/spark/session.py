@@ -20,6 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from variantlake.errors import MissingDependency
+from variantlake.spark.char_columns import pads
 from variantlake.spark.janino import java_instance
 from variantlake.spark.kernel_scan import Task, batches, workers_have_package
 from variantlake.spark.stores import hadoop_path, reads_s3
@@ -110,6 +111,10 @@ class Files(Protocol):
     @property
     def parallelism(self) -> int:
         """How many tasks make use of all cores."""
+
+    @property
+    def pads_chars(self) -> bool:
+        """Whether the user's session pads CHAR columns that it reads."""
 
     def deleted(self, vectors: bytes, schema: StructType) -> DataFrame:
         """Deleted rows as a small table; the form of `vectors` is that of `KnownFiles.deleted`."""
@@ -227,6 +232,11 @@ class HelperSession:
     def parallelism(self) -> int:
         """See Files."""
         return int(self.spark.sparkContext.defaultParallelism)
+
+    @property
+    def pads_chars(self) -> bool:
+        """See Files."""
+        return pads(self._user.conf.get)
 
     def deleted(self, vectors: bytes, schema: StructType) -> DataFrame:
         """See Files."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql.types import DataType, StructType, VariantType
 
+from variantlake.delta.char_types import char_length_at
 from variantlake.delta.features import SCAN_FEATURES
 from variantlake.delta.snapshot import Snapshot
 from variantlake.delta.time_travel import version_at
@@ -54,7 +55,7 @@ class TableVersion:
         return any(item.metadata for item in self.stored.fields)
 
     def stored_ref(self, ref: Ref) -> Ref:
-        """A Ref by the table's names as one by the files' names.
+        """A Ref by the table's names as one by the files' names, with the length of a CHAR.
 
         Fields of structs may be called in letters of any case, as a query may call them.
         """
@@ -67,6 +68,9 @@ class TableVersion:
             at = _index(table.names, name)
             stored.append(files[at].name)
             table, files = table[at].dataType, files[at].dataType
+        if ref.path is None:
+            length = char_length_at(self.snapshot.schema, stored)
+            ref = replace(ref, char_length=max(length, ref.char_length))
         if tuple(stored) == ref.column:
             return ref
         return replace(ref, column=tuple(stored), shown=ref.column)
