@@ -96,7 +96,7 @@ MALFORMED = [
     (_without({"protocol": PROTOCOL}, "writerFeatures"), "no writerFeatures"),
     ({"protocol": {**PROTOCOL, "readerFeatures": [1]}}, "readerFeatures is list"),
     ({"metaData": {**metadata(), "format": {"provider": "orc"}}}, "not Parquet"),
-    ({"metaData": {**metadata(), "format": "parquet"}}, "format is not an object"),
+    ({"metaData": {**metadata(), "format": "parquet"}}, "format is str, expected an object"),
     (_without({"metaData": metadata()}, "schemaString"), "schemaString is missing"),
     (_without({"metaData": metadata()}, "configuration"), "configuration is missing"),
     ({"txn": {"appId": "a", "version": None}}, "version is missing"),

@@ -496,7 +496,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"add": []}, "add is not an object"),
     ({"remove": {"path": 1, "dataChange": True}}, "path is int"),
     ({"protocol": {"minReaderVersion": 3, "minWriterVersion": 7}}, "no readerFeatures"),
-    ({"metaData": {**metadata(), "format": "parquet"}}, "format is not an object"),
+    ({"metaData": {**metadata(), "format": "parquet"}}, "format is str, expected an object"),
     ({"metaData": {**metadata(), "partitionColumns": "a"}}, "partitionColumns is str"),
     ({"txn": {"appId": "a", "version": "1"}}, "version is str"),
     ({"domainMetadata": {"domain": "d", "configuration": {}}}, "configuration is dict"),

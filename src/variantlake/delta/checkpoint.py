@@ -26,7 +26,16 @@ from variantlake.delta.actions import (
     Transaction,
     parse_log,
 )
-from variantlake.delta.files import DELETION_VECTOR, FILES, STRING_MAP, files_of, values
+from variantlake.delta.fields import Record, fields_of
+from variantlake.delta.files import (
+    ADD_FIELDS,
+    FILES,
+    REQUIRED,
+    STRING_MAP,
+    files_of,
+    struct_type,
+    values,
+)
 from variantlake.delta.listing import SIDECARS, CheckpointFiles
 from variantlake.delta.locations import AbsolutePaths, check_absolute, decode_path
 from variantlake.delta.replay import Key, State, check_unique_paths
@@ -36,29 +45,11 @@ from variantlake.parquet.footer import SchemaNode, read_footer
 from variantlake.parquet.pages import check_pages
 from variantlake.storage.store import Entry, Store
 
-# Column of FILES: the protocol's name, and whether a row without it makes sense.
-_ADD_COLUMNS = {
-    "path": ("path", True),
-    "size": ("size", True),
-    "modification_time": ("modificationTime", True),
-    "partition_values": ("partitionValues", True),
-    "tags": ("tags", False),
-    "base_row_id": ("baseRowId", False),
-    "default_row_commit_version": ("defaultRowCommitVersion", False),
-    "clustering_provider": ("clusteringProvider", False),
-}
-_VECTOR_FIELDS = {
-    "storage_type": "storageType",
-    "path_or_inline_dv": "pathOrInlineDv",
-    "offset": "offset",
-    "size_in_bytes": "sizeInBytes",
-    "cardinality": "cardinality",
-}
 _SINGLE: dict[str, type[Action]] = {
     kind.KEY: kind
     for kind in (Protocol, Metadata, Transaction, DomainMetadata, CheckpointMetadata, Sidecar)
 }
-_ADD_FIELDS = [*(name for name, _ in _ADD_COLUMNS.values()), "deletionVector", "stats"]
+_ADD_KEYS = [field.key for field in ADD_FIELDS.values()]
 
 
 _BATCH_ROWS = 1 << 16
@@ -167,7 +158,7 @@ def _read_parquet(store: Store, path: str, file: str) -> pa.Table:
             add = schema.field("add").type
             if not isinstance(add, pa.StructType):
                 raise MalformedLog("column `add` is not a struct", file=file)
-            fields = [name for name in _ADD_FIELDS if add.get_field_index(name) >= 0]
+            fields = [name for name in _ADD_KEYS if add.get_field_index(name) >= 0]
             if "stats" not in fields and add.get_field_index("stats_parsed") >= 0:
                 fields.append("stats_parsed")
             wanted += [f"add.{name}" for name in fields]
@@ -250,36 +241,34 @@ def _add_files(table: pa.Table, file: str) -> pa.Table:
         add: Any = pa.chunked_array(chunks, column.type)
         fields = {field.name for field in add.type}
         columns: dict[str, Any] = {}
-        for target, (name, required) in _ADD_COLUMNS.items():
-            wanted: Any = FILES.field(target).type
-            if name in fields:
-                columns[target] = _of_type(pc.struct_field(add, name), wanted, f"add.{name}")
-                if required and columns[target].null_count:
-                    raise MalformedLog(f"add.{name} is null in a row", file=file)
-            elif required:
-                raise MalformedLog(f"the checkpoint has no column add.{name}", file=file)
+        for name, field in ADD_FIELDS.items():
+            key, wanted = field.key, FILES.field(name).type
+            if name == "stats":
+                columns[name] = _stats(add, fields)
+            elif key not in fields:
+                if name in REQUIRED:
+                    raise MalformedLog(f"the checkpoint has no column add.{key}", file=file)
+                columns[name] = pa.nulls(len(add), wanted)
+            elif field.record:
+                columns[name] = _records(pc.struct_field(add, key), field.record, f"add.{key}")
             else:
-                columns[target] = pa.nulls(len(add), wanted)
-        columns["deletion_vector"] = _vectors(add) if "deletionVector" in fields else None
-        if columns["deletion_vector"] is None:
-            columns["deletion_vector"] = pa.nulls(len(add), DELETION_VECTOR)
-        columns["stats"] = _stats(add, fields)
+                columns[name] = _of_type(pc.struct_field(add, key), wanted, f"add.{key}")
+                if name in REQUIRED and columns[name].null_count:
+                    raise MalformedLog(f"add.{key} is null in a row", file=file)
         return pa.Table.from_arrays([columns[name] for name in FILES.names], schema=FILES)
 
 
-def _vectors(add: Any) -> Any:
-    """`add.deletionVector` with the fields of DELETION_VECTOR; None where no row has one."""
-    vectors = pc.struct_field(add, "deletionVector")
-    if vectors.null_count == len(vectors):
-        return None
-    vectors = vectors.combine_chunks()
-    children = []
-    for field in DELETION_VECTOR:
-        name = _VECTOR_FIELDS[field.name]
-        child = pc.struct_field(vectors, name)
-        children.append(_of_type(child, field.type, f"add.deletionVector.{name}"))
-    fields = list(DELETION_VECTOR)
-    return pa.StructArray.from_arrays(children, fields=fields, mask=pc.is_null(vectors))
+def _records(column: Any, record: type[Record], name: str) -> Any:
+    """Structs by the protocol's names as structs by ours."""
+    wanted = struct_type(record, keys=False)
+    if column.null_count == len(column):
+        return pa.nulls(len(column), wanted)
+    column = column.combine_chunks()
+    children = [
+        _of_type(pc.struct_field(column, field.key), type_.type, f"{name}.{field.key}")
+        for field, type_ in zip(fields_of(record), wanted, strict=True)
+    ]
+    return pa.StructArray.from_arrays(children, fields=list(wanted), mask=pc.is_null(column))
 
 
 def _stats(add: Any, fields: set[str]) -> Any:

@@ -11,75 +11,37 @@ from typing import Any
 
 import pyarrow as pa
 
-from variantlake.delta.actions import Action, Metadata, Protocol
+from variantlake.delta.actions import (
+    Action,
+    CheckpointMetadata,
+    DeletionVectorDescriptor,
+    DomainMetadata,
+    Metadata,
+    Protocol,
+    RemoveFile,
+    Sidecar,
+    Transaction,
+)
 from variantlake.delta.features import VARIANT_SHREDDING, reader_features, writer_features
-from variantlake.delta.files import FILES, STRING_MAP, values
+from variantlake.delta.files import ADD_FIELDS, FILES, struct_type, values
 from variantlake.delta.parsed_stats import parsed_partitions, parsed_stats, variant_bound_paths
 from variantlake.delta.schema import StructType
 from variantlake.delta.stats import Column, StatsOptions
 
-_VECTOR = pa.struct(
-    [
-        ("storageType", pa.string()),
-        ("pathOrInlineDv", pa.string()),
-        ("offset", pa.int32()),
-        ("sizeInBytes", pa.int32()),
-        ("cardinality", pa.int64()),
-    ]
-)
-_STRINGS = pa.list_(pa.string())
-
 # The columns whose rows are few, and come from the actions' own fields.
 _SMALL: dict[str, Any] = {
-    "txn": pa.struct(
-        [("appId", pa.string()), ("version", pa.int64()), ("lastUpdated", pa.int64())]
-    ),
-    "remove": pa.struct(
-        [
-            ("path", pa.string()),
-            ("deletionTimestamp", pa.int64()),
-            ("dataChange", pa.bool_()),
-            ("extendedFileMetadata", pa.bool_()),
-            ("partitionValues", STRING_MAP),
-            ("size", pa.int64()),
-            ("deletionVector", _VECTOR),
-            ("baseRowId", pa.int64()),
-            ("defaultRowCommitVersion", pa.int64()),
-        ]
-    ),
-    "metaData": pa.struct(
-        [
-            ("id", pa.string()),
-            ("name", pa.string()),
-            ("description", pa.string()),
-            ("format", pa.struct([("provider", pa.string()), ("options", STRING_MAP)])),
-            ("schemaString", pa.string()),
-            ("partitionColumns", _STRINGS),
-            ("configuration", STRING_MAP),
-            ("createdTime", pa.int64()),
-        ]
-    ),
-    "protocol": pa.struct(
-        [
-            ("minReaderVersion", pa.int32()),
-            ("minWriterVersion", pa.int32()),
-            ("readerFeatures", _STRINGS),
-            ("writerFeatures", _STRINGS),
-        ]
-    ),
-    "domainMetadata": pa.struct(
-        [("domain", pa.string()), ("configuration", pa.string()), ("removed", pa.bool_())]
-    ),
-    "checkpointMetadata": pa.struct([("version", pa.int64()), ("tags", STRING_MAP)]),
-    "sidecar": pa.struct(
-        [
-            ("path", pa.string()),
-            ("sizeInBytes", pa.int64()),
-            ("modificationTime", pa.int64()),
-            ("tags", STRING_MAP),
-        ]
-    ),
+    kind.KEY: struct_type(kind, keys=True)
+    for kind in (
+        Transaction,
+        Metadata,
+        Protocol,
+        DomainMetadata,
+        CheckpointMetadata,
+        Sidecar,
+    )
 }
+# What takes up most of a tombstone is of no use to a state.
+_SMALL[RemoveFile.KEY] = struct_type(RemoveFile, keys=True, without=("stats", "tags"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,9 +93,9 @@ def _adds(
     schema = StructType.from_json(metadata.schema_string)
     features = {*reader_features(protocol), *writer_features(protocol)}
     columns: dict[str, Any] = {
-        _camel(name): _one_chunk(files[name]) for name in FILES.names if name != "stats"
+        field.key: _one_chunk(files[name]) for name, field in ADD_FIELDS.items() if name != "stats"
     }
-    columns["deletionVector"] = _vectors(columns["deletionVector"])
+    columns["deletionVector"] = _with_keys(columns["deletionVector"])
     columns["dataChange"] = pa.repeat(pa.scalar(value=False), files.num_rows)
     if configuration.get("delta.checkpoint.writeStatsAsJson", "true").lower() == "true":
         columns["stats"] = _one_chunk(files["stats"])
@@ -159,12 +121,10 @@ def _adds(
     return adds, variants
 
 
-def _vectors(column: pa.StructArray) -> pa.Array[Any]:
+def _with_keys(vectors: pa.StructArray) -> pa.Array[Any]:
     """`deletion_vector` with the protocol's field names."""
-    found: pa.Array[Any] = pa.StructArray.from_arrays(
-        column.flatten(), fields=list(_VECTOR), mask=column.is_null()
-    )
-    return found
+    fields = list(struct_type(DeletionVectorDescriptor, keys=True))
+    return pa.StructArray.from_arrays(vectors.flatten(), fields=fields, mask=vectors.is_null())
 
 
 def _fields(row: Mapping[str, Any] | None, type_: Any) -> dict[str, Any] | None:
@@ -184,8 +144,3 @@ def _fields(row: Mapping[str, Any] | None, type_: Any) -> dict[str, Any] | None:
 def _one_chunk(column: Any) -> Any:
     combined = column.combine_chunks()
     return combined.chunk(0) if isinstance(combined, pa.ChunkedArray) else combined
-
-
-def _camel(name: str) -> str:
-    first, *others = name.split("_")
-    return first + "".join(part.capitalize() for part in others)

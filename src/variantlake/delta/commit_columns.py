@@ -16,7 +16,15 @@ import pyarrow as pa
 
 from variantlake.delta import actions as log_actions
 from variantlake.delta.actions import Action, AddFile, RemoveFile, parse_action
-from variantlake.delta.files import DELETION_VECTOR, FILES, STRING_MAP, files_of
+from variantlake.delta.fields import Kind, fields_of
+from variantlake.delta.files import (
+    ADD_FIELDS,
+    DELETION_VECTOR,
+    FILES,
+    REQUIRED,
+    STRING_MAP,
+    files_of,
+)
 from variantlake.errors import LimitExceeded, MalformedLog
 from variantlake.kernels.json_reader import JsonReader
 from variantlake.kernels.lines import split_lines
@@ -30,22 +38,14 @@ from variantlake.types import Primitive
 BLOCK_BYTES = 32 << 20
 """Text that is read at once: some thousand files, which then stay together in memory."""
 
-_STRINGS = {"path": "path", "stats": "stats", "clustering_provider": "clusteringProvider"}
-_INTEGERS = {
-    "size": "size",
-    "modification_time": "modificationTime",
-    "base_row_id": "baseRowId",
-    "default_row_commit_version": "defaultRowCommitVersion",
-}
-_MAPS = {"partition_values": "partitionValues", "tags": "tags"}
-_REQUIRED = {"path", "size", "modification_time", "partition_values"}
-_MEMBERS = [
-    *_STRINGS.values(),
-    *_INTEGERS.values(),
-    *_MAPS.values(),
-    "dataChange",
-    "deletionVector",
-]
+
+def _keys(kind: Kind) -> dict[str, str]:
+    """The fields of an `add` of one kind: the protocol's spelling by the column's name."""
+    return {field.name: field.key for field in ADD_FIELDS.values() if field.kind is kind}
+
+
+_STRINGS, _INTEGERS, _MAPS = _keys(Kind.STRING), _keys(Kind.LONG), _keys(Kind.MAP)
+_MEMBERS = [field.key for field in fields_of(AddFile)]
 
 
 def read_by_columns(pieces: Iterable[bytes], file: str) -> tuple[pa.Table, list[Action]]:
@@ -170,13 +170,13 @@ class _Adds:
         )
         members = self._members
         for column, name in _STRINGS.items():
-            usual &= _is(members[name], STRING, required=column in _REQUIRED)
+            usual &= _is(members[name], STRING, required=column in REQUIRED)
         for column, name in _INTEGERS.items():
             tags = members[name].tags
             integer = (tags >= INT8) & (tags <= INT64)
-            usual &= integer if column in _REQUIRED else integer | (tags == NULL)
+            usual &= integer if column in REQUIRED else integer | (tags == NULL)
         for column, name in _MAPS.items():
-            usual &= _is(members[name], OBJECT, required=column in _REQUIRED)
+            usual &= _is(members[name], OBJECT, required=column in REQUIRED)
             usual &= self._plain_map(members[name])
         usual &= np.isin(members["dataChange"].tags, [Primitive.TRUE, Primitive.FALSE])
         usual &= members["deletionVector"].tags == NULL

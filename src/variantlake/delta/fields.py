@@ -1,12 +1,19 @@
-"""The fields of an action's JSON, each of the type that the protocol gives it.
+"""The fields of actions, in one place: an action's dataclass says what they are.
 
-A known field of a wrong type is a MalformedLog; unknown ones are nobody's business.
+Each field has the protocol's name in snake case and its type; one that may be None may be absent
+from the log. JSON, the columns of checkpoints and of FILES, and the members that are looked for in
+large commits follow from it. In JSON a known field of a wrong type is a MalformedLog; unknown ones
+are nobody's business.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import enum
+import functools
+import types
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Self, Union, get_args, get_origin, get_type_hints
 
 from variantlake.errors import MalformedLog
 
@@ -14,85 +21,206 @@ StringMap = Mapping[str, str | None]
 Json = dict[str, Any]
 
 
-def present(**fields: Any) -> Json:
-    """The fields that have a value: the protocol leaves the others out."""
-    return {key: value for key, value in fields.items() if value is not None}
+class Kind(enum.Enum):
+    """The types that the protocol gives to fields."""
+
+    STRING = enum.auto()
+    INT = enum.auto()
+    LONG = enum.auto()
+    BOOLEAN = enum.auto()
+    MAP = enum.auto()
+    """Of strings to strings, which may be null."""
+    PROPERTIES = enum.auto()
+    """Of strings to strings; what is null in the log is left out."""
+    STRINGS = enum.auto()
+    RECORD = enum.auto()
+    """An object with fields of its own."""
 
 
-def plain(mapping: StringMap | None) -> dict[str, str | None] | None:
-    """A map as orjson takes it."""
-    return None if mapping is None else dict(mapping)
+Int = Annotated[int, Kind.INT]
+"""An integer of 32 bits; `int` is one of 64."""
 
 
-def wrong(key: str, wanted: str, value: object) -> MalformedLog:
-    """The error for a field that is missing or of another type."""
-    if value is None:
-        return MalformedLog(f"{key} is missing")
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field: `name` here, `key` in the protocol's spelling; `record` the class of a RECORD."""
+
+    name: str
+    key: str
+    kind: Kind
+    optional: bool
+    record: type[Record] | None = None
+
+
+class Record:
+    """A frozen dataclass whose fields are those of an action, or of an object in one."""
+
+    __slots__ = ()
+    ABSENT_MAPS: ClassVar[frozenset[str]] = frozenset()
+    """The maps that are empty where the log leaves them out."""
+
+    @classmethod
+    def from_json(cls, fields: Json) -> Self:
+        """Parse the fields; raises MalformedLog."""
+        record = cls(*[read(fields) for read in _table(cls).readers])
+        record.check()
+        return record
+
+    def check(self) -> None:
+        """Raise MalformedLog for what is wrong beyond types."""
+
+    def to_json(self) -> Json:
+        """The fields that have a value: the protocol leaves the others out."""
+        found: Json = {}
+        for name, key, convert in _table(type(self)).writers:
+            value = getattr(self, name)
+            if value is not None:
+                found[key] = value if convert is None else convert(value)
+        return found
+
+
+def fields_of(record: type[Record]) -> tuple[Field, ...]:
+    """The fields of an action or of an object in one, in their order."""
+    return _table(record).fields
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """The fields of a Record; for each what reads it, and its name, key and what makes it JSON."""
+
+    fields: tuple[Field, ...]
+    readers: tuple[Callable[[Json], Any], ...]
+    writers: tuple[tuple[str, str, Callable[[Any], Any] | None], ...]
+
+
+_TABLES: dict[type[Record], _Table] = {}
+
+
+def _table(record: type[Record]) -> _Table:
+    found = _TABLES.get(record)
+    if found is None:
+        hints = get_type_hints(record, include_extras=True)
+        names: tuple[str, ...] = record.__match_args__  # type: ignore[attr-defined]  # a dataclass has them
+        fields = tuple(_field(name, hints[name]) for name in names)
+        found = _TABLES[record] = _Table(
+            fields,
+            tuple(_reader(field, record.ABSENT_MAPS) for field in fields),
+            tuple((field.name, field.key, _MAKERS.get(field.kind)) for field in fields),
+        )
+    return found
+
+
+def _field(name: str, hint: Any) -> Field:
+    optional = get_origin(hint) in (Union, types.UnionType)
+    if optional:
+        (hint,) = (each for each in get_args(hint) if each is not type(None))
+    first, *others = name.split("_")
+    key = first + "".join(part.capitalize() for part in others)
+    if isinstance(hint, type) and issubclass(hint, Record):
+        return Field(name, key, Kind.RECORD, optional, hint)
+    return Field(name, key, _kind(hint), optional)
+
+
+def _kind(hint: Any) -> Kind:
+    return next(kind for type_, kind in _KINDS if type_ == hint)
+
+
+_KINDS: list[tuple[Any, Kind]] = [
+    (str, Kind.STRING),
+    (Int, Kind.INT),
+    (int, Kind.LONG),
+    (bool, Kind.BOOLEAN),
+    (StringMap, Kind.MAP),
+    (Mapping[str, str], Kind.PROPERTIES),
+    (tuple[str, ...], Kind.STRINGS),
+]
+
+
+def _reader(field: Field, absent_maps: frozenset[str]) -> Callable[[Json], Any]:
+    key, optional = field.key, field.optional
+    empty = field.name in absent_maps
+    parse = functools.partial(_record, field.record) if field.record else _PARSERS[field.kind]
+
+    def read(fields: Json) -> Any:
+        value = fields.get(key)
+        if value is None:
+            if optional:
+                return None
+            if empty:
+                return {}
+            raise MalformedLog(f"{key} is missing")
+        return parse(key, value)
+
+    return read
+
+
+_MAKERS: dict[Kind, Callable[[Any], Any]] = {
+    Kind.MAP: dict,
+    Kind.PROPERTIES: dict,
+    Kind.RECORD: Record.to_json,
+}
+"""What makes a value one that orjson takes."""
+
+
+def _wrong(key: str, wanted: str, value: object) -> MalformedLog:
     return MalformedLog(f"{key} is {type(value).__name__}, expected {wanted}")
 
 
-def text(fields: Json, key: str) -> str:
-    """A string. Raises MalformedLog, as all here do."""
-    value = fields.get(key)
+def _text(key: str, value: Any) -> str:
     if type(value) is not str:
-        raise wrong(key, "a string", value)
+        raise _wrong(key, "a string", value)
     return value
 
 
-def optional_text(fields: Json, key: str) -> str | None:
-    """A string, None where absent."""
-    return None if fields.get(key) is None else text(fields, key)
-
-
-def integer(fields: Json, key: str, *, bits: int = 64) -> int:
-    """An integer of that many bits."""
-    value = fields.get(key)
-    if type(value) is not int or not -(1 << (bits - 1)) <= value < 1 << (bits - 1):
-        raise wrong(key, f"an integer of {bits} bits", value)
+def _int(key: str, value: Any) -> int:
+    if type(value) is not int or not -(1 << 31) <= value < 1 << 31:
+        raise _wrong(key, "an integer of 32 bits", value)
     return value
 
 
-def optional_integer(fields: Json, key: str) -> int | None:
-    """An integer of 64 bits, None where absent."""
-    return None if fields.get(key) is None else integer(fields, key)
+def _long(key: str, value: Any) -> int:
+    if type(value) is not int or not -(1 << 63) <= value < 1 << 63:
+        raise _wrong(key, "an integer of 64 bits", value)
+    return value
 
 
-def boolean(fields: Json, key: str) -> bool:
-    """A boolean."""
-    value = fields.get(key)
+def _boolean(key: str, value: Any) -> bool:
     if type(value) is not bool:
-        raise wrong(key, "a boolean", value)
+        raise _wrong(key, "a boolean", value)
     return value
 
 
-def optional_boolean(fields: Json, key: str) -> bool | None:
-    """A boolean, None where absent."""
-    return None if fields.get(key) is None else boolean(fields, key)
-
-
-def string_map(fields: Json, key: str, *, required: bool = False) -> StringMap:
-    """A map of strings, empty where absent unless `required`."""
-    value = fields.get(key)
-    if value is None and not required:
-        return {}
+def _map(key: str, value: Any) -> StringMap:
     if type(value) is not dict:
-        raise wrong(key, "an object", value)
+        raise _wrong(key, "an object", value)
     for item in value.values():
         if item is not None and type(item) is not str:
-            raise wrong(f"a value in {key}", "a string", item)
+            raise _wrong(f"a value in {key}", "a string", item)
     return value
 
 
-def optional_map(fields: Json, key: str) -> StringMap | None:
-    """A map of strings, None where absent."""
-    return None if fields.get(key) is None else string_map(fields, key)
+def _properties(key: str, value: Any) -> Mapping[str, str]:
+    return {name: item for name, item in _map(key, value).items() if item is not None}
 
 
-def strings(fields: Json, key: str, *, required: bool = False) -> tuple[str, ...] | None:
-    """A list of strings, None where absent unless `required`."""
-    value = fields.get(key)
-    if value is None and not required:
-        return None
+def _strings(key: str, value: Any) -> tuple[str, ...]:
     if type(value) is not list or any(type(item) is not str for item in value):
-        raise wrong(key, "a list of strings", value)
+        raise _wrong(key, "a list of strings", value)
     return tuple(value)
+
+
+def _record(record: type[Record], key: str, value: Any) -> Record:
+    if type(value) is not dict:
+        raise _wrong(key, "an object", value)
+    return record.from_json(value)
+
+
+_PARSERS: dict[Kind, Callable[[str, Any], Any]] = {
+    Kind.STRING: _text,
+    Kind.INT: _int,
+    Kind.LONG: _long,
+    Kind.BOOLEAN: _boolean,
+    Kind.MAP: _map,
+    Kind.PROPERTIES: _properties,
+    Kind.STRINGS: _strings,
+}

@@ -8,33 +8,19 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from variantlake.delta.fields import (
-    Json,
-    StringMap,
-    boolean,
-    integer,
-    optional_boolean,
-    optional_integer,
-    optional_map,
-    optional_text,
-    plain,
-    present,
-    string_map,
-    text,
-    wrong,
-)
+from variantlake.delta.fields import Int, Json, Record, StringMap
 from variantlake.errors import MalformedLog
 
 
 @dataclass(frozen=True, slots=True)
-class DeletionVectorDescriptor:
+class DeletionVectorDescriptor(Record):
     """Where the deleted rows of a file are listed. Spec: "Deletion Vector Descriptor Schema"."""
 
     storage_type: str
     path_or_inline_dv: str
-    size_in_bytes: int
+    size_in_bytes: Int
     cardinality: int
-    offset: int | None = None
+    offset: Int | None = None
 
     @property
     def unique_id(self) -> str:
@@ -42,33 +28,14 @@ class DeletionVectorDescriptor:
         suffix = "" if self.offset is None else f"@{self.offset}"
         return f"{self.storage_type}{self.path_or_inline_dv}{suffix}"
 
-    @classmethod
-    def from_json(cls, fields: Json) -> DeletionVectorDescriptor:
-        """Parse a descriptor."""
-        storage_type = text(fields, "storageType")
-        if storage_type not in ("u", "i", "p"):
-            raise MalformedLog(f"deletion vector of unknown storage type {storage_type!r}")
-        return cls(
-            storage_type=storage_type,
-            path_or_inline_dv=text(fields, "pathOrInlineDv"),
-            size_in_bytes=integer(fields, "sizeInBytes", bits=32),
-            cardinality=integer(fields, "cardinality"),
-            offset=None if fields.get("offset") is None else integer(fields, "offset", bits=32),
-        )
-
-    def to_json(self) -> Json:
-        """The descriptor's fields."""
-        return present(
-            storageType=self.storage_type,
-            pathOrInlineDv=self.path_or_inline_dv,
-            offset=self.offset,
-            sizeInBytes=self.size_in_bytes,
-            cardinality=self.cardinality,
-        )
+    def check(self) -> None:
+        """See Record."""
+        if self.storage_type not in ("u", "i", "p"):
+            raise MalformedLog(f"deletion vector of unknown storage type {self.storage_type!r}")
 
 
 @dataclass(frozen=True, slots=True)
-class AddFile:
+class AddFile(Record):
     """A logical file of the table.
 
     `path` stands as in the log: a URI, percent-encoded, relative to the table's root or absolute
@@ -95,46 +62,14 @@ class AddFile:
         vector = self.deletion_vector
         return (self.path, None if vector is None else vector.unique_id)
 
-    @classmethod
-    def from_json(cls, fields: Json) -> AddFile:
-        """Parse an `add`."""
-        size = integer(fields, "size")
-        if size < 0:
-            raise MalformedLog(f"file size {size} is negative")
-        return cls(
-            text(fields, "path"),
-            size,
-            integer(fields, "modificationTime"),
-            string_map(fields, "partitionValues", required=True),
-            boolean(fields, "dataChange"),
-            optional_text(fields, "stats"),
-            optional_map(fields, "tags"),
-            _deletion_vector(fields),
-            optional_integer(fields, "baseRowId"),
-            optional_integer(fields, "defaultRowCommitVersion"),
-            optional_text(fields, "clusteringProvider"),
-        )
-
-    def to_json(self) -> Json:
-        """The action's fields."""
-        vector = self.deletion_vector
-        return present(
-            path=self.path,
-            partitionValues=dict(self.partition_values),
-            size=self.size,
-            modificationTime=self.modification_time,
-            dataChange=self.data_change,
-            stats=self.stats,
-            tags=None if self.tags is None else dict(self.tags),
-            deletionVector=None if vector is None else vector.to_json(),
-            baseRowId=self.base_row_id,
-            defaultRowCommitVersion=self.default_row_commit_version,
-            clusteringProvider=self.clustering_provider,
-        )
+    def check(self) -> None:
+        """See Record."""
+        if self.size < 0:
+            raise MalformedLog(f"file size {self.size} is negative")
 
 
 @dataclass(frozen=True, slots=True)
-class RemoveFile:
+class RemoveFile(Record):
     """A tombstone. Fields as in AddFile; `deletion_timestamp` in milliseconds since the epoch."""
 
     KEY: ClassVar[str] = "remove"
@@ -156,76 +91,18 @@ class RemoveFile:
         vector = self.deletion_vector
         return (self.path, None if vector is None else vector.unique_id)
 
-    @classmethod
-    def from_json(cls, fields: Json) -> RemoveFile:
-        """Parse a `remove`."""
-        return cls(
-            path=text(fields, "path"),
-            deletion_timestamp=optional_integer(fields, "deletionTimestamp"),
-            data_change=boolean(fields, "dataChange"),
-            extended_file_metadata=optional_boolean(fields, "extendedFileMetadata"),
-            partition_values=optional_map(fields, "partitionValues"),
-            size=optional_integer(fields, "size"),
-            stats=optional_text(fields, "stats"),
-            tags=optional_map(fields, "tags"),
-            deletion_vector=_deletion_vector(fields),
-            base_row_id=optional_integer(fields, "baseRowId"),
-            default_row_commit_version=optional_integer(fields, "defaultRowCommitVersion"),
-        )
-
-    def to_json(self) -> Json:
-        """The action's fields."""
-        vector = self.deletion_vector
-        return present(
-            path=self.path,
-            deletionTimestamp=self.deletion_timestamp,
-            dataChange=self.data_change,
-            extendedFileMetadata=self.extended_file_metadata,
-            partitionValues=plain(self.partition_values),
-            size=self.size,
-            stats=self.stats,
-            tags=plain(self.tags),
-            deletionVector=None if vector is None else vector.to_json(),
-            baseRowId=self.base_row_id,
-            defaultRowCommitVersion=self.default_row_commit_version,
-        )
-
 
 @dataclass(frozen=True, slots=True)
-class AddCdcFile:
+class AddCdcFile(Record):
     """A change data file."""
 
     KEY: ClassVar[str] = "cdc"
+    ABSENT_MAPS: ClassVar[frozenset[str]] = frozenset({"partition_values"})
     path: str
     size: int
     partition_values: StringMap = field(default_factory=dict)
     tags: StringMap | None = None
 
-    @classmethod
-    def from_json(cls, fields: Json) -> AddCdcFile:
-        """Parse a `cdc`."""
-        return cls(
-            path=text(fields, "path"),
-            size=integer(fields, "size"),
-            partition_values=string_map(fields, "partitionValues"),
-            tags=optional_map(fields, "tags"),
-        )
-
     def to_json(self) -> Json:
         """The action's fields; the protocol fixes `dataChange` to false."""
-        return present(
-            path=self.path,
-            partitionValues=dict(self.partition_values),
-            size=self.size,
-            dataChange=False,
-            tags=plain(self.tags),
-        )
-
-
-def _deletion_vector(fields: Json) -> DeletionVectorDescriptor | None:
-    value = fields.get("deletionVector")
-    if value is None:
-        return None
-    if type(value) is not dict:
-        raise wrong("deletionVector", "an object", value)
-    return DeletionVectorDescriptor.from_json(value)
+        return {**Record.to_json(self), "dataChange": False}

@@ -5,59 +5,62 @@ Columns are named as in the protocol, in snake case; `path` stands as in the log
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 import pyarrow as pa
 
-from variantlake.delta.actions import AddFile, DeletionVectorDescriptor, StringMap
+from variantlake.delta.actions import AddFile, DeletionVectorDescriptor
+from variantlake.delta.fields import Field, Kind, Record, fields_of
 
 STRING_MAP: Any = pa.map_(pa.string(), pa.string())
 
-DELETION_VECTOR: Any = pa.struct(
-    [
-        ("storage_type", pa.string()),
-        ("path_or_inline_dv", pa.string()),
-        ("offset", pa.int32()),
-        ("size_in_bytes", pa.int32()),
-        ("cardinality", pa.int64()),
-    ]
-)
+_TYPES: dict[Kind, Any] = {
+    Kind.STRING: pa.string(),
+    Kind.INT: pa.int32(),
+    Kind.LONG: pa.int64(),
+    Kind.BOOLEAN: pa.bool_(),
+    Kind.MAP: STRING_MAP,
+    Kind.PROPERTIES: STRING_MAP,
+    Kind.STRINGS: pa.list_(pa.string()),
+}
+
+
+def _type(field: Field, *, keys: bool) -> Any:
+    return struct_type(field.record, keys=keys) if field.record else _TYPES[field.kind]
+
+
+def struct_type(record: type[Record], *, keys: bool, without: Sequence[str] = ()) -> Any:
+    """The Arrow struct of an action, by the protocol's spelling (`keys`) or by names as here."""
+    return pa.struct(
+        [
+            (field.key if keys else field.name, _type(field, keys=keys))
+            for field in fields_of(record)
+            if field.name not in without
+        ]
+    )
+
+
+ADD_FIELDS = {field.name: field for field in fields_of(AddFile) if field.name != "data_change"}
+"""What is kept of an `add`: in the state of a table there is no change."""
+REQUIRED = {name for name, field in ADD_FIELDS.items() if not field.optional}
+
+DELETION_VECTOR: Any = struct_type(DeletionVectorDescriptor, keys=False)
 
 FILES: pa.Schema = pa.schema(
-    [
-        ("path", pa.string()),
-        ("size", pa.int64()),
-        ("modification_time", pa.int64()),
-        ("partition_values", STRING_MAP),
-        ("stats", pa.string()),
-        ("tags", STRING_MAP),
-        ("deletion_vector", DELETION_VECTOR),
-        ("base_row_id", pa.int64()),
-        ("default_row_commit_version", pa.int64()),
-        ("clustering_provider", pa.string()),
-    ]
+    [(name, _type(field, keys=False)) for name, field in ADD_FIELDS.items()]
 )
 """`size` in bytes, `modification_time` in milliseconds since the epoch; null where absent."""
 
 
 def files_of(adds: Sequence[AddFile]) -> pa.Table:
     """The rows of these adds, in their order."""
-    return pa.Table.from_arrays(
-        [
-            pa.array([add.path for add in adds], pa.string()),
-            pa.array([add.size for add in adds], pa.int64()),
-            pa.array([add.modification_time for add in adds], pa.int64()),
-            _maps([add.partition_values for add in adds]),
-            pa.array([add.stats for add in adds], pa.string()),
-            _maps([add.tags for add in adds]),
-            pa.array([_vector(add.deletion_vector) for add in adds], DELETION_VECTOR),
-            pa.array([add.base_row_id for add in adds], pa.int64()),
-            pa.array([add.default_row_commit_version for add in adds], pa.int64()),
-            pa.array([add.clustering_provider for add in adds], pa.string()),
-        ],
-        schema=FILES,
-    )
+    columns = [
+        _column(field, list(map(attrgetter(name), adds))) for name, field in ADD_FIELDS.items()
+    ]
+    return pa.Table.from_arrays(columns, schema=FILES)
 
 
 def adds_of(files: pa.Table) -> Iterator[AddFile]:
@@ -81,18 +84,9 @@ def vector_id(vector: Mapping[str, Any] | None) -> str | None:
     return None if vector is None else DeletionVectorDescriptor(**vector).unique_id
 
 
-def _maps(maps: Sequence[StringMap | None]) -> Any:
-    items: list[Any] = [None if item is None else list(item.items()) for item in maps]
-    return pa.array(items, STRING_MAP)
-
-
-def _vector(vector: DeletionVectorDescriptor | None) -> dict[str, Any] | None:
-    if vector is None:
-        return None
-    return {
-        "storage_type": vector.storage_type,
-        "path_or_inline_dv": vector.path_or_inline_dv,
-        "offset": vector.offset,
-        "size_in_bytes": vector.size_in_bytes,
-        "cardinality": vector.cardinality,
-    }
+def _column(field: Field, found: list[Any]) -> Any:
+    if field.kind is Kind.MAP:
+        found = [item if item is None else list(item.items()) for item in found]
+    elif field.kind is Kind.RECORD:
+        found = [item if item is None else dataclasses.asdict(item) for item in found]
+    return pa.array(found, _type(field, keys=False))
