@@ -18,6 +18,7 @@ from obstore.store import from_url
 from variantlake.errors import MissingSource, StoreFailed
 from variantlake.storage.input_file import InputFile, ObjectFile
 from variantlake.storage.options import client_arguments, storage_options
+from variantlake.storage.reaching import check_reachable, explained
 from variantlake.storage.store import CHUNK, Entry
 
 if TYPE_CHECKING:
@@ -171,7 +172,7 @@ class ObjectStore:
         except FileNotFoundError as error:
             raise MissingSource("no such object", file=self.join(path)) from error
         except (BaseError, OSError, ValueError) as error:
-            raise StoreFailed(_first_line(error), file=self.join(path)) from error
+            raise explained(error, self.join(path), storage_options()) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +225,8 @@ def _client(url: str) -> Backend:
 def _cached_client(url: str, options: frozenset[tuple[str, str]]) -> Backend:
     arguments = client_arguments(url.partition(":")[0].lower(), dict(options))
     root, slash, path = _split(url)
+    if not root.endswith("/"):  # else no bucket is named
+        check_reachable(url, dict(options))
     try:
         return from_url(f"{root}{slash}{urllib.parse.quote(path)}", **arguments)
     except (BaseError, ValueError, TypeError) as error:

@@ -6,11 +6,20 @@ Options have the names of environment variables (`AWS_ENDPOINT_URL`), which they
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 from collections.abc import Mapping
 from typing import Any
 
 from variantlake.errors import InvalidValue
+
+RETRY_SECONDS = "VARIANTLAKE_RETRY_SECONDS"
+"""How long a request that fails is tried again."""
+CLOUD_METADATA = "VARIANTLAKE_CLOUD_METADATA"
+"""Whether the machine's own cloud may be asked for credentials, at its metadata address."""
+
+_DEFAULT_RETRY_SECONDS = 3.0
+_MOST_RETRY_SECONDS = 3600.0
 
 _PREFIXES = {"s3": "AWS_", "s3a": "AWS_", "gs": "GOOGLE_"}
 _AZURE = "AZURE_"
@@ -42,6 +51,8 @@ _NAMES = frozenset(
         "AZURE_STORAGE_ENDPOINT",
         "AZURE_STORAGE_USE_EMULATOR",
         "AZURE_SKIP_SIGNATURE",
+        RETRY_SECONDS,
+        CLOUD_METADATA,
     }
 )
 _SAME = {"AWS_ENDPOINT_URL": "AWS_ENDPOINT", "AWS_DEFAULT_REGION": "AWS_REGION"}
@@ -103,7 +114,23 @@ def client_arguments(scheme: str, options: Mapping[str, str]) -> dict[str, Any]:
                 client[rest.lower()] = value
             else:
                 config[name.lower()] = value
-    return {"config": config or None, "client_options": client or None}
+    return {
+        "config": config or None,
+        "client_options": client or None,
+        "retry_config": {"retry_timeout": dt.timedelta(seconds=retry_seconds(options))},
+    }
+
+
+def retry_seconds(options: Mapping[str, str]) -> float:
+    """How long a request that fails is tried again. Raises InvalidValue for what is no time."""
+    text = options.get(RETRY_SECONDS) or str(_DEFAULT_RETRY_SECONDS)
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds <= _MOST_RETRY_SECONDS:
+        raise InvalidValue(f"{RETRY_SECONDS} is {text!r}", hint="a number of seconds, 3 say")
+    return seconds
 
 
 def _is_known(name: str) -> bool:

@@ -1,0 +1,99 @@
+"""What keeps an object store from being reached, said before or after it was tried."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from variantlake.errors import StoreFailed
+from variantlake.storage.options import CLOUD_METADATA, RETRY_SECONDS, retry_seconds
+
+_TRUE = ("1", "true", "on", "yes", "y")
+
+# By scheme: what gives credentials without a request to the address at which a cloud's machines ask
+# who they are, each of them alone.
+_CREDENTIALS = {
+    "s3": (
+        "AWS_ACCESS_KEY_ID", "AWS_SKIP_SIGNATURE", "AWS_WEB_IDENTITY_TOKEN_FILE",
+        "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+        "AWS_METADATA_ENDPOINT",
+    ),
+    "gs": (
+        "GOOGLE_SERVICE_ACCOUNT", "GOOGLE_SERVICE_ACCOUNT_PATH", "GOOGLE_SERVICE_ACCOUNT_KEY",
+        "GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_SKIP_SIGNATURE",
+    ),
+    "az": (
+        "AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_ACCESS_KEY", "AZURE_STORAGE_CLIENT_SECRET",
+        "AZURE_CLIENT_SECRET", "AZURE_STORAGE_SAS_KEY", "AZURE_STORAGE_SAS_TOKEN",
+        "AZURE_STORAGE_TOKEN", "AZURE_FEDERATED_TOKEN_FILE", "AZURE_USE_AZURE_CLI",
+        "AZURE_STORAGE_USE_EMULATOR", "AZURE_SKIP_SIGNATURE", "AZURE_MSI_ENDPOINT",
+    ),
+}  # fmt: skip
+_KINDS = {"s3a": "s3", "azure": "az", "abfs": "az", "abfss": "az", "adl": "az"}
+_GCLOUD = Path(".config") / "gcloud" / "application_default_credentials.json"
+_ENDPOINTS = {"s3": ("AWS_ENDPOINT", "AWS_ENDPOINT_URL"), "az": ("AZURE_STORAGE_ENDPOINT",)}
+_PREFIXES = {"s3": "AWS_", "az": "AZURE_"}
+
+
+def check_reachable(url: str, options: Mapping[str, str]) -> None:
+    """Raise StoreFailed where it is clear without a request that a store cannot be reached.
+
+    Without credentials a client would ask the address at which the machines of a cloud learn who
+    they are. On other machines nobody answers there, or somebody else: it is asked on request only.
+    """
+    kind = _kind(url)
+    known = {**os.environ, **options}
+    if kind in _CREDENTIALS and not _is_true(known.get(CLOUD_METADATA)):
+        wanted = _CREDENTIALS[kind]
+        by_login = kind == "gs" and (Path.home() / _GCLOUD).exists()
+        if not by_login and not any(known.get(name) for name in wanted):
+            raise StoreFailed(
+                "there are no credentials for this store",
+                file=url,
+                hint=f"set {wanted[0]} and what belongs to it in the environment, or "
+                f"{_skip(kind)}=true for public data; on a machine of the cloud that may ask who "
+                f"it is, {CLOUD_METADATA}=true",
+            )
+    for name in _ENDPOINTS.get(kind, ()):
+        endpoint = known.get(name, "")
+        allow = f"{_PREFIXES[kind]}ALLOW_HTTP"
+        if endpoint.startswith("http://") and not _is_true(known.get(allow)):
+            if _is_true(known.get("AZURE_STORAGE_USE_EMULATOR")):
+                continue
+            raise StoreFailed(
+                f"the endpoint {endpoint} is not encrypted",
+                file=url,
+                hint=f"{allow}=true in the environment allows http; else use https",
+            )
+
+
+def explained(error: Exception, file: str, options: Mapping[str, str]) -> StoreFailed:
+    """An error of a client as ours, with what can be done."""
+    message = str(error).partition("\n")[0]  # a dump of the client's state follows
+    hint = ""
+    if "error sending request" in message or "connect" in message.lower():
+        at = next((options[n] for n in _ENDPOINTS.get(_kind(file), ()) if options.get(n)), "it")
+        message = f"the store does not answer at {at}: {message}"
+        hint = (
+            "is the endpoint right, and can this machine reach it? "
+            f"{RETRY_SECONDS} ({retry_seconds(options):g}) says for how long it is tried again"
+        )
+    elif any(sign in message for sign in ("401", "403", "InvalidAccessKeyId", "AccessDenied")):
+        hint = "are the credentials right, and may they do this in this place?"
+    elif "301" in message or "PermanentRedirect" in message:
+        hint = "is AWS_REGION the region of this bucket?"
+    return StoreFailed(message, file=file, hint=hint)
+
+
+def _kind(url: str) -> str:
+    scheme = url.partition(":")[0].lower()
+    return _KINDS.get(scheme, scheme)
+
+
+def _skip(kind: str) -> str:
+    return next(name for name in _CREDENTIALS[kind] if name.endswith("SKIP_SIGNATURE"))
+
+
+def _is_true(text: str | None) -> bool:
+    return (text or "").strip().lower() in _TRUE
