@@ -55,7 +55,16 @@ def conformed(array: AnyArray, kind: DataType, node: SchemaNode, *, by_id: bool)
         return _list(array, kind, node, by_id=by_id)
     if isinstance(kind, MapType):
         return _map(array, kind, node, by_id=by_id)
-    return array if array.type == wanted else array.cast(wanted)
+    if array.type == wanted:
+        return array
+    try:
+        found: AnyArray = array.cast(wanted)
+    except pa.ArrowInvalid as error:
+        raise MalformedFile(
+            f"column {node.name!r} is {kind} in the table, and the file holds {array.type} that "
+            f"it cannot hold: {error}"
+        ) from error
+    return found
 
 
 def find_field(node: SchemaNode, field: StructField, *, by_id: bool) -> SchemaNode | None:

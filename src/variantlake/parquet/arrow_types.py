@@ -40,7 +40,7 @@ _PHYSICAL: dict[str, pa.DataType] = {
     "BOOLEAN": pa.bool_(),
     "INT32": pa.int32(),
     "INT64": pa.int64(),
-    "INT96": pa.timestamp("ns"),
+    "INT96": pa.timestamp("us"),
     "FLOAT": pa.float32(),
     "DOUBLE": pa.float64(),
     "BYTE_ARRAY": pa.binary(),

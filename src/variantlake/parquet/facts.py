@@ -24,6 +24,7 @@ from variantlake.parquet.footer import (
     parse_footer,
     read_tail,
 )
+from variantlake.parquet.old_times import OldTimes
 from variantlake.parquet.schema_tree import SchemaNode
 from variantlake.parquet.value_notes import SPARK_KEY
 from variantlake.parquet.variant_group import GroupNode, VariantGroup, variant_groups
@@ -194,6 +195,7 @@ class _Facts:
         self._columns = tuple(_ordinary_columns(footer.schema, {g.column for g in groups}))
         # parquet-cpp writes whole values or none at all.
         self._writer_is_exact = footer.created_by.startswith("parquet-cpp")
+        self._julian = OldTimes.of(footer).julian
 
     def of(self, row_groups: Sequence[RowGroup], size: int) -> FileFacts:
         return FileFacts(
@@ -219,9 +221,16 @@ class _Facts:
                 nulls += null_count
                 present += chunk.num_values - null_count
             if null_count != chunk.num_values:
-                decoded = decode_bounds(chunk, leaf.node, writer_is_exact=self._writer_is_exact)
+                decoded = self._bounds(chunk, index)
                 bounds = decoded if bounds is None else bounds.merge(decoded)
         return _LeafFacts(nulls, UNKNOWN if nulls == UNKNOWN else present, bounds or Bounds())
+
+    def _bounds(self, chunk: ColumnChunk, index: int) -> Bounds:
+        """None of dates and timestamps in another calendar than they are read in."""
+        if index in self._julian:
+            return Bounds()
+        node = self._footer.leaves[index].node
+        return decode_bounds(chunk, node, writer_is_exact=self._writer_is_exact)
 
     def _variant(self, variant: VariantGroup, row_groups: Sequence[RowGroup]) -> VariantFacts:
         if variant.metadata is None:
@@ -303,9 +312,7 @@ class _Facts:
     def _only_nulls(self, chunk: ColumnChunk, leaf: int) -> bool:
         if chunk.null_count == chunk.num_values:
             return True
-        bounds = decode_bounds(
-            chunk, self._footer.leaves[leaf].node, writer_is_exact=self._writer_is_exact
-        )
+        bounds = self._bounds(chunk, leaf)
         return bounds.maximum == NULL_VALUE and chunk.max_exact is not False
 
     def _residuals(self, value: int | None, row_groups: Sequence[RowGroup]) -> tuple[int, int]:

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from variantlake.errors import InvalidPath, InvalidValue, MalformedFile, VariantLakeError
 from variantlake.parquet.ahead import ahead
 from variantlake.parquet.footer import Footer, read_footer
+from variantlake.parquet.old_times import OldTimes
 from variantlake.parquet.pages import check_pages
 from variantlake.parquet.schema_tree import SchemaNode
 from variantlake.parquet.variant_columns import column_of, result_field, variant_nodes
@@ -235,11 +236,16 @@ class ParquetSource:
         self._footer = footer
         self._input = open_file(path)
         # Buffering whole column chunks ahead would make memory follow the row group.
-        self._file = pq.ParquetFile(
+        self._old = OldTimes.of(footer)
+        self._file = self._opened("us")
+
+    def _opened(self, int96: str) -> pq.ParquetFile:
+        return pq.ParquetFile(
             self._input.native,
             pre_buffer=False,
             buffer_size=1 << 20,
             page_checksum_verification=True,
+            coerce_int96_timestamp_unit=int96,
         )
 
     @property
@@ -273,9 +279,31 @@ class ParquetSource:
             for leaf in leaves
         )
         rows = max(1, BATCH_BYTES * group.num_rows // max(size, 1))
-        yield from self._file.reader.iter_batches(
+        batches = self._file.reader.iter_batches(
             min(rows, batch_rows), [row_group], column_indices=list(leaves)
         )
+        if self._old.concern(leaves):
+            return self._settled(batches, row_group, leaves)
+        return batches
+
+    def _settled(
+        self, batches: Iterator[pa.RecordBatch], row_group: int, leaves: Sequence[int]
+    ) -> Iterator[pa.RecordBatch]:
+        start = 0
+        seconds = None
+        if timestamps := sorted(self._old.int96.intersection(leaves)):
+            file = self._opened("s")
+            seconds = file.reader.read_row_group(row_group, column_indices=timestamps)
+        for batch in batches:
+            part = None if seconds is None else seconds.slice(start, batch.num_rows)
+            try:
+                yield self._old.settled(batch, leaves, part)
+            except VariantLakeError as error:
+                if error.row is not None:
+                    before = self._footer.row_groups[:row_group]
+                    error.row += start + sum(group.num_rows for group in before)
+                raise
+            start += batch.num_rows
 
 
 def open_parquet(path: Source, name: str, footer: Footer) -> ParquetSource:
