@@ -90,11 +90,11 @@ def test_lines_are_read_as_one_by_one(made: list[bytes], ends: bytes) -> None:
 
 
 @pytest.fixture
-def _large_logs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(load, "LARGE_LOG", -1)
+def _large_commits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(load, "LARGE_COMMIT", -1)
 
 
-@pytest.mark.usefixtures("_large_logs")
+@pytest.mark.usefixtures("_large_commits")
 def test_of_each_file_the_last_action_counts(tmp_path: Path) -> None:
     location = write_log(
         tmp_path,
@@ -107,7 +107,7 @@ def test_of_each_file_the_last_action_counts(tmp_path: Path) -> None:
     assert files == {"a": 3, "e": 10, "f": 10}
 
 
-@pytest.mark.usefixtures("_large_logs")
+@pytest.mark.usefixtures("_large_commits")
 @pytest.mark.parametrize(
     ("commit", "text"),
     [

@@ -57,11 +57,11 @@ def read_paths(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return names
 
 
-@pytest.mark.parametrize("large_log", [-1, 1 << 20], ids=["columns", "lines"])
+@pytest.mark.parametrize("large_commit", [-1, 1 << 20], ids=["columns", "lines"])
 def test_compactions_stand_for_their_commits(
-    tmp_path: Path, read_paths: list[str], monkeypatch: pytest.MonkeyPatch, large_log: int
+    tmp_path: Path, read_paths: list[str], monkeypatch: pytest.MonkeyPatch, large_commit: int
 ) -> None:
-    monkeypatch.setattr(load, "LARGE_LOG", large_log)
+    monkeypatch.setattr(load, "LARGE_COMMIT", large_commit)
     location = write_log(tmp_path, *COMMITS)
     wanted = [_state(location, version) for version in range(5)]
     _compact(tmp_path, 1, 3, MIDDLE)

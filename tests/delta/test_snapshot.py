@@ -241,7 +241,7 @@ def test_an_older_version_does_not_care_for_a_later_hole(tmp_path: Path) -> None
 @pytest.fixture(params=["lines", "columns"])
 def _each_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if request.param == "columns":
-        monkeypatch.setattr(load, "LARGE_LOG", -1)
+        monkeypatch.setattr(load, "LARGE_COMMIT", -1)
 
 
 each_way = pytest.mark.usefixtures("_each_way")

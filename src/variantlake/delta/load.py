@@ -22,9 +22,9 @@ from variantlake.delta.version_checksum import verify_checksum
 from variantlake.errors import LimitExceeded, MalformedLog, MissingSource
 from variantlake.storage.store import Entry, Store
 
-LARGE_LOG = 2 << 20
-"""Bytes of commits from which on they are read by columns: by objects they take longer than the
-kernels take to be loaded."""
+LARGE_COMMIT = 1 << 20
+"""Bytes of a commit above which it is read by columns: that begins a millisecond later, and then
+takes a third of the time."""
 
 _THREADS = min(4, os.cpu_count() or 1)
 
@@ -80,9 +80,13 @@ def _by_compactions(store: Store, segment: LogSegment, state: State) -> State | 
 
 def _commits(store: Store, entries: Sequence[Entry]) -> Iterator[list[Action] | Commit]:
     """The commits, and log compactions, in their order."""
-    paths = [entry.path for entry in entries]
-    if sum(entry.size for entry in entries) <= LARGE_LOG:
-        yield from (read_commit(store, path) for path in paths)
+    if all(entry.size <= LARGE_COMMIT for entry in entries):
+        yield from (read_commit(store, entry.path) for entry in entries)
         return
     with ThreadPoolExecutor(_THREADS) as pool:
-        yield from pool.map(partial(read_large_commit, store), paths)
+        yield from pool.map(partial(_commit, store), entries)
+
+
+def _commit(store: Store, entry: Entry) -> list[Action] | Commit:
+    read = read_large_commit if entry.size > LARGE_COMMIT else read_commit
+    return read(store, entry.path)

@@ -77,7 +77,7 @@ class Commit:
 
 
 def read_large_commit(store: Store, path: str) -> Commit:
-    """`read_commit` by columns, for volume: it loads the kernels."""
+    """`read_commit` by columns, for volume."""
     from variantlake.delta.commit_columns import read_by_columns
 
     file = store.join(path)

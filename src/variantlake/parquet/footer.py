@@ -48,9 +48,6 @@ ENCRYPTED_MAGIC = b"PARE"
 MAX_FOOTER_BYTES = 32 << 20
 """Our limit on the size of a footer: the Python objects made of it take up to 50 times as much."""
 
-MANY_COLUMNS = 64
-"""Fewer are read as soon in Python."""
-
 _CODECS = ("UNCOMPRESSED", "SNAPPY", "GZIP", "LZO", "BROTLI", "LZ4", "ZSTD", "LZ4_RAW")
 
 
@@ -325,9 +322,9 @@ class _FooterReader:
         return RowGroup(num_rows, max(0, fields.get(2, 0)), tuple(columns))
 
     def _column_chunks(self, reader: CompactReader, count: int) -> list[ColumnChunk] | None:
-        """All of a row group by compiled code, where that is worth loading it."""
+        """All of a row group by compiled code; None where they are not of the usual form."""
         self._finish_schema()
-        if count != len(self._leaves) or count < MANY_COLUMNS:
+        if count != len(self._leaves):
             return None
         found = read_fields(reader, count)
         return None if found is None else [self._column_chunk(*one) for one in found]

@@ -10,21 +10,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from variantlake.delta.actions import DeletionVectorDescriptor
-from variantlake.delta.facts import FactsReader
 from variantlake.delta.files import values
 from variantlake.delta.locations import located
+from variantlake.delta.log_facts import LogFacts
 from variantlake.delta.snapshot import Snapshot
 from variantlake.parquet.fact_columns import (
     ColumnPath,
     FactColumns,
     Int64s,
     PatchedColumns,
-    RecordColumns,
 )
 from variantlake.planning.files import PartitionColumn, ScanFile
-
-FEW_FILES = 200
-"""Up to so many files are read one by one, in less time than it takes to load the kernels."""
 
 
 class LogFiles:
@@ -96,12 +92,5 @@ class LogFiles:
 
 def log_facts(snapshot: Snapshot, previous: FactColumns | None = None) -> FactColumns:
     """What the log says of the files of a snapshot; `previous` are those of an older version."""
-    if snapshot.files.num_rows <= FEW_FILES:
-        reader = FactsReader(snapshot.schema)
-        adds = snapshot.add_files()
-        return RecordColumns([reader.known(add) or reader.of_stats(add) for add in adds])
-    # Loads the kernels, which take longer to come than a few files to be read.
-    from variantlake.delta.log_facts import LogFacts
-
     older = previous if isinstance(previous, LogFacts) else None
     return LogFacts(snapshot.files, snapshot.schema, older)
