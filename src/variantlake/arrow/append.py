@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from variantlake.arrow.files import FileSet, new_load_id
+from variantlake.arrow.files import FileSet, new_load_id, rows_of
 from variantlake.arrow.landing import LoadResult, TaskResult, found, land
 from variantlake.arrow.options import LoadOptions
 from variantlake.arrow.rows import Partition, TableRows, given_schema
@@ -89,12 +89,14 @@ def write_rows(
                 sets[partition] = stack.enter_context(files)
             files.write(batch, rows.notes)
             _close_some([each for each in sets.values() if each.is_open])
+        written = {partition: files.close() for partition, files in sets.items()}
         adds = tuple(
             plan.add(file, dict(zip(rows.partition_names, partition, strict=True)))
-            for partition, files in sets.items()
-            for file in files.close()
+            for partition, files in written.items()
+            for file in files
         )
-    return TaskResult(adds, rows.bad_rows.count, rows.bad_rows.path)
+    count = sum(map(rows_of, written.values()))
+    return TaskResult(adds, count, rows.bad_rows.count, rows.bad_rows.path)
 
 
 def _close_some(files: list[FileSet]) -> None:

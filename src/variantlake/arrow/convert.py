@@ -11,7 +11,7 @@ import os
 import tempfile
 import time
 import uuid
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
@@ -42,8 +42,9 @@ from variantlake.delta.schema import StructType, VariantType
 from variantlake.errors import InvalidSchema, StoreFailed, VariantLakeError
 from variantlake.kernels.profiler import profile
 from variantlake.kernels.tape import Tape
-from variantlake.parquet.facts import read_facts
+from variantlake.parquet.facts import FileFacts, read_facts
 from variantlake.parquet.read import iter_batches
+from variantlake.parquet.write import WrittenFile
 from variantlake.shredding.ddl import format_ddl, parse_ddl
 from variantlake.shredding.infer import infer
 from variantlake.shredding.layout import check_writable
@@ -334,29 +335,35 @@ class ConvertTask:
     def _convert(self, number: int, check: Callable[[], None]) -> TaskResult:
         first = sum(len(group) for group in self.groups[:number])
         adds: list[AddFile] = []
+        rows = 0
         for place, step in enumerate(self.groups[number], start=first):
             check()
             try:
-                adds += self._convert_file(place, step, check)
+                for path, facts in self._convert_file(place, step, check):
+                    adds.append(self.files.add_at(path, facts))
+                    rows += facts.num_records
             except VariantLakeError as error:
                 error.file = error.file or step.path
                 raise
-        return TaskResult(tuple(adds))
+        return TaskResult(tuple(adds), rows)
 
-    def _convert_file(self, place: int, step: Step, check: Callable[[], None]) -> Iterable[AddFile]:
+    def _convert_file(
+        self, place: int, step: Step, check: Callable[[], None]
+    ) -> Iterable[tuple[str, FileFacts]]:
+        """The files that come of one, by their paths in the table."""
         if step.action is Action.ADD:
-            return [self.files.add_at(step.inside, read_facts(step.path))]
+            return [(step.inside, read_facts(step.path))]
         if step.action is Action.COPY:
             name = load_file(place, self.files.load_id, uuid.uuid4().hex[:8], 0, "copied")
             _copy(step.path, open_store(self.files.location), name)
-            return [self.files.add_at(name, read_facts(step.path))]
-        return list(self._rewrite(place, step, check))
+            return [(name, read_facts(step.path))]
+        return [(Path(file.path).name, file.facts) for file in self._rewrite(place, step, check)]
 
-    def _rewrite(self, place: int, step: Step, check: Callable[[], None]) -> Iterator[AddFile]:
+    def _rewrite(self, place: int, step: Step, check: Callable[[], None]) -> list[WrittenFile]:
         batches = iter_batches(step.path, variant_columns=self.request.variant_columns)
         first = next(batches)
         encoders = self._encoders(first.schema)
-        rows, written = 0, None
+        rows = 0
         stored = self._encode(first, encoders, rows)
         variants = [path for _, each in encoders for path in each.variants]
         with self.files.file_set(place, stored.schema, variants, check) as files:
@@ -368,9 +375,7 @@ class ConvertTask:
                 if batch is None:
                     break
                 stored = self._encode(batch, encoders, rows)
-            written = files.close()
-        for file in written:
-            yield self.files.add(file)
+            return files.close()
 
     def _encoders(self, given: pa.Schema) -> list[tuple[str, ColumnEncoder]]:
         table: StructType = self.files.schema

@@ -7,7 +7,7 @@ import re
 import shutil
 import tempfile
 import uuid
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -102,6 +102,11 @@ def _files_of(store: Store, load_id: str) -> Iterator[str]:
     for entry in store.list_from(""):
         if _belongs(entry.path, load_id):
             yield entry.path
+
+
+def rows_of(files: Iterable[WrittenFile]) -> int:
+    """How many rows these files hold."""
+    return sum(file.facts.num_records for file in files)
 
 
 @dataclass(slots=True)

@@ -12,8 +12,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import orjson
-
 from variantlake.arrow.files import delete_load
 from variantlake.arrow.flag import LoadFlag, LoadStopped
 from variantlake.arrow.options import BadRows, LoadOptions
@@ -50,9 +48,13 @@ class LoadResult:
 
 @dataclass(frozen=True, slots=True)
 class TaskResult:
-    """What one task made: its files, how many rows were bad, and the file that holds them."""
+    """What one task made: its files and the rows in them.
+
+    `bad_rows` counts those that were bad, `quarantine` is the file that holds them.
+    """
 
     adds: tuple[AddFile, ...]
+    rows: int
     bad_rows: int = 0
     quarantine: str | None = None
 
@@ -145,7 +147,7 @@ def land(
     Raises CommitConflict and others after removing the load's files.
     """
     adds = [add for result in results for add in result.adds]
-    rows = sum(_num_records(add) for add in adds)
+    rows = sum(result.rows for result in results)
     bad = sum(result.bad_rows for result in results)
     metrics = {"numOutputRows": str(rows)} | _bad_metrics(options.mode, bad)
     try:
@@ -173,7 +175,3 @@ def _bad_metrics(mode: BadRows, count: int) -> dict[str, str]:
     if not count:
         return {}
     return {"numQuarantinedRows" if mode is BadRows.QUARANTINE else "numNulledRows": str(count)}
-
-
-def _num_records(add: AddFile) -> int:
-    return int(orjson.loads(add.stats or "{}").get("numRecords", 0))

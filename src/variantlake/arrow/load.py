@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from variantlake.arrow.blocks import bytes_at_once
 from variantlake.arrow.documents import read_tapes, sample_profile
-from variantlake.arrow.files import count_files, new_load_id
+from variantlake.arrow.files import count_files, new_load_id, rows_of
 from variantlake.arrow.landing import LoadResult, TaskResult, collect, found, guarded, land
 from variantlake.arrow.options import BadRows, LoadOptions
 from variantlake.arrow.overwriting import Overwrite
@@ -103,8 +103,9 @@ class LoadTask:
                 files.write(rows, {(self.column,): shredder.notes})
                 del tape  # see read_tapes
                 check()
-            adds = tuple(self.files.add(file) for file in files.close())
-        return TaskResult(adds, bad_rows.count, bad_rows.path)
+            written = files.close()
+            adds = tuple(self.files.add(file) for file in written)
+        return TaskResult(adds, rows_of(written), bad_rows.count, bad_rows.path)
 
 
 class Sized(Protocol):

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 from variantlake.errors import MalformedFile, MissingSource, VariantLakeError
-from variantlake.parquet.footer import MAGIC, SCHEMA_FIELD, read_tail
+from variantlake.parquet.footer import MAGIC, SCHEMA_FIELD, Tail, read_tail
 from variantlake.parquet.logical import of_converted
 from variantlake.parquet.schema_tree import MAX_SCHEMA_DEPTH, SCHEMA_ELEMENT
 from variantlake.parquet.thrift import CompactReader, Fields, Struct, Wire
@@ -34,8 +34,8 @@ ColumnPath = tuple[str, ...]
 """Names of schema nodes from a top-level column down (through `list`, `element` and the like)."""
 
 
-def annotate(file: str | os.PathLike[str], columns: Collection[ColumnPath]) -> int:
-    """Mark these groups of a local file as VARIANT(1), in place; returns how many were not yet.
+def annotate(file: str | os.PathLike[str], columns: Collection[ColumnPath]) -> Tail:
+    """Mark these groups of a local file as VARIANT(1), in place; returns the footer as it is then.
 
     Raises MalformedFile for a file that is not Parquet, that lacks one of the columns, or where
     one is no group or has another logical type; nothing was changed then. MissingSource without
@@ -51,14 +51,16 @@ def annotate(file: str | os.PathLike[str], columns: Collection[ColumnPath]) -> i
         raise
 
 
-def _annotate_stream(stream: BinaryIO, columns: Collection[ColumnPath]) -> int:
+def _annotate_stream(stream: BinaryIO, columns: Collection[ColumnPath]) -> Tail:
     tail = read_tail(stream)
     footer, count = annotate_footer(tail.footer, columns, tail.offset)
-    if count:
-        stream.seek(tail.offset)
-        stream.write(footer + len(footer).to_bytes(4, "little") + MAGIC)
-        stream.truncate()
-    return count
+    if not count:
+        return tail
+    end = footer + len(footer).to_bytes(4, "little") + MAGIC
+    stream.seek(tail.offset)
+    stream.write(end)
+    stream.truncate()
+    return Tail(footer, tail.offset, tail.offset + len(end))
 
 
 def annotate_footer(

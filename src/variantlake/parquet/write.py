@@ -20,7 +20,7 @@ from variantlake.errors import InvalidSchema, InvalidValue, MissingSource
 from variantlake.parquet.annotate import ColumnPath, annotate
 from variantlake.parquet.encodings import choose_encodings
 from variantlake.parquet.facts import FileFacts, facts_of, row_group_facts
-from variantlake.parquet.footer import parse_footer, read_tail
+from variantlake.parquet.footer import parse_footer
 from variantlake.parquet.repair import RequiredFields
 from variantlake.parquet.shared_metadata import SharedMetadata
 from variantlake.parquet.tally import FileTally
@@ -173,9 +173,7 @@ class FileWriter:
                 self._writer.add_key_value_metadata({NOTES_KEY: encode_all(self._noted.found)})
             self._writer.close()
         self._sink.close()
-        if self._variants:
-            annotate(self._path, self._variants)
-        tail = read_tail(self._path)
+        tail = annotate(self._path, self._variants)
         footer = parse_footer(tail.footer, tail.offset)
         groups = row_group_facts(footer) if self._tally.has_long_text else ()
         facts = self._tally.improve(facts_of(footer, tail.size), groups)

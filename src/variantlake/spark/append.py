@@ -193,7 +193,7 @@ class AppendTask:
         """Write the files of one task."""
         first = next(batches, None)
         if first is None:
-            return TaskResult(())
+            return TaskResult((), 0)
         with self.plan.bad_row_log(number) as bad_rows:
             rows = TableRows(
                 first.schema,
