@@ -73,6 +73,13 @@ QUERIES = {
         JOIN {t} b ON a.event:id::bigint = b.event:id::bigint - 100
         WHERE CASE WHEN a.event:kind::string = 'good' THEN a.event:t::smallint > 0 END""",
     "star": "SELECT * FROM {t} e WHERE e.event:id::bigint = 105 AND '{{}}' <> '}}'",
+    "null-tests": """
+        SELECT k, event IS NULL, e.event IS NOT NULL n, event:kind::string FROM {t} e
+        WHERE event IS NOT NULL AND event:id::bigint < 5 OR event IS NULL""",
+    "null-test-of-a-join": """
+        SELECT a.k, count(*), count_if(b.event IS NULL) FROM {t} a
+        LEFT JOIN {t} b ON a.k = b.k + 7 AND b.event IS NOT NULL AND b.event:kind::string = 'good'
+        WHERE a.event IS NOT NULL GROUP BY a.k""",
     "beside": "SELECT event:id::bigint, count(event) AS n FROM {t} GROUP BY 1",
     "union": "SELECT event:id::bigint AS i FROM {t} UNION ALL SELECT event:t::bigint FROM {t}",
     "sides": """

@@ -38,6 +38,18 @@ QUERIES = {
     "rollup": """
         SELECT grouping(event:kind::string), event:kind::string, count(*) FROM {t}
         GROUP BY ROLLUP(event:kind::string)""",
+    "null-tests": """
+        SELECT k, event IS NULL, event IS NOT NULL n, event:kind::string FROM {t}
+        WHERE event IS NOT NULL OR event:id::bigint > 3 OR k < 5""",
+    "null-test-alone": "SELECT count(*), count_if(event IS NULL) FROM {t} WHERE event IS NOT NULL",
+    "null-test-of-a-join": """
+        SELECT a.k, count(*), count_if(b.event IS NULL) FROM {t} a
+        LEFT JOIN {t} b ON a.k = b.k + 7 AND b.event IS NOT NULL AND b.event:kind::string = 'good'
+        WHERE a.event IS NOT NULL GROUP BY a.k""",
+    "null-test-of-a-cte": """
+        WITH c AS (SELECT event AS e, k FROM {t}) SELECT count(*), max(k) FROM c
+        WHERE NOT (e IS NULL) AND CASE WHEN e IS NOT NULL THEN e:id::bigint > 1 END""",
+    "null-test-beside-whole": "SELECT event FROM {t} WHERE event IS NOT NULL AND k = 3",
     "star": "SELECT * FROM {t} WHERE event:id::bigint IN (1, 105, 203)",
     "whole": """
         SELECT event FROM {t}

@@ -94,6 +94,17 @@ def test_rule_31_queries_of_other_values_are_answered(lake: Lake, table: str, na
     assert [tuple(row) for row in lake.sql(query.format(t=f"delta.`{table}`")).collect()] == wanted
 
 
+@pytest.mark.parametrize("name", ["present", "absent", "path"])
+def test_a_test_for_null_reads_no_variant(lake: Lake, table: str, name: str) -> None:
+    query = QUERIES[name][0].format(t=f"delta.`{table}`")
+    (scan,) = lake.explain(query).to_dict()["tables"]
+    tests = [path for path in scan["paths"] if path["path"] == "event IS NOT NULL"]
+    assert [(path["physical"], path["native"]) for path in tests] == [(1, 0)]
+    assert not scan["whole_variants"]
+    frame: Any = lake.sql(query)
+    assert "MapInArrow" not in str(frame._jdf.queryExecution().executedPlan().toString())
+
+
 def test_rule_31_deleted_rows_stay_deleted(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
     made = vl.Table.create(
         tmp_path / "t", "event VARIANT, k INT", properties={"delta.enableDeletionVectors": "true"}

@@ -13,7 +13,7 @@ from variantlake.paths import Path
 from variantlake.planning.files import RecordFiles, ScanFile
 from variantlake.planning.plan import ScanPlan
 from variantlake.planning.predicates import Ref, path_text
-from variantlake.planning.readings import Native, NullColumn, PhysicalColumn, find_place
+from variantlake.planning.readings import Native, NullColumn, NullTest, PhysicalColumn, find_place
 from variantlake.planning.skipping import NOT_SKIPPED, Skipper
 from variantlake.shredding.folding import fold_key
 from variantlake.shredding.schema import Object, ShreddingSchema
@@ -177,7 +177,7 @@ def _use(plan: ScanPlan, ref: Ref) -> PathUse:
     why: Counter[str] = Counter()
     for group in plan.groups:
         match group.reading(ref):
-            case PhysicalColumn():
+            case PhysicalColumn() | NullTest():
                 physical += len(group.files)
             case NullColumn():
                 absent += len(group.files)

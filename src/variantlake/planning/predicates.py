@@ -20,6 +20,9 @@ from variantlake.paths import Path
 Scalar = bool | int | float | str | bytes | Decimal
 """A literal's raw value: dates in days, timestamps in microseconds since the epoch (UTC)."""
 
+PRESENCE = "presence"
+"""What a Ref asks for as its type where only `IS NULL` and `IS NOT NULL` look at a Variant."""
+
 CompareOp = OneOf["=", "<>", "<", "<=", ">", ">=", "<=>"]
 FLIPPED: dict[CompareOp, CompareOp] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 """The operator that says the same with its sides exchanged; the others say it themselves."""
@@ -31,10 +34,11 @@ class Ref:
 
     `column` is the column's path through structs, by the names in the files. `path` is None for
     an ordinary column. `type` is the Spark type asked for, as Spark prints it (`decimal(18,2)`);
-    `variant` keeps the Variant itself. `strict` tells `variant_get` and casts, which raise where a
-    value cannot be cast, from `try_variant_get`, which gives NULL there. `shown` is the column's
-    name for people where files know it by another one (column mapping). `char_length` is the length
-    that the strings of a CHAR column are padded to where they are compared; 0 for other columns.
+    `variant` keeps the Variant itself, PRESENCE asks whether there is one. `strict` tells
+    `variant_get` and casts, which raise where a value cannot be cast, from `try_variant_get`, which
+    gives NULL there. `shown` is the column's name for people where files know it by another one
+    (column mapping). `char_length` is the length that the strings of a CHAR column are padded to
+    where they are compared; 0 for other columns.
     """
 
     column: tuple[str, ...]
@@ -48,6 +52,8 @@ class Ref:
         name = ".".join(map(_identifier, self.shown or self.column))
         if self.path is None:
             return name
+        if self.type == PRESENCE:
+            return f"{name} IS NOT NULL"
         if not self.strict:
             return f"try_variant_get({name}, {_quoted(path_text(self.path))}, '{self.type}')"
         steps = path_text(self.path)[1:].removeprefix(".")

@@ -26,7 +26,7 @@ from variantlake.parquet.facts import MAX_INSIDE, UNKNOWN, FileFacts, PathFacts
 from variantlake.paths import Path
 from variantlake.planning.casts import spark_type
 from variantlake.planning.exactness import Conversion, ConversionKind, conversion, values_fit
-from variantlake.planning.predicates import Ref
+from variantlake.planning.predicates import PRESENCE, Ref
 from variantlake.shredding.folding import fold_key
 from variantlake.shredding.layout import TYPED_VALUE
 from variantlake.shredding.legacy import OBJECT
@@ -63,16 +63,22 @@ class NullColumn:
 
 
 @dataclass(frozen=True, slots=True)
+class NullTest:
+    """Whether there is a Variant, of which the metadata alone is read."""
+
+
+@dataclass(frozen=True, slots=True)
 class Native:
     """The engine's own Variant reader; `reason` says why, for people."""
 
     reason: str
 
 
-Reading = PhysicalColumn | NullColumn | Native
+Reading = PhysicalColumn | NullColumn | NullTest | Native
 
 NO_STATISTICS = "nothing is known of the file"
 WHOLE_VARIANT = "the Variant itself is asked for"
+NO_METADATA = "in the older layout nothing else tells whether there is a Variant"
 TWIN_KEY = "the layout has a key that differs only by case"
 MIXED = "some rows hold a value of another type"
 UNCHECKED = "nothing says that its column holds all of its values"
@@ -168,7 +174,7 @@ class Readings:
 
 
 # One object for each, so that planning tells files of one layout by identity.
-_NULL, _JOINABLE_NULL = NullColumn(), NullColumn(joinable=True)
+_NULL, _JOINABLE_NULL, _NULL_TEST = NullColumn(), NullColumn(joinable=True), NullTest()
 _native = cache(Native)
 
 
@@ -250,6 +256,8 @@ class Reader:
     def _in_layout(self, reading: Reading, *, legacy: bool) -> Reading:
         if legacy and isinstance(reading, PhysicalColumn):
             return replace(reading, steps=_legacy_steps(self._path))
+        if legacy and isinstance(reading, NullTest):
+            return _native(NO_METADATA)
         return reading
 
     def places(self, variants: VariantColumns | None) -> list[PlacedRows]:
@@ -306,6 +314,8 @@ class Reader:
         """
         if place.if_clean is not None and own.clean:
             return place.if_clean
+        if self.ref.type == PRESENCE:
+            return _NULL_TEST
         if not self._is_scalar:
             return _native(WHOLE_VARIANT)
         if absence := self.absence(place, own):

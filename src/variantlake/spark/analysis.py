@@ -12,10 +12,11 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from variantlake.planning.predicates import Predicate, Ref
+from variantlake.paths import Path
+from variantlake.planning.predicates import PRESENCE, Predicate, Ref
 from variantlake.spark.catalyst import Node
 from variantlake.spark.joined import SmallSide, small_sides
-from variantlake.spark.lineage import Lineage, Source, view_of
+from variantlake.spark.lineage import VARIANT, Lineage, Source, view_of
 from variantlake.spark.predicates import Extra, table_predicates, variant_request
 from variantlake.spark.text import Splice, quote_identifier
 
@@ -28,6 +29,7 @@ class PathUse:
 
     `span` is the whole expression: an explicit cast with what is cast, else the extraction alone,
     which `implicit_cast` then tells the type of. `column` is the span of the column's name inside.
+    Where only a test for NULL looks at the Variant, both are the column's name.
     """
 
     ref: Ref
@@ -139,6 +141,7 @@ class _Reading:
     def __init__(self, lineage: Lineage, parsed: Node) -> None:
         self._lineage = lineage
         self._extractions = _extractions(parsed)
+        self._null_tests = dict(_null_tests(parsed))
         self.uses: dict[Span, tuple[Source, PathUse | None]] = {}
         self.whole: set[Source] = set()
 
@@ -180,6 +183,8 @@ class _Reading:
         if source is not None:
             self.whole.add(source)
             return
+        if node.name in _NULL_TESTS and self._test(node):
+            return
         request = variant_request(node, self._lineage)
         if request is not None:
             view, ref = request
@@ -192,6 +197,17 @@ class _Reading:
         for child in node.children:
             self._visit_expression(child)
 
+    def _test(self, node: Node) -> bool:
+        """Take in `column IS NULL` or `IS NOT NULL` of a Variant; False for another test."""
+        (child,) = node.children
+        source = self._lineage.source(child)
+        column = self._null_tests.get(node.span) if node.has_span else None
+        if source is None or column is None or child.type != VARIANT:
+            return False
+        ref = Ref((source.column,), Path(), PRESENCE)
+        self._add(node.span, source, PathUse(ref, column, column, implicit_cast=False))
+        return True
+
     def _use(self, source: Source, ref: Ref, node: Node) -> None:
         """Take in an extraction, which is the cast of a Variant or a typed `variant_get`."""
         get = node.children[0] if node.name == "Cast" else node
@@ -202,11 +218,14 @@ class _Reading:
         column, explicit = extraction
         span = explicit if explicit is not None and node is not get else get.span
         use = PathUse(ref, span, column, implicit_cast=node is not get and explicit is None)
-        known = self.uses.setdefault(get.span, (source, use))
+        self._add(get.span, source, use)
+
+    def _add(self, span: Span, source: Source, use: PathUse) -> None:
+        known = self.uses.setdefault(span, (source, use))
         if known != (source, use):
             # One text that stands for two things: an expression that Spark uses twice.
             self.whole |= {source, known[0]}
-            self.uses[get.span] = known[0], None
+            self.uses[span] = known[0], None
 
 
 def _extractions(parsed: Node) -> dict[Span, tuple[Span, Span | None]]:
@@ -225,6 +244,18 @@ def _extractions(parsed: Node) -> dict[Span, tuple[Span, Span | None]]:
             # The walk comes to the cast first, then to what is cast.
             found.setdefault(inner.span, (column.span, cast))
     return found
+
+
+_NULL_TESTS = frozenset({"IsNull", "IsNotNull"})
+
+
+def _null_tests(parsed: Node) -> Iterator[tuple[Span, Span]]:
+    """Spans of `column IS NULL` and `column IS NOT NULL`, each with that of the column's name."""
+    for node in parsed.walk():
+        if node.name in _NULL_TESTS and node.has_span:
+            (column,) = node.children
+            if column.name == "UnresolvedAttribute" and column.has_span:
+                yield node.span, column.span
 
 
 def _is_variant_get(node: Node) -> bool:

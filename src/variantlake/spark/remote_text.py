@@ -12,7 +12,7 @@ from sqlglot import exp
 from sqlglot.tokens import Token  # type: ignore[attr-defined]  # re-exported there
 
 from variantlake.planning.plan import ScanPlan
-from variantlake.planning.predicates import Predicate, Ref
+from variantlake.planning.predicates import PRESENCE, Predicate, Ref
 from variantlake.spark.scan import VARIANT_FIELD, PathColumn
 from variantlake.spark.tables import TableVersion
 from variantlake.spark.text import Splice, quote_identifier
@@ -106,7 +106,7 @@ def _field_splice(text: str, path: TypedPath, column: PathColumn, ref: Ref) -> S
     """See `sql._field_splice`."""
     name = text[slice(*path.name)]
     field = f"{name}.{column.field(ref)}"
-    if not column.native:
+    if not column.native or path.type == PRESENCE:
         return Splice(*path.span, field)
     before, after = text[path.span[0] : path.name[0]], text[path.name[1] : path.span[1]]
     return Splice(*path.span, f"coalesce({field}, {before}{name}.{VARIANT_FIELD}{after})")

@@ -40,8 +40,9 @@ from variantlake.arrow.scan_task import ScanTask
 from variantlake.planning.files import NO_ROWS, FileRows, ScanFile
 from variantlake.planning.implied import implied_bounds
 from variantlake.planning.plan import ScanGroup, ScanPlan
-from variantlake.planning.predicates import In, Predicate, Ref
-from variantlake.planning.readings import Native, PhysicalColumn, Reading
+from variantlake.planning.predicates import PRESENCE, In, Predicate, Ref
+from variantlake.planning.readings import Native, NullTest, PhysicalColumn, Reading
+from variantlake.shredding.layout import METADATA
 from variantlake.spark.char_columns import char_columns, padded_sql, with_declarations
 from variantlake.spark.deletions import FILE_NUMBER, has_deleted, without_deleted
 from variantlake.spark.kernel_scan import arrow_schema, with_texts
@@ -321,7 +322,9 @@ class _Group:
         root: _Tree = {}
         for ref in paths:
             reading = self._readings.get(ref)
-            if isinstance(reading, PhysicalColumn):
+            if isinstance(reading, NullTest):
+                root[METADATA] = BinaryType()
+            elif isinstance(reading, PhysicalColumn):
                 *above, leaf = (
                     ELEMENT if isinstance(step, int) else step for step in reading.steps
                 )
@@ -364,6 +367,8 @@ class _Group:
 
     def _path(self, column: str, ref: Ref) -> str:
         reading = self._readings.get(ref)
+        if ref.type == PRESENCE:
+            return f"IF({column} IS NULL, NULL, TRUE)"
         if not isinstance(reading, PhysicalColumn):
             return f"CAST(NULL AS {ref.type})"
         leaf = _leaf(column, reading.steps)

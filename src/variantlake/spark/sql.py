@@ -27,7 +27,7 @@ from variantlake.errors import (
     VariantLakeError,
 )
 from variantlake.planning.plan import ScanPlan
-from variantlake.planning.predicates import In, Predicate, map_refs
+from variantlake.planning.predicates import PRESENCE, In, Predicate, map_refs
 from variantlake.spark.analysis import Analysis, PathUse, TableUse, analyse
 from variantlake.spark.catalyst import Catalyst, Node, has_inside
 from variantlake.spark.joined import (
@@ -432,7 +432,7 @@ def _field_splice(text: str, use: PathUse, column: PathColumn) -> Splice:
     """
     name = text[use.column[0] : use.column[1]]
     path = f"{name}.{column.field(use.ref)}"
-    if not column.native:
+    if not column.native or use.ref.type == PRESENCE:
         return Splice(*use.span, path)
     before, after = text[use.span[0] : use.column[0]], text[use.column[1] : use.span[1]]
     native = f"{before}{name}.{VARIANT_FIELD}{after}"

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]  # re-exported there
 
 from variantlake.paths import Path
+from variantlake.planning.predicates import PRESENCE
 from variantlake.spark.paths import variant_path
 from variantlake.spark.tokens import (
     NAMES,
@@ -43,6 +44,7 @@ class Owner:
 class TypedPath:
     """`column:path::type`, `cast(column:path AS type)` or `variant_get(column, path, type)`.
 
+    Also the column's name alone, where what follows is a test for NULL: of the type PRESENCE.
     `span` is all of it, `name` the column's name with its qualifiers. `bare` is the path's last
     key, after which Spark names a select item that is the path alone; `item_end` is where such an
     item ends, None for a path inside of an expression or with a name of its own. `owner` is the
@@ -278,10 +280,23 @@ class _Reader:
                 return self._variant_get(at, strict=word == "variant_get")
             return None, at
         name, path, after = self._extraction(at)
-        if path is None or self._kind(after) is not TokenType.DCOLON:
+        if path is None:
+            return self._null_test(at)
+        if self._kind(after) is not TokenType.DCOLON:
             return None, at
         type_, after = self.type_at(after + 1)
         return self._found(at, after, name, path, type_, strict=True)
+
+    def _null_test(self, at: int) -> tuple[TypedPath | None, int]:
+        """The name of a column before IS NULL or IS NOT NULL."""
+        last = self._chain(at)
+        if last is None or self._kind(last + 1) is not TokenType.IS:
+            return None, at
+        tested = last + (3 if self._kind(last + 2) is TokenType.NOT else 2)
+        if self._kind(tested) is not TokenType.NULL:
+            return None, at
+        found, after = self._found(at, last + 1, (at, last), Path(), PRESENCE, strict=True)
+        return found and _without_item(found), after
 
     def _cast(self, at: int, *, strict: bool) -> tuple[TypedPath | None, int]:
         name, path, after = self._extraction(at + 2)
