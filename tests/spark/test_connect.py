@@ -96,7 +96,7 @@ QUERIES = {
 }
 READ_BY_COLUMNS = (
     *("columns", "unnamed", "cte", "join", "union"),
-    *("sides", "derived", "one-whole"),
+    *("sides", "derived", "one-whole", "null-tests", "null-test-of-a-join"),
 )
 FILES_READ = {"columns": [1], "sides": [2, 1], "derived": [1, 1], "one-whole": [1, 4]}
 """Of four, by each table of a query."""
