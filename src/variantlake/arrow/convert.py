@@ -33,6 +33,7 @@ from variantlake.arrow.files import load_file, new_load_id
 from variantlake.arrow.landing import LoadResult, TaskResult, collect, guarded, land
 from variantlake.arrow.load import LoadProgress, Runner, watcher
 from variantlake.arrow.local import run_in_threads
+from variantlake.arrow.micros import batch_in_micros, lossy_timestamp
 from variantlake.arrow.nested import column_encoder
 from variantlake.arrow.options import LoadOptions
 from variantlake.arrow.sources import SourceSpec
@@ -43,6 +44,7 @@ from variantlake.errors import InvalidSchema, StoreFailed, VariantLakeError
 from variantlake.kernels.profiler import profile
 from variantlake.kernels.tape import Tape
 from variantlake.parquet.facts import FileFacts, read_facts
+from variantlake.parquet.nanoseconds import first_below_micros
 from variantlake.parquet.read import iter_batches
 from variantlake.parquet.write import WrittenFile
 from variantlake.shredding.ddl import format_ddl, parse_ddl
@@ -89,6 +91,7 @@ def convert(
     shredding: str | Mapping[str, str] | None = None,
     properties: Mapping[str, str] | None = None,
     rewrite: bool = False,
+    truncate_timestamps: bool = False,
     dry_run: bool = False,
     progress: Callable[[LoadProgress], None] | None = None,
 ) -> ConvertResult:
@@ -106,6 +109,8 @@ def convert(
             one inferred from the first rows.
         properties: Table properties for a table that is made here.
         rewrite: Rewrite files too that could be added as they are.
+        truncate_timestamps: Cut the digits of timestamps below microseconds, which a table does
+            not hold; without it they are an error, which a dry run finds too.
         dry_run: Say what would be done with each file, and do nothing.
         progress: Called a few times a second while files are converted.
 
@@ -125,6 +130,7 @@ def convert(
         shredding=shredding,
         properties=properties,
         rewrite=rewrite,
+        truncate_timestamps=truncate_timestamps,
         dry_run=dry_run,
     )
     return run_convert(
@@ -145,6 +151,7 @@ class ConvertKeywords(TypedDict, total=False):
     shredding: str | Mapping[str, str] | None
     properties: Mapping[str, str] | None
     rewrite: bool
+    truncate_timestamps: bool
     dry_run: bool
 
 
@@ -157,6 +164,7 @@ class Request:
     shredding: str | Mapping[str, str] | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
     rewrite: bool = False
+    truncate_timestamps: bool = False
     dry_run: bool = False
 
     @classmethod
@@ -168,6 +176,7 @@ class Request:
             shredding=keywords.get("shredding"),
             properties=dict(keywords.get("properties") or {}),
             rewrite=keywords.get("rewrite", False),
+            truncate_timestamps=keywords.get("truncate_timestamps", False),
             dry_run=keywords.get("dry_run", False),
         )
 
@@ -188,6 +197,7 @@ def run_convert(
     target = open_target(table, files, request.properties)
     steps = plan_steps(files, target, rewrite=request.rewrite)
     if request.dry_run:
+        _check_timestamps(steps, request)
         return ConvertResult(version=_DRY_RUN, rows=sum(step.rows for step in steps), steps=steps)
     target, schemas = _with_shredding(target, files, steps, request)
     ddl = {name: format_ddl(schema) for name, schema in schemas.items()}
@@ -210,6 +220,19 @@ def run_convert(
 
 def _read(source: Any, request: Request) -> SourceFile:
     return read_source(source, request.json_columns, request.variant_columns)
+
+
+def _check_timestamps(steps: Sequence[Step], request: Request) -> None:
+    """Raise what rewriting files would raise for their timestamps."""
+    if request.truncate_timestamps:
+        return
+    for step in steps:
+        if step.action is Action.REWRITE and (
+            found := first_below_micros(step.path, request.variant_columns)
+        ):
+            error = lossy_timestamp(*found)
+            error.file = step.path
+            raise error
 
 
 def _groups(steps: Sequence[Step], parallelism: int) -> tuple[tuple[Step, ...], ...]:
@@ -360,7 +383,10 @@ class ConvertTask:
         return [(Path(file.path).name, file.facts) for file in self._rewrite(place, step, check)]
 
     def _rewrite(self, place: int, step: Step, check: Callable[[], None]) -> list[WrittenFile]:
+        _check_timestamps([step], self.request)
         batches = iter_batches(step.path, variant_columns=self.request.variant_columns)
+        if self.request.truncate_timestamps:
+            batches = map(batch_in_micros, batches)
         first = next(batches)
         encoders = self._encoders(first.schema)
         rows = 0

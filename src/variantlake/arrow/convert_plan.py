@@ -10,7 +10,7 @@ from __future__ import annotations
 import enum
 import os
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -42,6 +42,8 @@ from variantlake.parquet.read import VariantFile
 from variantlake.parquet.schema_tree import SchemaNode
 from variantlake.parquet.variant_columns import variant_nodes
 from variantlake.parquet.variant_group import VariantGroup, parse_group
+from variantlake.shredding.arrays import element_field
+from variantlake.shredding.layout import is_list, is_variant_type
 from variantlake.shredding.schema import ShreddingSchema, Untyped
 from variantlake.storage.opening import open_store
 from variantlake.storage.store import LocalStore, Store, is_local
@@ -170,15 +172,37 @@ def _storable(arrow: pa.Schema, root: SchemaNode) -> pa.Schema:
 
     INT96, which old Spark writes, is an instant though nothing says so.
     """
-    physical = {node.name: node.physical for node in root.children}
-    fields = []
-    for field in arrow:
-        kind = field.type
-        if isinstance(kind, pa.TimestampType) and kind.unit == "ns":
-            zone = "UTC" if physical[field.name] == "INT96" else kind.tz
-            field = field.with_type(pa.timestamp("us", zone))  # noqa: PLW2901  # the same field
-        fields.append(field)
-    return pa.schema(fields)
+    nodes = {node.name: node for node in root.children}
+    return pa.schema(
+        [
+            field
+            if is_variant_type(field.type)
+            else field.with_type(_in_micros(field.type, _leaves_of(nodes[field.name])))
+            for field in arrow
+        ]
+    )
+
+
+def _in_micros(kind: Any, leaves: Iterator[SchemaNode]) -> Any:
+    """The type with its timestamps as a table's; `leaves` are those of the file."""
+    if isinstance(kind, pa.StructType):
+        return pa.struct([each.with_type(_in_micros(each.type, leaves)) for each in kind])
+    if isinstance(kind, pa.MapType):
+        return pa.map_(_in_micros(kind.key_type, leaves), _in_micros(kind.item_type, leaves))
+    if is_list(kind):
+        element = element_field(kind)
+        return pa.list_(element.with_type(_in_micros(element.type, leaves)))
+    leaf = next(leaves, None)
+    if isinstance(kind, pa.TimestampType) and leaf is not None:
+        return pa.timestamp("us", "UTC" if leaf.physical == "INT96" else kind.tz)
+    return kind
+
+
+def _leaves_of(node: SchemaNode) -> Iterator[SchemaNode]:
+    if node.leaf is not None:
+        yield node
+    for child in node.children:
+        yield from _leaves_of(child)
 
 
 def merged_schema(files: Sequence[SourceFile]) -> StructType:

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from variantlake.arrow.char_values import within_length
+from variantlake.arrow.micros import check_micros
 from variantlake.delta.char_types import most_characters
 from variantlake.delta.column_mapping import physical_type
 from variantlake.delta.schema import StructField, arrow_type
@@ -94,6 +95,8 @@ class PlainColumn:
         try:
             found: AnyArray = array.cast(self._type)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            if pa.types.is_timestamp(self._type):
+                check_micros(array, self._field.name)
             raise InvalidSchema(
                 f"column {self._field.name!r} is {self._field.type}; {self._given} cannot be "
                 f"stored in it: {error}"

@@ -35,6 +35,7 @@ class LoadKeywords(TypedDict, total=False):
     arrays: bool
     max_rows_per_file: int | None
     target_file_bytes: int | None
+    truncate_timestamps: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,8 @@ class LoadOptions:
         among each other.
     arrays: Whether a schema that is inferred here makes columns of what arrays hold.
     limits: When the next file is begun.
+    truncate_timestamps: Whether timestamps of Arrow data in nanoseconds lose the digits below
+        microseconds; without it such digits are an error. Documents have no such timestamps.
 
     Raises InvalidValue for a mode, load id or limit that cannot be.
     """
@@ -58,6 +61,7 @@ class LoadOptions:
     order_by: tuple[str, ...] = ()
     arrays: bool = False
     limits: FileLimits = DEFAULT_LIMITS
+    truncate_timestamps: bool = False
 
     def __post_init__(self) -> None:
         if self.load_id is not None and not 0 < len(self.load_id) <= MAX_LOAD_ID:
@@ -78,6 +82,7 @@ class LoadOptions:
             limits=FileLimits.of(
                 keywords.get("target_file_bytes"), keywords.get("max_rows_per_file")
             ),
+            truncate_timestamps=keywords.get("truncate_timestamps", False),
         )
 
     @property

@@ -18,6 +18,7 @@ from variantlake.arrow.encode import (
     is_variant_storage,
     joined_notes,
 )
+from variantlake.arrow.micros import batch_in_micros
 from variantlake.arrow.nested import column_encoder
 from variantlake.arrow.options import BadRows
 from variantlake.arrow.plain import plain_batch, plain_schema
@@ -62,6 +63,9 @@ class TableRows:
         self._batches = (
             batches if schema == given else (plain_batch(batch, schema) for batch in batches)
         )
+        if plan.truncate_timestamps:
+            schema = batch_in_micros(pa.RecordBatch.from_pylist([], schema)).schema
+            self._batches = map(batch_in_micros, self._batches)
         self.bad_rows = bad_rows
         self._inference = inference
         fields = {field.name: field for field in plan.schema.fields}

@@ -91,6 +91,7 @@ class FilePlan:
     limits: FileLimits
     mode: BadRows
     order_by: tuple[str, ...]
+    truncate_timestamps: bool
 
     def bad_row_log(self, task: int) -> BadRowLog:
         """What becomes of the bad rows of one task."""
@@ -335,6 +336,7 @@ class Target:
             limits=options.limits,
             mode=options.mode,
             order_by=options.order_by,
+            truncate_timestamps=options.truncate_timestamps,
         )
 
     def clean_up(self, load_id: str) -> None:

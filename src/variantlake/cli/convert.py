@@ -50,6 +50,14 @@ def convert(
     rewrite: Annotated[
         bool, typer.Option("--rewrite", help="Rewrite files that could be added as they are.")
     ] = False,
+    truncate_timestamps: Annotated[
+        bool,
+        typer.Option(
+            "--truncate-timestamps",
+            help="Cut the digits of timestamps below microseconds, which a table does not hold; "
+            "else they are an error, which --dry-run finds too.",
+        ),
+    ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be done with each file.")
     ] = False,
@@ -69,6 +77,7 @@ def convert(
         variant_columns=variant_column or [],
         shredding=shredding,
         rewrite=rewrite,
+        truncate_timestamps=truncate_timestamps,
         dry_run=dry_run,
     )
     with progress_bar() as progress:

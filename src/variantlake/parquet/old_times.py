@@ -9,7 +9,7 @@ Spec: Parquet, "Types" (INT96); Spark, `DataSourceUtils`, `RebaseDateTime`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +25,7 @@ from variantlake.shredding.arrays import (
     AnyArray,
     elements_of,
     list_of,
-    map_array,
+    map_leaves,
     offsets_of,
     struct_of,
 )
@@ -92,7 +92,7 @@ class OldTimes:
         def today(array: AnyArray) -> AnyArray:
             return _today(array) if next(left) in self.julian else array
 
-        arrays = [_mapped(array, today) for array in batch.columns]
+        arrays = [map_leaves(array, today) for array in batch.columns]
         return pa.RecordBatch.from_arrays(arrays, schema=batch.schema)
 
     def _first(self, batch: pa.RecordBatch, leaves: Sequence[int], seconds: pa.Table | None) -> int:
@@ -117,13 +117,13 @@ class OldTimes:
     ) -> None:
         found = {
             leaf: array
-            for leaf, array in zip(leaves, _flat(batch), strict=True)
+            for leaf, array in zip(leaves, flat(batch), strict=True)
             if leaf in self.int96 or leaf in self.julian
         }
         if seconds is not None:
             timestamps = [leaf for leaf in leaves if leaf in self.int96]
-            for leaf, array in zip(timestamps, _flat(seconds), strict=True):
-                micros, whole = _integers(found[leaf]), _integers(array)
+            for leaf, array in zip(timestamps, flat(seconds), strict=True):
+                micros, whole = integers(found[leaf]), integers(array)
                 if (micros // 1_000_000 != whole).any():
                     raise LimitExceeded(
                         "a timestamp of INT96 is beyond the years of microseconds (290,000)"
@@ -131,7 +131,7 @@ class OldTimes:
         for leaf, array in found.items():
             if leaf not in self.julian or self.zone in _UTC or pa.types.is_date(array.type):
                 continue
-            if (_integers(array) < _SAME_ZONES).any():
+            if (integers(array) < _SAME_ZONES).any():
                 raise UnsupportedFeature(
                     "a timestamp before 1900 was written in the calendar before 1582, in the time "
                     f"zone {self.zone or 'that the file does not name'}",
@@ -143,7 +143,7 @@ def _is_time(node: SchemaNode) -> bool:
     return node.logical is not None and node.logical.kind in ("DATE", "TIMESTAMP")
 
 
-def _flat(rows: pa.RecordBatch | pa.Table) -> Iterator[AnyArray]:
+def flat(rows: pa.RecordBatch | pa.Table) -> Iterator[AnyArray]:
     """The leaves of rows in the order of the file, elements of lists one after another."""
     for column in rows.columns:
         whole: Any = column
@@ -162,24 +162,7 @@ def _leaves(array: AnyArray) -> Iterator[AnyArray]:
         yield array
 
 
-def _mapped(array: Any, change: Callable[[AnyArray], AnyArray]) -> AnyArray:
-    """The array with its leaves changed, in the order of the file."""
-    if isinstance(array, pa.StructArray):
-        children = [_mapped(array.field(at), change) for at in range(array.type.num_fields)]
-        fields = [array.type.field(at) for at in range(array.type.num_fields)]
-        return pa.StructArray.from_arrays(children, fields=fields, mask=array.is_null())
-    if isinstance(array, pa.ListArray | pa.MapArray):
-        offsets, elements = offsets_of(array)
-        inside = _mapped(elements, change)
-        if isinstance(array, pa.MapArray):
-            return map_array(array.type, offsets, struct_of(inside).flatten(), array.is_null())
-        return pa.ListArray.from_arrays(
-            pa.array(offsets, pa.int32()), inside, type=array.type, mask=array.is_null()
-        )
-    return change(array)
-
-
-def _integers(array: Any) -> Int64s:
+def integers(array: Any) -> Int64s:
     """The values that are not null, as the counts that they are stored as."""
     kept = array.drop_null()
     width: Any = pa.int32() if pa.types.is_date32(kept.type) else pa.int64()

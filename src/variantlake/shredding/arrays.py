@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
 from variantlake.errors import MalformedFile
-from variantlake.shredding.layout import VARIANT_TYPE, struct_storage
+from variantlake.shredding.layout import VARIANT_TYPE, is_list, struct_storage
 
 AnyArray: TypeAlias = "pa.Array[Any]"
 AnyField: TypeAlias = "pa.Field[Any]"
@@ -124,3 +124,26 @@ def map_array(
     return pa.Array.from_buffers(
         arrow, len(lists), lists.buffers()[:2], lists.null_count, children=[entries]
     )
+
+
+def map_leaves(array: Any, change: Callable[[AnyArray], AnyArray]) -> AnyArray:
+    """The array with its leaves changed, in their order; they may change their type, too."""
+    if isinstance(array, pa.StructArray):
+        fields = members(array.type)
+        children = [map_leaves(array.field(at), change) for at in range(len(fields))]
+        fields = [f.with_type(child.type) for f, child in zip(fields, children, strict=True)]
+        return pa.StructArray.from_arrays(children, fields=fields, mask=array.is_null())
+    if isinstance(array, pa.MapArray):
+        offsets, elements = offsets_of(array)
+        parts = struct_of(map_leaves(elements, change)).flatten()
+        pairs = pa.map_(parts[0].type, parts[1].type)
+        return map_array(pairs, offsets, parts, array.is_null())
+    if is_list(array.type):
+        lists = list_of(array)
+        offsets, elements = offsets_of(lists)
+        inside = map_leaves(elements, change)
+        kind = pa.list_(element_field(lists.type).with_type(inside.type))
+        return pa.ListArray.from_arrays(
+            pa.array(offsets, pa.int32()), inside, type=kind, mask=lists.is_null()
+        )
+    return change(array)
