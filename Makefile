@@ -11,7 +11,7 @@ PYTEST_ARGS ?=
 FUZZ_SECONDS ?= 60
 QUERY_SECONDS ?= 300
 
-.PHONY: help setup demo test test-fast test-kill test-concurrency test-rules test-queries lint format fuzz bench bench-ingest bench-kernels bench-planning bench-query clean
+.PHONY: help setup demo test test-fast test-kill test-concurrency test-rules test-queries lint format fuzz bench bench-appends bench-ingest bench-kernels bench-planning bench-query clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-17s %s\n", $$1, $$2}'
@@ -77,6 +77,9 @@ bench-query: setup ## Time queries beside Delta Spark and DuckDB, each on its ow
 bench-ingest: setup ## Time loading and getting back beside other engines (Sail gets .venv-sail)
 	@$(SPARK_ENV) $(BIN)/python -m benchmarks.ingest
 	@$(BIN)/python -m benchmarks.scaling
+
+bench-appends: setup ## Time 2,000 small appends while the log grows
+	@$(BIN)/python -m benchmarks.appends
 
 bench-planning: setup ## Time reading a log of 100,000 files and planning on it, Delta Spark beside
 	@$(SPARK_ENV) $(BIN)/python -m benchmarks.planning --delta-spark

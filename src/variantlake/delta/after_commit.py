@@ -6,15 +6,18 @@ warning.
 
 from __future__ import annotations
 
+import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from variantlake.delta.checkpoint_writer import checkpoint_due, write_checkpoint
+from variantlake.delta.intervals import DAY_MILLIS
+from variantlake.delta.listing import all_commits
 from variantlake.delta.log_cleanup import clean_log
 from variantlake.delta.replay import State
 from variantlake.delta.version_checksum import write_checksum
 from variantlake.errors import VariantLakeError
-from variantlake.storage.store import Store
+from variantlake.storage.store import Entry, Store
 
 
 def follow_up(store: Store, version: int, state: State) -> None:
@@ -24,7 +27,23 @@ def follow_up(store: Store, version: int, state: State) -> None:
     if checkpoint_due(version, properties):
         done = _attempt("checkpoint", version, lambda: write_checkpoint(store, version))
         if done:
-            _attempt("cleanup of the log", version, lambda: clean_log(store, properties))
+            _attempt("cleanup of the log", version, lambda: _clean_daily(store, properties))
+
+
+_cleaned: dict[str, tuple[object, Entry]] = {}
+"""When logs were cleaned up last, by their tables, and the oldest commits that were left."""
+
+
+def _clean_daily(store: Store, properties: Mapping[str, str]) -> None:
+    """Clean up unless this process did today: files expire at midnight, and the log is long."""
+    now = (time.time_ns() // (DAY_MILLIS * 1_000_000), dict(properties))
+    when, oldest = _cleaned.get(store.uri, (None, None))
+    if when == now and oldest is not None and oldest.is_same(store.entry(oldest.path)):
+        return
+    clean_log(store, properties)
+    commits = all_commits(store)
+    if commits:
+        _cleaned[store.uri] = now, commits[0]
 
 
 def _attempt(what: str, version: int, work: Callable[[], object]) -> bool:

@@ -5,7 +5,7 @@ Spec: PROTOCOL, "Checkpoint Schema", "Checkpoints".
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -104,12 +104,8 @@ def _adds(
         options = StatsOptions.from_properties(configuration)
         chosen = options.chosen(schema, metadata.partition_columns).union(always)
         bounded = not features.isdisjoint(VARIANT_SHREDDING)
-        columns["stats_parsed"] = parsed_stats(
-            values(files["stats"]),
-            schema,
-            chosen,
-            variant_bounds=bounded,
-            tight_bounds="deletionVectors" in features,
+        columns["stats_parsed"] = _parsed_stats(
+            _one_chunk(files["stats"]), schema, frozenset(chosen), bounded, features
         )
         variants = variant_bound_paths(schema, chosen, variant_bounds=bounded)
         if metadata.partition_columns:
@@ -119,6 +115,42 @@ def _adds(
     fields = [pa.field(name, column.type) for name, column in columns.items()]
     adds = pa.StructArray.from_arrays(list(columns.values()), fields=fields, mask=is_other)
     return adds, variants
+
+
+@dataclass(frozen=True, slots=True)
+class _Parsed:
+    """Statistics as texts and as columns; `of` is all else that these depend on."""
+
+    of: Hashable
+    texts: pa.Array[Any]
+    columns: pa.Array[Any]
+
+
+_REMEMBERED_ROWS = 1 << 17
+_last: list[_Parsed] = []
+
+
+def _parsed_stats(
+    texts: pa.Array[Any],
+    schema: StructType,
+    chosen: frozenset[Column],
+    bounded: bool,
+    features: Collection[str],
+) -> pa.Array[Any]:
+    """`parsed_stats`; from checkpoint to checkpoint of one table only what is new is parsed."""
+    tight = "deletionVectors" in features
+    of = (schema, chosen, bounded, tight)
+    known = _last[0] if _last else None
+    start = 0
+    if known and known.of == of and texts.slice(0, len(known.texts)).equals(known.texts):
+        start = len(known.texts)
+    found = parsed_stats(
+        values(texts.slice(start)), schema, chosen, variant_bounds=bounded, tight_bounds=tight
+    )
+    if known and start:
+        found = pa.concat_arrays([known.columns, found])
+    _last[:] = [_Parsed(of, texts, found)] if len(texts) <= _REMEMBERED_ROWS else []
+    return found
 
 
 def _with_keys(vectors: pa.StructArray) -> pa.Array[Any]:

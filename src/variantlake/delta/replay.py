@@ -210,7 +210,7 @@ def _without(files: pa.Table, keys: Any) -> Iterator[pa.RecordBatch]:
             yield batch
 
 
-_FEW_ROWS, _MANY_BATCHES = 4096, 32
+_FEW_ROWS, _MANY_BATCHES = 4096, 8
 
 
 def _merged(batches: list[pa.RecordBatch]) -> pa.Table:

@@ -133,14 +133,15 @@ class Snapshot:
             )
         if not commits:
             return self
-        state = apply_commits(
-            self.state(), (read_commit(self.store, entry.path) for entry in commits)
-        )
+        actions = [read_commit(self.store, entry.path) for entry in commits]
+        state = apply_commits(self.state(), actions)
+        paths = [each.path for commit in actions for each in commit if isinstance(each, AddFile)]
         return _snapshot(
             self.store,
             self.version + len(commits),
             commits[-1],
             state,
+            new_paths=pa.chunked_array([pa.array(paths, pa.string())]),
             absolute_paths=self.absolute_paths,
             applies=self.applies,
         )
@@ -211,9 +212,11 @@ def _snapshot(
     last: Entry,
     state: State,
     *,
+    new_paths: pa.ChunkedArray[Any] | None = None,
     absolute_paths: AbsolutePaths,
     applies: frozenset[str],
 ) -> Snapshot:
+    """`new_paths` are those that the state before, which was looked at, did not have."""
     if state.protocol is None or state.metadata is None:
         what = "protocol" if state.protocol is None else "metaData"
         raise MalformedLog(f"no commit up to version {version} has a {what} action", file=store.uri)
@@ -223,13 +226,15 @@ def _snapshot(
         schema = StructType.from_json(state.metadata.schema_string)
         _check_metadata(state.metadata, schema)
         check_readable(state.protocol, dict(state.metadata.configuration), schema, applies=applies)
-        check_unique_paths(state.files)
-        check_paths(state.files["path"], absolute_paths)
+        vectors = state.files["deletion_vector"]
+        if new_paths is None or vectors.null_count < len(vectors):
+            # Without vectors a path that comes again takes the place of the one before.
+            check_unique_paths(state.files)
+        check_paths(state.files["path"] if new_paths is None else new_paths, absolute_paths)
         check_vectors(state.files["deletion_vector"], absolute_paths)
     except (MalformedLog, UnsupportedFeature) as error:
         error.file = error.file or store.uri
         raise
-    vectors = state.files["deletion_vector"]
     if "deletionVectors" not in applies and vectors.null_count < len(vectors):
         raise UnsupportedFeature(
             "the table uses the feature deletionVectors: some of its files have deleted rows",
