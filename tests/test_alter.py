@@ -19,6 +19,7 @@ from variantlake.errors import (
     InvalidQuery,
     InvalidSchema,
     InvalidValue,
+    MissingSource,
     UnsupportedFeature,
 )
 
@@ -55,6 +56,44 @@ def test_an_overwrite_replaces_all_rows_and_keeps_the_old_version(table: vl.Tabl
     assert info["operationParameters"]["mode"] == "Overwrite"
     assert info["operationMetrics"]["numRemovedFiles"] == "2"
     assert not info["isBlindAppend"]
+
+
+def test_an_overwrite_of_an_expected_version_keeps_what_came_later(table: vl.Table) -> None:
+    version = table.refresh().version
+    known = _numbers(table.refresh())
+    partition = {"day": dt.date(2026, 1, 1)}
+    table.append(_data((7, 0)), json_columns=["event"])
+    for where in (None, partition):
+        with pytest.raises(CommitConflict, match=r"added file .*, which was not read"):
+            table.overwrite(
+                _data((8, 0)), where=where, expected_version=version, json_columns=["event"]
+            )
+    assert _numbers(table.refresh()) == sorted([*known, 7])
+    other = {"day": dt.date(2026, 1, 2)}
+    table.overwrite(_data((9, 1)), where=other, expected_version=version, json_columns=["event"])
+    assert {7, 9} <= set(_numbers(table.refresh()))
+    with pytest.raises(MissingSource, match="version 99 does not exist"):
+        table.overwrite(_data((8, 0)), expected_version=99, json_columns=["event"])
+    newest = table.refresh().version
+    table.overwrite(_data((8, 0)), expected_version=newest, json_columns=["event"])
+    assert _numbers(table.refresh()) == [8]
+
+
+@pytest.mark.parametrize("level", ["Serializable", "WriteSerializable"])
+def test_an_expected_version_holds_at_every_isolation_level(tmp_path: Path, level: str) -> None:
+    isolation = {"delta.isolationLevel": level}
+    made = vl.Table.create(tmp_path / "t", "n INT", properties=isolation)
+    rows = pa.table({"n": pa.array([1], pa.int32())})
+    made.append(rows)
+    with pytest.raises(CommitConflict):
+        made.overwrite(rows, expected_version=0)
+    (tmp_path / "d.ndjson").write_text('{"a": 1}\n')
+    events = vl.Table.create(tmp_path / "e", "event VARIANT", properties=isolation)
+    events.append(vl.ndjson(tmp_path / "d.ndjson"))
+    with pytest.raises(CommitConflict):
+        events.overwrite(vl.ndjson(tmp_path / "d.ndjson"), expected_version=0)
+    assert events.overwrite(vl.ndjson(tmp_path / "d.ndjson"), expected_version=1) == 2
+    assert made.refresh().scan().count() == 1
 
 
 def test_an_overwrite_without_rows_empties_the_table(table: vl.Table) -> None:

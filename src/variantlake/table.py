@@ -276,6 +276,7 @@ class Table:
         *,
         where: Where | None = None,
         partitions: bool = False,
+        expected_version: int | None = None,
         column: str | None = None,
         json_columns: Collection[str] = (),
         merge_schema: bool = False,
@@ -291,6 +292,10 @@ class Table:
                 over partition columns as text or of `vl.path(...)`, `"day >= '2026-01-02'"`. All
                 new rows must be in them. None replaces everything.
             partitions: Only those partitions are replaced that the new rows are in.
+            expected_version: The version of the table that the new rows were made of. Rows that
+                another writer added or removed since, among those that are replaced, raise
+                CommitConflict. None replaces what the newest version holds: give
+                `version` of the table that was scanned where the new rows come from there.
             column: As for `append`.
             json_columns: As for `append`.
             merge_schema: As for `append`.
@@ -301,19 +306,19 @@ class Table:
             InvalidQuery: A condition that does not parse.
             InvalidValue: A row is not in the partitions of `where`, or cannot be stored.
             CommitConflict: Another writer added or removed rows of what is replaced.
+            MissingSource: The expected version is not in the log.
             UnsupportedFeature: As for `append`; also an append-only table, and a condition that
                 only Spark takes.
         """
-        overwrite = Overwrite(where, partitions)
+        overwrite = Overwrite(where, partitions, expected_version)
         if isinstance(data, Documents):
             return self._load(data, column, overwrite, options)
-        snapshot = self._newest()
         return append_arrow(
             data,
-            snapshot,
+            self._newest(),
             json_columns=json_columns,
             merge_schema=merge_schema,
-            replacing=overwrite.of(snapshot),
+            overwrite=overwrite,
             options=LoadOptions.of(**options),
         ).version
 

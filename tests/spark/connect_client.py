@@ -27,13 +27,16 @@ def main() -> None:
         spark.conf.set(name, value)
     settings = dict(map(tuple, spark.sql("SET").collect()))
     lake = vl.spark.connect(spark)
+    overwritten = [overwrite(spark, lake, table) for table in work.get("overwrites", ())]
     done = [append(spark, lake, load) for load in work.get("appends", ())]
     answers = queried(spark, lake, work, settings) if "queries" in work else {}
     if "joins" in work:
         asked = work["joins"]
         answers["joins"] = try_table(spark, Path(asked["folder"]), asked["seed"], asked["texts"])
-    answers["texts"] = {name: answered(spark, lake, text) for name, text in work["texts"].items()}
-    sys.stdout.write(json.dumps({"appends": done, **answers}))
+    answers["texts"] = {
+        name: answered(spark, lake, text) for name, text in work.get("texts", {}).items()
+    }
+    sys.stdout.write(json.dumps({"appends": done, "overwritten": overwritten, **answers}))
     spark.stop()
 
 
@@ -44,6 +47,25 @@ def append(spark: SparkSession, lake: Any, load: dict[str, Any]) -> Any:
     except vl.VariantLakeError as error:
         return f"{type(error).__name__}: {error}"
     return [result.version, result.rows, result.bad_rows]
+
+
+def overwrite(spark: SparkSession, lake: Any, table: str) -> list[str]:
+    """What becomes of overwrites by rows that were read of the table before an append."""
+    lake.read(table).createOrReplaceTempView("read_before")
+    frames = [
+        lake.read(table).where("n > 1"),
+        lake.sql(f"SELECT event, n FROM delta.`{table}` WHERE event:a::int > 0"),
+        spark.table("read_before").limit(7),
+        spark.range(1).selectExpr("parse_json('1') AS event", "1L AS n"),
+    ]
+    lake.append(spark.sql("SELECT parse_json('{\"a\": 1}') AS event, 99L AS n"), table)
+    said = []
+    for frame in frames:
+        try:
+            said.append(str(lake.overwrite(frame, table).rows))
+        except vl.VariantLakeError as error:
+            said.append(type(error).__name__)
+    return said
 
 
 def answered(spark: SparkSession, lake: Any, text: dict[str, Any]) -> Any:

@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator
+import shutil
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 
 import variantlake as vl
 from tests.arrow import bad_input
 from tests.arrow.test_bad_rows import LINES, quarantined
 from variantlake.delta.snapshot import Snapshot
-from variantlake.errors import InvalidJson, InvalidSchema, InvalidValue, NotADeltaTable
+from variantlake.errors import (
+    CommitConflict,
+    InvalidJson,
+    InvalidSchema,
+    InvalidValue,
+    NotADeltaTable,
+    TableReplaced,
+)
 from variantlake.spark.ingest import ingest
 from variantlake.spark.jobs import run_over
 
@@ -262,6 +271,57 @@ def test_frames_and_documents_take_the_place_of_rows(spark: SparkSession, tmp_pa
     for _ in range(2):
         lake.overwrite(vl.ndjson(tmp_path / "a.ndjson"), plain)
     assert lake.read(plain).count() == 1
+
+
+def test_what_was_read_of_a_table_does_not_replace_what_came_later(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    lake, path = vl.spark.connect(spark), tmp_path / "a table"
+    table = vl.Table.create(path, "event VARIANT, n INT", shredding={"event": "a BIGINT"})
+    other = vl.Table.create(tmp_path / "other", "event VARIANT, n INT")
+
+    def append(*numbers: int) -> None:
+        table.append(
+            pa.table({"event": ['{"a": 1}'] * len(numbers), "n": pa.array(numbers, pa.int32())}),
+            json_columns=["event"],
+        )
+
+    def numbers() -> list[int]:
+        return sorted(row.n for row in lake.read(path).select("n").collect())
+
+    append(1, 2, 3)
+    at = f"delta.`{path}`"
+    ways: list[Callable[[], DataFrame]] = [
+        lambda: lake.read(path),
+        lambda: lake.table(path).where("event:a::int = 1").select(),
+        lambda: lake.sql(f"SELECT b.event, b.n FROM {at} a JOIN {at} b USING (n)"),
+        lambda: lake.sql("SELECT * FROM t", tables={"t": path}).where("n > 1").limit(9),
+        lambda: lake.read(path).cache(),
+        lambda: lake.read(other.uri).union(lake.read(path)),
+    ]
+    frames = [way() for way in ways]
+    lake.read(path).where("n < 3").createOrReplaceTempView("kept")
+    frames.append(spark.table("kept"))
+    append(4)
+    for frame in frames:
+        with pytest.raises(CommitConflict, match="added file"):
+            lake.overwrite(frame, path)
+    assert numbers() == [1, 2, 3, 4]
+    # Another table, an older version that was asked for, and what the caller says.
+    lake.overwrite(lake.read(path), other.uri)
+    lake.overwrite(frames[0], path, expected_version=table.refresh().version)
+    assert numbers() == [1, 2, 3]
+    lake.overwrite(lake.read(path, 1).where("n = 1"), path)
+    assert numbers() == [1]
+    lake.overwrite(lake.read(path).selectExpr("event", "n + 1 AS n"), path)
+    assert numbers() == [2]
+    frame = lake.read(path)
+    shutil.rmtree(path)
+    table = vl.Table.create(path, "event VARIANT, n INT")
+    with pytest.raises(TableReplaced):
+        lake.overwrite(frame.limit(0), path)
+    lake.overwrite(lake.read(path), path)
+    assert numbers() == []
 
 
 @pytest.mark.parametrize("way", ["scanned", "computed"])

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 
 import variantlake as vl
@@ -174,6 +175,15 @@ def test_appends_of_a_connect_client(spark: SparkSession, server: str, tmp_path:
     schema = Snapshot.load(table).properties["variantlake.shredding.event"]
     assert "a" in schema
     assert "b" in schema
+
+
+def test_overwrites_of_a_connect_client(server: str, tmp_path: Path) -> None:
+    table = str(tmp_path / "t")
+    made = vl.Table.create(table, "event VARIANT, n BIGINT", shredding={"event": "a BIGINT"})
+    rows = pa.table({"event": ['{"a": 1}', '{"a": 2}'], "n": [1, 2]})
+    made.append(rows, json_columns=["event"])
+    said = client(server, {"overwrites": [table]})["overwritten"]
+    assert said == [["CommitConflict", "CommitConflict", "CommitConflict", "1"]]
 
 
 def test_queries_of_a_connect_client(spark: SparkSession, server: str, tmp_path: Path) -> None:

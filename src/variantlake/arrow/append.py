@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Collection
-from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -13,9 +12,9 @@ import pyarrow as pa
 from variantlake.arrow.files import FileSet, new_load_id, rows_of
 from variantlake.arrow.landing import LoadResult, TaskResult, found, land
 from variantlake.arrow.options import LoadOptions
+from variantlake.arrow.overwriting import Overwrite
 from variantlake.arrow.rows import Partition, TableRows, given_schema
 from variantlake.arrow.target import NOT_COMMITTED, FilePlan, Target
-from variantlake.delta.replacing import Replacement
 from variantlake.delta.snapshot import Snapshot
 from variantlake.errors import InvalidValue
 
@@ -34,14 +33,14 @@ def append_arrow(
     *,
     json_columns: Collection[str] = (),
     merge_schema: bool = False,
-    replacing: Replacement | None = None,
+    overwrite: Overwrite | None = None,
     options: LoadOptions = DEFAULTS,
 ) -> LoadResult:
     """Append rows to the table of `snapshot` in one commit.
 
     Columns go by name, those that are left out are NULL; those that the table does not have become
     columns of it with `merge_schema`. A Variant column without a shredding schema gets one from the
-    first rows, which the table keeps. `replacing` says which files the rows take the place of.
+    first rows, which the table keeps. `overwrite` says which rows they take the place of.
     Nothing to do, no commit: the version is that of `snapshot`.
 
     Raises InvalidSchema for data that do not fit the table, InvalidJson, MalformedVariant,
@@ -49,7 +48,9 @@ def append_arrow(
     CommitConflict.
     """
     started = time.perf_counter()
-    target = replace(Target.of(snapshot), replacing=replacing)
+    target = Target.of(snapshot)
+    if overwrite is not None:
+        target = overwrite.applied(target)
     if (known := found(target, options)) is not None:
         return known
     reader = _reader(data)
@@ -71,7 +72,7 @@ def append_arrow(
     except NOT_COMMITTED:
         target.clean_up(plan.load_id)
         raise
-    if not result.adds and not result.bad_rows and replacing is None:
+    if not result.adds and not result.bad_rows and overwrite is None:
         return LoadResult(version=snapshot.version)
     return land(target.with_shreddings(rows.shreddings), plan, [result], options, started)
 

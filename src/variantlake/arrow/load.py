@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Protocol
 
 import pyarrow as pa
@@ -166,8 +166,8 @@ def run_load(
     if (known := found(target, options)) is not None:
         return _result(known)  # whatever became of the sources
     sources = Documents.of(given, format).sources
-    if overwrite is not None and target.snapshot is not None:
-        target = replace(target, replacing=overwrite.of(target.snapshot))
+    if overwrite is not None:
+        target = overwrite.applied(target)
     field = target.variant_column(column)
     _check_mode(field, options.mode, target)
     target, schema = _decide_shredding(

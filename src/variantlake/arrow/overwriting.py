@@ -1,9 +1,12 @@
-"""What an overwrite replaces: all, the partitions of the new rows, or those of a condition."""
+"""What an overwrite replaces: all, the partitions of the new rows, or those of a condition.
+
+And which version of the table it is decided on: nothing that was added since may be replaced.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from variantlake.arrow.casts import Values
@@ -11,6 +14,7 @@ from variantlake.arrow.char_values import padded_to
 from variantlake.arrow.conditions import evaluate
 from variantlake.arrow.file_rows import partition_column
 from variantlake.arrow.query_text import QueryText
+from variantlake.arrow.target import Target
 from variantlake.delta.actions import StringMap
 from variantlake.delta.replacing import (
     Replacement,
@@ -32,15 +36,33 @@ Where = Mapping[str, Any] | str | Condition
 class Overwrite:
     """The rows of `where`, those of the new rows' `partitions`, or all.
 
-    Raises InvalidValue for both.
+    `expected_version` is the one that the new rows were made of; None replaces what the newest
+    version holds. Raises InvalidValue for both of the first two.
     """
 
     where: Where | None = None
     partitions: bool = False
+    expected_version: int | None = None
 
     def __post_init__(self) -> None:
         if self.where is not None and self.partitions:
             raise InvalidValue("give where= or partitions=, not both")
+
+    def applied(self, target: Target) -> Target:
+        """A table that exists, with its rows to be replaced; decided on the expected version.
+
+        Raises MissingSource for an expected version that is not in the log, else as `of`.
+        """
+        snapshot, version = target.snapshot, self.expected_version
+        if snapshot is None:
+            return target
+        if version is not None and version != snapshot.version:
+            store, applies = snapshot.store, snapshot.applies
+            snapshot = Snapshot.load(store.uri, version, store=store, applies=applies)
+        decided = Target.of(snapshot, evaluated=target.evaluated)
+        return replace(
+            decided, replacing=self.of(snapshot), serializable=self.expected_version is not None
+        )
 
     def of(self, snapshot: Snapshot) -> Replacement:
         """What is replaced in a table.

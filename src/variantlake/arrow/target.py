@@ -149,7 +149,8 @@ class Target:
     `properties` are those that the table has after the commit; those in `asked` were asked for,
     the others may give way to another writer's. `new_folder` is true where not even the table's
     folder was there. `altered` is the change of the table that comes with the rows (new columns),
-    or the whole of a new one; `replacing` says which files they take the place of.
+    or the whole of a new one; `replacing` says which files they take the place of, `serializable`
+    that no row may be among theirs that others added since the version of `snapshot`.
     """
 
     store: Store
@@ -161,6 +162,7 @@ class Target:
     altered: tuple[Protocol, Metadata] | None = None
     replacing: Replacement | None = None
     evaluated: bool = False
+    serializable: bool = False
 
     @classmethod
     def open(
@@ -426,6 +428,7 @@ class Target:
             protocol=None if protocol == self.snapshot.protocol else protocol,
             transactions=transactions,
             reads=reads,
+            serializable=self.serializable,
             evaluated=self.evaluated,
             parameters={
                 "mode": "Append" if reads is None else "Overwrite",

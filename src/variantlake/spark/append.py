@@ -39,6 +39,7 @@ from variantlake.shredding.schema import ShreddingSchema
 from variantlake.spark.constraints import evaluated, refusals
 from variantlake.spark.file_scan import FileScan, file_scan
 from variantlake.spark.jobs import run_over, run_tasks
+from variantlake.spark.origin import version_read
 
 _FIRST_ROWS = 256
 """Rows of a sample by way of the driver, before it is known how large they are."""
@@ -64,7 +65,8 @@ def append(
         frame: The rows. VARIANT columns are taken as they are.
         table: The table's location.
         json_columns: VARIANT columns of the table that the frame gives as JSON text (STRING).
-        overwrite: The rows take the place of these rows; None adds them.
+        overwrite: The rows take the place of these rows; None adds them. Where the frame was read
+            of the table's newest version then, that is the one expected.
         **options: What becomes of bad documents, a load id, the order and size of files: see
             `LoadOptions`. Where a VARIANT column has no shredding schema yet, one is inferred from
             a sample, for which the frame's plan runs once more.
@@ -81,8 +83,11 @@ def append(
     started = time.perf_counter()
     chosen = LoadOptions.of(**options)
     snapshot = Snapshot.load(table, applies=READER_FEATURES)
-    replacing = None if overwrite is None else overwrite.of(snapshot)
-    target = replace(Target.of(snapshot, evaluated=True), replacing=replacing)
+    target = Target.of(snapshot, evaluated=True)
+    if overwrite is not None:
+        if overwrite.expected_version is None:
+            overwrite = replace(overwrite, expected_version=version_read(frame, snapshot))
+        target = overwrite.applied(target)
     if (known := found(target, chosen)) is not None:
         return known
     frame, json_columns = evaluated(frame, snapshot, json_columns)

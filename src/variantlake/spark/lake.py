@@ -15,6 +15,7 @@ from variantlake.planning.expressions import Condition, TypedPath
 from variantlake.planning.footers import row_groups
 from variantlake.spark.explain import QueryExplanation, TableExplanation
 from variantlake.spark.jobs import is_connect
+from variantlake.spark.origin import view_mark
 from variantlake.spark.references import Parts, Resolve, Target
 from variantlake.spark.remote import RemoteQueries, RemoteQuery
 from variantlake.spark.scan import scan
@@ -104,7 +105,7 @@ class Lake:
             return self._remote.read(found)
         self._helper.follow()
         plan = self._tables.plan_everything(found, has_kernels=lambda: self._helper.has_kernels)
-        return self._in_user_session(scan(self._helper, found, plan, {}))
+        return self._in_user_session(scan(self._helper, found, plan, {}), view_mark(found))
 
     def table(
         self, table: Location, version: int | None = None, *, timestamp: str | None = None
@@ -219,6 +220,7 @@ class Lake:
         *,
         where: Where | None = None,
         partitions: bool = False,
+        expected_version: int | None = None,
         column: str = "event",
         json_columns: Collection[str] = (),
         **options: Unpack[LoadKeywords],
@@ -232,6 +234,11 @@ class Lake:
             where: Only these partitions: `{"day": date(2026, 1, 2)}` or `"day >= '2026-01-02'"`,
                 a condition over partition columns. All new rows must be in them.
             partitions: Only those partitions are replaced that the new rows are in.
+            expected_version: The version of the table that the new rows were made of. Rows that
+                another writer added or removed since, among those that are replaced, raise
+                CommitConflict. None replaces what the newest version holds, but of a
+                DataFrame that this lake's `read`, `table` or `sql` made of the table, at its newest
+                version then: that version is expected.
             column: The VARIANT column that takes documents.
             json_columns: As for `append`.
             **options: As for `append`.
@@ -241,13 +248,15 @@ class Lake:
             InvalidQuery: A condition that does not parse.
             InvalidValue: A row is not in the partitions of `where`, or cannot be stored.
             CommitConflict: Another writer added or removed rows of what is replaced.
+            TableReplaced: The DataFrame was read of another table at this location.
+            MissingSource: The expected version is not in the log.
             UnsupportedFeature: As for `append`; also an append-only table.
         """
         from variantlake.arrow.overwriting import Overwrite
         from variantlake.spark.append import append
         from variantlake.spark.ingest import ingest
 
-        overwrite = Overwrite(where, partitions)
+        overwrite = Overwrite(where, partitions, expected_version)
         if isinstance(data, DataFrame):
             return append(
                 self._spark, data, table, json_columns=json_columns, overwrite=overwrite, **options
@@ -284,9 +293,9 @@ class Lake:
     def _resolver(self, tables: Mapping[str, Location] | None) -> Resolve:
         return _resolver({**self._names, **(tables or {})})
 
-    def _in_user_session(self, frame: DataFrame) -> DataFrame:
+    def _in_user_session(self, frame: DataFrame, mark: str) -> DataFrame:
         """A DataFrame of the helper session as one of the user's."""
-        view = self._helper.new_view()
+        view = self._helper.new_view(mark)
         self._helper.publish(frame, view)
         try:
             return self._spark.table(self._helper.qualified(view))

@@ -26,6 +26,7 @@ from variantlake.errors import (
     VariantLakeError,
 )
 from variantlake.planning.predicates import Ref, map_refs
+from variantlake.spark.origin import view_mark
 from variantlake.spark.references import Parts, Resolve, Target
 from variantlake.spark.refusals import or_invalid
 from variantlake.spark.remote_files import RemoteFiles
@@ -208,7 +209,7 @@ class RemoteQueries:
     def _everything(self, table: TableVersion) -> str:
         """A view of all rows and columns."""
         plan = self._tables.plan_everything(table, has_kernels=lambda: self._files.has_kernels)
-        return self._files.publish(scan(self._files, table, plan, {}))
+        return self._files.publish(scan(self._files, table, plan, {}), view_mark(table))
 
     def _select(
         self,
@@ -259,7 +260,8 @@ class RemoteQueries:
         """The query over the scans of its tables, analysed; None if Spark refuses it."""
         views = [
             self._files.publish(
-                scan(self._files, found.table, found.plan, found.columns, needed=found.needed)
+                scan(self._files, found.table, found.plan, found.columns, needed=found.needed),
+                view_mark(found.table),
             )
             for found in tables
         ]

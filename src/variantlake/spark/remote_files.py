@@ -100,9 +100,9 @@ class RemoteFiles:
                 self._spark.conf.set(name, value)
                 self._followed[name] = value
 
-    def publish(self, frame: DataFrame) -> str:
-        """Make `frame` known to all sessions of the server; gives its whole name."""
-        view = f"{self._prefix}{next(self._numbers)}"
+    def publish(self, frame: DataFrame, mark: str = "") -> str:
+        """Make `frame` known to all sessions of the server; its whole name, which `mark` ends."""
+        view = f"{self._prefix}{next(self._numbers)}{mark}"
         frame.createOrReplaceGlobalTempView(view)
         return f"{self._database}.{view}"
 

@@ -151,9 +151,9 @@ class HelperSession:
                 self.spark.conf.set(name, value)
                 self._followed[name] = value
 
-    def new_view(self) -> str:
-        """A name for a view that nobody has, without its database."""
-        return f"{self._prefix}{next(self._numbers)}"
+    def new_view(self, mark: str = "") -> str:
+        """A name for a view that nobody has, without its database; `mark` ends it."""
+        return f"{self._prefix}{next(self._numbers)}{mark}"
 
     def qualified(self, view: str) -> str:
         """The view's name as queries and plans write it."""

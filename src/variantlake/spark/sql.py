@@ -40,6 +40,7 @@ from variantlake.spark.joined import (
     values_of,
 )
 from variantlake.spark.names import CatalogNames, CatalogTable
+from variantlake.spark.origin import view_mark
 from variantlake.spark.references import (
     Parts,
     Reference,
@@ -194,7 +195,7 @@ class QueryRunner:
         """The text with names of views for our tables. Raises what reading their logs raises."""
         references = find_references(parsed, text, find, case_sensitive=self._case_sensitive)
         tables = {reference: self._load(reference, args) for reference in references}
-        views = {reference: self._helper.new_view() for reference in references}
+        views = {each: self._helper.new_view(view_mark(tables[each])) for each in references}
         changes = qualifier_splices(
             parsed, text, [reference.target.name for reference in references if reference.alias]
         )

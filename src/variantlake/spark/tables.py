@@ -30,9 +30,10 @@ _REMEMBERED_TABLES = 64
 class TableVersion:
     """One version of a table, ready to be planned.
 
-    `files` have the facts that the log holds. `schema` is the table's, for Spark; `stored` is the
-    same with the names (and in id mode the ids) that files have. `variants` names the Variant
-    columns at the top; `partition_types` gives Spark types of partition columns by stored names.
+    `chosen` tells that it was asked for by number or time. `files` have the facts that the log
+    holds. `schema` is the table's, for Spark; `stored` is the same with the names (and in id mode
+    the ids) that files have. `variants` names the Variant columns at the top; `partition_types`
+    gives Spark types of partition columns by stored names.
     """
 
     location: str
@@ -42,6 +43,7 @@ class TableVersion:
     variants: frozenset[str]
     partition_types: Mapping[str, str]
     files: LogFiles
+    chosen: bool = False
 
     @property
     def stored_variants(self) -> list[tuple[str, ...]]:
@@ -104,7 +106,8 @@ class Tables:
             newest = self.load(location).snapshot
             version = version_at(newest.store, newest.metadata, before)
         if version is not None:
-            return table_version(location, Snapshot.load(location, version, applies=SCAN_FEATURES))
+            snapshot = Snapshot.load(location, version, applies=SCAN_FEATURES)
+            return replace(table_version(location, snapshot), chosen=True)
         known = self._newest.get(location)
         if known is None:
             table = table_version(location, Snapshot.load(location, applies=SCAN_FEATURES))
