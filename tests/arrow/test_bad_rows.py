@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import variantlake as vl
 from tests.arrow import bad_input
 from tests.arrow.test_load import documents
+from tests.encoding.spark_json import LENIENT
 from variantlake.arrow import blocks
 from variantlake.arrow.local import ingest_here
 from variantlake.delta.snapshot import Snapshot
@@ -168,6 +169,18 @@ def test_what_is_wrong_with_a_file_fails_in_every_mode(tmp_path: Path) -> None:
     with pytest.raises(VariantLakeError, match="cannot be read"):
         ingest_here([tmp_path / "a", tmp_path / "b"], tmp_path / "t", mode="quarantine")
     assert not (tmp_path / "t").exists()
+
+
+@pytest.mark.parametrize("text", LENIENT)
+def test_a_document_ends_with_its_value(tmp_path: Path, text: str) -> None:
+    table = vl.Table.create(tmp_path / "t", "event VARIANT")
+    data = pa.table({"event": [text]})
+    with pytest.raises(InvalidJson, match="after the end of the document"):
+        table.append(data, json_columns=["event"])
+    (tmp_path / "in.ndjson").write_text(f"{text}\n")
+    with pytest.raises(InvalidJson, match="after the end of the document"):
+        ingest_here([tmp_path / "in.ndjson"], table.uri)
+    assert table.refresh().version == 0
 
 
 def test_the_history_counts_bad_rows(tmp_path: Path) -> None:

@@ -14,6 +14,8 @@ import pyarrow as pa
 from variantlake import Variant
 from variantlake.arrow.query_text import SimpleSelect
 from variantlake.arrow.scan import Scan
+from variantlake.cli.rows import json_texts
+from variantlake.cli.times import is_time, time_texts, with_time_texts
 from variantlake.encoding.java_numbers import double_text, float_text
 from variantlake.shredding.fit import raws_of
 from variantlake.shredding.layout import VARIANT_TYPE
@@ -71,7 +73,10 @@ def _text(column: Any) -> Iterator[str | None]:
 
 
 def _json(column: Any) -> Iterator[str | None]:
-    quoted = pa.types.is_string(column.type) or pa.types.is_date(column.type)
+    if pa.types.is_nested(column.type) and column.type != VARIANT_TYPE:
+        yield from json_texts("", column)
+        return
+    quoted = pa.types.is_string(column.type) or is_time(column.type)
     for value, text in zip(_values(column), _text(column), strict=True):
         if isinstance(value, bytes):
             yield json.dumps(base64.b64encode(value).decode())
@@ -87,9 +92,9 @@ def _values(column: Any) -> Iterator[Any]:
     if column.type == VARIANT_TYPE:
         for row in column.to_pylist():
             yield None if row is None else Variant(row["metadata"], row["value"])
-    elif pa.types.is_date(column.type):
-        yield from column.cast(pa.string()).to_pylist()
+    elif is_time(column.type):
+        yield from time_texts(column)
     elif pa.types.is_binary(column.type):
         yield from raws_of(column)
     else:
-        yield from column.to_pylist()
+        yield from with_time_texts(column).to_pylist()

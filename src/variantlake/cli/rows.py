@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from variantlake.cli.output import plain
+from variantlake.cli.times import with_time_texts
 from variantlake.encoding.json_text import to_json
 from variantlake.errors import MalformedFile, VariantLakeError
 from variantlake.parquet.json_column import to_json as to_json_column
@@ -22,7 +23,8 @@ def json_lines(batch: pa.RecordBatch, *, bare: bool = False) -> Iterator[str]:
     Raises MalformedVariant, LimitExceeded and MalformedFile, with the row of the batch.
     """
     columns = [
-        _texts(name, column) for name, column in zip(batch.schema.names, batch.columns, strict=True)
+        json_texts(name, column)
+        for name, column in zip(batch.schema.names, batch.columns, strict=True)
     ]
     if bare:
         yield from columns[0]
@@ -33,8 +35,8 @@ def json_lines(batch: pa.RecordBatch, *, bare: bool = False) -> Iterator[str]:
         yield "{" + ", ".join(members) + "}"
 
 
-def _texts(name: str, column: pa.Array[Any]) -> list[str]:
-    """The rows of a column as JSON."""
+def json_texts(name: str, column: pa.Array[Any]) -> list[str]:
+    """The rows of a column as JSON. Raises as `json_lines`."""
     values = _values(name, column)
     if is_variant_type(column.type):
         return [text or "null" for text in values]
@@ -60,6 +62,7 @@ def _values(name: str, column: pa.Array[Any]) -> list[Any]:
     try:
         values: list[Any] = column.to_pylist()
     except (ValueError, OverflowError):
+        column = with_time_texts(column)
         for row in range(len(column)):
             try:
                 column[row].as_py()
@@ -67,7 +70,7 @@ def _values(name: str, column: pa.Array[Any]) -> list[Any]:
                 raise MalformedFile(
                     f"column {name!r} holds what has no Python value: {error}", row=row
                 ) from error
-        raise
+        values = column.to_pylist()
     return values
 
 
