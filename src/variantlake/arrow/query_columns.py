@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from sqlglot import exp
+from sqlglot.errors import SqlglotError
 
 from variantlake.arrow.query_constants import refused, type_name
 from variantlake.delta.char_types import char_length
@@ -12,6 +13,9 @@ from variantlake.delta.schema import PrimitiveType, StructType, VariantType
 from variantlake.errors import InvalidPath, InvalidQuery
 from variantlake.paths import Path
 from variantlake.planning.predicates import Ref
+
+COLLATIONS = "__COLLATIONS"
+"""The key in a column's metadata under which Spark keeps the collations of its strings."""
 
 _SPARK_NAMES = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}
 
@@ -50,7 +54,9 @@ class Columns:
         column = self.schema.get(name)
         type_ = "" if column is None else str(column.type)
         if column is not None and isinstance(column.type, PrimitiveType):
-            type_ = _SPARK_NAMES.get(type_, type_)
+            collations: Mapping[str, str] = column.metadata.get(COLLATIONS) or {}
+            collation = collations.get(name)
+            type_ = f"{type_} collate {collation}" if collation else _SPARK_NAMES.get(type_, type_)
         elif column is not None and not isinstance(column.type, VariantType):
             type_ = "nested"
         length = 0 if column is None else char_length(column)
@@ -101,7 +107,7 @@ class Columns:
             path = Path.parse_spark(texts[0])
         except InvalidPath as error:
             raise InvalidQuery(f"{texts[0]!r} is no path of variant_get: {error.message}") from None
-        type_ = type_name(exp.DataType.build(texts[1], "databricks")) if rest[1:] else "variant"
+        type_ = _named_type(texts[1]) if rest[1:] else "variant"
         return self._variant_ref(column, path, type_, strict=strict)
 
     def _variant_ref(self, node: exp.Column, path: Path, type_: str, *, strict: bool) -> Ref:
@@ -124,6 +130,18 @@ class Columns:
                 hint=f"it has {', '.join(map(repr, known))}",
             )
         return alike[0]
+
+
+def _named_type(text: str) -> str:
+    """The type that a text means. Raises UnsupportedFeature for one without a column form."""
+    try:
+        type_ = exp.DataType.build(text, "databricks")
+    except SqlglotError:
+        raise refused(f"the type {text!r}") from None
+    # The parser passes over a collation.
+    if not isinstance(type_, exp.DataType) or "collate" in text.lower():
+        raise refused(f"the type {text!r}")
+    return type_name(type_)
 
 
 def name_of(node: exp.Expression, ref: Ref) -> str:

@@ -77,6 +77,8 @@ def analyse(parsed: Node, analysed: Node, views: Mapping[str, str], text: str) -
     lineage.learn(analysed)
     reading = _Reading(lineage, parsed)
     reading.visit_query(analysed)
+    if _collates(analysed):
+        reading.give_up_strings()
     names: list[tuple[Splice, frozenset[Span]]] = []
     output_names = _output_names(parsed, analysed)
     for item in _unnamed_items(parsed):
@@ -111,6 +113,11 @@ def analyse(parsed: Node, analysed: Node, views: Mapping[str, str], text: str) -
         tuple(small_sides(analysed, views)),
         functools.partial(table_predicates, analysed, lineage, text),
     )
+
+
+def _collates(plan: Node) -> bool:
+    """Whether some string in a plan has a collation that is not the usual one."""
+    return any("collate" in node.type for node in plan.walk())
 
 
 def _without_whole(use: TableUse) -> TableUse:
@@ -150,6 +157,16 @@ class _Reading:
         source, _ = self.uses[span]
         self.uses[span] = source, None
         self.whole.add(source)
+
+    def give_up_strings(self) -> None:
+        """Leave paths that are strings as they are.
+
+        A collation has a strength too, and a field of a struct has another one than `variant_get`:
+        what it is compared, concatenated or put in an array with decides by it.
+        """
+        for span, (_, use) in list(self.uses.items()):
+            if use is not None and use.ref.type.startswith("string"):
+                self.give_up(span)
 
     def visit_query(self, plan: Node, *, output_matters: bool = True) -> None:
         """A query or subquery; EXISTS does not look at what its subquery selects."""
@@ -212,7 +229,7 @@ class _Reading:
         """Take in an extraction, which is the cast of a Variant or a typed `variant_get`."""
         get = node.children[0] if node.name == "Cast" else node
         extraction = self._extractions.get(get.span) if get.has_span else None
-        if extraction is None:
+        if extraction is None or _NOT_IN_TEXTS.search(ref.type):
             self.whole.add(source)
             return
         column, explicit = extraction
@@ -226,6 +243,10 @@ class _Reading:
             # One text that stands for two things: an expression that Spark uses twice.
             self.whole |= {source, known[0]}
             self.uses[span] = known[0], None
+
+
+_NOT_IN_TEXTS = re.compile(r"^time(\(\d\))?$|collate")
+"""Types that `variant_get` gives, and that a field of a struct cannot have: CAST knows no TIME."""
 
 
 def _extractions(parsed: Node) -> dict[Span, tuple[Span, Span | None]]:

@@ -16,6 +16,7 @@ from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 from sqlglot.tokens import Token  # type: ignore[attr-defined]  # re-exported there
 
 from variantlake.errors import (
@@ -291,7 +292,30 @@ class RemoteQueries:
             kind = self._spark.conf.get("spark.sql.timestampType", "TIMESTAMP_LTZ")
             if kind != "TIMESTAMP_LTZ":
                 return replace(paths, whole="TIMESTAMP has no time zone here")
+        if any(path.type == "string" for path in paths.found):
+            ours = {name.parts for name, _ in tables}
+            others = [name for name in table_names(text, tokens) if name.parts not in ours]
+            if self._collates(tokens, [table.schema for _, table in tables], others):
+                return replace(paths, whole="strings have collations here")
         return paths
+
+    def _collates(
+        self, tokens: Sequence[Token], schemas: Sequence[StructType], others: Sequence[TableName]
+    ) -> bool:
+        """Whether strings of the query may have a collation that is not the usual one.
+
+        A field has another strength of collation than `variant_get`. No plan tells types, so all
+        that the text names is asked for its columns; names of common tables are nobody's.
+        """
+        if any(token.text.lower().startswith("collat") for token in tokens):
+            return True
+        for name in others:
+            try:
+                found = self._spark.table(".".join(map(quote_identifier, name.parts))).schema
+            except PySparkException:
+                continue
+            schemas = [*schemas, found]
+        return any("collate" in schema.simpleString() for schema in schemas)
 
     def _is_on(self, setting: str) -> bool:
         return str(self._spark.conf.get(setting, "false")).lower() == "true"
