@@ -335,12 +335,12 @@ MUTATIONS = (
     ),
     Mutation(
         18, "an ON drops rows of both sides",
-        "spark/remote_scopes.py", '"LEFT": ((_LEFT,), (_RIGHT,))',
-        '"LEFT": ((_LEFT,), (_LEFT, _RIGHT))',
+        "spark/joins.py", '"LEFT": Join(above=(LEFT,), on=(RIGHT,))',
+        '"LEFT": Join(above=(LEFT,), on=_BOTH)',
     ),
     Mutation(
         18, "conditions go to the side that has NULLs",
-        "spark/remote_scopes.py", '"FULL": ((), ())', '"FULL": ((_LEFT, _RIGHT), ())',
+        "spark/joins.py", '"FULL": Join(above=(), on=())', '"FULL": Join(above=_BOTH, on=())',
     ),
     Mutation(
         18, "a common table is read once",
@@ -354,12 +354,13 @@ MUTATIONS = (
     ),
     Mutation(
         18, "conditions go to both sides of an outer join",
-        "spark/predicates.py", "above = active if side in preserved else ()", "above = active",
+        "spark/predicates.py", "above = active if side in join.above else ()", "above = active",
         spark=True,
     ),
     Mutation(
         18, "values of a joined side skip rows that have no match",
-        "spark/joined.py", '"LeftOuter": (_RIGHT,)', '"LeftOuter": (_LEFT, _RIGHT)', spark=True,
+        "spark/joined.py", 'for large in join_of_plan(join.arguments["joinType"]).on:',
+        "for large in (0, 1):", spark=True,
     ),
     Mutation(
         19, "NOT negates `may match`",

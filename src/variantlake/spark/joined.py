@@ -17,6 +17,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from variantlake.spark.catalyst import Node
+from variantlake.spark.joins import join_of_plan
 from variantlake.spark.lineage import view_of
 
 MAX_VALUES = 1000
@@ -37,15 +38,6 @@ SMALL_SHARE = 4
 
 MIN_FILES = 2
 """Files that the large side has to be left with: what one file holds is read anyhow."""
-
-_LEFT, _RIGHT = 0, 1
-_DROPPED: Mapping[str, tuple[int, ...]] = {
-    "Inner": (_LEFT, _RIGHT),
-    "LeftSemi": (_LEFT,),
-    "LeftOuter": (_RIGHT,),
-    "RightOuter": (_LEFT,),
-}
-"""The sides of a join whose rows without a match are not in its result."""
 
 _FIXED = frozenset(
     {
@@ -95,7 +87,7 @@ def small_sides(plan: Node, views: Mapping[str, str]) -> Iterator[SmallSide]:
 
 
 def _of_join(join: Node, steps: tuple[int, ...], views: Mapping[str, str]) -> Iterator[SmallSide]:
-    for large in _DROPPED.get(join.arguments["joinType"], ()):
+    for large in join_of_plan(join.arguments["joinType"]).on:
         small = join.children[1 - large]
         read = _fixed_views(small, views)
         if read is None or not any(view_of(n, views) for n in join.children[large].walk()):

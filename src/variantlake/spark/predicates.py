@@ -1,9 +1,9 @@
 """What an analysed plan says about the rows of each table that it reads: skipping's predicates.
 
 A condition reaches a table only where a row that fails it cannot change the answer (EXACTNESS,
-rule 18): from WHERE and from inner joins' ON, down through projections, sorts and the preserved
-sides of joins; never below a LIMIT, a window, an aggregate, a sample or the null-supplying side of
-an outer join. What is not understood is `Unknown`, which keeps every file.
+rule 18): from WHERE and from ON, down through projections, sorts and the sides of joins (`joins`);
+never below a LIMIT, a window, an aggregate, a sample or the null-supplying side of an outer join.
+What is not understood is `Unknown`, which keeps every file.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from variantlake.planning.predicates import (
     Unknown,
 )
 from variantlake.spark.catalyst import Node, _Absent
+from variantlake.spark.joins import join_of_plan
 from variantlake.spark.lineage import VARIANT, Lineage, view_of
 from variantlake.spark.paths import variant_path
 
@@ -46,21 +47,6 @@ _COMPARISONS: dict[str, CompareOp] = {
 
 _THROUGH = frozenset({"SubqueryAlias", "Sort", "View", "ResolvedHint", "WithCTE"})
 """Operators whose input rows can be left out when their output rows can."""
-
-_LEFT, _RIGHT = 0, 1
-_PRESERVED: dict[str, tuple[int, ...]] = {
-    "Inner": (_LEFT, _RIGHT),
-    "Cross": (_LEFT, _RIGHT),
-    "LeftSemi": (_LEFT,),
-    "LeftAnti": (_LEFT,),
-    "LeftOuter": (_LEFT,),
-    "RightOuter": (_RIGHT,),
-}
-"""The sides of a join whose columns come out unchanged: conditions above go down there."""
-
-_ON_BOTH = frozenset({"Inner", "Cross", "LeftSemi"})
-"""Joins whose ON drops rows of both sides."""
-
 
 Extra = Mapping[tuple[Node, int], Sequence[Node]]
 """More conditions, on the rows of a join's side."""
@@ -136,16 +122,12 @@ class _Finder:
                 self._walk(child, active if passes else ())
 
     def _walk_join(self, plan: Node, active: _Conditions) -> None:
-        kind = plan.arguments["joinType"]
-        preserved = _PRESERVED.get(kind, ())
-        on = (
-            tuple(part for condition in plan.expressions for part in _split(condition))
-            if kind in _ON_BOTH
-            else ()
-        )
+        join = join_of_plan(plan.arguments["joinType"])
+        on = tuple(part for condition in plan.expressions for part in _split(condition))
         for side, child in enumerate(plan.children):
-            above = active if side in preserved else ()
-            self._walk(child, (*above, *on, *self._extra.get((plan, side), ())))
+            above = active if side in join.above else ()
+            own = on if side in join.on else ()
+            self._walk(child, (*above, *own, *self._extra.get((plan, side), ())))
 
     def _predicate(self, node: Node, view: str, commons: Mapping[str, Node]) -> Predicate:
         """The condition as planning understands it; Refs are columns of `view` alone."""

@@ -6,6 +6,10 @@ or a common table that is read once into its own SELECT, where that only compute
 row. What a name means is not looked up, it follows from what Spark has taken: it refuses a name
 that two items of a FROM have, so one that our table has is our table's. Names that USING and
 NATURAL joins make one of several are left alone, and so is all that is not understood.
+
+Which side of which join a condition reaches stands in `joins`, as for Spark's plans. A text says
+less than a plan all the same where a comma stands between an item and the join, in pipes and nested
+joins, and where only types tell what is compared; values of small sides are not read for it.
 """
 
 from __future__ import annotations
@@ -24,6 +28,7 @@ from variantlake.arrow.query_conditions import Conditions
 from variantlake.delta.schema import StructType
 from variantlake.errors import VariantLakeError
 from variantlake.planning.predicates import And, Not, Or, Predicate, Unknown
+from variantlake.spark.joins import JOINS, LEFT, RIGHT, join_of_text
 from variantlake.spark.token_paths import count_stars
 from variantlake.spark.tokens import TEXTS, kind_at, tokenize
 
@@ -101,26 +106,6 @@ _COMPUTED = (
 
 _PLAIN_TABLE = frozenset({"alias", "catalog", "db", "this", "version"})
 _PLAIN_JOIN = frozenset({"kind", "method", "on", "side", "this", "using"})
-
-_LEFT, _RIGHT = 0, 1
-_SIDES = {
-    # What drops rows: conditions above go down to these sides, ON to those.
-    "INNER": ((_LEFT, _RIGHT), (_LEFT, _RIGHT)),
-    "LEFT": ((_LEFT,), (_RIGHT,)),
-    "RIGHT": ((_RIGHT,), (_LEFT,)),
-    "FULL": ((), ()),
-    "SEMI": ((_LEFT,), (_LEFT, _RIGHT)),
-    "ANTI": ((_LEFT,), (_RIGHT,)),
-}
-
-_KINDS = {
-    ("", ""): "INNER", ("", "INNER"): "INNER", ("", "CROSS"): "INNER",
-    ("LEFT", ""): "LEFT", ("LEFT", "OUTER"): "LEFT",
-    ("RIGHT", ""): "RIGHT", ("RIGHT", "OUTER"): "RIGHT",
-    ("FULL", ""): "FULL", ("FULL", "OUTER"): "FULL",
-    ("", "SEMI"): "SEMI", ("LEFT", "SEMI"): "SEMI",
-    ("", "ANTI"): "ANTI", ("LEFT", "ANTI"): "ANTI",
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,12 +210,11 @@ class Scopes:
             kind = _kind(join)
             if kind is None:
                 return []
-            above, on = _SIDES[kind]
-            side = _RIGHT if join.this is node else _LEFT
-            sees = side is _RIGHT or _sees(joins, join, node)
-            own = list(_conjuncts(join.args.get("on"))) if side in on and sees else []
-            active = [*(active if side in above else []), *own]
-            if side is _RIGHT:
+            side = RIGHT if join.this is node else LEFT
+            sees = side is RIGHT or _sees(joins, join, node)
+            own = list(_conjuncts(join.args.get("on"))) if side in JOINS[kind].on and sees else []
+            active = [*(active if side in JOINS[kind].above else []), *own]
+            if side is RIGHT:
                 return active
         return active
 
@@ -383,7 +367,7 @@ def _kind(join: exp.Join) -> str | None:
     if not _has_only(join, _PLAIN_JOIN) or join.args.get("method") not in (None, "", "NATURAL"):
         return None
     side, kind = (str(join.args.get(name) or "").upper() for name in ("side", "kind"))
-    return _KINDS.get((side, kind))
+    return join_of_text(side, kind)
 
 
 def _is_plain(node: exp.Expr) -> bool:
