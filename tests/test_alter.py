@@ -12,6 +12,8 @@ import pytest
 
 import variantlake as vl
 from tests.test_table import rows
+from variantlake.arrow.local import ingest_here
+from variantlake.arrow.overwriting import Overwrite
 from variantlake.delta.listing import commit_path
 from variantlake.errors import (
     CommitConflict,
@@ -74,9 +76,19 @@ def test_an_overwrite_of_an_expected_version_keeps_what_came_later(table: vl.Tab
     assert {7, 9} <= set(_numbers(table.refresh()))
     with pytest.raises(MissingSource, match="version 99 does not exist"):
         table.overwrite(_data((8, 0)), expected_version=99, json_columns=["event"])
+    wrong: Any = "1"
+    with pytest.raises(InvalidValue, match="expected_version is '1'"):
+        table.overwrite(_data((8, 0)), expected_version=wrong, json_columns=["event"])
     newest = table.refresh().version
     table.overwrite(_data((8, 0)), expected_version=newest, json_columns=["event"])
     assert _numbers(table.refresh()) == [8]
+
+
+def test_a_version_of_no_table_cannot_be_expected(tmp_path: Path) -> None:
+    (tmp_path / "d.ndjson").write_text('{"a": 1}\n')
+    with pytest.raises(MissingSource, match="no table, and its version 0 was expected"):
+        ingest_here(tmp_path / "d.ndjson", tmp_path / "t", overwrite=Overwrite(expected_version=0))
+    assert not (tmp_path / "t").exists()
 
 
 @pytest.mark.parametrize("level", ["Serializable", "WriteSerializable"])

@@ -24,7 +24,7 @@ from variantlake.delta.replacing import (
     replace_where,
 )
 from variantlake.delta.snapshot import Snapshot
-from variantlake.errors import InvalidSchema, InvalidValue
+from variantlake.errors import InvalidSchema, InvalidValue, MissingSource
 from variantlake.planning.expressions import Condition
 from variantlake.planning.predicates import Predicate, Ref, refs
 
@@ -47,14 +47,23 @@ class Overwrite:
     def __post_init__(self) -> None:
         if self.where is not None and self.partitions:
             raise InvalidValue("give where= or partitions=, not both")
+        if self.expected_version is not None and type(self.expected_version) is not int:
+            raise InvalidValue(
+                f"expected_version is {self.expected_version!r}, expected the number of a version"
+            )
 
     def applied(self, target: Target) -> Target:
-        """A table that exists, with its rows to be replaced; decided on the expected version.
+        """A table, its rows to be replaced if it exists; decided on the expected version.
 
         Raises MissingSource for an expected version that is not in the log, else as `of`.
         """
         snapshot, version = target.snapshot, self.expected_version
         if snapshot is None:
+            if version is not None:
+                raise MissingSource(
+                    f"there is no table, and its version {version} was expected",
+                    file=target.store.uri,
+                )
             return target
         if version is not None and version != snapshot.version:
             store, applies = snapshot.store, snapshot.applies
