@@ -18,7 +18,7 @@ from variantlake.parquet.footer import read_footer
 from variantlake.parquet.read import VariantFile
 from variantlake.storage.input_file import InputFile, ObjectFile
 from variantlake.storage.opening import open_file
-from variantlake.storage.options import set_storage_options, storage_options
+from variantlake.storage.options import fall_back_to, set_storage_options, storage_options
 
 
 class Requests:
@@ -97,6 +97,20 @@ def test_a_local_file_that_is_not_there(tmp_path: Path) -> None:
         open_file(tmp_path / "none")
     with pytest.raises(MissingSource, match="a folder"):
         open_file(tmp_path)
+
+
+def test_sparks_settings_serve_until_credentials_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in storage_options():
+        monkeypatch.delenv(name)
+    spark = {"AWS_ACCESS_KEY_ID": "of spark", "AWS_SECRET_ACCESS_KEY": "s"}
+    fall_back_to(spark)
+    try:
+        monkeypatch.setenv("AWS_REGION", "here")
+        assert storage_options() == {**spark, "AWS_REGION": "here"}
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "of the environment")
+        assert "AWS_SECRET_ACCESS_KEY" not in storage_options()
+    finally:
+        fall_back_to({})
 
 
 def test_options_are_given_once_and_win_over_the_environment(

@@ -63,6 +63,9 @@ _CLIENT_NAMES = frozenset(
 )
 """Options of the HTTP client, behind each store's prefix."""
 
+_SAYS_LITTLE = frozenset({"AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ALLOW_HTTP"})
+"""Options beside which Spark's credentials and endpoint still serve."""
+
 _given: dict[str, str] = {}
 _of_spark: dict[str, str] = {}
 
@@ -88,7 +91,7 @@ def set_storage_options(options: Mapping[str, str]) -> None:
 
 
 def fall_back_to(options: Mapping[str, str]) -> None:
-    """The options of Spark's own file systems, for stores of which nothing else is known here."""
+    """The options of Spark's own file system for S3, where nothing else is told here."""
     _of_spark.clear()
     _of_spark.update(options)
 
@@ -99,8 +102,8 @@ def storage_options() -> dict[str, str]:
     told = {name: os.environ[name] for name in os.environ if _is_known(name)}
     given = {_SAME.get(name, name) for name in _given}
     told = {n: v for n, v in told.items() if _SAME.get(n, n) not in given} | _given
-    prefixes = {name.partition("_")[0] for name in told}
-    return {n: v for n, v in _of_spark.items() if n.partition("_")[0] not in prefixes} | told
+    is_told = any(name.startswith("AWS_") and name not in _SAYS_LITTLE for name in told)
+    return told if is_told else _of_spark | told
 
 
 def client_arguments(scheme: str, options: Mapping[str, str]) -> dict[str, Any]:
