@@ -6,7 +6,7 @@ import pytest
 
 from variantlake.paths import Path
 from variantlake.spark.paths import variant_path
-from variantlake.spark.text import Splice, quote_identifier, quote_string, splice
+from variantlake.spark.text import Splice, quote_identifier, quote_string, splice, with_origins
 
 
 def test_what_is_not_changed_stays_as_it_was_written() -> None:
@@ -48,3 +48,18 @@ def test_quotes_are_escaped() -> None:
 )
 def test_paths_are_read_by_sparks_grammar(text: str, steps: tuple[str | int, ...] | None) -> None:
     assert variant_path(text) == (None if steps is None else Path(steps))
+
+
+def test_positions_of_a_message_are_those_of_the_text() -> None:
+    text = "SELECT x\nFROM delta.`/a` JOIN t\nON nope"
+    start = text.index("delta")
+    changes = [Splice(start, start + 10, "global_temp.a_long_name AS `a`")]
+    rewritten = splice(text, changes)
+    for word in ("SELECT", "JOIN", "t\n", "nope"):
+        before = rewritten[: rewritten.index(word)]
+        place = (before.count("\n") + 1, len(before) - before.rfind("\n") - 1)
+        before = text[: text.index(word)]
+        wanted = (before.count("\n") + 1, len(before) - before.rfind("\n") - 1)
+        for form in ("[X] y; line {} pos {}", "(line {}, pos {})"):
+            assert with_origins(form.format(*place), text, changes) == form.format(*wanted)
+    assert with_origins("line 2 pos 12", text, changes) == "line 2 pos 5"

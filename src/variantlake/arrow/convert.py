@@ -52,7 +52,7 @@ from variantlake.shredding.infer import infer
 from variantlake.shredding.layout import check_writable
 from variantlake.shredding.schema import ShreddingSchema
 from variantlake.storage.opening import open_store, store_of
-from variantlake.storage.store import LocalStore, Store
+from variantlake.storage.store import LocalStore, Store, location_text
 
 GROUP_BYTES = 128 << 20
 """Bytes of files that one task converts, about."""
@@ -135,7 +135,7 @@ def convert(
     )
     return run_convert(
         sources,
-        os.fspath(table),
+        location_text(table),
         run_in_threads,
         request,
         progress=progress,

@@ -8,7 +8,6 @@ All others are read and written anew.
 from __future__ import annotations
 
 import enum
-import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from variantlake.arrow.rows import given_schema
-from variantlake.arrow.sources import PARQUET, Source, SourceSpec, expand
+from variantlake.arrow.sources import PARQUET, Source, SourceSpec, expand, specs
 from variantlake.arrow.target import READER_FEATURES, Target
 from variantlake.delta.column_mapping import ID_KEY, MODE
 from variantlake.delta.locations import encode_path
@@ -105,7 +104,7 @@ def find_sources(sources: SourceSpec | Iterable[SourceSpec]) -> tuple[Source, ..
     in which files may lie that were removed; UnsupportedFeature for folders like `day=1`, whose
     names are values of a column.
     """
-    given = [sources] if isinstance(sources, str | os.PathLike) else list(sources)
+    given = specs(sources)
     found = expand(given, PARQUET)
     paths = {source.path for source in found}
     for folder in (open_store(each) for each in given):

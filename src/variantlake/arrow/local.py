@@ -19,6 +19,7 @@ from variantlake.arrow.options import LoadKeywords, LoadOptions
 from variantlake.arrow.overwriting import Overwrite
 from variantlake.arrow.sources import Documents, SourceSpec
 from variantlake.delta.snapshot import Snapshot
+from variantlake.storage.store import location_text
 
 _POLL_SECONDS = 0.2
 
@@ -42,7 +43,7 @@ def ingest_here(
     """
     return run_load(
         sources,
-        os.fspath(table),
+        location_text(table),
         run_in_threads,
         format=format,
         column=column,

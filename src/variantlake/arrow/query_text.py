@@ -16,6 +16,7 @@ from sqlglot import exp
 from variantlake.arrow.query_columns import Columns, name_of
 from variantlake.arrow.query_conditions import Conditions
 from variantlake.arrow.query_constants import SPARK_RUNS_IT, refused
+from variantlake.arrow.statements import QUERIES, first_word
 from variantlake.delta.schema import StructType
 from variantlake.errors import InvalidQuery, UnsupportedFeature
 from variantlake.planning.predicates import Predicate, Ref
@@ -107,6 +108,9 @@ def _parse(text: str) -> exp.Select:
     if "|>" in text:
         # sqlglot makes one SELECT of the pipe and forgets whether LIMIT stood before WHERE.
         raise UnsupportedFeature("the local engine takes no pipes", **SPARK_RUNS_IT)
+    if first_word(text) not in QUERIES:
+        # The parser would say on stderr what it does not know.
+        raise UnsupportedFeature("the local engine takes queries alone", **SPARK_RUNS_IT)
     try:
         parsed = sqlglot.parse_one(text, read="databricks")
     except (sqlglot.errors.SqlglotError, RecursionError) as error:

@@ -210,7 +210,7 @@ def expand(sources: SourceSpec | Iterable[SourceSpec], kind: Kind = NDJSON) -> t
 
     Raises MissingSource and InvalidJson as `ndjson`.
     """
-    given = _specs(sources)
+    given = specs(sources)
     if not given:
         raise MissingSource("no source was given", hint="name a file, a glob or a directory")
     found: dict[str, Source] = {}
@@ -234,7 +234,7 @@ def expand(sources: SourceSpec | Iterable[SourceSpec], kind: Kind = NDJSON) -> t
     return tuple(found.values())
 
 
-def _specs(sources: SourceSpec | Iterable[SourceSpec]) -> list[SourceSpec]:
+def specs(sources: SourceSpec | Iterable[SourceSpec]) -> list[SourceSpec]:
     """What is named, one by one. Raises InvalidValue for what names nothing."""
     if isinstance(sources, str | os.PathLike):
         return [sources]

@@ -12,6 +12,7 @@ import typer
 import variantlake as vl
 from variantlake.arrow.query_text import QueryText
 from variantlake.arrow.scan import Scan
+from variantlake.arrow.statements import not_a_query
 from variantlake.cli.local_rows import LocalRows, shows
 from variantlake.cli.local_spark import spark_session
 from variantlake.cli.output import MAX_SHOWN, escaped, print_json_lines, print_note, print_rows
@@ -62,6 +63,8 @@ def query(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a row.")] = False,
 ) -> None:
     """Run a query whose paths are read from columns and whose filters skip files."""
+    if (refused := not_a_query(sql)) is not None:
+        raise refused
     required = engine is Engine.LOCAL
     local = None if engine is Engine.SPARK else _local(table, sql, required=required)
     here = local is not None and _ran_here(local, required=required, as_json=as_json)

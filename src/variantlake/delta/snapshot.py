@@ -35,7 +35,7 @@ from variantlake.delta.locations import AbsolutePaths, check_paths, check_vector
 from variantlake.delta.replay import State, apply_commits, check_unique_paths, read_commit
 from variantlake.delta.schema import PrimitiveType, StructType
 from variantlake.delta.time_travel import version_at
-from variantlake.errors import InvalidQuery, MalformedLog, UnsupportedFeature
+from variantlake.errors import InvalidQuery, InvalidValue, MalformedLog, UnsupportedFeature
 from variantlake.storage.opening import open_store
 from variantlake.storage.store import Entry, Store
 
@@ -96,6 +96,10 @@ class Snapshot:
         the file and line, UnsupportedFeature by name, InvalidQuery when no version is that old,
         CommitLost, once, where this process's last commit to the table was overwritten since.
         """
+        if not isinstance(version, int | None):
+            raise InvalidValue(
+                f"version is {version!r}, a {type(version).__name__}", hint="a whole number"
+            )
         store = open_store(location) if store is None else store
         if absolute_paths is None:
             absolute_paths = AbsolutePaths.setting()
@@ -122,6 +126,10 @@ class Snapshot:
         Where the log does not hold this version any more as it was read, all of the log is read:
         then it may be another table's. Raises as `load`.
         """
+        allowed = self.absolute_paths is AbsolutePaths.ALLOW
+        if allowed and AbsolutePaths.setting() is AbsolutePaths.REFUSE:  # set since it was loaded
+            check_paths(self.files["path"], AbsolutePaths.REFUSE)
+            check_vectors(self.files["deletion_vector"], AbsolutePaths.REFUSE)
         own_commits.check(self.store)
         commits = commits_after(self.store, self.version, self.last)
         if commits is None:

@@ -12,6 +12,7 @@ from variantlake.arrow.convert import ConvertKeywords, ConvertResult, Request, r
 from variantlake.arrow.load import LoadProgress
 from variantlake.arrow.sources import SourceSpec
 from variantlake.spark.ingest import parallelism, runner
+from variantlake.storage.store import location_text
 
 
 def convert(
@@ -29,7 +30,7 @@ def convert(
     """
     return run_convert(
         sources,
-        os.fspath(table),
+        location_text(table),
         runner(spark, table),
         Request.of(**options),
         progress=progress,

@@ -65,15 +65,20 @@ def register(spark: SparkSession) -> None:
     """
     pushes = str(spark.conf.get(PUSHDOWN, "false")).lower() == "true"
     follow_spark(spark)
-    spark.dataSource.register(_reaching(_FilteringSource if pushes else VariantlakeSource))
+    sensitive = str(spark.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
+    source = _FilteringSource if pushes else VariantlakeSource
+    spark.dataSource.register(_reaching(source, case_sensitive_names=sensitive))
 
 
-def _reaching(source: type[VariantlakeSource]) -> type[VariantlakeSource]:
+def _reaching(
+    source: type[VariantlakeSource], *, case_sensitive_names: bool
+) -> type[VariantlakeSource]:
     """The source for Spark's Python processes, which know the settings of this one."""
 
     class Reaching(source):  # type: ignore[misc, valid-type]  # pickled whole, with its settings
         stores = storage_options()
         absolute_paths = AbsolutePaths.setting()
+        case_sensitive = case_sensitive_names
 
     return Reaching
 
@@ -81,11 +86,13 @@ def _reaching(source: type[VariantlakeSource]) -> type[VariantlakeSource]:
 class VariantlakeSource(DataSource):
     """A version of a table; `stores` are the options with which it is reached.
 
-    `absolute_paths` says whether it may name files by absolute paths.
+    `absolute_paths` says whether it may name files by absolute paths, `case_sensitive` whether
+    Spark tells names of columns apart by case.
     """
 
     stores: ClassVar[Mapping[str, str]] = {}
     absolute_paths: ClassVar[AbsolutePaths | None] = None
+    case_sensitive: ClassVar[bool] = False
 
     @classmethod
     def name(cls) -> str:
@@ -101,17 +108,31 @@ class VariantlakeSource(DataSource):
         names = self.options.get("columns")
         if names is None:
             return columns
-        chosen = [name.strip() for name in names.split(",")]
-        if unknown := [name for name in chosen if name not in columns.names]:
+        return StructType([self._column(name.strip()) for name in names.split(",")])
+
+    def _column(self, name: str) -> StructField:
+        """A column by its name. Raises InvalidQuery where the table has none."""
+        columns = self._table.schema
+        alike = [
+            column
+            for column in columns.fields
+            if column.name == name
+            or (not self.case_sensitive and column.name.lower() == name.lower())
+        ]
+        if not alike:
             raise InvalidQuery(
-                f"the table has no column {unknown[0]!r}",
-                hint=f"it has {', '.join(columns.names)}",
+                f"the table has no column {name!r}", hint=f"it has {', '.join(columns.names)}"
             )
-        return StructType([columns[name] for name in chosen])
+        return alike[0]
+
+    def _stored(self, schema: StructType) -> dict[str, str]:
+        """The names that files have for columns, by the names that a reader's schema gives them."""
+        stored = _stored_names(self._table)
+        return {field.name: stored[self._column(field.name).name] for field in schema.fields}
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Reads the columns of `schema`."""
-        return TableReader(self._table, schema, self.stores)
+        return TableReader(self._table, schema, self._stored(schema), self.stores)
 
     @cached_property
     def _table(self) -> TableVersion:
@@ -133,14 +154,21 @@ class VariantlakeSource(DataSource):
 
 class _FilteringSource(VariantlakeSource):
     def reader(self, schema: StructType) -> DataSourceReader:
-        return _FilteringReader(self._table, schema, self.stores)
+        return _FilteringReader(self._table, schema, self._stored(schema), self.stores)
 
 
 class TableReader(DataSourceReader):
     """Files of a table, some for each task."""
 
-    def __init__(self, table: TableVersion, schema: StructType, stores: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        table: TableVersion,
+        schema: StructType,
+        stored: Mapping[str, str],
+        stores: Mapping[str, str],
+    ) -> None:
         self._table = table
+        self._stored = stored
         self._schema = schema
         self._filters: list[Predicate] = []
         self._stores = stores
@@ -152,7 +180,7 @@ class TableReader(DataSourceReader):
         check_before_read(table.snapshot)
         predicate = And(tuple(self._filters)) if self._filters else None
         plan = plan_scan(table.files, (), predicate, partition_types=table.partition_types)
-        stored = _stored_names(table)
+        stored = self._stored
         columns = [
             StructField(stored[item.name], item.dataType)
             for item in self._schema.fields

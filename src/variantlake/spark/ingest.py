@@ -20,6 +20,7 @@ from variantlake.arrow.options import LoadKeywords, LoadOptions
 from variantlake.arrow.overwriting import Overwrite
 from variantlake.arrow.sources import Documents, SourceSpec
 from variantlake.spark.jobs import is_connect, run_tasks
+from variantlake.storage.store import location_text
 
 _CONNECT_PARALLELISM = 8
 """How many tasks a Connect session runs at once when its settings do not say."""
@@ -72,7 +73,7 @@ def ingest(
     """
     return run_load(
         sources,
-        os.fspath(table),
+        location_text(table),
         runner(spark, table),
         format=format,
         column=column,
@@ -93,7 +94,7 @@ def runner(spark: SparkSession, table: str | os.PathLike[str]) -> Runner:
             spark,
             task,
             len(task.groups),
-            description=f"variantlake: load into {os.fspath(table)}",
+            description=f"variantlake: load into {location_text(table)}",
             watch=watch,
         )
 

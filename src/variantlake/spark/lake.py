@@ -10,9 +10,19 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from pyspark.sql import DataFrame, SparkSession
 
+from variantlake.arrow.statements import not_a_query
+from variantlake.errors import InvalidQuery
 from variantlake.planning.explain import explain
 from variantlake.planning.expressions import Condition, TypedPath
 from variantlake.planning.footers import row_groups
+from variantlake.spark.arguments import (
+    check_frame,
+    check_location,
+    check_session,
+    check_sources,
+    check_text,
+    is_frame,
+)
 from variantlake.spark.explain import QueryExplanation, TableExplanation
 from variantlake.spark.jobs import is_connect
 from variantlake.spark.origin import view_mark
@@ -24,6 +34,7 @@ from variantlake.spark.sql import QueryRunner
 from variantlake.spark.stores import follow_spark
 from variantlake.spark.tables import Tables
 from variantlake.spark.text import quote_identifier, quote_string
+from variantlake.storage.store import location_text
 
 if TYPE_CHECKING:
     from variantlake.arrow.convert import ConvertKeywords, ConvertResult
@@ -34,6 +45,17 @@ if TYPE_CHECKING:
     from variantlake.arrow.sources import Documents, SourceSpec
 
 Location = str | os.PathLike[str]
+
+
+_LACKS_DELTA = (
+    "[TABLE_OR_VIEW_NOT_FOUND]",
+    "[PARSE_SYNTAX_ERROR]",
+    "[UNSUPPORTED_DATASOURCE_FOR_DIRECT_QUERY]",
+    "[DATA_SOURCE_NOT_FOUND]",
+    "[NOT_SUPPORTED_COMMAND",
+    "[UNSUPPORTED_FEATURE.TABLE_OPERATION]",
+)
+"""How Spark refuses a statement that it knows of Delta tables alone."""
 
 
 class Lake:
@@ -82,10 +104,17 @@ class Lake:
             NotADeltaTable: A location without a log.
             MalformedLog, UnsupportedFeature: A table that cannot be read.
         """
+        check_text(query)
         resolve = self._resolver(tables)
-        if self._remote is not None:
-            return self._remote.run(query, _args(args), resolve)
-        return self._queries.run(query, _args(args), resolve)
+        try:
+            if self._remote is not None:
+                return self._remote.run(query, _args(args), resolve)
+            return self._queries.run(query, _args(args), resolve)
+        except InvalidQuery as error:
+            # Delta Spark takes such a statement, where it is there.
+            if any(sign in error.message for sign in _LACKS_DELTA):
+                raise not_a_query(query) or error from None
+            raise
 
     def register(self, name: str, table: Location) -> None:
         """Let queries of this Lake call a table `name`, in which dots part a database from it.
@@ -93,6 +122,7 @@ class Lake:
         For Spark without Delta's jar, whose catalog holds no Delta tables. A name given here goes
         before the same one in Spark's catalog; `tables` of a query go before both.
         """
+        check_location(name, table)
         self._names[name] = table
 
     def read(self, table: Location, version: int | None = None) -> DataFrame:
@@ -100,7 +130,7 @@ class Lake:
 
         Raises as `sql` does for a table that cannot be read.
         """
-        found = self._tables.load(os.fspath(table), version)
+        found = self._tables.load(location_text(table), version)
         if self._remote is not None:
             return self._remote.read(found)
         self._helper.follow()
@@ -120,7 +150,7 @@ class Lake:
             version: An older version of it.
             timestamp: The version at this time instead, as text in the session's time zone.
         """
-        return LakeTable(self, os.fspath(table), version, timestamp)
+        return LakeTable(self, location_text(table), version, timestamp)
 
     def explain(
         self,
@@ -134,6 +164,7 @@ class Lake:
         Nothing runs but the reading of logs, footers and small joined sides. Arguments and errors
         as in `sql`.
         """
+        check_text(query)
         resolve = self._resolver(tables)
         if self._remote is not None:
             return _explain_remote(self._remote.plan(query, _args(args), resolve))
@@ -174,6 +205,7 @@ class Lake:
         # Loads the kernels, which queries do without.
         from variantlake.spark.ingest import ingest
 
+        check_sources(sources)
         return ingest(
             self._spark,
             sources,
@@ -211,6 +243,7 @@ class Lake:
         """Append the rows of a DataFrame; see `spark.append.append`."""
         from variantlake.spark.append import append
 
+        check_frame(frame)
         return append(self._spark, frame, table, json_columns=json_columns, **options)
 
     def overwrite(
@@ -257,11 +290,12 @@ class Lake:
         from variantlake.spark.ingest import ingest
 
         overwrite = Overwrite(where, partitions, expected_version)
-        if isinstance(data, DataFrame):
+        if is_frame(data):
             return append(
                 self._spark, data, table, json_columns=json_columns, overwrite=overwrite, **options
             )
-        return ingest(self._spark, data, table, column=column, overwrite=overwrite, **options)
+        documents: Any = data
+        return ingest(self._spark, documents, table, column=column, overwrite=overwrite, **options)
 
     def add_constraint(self, table: Location, name: str, expression: str) -> int:
         """Add a CHECK constraint, once Spark has seen that every row fulfils it; the new version.
@@ -277,7 +311,7 @@ class Lake:
         """
         from variantlake.spark.constraints import add_constraint
 
-        snapshot = self._tables.load(os.fspath(table)).snapshot
+        snapshot = self._tables.load(location_text(table)).snapshot
         return add_constraint(self.read(table, snapshot.version), snapshot, name, expression)
 
     def set_not_null(self, table: Location, column: str) -> int:
@@ -287,7 +321,7 @@ class Lake:
         """
         from variantlake.spark.constraints import set_not_null
 
-        snapshot = self._tables.load(os.fspath(table)).snapshot
+        snapshot = self._tables.load(location_text(table)).snapshot
         return set_not_null(self.read(table, snapshot.version), snapshot, column)
 
     def _resolver(self, tables: Mapping[str, Location] | None) -> Resolve:
@@ -363,7 +397,10 @@ def connect(spark: SparkSession) -> Lake:
 
     Its settings for S3 (`fs.s3a.access.key`, `fs.s3a.endpoint`, …) serve for all that is read,
     unless the environment or `set_storage_options` says how stores are reached.
+
+    Raises InvalidValue for what is no session.
     """
+    check_session(spark)
     follow_spark(spark)
     return Lake(spark)
 
@@ -374,7 +411,9 @@ def _args(args: Mapping[str, Any] | list[Any] | None) -> Any:
 
 def _resolver(tables: Mapping[str, Location]) -> Resolve:
     """Names for tables, of one or several parts with dots between them."""
-    named = {name.lower(): os.fspath(location) for name, location in tables.items()}
+    for name, table in tables.items():
+        check_location(name, table)
+    named = {name.lower(): location_text(location) for name, location in tables.items()}
 
     def resolve(parts: Parts) -> Target | None:
         location = named.get(".".join(parts).lower())

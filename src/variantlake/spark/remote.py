@@ -36,7 +36,7 @@ from variantlake.spark.remote_text import RemoteTable, alike, over_views, path_c
 from variantlake.spark.scan import path_columns, scan
 from variantlake.spark.schemas import same_columns
 from variantlake.spark.tables import Tables, TableVersion
-from variantlake.spark.text import Splice, quote_identifier, splice
+from variantlake.spark.text import Splice, quote_identifier, splice, with_origins
 from variantlake.spark.token_paths import Owner, Paths, TypedPath, typed_paths
 from variantlake.spark.token_tables import TableName, qualifier_splices, sure_names, table_names
 from variantlake.spark.tokens import inner_query, is_read_only, tokenize
@@ -82,15 +82,15 @@ class RemoteQueries:
         self._files = RemoteFiles(spark)
 
     def run(self, text: str, args: Any, resolve: Resolve) -> DataFrame:
-        """The query's DataFrame. Raises InvalidQuery with Spark's sentence."""
-        prepared = self._prepare(text, args, resolve, run=True)
+        """The query's DataFrame. Raises InvalidQuery with Spark's sentence about this text."""
+        prepared = self._checked(text, args, resolve, run=True)
         if prepared.frame is None:
             raise InvalidQuery("the query has no result")
         return prepared.frame
 
     def plan(self, text: str, args: Any, resolve: Resolve) -> RemoteQuery:
         """What the query would read; it is not run."""
-        return self._prepare(text, args, resolve, run=False)
+        return self._checked(text, args, resolve, run=False)
 
     def read(self, table: TableVersion) -> DataFrame:
         """A whole table."""
@@ -99,6 +99,19 @@ class RemoteQueries:
         frame: DataFrame = self._spark.table(view)
         self._files.drop_after(frame, [view])
         return frame
+
+    def _checked(self, text: str, args: Any, resolve: Resolve, *, run: bool) -> RemoteQuery:
+        """As `_prepare`; where a text does not parse, what Spark says of it as it was written."""
+        try:
+            return self._prepare(text, args, resolve, run=run)
+        except InvalidQuery as error:
+            if "[PARSE_" in error.message and is_read_only(tokenize(text)):
+                try:
+                    self._sql(text, args)
+                except InvalidQuery as written:
+                    if "[PARSE_" in written.message:
+                        raise written from None
+            raise
 
     def _prepare(self, text: str, args: Any, resolve: Resolve, *, run: bool) -> RemoteQuery:
         explain = _EXPLAIN.match(text)  # which sqlglot takes for one word
@@ -129,6 +142,7 @@ class RemoteQueries:
         try:
             return self._select(shorter, args, tokens, tables, run=run)
         except (InvalidQuery, UnsupportedFeature) as error:
+            error.message = with_origins(error.message, text, cut)
             if not in_spark:
                 raise
             return self._alone(text, args, SPARK_ALONE, error, run=True)
@@ -232,6 +246,9 @@ class RemoteQueries:
             over = over_views(names, [empty[source] for source in written])
             sources = {view: source for source, view in empty.items()}
             original = self._sql(splice(text, over), args, sources)
+        except InvalidQuery as error:
+            error.message = with_origins(error.message, text, over)
+            raise
         finally:
             self._files.drop(empty.values())
         scopes = Scopes(

@@ -225,7 +225,7 @@ def _client(url: str) -> Backend:
 def _cached_client(url: str, options: frozenset[tuple[str, str]]) -> Backend:
     arguments = client_arguments(url.partition(":")[0].lower(), dict(options))
     root, slash, path = _split(url)
-    if not root.endswith("/"):  # else no bucket is named
+    if urllib.parse.urlsplit(url).netloc:
         check_reachable(url, dict(options))
     try:
         return from_url(f"{root}{slash}{urllib.parse.quote(path)}", **arguments)

@@ -14,7 +14,7 @@ import pyarrow as pa
 from variantlake.errors import MissingSource
 from variantlake.storage.input_file import InputFile
 from variantlake.storage.objects import ObjectStore, check_url, open_object
-from variantlake.storage.store import LocalStore, Store, is_local, local_path
+from variantlake.storage.store import LocalStore, Store, is_local, local_path, location_text
 
 Source = str | os.PathLike[str] | BinaryIO | InputFile
 """A file: its location, or the file itself, open already."""
@@ -26,7 +26,7 @@ def open_store(location: str | os.PathLike[str]) -> Store:
     Credentials and endpoints are those of `storage_options`. Raises StoreFailed for a URL that
     cannot be understood.
     """
-    text = os.fspath(location)
+    text = location_text(location)
     if is_local(text):
         return LocalStore(Path(local_path(text)).absolute())
     check_url(text.rstrip("/"))

@@ -25,7 +25,7 @@ from typing import Any, Protocol, cast
 
 import pyarrow as pa
 
-from variantlake.errors import MissingSource, StoreFailed, UnsupportedFeature
+from variantlake.errors import InvalidValue, MissingSource, StoreFailed, UnsupportedFeature
 from variantlake.storage.input_file import InputFile
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
@@ -279,6 +279,22 @@ class LocalStore:
             raise
         except (OSError, ValueError) as error:
             raise StoreFailed(str(error), file=str(self.root / path)) from error
+
+
+def location_text(location: object) -> str:
+    """A location as users give it, a path or a URL, as text.
+
+    Raises InvalidValue for what is neither.
+    """
+    if isinstance(location, os.PathLike):
+        location = os.fspath(location)
+    if isinstance(location, str) and location:
+        return location
+    given = repr(location) if location in (None, "") else f"a {type(location).__name__}"
+    raise InvalidValue(
+        f"a table is named by its path or URL; what is given is {given}",
+        hint="give its location, as in '/lake/events' or 's3://bucket/events'",
+    )
 
 
 def is_local(location: str) -> bool:

@@ -1,0 +1,69 @@
+"""Statements that are no queries: what is to be done instead, in the words of each surface."""
+
+from __future__ import annotations
+
+import re
+
+from variantlake.errors import UnsupportedFeature
+
+_BLANK = r"(?:\s|--[^\n]*(?:\n|$)|/\*.*?\*/|\()*"
+_WORDS = re.compile(rf"{_BLANK}([A-Za-z]+)(?:{_BLANK}([A-Za-z]+))?", re.DOTALL)
+
+QUERIES = ("SELECT", "WITH", "FROM", "VALUES", "TABLE")
+
+_DELTA = "Delta Spark runs it"
+_COLUMNS = (
+    "vl.Table.open(...).schema tells the columns",
+    "`variantlake inspect` describes a table",
+)
+# By the first word, or the first two: what Python does, and what the command line does.
+_INSTEAD = {
+    "ALTER": (
+        f"Table.set_properties(...) and Table.add_column(...) do some of it; {_DELTA}",
+        _DELTA,
+    ),
+    "ANALYZE": ("Table.analyze() fills in statistics", "`variantlake analyze` fills in statistics"),
+    "CREATE": ("vl.Table.create(...) makes a table", "`variantlake ingest` makes a table"),
+    "COPY": ("lake.ingest(...) loads files", "`variantlake ingest` loads files"),
+    "DELETE": (f"{_DELTA}; lake.overwrite(..., where=...) replaces partitions", _DELTA),
+    "DESC": _COLUMNS,
+    "DESCRIBE": _COLUMNS,
+    "DESC HISTORY": ("Table.history() lists versions", "`variantlake history` lists versions"),
+    "DESCRIBE HISTORY": ("Table.history() lists versions", "`variantlake history` lists versions"),
+    "DROP": ("remove the table's folder", "remove the table's folder"),
+    "INSERT": ("lake.append(df, table) adds rows", "`variantlake ingest` adds documents"),
+    "LOAD": ("lake.ingest(...) loads files", "`variantlake ingest` loads files"),
+    "MERGE": (_DELTA, _DELTA),
+    "OPTIMIZE": (_DELTA, _DELTA),
+    "REPLACE": ("lake.overwrite(...) replaces rows", "`variantlake ingest --overwrite` does"),
+    "RESTORE": (_DELTA, _DELTA),
+    "SHOW": (
+        "a lake has no list of tables; vl.Table.open(...).schema tells columns",
+        "a query is over one table, which it calls t; `variantlake inspect` describes it",
+    ),
+    "TRUNCATE": ("Table.overwrite(...) with no rows empties a table", _DELTA),
+    "UPDATE": (f"{_DELTA}; lake.overwrite(..., where=...) replaces partitions", _DELTA),
+    "VACUUM": (_DELTA, _DELTA),
+}
+
+
+def first_word(text: str) -> str:
+    """The word that a statement starts with, in capitals; empty where none does."""
+    found = _WORDS.match(text)
+    return found[1].upper() if found else ""
+
+
+def not_a_query(text: str) -> UnsupportedFeature | None:
+    """The error for a statement that is not run here; None for a query, and what nobody knows."""
+    found = _WORDS.match(text)
+    if found is None:
+        return None
+    word = found[1].upper()
+    both = f"{word} {(found[2] or '').upper()}"
+    instead = _INSTEAD.get(both) or _INSTEAD.get(word)
+    if instead is None:
+        return None
+    name = both if both in _INSTEAD else word
+    return UnsupportedFeature(
+        f"{name} is not supported: this SQL reads tables", hint=instead[0], cli_hint=instead[1]
+    )
