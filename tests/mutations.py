@@ -498,7 +498,7 @@ MUTATIONS = (
     ),
     Mutation(
         31, "files do not say what residuals hold",
-        "kernels/variant_reader.py", "_LACKING[[*LACKING, OPAQUE]] = True", "",
+        "kernels/variant_reader.py", "(tags - _FIRST_LACKING <= _MORE_LACKING).any()", "False",
     ),
     Mutation(
         33, "decimals that look like integers are integers",

@@ -75,9 +75,7 @@ _NODES, _POSITION, _DICTIONARY = 4, 5, 7
 
 _WIDTHS = np.array([PRIMITIVES[primitive].width for primitive in Primitive], np.int64)
 _PRIMITIVES = len(_WIDTHS)
-_LACKING = np.zeros(256, np.bool_)
-"""By tag, whether Spark lacks the type; those of a later version of the encoding too."""
-_LACKING[[*LACKING, OPAQUE]] = True
+_FIRST_LACKING, _MORE_LACKING = np.uint8(min(LACKING)), np.uint8(max(LACKING) - min(LACKING))
 _FRAME = 6
 """Words kept for each open container."""
 
@@ -456,10 +454,16 @@ class VariantReader:
             used = int(table.state[_NODES])
             nodes = buffers.grow_nodes(used, used + int(offsets[row + 1] - offsets[row]) + 1)
         empty = np.zeros(PADDING, np.uint8)
-        lacking = bool(_LACKING[nodes["tag"][: int(first[-1])]].any())
+        lacking = _any_lacking(np.ascontiguousarray(nodes["tag"][: int(first[-1])]))
         tape = Tape(data, empty, nodes, first, status, position, table, table.count, lacking)
         buffers.lend(tape)
         return tape
+
+
+def _any_lacking(tags: Bytes) -> bool:
+    """Whether Spark lacks the type of a node; those of a later version of the encoding too."""
+    known = (tags - _FIRST_LACKING <= _MORE_LACKING).any()
+    return bool(known or (tags == OPAQUE).any())
 
 
 def _bytes_of(array: AnyArray) -> tuple[Bytes, Int32s]:
