@@ -513,6 +513,19 @@ MUTATIONS = (
         "parquet/variant_columns.py", "return unshred(struct_of(array), self.group.shortest)",
         "return unshred(struct_of(array))",
     ),
+    Mutation(
+        29, "bounds of a CHAR are those of what is stored",
+        "planning/domains.py", "    if ref.char_length:\n", "    if False:\n",
+    ),
+    Mutation(
+        32, "a field has the collation of `variant_get`",
+        "spark/analysis.py", "    if _collates(analysed):", "    if False:", spark=True,
+    ),
+    Mutation(
+        34, "an anti join's own condition drops rows of its left side",
+        "spark/joins.py", '"ANTI": Join(above=(LEFT,), on=(RIGHT,))',
+        '"ANTI": Join(above=(LEFT,), on=_BOTH)',
+    ),
 )  # fmt: skip
 
 
