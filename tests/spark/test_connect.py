@@ -343,3 +343,37 @@ def test_texts_of_every_form(spark: SparkSession, server: str, tmp_path: Path) -
     rows_of_odd = [(i, i, "a" if i % 10 < 5 else None, f"k{i % 3}") for i in range(20)]
     assert found["odd-types"] == {repr(row): 1 for row in rows_of_odd}
     assert found["odd-paths"] == {repr((i, kind, p)): 1 for i, _, p, kind in rows_of_odd}
+
+
+CHARS = (
+    "SELECT id, c, s FROM {t}",
+    "SELECT id FROM {t} WHERE c = 'ab'",
+    "SELECT id FROM {t} WHERE c IN ('abcde', 'ab  ') AND NOT c > 'ab'",
+    "SELECT id FROM {t} WHERE c BETWEEN 'ab' AND 'ab'",
+    "SELECT id FROM {t} WHERE c LIKE 'ab %' AND e:k::string = 'good'",
+    "SELECT a.id, b.e:k::string AS k FROM {t} a LEFT JOIN {t} b ON a.c = b.c AND b.c = 'ab'",
+)
+COLLATED = (
+    "SELECT id FROM {t} WHERE variant_get(e, '$.k', 'string collate utf8_lcase') = 'GOOD'",
+    "SELECT concat(t.e:k::string, w.k) AS v FROM {t} t JOIN global_temp.w w USING (id)",
+    "SELECT t.id FROM {t} t JOIN global_temp.w w ON t.e:k::string = w.k",
+    "SELECT id FROM {t} WHERE try_variant_get(e, '$.k', 'time') IS NULL",
+)
+
+
+def test_chars_and_collations_of_a_connect_client(
+    spark: SparkSession, server: str, tmp_path: Path
+) -> None:
+    name = f"delta.`{tmp_path / 't'}`"
+    spark.sql(
+        f"CREATE TABLE {name} (id INT, c CHAR(5), s STRUCT<a: CHAR(3)>, e VARIANT) USING delta"
+    )
+    for row in ("1, 'ab', named_struct('a', 'x')", "2, 'abcde', NULL", "3, 'ab\\u0001', NULL"):
+        spark.sql(f'INSERT INTO {name} SELECT {row}, parse_json(\'{{"k": "good"}}\')')
+    spark.sql("CREATE GLOBAL TEMP VIEW w AS SELECT 1 AS id, 'GOOD' COLLATE utf8_lcase AS k")
+    texts = {query: {"sql": query.format(t=name)} for query in (*CHARS, *COLLATED)}
+    found = client(server, {"texts": texts})["texts"]
+    with changed(spark, {PUSHDOWN: "false"}):
+        for query in (*CHARS, *COLLATED):
+            assert found[query] == dict(rows(spark.sql(query.format(t=name)))), query
+    spark.catalog.dropGlobalTempView("w")
