@@ -116,6 +116,15 @@ def test_a_partition_column_is_checked_and_padded(tmp_path: Path) -> None:
     assert ids(tmp_path) == [2, 3, 5]
 
 
+@pytest.mark.parametrize("how", [{"where": {"c": "ab   "}}, {"partitions": True}])
+def test_padded_and_plain_partitions_are_one(tmp_path: Path, how: dict[str, Any]) -> None:
+    table = made(tmp_path, "id INT, c CHAR(5)", partition_by="c")
+    appended(table, id=[1, 2, 3], c=["ab", "b", None])
+    new = pa.table({"id": pa.array([4], pa.int32()), "c": ["ab   "]})
+    Table.open(tmp_path / "t").overwrite(new, **how)
+    assert ids(tmp_path) == [2, 3, 4]
+
+
 CONDITIONS = {
     # As Spark 4.2 answers on the rows of `test_conditions_pad_as_spark_does`.
     "c = 'ab'": [1],

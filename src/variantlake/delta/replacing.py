@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from variantlake.delta.actions import AddFile, StringMap
+from variantlake.delta.char_types import char_length
 from variantlake.delta.conflicts import Reads, whole_table
 from variantlake.delta.partition_values import partition_key, partition_text
 from variantlake.delta.schema import PrimitiveType, StructField, StructType
@@ -91,4 +92,10 @@ def _columns(schema: StructType, names: Sequence[str]) -> Columns:
 
 
 def _key(values: StringMap, columns: Columns) -> tuple[Any, ...]:
-    return tuple(partition_key(values.get(field.physical_name), kind) for field, kind in columns)
+    return tuple(partition_key(_text(values, field), kind) for field, kind in columns)
+
+
+def _text(values: StringMap, field: StructField) -> str | None:
+    """A column's text, of a CHAR at its length: writers pad it or leave that to readers."""
+    text = values.get(field.physical_name)
+    return text.ljust(char_length(field)) if text else text
