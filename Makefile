@@ -10,8 +10,9 @@ PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constra
 PYTEST_ARGS ?=
 FUZZ_SECONDS ?= 60
 QUERY_SECONDS ?= 300
+LONG ?= 20
 
-.PHONY: help setup demo test test-fast test-kill test-concurrency test-rules test-queries lint format fuzz bench bench-appends bench-ingest bench-kernels bench-planning bench-query clean
+.PHONY: help setup demo test test-fast test-long test-runtime test-kill test-concurrency test-rules test-queries lint format fuzz bench bench-appends bench-ingest bench-kernels bench-planning bench-query clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-17s %s\n", $$1, $$2}'
@@ -36,6 +37,15 @@ test: setup ## Run all tests (Spark and Delta Spark included)
 
 test-fast: setup ## Run the tests that need no Spark
 	@$(BIN)/python -m pytest -n 2 -m 'not spark' $(PYTEST_ARGS)
+
+test-long: setup ## The random tests with LONG (20) times as many examples as `make test` has
+	@VARIANTLAKE_EXAMPLES=$(LONG) $(SPARK_ENV) $(BIN)/python -m pytest -n 2 --dist loadgroup \
+	  $$(grep -lE 'examples=[0-9]+ \* MORE' -r tests --include='test_*.py') $(PYTEST_ARGS)
+
+test-runtime: setup ## Install the package into an environment without development dependencies, and use it
+	@rm -rf .venv-runtime && $(BIN)/python -m venv .venv-runtime
+	@.venv-runtime/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt .
+	@folder=$$(mktemp -d) && .venv-runtime/bin/python -P tests/runtime_smoke.py "$$folder" && rm -rf "$$folder"
 
 test-kill: setup ## Kill writers at every moment around a storage call; print the counts
 	@$(BIN)/python -m tests.delta.crashes
@@ -88,4 +98,4 @@ bench-kernels: setup ## Time the compiled kernels in MB/s of JSON text
 	@$(BIN)/python -m benchmarks.kernels
 
 clean: ## Remove the virtual environment and caches
-	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist spark-warehouse
+	@rm -rf $(VENV) .venv-runtime .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist spark-warehouse

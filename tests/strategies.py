@@ -8,6 +8,7 @@ differs between UTF-8 and UTF-16.
 from __future__ import annotations
 
 import json
+import os
 import struct
 from decimal import Decimal
 
@@ -26,6 +27,9 @@ from variantlake.encoding.scalar import (
 from variantlake.encoding.tree import Tree
 from variantlake.encoding.variant import Variant
 from variantlake.types import Primitive
+
+MORE = int(os.environ.get("VARIANTLAKE_EXAMPLES", "1"))
+"""So many times the examples that `make test` has: `make test-long`."""
 
 # Text that UTF-8 can write: no surrogates.
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 import tracemalloc
 from collections.abc import Callable
@@ -13,7 +12,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tests.encoding.layouts import Layouts
-from tests.strategies import json_texts, layouts, trees
+from tests.strategies import MORE, json_texts, layouts, trees
 from variantlake.encoding.json import parse_json
 from variantlake.encoding.limits import MEMORY_MULTIPLE
 from variantlake.encoding.metadata import decode_metadata, metadata_size
@@ -23,9 +22,9 @@ from variantlake.encoding.variant import Variant
 from variantlake.errors import VariantLakeError
 from variantlake.types import EMPTY_METADATA
 
-# FUZZ_EXAMPLES makes the same tests run longer.
+# VARIANTLAKE_EXAMPLES makes the same tests run longer.
 fuzz = settings(
-    max_examples=int(os.environ.get("FUZZ_EXAMPLES", "200")),
+    max_examples=200 * MORE,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
 )

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from tests.kernels.test_unshred import hostile_columns, shredded_documents
 from tests.parquet.test_conformance import CASES, FOLDER, stem
+from tests.strategies import MORE
 from variantlake.encoding.metadata import encode_metadata
 from variantlake.encoding.scalar import DECIMAL_DIGITS, Scalar, decimal_of
 from variantlake.encoding.tree import encode
@@ -34,14 +35,14 @@ def check(array: pa.StructArray) -> None:
     assert all(doubtful[problem.row] for problem in expected)
 
 
-@settings(max_examples=100)
+@settings(max_examples=40 * MORE)
 @given(shredded_documents(), st.integers(0, 5))
 def test_good_documents(array: pa.StructArray, start: int) -> None:
     check(array)
     check(array.slice(start, max(len(array) - 2 * start, 0)))
 
 
-@settings(max_examples=300)
+@settings(max_examples=120 * MORE)
 @given(hostile_columns())
 def test_broken_columns(array: pa.StructArray) -> None:
     check(array)

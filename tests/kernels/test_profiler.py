@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests.kernels.batches import read
 from tests.kernels.fuzz import Documents
-from tests.strategies import json_texts
+from tests.strategies import MORE, json_texts
 from variantlake.encoding.json import parse_json_tree
 from variantlake.encoding.scalar import decimal_parts
 from variantlake.encoding.tree import Scalar, Tree
@@ -43,7 +43,7 @@ def exact_digits(scalar: Scalar) -> tuple[int, int]:
     return len(str(scalar.value).lstrip("-").lstrip("0")), 0
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50 * MORE, deadline=None)
 @given(st.lists(json_texts, max_size=6))
 def test_counts_agree_with_twin(texts: list[str]) -> None:
     expected = Profile()

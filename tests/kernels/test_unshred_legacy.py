@@ -22,6 +22,7 @@ from tests.shredding.legacy_columns import (
     untyped_tree,
 )
 from tests.shredding.strategies import trees
+from tests.strategies import MORE
 from variantlake.encoding.tree import Tree, decode
 from variantlake.errors import VariantLakeError
 from variantlake.kernels.unshred_legacy import unshred_legacy
@@ -64,14 +65,14 @@ def columns(draw: st.DrawFn, values: st.SearchStrategy[bytes], *, valid: bool) -
     return column(type_of(group), rows * times)
 
 
-@settings(max_examples=80)
+@settings(max_examples=40 * MORE)
 @given(columns(UNTYPED, valid=True), st.integers(0, 3))
 def test_valid_columns_read_as_the_twin_reads_them(array: pa.StructArray, start: int) -> None:
     check(array)
     check(array.slice(start, max(len(array) - 2 * start, 0)))
 
 
-@settings(max_examples=80)
+@settings(max_examples=40 * MORE)
 @given(columns(UNTYPED | HOSTILE, valid=False))
 def test_any_columns_are_read_or_refused_as_by_the_twin(array: pa.StructArray) -> None:
     check(array)

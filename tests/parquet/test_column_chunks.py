@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.parquet.test_footer import FOREIGN_FILES, all_types, text, thrift, zigzag
+from tests.strategies import MORE
 from variantlake.errors import MalformedFile
 from variantlake.kernels.column_chunks import column_chunks
 from variantlake.parquet import footer as footers
@@ -71,7 +72,7 @@ def test_footers_of_pyarrow_are_read_at_once(*, index: bool, statistics: bool) -
 SMALL = footer_of(all_types().slice(0, 5), write_page_index=True)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150 * MORE, deadline=None)
 @given(data=st.data())
 def test_changed_footers(data: st.DataObject) -> None:
     changed = bytearray(SMALL)
@@ -162,13 +163,13 @@ def plainly(data: bytes, count: int) -> list[tuple[Fields, int]] | None:
     return found
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100 * MORE, deadline=None)
 @given(drawn=st.lists(chunks, min_size=1, max_size=4))
 def test_any_chunks(drawn: list[bytes]) -> None:
     check_chunks(b"".join(drawn), drawn)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100 * MORE, deadline=None)
 @given(drawn=st.lists(chunks, min_size=1, max_size=3), data=st.data())
 def test_any_chunks_cut(drawn: list[bytes], data: st.DataObject) -> None:
     whole = b"".join(drawn)

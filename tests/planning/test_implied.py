@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from tests.planning import model
 from tests.planning.builders import lit, path
-from tests.planning.test_soundness import MORE, OPS, literals
+from tests.planning.test_soundness import OPS, literals
+from tests.strategies import MORE
 from variantlake.planning.exactness import IDENTITY, Conversion, ConversionKind
 from variantlake.planning.implied import RawBound, implied_bounds
 from variantlake.planning.predicates import Compare, CompareOp, In, IsNotNull, Literal, Predicate

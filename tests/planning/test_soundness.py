@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
@@ -15,6 +14,7 @@ from hypothesis import strategies as st
 from tests.planning import model
 from tests.planning.builders import plan_files
 from tests.planning.model import MISSING, Row
+from tests.strategies import MORE
 from variantlake.parquet.fact_columns import RecordColumns
 from variantlake.parquet.facts import ColumnFacts, FileFacts, PathFacts
 from variantlake.paths import Path
@@ -250,8 +250,6 @@ PREDICATES = st.recursive(
     ),
     max_leaves=4,
 )
-MORE = int(os.environ.get("VARIANTLAKE_EXAMPLES", "1"))
-"""How many times the usual number of cases to try."""
 
 PARTITION_TYPES = {"day": "date"}
 TRUTH = {True: May.TRUE, False: May.FALSE, None: May.NULL}

@@ -16,8 +16,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.planning.test_soundness import MORE
 from tests.spark.layouts import PUSHDOWN, File, Shape, changed, make, rows
+from tests.strategies import MORE
 from variantlake import Table
 from variantlake.spark.lake import Lake, connect
 
