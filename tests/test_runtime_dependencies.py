@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 from tests.corpora import REPOSITORY
@@ -54,3 +55,24 @@ def test_it_loads_writes_and_reads_without_the_development_dependencies(tmp_path
         timeout=120,
     )
     assert done.returncode == 0, done.stderr
+
+
+LOAD_KERNELS = """
+import importlib, pathlib, sys
+from variantlake import kernels
+for path in pathlib.Path(kernels.__file__).parent.glob("[!_]*.py"):
+    importlib.import_module(f"{kernels.__name__}.{path.stem}")
+print(" ".join({name.partition(".")[0] for name in sys.modules}))
+"""
+
+
+def test_the_build_requires_what_the_modules_with_kernels_import() -> None:
+    """They are imported to be compiled, where nothing but the build's requirements is installed."""
+    build = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["build-system"]["requires"]
+    there = set().union(*(closure(re.split(r"[^\w.-]", each)[0]) for each in build))
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", LOAD_KERNELS], capture_output=True, text=True, check=True
+    )
+    owners = importlib.metadata.packages_distributions()
+    loaded = {plain(owner) for name in done.stdout.split() for owner in owners.get(name, ())}
+    assert loaded - there - {"variantlake"} == set()
