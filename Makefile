@@ -12,7 +12,7 @@ FUZZ_SECONDS ?= 60
 QUERY_SECONDS ?= 300
 LONG ?= 20
 
-.PHONY: help setup demo test test-fast test-long test-runtime test-kill test-concurrency test-rules test-queries lint format fuzz bench bench-appends bench-ingest bench-kernels bench-planning bench-query clean
+.PHONY: help setup demo test test-fast test-long test-runtime test-kill test-concurrency test-rules test-queries lint format wheel docs fuzz bench bench-appends bench-ingest bench-kernels bench-planning bench-query clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-17s %s\n", $$1, $$2}'
@@ -65,6 +65,11 @@ lint: setup ## Check format, lint and types; warnings are errors
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
+
+wheel: setup ## Build wheel and sdist into dist/; install, try and weigh the wheel in an empty environment
+	@rm -rf dist
+	@$(BIN)/python -m build --no-isolation
+	@$(BIN)/python -m tests.wheel dist
 
 format: setup ## Format the code and apply safe fixes
 	@$(BIN)/ruff format .

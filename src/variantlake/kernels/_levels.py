@@ -7,8 +7,6 @@ import sys
 from array import array
 from collections.abc import Callable
 
-_MACHINES = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "arm64", "arm64": "arm64"}
-
 # What a level adds to the one before (x86-64 psABI, "Micro-Architecture Levels"), as bits of the
 # registers that `cpuid` fills: of a leaf, the register (0 to 3: eax to edx) and its bits.
 _EBX, _ECX = 1, 2
@@ -28,16 +26,16 @@ _X86_64: dict[str, dict[tuple[int, int], tuple[int, ...]]] = {
 }
 # What the system must save for a task (XCR0): the upper halves of vectors, and wider ones.
 _SAVED = {"x86-64-v3": 0b110, "x86-64-v4": 0b11100110}
+_LEVELS = {
+    ("linux", "x86_64"): tuple(_X86_64),
+    ("linux", "aarch64"): ("generic",),
+    ("darwin", "arm64"): ("apple-m1",),
+}
 
 
 def levels() -> tuple[str, ...]:
     """Those of this kind of machine, each better than the one before; none if it is not known."""
-    machine = _MACHINES.get(platform.machine().lower())
-    if machine is None or sys.platform not in ("linux", "darwin"):
-        return ()
-    if machine == "x86_64":
-        return tuple(_X86_64)
-    return ("apple-m1",) if sys.platform == "darwin" else ("generic",)
+    return _LEVELS.get((sys.platform, platform.machine()), ())
 
 
 def level_of(cpuid: Callable[[int], int], xgetbv: Callable[[int], int]) -> str | None:

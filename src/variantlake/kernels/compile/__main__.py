@@ -41,7 +41,10 @@ def main() -> None:
     parser.add_argument("units", nargs="*", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if PURE_PYTHON or not levels():
-        sys.exit("kernels are compiled on Linux and macOS, x86-64 and arm64, and not in plain mode")
+        sys.exit(
+            "kernels are compiled on Linux (x86-64, arm64) and macOS (arm64); elsewhere set"
+            " VARIANTLAKE_PURE_PYTHON=1, with which nothing is to be compiled"
+        )
     if arguments.objects is not None:
         _compile(arguments.units, arguments.objects)
     else:

@@ -1,0 +1,112 @@
+"""What is published: files, metadata, and that it works where there is nothing else."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tarfile
+import tomllib
+import zipfile
+from email import message_from_bytes
+from email.message import Message
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import variantlake as vl
+from tests import wheel
+from tests.corpora import REPOSITORY
+
+PROJECT: dict[str, Any] = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
+PINS = dict(
+    line.split("==") for line in (REPOSITORY / "constraints.txt").read_text().splitlines() if line
+)
+
+pytestmark = pytest.mark.xdist_group("wheel")
+slow = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("dist")
+    wheel.build(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def built(dist: Path) -> Path:
+    (found,) = dist.glob("*.whl")
+    return found
+
+
+def metadata(built: Path) -> Message:
+    with zipfile.ZipFile(built) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith("/METADATA"))
+        return message_from_bytes(archive.read(name))
+
+
+@slow
+def test_the_wheel_is_for_a_platform_and_any_python(built: Path) -> None:
+    assert re.fullmatch(r"variantlake-[\d.]+-py3-none-(manylinux_2_28|macosx)_\w+\.whl", built.name)
+    with zipfile.ZipFile(built) as archive:
+        names = archive.namelist()
+    assert [name for name in names if re.search(r"\.(so|dylib)$", name)] != []
+    assert "variantlake/py.typed" in names
+    assert not [name for name in names if "/compile/" in name or name.startswith("tests/")]
+
+
+@slow
+def test_the_sdist_can_build_the_kernels(dist: Path) -> None:
+    (sdist,) = dist.glob("*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    compiler = {f"src/variantlake/kernels/compile/{name}.py" for name in ("__main__", "units")}
+    assert {"setup.py", "CHANGELOG.md", *compiler} <= names
+    assert not [name for name in names if name.endswith((".so", ".dylib", ".o"))]
+
+
+@slow
+def test_the_metadata_says_what_a_user_needs(built: Path) -> None:
+    found = metadata(built)
+    assert found["Version"] == vl.__version__ == PROJECT["project"]["version"]
+    assert set(found.get_all("Provides-Extra", [])) == {"connect", "duckdb", "polars", "spark"}
+    required = " ".join(found.get_all("Requires-Dist", []))
+    for absent in ("numba", "llvmlite", "pytest", "mypy"):
+        assert absent not in required
+    assert found["Author"] or found["Author-email"]
+    assert found.get_all("Classifier")
+
+
+@slow
+def test_it_works_where_there_is_nothing_else(built: Path, tmp_path: Path) -> None:
+    environment = tmp_path / "env"
+    site = wheel.install(built, environment)
+    before = wheel.files_of(environment)
+    (tmp_path / "work").mkdir()
+    wheel.do_the_main_job(environment, tmp_path / "work")
+    assert wheel.files_of(environment) == before
+    listed = wheel.sizes(site)
+    assert not [name for name in listed if name.startswith(("numba", "llvmlite", "pyspark"))]
+    assert sum(listed.values()) < 320
+
+
+def test_the_build_takes_the_versions_that_the_tests_take() -> None:
+    required = PROJECT["build-system"]["requires"]
+    for name in ("numba", "llvmlite"):
+        assert f"{name}=={PINS[name]}" in required
+
+
+def test_release_notes_are_those_of_the_version() -> None:
+    script = REPOSITORY / "scripts" / "release_notes.py"
+    done = subprocess.run(
+        [sys.executable, str(script), vl.__version__], capture_output=True, text=True, check=True
+    )
+    assert "### Loading" in done.stdout
+    assert "## " + vl.__version__ not in done.stdout
+    absent = subprocess.run(
+        [sys.executable, str(script), "0.0.99"], capture_output=True, text=True, check=False
+    )
+    assert absent.returncode == 1
+    assert "no section 0.0.99" in absent.stderr
