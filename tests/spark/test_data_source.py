@@ -16,6 +16,7 @@ from tests.spark.layouts import changed, rows
 from variantlake.delta.listing import commit_path
 from variantlake.spark.data_source import PUSHDOWN
 from variantlake.spark.lake import Lake, connect
+from variantlake.spark.source_options import SourceOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -80,11 +81,45 @@ def test_options(spark: SparkSession, lake: Lake, table: str) -> None:
         load(spark, table, timestamp=later)
 
 
+@pytest.mark.usefixtures("lake")
+def test_time_travel_as_delta_spells_it(spark: SparkSession, table: str) -> None:
+    for options in ({"versionAsOf": 1}, {"VERSIONASOF": "+1"}, {"VERSION": 1}):
+        assert load(spark, table, **options).count() == 10
+    assert load(spark, f"{table}@v1").count() == load(spark, f"{table}@V01").count() == 10
+    assert spark.read.format("delta").option("versionAsOf", 1).load(table).count() == 10
+    times = [entry.timestamp for entry in vl.Table.open(table).history()]
+    newest = dt.datetime.fromtimestamp(times[0] / 1000, dt.UTC)
+    for text in (newest.isoformat(), newest.strftime("%Y-%m-%d %H:%M:%S.%f")):
+        assert load(spark, table, timestampAsOf=text).count() == 20
+        delta = spark.read.format("delta").option("timestampAsOf", text)
+        assert delta.load(table).count() == 20
+    digits = newest.strftime("%Y%m%d%H%M%S%f")[:17]
+    assert load(spark, f"{table}@{digits}").count() == 20
+
+
+def test_the_session_has_a_time_zone() -> None:
+    asked = SourceOptions.of({"path": "/t", "timestampAsOf": "2026-01-01"}, "Asia/Tokyo")
+    assert asked.timestamp == 1767193200000
+    assert SourceOptions.of({"path": "/t@20260101000000000"}, "Asia/Tokyo") == asked
+    assert SourceOptions.of({"path": "/t", "timestamp": "2025-12-31T15:00"}, "Asia/Tokyo") == asked
+
+
+@pytest.mark.usefixtures("lake")
+def test_it_only_reads(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(PySparkException, match=r"only reads[\s\S]*\.append"):
+        spark.range(1).write.format("variantlake").mode("append").save(str(tmp_path / "t"))
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
         ({"columns": "nope"}, "no column 'nope'"),
         ({"version": "new"}, "'new' is no version"),
+        ({"versionAsOf": ""}, "'' is no version"),
+        ({"versionAsOf": -1}, "'-1' is no version"),
+        ({"versionAsOf": 0, "timestampAsOf": "2026-01-01"}, "given twice"),
+        ({"version_as_of": 0}, "did you mean versionAsOf"),
+        ({"nonsense": 0}, "no option 'nonsense'"),
         ({"timestamp": "soon"}, "'soon' is no timestamp"),
     ],
 )

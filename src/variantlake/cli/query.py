@@ -17,6 +17,7 @@ from variantlake.cli.local_rows import LocalRows, shows
 from variantlake.cli.local_spark import spark_session
 from variantlake.cli.output import MAX_SHOWN, escaped, print_json_lines, print_note, print_rows
 from variantlake.errors import InvalidQuery, UnsupportedFeature
+from variantlake.storage.opening import open_store
 
 VIEW = "t"
 """What the SQL text may call the table."""
@@ -115,7 +116,7 @@ def _ran_here(rows: LocalRows, *, required: bool, as_json: bool) -> bool:
 def _run_spark(table: str, sql: str, *, explain: bool, as_json: bool) -> None:
     with spark_session(without="--engine local runs simple queries without it") as session:
         lake = vl.spark.connect(session)
-        tables = {VIEW: table}
+        tables = {VIEW: open_store(table).uri}  # a bare word is a folder here, and no name
         frame = lake.sql(sql, tables=tables)
         if as_json:
             for line in vl.spark.json_rows(frame):

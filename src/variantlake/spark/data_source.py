@@ -2,8 +2,10 @@
 
 It serves where a table has to be named by a format and a path: in other people's code, in Spark
 Connect. `lake.sql` reads the same faster: a data source in Python is not told which columns and
-paths a query asks for. Options: `version`, `timestamp` (ISO 8601, UTC where no zone is given) and
-`columns`, a comma between their names.
+paths a query asks for. Options: Delta's `versionAsOf` and `timestampAsOf` (in the session's time
+zone at the time of `register`, where it says none), `version`, `timestamp` (ISO 8601, UTC where no
+zone is given) and `columns`, a comma between their names; `path@v3` names a version too. Others are
+refused.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
+    DataSourceWriter,
     EqualNullSafe,
     EqualTo,
     Filter,
@@ -40,11 +43,12 @@ from variantlake.delta.features import SCAN_FEATURES
 from variantlake.delta.identity import check_before_read
 from variantlake.delta.locations import AbsolutePaths
 from variantlake.delta.snapshot import Snapshot
-from variantlake.errors import InvalidQuery
+from variantlake.errors import InvalidQuery, UnsupportedFeature
 from variantlake.planning import predicates
 from variantlake.planning.plan import plan_scan
 from variantlake.planning.predicates import And, Compare, CompareOp, Literal, Predicate, Ref
 from variantlake.spark.kernel_scan import arrow_schema
+from variantlake.spark.source_options import SourceOptions
 from variantlake.spark.stores import follow_spark
 from variantlake.spark.tables import TableVersion, table_version
 from variantlake.storage.options import set_storage_options, storage_options
@@ -66,12 +70,13 @@ def register(spark: SparkSession) -> None:
     pushes = str(spark.conf.get(PUSHDOWN, "false")).lower() == "true"
     follow_spark(spark)
     sensitive = str(spark.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
+    time_zone = str(spark.conf.get("spark.sql.session.timeZone", "UTC"))
     source = _FilteringSource if pushes else VariantlakeSource
-    spark.dataSource.register(_reaching(source, case_sensitive_names=sensitive))
+    spark.dataSource.register(_reaching(source, time_zone, case_sensitive_names=sensitive))
 
 
 def _reaching(
-    source: type[VariantlakeSource], *, case_sensitive_names: bool
+    source: type[VariantlakeSource], time_zone: str, *, case_sensitive_names: bool
 ) -> type[VariantlakeSource]:
     """The source for Spark's Python processes, which know the settings of this one."""
 
@@ -79,6 +84,7 @@ def _reaching(
         stores = storage_options()
         absolute_paths = AbsolutePaths.setting()
         case_sensitive = case_sensitive_names
+        zone = time_zone
 
     return Reaching
 
@@ -87,12 +93,13 @@ class VariantlakeSource(DataSource):
     """A version of a table; `stores` are the options with which it is reached.
 
     `absolute_paths` says whether it may name files by absolute paths, `case_sensitive` whether
-    Spark tells names of columns apart by case.
+    Spark tells names of columns apart by case, `zone` is the session's.
     """
 
     stores: ClassVar[Mapping[str, str]] = {}
     absolute_paths: ClassVar[AbsolutePaths | None] = None
     case_sensitive: ClassVar[bool] = False
+    zone: ClassVar[str] = "UTC"
 
     @classmethod
     def name(cls) -> str:
@@ -105,10 +112,10 @@ class VariantlakeSource(DataSource):
         Raises InvalidQuery for an option that means nothing; NotADeltaTable.
         """
         columns = self._table.schema
-        names = self.options.get("columns")
-        if names is None:
+        chosen = self._options.columns
+        if chosen is None:
             return columns
-        return StructType([self._column(name.strip()) for name in names.split(",")])
+        return StructType([self._column(name) for name in chosen])
 
     def _column(self, name: str) -> StructField:
         """A column by its name. Raises InvalidQuery where the table has none."""
@@ -134,22 +141,30 @@ class VariantlakeSource(DataSource):
         """Reads the columns of `schema`."""
         return TableReader(self._table, schema, self._stored(schema), self.stores)
 
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # PySpark's
+        """Raises UnsupportedFeature: it only reads."""
+        del schema, overwrite
+        raise UnsupportedFeature(
+            "the data source only reads",
+            hint="vl.spark.connect(spark).append(frame, path) writes, .overwrite replaces",
+        )
+
+    @cached_property
+    def _options(self) -> SourceOptions:
+        return SourceOptions.of(self.options, self.zone)
+
     @cached_property
     def _table(self) -> TableVersion:
-        location, version = self.options.get("path"), self.options.get("version")
+        options = self._options
         _reach(self.stores)
-        if not location:
-            raise InvalidQuery("no table is named", hint="load(path) takes its location")
-        if version is not None and not version.isdecimal():
-            raise InvalidQuery(f"{version!r} is no version")
         snapshot = Snapshot.load(
-            location,
-            None if version is None else int(version),
-            timestamp=_milliseconds(self.options.get("timestamp")),
+            options.location,
+            options.version,
+            timestamp=options.timestamp,
             absolute_paths=self.absolute_paths,
             applies=SCAN_FEATURES,
         )
-        return table_version(location, snapshot)
+        return table_version(options.location, snapshot)
 
 
 class _FilteringSource(VariantlakeSource):
@@ -286,18 +301,6 @@ def _literal(value: Any, type_: str) -> Literal | None:
 
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
-
-
-def _milliseconds(text: str | None) -> int | None:
-    """A time of an option, in milliseconds since the epoch."""
-    if text is None:
-        return None
-    try:
-        moment = dt.datetime.fromisoformat(text)
-    except ValueError:
-        raise InvalidQuery(f"{text!r} is no timestamp", hint="2026-01-31T12:00:00Z") from None
-    moment = moment.replace(tzinfo=moment.tzinfo or dt.UTC)
-    return (moment - _EPOCH) // dt.timedelta(milliseconds=1)
 
 
 def _reach(stores: Mapping[str, str]) -> None:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -25,26 +24,26 @@ from variantlake.spark.arguments import (
 )
 from variantlake.spark.explain import QueryExplanation, TableExplanation
 from variantlake.spark.jobs import is_connect
+from variantlake.spark.names import CatalogNames, CatalogTable, CatalogView, find_remote
 from variantlake.spark.origin import view_mark
-from variantlake.spark.references import Parts, Resolve, Target
+from variantlake.spark.places import Location, Place, find_place, writable
+from variantlake.spark.references import VERSION_IN_PATH, Parts, Resolve, Target
 from variantlake.spark.remote import RemoteQueries, RemoteQuery
 from variantlake.spark.scan import scan
 from variantlake.spark.session import HelperSession
 from variantlake.spark.sql import QueryRunner
 from variantlake.spark.stores import follow_spark
 from variantlake.spark.tables import Tables
-from variantlake.spark.text import quote_identifier, quote_string
-from variantlake.storage.store import location_text
+from variantlake.spark.text import quote_string
 
 if TYPE_CHECKING:
     from variantlake.arrow.convert import ConvertKeywords, ConvertResult
+    from variantlake.arrow.document_options import DocumentKeywords
     from variantlake.arrow.landing import LoadResult
     from variantlake.arrow.load import IngestResult, LoadProgress
     from variantlake.arrow.options import LoadKeywords
     from variantlake.arrow.overwriting import Where
     from variantlake.arrow.sources import Documents, SourceSpec
-
-Location = str | os.PathLike[str]
 
 
 _LACKS_DELTA = (
@@ -67,7 +66,7 @@ class Lake:
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
         self._tables = Tables()
-        self._names: dict[str, Location] = {}
+        self._names: dict[str, str] = {}
 
     @functools.cached_property
     def _helper(self) -> HelperSession:
@@ -121,16 +120,27 @@ class Lake:
 
         For Spark without Delta's jar, whose catalog holds no Delta tables. A name given here goes
         before the same one in Spark's catalog; `tables` of a query go before both.
+
+        Raises NotADeltaTable, UnsupportedFeature for a table that is named and not there.
         """
         check_location(name, table)
-        self._names[name] = table
+        self._names[name.lower()] = self._written_to(table)
 
     def read(self, table: Location, version: int | None = None) -> DataFrame:
         """The whole table as a DataFrame, its VARIANT columns as they are.
 
-        Raises as `sql` does for a table that cannot be read.
+        Args:
+            table: Its name, path or URL, as everywhere: a name is one that was registered or that
+                a query could use, ``delta.`path` `` as well.
+            version: An older version of it; `path@v3` is one too.
+
+        Raises as `sql` does for a table that cannot be read, NotADeltaTable for a name that nobody
+        knows.
         """
-        found = self._tables.load(location_text(table), version)
+        place = self._place(table)
+        if place.location is None or VERSION_IN_PATH.fullmatch(place.location):
+            return LakeTable(self, place.source, version).select()
+        found = self._tables.load(place.location, version)
         if self._remote is not None:
             return self._remote.read(found)
         self._helper.follow()
@@ -146,11 +156,11 @@ class Lake:
         ordinary DataFrame, planned as `sql` plans: it can be grouped, joined, and used again.
 
         Args:
-            table: Its location.
+            table: Its name, path or URL, as for `read`.
             version: An older version of it.
             timestamp: The version at this time instead, as text in the session's time zone.
         """
-        return LakeTable(self, location_text(table), version, timestamp)
+        return LakeTable(self, self._place(table).source, version, timestamp)
 
     def explain(
         self,
@@ -199,7 +209,7 @@ class Lake:
         shredding: str | None = None,
         properties: Mapping[str, str] | None = None,
         progress: Callable[[LoadProgress], None] | None = None,
-        **options: Unpack[LoadKeywords],
+        **options: Unpack[DocumentKeywords],
     ) -> IngestResult:
         """Load JSON documents into a VARIANT column; see `spark.ingest.ingest`."""
         # Loads the kernels, which queries do without.
@@ -209,7 +219,7 @@ class Lake:
         return ingest(
             self._spark,
             sources,
-            table,
+            self._written_to(table),
             format=format,
             column=column,
             shredding=shredding,
@@ -230,7 +240,7 @@ class Lake:
         # Loads the kernels, which queries do without.
         from variantlake.spark.convert import convert
 
-        return convert(self._spark, sources, table, progress=progress, **options)
+        return convert(self._spark, sources, self._written_to(table), progress=progress, **options)
 
     def append(
         self,
@@ -238,13 +248,38 @@ class Lake:
         table: Location,
         *,
         json_columns: Collection[str] = (),
+        partition_by: str | Sequence[str] = (),
+        shredding: str | Mapping[str, str] | None = None,
+        properties: Mapping[str, str] | None = None,
+        merge_schema: bool = False,
         **options: Unpack[LoadKeywords],
     ) -> LoadResult:
-        """Append the rows of a DataFrame; see `spark.append.append`."""
+        """Append the rows of a DataFrame, to a new table where none is; see `spark.append.append`.
+
+        Args:
+            frame: As there.
+            table: Its name, path or URL, as for `read`.
+            json_columns: As there.
+            partition_by: Name or names of a new table's partition columns.
+            shredding: DDL of what becomes columns, by VARIANT column, or of the only one. None
+                takes the table's own, or infers it from a sample.
+            properties: Table properties for a table that is made here.
+            merge_schema: As there.
+            **options: As there.
+        """
         from variantlake.spark.append import append
+        from variantlake.spark.append_target import NewTable
 
         check_frame(frame)
-        return append(self._spark, frame, table, json_columns=json_columns, **options)
+        return append(
+            self._spark,
+            frame,
+            self._written_to(table),
+            json_columns=json_columns,
+            new=NewTable.of(partition_by, shredding, properties),
+            merge_schema=merge_schema,
+            **options,
+        )
 
     def overwrite(
         self,
@@ -256,14 +291,14 @@ class Lake:
         expected_version: int | None = None,
         column: str = "event",
         json_columns: Collection[str] = (),
-        **options: Unpack[LoadKeywords],
+        **options: Unpack[DocumentKeywords],
     ) -> LoadResult:
         """Put rows in the place of a table's rows, or of some partitions', in one commit.
 
         Args:
             data: A DataFrame, as for `append`; `vl.ndjson(...)` or `vl.json_array(...)`, as for
                 `ingest`.
-            table: The table's location.
+            table: Its name, path or URL, as for `read`.
             where: Only these partitions: `{"day": date(2026, 1, 2)}` or `"day >= '2026-01-02'"`,
                 a condition over partition columns. All new rows must be in them.
             partitions: Only those partitions are replaced that the new rows are in.
@@ -274,7 +309,7 @@ class Lake:
                 version then: that version is expected.
             column: The VARIANT column that takes documents.
             json_columns: As for `append`.
-            **options: As for `append`.
+            **options: As for `append`, and for documents as for `ingest`.
 
         Raises:
             InvalidSchema: The data do not fit the table, or it is not partitioned so.
@@ -290,12 +325,20 @@ class Lake:
         from variantlake.spark.ingest import ingest
 
         overwrite = Overwrite(where, partitions, expected_version)
+        location = self._written_to(table)
         if is_frame(data):
             return append(
-                self._spark, data, table, json_columns=json_columns, overwrite=overwrite, **options
+                self._spark,
+                data,
+                location,
+                json_columns=json_columns,
+                overwrite=overwrite,
+                merge_schema=options.pop("merge_schema", False),
+                # Those of documents are refused there.
+                **cast("dict[str, Any]", options),
             )
         documents: Any = data
-        return ingest(self._spark, documents, table, column=column, overwrite=overwrite, **options)
+        return ingest(self._spark, documents, location, column=column, overwrite=overwrite, **options)
 
     def add_constraint(self, table: Location, name: str, expression: str) -> int:
         """Add a CHECK constraint, once Spark has seen that every row fulfils it; the new version.
@@ -311,7 +354,7 @@ class Lake:
         """
         from variantlake.spark.constraints import add_constraint
 
-        snapshot = self._tables.load(location_text(table)).snapshot
+        snapshot = self._tables.load(self._written_to(table)).snapshot
         return add_constraint(self.read(table, snapshot.version), snapshot, name, expression)
 
     def set_not_null(self, table: Location, column: str) -> int:
@@ -321,11 +364,28 @@ class Lake:
         """
         from variantlake.spark.constraints import set_not_null
 
-        snapshot = self._tables.load(location_text(table)).snapshot
+        snapshot = self._tables.load(self._written_to(table)).snapshot
         return set_not_null(self.read(table, snapshot.version), snapshot, column)
 
+    def _place(self, table: Location) -> Place:
+        """What a caller named, by the one way that names have here."""
+        return find_place(table, self._names, self._find)
+
+    def _written_to(self, table: Location) -> str:
+        """The location of a table that is loaded into or changed."""
+        return writable(self._place(table), table)
+
+    def _find(self, parts: Parts) -> CatalogTable | CatalogView | None:
+        if is_connect(self._spark):
+            return find_remote(self._spark, parts)
+        return CatalogNames(self._spark).find(parts)
+
     def _resolver(self, tables: Mapping[str, Location] | None) -> Resolve:
-        return _resolver({**self._names, **(tables or {})})
+        given = {}
+        for name, table in (tables or {}).items():
+            check_location(name, table)
+            given[name.lower()] = self._written_to(table)
+        return _resolver({**self._names, **given})
 
     def _in_user_session(self, frame: DataFrame, mark: str) -> DataFrame:
         """A DataFrame of the helper session as one of the user's."""
@@ -342,7 +402,7 @@ class LakeTable:
     """A table, perhaps with conditions on its rows; `select` makes a DataFrame of it."""
 
     lake: Lake
-    location: str
+    source: str
     version: int | None = None
     timestamp: str | None = None
     conditions: tuple[str, ...] = ()
@@ -367,10 +427,9 @@ class LakeTable:
         version = "" if self.version is None else f" VERSION AS OF {self.version}"
         if self.timestamp is not None:
             version += f" TIMESTAMP AS OF {quote_string(self.timestamp)}"
-        location = quote_identifier(self.location)
         where = f" WHERE {' AND '.join(self.conditions)}" if self.conditions else ""
         columns = ", ".join(map(str, items)) or "*"
-        return f"SELECT {columns} FROM delta.{location}{version}{where}"  # noqa: S608 - the user's own query
+        return f"SELECT {columns} FROM {self.source}{version}{where}"  # noqa: S608 - the user's own query
 
 
 def _explain_remote(query: RemoteQuery) -> QueryExplanation:
@@ -409,11 +468,8 @@ def _args(args: Mapping[str, Any] | list[Any] | None) -> Any:
     return dict(args) if isinstance(args, Mapping) else args
 
 
-def _resolver(tables: Mapping[str, Location]) -> Resolve:
-    """Names for tables, of one or several parts with dots between them."""
-    for name, table in tables.items():
-        check_location(name, table)
-    named = {name.lower(): location_text(location) for name, location in tables.items()}
+def _resolver(named: Mapping[str, str]) -> Resolve:
+    """Locations by names in lower case, of one or several parts with dots between them."""
 
     def resolve(parts: Parts) -> Target | None:
         location = named.get(".".join(parts).lower())

@@ -13,6 +13,7 @@ from pyspark.sql.types import StructType
 
 from variantlake.spark.janino import java_instance
 from variantlake.spark.references import Parts
+from variantlake.spark.text import quote_identifier
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,3 +110,18 @@ class CatalogNames:
     @property
     def _session(self) -> Any:
         return self._spark._jsparkSession  # noqa: SLF001 # no public way in classic
+
+
+def find_remote(spark: SparkSession, parts: Parts) -> CatalogTable | None:
+    """What a name means in a session of Spark Connect; None for one that nobody knows.
+
+    Views are entries without provider and location there.
+    """
+    name = ".".join(map(quote_identifier, parts))
+    try:
+        rows = spark.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()
+    except PySparkException:
+        return None
+    # What follows the columns of the table; the last of a name counts.
+    entry = {row[0]: row[1] for row in rows}
+    return CatalogTable(parts, str(entry.get("Provider", "")), str(entry.get("Location", "")))

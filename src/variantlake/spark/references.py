@@ -77,7 +77,8 @@ class Reference:
 
 
 _TABLE = re.compile(r"\bTABLE\s*$", re.IGNORECASE)
-_VERSION_IN_PATH = re.compile(r"(.+)@[vV](\d+)")
+VERSION_IN_PATH = re.compile(r"(.+)@[vV](\d+)")
+"""How a path names a version, as Delta has it."""
 
 
 def qualifier_splices(plan: Node, text: str, names: Iterable[Parts]) -> list[Splice]:
@@ -227,7 +228,7 @@ def _reference(
             timestamp = text[moment.start : moment.stop]
         else:
             return None
-    elif (match := _VERSION_IN_PATH.fullmatch(target.location)) and target.location == name[-1]:
+    elif (match := VERSION_IN_PATH.fullmatch(target.location)) and target.location == name[-1]:
         target, version = replace(target, location=match[1]), int(match[2])
     alias, alias_at = alias_place(relation, above, text, stop)
     return Reference(target, version, timestamp, relation.start, stop, alias, alias_at)

@@ -14,7 +14,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 from sqlglot.tokens import Token  # type: ignore[attr-defined]  # re-exported there
@@ -27,6 +26,7 @@ from variantlake.errors import (
     VariantLakeError,
 )
 from variantlake.planning.predicates import Ref, map_refs
+from variantlake.spark.names import find_remote
 from variantlake.spark.origin import view_mark
 from variantlake.spark.references import Parts, Resolve, Target
 from variantlake.spark.refusals import or_invalid
@@ -36,7 +36,7 @@ from variantlake.spark.remote_text import RemoteTable, alike, over_views, path_c
 from variantlake.spark.scan import path_columns, scan
 from variantlake.spark.schemas import same_columns
 from variantlake.spark.tables import Tables, TableVersion
-from variantlake.spark.text import Splice, quote_identifier, splice, with_origins
+from variantlake.spark.text import Splice, splice, with_origins
 from variantlake.spark.token_paths import Owner, Paths, TypedPath, typed_paths
 from variantlake.spark.token_tables import TableName, qualifier_splices, sure_names, table_names
 from variantlake.spark.tokens import inner_query, is_read_only, tokenize
@@ -415,16 +415,10 @@ class RemoteQueries:
 
     def _in_catalog(self, parts: Parts) -> Target | None:
         """A Delta table of Spark's catalog by this name; views and all else are Spark's."""
-        name = ".".join(map(quote_identifier, parts))
-        try:
-            rows = self._spark.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()
-        except PySparkException:
+        found = find_remote(self._spark, parts)
+        if found is None or not found.is_delta:
             return None
-        # What follows the columns of the table; the last of a name counts.
-        entry = {row[0]: row[1] for row in rows}
-        if str(entry.get("Provider")).lower() != "delta" or not entry.get("Location"):
-            return None
-        return Target(entry["Location"], parts, in_spark=True)
+        return Target(found.location, parts, in_spark=True)
 
     def _load(self, name: TableName, target: Target, args: Any) -> TableVersion:
         location, version, before = target.location, name.version, None

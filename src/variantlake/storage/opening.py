@@ -14,6 +14,7 @@ import pyarrow as pa
 from variantlake.errors import MissingSource
 from variantlake.storage.input_file import InputFile
 from variantlake.storage.objects import ObjectStore, check_url, open_object
+from variantlake.storage.schemes import check_location
 from variantlake.storage.store import LocalStore, Store, is_local, local_path, location_text
 
 Source = str | os.PathLike[str] | BinaryIO | InputFile
@@ -24,7 +25,7 @@ def open_store(location: str | os.PathLike[str]) -> Store:
     """The store of a table: a plain path, `file://...`, or a URL that obstore knows (`s3://`, ...).
 
     Credentials and endpoints are those of `storage_options`. Raises StoreFailed for a URL that
-    cannot be understood.
+    cannot be understood, else as `check_location`.
     """
     text = location_text(location)
     if is_local(text):
