@@ -30,8 +30,8 @@ import pyarrow.parquet as pq
 
 from benchmarks import documents
 from benchmarks.report import replace_section, table, timed
+from variantlake.arrow.document_options import DocumentOptions
 from variantlake.arrow.load import DEFAULT_COLUMN, Tasks, run_load
-from variantlake.arrow.options import LoadOptions
 from variantlake.parquet.encodings import choose_encodings
 
 SAMPLE = "sample, shredding schema"
@@ -123,7 +123,7 @@ def load(source: Path, folder: Path) -> None:
         column=DEFAULT_COLUMN,
         shredding=None,
         properties={},
-        options=LoadOptions.of(),
+        options=DocumentOptions.of(),
         progress=None,
         parallelism=1,
     )

@@ -6,11 +6,12 @@ import datetime as dt
 import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Self, Unpack
+from typing import Self, Unpack, cast
 
 import pyarrow as pa
 
 from variantlake.arrow.append import append_arrow
+from variantlake.arrow.document_options import DocumentKeywords
 from variantlake.arrow.local import ingest_here
 from variantlake.arrow.options import LoadKeywords, LoadOptions
 from variantlake.arrow.overwriting import Overwrite, Where
@@ -279,8 +280,7 @@ class Table:
         expected_version: int | None = None,
         column: str | None = None,
         json_columns: Collection[str] = (),
-        merge_schema: bool = False,
-        **options: Unpack[LoadKeywords],
+        **options: Unpack[DocumentKeywords],
     ) -> int:
         """Put rows in the place of the table's rows in one commit; gives the new version.
 
@@ -298,7 +298,6 @@ class Table:
                 `version` of the table that was scanned where the new rows come from there.
             column: As for `append`.
             json_columns: As for `append`.
-            merge_schema: As for `append`.
             **options: As for `append`.
 
         Raises:
@@ -317,9 +316,9 @@ class Table:
             data,
             self._newest(),
             json_columns=json_columns,
-            merge_schema=merge_schema,
+            merge_schema=options.pop("merge_schema", False),
             overwrite=overwrite,
-            options=LoadOptions.of(**options),
+            options=LoadOptions.of(**cast("LoadKeywords", options)),
         ).version
 
     def append(
@@ -328,8 +327,7 @@ class Table:
         *,
         column: str | None = None,
         json_columns: Collection[str] = (),
-        merge_schema: bool = False,
-        **options: Unpack[LoadKeywords],
+        **options: Unpack[DocumentKeywords],
     ) -> int:
         """Append rows to the newest version in one commit, without Spark; gives the new version.
 
@@ -339,10 +337,11 @@ class Table:
                 out are NULL. A VARIANT column is struct<metadata: binary, value: binary>.
             column: The VARIANT column that takes the documents; the only one if None.
             json_columns: VARIANT columns that the Arrow data give as JSON text.
-            merge_schema: Columns of the Arrow data that the table does not have are added to it.
-            **options: What becomes of bad documents, a load id, the order and size of files: see
-                `LoadOptions`. With a load id that the table has already the version is that of the
-                first load; bad rows are counted in the version's metrics in `history`.
+            **options: `merge_schema=True` adds columns of the data that the table does not have.
+                What becomes of bad documents, a load id, the order and size of files: see
+                `LoadOptions`; for documents also those of `DocumentOptions`. With a load id that
+                the table has already the version is that of the first load; bad rows and empty
+                files are counted in the version's metrics in `history`.
 
         Raises:
             InvalidSchema: The data do not fit the table's columns.
@@ -351,15 +350,15 @@ class Table:
             UnsupportedFeature: The table needs what only Spark can do (constraints, say).
             CommitConflict: Another writer changed the table in a way that contradicts this.
         """
-        if not isinstance(data, Documents):
-            return append_arrow(
-                data,
-                self._newest(),
-                json_columns=json_columns,
-                merge_schema=merge_schema,
-                options=LoadOptions.of(**options),
-            ).version
-        return self._load(data, column, None, options)
+        if isinstance(data, Documents):
+            return self._load(data, column, None, options)
+        return append_arrow(
+            data,
+            self._newest(),
+            json_columns=json_columns,
+            merge_schema=options.pop("merge_schema", False),
+            options=LoadOptions.of(**cast("LoadKeywords", options)),
+        ).version
 
     def _newest(self) -> Snapshot:
         """What a write is decided on. Raises TableReplaced."""
@@ -373,7 +372,7 @@ class Table:
         data: Documents,
         column: str | None,
         overwrite: Overwrite | None,
-        options: LoadKeywords,
+        options: DocumentKeywords,
     ) -> int:
         column = column or self._only_variant()
         done = ingest_here(

@@ -342,3 +342,17 @@ def test_partitioned_tables_and_nested_variants_are_refused(tmp_path: Path) -> N
     vl.parquet.write_table(pa.table({"s": nested}), tmp_path / "n.parquet", layout="legacy")
     with pytest.raises(UnsupportedFeature, match=r"'s\.v'"):
         vl.convert(tmp_path / "n.parquet", tmp_path / "table")
+
+
+def test_files_of_no_bytes_are_skipped_and_counted(tmp_path: Path) -> None:
+    (tmp_path / "files").mkdir()
+    vl.parquet.write_table(rows(), tmp_path / "files/a.parquet")
+    (tmp_path / "files/b.parquet").touch()
+    assert vl.convert(tmp_path / "files", tmp_path / "t", dry_run=True).empty_sources == 1
+    result = vl.convert(tmp_path / "files", tmp_path / "t")
+    assert (result.rows, result.empty_sources) == (rows().num_rows, 1)
+    with pytest.raises(MalformedFile, match="the file is empty"):
+        vl.convert(tmp_path / "files", tmp_path / "u", skip_empty=False)
+    with pytest.raises(MalformedFile, match="the file is empty"):
+        vl.convert(tmp_path / "files/b.parquet", tmp_path / "u")
+    assert not (tmp_path / "u").exists()

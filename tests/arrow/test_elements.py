@@ -98,7 +98,6 @@ def test_a_bad_element_is_raised_kept_or_null(tmp_path: Path, name: str) -> None
 BROKEN: dict[str, tuple[bytes, str, tuple[int, int]]] = {
     "object": (b'{"a": 1}', "not a JSON array", (1, 1)),
     "lines": (b' \n{"a": 1}\n{"a": 2}', "not a JSON array", (2, 1)),
-    "blank": (b" \n ", "blank", (2, 2)),
     "open": (b'[1, \n{"a": 2}', "ends within the array", (2, 9)),
     "open string": (b'[1, "a, 2]', "ends within the array", (1, 11)),
     "text behind": (b"[1, 2]\n x", "behind the array", (2, 2)),

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import json
 import shutil
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 import zstandard
 
+import variantlake as vl
 from tests.arrow import bad_input
 from tests.corpora import EARTHQUAKES, WEBHOOKS
-from variantlake.arrow import load, local
+from variantlake.arrow import document_rows, load, local
 from variantlake.arrow.files import new_load_id
 from variantlake.arrow.load import IngestResult, LoadProgress, LoadTask
 from variantlake.arrow.local import ingest_here
+from variantlake.arrow.sources import json_array, ndjson
 from variantlake.delta.snapshot import Snapshot
 from variantlake.encoding.json import parse_json
 from variantlake.encoding.variant import Variant
@@ -143,13 +147,57 @@ def test_a_folder_with_other_files_is_no_table(tmp_path: Path) -> None:
     assert [path.name for path in folder.iterdir()] == ["notes.txt"]
 
 
-def test_an_empty_compressed_file_among_others_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "a").write_text('{"a": 1}\n')
-    (tmp_path / "b").write_bytes(gzip.compress(b""))
+EMPTY = {
+    "nothing": b"",
+    "blanks": b" \r\n\t\n",
+    "byte order mark": b"\xef\xbb\xbf",
+    "gzip": gzip.compress(b""),
+    "gzip of blanks": gzip.compress(b"\n\n"),
+    "zstd": zstandard.compress(b""),
+    "bz2": bz2.compress(b""),
+}
+
+
+@pytest.mark.parametrize("mode", ["strict", "quarantine", "null"])
+@pytest.mark.parametrize("documents", [ndjson, json_array])
+@pytest.mark.parametrize("name", EMPTY)
+def test_an_empty_file_among_others_is_skipped_and_counted(
+    tmp_path: Path, name: str, documents: Any, mode: Any
+) -> None:
+    text = '{"a": 1}\n' if documents is ndjson else '[{"a": 1}]'
+    for place in ("a.json", "c.json"):
+        (tmp_path / place).write_text(text)
+    (tmp_path / "b.json").write_bytes(EMPTY[name])
+    result = ingest_here(documents(tmp_path), tmp_path / "t", mode=mode)
+    assert (result.rows, result.empty_sources, result.bad_rows) == (2, 1, 0)
+    assert (
+        vl.Table.open(tmp_path / "t").history()[0].info["operationMetrics"]["numEmptySources"]
+        == "1"
+    )
     with pytest.raises(InvalidJson, match="empty") as caught:
-        ingest_here([tmp_path / "a", tmp_path / "b"], tmp_path / "table")
-    assert caught.value.file == str(tmp_path / "b")
-    assert not bad_input.listing(tmp_path / "table")
+        ingest_here(documents(tmp_path), tmp_path / "u", mode=mode, skip_empty=False)
+    assert caught.value.file == str(tmp_path / "b.json")
+    assert "skip_empty" in caught.value.hint
+    assert not (tmp_path / "u").exists()
+
+
+def test_an_empty_array_counts_as_empty_and_a_bad_document_does_not(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text("[]")
+    (tmp_path / "b.json").write_text("[1]")
+    assert ingest_here(json_array(tmp_path), tmp_path / "t").empty_sources == 1
+    (tmp_path / "a.json").write_text("{")
+    (tmp_path / "b.json").write_text("1")
+    result = ingest_here(ndjson(tmp_path), tmp_path / "u", mode="quarantine", skip_empty=False)
+    assert (result.rows, result.bad_rows, result.empty_sources) == (1, 1, 0)
+
+
+def test_blanks_shared_by_tasks_are_one_empty_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(load, "TASK_BYTES", 64)
+    (tmp_path / "a.json").write_text("\n" * 1000)
+    (tmp_path / "b.json").write_text("\n" * 1000 + "1\n")
+    assert ingest_here(ndjson(tmp_path), tmp_path / "t").empty_sources == 1
 
 
 def test_only_blank_lines_are_an_empty_input(tmp_path: Path) -> None:
@@ -215,7 +263,7 @@ def test_a_load_after_one_that_was_killed_works(tmp_path: Path) -> None:
 
 def test_files_end_at_their_target_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # A file can end where a block does.
-    monkeypatch.setattr(load, "bytes_at_once", lambda _: 50_000)
+    monkeypatch.setattr(document_rows, "bytes_at_once", lambda _: 50_000)
     lines = [f'{{"a": {i}, "b": "{hash(str(i))}"}}' for i in range(40_000)]
     (tmp_path / "a").write_text("\n".join(lines))
     properties = {"variantlake.rowGroupBytes": "50000"}

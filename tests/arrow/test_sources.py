@@ -19,7 +19,7 @@ from variantlake.arrow.sources import (
     ndjson,
     split_sources,
 )
-from variantlake.errors import InvalidJson, MissingSource, UnsupportedFeature
+from variantlake.errors import MissingSource, UnsupportedFeature
 
 LINE = b'{"a": 1}\n'
 
@@ -96,16 +96,10 @@ def test_a_name_that_no_file_can_have_is_a_missing_source(name: str) -> None:
     assert (caught.value.file, bool(caught.value.hint)) == (name, True)
 
 
-def test_an_empty_file_is_refused_with_its_position(tmp_path: Path) -> None:
+def test_an_empty_file_is_found(tmp_path: Path) -> None:
     write(tmp_path, "a.json")
     (tmp_path / "b.json").touch()
-    with pytest.raises(InvalidJson, match="empty") as caught:
-        expand(tmp_path)
-    assert (caught.value.file, caught.value.line, caught.value.column) == (
-        str(tmp_path / "b.json"),
-        1,
-        1,
-    )
+    assert [source.size for source in expand(tmp_path)][1:] == [0]
 
 
 def test_a_pipe_is_refused(tmp_path: Path) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Collection
-from typing import Any
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -13,10 +13,13 @@ from variantlake.arrow.files import FileSet, new_load_id, rows_of
 from variantlake.arrow.landing import LoadResult, TaskResult, found, land
 from variantlake.arrow.options import LoadOptions
 from variantlake.arrow.overwriting import Overwrite
+from variantlake.arrow.quarantine import BadRowLog
 from variantlake.arrow.rows import Partition, TableRows, given_schema
 from variantlake.arrow.target import NOT_COMMITTED, FilePlan, Target
 from variantlake.delta.snapshot import Snapshot
 from variantlake.errors import InvalidValue
+from variantlake.parquet.annotate import ColumnPath
+from variantlake.shredding.values import ValueNotes
 
 MAX_OPEN_FILES = 64
 """Partitions that are written at the same time; beyond it files are finished early."""
@@ -77,8 +80,20 @@ def append_arrow(
     return land(target.with_shreddings(rows.shreddings), plan, [result], options, started)
 
 
+class Rows(Protocol):
+    """What files are written of: batches, each of one partition."""
+
+    variant_columns: list[ColumnPath]
+    partition_names: list[str]
+    bad_rows: BadRowLog
+    notes: Mapping[ColumnPath, ValueNotes]
+
+    def __iter__(self) -> Iterator[tuple[Partition, pa.RecordBatch]]:
+        """The rows, once."""
+
+
 def write_rows(
-    rows: TableRows, plan: FilePlan, task: int = 0, check: Callable[[], None] | None = None
+    rows: Rows, plan: FilePlan, task: int = 0, check: Callable[[], None] | None = None
 ) -> TaskResult:
     """Write the rows as files, by partition. When an error passes, none of the files stays."""
     sets: dict[Partition, FileSet] = {}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from variantlake.arrow.sources import Compression, Source, Split, empty_source
+from variantlake.arrow.sources import Compression, Source, Split
 from variantlake.arrow.streams import BOM, Stream, fill, open_source
 from variantlake.encoding.limits import MAX_VALUE_BYTES
 from variantlake.kernels.words import PADDING
@@ -123,8 +123,6 @@ def _blocks(
         buffer[: len(rest)] = rest
         filled = len(rest) + fill(stream, memoryview(buffer)[len(rest) : room])
         at_end = filled < room
-        if not filled and not offset:
-            raise empty_source(source.path)  # compressed; a plain one was refused before
         cut = filled if at_end else buffer.rfind(b"\n", 0, filled) + 1
         if end is not None and offset + filled >= end:
             # The last line of the range ends with the first newline at or after its last byte.

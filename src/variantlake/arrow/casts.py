@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import MAXYEAR, date
 from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import Any
 
@@ -23,7 +24,6 @@ from variantlake.encoding.value import basic_type, find
 from variantlake.encoding.variant import Variant
 from variantlake.errors import InvalidValue, UnsupportedFeature
 from variantlake.planning.casts import INT_LIMITS, Beyond, monotone_cast, spark_type
-from variantlake.planning.domains import partition_value
 from variantlake.planning.exactness import IDENTITY, Conversion, ConversionKind
 from variantlake.planning.predicates import Ref
 from variantlake.shredding.arrays import AnyArray, bytes_of, struct_of
@@ -277,6 +277,7 @@ _BLANKS = "".join(map(chr, range(33)))
 """What Spark trims round a text before it looks for a number: all up to the space."""
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _DECIMAL = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,4})?")
+_LONG_DECIMAL = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _NO_NUMBER = re.compile(r"[\x00-\x2f\x3a-\x7f]*")
 """ASCII without a digit. Java takes digits of other scripts for some types."""
 _SPECIAL_DOUBLES = {
@@ -285,7 +286,9 @@ _SPECIAL_DOUBLES = {
     **dict.fromkeys(("-inf", "-infinity"), -math.inf),
 }
 _TRUE, _FALSE = frozenset({"t", "true", "y", "yes", "1"}), frozenset({"f", "false", "n", "no", "0"})
-_ISO_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_DATE = re.compile(r"([+-]?[0-9]{4,7})(?:-([0-9]{1,2})(?:-([0-9]{1,2})(?:[ T].*)?)?)?", re.DOTALL)
+"""A year, a month and a day; what follows a whole date, behind a blank or a T, does not matter."""
+_EPOCH_DAY = date(1970, 1, 1).toordinal()
 _WIDE = Context(prec=100, rounding=ROUND_HALF_UP)
 
 
@@ -317,7 +320,8 @@ def _string_to_double(value: Any, asked: ShreddedType) -> float | None:
 def _string_to_decimal(value: Any, asked: ShreddedType) -> Decimal | None:
     text = value.strip(_BLANKS)
     if not _DECIMAL.fullmatch(text) or len(text) > 60:
-        if _NO_NUMBER.fullmatch(text):
+        # Java takes digits of other scripts, and long exponents; else its grammar is this one.
+        if text.isascii() and "\x7f" not in text and not _LONG_DECIMAL.fullmatch(text):
             return None
         raise _unsure(value, asked)
     number = Decimal(text)
@@ -334,12 +338,18 @@ def _string_to_boolean(value: Any, _asked: ShreddedType) -> bool | None:
 
 def _string_to_date(value: Any, asked: ShreddedType) -> Raw | None:
     text = value.strip(_BLANKS)
-    if _ISO_DATE.fullmatch(text) and text >= "0001":
-        found = partition_value(text, asked)
-        return found if isinstance(found, int) else None
-    if _NO_NUMBER.fullmatch(text):
+    match = _DATE.fullmatch(text)
+    if match is None:
+        if "\x7f" in text:
+            raise _unsure(value, asked)
         return None
-    raise _unsure(value, asked)
+    year, month, day = (int(part or 1) for part in match.groups())
+    if not 1 <= year <= MAXYEAR:
+        raise _unsure(value, asked)
+    try:
+        return date(year, month, day).toordinal() - _EPOCH_DAY
+    except ValueError:
+        return None
 
 
 _Cast = Callable[[Any, ShreddedType], "Raw | None"]
@@ -365,5 +375,9 @@ _CASTS: dict[tuple[Kind, Kind], _Cast] = {
     (Kind.STRING, Kind.DECIMAL): _string_to_decimal,
     (Kind.STRING, Kind.BOOLEAN): _string_to_boolean,
     (Kind.STRING, Kind.DATE): _string_to_date,
+    **{
+        (kind, Kind.DATE): lambda *_: None  # ANSI has no such casts
+        for kind in (*_INTEGERS, *_FLOATS, Kind.DECIMAL, Kind.BOOLEAN, Kind.BINARY)
+    },
 }
 """Casts that are not among planning's monotone ones; a test compares each with Spark."""

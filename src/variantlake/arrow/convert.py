@@ -35,12 +35,12 @@ from variantlake.arrow.load import LoadProgress, Runner, watcher
 from variantlake.arrow.local import run_in_threads
 from variantlake.arrow.micros import batch_in_micros, lossy_timestamp
 from variantlake.arrow.nested import column_encoder
-from variantlake.arrow.options import LoadOptions
+from variantlake.arrow.options import LoadOptions, no_option
 from variantlake.arrow.sources import SourceSpec
 from variantlake.arrow.target import UNSHREDDED, FilePlan, Target
 from variantlake.delta.actions import AddFile
 from variantlake.delta.schema import StructType, VariantType
-from variantlake.errors import InvalidSchema, StoreFailed, VariantLakeError
+from variantlake.errors import InvalidSchema, MalformedFile, StoreFailed, VariantLakeError
 from variantlake.kernels.profiler import profile
 from variantlake.kernels.tape import Tape
 from variantlake.parquet.facts import FileFacts, read_facts
@@ -93,6 +93,7 @@ def convert(
     rewrite: bool = False,
     truncate_timestamps: bool = False,
     dry_run: bool = False,
+    skip_empty: bool = True,
     progress: Callable[[LoadProgress], None] | None = None,
 ) -> ConvertResult:
     """Convert Parquet files into a Delta table, in one commit, in this process.
@@ -112,6 +113,7 @@ def convert(
         truncate_timestamps: Cut the digits of timestamps below microseconds, which a table does
             not hold; without it they are an error, which a dry run finds too.
         dry_run: Say what would be done with each file, and do nothing.
+        skip_empty: Files of zero bytes beside others are skipped and counted, else refused.
         progress: Called a few times a second while files are converted.
 
     Raises:
@@ -132,6 +134,7 @@ def convert(
         rewrite=rewrite,
         truncate_timestamps=truncate_timestamps,
         dry_run=dry_run,
+        skip_empty=skip_empty,
     )
     return run_convert(
         sources,
@@ -153,6 +156,7 @@ class ConvertKeywords(TypedDict, total=False):
     rewrite: bool
     truncate_timestamps: bool
     dry_run: bool
+    skip_empty: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,10 +170,14 @@ class Request:
     rewrite: bool = False
     truncate_timestamps: bool = False
     dry_run: bool = False
+    skip_empty: bool = True
 
     @classmethod
     def of(cls, **keywords: Unpack[ConvertKeywords]) -> Self:
-        """The request as users give it."""
+        """The request as users give it. Raises InvalidValue for an option that nobody knows."""
+        known = ConvertKeywords.__annotations__
+        if unknown := keywords.keys() - known.keys():
+            raise no_option(min(unknown), known)
         return cls(
             json_columns=tuple(keywords.get("json_columns", ())),
             variant_columns=tuple(keywords.get("variant_columns", ())),
@@ -178,6 +186,7 @@ class Request:
             rewrite=keywords.get("rewrite", False),
             truncate_timestamps=keywords.get("truncate_timestamps", False),
             dry_run=keywords.get("dry_run", False),
+            skip_empty=keywords.get("skip_empty", True),
         )
 
 
@@ -192,18 +201,28 @@ def run_convert(
 ) -> ConvertResult:
     """Convert with somebody who runs the tasks; see `convert`."""
     started = time.perf_counter()
+    named = find_sources(sources)
+    given = [source for source in named if source.size]
+    empty = [source for source in named if not source.size]
+    if empty and not (given and request.skip_empty):
+        raise MalformedFile(
+            "the file is empty",
+            file=empty[0].path,
+            hint="skip_empty=True leaves such files out, and counts them" if given else "",
+        )
     with ThreadPoolExecutor(_READERS) as pool:
-        files = list(pool.map(lambda source: _read(source, request), find_sources(sources)))
+        files = list(pool.map(lambda source: _read(source, request), given))
     target = open_target(table, files, request.properties)
     steps = plan_steps(files, target, rewrite=request.rewrite)
     if request.dry_run:
         _check_timestamps(steps, request)
-        return ConvertResult(version=_DRY_RUN, rows=sum(step.rows for step in steps), steps=steps)
+        rows = sum(step.rows for step in steps)
+        return ConvertResult(version=_DRY_RUN, rows=rows, steps=steps, empty_sources=len(empty))
     target, schemas = _with_shredding(target, files, steps, request)
     ddl = {name: format_ddl(schema) for name, schema in schemas.items()}
     work = [step for step in steps if step.action is not Action.SKIP]
     if not work and target.snapshot is not None:
-        return ConvertResult(version=target.snapshot.version, steps=steps)
+        return ConvertResult(version=target.snapshot.version, steps=steps, empty_sources=len(empty))
     options = LoadOptions()
     task = ConvertTask(
         files=target.file_plan(new_load_id(), options),
@@ -213,7 +232,7 @@ def run_convert(
     )
     watch = watcher(task, target.store, progress)
     results = collect(task.files, target, lambda: run(task, watch))
-    done = land(target, task.files, results, options, started)
+    done = land(target, task.files, results, options, started, empty_sources=len(empty))
     common = {each.name: getattr(done, each.name) for each in fields(LoadResult)}
     return ConvertResult(**common, steps=steps, shredding=ddl)
 

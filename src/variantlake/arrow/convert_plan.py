@@ -307,7 +307,7 @@ def _why_not_as_it_is(file: SourceFile, target: Target) -> str:
     table = {field.name: field for field in target.schema.fields}
     for field, node in zip(file.schema.fields, file.root.children, strict=True):
         own = table[field.name]
-        if _loose(own.type) != _loose(field.type) or not _is_plain(node, field.type):
+        if nullable_type(own.type) != nullable_type(field.type) or not _is_plain(node, field.type):
             return f"column {field.name!r} is stored as another type"
         if not own.nullable and node.repetition != "required":
             return f"column {field.name!r} is NOT NULL in the table"
@@ -361,12 +361,12 @@ def _nullable(schema: StructType) -> StructType:
     return StructType(tuple(replace(field, nullable=True) for field in schema.fields))
 
 
-def _loose(kind: DataType) -> DataType:
+def nullable_type(kind: DataType) -> DataType:
     """The type without names' metadata and without what may be null."""
     if isinstance(kind, StructType):
-        return StructType(tuple(StructField(f.name, _loose(f.type)) for f in kind.fields))
+        return StructType(tuple(StructField(f.name, nullable_type(f.type)) for f in kind.fields))
     if isinstance(kind, ArrayType):
-        return ArrayType(_loose(kind.element), contains_null=True)
+        return ArrayType(nullable_type(kind.element), contains_null=True)
     if isinstance(kind, MapType):
-        return MapType(_loose(kind.key), _loose(kind.value), value_contains_null=True)
+        return MapType(nullable_type(kind.key), nullable_type(kind.value), value_contains_null=True)
     return kind

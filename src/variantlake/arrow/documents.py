@@ -57,7 +57,9 @@ def read_batches(split: Split, *, block_bytes: int = BLOCK_BYTES) -> Iterator[Ba
             yield Batch(block, starts, ends)
         return
     if split.source.format is Format.WHOLE:
-        yield Batch(*read_document(split.source))
+        batch = Batch(*read_document(split.source))
+        if batch.starts[0] < batch.ends[0]:  # else it is blank
+            yield batch
         return
     for part in read_blocks(split, block_bytes=block_bytes):
         if isinstance(part, LongLine):
@@ -68,9 +70,15 @@ def read_batches(split: Split, *, block_bytes: int = BLOCK_BYTES) -> Iterator[Ba
 
 
 def read_tapes(
-    splits: Sequence[Split], bad_rows: BadRowLog, *, block_bytes: int = BLOCK_BYTES
+    splits: Sequence[Split],
+    bad_rows: BadRowLog,
+    reader: JsonReader | None = None,
+    *,
+    block_bytes: int = BLOCK_BYTES,
 ) -> Iterator[Tape]:
     """The documents of the splits, in order, a block at a time; the bad ones go to `bad_rows`.
+
+    `reader` is one whose buffers may be used again.
 
     In the mode "null" they stay in the tape, as rows with a status; else they are left out.
 
@@ -79,7 +87,7 @@ def read_tapes(
             column (both 1-based). In any mode a JSON array that is none.
         MalformedFile, MissingSource, StoreFailed: As `read_blocks`.
     """
-    reader = JsonReader()
+    reader = JsonReader() if reader is None else reader
     for split in splits:
         counter = PlaceCounter(split.source)
         for batch in read_batches(split, block_bytes=block_bytes):

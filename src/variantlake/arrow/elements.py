@@ -10,7 +10,7 @@ import numpy.typing as npt
 from variantlake.arrow.blocks import BLOCK_BYTES, Block
 from variantlake.arrow.expected import expected
 from variantlake.arrow.positions import place_of
-from variantlake.arrow.sources import Format, Source, empty_source
+from variantlake.arrow.sources import Format, Source
 from variantlake.arrow.streams import BOM, Stream, fill, open_source
 from variantlake.encoding.limits import MAX_VALUE_BYTES
 from variantlake.errors import InvalidJson, LimitExceeded, VariantLakeError
@@ -29,6 +29,8 @@ def read_elements(
 ) -> Iterator[tuple[Block, Places, Places]]:
     """The elements of the array: blocks with the places where elements start and end in them.
 
+    A blank file has none.
+
     Whether an element is JSON is not looked at, but where it ends is told by its quotes and
     brackets. Memory stays within about twice the longest element or block.
 
@@ -40,7 +42,10 @@ def read_elements(
     """
     limit = MAX_VALUE_BYTES if max_element_bytes is None else max_element_bytes
     with open_source(source) as stream:
-        rest, offset = _enter(source, stream)
+        entered = _enter(source, stream)
+        if entered is None:
+            return
+        rest, offset = entered
         finder = ElementFinder()
         while not finder.closed:
             room = len(rest) + max(block_bytes, len(rest))
@@ -99,8 +104,11 @@ def read_document(source: Source, *, max_bytes: int | None = None) -> tuple[Bloc
     return block, np.array([start], np.int64), np.array([max(len(text), start)], np.int64)
 
 
-def _enter(source: Source, stream: Stream) -> tuple[bytearray, int]:
-    """Read up to the array's bracket; what was read behind it, and its offset in the text."""
+def _enter(source: Source, stream: Stream) -> tuple[bytearray, int] | None:
+    """Read up to the array's bracket; what was read behind it, and its offset in the text.
+
+    None where the file is blank.
+    """
     buffer = bytearray(_STEP_BYTES)
     offset = 0
     while read := fill(stream, memoryview(buffer)):
@@ -113,9 +121,7 @@ def _enter(source: Source, stream: Stream) -> tuple[bytearray, int]:
                 raise _refused(source, place, "the file is not a JSON array: it must start with [")
             return content[1:], place + 1
         offset += read
-    if not offset:
-        raise empty_source(source.path)
-    raise _refused(source, offset, "the file is not a JSON array: it is blank")
+    return None
 
 
 def _only_blanks(source: Source, text: bytearray, offset: int) -> None:

@@ -28,7 +28,8 @@ class LoadResult:
     """What a load did. `bytes_written` are those of its files.
 
     `bad_rows` were left out or became NULL, by the load's mode; `quarantine` is the folder with
-    their reasons, None when there is none. `already_loaded` says that the table had the load's id:
+    their reasons, None when there is none. `empty_sources` are the files that were skipped because
+    they hold nothing. `already_loaded` says that the table had the load's id:
     then `version` is the one that has it, and nothing was done.
     """
 
@@ -39,6 +40,7 @@ class LoadResult:
     seconds: float = 0.0
     bad_rows: int = 0
     quarantine: str | None = None
+    empty_sources: int = 0
     already_loaded: bool = False
 
     def to_dict(self) -> dict[str, Any]:
@@ -50,13 +52,15 @@ class LoadResult:
 class TaskResult:
     """What one task made: its files and the rows in them.
 
-    `bad_rows` counts those that were bad, `quarantine` is the file that holds them.
+    `bad_rows` counts those that were bad, `quarantine` is the file that holds them. `empty` are the
+    sources of the splits that held nothing, each as often as there were such.
     """
 
     adds: tuple[AddFile, ...]
     rows: int
     bad_rows: int = 0
     quarantine: str | None = None
+    empty: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,8 +145,12 @@ def land(
     results: Sequence[TaskResult],
     options: LoadOptions,
     started: float,
+    *,
+    empty_sources: int = 0,
 ) -> LoadResult:
     """Commit what the tasks made; `started` is when the load began (`time.perf_counter`).
+
+    The history tells how many sources were empty.
 
     Raises CommitConflict and others after removing the load's files.
     """
@@ -150,6 +158,8 @@ def land(
     rows = sum(result.rows for result in results)
     bad = sum(result.bad_rows for result in results)
     metrics = {"numOutputRows": str(rows)} | _bad_metrics(options.mode, bad)
+    if empty_sources:
+        metrics["numEmptySources"] = str(empty_sources)
     try:
         version, done = target.commit(adds, metrics, load_id=options.load_id)
     except NOT_COMMITTED:
@@ -167,6 +177,7 @@ def land(
         seconds=time.perf_counter() - started,
         bad_rows=bad,
         quarantine=target.store.join(folder_of(plan.load_id)) if kept else None,
+        empty_sources=empty_sources,
     )
 
 

@@ -8,23 +8,26 @@ here and in `landing`.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Protocol
 
-import pyarrow as pa
-
-from variantlake.arrow.blocks import bytes_at_once
-from variantlake.arrow.documents import read_tapes, sample_profile
-from variantlake.arrow.files import count_files, new_load_id, rows_of
+from variantlake.arrow.append import write_rows
+from variantlake.arrow.document_columns import DocumentColumns
+from variantlake.arrow.document_options import DocumentOptions
+from variantlake.arrow.document_rows import DocumentRows
+from variantlake.arrow.documents import sample_profile
+from variantlake.arrow.files import count_files, new_load_id
 from variantlake.arrow.landing import LoadResult, TaskResult, collect, found, guarded, land
-from variantlake.arrow.options import BadRows, LoadOptions
+from variantlake.arrow.options import BadRows
 from variantlake.arrow.overwriting import Overwrite
 from variantlake.arrow.sources import (
     Documents,
     Source,
     SourceSpec,
     Split,
+    empty_source,
     group_splits,
     split_sources,
 )
@@ -32,10 +35,8 @@ from variantlake.arrow.target import UNSHREDDED, FilePlan, Target
 from variantlake.delta.schema import StructField, StructType, VariantType
 from variantlake.delta.snapshot import Snapshot
 from variantlake.errors import InvalidJson, InvalidSchema
-from variantlake.kernels.shredder import Shredder
 from variantlake.shredding.ddl import format_ddl, parse_ddl
 from variantlake.shredding.infer import InferenceOptions, infer
-from variantlake.shredding.layout import arrow_type
 from variantlake.shredding.schema import ShreddingSchema
 from variantlake.storage.store import Store
 
@@ -75,11 +76,11 @@ class LoadProgress:
 class LoadTask:
     """What the tasks of one load have in common, and the body of each; pickles.
 
-    `groups` are the splits by task number, `column` the physical name of the VARIANT column.
+    `groups` are the splits by task number.
     """
 
     files: FilePlan
-    column: str
+    columns: DocumentColumns
     shredding: ShreddingSchema
     groups: tuple[tuple[Split, ...], ...]
 
@@ -89,23 +90,18 @@ class LoadTask:
 
     def _write(self, number: int, check: Callable[[], None]) -> TaskResult:
         """Write the files of one task. When an error passes, none of them stays."""
-        shredder = Shredder(self.shredding)
-        # Files whose rows are all documents say so: their metadata is then written faster.
-        nullable = self.files.mode is BadRows.NULL
-        schema = pa.schema([pa.field(self.column, arrow_type(self.shredding), nullable=nullable)])
-        with (
-            self.files.bad_row_log(number) as bad_rows,
-            self.files.file_set(number, schema, [(self.column,)], check) as files,
-        ):
-            size = bytes_at_once([self.shredding])
-            for tape in read_tapes(self.groups[number], bad_rows, block_bytes=size):
-                rows = pa.record_batch([shredder.shred(tape)], schema=schema)
-                files.write(rows, {(self.column,): shredder.notes})
-                del tape  # see read_tapes
-                check()
-            written = files.close()
-            adds = tuple(self.files.add(file) for file in written)
-        return TaskResult(adds, rows_of(written), bad_rows.count, bad_rows.path)
+        with self.files.bad_row_log(number) as bad_rows:
+            rows = DocumentRows(
+                self.groups[number],
+                self.files,
+                columns=self.columns,
+                shredding=self.shredding,
+                bad_rows=bad_rows,
+                check=check,
+            )
+            result = write_rows(rows, self.files, number, check)
+        empty = tuple(split.source.path for split in rows.empty)
+        return replace(result, empty=empty)
 
 
 class Sized(Protocol):
@@ -145,7 +141,7 @@ def run_load(
     column: str,
     shredding: str | None,
     properties: Mapping[str, str] | None,
-    options: LoadOptions,
+    options: DocumentOptions,
     progress: Callable[[LoadProgress], None] | None,
     parallelism: int,
     overwrite: Overwrite | None = None,
@@ -159,40 +155,82 @@ def run_load(
     """
     started = time.perf_counter()
     if snapshot is None:
-        new = StructType((StructField(column, VariantType()),))
-        target = Target.open(table, new, properties or {})
+        new = options.wanted.new_fields(StructField(column, VariantType()))
+        target = Target.open(table, new, properties or {}, tuple(options.wanted.paths))
     else:
         target = Target.of(snapshot)
-    if (known := found(target, options)) is not None:
+    if (known := found(target, options.load)) is not None:
         return _result(known)  # whatever became of the sources
-    sources = Documents.of(given, format).sources
+    named = Documents.of(given, format).sources
+    sources = [source for source in named if source.size]
+    if not sources or (len(sources) < len(named) and not options.skip_empty):
+        raise _no_document(named, skip_empty=options.skip_empty)
     if overwrite is not None:
         target = overwrite.applied(target)
-    field = target.variant_column(column)
-    _check_mode(field, options.mode, target)
+    target, columns = _columns(target, column, options)
+    columns.check(sources)
+    field = columns.documents
+    _check_mode(field, options.load.mode, target)
     target, schema = _decide_shredding(
-        target, field.physical_name, shredding, sources, options.inference
+        target, field.physical_name, shredding, sources, options.load.inference
     )
     total = sum(source.size for source in sources)
     task = LoadTask(
-        files=target.file_plan(new_load_id(), options),
-        column=field.physical_name,
+        files=target.file_plan(new_load_id(), options.load),
+        columns=columns,
         shredding=schema,
         groups=_groups(sources, total, parallelism),
     )
     watch = watcher(task, target.store, progress)
     results = collect(task.files, target, lambda: run(task, watch))
-    if not any(result.adds or result.bad_rows for result in results):
+    empty = [source for source in named if not source.size] + _empty(task, results)
+    nothing = not any(result.adds or result.bad_rows for result in results)
+    if nothing or (empty and not options.skip_empty):
         target.clean_up(task.files.load_id)
-        raise InvalidJson(
-            "there is no document to load: the sources hold only blank lines or empty arrays",
-            file=sources[0].path,
-            line=1,
-        )
-    done = land(target, task.files, results, options, started)
+        raise _no_document(empty or named, skip_empty=options.skip_empty)
+    done = land(target, task.files, results, options.load, started, empty_sources=len(empty))
     if progress is not None:
         progress(LoadProgress(total, total, done.files))
     return _result(done, bytes_read=total, shredding=format_ddl(schema))
+
+
+def _columns(
+    target: Target, column: str, options: DocumentOptions
+) -> tuple[Target, DocumentColumns]:
+    """How the table's columns are filled, and the table with those that the load brings along.
+
+    Raises InvalidSchema for columns that it does not have and that no one asked to be added.
+    """
+    wanted = options.wanted
+    if options.merge_schema and target.snapshot is not None:
+        added = (StructField(column, VariantType()), *wanted.extra_fields())
+        target = target.with_columns(StructType(added), types=True)
+    columns = DocumentColumns.of(
+        wanted, target.schema, target.partition_columns, column, time.time_ns() // 1000
+    )
+    target.variant_column(column, columns.filled)
+    return target, columns
+
+
+def _empty(task: LoadTask, results: Sequence[TaskResult]) -> list[Source]:
+    """The sources in no split of which there was a document."""
+    splits = Counter(split.source for group in task.groups for split in group)
+    empty = Counter(path for result in results for path in result.empty)
+    return [source for source, count in splits.items() if empty[source.path] == count]
+
+
+def _no_document(sources: Sequence[Source], *, skip_empty: bool) -> InvalidJson:
+    if len(sources) == 1 or not skip_empty:
+        error = empty_source(next((each for each in sources if not each.size), sources[0]).path)
+        error.hint = "nothing else is there to load: was it written to the end?"
+        if not skip_empty:
+            error.hint = "skip_empty=True leaves such files out, and counts them"
+        return error
+    return InvalidJson(
+        "there is no document to load: the sources hold only blank lines or empty arrays",
+        file=sources[0].path,
+        line=1,
+    )
 
 
 def _result(done: LoadResult, *, bytes_read: int = 0, shredding: str = "") -> IngestResult:

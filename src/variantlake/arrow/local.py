@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from typing import Unpack
 
+from variantlake.arrow.document_options import DocumentKeywords, DocumentOptions
 from variantlake.arrow.landing import flag_of
 from variantlake.arrow.load import (
     DEFAULT_COLUMN,
@@ -15,7 +16,6 @@ from variantlake.arrow.load import (
     Tasks,
     run_load,
 )
-from variantlake.arrow.options import LoadKeywords, LoadOptions
 from variantlake.arrow.overwriting import Overwrite
 from variantlake.arrow.sources import Documents, SourceSpec
 from variantlake.delta.snapshot import Snapshot
@@ -35,7 +35,7 @@ def ingest_here(
     progress: Callable[[LoadProgress], None] | None = None,
     overwrite: Overwrite | None = None,
     snapshot: Snapshot | None = None,
-    **options: Unpack[LoadKeywords],
+    **options: Unpack[DocumentKeywords],
 ) -> IngestResult:
     """Load JSON documents without Spark; everything else as `spark.ingest.ingest`.
 
@@ -49,7 +49,7 @@ def ingest_here(
         column=column,
         shredding=shredding,
         properties=properties,
-        options=LoadOptions.of(**options),
+        options=DocumentOptions.of(**options),
         progress=progress,
         overwrite=overwrite,
         snapshot=snapshot,

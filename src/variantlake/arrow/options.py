@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal, Self, TypedDict, Unpack
 
 from variantlake.arrow.files import DEFAULT_LIMITS, FileLimits
-from variantlake.errors import InvalidValue
+from variantlake.errors import InvalidValue, did_you_mean
 from variantlake.shredding.infer import InferenceOptions
 
 MAX_LOAD_ID = 512
@@ -72,7 +72,7 @@ class LoadOptions:
         """The options as users give them."""
         # Checked here because mypy's word does not reach who does not use it.
         if unknown := keywords.keys() - LoadKeywords.__annotations__.keys():
-            raise TypeError(f"unexpected keyword {min(unknown)!r}")
+            raise no_option(min(unknown), LoadKeywords.__annotations__)
         order = keywords.get("order_by", ())
         return cls(
             mode=_mode(keywords.get("mode", "strict")),
@@ -96,3 +96,11 @@ def _mode(name: str) -> BadRows:
         return BadRows(name)
     except ValueError:
         raise InvalidValue(f"mode is {name!r}", hint=f"one of {', '.join(BadRows)}") from None
+
+
+def no_option(name: str, known: Collection[str]) -> InvalidValue:
+    """The error for a keyword that nobody knows."""
+    return InvalidValue(
+        f"there is no option {name!r}",
+        hint=did_you_mean(name, known) or f"options: {', '.join(sorted(known))}",
+    )

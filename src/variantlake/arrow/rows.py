@@ -212,7 +212,9 @@ def check_columns(
     for name in (*names, *json_columns):
         if name not in known:
             raise InvalidSchema(
-                f"the table has no column {name!r}", file=uri, hint=f"columns: {', '.join(known)}"
+                f"the table has no column {name!r}",
+                file=uri,
+                hint=f"merge_schema=True adds it; columns: {', '.join(known)}",
             )
     for field in fields:
         if not field.nullable and field.name not in names:

@@ -28,6 +28,7 @@ from variantlake.errors import (
     VariantLakeError,
 )
 from variantlake.storage.objects import open_object
+from variantlake.storage.schemes import check_scheme
 from variantlake.storage.store import is_local, local_path
 
 SUFFIXES = (".ndjson", ".jsonl", ".json")
@@ -148,7 +149,6 @@ def ndjson(*sources: SourceSpec) -> Documents:
 
     Raises:
         MissingSource: A source does not exist, or a glob or directory holds no file to read.
-        InvalidJson: A file of zero bytes.
         StoreFailed: An object store does not answer.
     """
     return Documents.of(sources, Format.LINES)
@@ -163,7 +163,7 @@ def json_array(*sources: SourceSpec) -> Documents:
         *sources: As of `ndjson`.
 
     Raises:
-        MissingSource, InvalidJson, StoreFailed: As `ndjson`.
+        MissingSource, StoreFailed: As `ndjson`.
     """
     return Documents.of(sources, Format.ARRAY)
 
@@ -208,7 +208,7 @@ def expand(sources: SourceSpec | Iterable[SourceSpec], kind: Kind = NDJSON) -> t
     with `_` or `.` are left out, as Spark does (`_SUCCESS`); a directory is read with its
     subdirectories, and only files of the `kind`.
 
-    Raises MissingSource and InvalidJson as `ndjson`.
+    Raises MissingSource as `ndjson`, UnsupportedFeature for a URL of a store we do not know.
     """
     given = specs(sources)
     if not given:
@@ -217,6 +217,8 @@ def expand(sources: SourceSpec | Iterable[SourceSpec], kind: Kind = NDJSON) -> t
     for spec in given:
         text = os.fspath(spec)
         try:
+            if not os.path.lexists(text):
+                check_scheme(text)
             if is_local(text):
                 for path in _files(local_path(text), kind):
                     found.setdefault(os.path.realpath(path), _source(path))
@@ -284,14 +286,8 @@ def group_splits(splits: Sequence[Split], target_bytes: int) -> tuple[tuple[Spli
 
 
 def empty_source(path: str) -> InvalidJson:
-    """A source of zero bytes, said rather than skipped: most often it is an upload that failed."""
-    return InvalidJson(
-        "the file is empty: it holds no document",
-        file=path,
-        line=1,
-        column=1,
-        hint="leave it out of the sources",
-    )
+    """A source without a document, where such are not skipped: it may be an upload that failed."""
+    return InvalidJson("the file is empty: it holds no document", file=path, line=1, column=1)
 
 
 def _files(path: str, kind: Kind) -> Iterator[str]:
@@ -338,7 +334,7 @@ def _directory(path: str, kind: Kind, *, required: bool) -> Iterator[str]:
 
 
 def _source(path: str) -> Source:
-    """The file at `path` with its size and compression. Raises MissingSource, InvalidJson."""
+    """The file at `path` with its size and compression. Raises MissingSource."""
     path = str(Path(path).absolute())
     try:
         status = os.stat(path)  # noqa: PTH116 - one call for kind and size
@@ -348,8 +344,6 @@ def _source(path: str) -> Source:
                 file=path,
                 hint="name a file, a glob or a directory",
             )
-        if not status.st_size:
-            raise empty_source(path)
         with Path(path).open("rb") as file:
             head = file.read(4)
     except VariantLakeError:
@@ -366,7 +360,7 @@ def _source(path: str) -> Source:
 
 
 def _objects(url: str, kind: Kind) -> Iterator[Source]:
-    """The objects that a URL means. Raises MissingSource, InvalidJson, StoreFailed."""
+    """The objects that a URL means. Raises MissingSource, StoreFailed."""
     scheme = url.partition("://")[0].lower()
     if scheme not in _OBJECT_STORES:
         raise UnsupportedFeature(
@@ -380,7 +374,7 @@ def _objects(url: str, kind: Kind) -> Iterator[Source]:
     def source(found: tuple[str, int]) -> Source:
         path, size = found
         if not size:
-            raise empty_source(path)
+            return Source(path, 0)
         store, name = open_object(path)
         return Source(path, size, _compression(store.read_range(name, 0, min(size, 4))))
 

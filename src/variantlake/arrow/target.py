@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Self
@@ -234,8 +234,8 @@ class Target:
             return self.properties.get(SHREDDING_PROPERTY, "").lower() == "true"
         return self.snapshot.shredding_enabled
 
-    def variant_column(self, name: str) -> StructField:
-        """The VARIANT column that takes documents; the others must be nullable.
+    def variant_column(self, name: str, filled: Collection[str] = ()) -> StructField:
+        """The VARIANT column that takes documents; the others are `filled`, or must be nullable.
 
         Raises InvalidSchema naming the column that is missing or in the way.
         """
@@ -252,9 +252,10 @@ class Target:
                 hint=f"its VARIANT columns: {known}" if known else "it has no VARIANT column",
             )
         for other in self.schema.fields:
-            in_the_way = other.default is not None or other.name in self.partition_columns
-            if other is not found and (not other.nullable or in_the_way):
-                kind = "a partition column" if other.name in self.partition_columns else "NOT NULL"
+            if other is found or other.name in filled:
+                continue
+            if not other.nullable or other.default is not None:
+                kind = "NOT NULL"
                 if other.default is not None:
                     kind = f"one with the default {other.default}"
                 raise InvalidSchema(
@@ -306,14 +307,16 @@ class Target:
             asked={**self.asked, **new} if asked else self.asked,
         )
 
-    def with_columns(self, given: StructType) -> Target:
+    def with_columns(self, given: StructType, *, types: bool = False) -> Target:
         """This table with the columns of `given` that it does not have.
+
+        `types` says that those it has must be of the same type.
 
         Raises InvalidSchema for columns that contradict the table's.
         """
         if self.snapshot is None:
             return self
-        merged = merged_schema(self.schema, given, types=False)
+        merged = merged_schema(self.schema, given, types=types)
         if merged == self.schema:
             return self
         protocol, metadata = evolved(self.snapshot, merged)

@@ -61,6 +61,10 @@ def convert(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be done with each file.")
     ] = False,
+    skip_empty: Annotated[
+        bool,
+        typer.Option("--skip-empty/--refuse-empty", help="Whether files of no bytes are skipped."),
+    ] = True,
     spark: Annotated[
         bool, typer.Option("--spark", help="On Spark's executors: for many files.")
     ] = False,
@@ -79,13 +83,15 @@ def convert(
         rewrite=rewrite,
         truncate_timestamps=truncate_timestamps,
         dry_run=dry_run,
+        skip_empty=skip_empty,
     )
     with progress_bar() as progress:
         if spark:
+            # Loads PySpark.
+            from variantlake.spark.convert import convert as convert_by_spark
+
             with spark_session(without="without --spark files are converted here") as session:
-                result = vl.spark.connect(session).convert(
-                    sources, table, progress=progress, **options
-                )
+                result = convert_by_spark(session, sources, table, progress=progress, **options)
         else:
             result = vl.convert(sources, table, progress=progress, **options)
     if as_json:
@@ -104,13 +110,14 @@ def _print_result(table: str, result: ConvertResult) -> None:
         return
     counts = Counter(step.action.value for step in result.steps)
     rate = sum(step.size for step in result.steps) / max(result.seconds, 1e-9) / 1e6
-    print_fields(
-        {
-            "table": table,
-            "version": result.version,
-            "rows": f"{result.rows:,}",
-            "files": ", ".join(f"{count:,} to {action}" for action, count in counts.items()),
-            "written": f"{size(result.bytes_written)} in {result.seconds:.1f} s ({rate:.1f} MB/s)",
-            "shredded into": "; ".join(f"{k}: {v}" for k, v in result.shredding.items()) or "-",
-        }
-    )
+    found = {
+        "table": table,
+        "version": result.version,
+        "rows": f"{result.rows:,}",
+        "files": ", ".join(f"{count:,} to {action}" for action, count in counts.items()),
+        "written": f"{size(result.bytes_written)} in {result.seconds:.1f} s ({rate:.1f} MB/s)",
+        "shredded into": "; ".join(f"{k}: {v}" for k, v in result.shredding.items()) or "-",
+    }
+    if result.empty_sources:
+        found["empty files"] = f"{result.empty_sources:,}, skipped"
+    print_fields(found)

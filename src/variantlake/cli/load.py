@@ -15,9 +15,10 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
+from variantlake.arrow.document_options import DocumentKeywords
 from variantlake.arrow.load import IngestResult, LoadProgress
 from variantlake.arrow.local import ingest_here
-from variantlake.arrow.options import BadRows, LoadKeywords
+from variantlake.arrow.options import BadRows
 from variantlake.arrow.overwriting import Overwrite
 from variantlake.arrow.sources import Documents, Format
 from variantlake.cli.local_spark import spark_session
@@ -84,6 +85,30 @@ def ingest(
     max_rows_per_file: Annotated[
         int | None, typer.Option(metavar="N", help="The most rows of one file.", min=1)
     ] = None,
+    partition_by: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME[=PATH]",
+            help="A partition column, from a path of the documents (`day=event:ts::date`) or from "
+            "folders (`day=2026-01-31/`) of the sources (may be repeated).",
+        ),
+    ] = None,
+    file_column: Annotated[
+        str | None, typer.Option(metavar="NAME", help="A column for the path of the source.")
+    ] = None,
+    loaded_at_column: Annotated[
+        str | None, typer.Option(metavar="NAME", help="A column for the time of the load.")
+    ] = None,
+    merge_schema: Annotated[
+        bool,
+        typer.Option("--merge-schema", help="Add columns that the table does not have to it."),
+    ] = False,
+    skip_empty: Annotated[
+        bool,
+        typer.Option(
+            "--skip-empty/--refuse-empty", help="Whether files without a document are skipped."
+        ),
+    ] = True,
     overwrite: Annotated[
         bool,
         typer.Option("--overwrite", help="Replace the table's rows, in the same one commit."),
@@ -104,12 +129,17 @@ def ingest(
         # gone since: a load that is done already asks for none.
         documents = Documents.of(sources, format)
     layout = None if load_id is None else format
-    options: LoadKeywords = {
+    options: DocumentKeywords = {
         "mode": mode.value,
         "load_id": load_id,
         "order_by": order_by or (),
         "arrays": arrays,
         "max_rows_per_file": max_rows_per_file,
+        "partition_by": partition_by or (),
+        "file_column": file_column,
+        "loaded_at_column": loaded_at_column,
+        "merge_schema": merge_schema,
+        "skip_empty": skip_empty,
     }
     replacing = Overwrite() if overwrite else None
     with progress_bar() as progress:
@@ -161,6 +191,8 @@ def _print_result(table: str, result: IngestResult) -> None:
     if result.bad_rows:
         kept = f"in {result.quarantine}" if result.quarantine else "NULL in the table"
         fields["bad documents"] = f"{result.bad_rows:,}, {kept}"
+    if result.empty_sources:
+        fields["empty sources"] = f"{result.empty_sources:,}, skipped"
     print_fields(fields)
 
 

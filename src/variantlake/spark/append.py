@@ -27,15 +27,15 @@ from variantlake.arrow.parquet_rows import (
     sample_rows,
 )
 from variantlake.arrow.rows import TableRows, check_columns
-from variantlake.arrow.target import READER_FEATURES, UNSHREDDED, FilePlan, Target
+from variantlake.arrow.target import UNSHREDDED, FilePlan, Target
 from variantlake.delta.schema import StructField, VariantType
-from variantlake.delta.snapshot import Snapshot
 from variantlake.errors import InvalidSchema, MalformedFile
 from variantlake.kernels.profiler import Profiler
 from variantlake.shredding.arrays import AnyArray
 from variantlake.shredding.infer import InferenceOptions, infer
 from variantlake.shredding.layout import VARIANT_TYPE
 from variantlake.shredding.schema import ShreddingSchema
+from variantlake.spark.append_target import NewTable, columns_of, target_of
 from variantlake.spark.constraints import evaluated, refusals
 from variantlake.spark.file_scan import FileScan, file_scan
 from variantlake.spark.jobs import run_over, run_tasks
@@ -51,6 +51,8 @@ def append(
     table: str | os.PathLike[str],
     *,
     json_columns: Collection[str] = (),
+    new: NewTable | None = None,
+    merge_schema: bool = False,
     overwrite: Overwrite | None = None,
     **options: Unpack[LoadKeywords],
 ) -> LoadResult:
@@ -65,6 +67,10 @@ def append(
         frame: The rows. VARIANT columns are taken as they are.
         table: The table's location.
         json_columns: VARIANT columns of the table that the frame gives as JSON text (STRING).
+        new: What a table is like that is made here, with the frame's columns, where there is none;
+            None makes none.
+        merge_schema: Columns of the frame, and fields of its structs, that the table does not have
+            are added to it.
         overwrite: The rows take the place of these rows; None adds them. Where the frame was read
             of the table's newest version then, that is the one expected.
         **options: What becomes of bad documents, a load id, the order and size of files: see
@@ -75,22 +81,24 @@ def append(
         InvalidSchema: The frame does not fit the table's columns.
         InvalidJson, MalformedVariant, InvalidValue, LimitExceeded: A bad value, with its row in the
             task's part of the frame. Nothing is committed and no file is left.
-        NotADeltaTable: There is no table.
+        NotADeltaTable: There is no table, and none may be made.
         UnsupportedFeature: The table needs a feature that we do not write.
         CommitConflict: Another writer changed the table in a way that contradicts this.
         MissingDependency: The executors' Python has no `variantlake`.
     """
     started = time.perf_counter()
     chosen = LoadOptions.of(**options)
-    snapshot = Snapshot.load(table, applies=READER_FEATURES)
-    target = Target.of(snapshot, evaluated=True)
-    if overwrite is not None:
-        if overwrite.expected_version is None:
-            overwrite = replace(overwrite, expected_version=version_read(frame, snapshot))
-        target = overwrite.applied(target)
+    target = target_of(frame, table, json_columns, new)
     if (known := found(target, chosen)) is not None:
         return known
-    frame, json_columns = evaluated(frame, snapshot, json_columns)
+    if (snapshot := target.snapshot) is not None:
+        if overwrite is not None:
+            if overwrite.expected_version is None:
+                overwrite = replace(overwrite, expected_version=version_read(frame, snapshot))
+            target = overwrite.applied(target)
+        frame, json_columns = evaluated(frame, snapshot, json_columns)
+        if merge_schema:
+            target = target.with_columns(columns_of(frame, json_columns))
     check_columns(frame.columns, target.schema.fields, json_columns, target.store.uri)
     _check_variants(frame, target, json_columns)
     load = _Load(spark, frame, target, frozenset(json_columns), chosen)

@@ -8,6 +8,7 @@ from typing import Unpack
 
 from pyspark.sql import SparkSession
 
+from variantlake.arrow.document_options import DocumentKeywords, DocumentOptions
 from variantlake.arrow.load import (
     DEFAULT_COLUMN,
     IngestResult,
@@ -16,7 +17,6 @@ from variantlake.arrow.load import (
     Tasks,
     run_load,
 )
-from variantlake.arrow.options import LoadKeywords, LoadOptions
 from variantlake.arrow.overwriting import Overwrite
 from variantlake.arrow.sources import Documents, SourceSpec
 from variantlake.spark.jobs import is_connect, run_tasks
@@ -37,7 +37,7 @@ def ingest(
     properties: Mapping[str, str] | None = None,
     progress: Callable[[LoadProgress], None] | None = None,
     overwrite: Overwrite | None = None,
-    **options: Unpack[LoadKeywords],
+    **options: Unpack[DocumentKeywords],
 ) -> IngestResult:
     """Load JSON documents into a VARIANT column of a table, in one commit.
 
@@ -58,8 +58,8 @@ def ingest(
         properties: Table properties for a table that is made here.
         progress: Called a few times a second while tasks run.
         overwrite: The documents take the place of these rows; None adds them.
-        **options: What becomes of bad documents, a load id, the order and size of files: see
-            `LoadOptions`.
+        **options: What becomes of bad documents and empty files, a load id, partitions and other
+            columns, the order and size of files: see `DocumentOptions` and `LoadOptions`.
 
     Raises:
         MissingSource, InvalidJson, LimitExceeded, MalformedFile: A source that is missing or bad,
@@ -79,7 +79,7 @@ def ingest(
         column=column,
         shredding=shredding,
         properties=properties,
-        options=LoadOptions.of(**options),
+        options=DocumentOptions.of(**options),
         progress=progress,
         overwrite=overwrite,
         parallelism=parallelism(spark),

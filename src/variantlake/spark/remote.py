@@ -36,7 +36,7 @@ from variantlake.spark.remote_text import RemoteTable, alike, over_views, path_c
 from variantlake.spark.scan import path_columns, scan
 from variantlake.spark.schemas import same_columns
 from variantlake.spark.tables import Tables, TableVersion
-from variantlake.spark.text import Splice, splice, with_origins
+from variantlake.spark.text import Splice, quote_identifier, splice, with_origins
 from variantlake.spark.token_paths import Owner, Paths, TypedPath, typed_paths
 from variantlake.spark.token_tables import TableName, qualifier_splices, sure_names, table_names
 from variantlake.spark.tokens import inner_query, is_read_only, tokenize

@@ -27,7 +27,7 @@ def open_store(location: str | os.PathLike[str]) -> Store:
     Credentials and endpoints are those of `storage_options`. Raises StoreFailed for a URL that
     cannot be understood, else as `check_location`.
     """
-    text = location_text(location)
+    text = check_location(location_text(location))
     if is_local(text):
         return LocalStore(Path(local_path(text)).absolute())
     check_url(text.rstrip("/"))
