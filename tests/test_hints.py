@@ -23,7 +23,8 @@ PYTHON_ALONE = {
     "arrow/append.py", "delta/alter.py", "delta/properties.py", "encoding/arrow_values.py",
     "encoding/json.py",
     "parquet/path_values.py", "parquet/read.py", "parquet/single_paths.py",
-    "parquet/table_writer.py", "spark/data_source.py", "spark/lake.py", "table.py",
+    "parquet/table_writer.py", "spark/append_target.py", "spark/data_source.py", "spark/lake.py",
+    "spark/places.py", "spark/source_options.py", "table.py",
 }  # fmt: skip
 
 

@@ -209,6 +209,7 @@ def run_convert(
             "the file is empty",
             file=empty[0].path,
             hint="skip_empty=True leaves such files out, and counts them" if given else "",
+            cli_hint="--skip-empty leaves such files out, and counts them" if given else "",
         )
     with ThreadPoolExecutor(_READERS) as pool:
         files = list(pool.map(lambda source: _read(source, request), given))

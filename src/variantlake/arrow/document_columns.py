@@ -219,6 +219,7 @@ def _ref(text: str, documents: StructField) -> Ref:
         raise InvalidQuery(
             f"{text!r} is no path of the documents with a type",
             hint=f'as in partition_by="day={documents.name}:ts::date"',
+            cli_hint=f"as in --partition-by 'day={documents.name}:ts::date'",
         )
     return items[0].ref
 
@@ -236,6 +237,7 @@ def _field(schema: StructType, name: str) -> StructField:
         raise InvalidSchema(
             f"the table has no column {name!r}",
             hint=f"merge_schema=True adds it; its columns: {known}",
+            cli_hint=f"--merge-schema adds it; its columns: {known}",
         )
     return found
 
@@ -268,6 +270,7 @@ def _folder_value(field: StructField, known: Mapping[str, str], source: Source) 
             f"{field.name}=…",
             file=source.path,
             hint=f"partition_by '{field.name}=event:path::type' takes it from the documents",
+            cli_hint=f"--partition-by '{field.name}=event:path::type' takes it from the documents",
         )
     try:
         value = None if text in ("", HIVE_NULL) else urllib.parse.unquote(text, errors="strict")

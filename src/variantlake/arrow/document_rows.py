@@ -14,12 +14,14 @@ from variantlake.arrow.document_columns import DocumentColumns, repeated
 from variantlake.arrow.documents import read_tapes
 from variantlake.arrow.encode import PlainColumn, check_not_null
 from variantlake.arrow.options import BadRows
+from variantlake.arrow.order import sort_keys
 from variantlake.arrow.quarantine import BadRow, BadRowLog
 from variantlake.arrow.rows import Partition
 from variantlake.arrow.sources import Source, Split
 from variantlake.arrow.target import FilePlan
 from variantlake.delta.partition_values import partition_text
 from variantlake.delta.schema import StructField
+from variantlake.delta.schema import arrow_type as arrow_form
 from variantlake.errors import InvalidValue, UnsupportedFeature
 from variantlake.kernels.json_reader import JsonReader
 from variantlake.kernels.shredder import Shredder
@@ -60,6 +62,10 @@ class DocumentRows:
         nullable = plan.mode is BadRows.NULL
         self._schema = pa.schema([pa.field(name, arrow_type(shredding), nullable=nullable)])
         self.variant_columns: list[ColumnPath] = [(name,)]
+        beside = [field for field in (columns.file, columns.moment) if field is not None]
+        stored = [pa.field(field.physical_name, arrow_form(field.type)) for field in beside]
+        # What files cannot be sorted by is said before the work.
+        sort_keys(plan.order_by, plan.schema, pa.schema([*self._schema, *stored]))
         fields = {field.name: field for field in plan.schema.fields}
         self._partitioned = [fields[column] for column in plan.partition_columns]
         self.partition_names = [field.physical_name for field in self._partitioned]
@@ -124,6 +130,7 @@ class DocumentRows:
         except UnsupportedFeature as error:
             error.file = error.file or source.path
             error.hint = "partition by the path in another type, or load with Spark and lake.append"
+            error.cli_hint = "partition by the path in another type"
             raise
         bad = np.zeros(batch.num_rows, np.bool_)
         for field, array, failed in found:
@@ -150,6 +157,7 @@ class DocumentRows:
                 file=source.path,
                 path=str(ref.path),
                 hint="try_variant_get(…) gives NULL there, mode='quarantine' leaves it out",
+                cli_hint="try_variant_get gives NULL there, --mode quarantine leaves it out",
             )
             self.bad_rows.add(BadRow(error, values={self._columns.documents.name: document}))
 

@@ -225,6 +225,7 @@ def _no_document(sources: Sequence[Source], *, skip_empty: bool) -> InvalidJson:
         error.hint = "nothing else is there to load: was it written to the end?"
         if not skip_empty:
             error.hint = "skip_empty=True leaves such files out, and counts them"
+            error.cli_hint = "--skip-empty leaves such files out, and counts them"
         return error
     return InvalidJson(
         "there is no document to load: the sources hold only blank lines or empty arrays",

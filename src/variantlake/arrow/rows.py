@@ -215,6 +215,7 @@ def check_columns(
                 f"the table has no column {name!r}",
                 file=uri,
                 hint=f"merge_schema=True adds it; columns: {', '.join(known)}",
+                cli_hint=f"columns: {', '.join(known)}",
             )
     for field in fields:
         if not field.nullable and field.name not in names:

@@ -217,7 +217,7 @@ def expand(sources: SourceSpec | Iterable[SourceSpec], kind: Kind = NDJSON) -> t
     for spec in given:
         text = os.fspath(spec)
         try:
-            if not os.path.lexists(text):
+            if is_local(text) and not os.path.lexists(text):
                 check_scheme(text)
             if is_local(text):
                 for path in _files(local_path(text), kind):

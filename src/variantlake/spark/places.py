@@ -48,8 +48,8 @@ def find_place(table: Location, registered: Mapping[str, str], find: Find) -> Pl
 
     `registered` are locations by names in lower case.
 
-    Raises NotADeltaTable for a name that nobody knows, UnsupportedFeature for a URL of a store that
-    we do not know, InvalidValue for what is no name at all.
+    Raises NotADeltaTable for a name that nobody knows, StoreFailed for a URL of a store that we do
+    not know, InvalidValue for what is no name at all.
     """
     if not isinstance(table, str | os.PathLike) or not isinstance(os.fspath(table), str):
         raise InvalidValue(

@@ -6,7 +6,7 @@ import os
 import re
 from pathlib import Path
 
-from variantlake.errors import UnsupportedFeature
+from variantlake.errors import StoreFailed, UnsupportedFeature
 
 # One letter is a drive.
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
@@ -19,8 +19,8 @@ _NAME_IN_SQL = re.compile(r"\s*delta\s*\.\s*`(.*)`\s*", re.IGNORECASE | re.DOTAL
 def check_location(location: str | os.PathLike[str]) -> str:
     """A path or URL as text, a leading `~` replaced by the home folder.
 
-    Raises UnsupportedFeature for what would otherwise become a folder of that name: a URL of a
-    store that we do not know, and ``delta.`path` ``.
+    Raises, for what would otherwise become a folder of that name, StoreFailed (a URL of a store
+    that we do not know) and UnsupportedFeature (``delta.`path` ``).
     """
     text = os.fspath(location)
     if match := _NAME_IN_SQL.fullmatch(text):
@@ -33,7 +33,7 @@ def check_location(location: str | os.PathLike[str]) -> str:
 
 
 def check_scheme(location: str) -> None:
-    """Raise UnsupportedFeature for a URL that leads to no store of ours."""
+    """Raise StoreFailed for a URL that leads to no store of ours."""
     match = _SCHEME.match(location)
     if match is None:
         return
@@ -49,4 +49,4 @@ def check_scheme(location: str) -> None:
     else:
         why = f"is a URL of {scheme}, which is not known here"
         hint = f"known are file, {', '.join(_STORES[:-1])}; write ./ before a path with a colon"
-    raise UnsupportedFeature(f"{location!r} {why}", hint=hint)
+    raise StoreFailed(f"cannot open this location: {location!r} {why}", hint=hint)
