@@ -219,7 +219,7 @@ def _ref(text: str, documents: StructField) -> Ref:
         raise InvalidQuery(
             f"{text!r} is no path of the documents with a type",
             hint=f'as in partition_by="day={documents.name}:ts::date"',
-            cli_hint=f"as in --partition-by 'day={documents.name}:ts::date'",
+            cli_hint=f"the path needs a type, as in {documents.name}:ts::date",
         )
     return items[0].ref
 
