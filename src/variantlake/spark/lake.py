@@ -338,7 +338,9 @@ class Lake:
                 **cast("dict[str, Any]", options),
             )
         documents: Any = data
-        return ingest(self._spark, documents, location, column=column, overwrite=overwrite, **options)
+        return ingest(
+            self._spark, documents, location, column=column, overwrite=overwrite, **options
+        )
 
     def add_constraint(self, table: Location, name: str, expression: str) -> int:
         """Add a CHECK constraint, once Spark has seen that every row fulfils it; the new version.
