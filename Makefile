@@ -26,7 +26,7 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 	  || { echo "No virtual environment was made: Debian needs the package python3-venv for it." >&2; exit 1; }
 	@$(PIP) --upgrade pip
 	@$(PIP) --group dev
-	@$(PIP) --no-build-isolation --editable .
+	@VARIANTLAKE_PURE_PYTHON=1 $(PIP) --no-build-isolation --editable . # compiles nothing: below
 	@touch $@
 
 demo: setup ## The main job: ingest earthquakes into a shredded Delta table and query its paths

@@ -98,6 +98,22 @@ def test_the_build_takes_the_versions_that_the_tests_take() -> None:
         assert f"{name}=={PINS[name]}" in required
 
 
+def test_the_build_has_what_the_modules_with_kernels_import() -> None:
+    code = """
+import pkgutil, sys
+from importlib import import_module
+from variantlake import kernels
+for module in pkgutil.iter_modules(kernels.__path__):
+    if not module.name.startswith("_") and not module.ispkg:
+        import_module(f"{kernels.__name__}.{module.name}")
+files = ((name, getattr(module, "__file__", None)) for name, module in sys.modules.items())
+print(*(name for name, file in files if "." not in name and "site-packages" in str(file)))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    required = {re.split("[=><]", one)[0] for one in PROJECT["build-system"]["requires"]}
+    assert set(done.stdout.split()) - {"_distutils_hack"} <= required
+
+
 def test_release_notes_are_those_of_the_version() -> None:
     script = REPOSITORY / "scripts" / "release_notes.py"
     done = subprocess.run(
