@@ -37,7 +37,7 @@ class BuildKernels(Command):
     def run(self) -> None:
         """See Command."""
         package = Path(str(self.build_lib)).resolve() / "variantlake"
-        into = [] if self.editable_mode else ["--into", str(package / "kernels")]
+        into = [] if self.editable_mode else ["--into", str(package / "kernels" / "native")]
         # In the folder, as pip takes an older editable install out of the path that it gives.
         command = [sys.executable, "-m", "variantlake.kernels.compile", *into]
         subprocess.run(command, cwd=SOURCES, check=True)  # noqa: S603 - our own

@@ -29,17 +29,17 @@ def main() -> None:
     parser.add_argument("--commits", type=int, default=2000)
     parser.add_argument("--rows", type=int, default=20)
     parser.add_argument("--way", choices=("handle", "fresh"), default="handle")
-    asked = parser.parse_args()
+    requested = parser.parse_args()
     print(f"{'commits':>11} {'median ms':>10} {'processor':>10} {'mean':>7}")
     with tempfile.TemporaryDirectory() as folder:
         table = vl.Table.create(Path(folder) / "t", "event VARIANT, n INT")
-        table.append(_rows(0, asked.rows), json_columns=["event"])  # loads the kernels
-        for start in range(0, asked.commits, STEP):
+        table.append(_rows(0, requested.rows), json_columns=["event"])  # loads the kernels
+        for start in range(0, requested.commits, STEP):
             clock, processor = [], []
-            for number in range(start, min(start + STEP, asked.commits)):
-                rows = _rows(number, asked.rows)
+            for number in range(start, min(start + STEP, requested.commits)):
+                rows = _rows(number, requested.rows)
                 began = time.perf_counter(), time.process_time()
-                writer = table if asked.way == "handle" else vl.Table.open(table.uri)
+                writer = table if requested.way == "handle" else vl.Table.open(table.uri)
                 writer.append(rows, json_columns=["event"])
                 clock.append(time.perf_counter() - began[0])
                 processor.append(time.process_time() - began[1])

@@ -16,16 +16,16 @@ import time
 IMPORTS = "import numpy, pyarrow"
 FIRST = """
 import variantlake, numpy as np
-from variantlake.kernels.lines import split_lines
+from variantlake.kernels.json.lines import split_lines
 split_lines(np.frombuffer(b'{"a": 1}', np.uint8))
 """
 LOAD = """
 import variantlake, numpy as np
-from variantlake.kernels.json_reader import JsonReader
-from variantlake.kernels.lines import split_lines
-from variantlake.kernels.profiler import profile
-from variantlake.kernels.variant_writer import write_variant
-from variantlake.kernels.words import PADDING
+from variantlake.kernels.json.json_reader import JsonReader
+from variantlake.kernels.json.lines import split_lines
+from variantlake.kernels.variant.profiler import profile
+from variantlake.kernels.variant.variant_writer import write_variant
+from variantlake.kernels.tape.words import PADDING
 text = b'{"a": 1}'
 lines = split_lines(np.frombuffer(text, np.uint8))
 padded = np.frombuffer(text + bytes(PADDING), np.uint8)

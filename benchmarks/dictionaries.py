@@ -3,7 +3,7 @@
     python -m benchmarks.dictionaries [--rows 300000] [--rounds 5]
 
 All rows of a file hold the same ten small fields; only the dictionary that they share grows. It
-says where the bound of `kernels/dictionary.py` should lie.
+says where the bound of `kernels/tape/dictionary.py` should lie.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from benchmarks.report import in_turns, replace_section, table, timed
 from variantlake.encoding.metadata import encode_metadata
 from variantlake.encoding.scalar import integer
 from variantlake.encoding.tree import encode_value
-from variantlake.parquet.annotate import annotate
+from variantlake.parquet.metadata.annotate import annotate
 
 FIELDS = 10
 KEY = "some_key_{:05d}"
@@ -66,14 +66,14 @@ def by_spark(spark: SparkSession, query: str) -> None:
 
 def measure(spark: SparkSession, rows: int, rounds: int, folder: Path) -> list[list[str]]:
     """Rows of the table: the dictionary's size, Spark's seconds, DuckDB's."""
-    asked = f"$.{KEY.format(5)}"
+    requested = f"$.{KEY.format(5)}"
     lines = []
     for kilobytes in SIZES:
         metadata = metadata_of(kilobytes)
         file = folder / f"{kilobytes}.parquet"
         write(file, rows, metadata)
         # Made anew each time: a frame that was collected keeps what its aggregate shuffled.
-        judge = f"SELECT sum(variant_get(event, '{asked}', 'bigint')) FROM parquet.`{file}`"
+        judge = f"SELECT sum(variant_get(event, '{requested}', 'bigint')) FROM parquet.`{file}`"
         peer = f"SELECT sum(event.{KEY.format(5)}::BIGINT) FROM '{file}'"
         ways: dict[str, Callable[[], float]] = {
             "spark": partial(timed, partial(by_spark, spark, judge)),

@@ -20,16 +20,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.documents import event_documents, wide_documents
-from variantlake.kernels.json_reader import JsonReader
-from variantlake.kernels.json_writer import write_json
-from variantlake.kernels.lines import split_lines
-from variantlake.kernels.profiler import profile
-from variantlake.kernels.shredder import Shredder
-from variantlake.kernels.tape import Tape
-from variantlake.kernels.variant_reader import VariantReader
-from variantlake.kernels.variant_writer import write_variant
-from variantlake.kernels.words import PADDING
-from variantlake.parquet.write import FileWriter
+from variantlake.kernels.json.json_reader import JsonReader
+from variantlake.kernels.json.json_writer import write_json
+from variantlake.kernels.json.lines import split_lines
+from variantlake.kernels.shredded.shredder import Shredder
+from variantlake.kernels.tape.tape import Tape
+from variantlake.kernels.tape.words import PADDING
+from variantlake.kernels.variant.profiler import profile
+from variantlake.kernels.variant.variant_reader import VariantReader
+from variantlake.kernels.variant.variant_writer import write_variant
+from variantlake.parquet.write.file_writer import FileWriter
 from variantlake.shredding.ddl import parse_ddl
 from variantlake.shredding.infer import infer
 from variantlake.shredding.layout import arrow_type

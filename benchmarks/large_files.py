@@ -18,10 +18,10 @@ import pyarrow as pa
 
 import variantlake as vl
 from benchmarks.events import events
-from variantlake.kernels.profiler import profile
-from variantlake.kernels.shredder import Shredder
-from variantlake.kernels.variant_reader import VariantReader
-from variantlake.parquet.write import FileWriter
+from variantlake.kernels.shredded.shredder import Shredder
+from variantlake.kernels.variant.profiler import profile
+from variantlake.kernels.variant.variant_reader import VariantReader
+from variantlake.parquet.write.file_writer import FileWriter
 from variantlake.shredding.arrays import struct_of
 from variantlake.shredding.infer import infer
 from variantlake.shredding.layout import arrow_type

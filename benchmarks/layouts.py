@@ -21,8 +21,8 @@ import pyarrow as pa
 import variantlake as vl
 from benchmarks.documents import event_documents
 from benchmarks.kernels import EVENTS
-from variantlake.parquet.read import iter_batches
-from variantlake.parquet.table_writer import write_table
+from variantlake.parquet.read.reader import iter_batches
+from variantlake.parquet.write.table_writer import write_table
 from variantlake.shredding.ddl import parse_ddl
 
 RUNS = 5

@@ -37,7 +37,7 @@ def one_task(source: Path, folder: Path) -> float:
 
 def in_threads(source: Path, folder: Path) -> float:
     """In this process, a task on each core."""
-    from variantlake.arrow.local import ingest_here
+    from variantlake.ingest.local_run import ingest_here
 
     ingest_here(str(source), folder)
     return _own_peak()
@@ -45,7 +45,7 @@ def in_threads(source: Path, folder: Path) -> float:
 
 def sorted_files(source: Path, folder: Path) -> float:
     """In this process, a task on each core, each file sorted by a path."""
-    from variantlake.arrow.local import ingest_here
+    from variantlake.ingest.local_run import ingest_here
 
     ingest_here(str(source), folder, order_by=["event:commit.collection::string"])
     return _own_peak()

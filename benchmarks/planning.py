@@ -31,15 +31,15 @@ import pyarrow.parquet as pq
 import variantlake as vl
 from benchmarks import report
 from benchmarks.engines import spark_session
-from variantlake.delta.actions import Action, AddFile, CommitInfo, serialise
-from variantlake.delta.checkpoint_rows import file_rows
-from variantlake.delta.ddl import parse_table_ddl
-from variantlake.delta.file_actions import new_add
-from variantlake.delta.files import files_of
-from variantlake.delta.listing import commit_path
-from variantlake.delta.new_table import new_table
-from variantlake.delta.snapshot import Snapshot
-from variantlake.parquet.facts import ColumnFacts, FileFacts, PathFacts, VariantFacts
+from variantlake.delta.actions.log_lines import Action, AddFile, CommitInfo, serialise
+from variantlake.delta.checkpoint.checkpoint_schema import file_rows
+from variantlake.delta.log.log_segment import commit_path
+from variantlake.delta.log.logical_files import files_of
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.protocol.new_table import new_table
+from variantlake.delta.schema.ddl import parse_table_ddl
+from variantlake.delta.transaction.new_actions import new_add
+from variantlake.parquet.stats.facts import ColumnFacts, FileFacts, PathFacts, VariantFacts
 from variantlake.paths import Path
 from variantlake.planning.log_files import LogFiles
 from variantlake.planning.plan import plan_scan
@@ -183,7 +183,10 @@ def time_range(first: int, files: int = 3) -> Predicate:
 
 def ours(root: FilePath) -> None:
     """Time a first plan, later ones, and one after a commit."""
-    timed("load the kernels", lambda: importlib.import_module("variantlake.delta.log_facts"))
+    timed(
+        "load the kernels",
+        lambda: importlib.import_module("variantlake.delta.stats.columnar_facts"),
+    )
     snapshot = timed("read the log", lambda: Snapshot.load(root))
     files = timed("  and make it columns", lambda: LogFiles(snapshot))
     plan = timed("first plan, a range on one path", lambda: plan_scan(files, [TIME], time_range(5)))
@@ -274,8 +277,8 @@ def main() -> None:
                 size = write_table(folder, options.files)
             print(f"a log of {size / 1e6:,.0f} MB, {options.files:,} files")
         # In processes of their own: memory is what each of them needs.
-        asked = {"delta_spark": options.delta_spark, "queries": options.queries}
-        modes = ["ours", *(mode for mode, wanted in asked.items() if wanted)]
+        requested = {"delta_spark": options.delta_spark, "queries": options.queries}
+        modes = ["ours", *(mode for mode, wanted in requested.items() if wanted)]
         for mode in modes:
             context = multiprocessing.get_context("spawn")
             process = context.Process(target=MODES[mode], args=(folder,))

@@ -35,7 +35,7 @@ def load(small: Path, source: Path, folder: Path, cores: int) -> dict[str, float
 def one(small: Path, source: Path, folder: Path, cores: int) -> None:
     """What the process does: print what `load` gives back."""
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
-    from variantlake.arrow.local import ingest_here  # after that: pyarrow counts cores once
+    from variantlake.ingest.local_run import ingest_here  # after that: pyarrow counts cores once
 
     ingest_here(str(small), folder / "small")
     seconds = timed(lambda: ingest_here(str(source), folder / "table"))

@@ -30,9 +30,9 @@ import pyarrow.parquet as pq
 
 from benchmarks import documents
 from benchmarks.report import replace_section, table, timed
-from variantlake.arrow.document_options import DocumentOptions
-from variantlake.arrow.load import DEFAULT_COLUMN, Tasks, run_load
-from variantlake.parquet.encodings import choose_encodings
+from variantlake.ingest.encode.document_options import DocumentOptions
+from variantlake.ingest.load import DEFAULT_COLUMN, Tasks, run_load
+from variantlake.parquet.write.encodings import choose_encodings
 
 SAMPLE = "sample, shredding schema"
 READ = "read the file, find the lines"
@@ -46,18 +46,18 @@ COMMIT = "commit"
 REST = "all else"
 
 PLACES = {
-    "variantlake.arrow.load:_decide_shredding": SAMPLE,
-    "variantlake.arrow.blocks:fill": READ,
-    "variantlake.arrow.documents:split_lines": READ,
-    "variantlake.kernels.json_reader:JsonReader.read": TAPE,
-    "variantlake.kernels.shredder:Shredder.shred": COLUMNS,
-    "variantlake.parquet.tally:FileTally.add": COUNTS,
-    "variantlake.parquet.write:choose_encodings": COUNTS,
+    "variantlake.ingest.load:_decide_shredding": SAMPLE,
+    "variantlake.ingest.sources.blocks:fill": READ,
+    "variantlake.ingest.encode.documents:split_lines": READ,
+    "variantlake.kernels.json.json_reader:JsonReader.read": TAPE,
+    "variantlake.kernels.shredded.shredder:Shredder.shred": COLUMNS,
+    "variantlake.parquet.stats.statistics_collector:FileTally.add": COUNTS,
+    "variantlake.parquet.write.file_writer:choose_encodings": COUNTS,
     "pyarrow.parquet:ParquetWriter.write_table": ENCODE,
     "pyarrow.parquet:ParquetWriter.close": ENCODE,
-    "variantlake.parquet.write:FileWriter._finish": FOOTER,
+    "variantlake.parquet.write.file_writer:FileWriter._finish": FOOTER,
     "variantlake.storage.store:LocalStore.flush": FLUSH,
-    "variantlake.arrow.target:Target.commit": COMMIT,
+    "variantlake.ingest.target.write_target:Target.commit": COMMIT,
 }
 """The functions that are timed, and the stage that each is."""
 

@@ -52,19 +52,21 @@ class Mutation:
 MUTATIONS = (
     Mutation(
         1, "a guard keeps no error out, locally",
-        "arrow/conditions.py", "failed & ~false)", "failed)",
+        "scan/conditions.py", "failed & ~false)", "failed)",
     ),
     Mutation(
         1, "Spark's pushdown sees the Variants",
-        "spark/scan.py", 'return f"coalesce({column}, {column})"', "return column", spark=True,
+        "spark/scan/dataframe.py",
+        'return f"coalesce({column}, {column})"', "return column", spark=True,
     ),
     Mutation(
         1, "files' numbers stand for a column of that name",
-        "spark/scan.py", "unused(FILE_NUMBER, table.stored.names)", "FILE_NUMBER", spark=True,
+        "spark/scan/dataframe.py",
+        "unused(FILE_NUMBER, table.stored.names)", "FILE_NUMBER", spark=True,
     ),
     Mutation(
         2, "a group without value and typed_value is taken",
-        "parquet/variant_group.py",
+        "parquet/variant/variant_group.py",
         "        if value is None:\n            raise MalformedFile(\n"
         '                f"a group has neither',
         "        if False:\n            raise MalformedFile(\n"
@@ -96,7 +98,7 @@ MUTATIONS = (
     ),
     Mutation(
         5, "Spark finds fields without regard to case",
-        "spark/session.py",
+        "spark/session/classic_files.py",
         '"spark.sql.caseSensitive": "true"', '"spark.sql.caseSensitive": "false"',
         spark=True,
     ),
@@ -107,7 +109,7 @@ MUTATIONS = (
     ),
     Mutation(
         6, "keys stand in SQL as names",
-        "spark/scan.py", 'column = f"{column}[{quote_string(step)}]"',
+        "spark/scan/dataframe.py", 'column = f"{column}[{quote_string(step)}]"',
         'column = f"{column}.{step}"', spark=True,
     ),
     Mutation(
@@ -140,49 +142,52 @@ MUTATIONS = (
     ),
     Mutation(
         8, "our writer looks for no NaN",
-        "parquet/tally.py",
+        "parquet/stats/statistics_collector.py",
         "return self._is_float and not (self._has_nan or self._has_negative_zero)",
         "return self._is_float",
     ),
     Mutation(
         8, "a bound of zero has one sign",
-        "delta/stats_reader.py", "return 0.0 if up else -0.0", "return raw",
+        "delta/stats/stats_reader.py", "return 0.0 if up else -0.0", "return raw",
     ),
     Mutation(
         8, "Spark's pushdown sees ordinary floats",
-        "spark/scan.py", "VariantType | FloatType | DoubleType)", "VariantType)", spark=True,
+        "spark/scan/dataframe.py",
+        "VariantType | FloatType | DoubleType)", "VariantType)", spark=True,
     ),
     Mutation(
         8, "what NaN fulfils is said to files",
-        "spark/pushed.py", "(op, isinstance(left, Ref)) in _WITHOUT_NAN", "bool(op)", spark=True,
+        "spark/scan/pushed_filters.py",
+        "(op, isinstance(left, Ref)) in _WITHOUT_NAN", "bool(op)", spark=True,
     ),
     Mutation(
         8, "a zero is said to files",
-        "spark/pushed.py", "(not math.isnan(value) and value != 0)", "not math.isnan(value)",
+        "spark/scan/pushed_filters.py",
+        "(not math.isnan(value) and value != 0)", "not math.isnan(value)",
         spark=True,
     ),
     Mutation(
         8, "Spark's pushdown sees shredded floats",
-        "spark/scan.py", "leaf if reading.pushable else hidden(leaf)", "leaf", spark=True,
+        "spark/scan/dataframe.py", "leaf if reading.pushable else hidden(leaf)", "leaf", spark=True,
     ),
     Mutation(
         9, "every path of one file is clean",
-        "parquet/facts.py", "return self.residuals == 0 and self.nulls >= 0", "return True",
+        "parquet/stats/facts.py", "return self.residuals == 0 and self.nulls >= 0", "return True",
     ),
     Mutation(
         9, "every path of many files is clean",
-        "parquet/fact_columns.py", "(self.residuals == 0) & (self.nulls >= 0)",
+        "parquet/stats/fact_columns.py", "(self.residuals == 0) & (self.nulls >= 0)",
         "self.residuals == self.residuals",
     ),
     Mutation(
         9, "a cut maximum of 00 is a Variant null",
-        "parquet/facts.py",
+        "parquet/stats/facts.py",
         "if high == NULL_VALUE and group.columns[value].max_exact is not False:",
         "if high == NULL_VALUE:",
     ),
     Mutation(
         9, "a residual of unknown bounds is a Variant null",
-        "parquet/facts.py",
+        "parquet/stats/facts.py",
         "if high == NULL_VALUE and group.columns[value].max_exact is not False:",
         "if high is None or high == NULL_VALUE:",
     ),
@@ -193,7 +198,7 @@ MUTATIONS = (
     ),
     Mutation(
         10, "tags speak of every layout",
-        "delta/tags.py", "if variant.is_legacy or variant.has_others:", "if False:",
+        "delta/stats/tags.py", "if variant.is_legacy or variant.has_others:", "if False:",
     ),
     Mutation(
         10, "Spark is thought to know the older layout",
@@ -207,20 +212,21 @@ MUTATIONS = (
     ),
     Mutation(
         10, "small files of our kernels are read whole",
-        "planning/late.py", "(late.size < min_bytes and not group.kernels)",
+        "planning/late_materialization.py", "(late.size < min_bytes and not group.kernels)",
         "late.size < min_bytes",
     ),
     Mutation(
         10, "Spark gets the Variants that it cannot read",
-        "spark/scan.py", "if self._by_kernels:", "if False:", spark=True,
+        "spark/scan/dataframe.py", "if self._by_kernels:", "if False:", spark=True,
     ),
     Mutation(
         11, "views stay",
-        "spark/session.py", "self._views.drop(self._java, view)", "del view", spark=True,
+        "spark/session/classic_files.py",
+        "self._views.drop(self._java, view)", "del view", spark=True,
     ),
     Mutation(
         11, "settings go to the user's session",
-        "spark/session.py", "clone = self._user._jsparkSession.cloneSession()",
+        "spark/session/classic_files.py", "clone = self._user._jsparkSession.cloneSession()",
         "clone = self._user._jsparkSession", spark=True,
     ),
     Mutation(
@@ -231,7 +237,7 @@ MUTATIONS = (
     ),
     Mutation(
         12, "elements' residuals do not matter in many files",
-        "parquet/fact_columns.py",
+        "parquet/stats/fact_columns.py",
         "known = (self.clean_inside & wanted == wanted) | (self.residuals > 0)",
         "known = self.clean_inside == self.clean_inside",
     ),
@@ -242,12 +248,14 @@ MUTATIONS = (
     ),
     Mutation(
         12, "no footer tells of residuals inside of arrays",
-        "parquet/facts.py", "return bounds.maximum == NULL_VALUE and chunk.max_exact is not False",
+        "parquet/stats/facts.py",
+        "return bounds.maximum == NULL_VALUE and chunk.max_exact is not False",
         "return True",
     ),
     Mutation(
         12, "elements are taken by their index alone",
-        "spark/scan.py", 'column = f"get({column}, {step})"', 'column = f"{column}[{step}]"',
+        "spark/scan/dataframe.py",
+        'column = f"get({column}, {step})"', 'column = f"{column}[{step}]"',
         spark=True,
     ),
     Mutation(
@@ -267,34 +275,35 @@ MUTATIONS = (
     ),
     Mutation(
         13, "what is implied does not go to files",
-        "spark/scan.py", "where=[*self._implied(), *self._pushed()", "where=[*self._pushed()",
+        "spark/scan/dataframe.py",
+        "where=[*self._implied(), *self._pushed()", "where=[*self._pushed()",
         spark=True,
     ),
     Mutation(
         14, "whole row groups are rebuilt",
-        "arrow/file_rows.py", "return Rows(self.reader, self.row_group, self.kept[chosen], "
+        "scan/file_rows.py", "return Rows(self.reader, self.row_group, self.kept[chosen], "
         "self.places[chosen])", "return self",
     ),
     Mutation(
         14, "no rows are found first in Spark",
-        "planning/late.py",
+        "planning/late_materialization.py",
         "usable = [part for part in plan.conjuncts if _finds_rows(part, types)]",
         "usable = list[Predicate]()",
     ),
     Mutation(
         15, "paths are taken for URIs",
-        "spark/KnownFiles.java", "new Path((String) names.get(i))",
+        "spark/session/StaticFileIndex.java", "new Path((String) names.get(i))",
         "new Path(java.net.URI.create(((String) names.get(i))))", spark=True,
     ),
     Mutation(
         16, "bounds count without the cast",
-        "planning/casts.py", "if stored == asked or stored.kind in _SAME_ORDER:",
+        "planning/casts.py", "if stored == requested or stored.kind in _SAME_ORDER:",
         "if True:",
     ),
     Mutation(
         16, "strings order as numbers",
         "planning/casts.py",
-        "stored == asked or (stored.kind, asked.kind) == (Kind.FLOAT, Kind.DOUBLE)",
+        "stored == requested or (stored.kind, requested.kind) == (Kind.FLOAT, Kind.DOUBLE)",
         "True",
     ),
     Mutation(
@@ -322,44 +331,45 @@ MUTATIONS = (
     ),
     Mutation(
         18, "a row comes from one row whatever a SELECT computes",
-        "spark/remote_scopes.py", "        if not _is_row_by_row(select):", "        if False:",
+        "sql/scopes.py", "        if not _is_row_by_row(select):", "        if False:",
     ),
     Mutation(
         18, "samples and pivots do not matter",
-        "spark/remote_scopes.py", "not _has_only(table, _PLAIN_TABLE)", "False",
+        "sql/scopes.py", "not _has_only(table, _PLAIN_TABLE)", "False",
     ),
     Mutation(
         18, "any part of a SELECT is above its WHERE",
-        "spark/remote_scopes.py", "        if more := _more(select, _AROUND_WHERE):",
+        "sql/scopes.py", "        if more := _more(select, _AROUND_WHERE):",
         '        if more := "":',
     ),
     Mutation(
         18, "an ON drops rows of both sides",
-        "spark/joins.py", '"LEFT": Join(above=(LEFT,), on=(RIGHT,))',
+        "sql/joins.py", '"LEFT": Join(above=(LEFT,), on=(RIGHT,))',
         '"LEFT": Join(above=(LEFT,), on=_BOTH)',
     ),
     Mutation(
         18, "conditions go to the side that has NULLs",
-        "spark/joins.py", '"FULL": Join(above=(), on=())', '"FULL": Join(above=_BOTH, on=())',
+        "sql/joins.py", '"FULL": Join(above=(), on=())', '"FULL": Join(above=_BOTH, on=())',
     ),
     Mutation(
         18, "a common table is read once",
-        "spark/remote_scopes.py", "if self._words[name] != 2 or len(read) != 1 or",
+        "sql/scopes.py", "if self._words[name] != 2 or len(read) != 1 or",
         "if",
     ),
     Mutation(
         18, "conditions go through a LIMIT",
-        "spark/predicates.py", "self._walk(child, active if passes else ())",
+        "spark/query/predicates.py", "self._walk(child, active if passes else ())",
         "self._walk(child, active)", spark=True,
     ),
     Mutation(
         18, "conditions go to both sides of an outer join",
-        "spark/predicates.py", "above = active if side in join.above else ()", "above = active",
+        "spark/query/predicates.py",
+        "above = active if side in join.above else ()", "above = active",
         spark=True,
     ),
     Mutation(
         18, "values of a joined side skip rows that have no match",
-        "spark/joined.py", 'for large in join_of_plan(join.arguments["joinType"]).on:',
+        "spark/query/join_values.py", 'for large in join_of_plan(join.arguments["joinType"]).on:',
         "for large in (0, 1):", spark=True,
     ),
     Mutation(
@@ -393,19 +403,20 @@ MUTATIONS = (
     ),
     Mutation(
         21, "a maximum is cut and nothing more",
-        "delta/stats.py", "return kept[:-1] + chr(successor)", "return kept",
+        "delta/stats/stats_writer.py", "return kept[:-1] + chr(successor)", "return kept",
     ),
     Mutation(
         21, "strings in statistics are whole",
-        "delta/facts.py", "exact = whole and node.type.kind is not Kind.STRING", "exact = whole",
+        "delta/stats/file_facts.py",
+        "exact = whole and node.type.kind is not Kind.STRING", "exact = whole",
     ),
     Mutation(
         22, "a foreign maximum is exact",
-        "delta/stats_reader.py", "return raw + _TRUNCATION", "return raw",
+        "delta/stats/stats_reader.py", "return raw + _TRUNCATION", "return raw",
     ),
     Mutation(
         22, "our own maximum is rounded down",
-        "delta/stats.py", "-(-count // per_milli) if up else count // per_milli",
+        "delta/stats/stats_writer.py", "-(-count // per_milli) if up else count // per_milli",
         "count // per_milli if up else count // per_milli",
     ),
     Mutation(
@@ -425,12 +436,12 @@ MUTATIONS = (
     ),
     Mutation(
         23, "null counts that are not tight are exact",
-        "delta/log_facts.py", "np.where(informs, counts, UNKNOWN)",
+        "delta/stats/columnar_facts.py", "np.where(informs, counts, UNKNOWN)",
         "np.where(informs | True, counts, UNKNOWN)",
     ),
     Mutation(
         24, "statistics go by the table's names",
-        "delta/schema.py",
+        "delta/schema/table_schema.py",
         "            name = item.physical_name if physical else item.name\n"
         "            if isinstance(item.type, StructType):\n"
         "                for path, leaf in",
@@ -440,39 +451,40 @@ MUTATIONS = (
     ),
     Mutation(
         24, "names of columns are believed where ids count",
-        "delta/stored_names.py", """if snapshot.properties.get(MODE, "").lower() != "id":""",
+        "delta/log/stored_names.py", """if snapshot.properties.get(MODE, "").lower() != "id":""",
         "if True:",
     ),
     Mutation(
         24, "queries are planned by the table's names",
-        "spark/sql.py", "        use = _by_stored_names(use, table)\n", "", spark=True,
+        "spark/query/catalyst_query.py",
+        "        use = _by_stored_names(use, table)\n", "", spark=True,
     ),
     Mutation(
         25, "tags of another file are believed",
-        "delta/tags.py",
+        "delta/stats/tags.py",
         '        or tags.get(f"{PREFIX}file") != _fingerprint(size, num_records)\n', "",
     ),
     Mutation(
         25, "tags of another version are believed",
-        "delta/tags.py", '        or tags.get(f"{PREFIX}version") != VERSION\n', "",
+        "delta/stats/tags.py", '        or tags.get(f"{PREFIX}version") != VERSION\n', "",
     ),
     Mutation(
         25, "tags of many other files are believed",
-        "delta/log_facts.py", 'pc.and_(version, pc.equal(self.tag("file"), mark))',
+        "delta/stats/columnar_facts.py", 'pc.and_(version, pc.equal(self.tag("file"), mark))',
         'pc.and_(version, pc.is_valid(self.tag("file")))',
     ),
     Mutation(
         26, "a commit is not read back",
-        "delta/commit.py",
+        "delta/transaction/commit.py",
         "if store.read_range(commit_path(version), 0, len(first_line)) != first_line:", "if False:",
     ),
     Mutation(
         26, "a commit is not looked at again",
-        "delta/own_commits.py", "if own.txn_id.encode() not in found:", "if False:",
+        "delta/log/lost_commit_check.py", "if own.txn_id.encode() not in found:", "if False:",
     ),
     Mutation(
         27, "`..` leaves the table",
-        "delta/locations.py",
+        "delta/log/file_paths.py",
         "            if not steps:\n"
         "                raise MalformedLog(f\"path {path!r} leaves the table's folder\")\n"
         "            steps.pop()\n",
@@ -480,11 +492,11 @@ MUTATIONS = (
     ),
     Mutation(
         27, "`..` is not looked for in a log",
-        "delta/locations.py", r"|(^|/)\.{1,2}(/|$)|", "|",
+        "delta/log/file_paths.py", r"|(^|/)\.{1,2}(/|$)|", "|",
     ),
     Mutation(
         27, "the policy about absolute paths is not asked",
-        "delta/locations.py", "if policy is AbsolutePaths.REFUSE and is_absolute(path):",
+        "delta/log/file_paths.py", "if policy is AbsolutePaths.REFUSE and is_absolute(path):",
         "if False:",
     ),
     Mutation(
@@ -498,7 +510,8 @@ MUTATIONS = (
     ),
     Mutation(
         31, "files do not say what residuals hold",
-        "kernels/variant_reader.py", "(tags - _FIRST_LACKING <= _MORE_LACKING).any()", "False",
+        "kernels/variant/variant_reader.py",
+        "(tags - _FIRST_LACKING <= _MORE_LACKING).any()", "False",
     ),
     Mutation(
         33, "decimals that look like integers are integers",
@@ -510,7 +523,8 @@ MUTATIONS = (
     ),
     Mutation(
         33, "kernels make decimals of integers",
-        "parquet/variant_columns.py", "return unshred(struct_of(array), self.group.shortest)",
+        "parquet/variant/variant_columns.py",
+        "return unshred(struct_of(array), self.group.shortest)",
         "return unshred(struct_of(array))",
     ),
     Mutation(
@@ -519,11 +533,11 @@ MUTATIONS = (
     ),
     Mutation(
         32, "a field has the collation of `variant_get`",
-        "spark/analysis.py", "    if _collates(analysed):", "    if False:", spark=True,
+        "spark/query/analysis.py", "    if _collates(analysed):", "    if False:", spark=True,
     ),
     Mutation(
         34, "an anti join's own condition drops rows of its left side",
-        "spark/joins.py", '"ANTI": Join(above=(LEFT,), on=(RIGHT,))',
+        "sql/joins.py", '"ANTI": Join(above=(LEFT,), on=(RIGHT,))',
         '"ANTI": Join(above=(LEFT,), on=_BOTH)',
     ),
 )  # fmt: skip

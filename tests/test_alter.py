@@ -12,9 +12,7 @@ import pytest
 
 import variantlake as vl
 from tests.test_table import rows
-from variantlake.arrow.local import ingest_here
-from variantlake.arrow.overwriting import Overwrite
-from variantlake.delta.listing import commit_path
+from variantlake.delta.log.log_segment import commit_path
 from variantlake.errors import (
     CommitConflict,
     InvalidJson,
@@ -24,6 +22,8 @@ from variantlake.errors import (
     MissingSource,
     UnsupportedFeature,
 )
+from variantlake.ingest.local_run import ingest_here
+from variantlake.ingest.overwrite import Overwrite
 
 DAYS = [dt.date(2026, 1, 1), dt.date(2026, 1, 2)]
 

@@ -20,11 +20,11 @@ SHARED = re.compile(
 )
 # What no command calls.
 PYTHON_ALONE = {
-    "arrow/append.py", "delta/alter.py", "delta/properties.py", "encoding/arrow_values.py",
-    "encoding/json.py",
-    "parquet/path_values.py", "parquet/read.py", "parquet/single_paths.py",
-    "parquet/table_writer.py", "spark/append_target.py", "spark/data_source.py", "spark/lake.py",
-    "spark/places.py", "spark/source_options.py", "table.py",
+    "delta/protocol/properties.py", "delta/transaction/alter.py", "encoding/arrow_values.py",
+    "encoding/json.py", "ingest/append.py", "parquet/read/path_values.py",
+    "parquet/read/reader.py", "parquet/read/single_paths.py", "parquet/write/table_writer.py",
+    "spark/lake.py", "spark/load/append_target.py", "spark/query/places.py",
+    "spark/scan/data_source.py", "spark/scan/source_options.py", "table.py",
 }  # fmt: skip
 
 

@@ -13,7 +13,7 @@ import pytest
 import variantlake as vl
 from variantlake.cli.cat import batches
 from variantlake.cli.rows import json_lines
-from variantlake.delta.clustering import clustering_columns
+from variantlake.delta.protocol.clustering import clustering_columns
 from variantlake.encoding.variant import Variant
 from variantlake.errors import (
     CommitConflict,

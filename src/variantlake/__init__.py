@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from typing import Any
 
     from variantlake import parquet, spark
-    from variantlake.arrow.convert import convert
-    from variantlake.arrow.sources import json_array, json_files, ndjson
-    from variantlake.delta.locations import set_absolute_paths
+    from variantlake.delta.log.file_paths import set_absolute_paths
     from variantlake.encoding.json import parse_json
     from variantlake.encoding.variant import Variant
+    from variantlake.ingest.convert import convert
+    from variantlake.ingest.sources.sources import json_array, json_files, ndjson
     from variantlake.planning.expressions import path
     from variantlake.storage.options import set_storage_options
     from variantlake.table import Table
@@ -44,12 +44,12 @@ __all__ = [
 _HOMES = {
     "Table": "variantlake.table",
     "Variant": "variantlake.encoding.variant",
-    "json_array": "variantlake.arrow.sources",
-    "json_files": "variantlake.arrow.sources",
-    "convert": "variantlake.arrow.convert",
-    "ndjson": "variantlake.arrow.sources",
+    "json_array": "variantlake.ingest.sources.sources",
+    "json_files": "variantlake.ingest.sources.sources",
+    "convert": "variantlake.ingest.convert",
+    "ndjson": "variantlake.ingest.sources.sources",
     "parse_json": "variantlake.encoding.json",
-    "set_absolute_paths": "variantlake.delta.locations",
+    "set_absolute_paths": "variantlake.delta.log.file_paths",
     "path": "variantlake.planning.expressions",
     "set_storage_options": "variantlake.storage.options",
 }

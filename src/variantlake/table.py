@@ -10,28 +10,28 @@ from typing import Self, Unpack, cast
 
 import pyarrow as pa
 
-from variantlake.arrow.append import append_arrow
-from variantlake.arrow.document_options import DocumentKeywords
-from variantlake.arrow.local import ingest_here
-from variantlake.arrow.options import LoadKeywords, LoadOptions
-from variantlake.arrow.overwriting import Overwrite, Where
-from variantlake.arrow.query_text import QueryText
-from variantlake.arrow.scan import Scan
-from variantlake.arrow.sources import Documents
-from variantlake.arrow.target import READER_FEATURES
-from variantlake.delta import alter
-from variantlake.delta.actions import Protocol
-from variantlake.delta.analyze import Analysis, analyze
-from variantlake.delta.backfill import backfill_row_ids
-from variantlake.delta.commit import commit, create_table
-from variantlake.delta.ddl import parse_table_ddl
-from variantlake.delta.identity import check_before_read, check_same_table
-from variantlake.delta.properties import SCHEMA_PREFIX, check_properties
-from variantlake.delta.schema import StructType, VariantType
-from variantlake.delta.snapshot import HistoryEntry, Snapshot
+from variantlake.delta.actions.log_lines import Protocol
+from variantlake.delta.log.identity import check_before_read, check_same_table
+from variantlake.delta.log.snapshot import HistoryEntry, Snapshot
+from variantlake.delta.protocol.properties import SCHEMA_PREFIX, check_properties
+from variantlake.delta.schema.ddl import parse_table_ddl
+from variantlake.delta.schema.table_schema import StructType, VariantType
+from variantlake.delta.transaction import alter
+from variantlake.delta.transaction.analyze import Analysis, analyze
+from variantlake.delta.transaction.backfill import backfill_row_ids
+from variantlake.delta.transaction.commit import commit, create_table
 from variantlake.errors import InvalidSchema
+from variantlake.ingest.append import append_arrow
+from variantlake.ingest.encode.document_options import DocumentKeywords
+from variantlake.ingest.local_run import ingest_here
+from variantlake.ingest.overwrite import Overwrite, Where
+from variantlake.ingest.sources.sources import Documents
+from variantlake.ingest.target.options import LoadKeywords, LoadOptions
+from variantlake.ingest.target.write_target import READER_FEATURES
 from variantlake.planning.expressions import Condition, TypedPath
+from variantlake.scan.table_scan import Scan
 from variantlake.shredding.ddl import format_ddl, parse_ddl
+from variantlake.sql.select import QueryText
 from variantlake.storage.opening import open_store
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)

@@ -17,11 +17,11 @@ import pytest
 
 import variantlake as vl
 from tests import corpora
-from tests.arrow import bad_input
 from tests.cli.command import run
 from tests.corpora import EARTHQUAKES
 from tests.delta.tables import add, first_commit, write_log
-from variantlake.arrow.local import ingest_here
+from tests.ingest import bad_input
+from variantlake.ingest.local_run import ingest_here
 from variantlake.shredding.layout import VARIANT_TYPE
 
 Capture = pytest.CaptureFixture[str]

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.arrow import bad_input
 from tests.cli.command import run
-from variantlake.delta.snapshot import Snapshot
+from tests.ingest import bad_input
+from variantlake.delta.log.snapshot import Snapshot
 
 Capture = pytest.CaptureFixture[str]
 Patch = pytest.MonkeyPatch

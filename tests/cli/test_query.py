@@ -9,7 +9,7 @@ import pytest
 
 from tests.cli.command import run
 from tests.corpora import EARTHQUAKES
-from variantlake.arrow.local import ingest_here
+from variantlake.ingest.local_run import ingest_here
 
 Capture = pytest.CaptureFixture[str]
 Patch = pytest.MonkeyPatch

@@ -31,11 +31,11 @@ import pyarrow as pa
 import variantlake as vl
 from variantlake.cli.cat import batches
 from variantlake.cli.rows import json_lines
-from variantlake.delta.checkpoint_writer import write_checkpoint
-from variantlake.delta.log_cleanup import clean_log
+from variantlake.delta.checkpoint.checkpoint_writer import write_checkpoint
+from variantlake.delta.checkpoint.log_cleanup import clean_log
 from variantlake.errors import CommitConflict, NotADeltaTable, StoreFailed, VariantLakeError
-from variantlake.parquet import write as parquet_write
-from variantlake.parquet.write import FileWriter
+from variantlake.parquet.write import file_writer as parquet_write
+from variantlake.parquet.write.file_writer import FileWriter
 from variantlake.storage import store as stores
 from variantlake.storage.opening import open_store
 from variantlake.storage.store import LocalStore

@@ -28,8 +28,8 @@ import pyarrow.parquet as pq
 from benchmarks.engines import spark_session
 
 import variantlake as vl
-from variantlake.delta.listing import all_commits, commit_version
-from variantlake.delta.snapshot import Snapshot
+from variantlake.delta.log.log_segment import all_commits, commit_version
+from variantlake.delta.log.snapshot import Snapshot
 from variantlake.errors import CommitLost
 
 if TYPE_CHECKING:

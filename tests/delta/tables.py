@@ -8,11 +8,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from variantlake.delta.actions import AddFile
-from variantlake.delta.ddl import parse_table_ddl
-from variantlake.delta.facts import FactsReader
-from variantlake.delta.schema import StructType
-from variantlake.parquet.facts import ColumnFacts, FileFacts, PathFacts, VariantFacts
+from variantlake.delta.actions.log_lines import AddFile
+from variantlake.delta.schema.ddl import parse_table_ddl
+from variantlake.delta.schema.table_schema import StructType
+from variantlake.delta.stats.file_facts import FactsReader
+from variantlake.parquet.stats.facts import ColumnFacts, FileFacts, PathFacts, VariantFacts
 from variantlake.paths import Path
 from variantlake.shredding.ddl import parse_ddl
 

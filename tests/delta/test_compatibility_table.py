@@ -15,11 +15,11 @@ import pyarrow as pa
 import pytest
 
 import variantlake as vl
-from variantlake.delta.actions import Protocol
-from variantlake.delta.features import check_readable, check_writable
-from variantlake.delta.schema import StructType
+from variantlake.delta.actions.log_lines import Protocol
+from variantlake.delta.protocol.features import check_readable, check_writable
+from variantlake.delta.schema.table_schema import StructType
 from variantlake.errors import InvalidSchema, UnsupportedFeature
-from variantlake.parquet.variant_arrays import variant_array
+from variantlake.parquet.variant.variant_arrays import variant_array
 from variantlake.table import Table
 
 SCHEMA = "v VARIANT, day DATE, n BIGINT"

@@ -12,7 +12,7 @@ import pytest
 import variantlake as vl
 from tests.delta.crashes import OPERATIONS, Rehearsal
 from tests.delta.spark_race import race
-from variantlake.delta.log_cleanup import clean_log
+from variantlake.delta.checkpoint.log_cleanup import clean_log
 
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession

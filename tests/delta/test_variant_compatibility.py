@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 import variantlake as vl
-from variantlake.delta.ddl import parse_table_ddl
-from variantlake.delta.schema import StructType
+from variantlake.delta.schema.ddl import parse_table_ddl
+from variantlake.delta.schema.table_schema import StructType
 from variantlake.errors import InvalidSchema
 
 DDL = "event VARIANT, n INT, day STRING"

@@ -23,10 +23,10 @@ import pyarrow.parquet as pq
 
 import variantlake as vl
 from tests import s3_server
-from variantlake.delta.checkpoint_writer import write_checkpoint
-from variantlake.delta.listing import all_commits, commit_version
-from variantlake.delta.log_cleanup import clean_log
-from variantlake.delta.snapshot import Snapshot
+from variantlake.delta.checkpoint.checkpoint_writer import write_checkpoint
+from variantlake.delta.checkpoint.log_cleanup import clean_log
+from variantlake.delta.log.log_segment import all_commits, commit_version
+from variantlake.delta.log.snapshot import Snapshot
 from variantlake.errors import CommitConflict
 from variantlake.storage.opening import open_store
 

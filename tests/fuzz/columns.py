@@ -23,14 +23,14 @@ from tests.fuzz.runner import INTERESTING, changed, flipped, run
 from tests.kernels.fuzz import Documents
 from variantlake.encoding.json import parse_json
 from variantlake.errors import VariantLakeError
-from variantlake.parquet.annotate import annotate
-from variantlake.parquet.check import check_file
-from variantlake.parquet.footer import Footer, read_footer
-from variantlake.parquet.inspect import inspect_file
-from variantlake.parquet.read import read_table
-from variantlake.parquet.single_paths import read_paths
-from variantlake.parquet.table_writer import write_table
-from variantlake.parquet.variant_arrays import variant_array
+from variantlake.parquet.metadata.annotate import annotate
+from variantlake.parquet.metadata.footer import Footer, read_footer
+from variantlake.parquet.read.check import check_file
+from variantlake.parquet.read.inspect import inspect_file
+from variantlake.parquet.read.reader import read_table
+from variantlake.parquet.read.single_paths import read_paths
+from variantlake.parquet.variant.variant_arrays import variant_array
+from variantlake.parquet.write.table_writer import write_table
 
 MEMORY_MULTIPLE = 1024
 """Bytes of Python's memory for each byte of the file; its columns are compressed."""

@@ -21,9 +21,9 @@ import pyarrow.parquet as pq
 
 from tests import corpora
 from variantlake.errors import MalformedFile
-from variantlake.parquet.annotate import annotate_footer
-from variantlake.parquet.facts import facts_of, row_group_facts
-from variantlake.parquet.footer import parse_footer, read_tail
+from variantlake.parquet.metadata.annotate import annotate_footer
+from variantlake.parquet.metadata.footer import parse_footer, read_tail
+from variantlake.parquet.stats.facts import facts_of, row_group_facts
 from variantlake.shredding.ddl import parse_ddl
 from variantlake.shredding.layout import arrow_type
 

@@ -18,17 +18,17 @@ from obstore.store import MemoryStore
 
 from tests.delta.tables import bounds, facts, first_commit, number
 from tests.fuzz.runner import changed, flipped, run
-from variantlake.delta.actions import AddFile, parse_log, serialise
-from variantlake.delta.commit_columns import read_by_columns
-from variantlake.delta.ddl import parse_table_ddl
-from variantlake.delta.facts import FactsReader
-from variantlake.delta.file_actions import new_add
-from variantlake.delta.files import adds_of, files_of
-from variantlake.delta.listing import commit_path
-from variantlake.delta.log_facts import LogFacts
-from variantlake.delta.snapshot import Snapshot
+from variantlake.delta.actions.log_lines import AddFile, parse_log, serialise
+from variantlake.delta.log.commit_reader import read_by_columns
+from variantlake.delta.log.log_segment import commit_path
+from variantlake.delta.log.logical_files import adds_of, files_of
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.schema.ddl import parse_table_ddl
+from variantlake.delta.stats.columnar_facts import LogFacts
+from variantlake.delta.stats.file_facts import FactsReader
+from variantlake.delta.transaction.new_actions import new_add
 from variantlake.errors import VariantLakeError
-from variantlake.parquet.fact_columns import FactColumns, RecordColumns
+from variantlake.parquet.stats.fact_columns import FactColumns, RecordColumns
 from variantlake.shredding.schema import Leaf
 from variantlake.storage.objects import ObjectStore
 
@@ -113,7 +113,7 @@ def _compare(mine: FactColumns, plain: FactColumns) -> None:
 @functools.cache
 def _checkpoint() -> bytes:
     store = _store({commit_path(0): _commit()})
-    from variantlake.delta.checkpoint_writer import write_checkpoint
+    from variantlake.delta.checkpoint.checkpoint_writer import write_checkpoint
 
     write_checkpoint(store)
     return store.read("_delta_log/00000000000000000000.checkpoint.parquet")

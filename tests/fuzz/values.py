@@ -22,10 +22,10 @@ from variantlake.encoding.tree import decode, logical_key
 from variantlake.encoding.value import validate
 from variantlake.encoding.variant import Variant
 from variantlake.errors import UnknownVariantType, VariantLakeError
-from variantlake.kernels.profiler import profile
-from variantlake.kernels.shredder import Shredder
-from variantlake.kernels.variant_reader import GOOD, VariantReader, bad_variant
-from variantlake.kernels.variant_writer import write_variant
+from variantlake.kernels.shredded.shredder import Shredder
+from variantlake.kernels.variant.profiler import profile
+from variantlake.kernels.variant.variant_reader import GOOD, VariantReader, bad_variant
+from variantlake.kernels.variant.variant_writer import write_variant
 from variantlake.shredding.layout import VARIANT_TYPE
 
 KERNEL_MULTIPLE = 2 * MEMORY_MULTIPLE

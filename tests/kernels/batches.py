@@ -11,8 +11,8 @@ import pyarrow as pa
 from variantlake.encoding.json import DuplicateKeys, parse_json_tree
 from variantlake.encoding.tree import Tree, decode, logical_key
 from variantlake.errors import VariantLakeError
-from variantlake.kernels.json_reader import JsonReader
-from variantlake.kernels.tape import Tape
+from variantlake.kernels.json.json_reader import JsonReader
+from variantlake.kernels.tape.tape import Tape
 
 
 def read(documents: Sequence[bytes], reader: JsonReader | None = None) -> Tape:

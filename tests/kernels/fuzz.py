@@ -17,20 +17,20 @@ import pyarrow as pa
 
 from tests.kernels.batches import expected, read, same, trees
 from variantlake.encoding.json_text import to_json
-from variantlake.kernels.check_rows import find_problems
-from variantlake.kernels.column_chunks import column_chunks
-from variantlake.kernels.json_reader import JsonReader
-from variantlake.kernels.json_writer import write_json
-from variantlake.kernels.lines import split_lines
-from variantlake.kernels.profiler import profile
-from variantlake.kernels.shredder import Shredder
-from variantlake.kernels.unshred import unshred
-from variantlake.kernels.variant_reader import VariantReader
-from variantlake.kernels.variant_writer import write_variant
+from variantlake.kernels.json.json_reader import JsonReader
+from variantlake.kernels.json.json_writer import write_json
+from variantlake.kernels.json.lines import split_lines
+from variantlake.kernels.log.column_chunks import column_chunks
+from variantlake.kernels.shredded.check_rows import find_problems
+from variantlake.kernels.shredded.shredder import Shredder
+from variantlake.kernels.shredded.unshred import unshred
+from variantlake.kernels.variant.profiler import profile
+from variantlake.kernels.variant.variant_reader import VariantReader
+from variantlake.kernels.variant.variant_writer import write_variant
 from variantlake.shredding.ddl import parse_ddl
 from variantlake.shredding.layout import VARIANT_TYPE
-from variantlake.shredding.reconstruct import reconstruct
 from variantlake.shredding.rules import problems
+from variantlake.shredding.unshred import unshred_plain
 
 SCHEMA = parse_ddl(
     "a BIGINT, b STRING,"
@@ -165,9 +165,9 @@ def check(documents: list[bytes], batch_bytes: int) -> int:
         copies = again.read(variants)
         for name, found in (
             ("variant_writer", variants),
-            ("shredder", reconstruct(shredded)),
+            ("shredder", unshred_plain(shredded)),
             ("variant_reader", write_variant(copies)),
-            ("variant_reader, shredder", reconstruct(shredder.shred(copies))),
+            ("variant_reader, shredder", unshred_plain(shredder.shred(copies))),
         ):
             for document, tree, result in zip(batch, wanted, trees(found), strict=True):
                 assert same(tree, result), (name, document, tree, result)
@@ -175,7 +175,7 @@ def check(documents: list[bytes], batch_bytes: int) -> int:
         for row, text in zip(cast("Any", variants).to_pylist(), texts.to_pylist(), strict=True):
             assert text == (None if row is None else to_json(row["metadata"], row["value"])), row
         assert profile(tape) == profile(copies)
-        assert unshred(shredded).equals(reconstruct(shredded))
+        assert unshred(shredded).equals(unshred_plain(shredded))
         for column in (variants, shredded, *(damaged(variants, len(batch) + n) for n in range(4))):
             assert list(find_problems(column)) == list(problems(column))
         assert profile(tape).rows == sum(tree is not None for tree in wanted)

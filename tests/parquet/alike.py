@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from variantlake.encoding.json import parse_json
-from variantlake.parquet.table_writer import write_table
-from variantlake.parquet.variant_arrays import variant_array
-from variantlake.parquet.write import WriteOptions
+from variantlake.parquet.variant.variant_arrays import variant_array
+from variantlake.parquet.write.file_writer import WriteOptions
+from variantlake.parquet.write.table_writer import write_table
 
 ROWS = 6000
 

@@ -16,14 +16,21 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.parquet.read.test_rules_of_files import (
+    METADATA,
+    VALUE,
+    cell,
+    group,
+    required,
+    variant_type,
+)
 from tests.parquet.shredded import restored, storage_of
-from tests.parquet.test_rules_of_files import METADATA, VALUE, cell, group, required, variant_type
 from variantlake.encoding.arrow_scalars import to_arrow
 from variantlake.encoding.scalar import DECIMAL_DIGITS, INTEGER_BITS, Scalar
 from variantlake.encoding.tree import Tree, decode
-from variantlake.parquet.annotate import annotate
-from variantlake.parquet.check import check_file
-from variantlake.parquet.read import read_table
+from variantlake.parquet.metadata.annotate import annotate
+from variantlake.parquet.read.check import check_file
+from variantlake.parquet.read.reader import read_table
 from variantlake.types import Primitive
 
 LONGS = (

@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.parquet.test_footer import FOREIGN_FILES, all_types, text, thrift, zigzag
+from tests.parquet.metadata.test_footer import FOREIGN_FILES, all_types, text, thrift, zigzag
 from tests.strategies import MORE
 from variantlake.errors import MalformedFile
-from variantlake.kernels.column_chunks import column_chunks
-from variantlake.parquet import footer as footers
-from variantlake.parquet.chunk_fields import read_fields
-from variantlake.parquet.footer import Footer, parse_footer, read_tail
-from variantlake.parquet.thrift import CompactReader, Fields, ListOf, Struct, Wire
+from variantlake.kernels.log.column_chunks import column_chunks
+from variantlake.parquet.metadata import footer as footers
+from variantlake.parquet.metadata.chunk_fields import read_fields
+from variantlake.parquet.metadata.footer import Footer, parse_footer, read_tail
+from variantlake.parquet.metadata.thrift import CompactReader, Fields, ListOf, Struct, Wire
 
 
 def outcome(footer: bytes) -> Footer | str:

@@ -16,8 +16,8 @@ from tests import corpora
 from variantlake.encoding.metadata import metadata_size
 from variantlake.encoding.tree import Tree, decode
 from variantlake.errors import VariantLakeError
-from variantlake.parquet.check import check_file
-from variantlake.parquet.read import iter_batches, read_table
+from variantlake.parquet.read.check import check_file
+from variantlake.parquet.read.reader import iter_batches, read_table
 
 FOLDER = corpora.SHREDDED_VARIANT
 CASES: list[dict[str, Any]] = json.loads((FOLDER / "cases.json").read_text())

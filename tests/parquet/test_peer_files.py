@@ -14,11 +14,11 @@ import pytest
 from tests.corpora import REPOSITORY
 from variantlake.encoding.json import parse_json
 from variantlake.encoding.variant import Variant
-from variantlake.parquet.check import check_file
-from variantlake.parquet.inspect import inspect_file
-from variantlake.parquet.read import find_variants, read_table
-from variantlake.parquet.single_paths import read_paths
-from variantlake.parquet.variant_arrays import variants
+from variantlake.parquet.read.check import check_file
+from variantlake.parquet.read.inspect import inspect_file
+from variantlake.parquet.read.reader import find_variants, read_table
+from variantlake.parquet.read.single_paths import read_paths
+from variantlake.parquet.variant.variant_arrays import variants
 
 SPARK = REPOSITORY / "tests" / "data" / "spark-4.3"
 SAIL = REPOSITORY / "tests" / "data" / "sail-0.7"

@@ -15,13 +15,13 @@ import pytest
 from tests.parquet.alike import write_alike
 from variantlake.encoding.json import parse_json
 from variantlake.encoding.variant import Variant
-from variantlake.parquet.check import check_file
-from variantlake.parquet.footer import read_footer
-from variantlake.parquet.read import read_table
-from variantlake.parquet.single_paths import read_paths
-from variantlake.parquet.table_writer import write_table
-from variantlake.parquet.variant_arrays import variant_array
-from variantlake.parquet.variant_group import variant_groups
+from variantlake.parquet.metadata.footer import read_footer
+from variantlake.parquet.read.check import check_file
+from variantlake.parquet.read.reader import read_table
+from variantlake.parquet.read.single_paths import read_paths
+from variantlake.parquet.variant.variant_arrays import variant_array
+from variantlake.parquet.variant.variant_group import variant_groups
+from variantlake.parquet.write.table_writer import write_table
 from variantlake.shredding.layout import VARIANT_TYPE
 from variantlake.shredding.schema import Untyped
 

@@ -17,12 +17,12 @@ from tests.parquet.alike import ROWS, write_alike
 from variantlake.encoding.json import parse_json
 from variantlake.encoding.scalar import Scalar
 from variantlake.encoding.variant import Variant
-from variantlake.parquet.check import check_file
-from variantlake.parquet.footer import read_footer
-from variantlake.parquet.inspect import inspect_file
-from variantlake.parquet.read import read_table
-from variantlake.parquet.table_writer import write_table
-from variantlake.parquet.variant_group import variant_groups
+from variantlake.parquet.metadata.footer import read_footer
+from variantlake.parquet.read.check import check_file
+from variantlake.parquet.read.inspect import inspect_file
+from variantlake.parquet.read.reader import read_table
+from variantlake.parquet.variant.variant_group import variant_groups
+from variantlake.parquet.write.table_writer import write_table
 from variantlake.shredding.layout import VARIANT_TYPE
 from variantlake.shredding.schema import Untyped
 from variantlake.types import Primitive
@@ -288,7 +288,7 @@ def test_spark_reads_every_type_of_ours(
     rows = frame.orderBy("i").collect()
     for name, values in roots.items():
         assert [of_spark(row[name]) for row in rows] == values, name
-    asked = (
+    requested = (
         {name: expr(f"to_json({name})") for name in roots}
         | {
             f"t{i}": expr(f"variant_get(v{i}, '$', '{kind}')")
@@ -300,7 +300,9 @@ def test_spark_reads_every_type_of_ours(
         }
     )
     first, *_ = answers = (
-        frame.orderBy("i").select([column.alias(name) for name, column in asked.items()]).collect()
+        frame.orderBy("i")
+        .select([column.alias(name) for name, column in requested.items()])
+        .collect()
     )
     for name, values in roots.items():
         texts = [value and value.to_json() for value in values]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from variantlake.parquet.facts import ColumnFacts, FileFacts, PathFacts, VariantFacts
+from variantlake.parquet.stats.facts import ColumnFacts, FileFacts, PathFacts, VariantFacts
 from variantlake.paths import Path
 from variantlake.planning.files import RecordFiles, ScanFile
 from variantlake.planning.plan import ScanPlan, plan_scan
@@ -17,9 +17,9 @@ ROWS = 10
 ORDINARY = ValueNotes()
 
 
-def path(text: str, asked: str = "bigint", *, strict: bool = True) -> Ref:
+def path(text: str, requested: str = "bigint", *, strict: bool = True) -> Ref:
     """A path of the column `v`."""
-    return Ref(("v",), Path.parse(text), asked, strict)
+    return Ref(("v",), Path.parse(text), requested, strict)
 
 
 def lit(value: Any, type_: str = "bigint") -> Literal:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import Any
 
-from variantlake.parquet.facts import ColumnFacts, FileFacts, PathFacts, VariantFacts
+from variantlake.parquet.stats.facts import ColumnFacts, FileFacts, PathFacts, VariantFacts
 from variantlake.paths import Path
 from variantlake.planning.predicates import (
     And,
@@ -170,23 +170,23 @@ def lookup(document: Any, path: Path) -> Any:
     return document
 
 
-def variant_get(document: Any, path: Path, asked: str) -> Any:
+def variant_get(document: Any, path: Path, requested: str) -> Any:
     """`try_variant_get`; None is NULL. As `variant`, a Variant null is a value."""
     found = lookup(document, path)
     if found is MISSING:
         return None
-    if asked == "variant":
+    if requested == "variant":
         return ("variant", found)
-    return None if found is None else cast(found, asked)
+    return None if found is None else cast(found, requested)
 
 
-def cast(value: Any, asked: str) -> Any:
+def cast(value: Any, requested: str) -> Any:
     """Spark's cast of a scalar, as TRY: None where it fails."""
     if isinstance(value, dict | list):
-        return repr(value) if asked == "string" else None
-    if asked == "string":
+        return repr(value) if requested == "string" else None
+    if requested == "string":
         return _text(value)
-    if asked == "boolean":
+    if requested == "boolean":
         return value if isinstance(value, bool) else None
     if isinstance(value, bool):
         value = int(value)
@@ -194,12 +194,12 @@ def cast(value: Any, asked: str) -> Any:
         if not re.fullmatch(r"[+-]?\d+(\.\d+)?", value):
             return None
         value = Decimal(value)
-    if asked in INT_BITS:
-        return _integer(value, asked)
-    if asked == "double":
+    if requested in INT_BITS:
+        return _integer(value, requested)
+    if requested == "double":
         return float(value)
-    if asked.startswith("decimal"):
-        return _decimal(value, asked)
+    if requested.startswith("decimal"):
+        return _decimal(value, requested)
     return None
 
 
@@ -209,16 +209,18 @@ def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _integer(value: Any, asked: str) -> int | None:
+def _integer(value: Any, requested: str) -> int | None:
     if isinstance(value, float) and not math.isfinite(value):
         return None
-    whole = int(float(value)) if isinstance(value, Decimal) and asked != "bigint" else int(value)
-    limit = 1 << INT_BITS[asked]
+    whole = (
+        int(float(value)) if isinstance(value, Decimal) and requested != "bigint" else int(value)
+    )
+    limit = 1 << INT_BITS[requested]
     return whole if -limit <= whole < limit else None
 
 
-def _decimal(value: Any, asked: str) -> Decimal | None:
-    precision, scale = map(int, re.findall(r"\d+", asked))
+def _decimal(value: Any, requested: str) -> Decimal | None:
+    precision, scale = map(int, re.findall(r"\d+", requested))
     exact = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
     if not exact.is_finite() or exact.adjusted() > 40:
         return None

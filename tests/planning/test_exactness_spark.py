@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from variantlake.parquet.bounds import Raw
-from variantlake.parquet.facts import PathFacts
+from variantlake.parquet.stats.bounds import Raw
+from variantlake.parquet.stats.facts import PathFacts
 from variantlake.paths import Path
 from variantlake.planning.casts import INT_LIMITS, Beyond, monotone_cast, spark_type, type_limits
 from variantlake.planning.exactness import Conversion, ConversionKind, conversion
@@ -145,9 +145,9 @@ def facts(stored: ShreddedType, values: list[Any]) -> PathFacts:
     )
 
 
-def fitting(stored: ShreddedType, asked: ShreddedType, values: list[Any]) -> list[Any]:
+def fitting(stored: ShreddedType, requested: ShreddedType, values: list[Any]) -> list[Any]:
     """The values that the cast holds; all of them for casts that are not monotone."""
-    cast = monotone_cast(stored, asked)
+    cast = monotone_cast(stored, requested)
     return values if cast is None else [v for v in values if not isinstance(cast(v), Beyond)]
 
 
@@ -197,14 +197,14 @@ def session(request: pytest.FixtureRequest, spark: SparkSession) -> SparkSession
 def proven(stored: ShreddedType) -> Iterator[tuple[str, bool, list[Any], Conversion]]:
     """Each asked type and strictness with a conversion, and the values that it was proven for."""
     values = values_of(stored)
-    for asked in ASKED:
-        target = spark_type(asked)
+    for requested in ASKED:
+        target = spark_type(requested)
         assert target is not None
         for strict in (True, False):
             for subset in (fitting(stored, target, values), values):
-                found = conversion(stored, asked, facts(stored, subset), strict=strict)
+                found = conversion(stored, requested, facts(stored, subset), strict=strict)
                 if found is not None:
-                    yield asked, strict, subset, found
+                    yield requested, strict, subset, found
 
 
 @pytest.mark.parametrize("stored", [ShreddedType.parse(name) for name in STORED], ids=str)
@@ -215,7 +215,7 @@ def test_rule_7_a_conversion_gives_what_variant_get_gives(
     made = frame(session, stored, values)
     numeric = stored.kind in INT_LIMITS or stored.kind is Kind.DECIMAL
     pairs: list[tuple[str, str]] = []
-    for asked, strict, subset, found in proven(stored):
+    for requested, strict, subset, found in proven(stored):
         if len(subset) < len(values):
             low, high = literal(min(subset), stored), literal(max(subset), stored)
             guard = f"c BETWEEN {low} AND {high}"
@@ -223,7 +223,7 @@ def test_rule_7_a_conversion_gives_what_variant_get_gives(
             guard = "true"
         get = "variant_get" if strict else "try_variant_get"
         for source in ("v", "j") if numeric else ("v",):
-            judge = f"{get}({source}, '$', '{asked}')"
+            judge = f"{get}({source}, '$', '{requested}')"
             pairs.append(
                 (
                     f"CASE WHEN {guard} THEN {found.sql('c')} END",
@@ -250,21 +250,21 @@ def test_rule_16_monotone_casts_are_those_of_spark(
 ) -> None:
     values = values_of(stored)
     targets = [
-        (asked, cast)
-        for asked in ASKED
-        if (target := spark_type(asked)) and (cast := monotone_cast(stored, target))
+        (requested, cast)
+        for requested in ASKED
+        if (target := spark_type(requested)) and (cast := monotone_cast(stored, target))
     ]
     judged = [
-        f"try_variant_get(v, '$', '{asked}')"
-        if asked != "timestamp"
-        else f"unix_micros(try_variant_get(v, '$', '{asked}'))"
-        for asked, _ in targets
+        f"try_variant_get(v, '$', '{requested}')"
+        if requested != "timestamp"
+        else f"unix_micros(try_variant_get(v, '$', '{requested}'))"
+        for requested, _ in targets
     ]
     rows = frame(session, stored, values).selectExpr("raw", *judged).collect()
     for raw, *results in rows:
-        for (asked, cast), result in zip(targets, results, strict=True):
+        for (requested, cast), result in zip(targets, results, strict=True):
             ours = cast(raw)
-            assert (None if isinstance(ours, Beyond) else ours) == result, (raw, asked)
+            assert (None if isinstance(ours, Beyond) else ours) == result, (raw, requested)
 
 
 def test_what_fails_in_variant_get_is_never_a_plain_cast() -> None:

@@ -8,9 +8,9 @@ from decimal import Decimal
 import pytest
 
 import variantlake as vl
-from variantlake.arrow.query_text import QueryText
-from variantlake.delta.ddl import parse_table_ddl
+from variantlake.delta.schema.ddl import parse_table_ddl
 from variantlake.errors import InvalidValue
+from variantlake.sql.select import QueryText
 
 SCHEMA = QueryText(parse_table_ddl("event VARIANT, `odd col` VARIANT"))
 

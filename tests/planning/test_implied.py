@@ -22,18 +22,20 @@ from variantlake.types import INT64, STRING, Kind, ShreddedType
 CENTS = ShreddedType(Kind.DECIMAL, 18, 2)
 
 
-def cast(stored: ShreddedType, asked: str) -> PhysicalColumn:
-    return PhysicalColumn(("typed_value",), stored, Conversion(ConversionKind.CAST, asked))
+def cast(stored: ShreddedType, requested: str) -> PhysicalColumn:
+    return PhysicalColumn(("typed_value",), stored, Conversion(ConversionKind.CAST, requested))
 
 
-def implied(op: CompareOp, value: Any, type_: str, stored: ShreddedType, asked: str) -> list[str]:
-    ref = path("$.a", asked)
-    bounds = implied_bounds(Compare(op, ref, lit(value, type_)), ref, cast(stored, asked))
+def implied(
+    op: CompareOp, value: Any, type_: str, stored: ShreddedType, requested: str
+) -> list[str]:
+    ref = path("$.a", requested)
+    bounds = implied_bounds(Compare(op, ref, lit(value, type_)), ref, cast(stored, requested))
     return [bound.sql("c") for bound in bounds]
 
 
 @pytest.mark.parametrize(
-    ("op", "value", "stored", "asked", "expected"),
+    ("op", "value", "stored", "requested", "expected"),
     [
         (">=", 5, CENTS, "bigint", ["c >= CAST('4.00' AS DECIMAL(18,2))"]),
         ("<", 5, CENTS, "bigint", ["c <= CAST('6.00' AS DECIMAL(18,2))"]),
@@ -47,9 +49,9 @@ def implied(op: CompareOp, value: Any, type_: str, stored: ShreddedType, asked: 
     ],
 )  # fmt: skip
 def test_rule_13_a_converted_comparison_implies_a_raw_range(
-    op: CompareOp, value: int, stored: ShreddedType, asked: str, expected: list[str]
+    op: CompareOp, value: int, stored: ShreddedType, requested: str, expected: list[str]
 ) -> None:
-    assert implied(op, value, "bigint", stored, asked) == expected
+    assert implied(op, value, "bigint", stored, requested) == expected
 
 
 def test_rule_13_doubles_leave_room_for_rounding() -> None:
@@ -89,17 +91,17 @@ ASKED = ["tinyint", "int", "bigint", "double", "decimal(5,0)", "decimal(10,1)", 
 @st.composite
 def cases(draw: st.DrawFn) -> tuple[Any, PhysicalColumn, str, Predicate]:
     """A raw value, how it is read, and a condition near to it."""
-    stored, asked = draw(st.sampled_from(STORED)), draw(st.sampled_from(ASKED))
+    stored, requested = draw(st.sampled_from(STORED)), draw(st.sampled_from(ASKED))
     digits = {Kind.INT64: 18, Kind.INT16: 4}.get(stored.kind, stored.precision)
     limit = 10 ** draw(st.integers(1, digits)) - 1
     unscaled = draw(st.integers(-limit, limit))
     raw: Any = unscaled
     if stored.kind is Kind.DECIMAL:
         raw = Decimal(unscaled).scaleb(-stored.scale, model.WIDE)
-    near = model.cast(raw, asked)
-    same = st.just(Literal(near, asked))
-    literal = literals(asked) | same
-    ref = path("$.a", asked)
+    near = model.cast(raw, requested)
+    same = st.just(Literal(near, requested))
+    literal = literals(requested) | same
+    ref = path("$.a", requested)
     compare: st.SearchStrategy[Predicate] = st.builds(
         lambda op, value, turned: Compare(op, value, ref) if turned else Compare(op, ref, value),
         OPS,
@@ -107,7 +109,7 @@ def cases(draw: st.DrawFn) -> tuple[Any, PhysicalColumn, str, Predicate]:
         st.booleans(),
     )
     option = st.lists(literal, min_size=1, max_size=2).map(lambda found: In(ref, tuple(found)))
-    return raw, cast(stored, asked), asked, draw(st.one_of(compare, option))
+    return raw, cast(stored, requested), requested, draw(st.one_of(compare, option))
 
 
 @settings(max_examples=400 * MORE, deadline=None)
@@ -115,8 +117,8 @@ def cases(draw: st.DrawFn) -> tuple[Any, PhysicalColumn, str, Predicate]:
 def test_rule_13_no_wanted_row_lies_outside_of_the_implied_range(
     case: tuple[Any, PhysicalColumn, str, Predicate],
 ) -> None:
-    raw, column, asked, predicate = case
-    bounds = implied_bounds(predicate, path("$.a", asked), column)
+    raw, column, requested, predicate = case
+    bounds = implied_bounds(predicate, path("$.a", requested), column)
     if model.evaluate(predicate, model.Row({"a": raw})):
         for bound in bounds:
             assert raw >= bound.value if bound.op == ">=" else raw <= bound.value

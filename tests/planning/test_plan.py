@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from tests.planning.builders import between, facts, file, lit, path, plan_files
-from variantlake.parquet.facts import FileFacts
+from variantlake.parquet.stats.facts import FileFacts
 from variantlake.paths import Path
 from variantlake.planning.exactness import IDENTITY
 from variantlake.planning.explain import RowGroups, count_row_groups, explain
@@ -42,13 +42,13 @@ def test_files_of_one_layout_are_one_group() -> None:
 
 
 def test_rule_4_each_exact_type_is_a_group_of_its_own() -> None:
-    asked = path("$.a", "double")
+    requested = path("$.a", "double")
     types = ["BIGINT", "INT", "DECIMAL(9,2)", "DECIMAL(18,2)", "DECIMAL(18,4)", "FLOAT", "DOUBLE"]
     files = [file(type_, facts(f"a {type_}")) for type_ in types]
-    plan = plan_files([*files, *files], [asked])
+    plan = plan_files([*files, *files], [requested])
     assert sorted(names(group.files) for group in plan.groups) == sorted([t, t] for t in types)
     for group in plan.groups:
-        reading = group.reading(asked)
+        reading = group.reading(requested)
         assert isinstance(reading, PhysicalColumn)
         assert str(reading.stored) == group.files[0].path
 
@@ -112,16 +112,16 @@ def test_rule_31_residuals_decide_who_reads_a_variant(
     """`fails`: Spark's reader does; `shows`: it may, or it shows another type than was written."""
     files = [file("1", facts("a DECIMAL(9,2)", OPEN, notes=notes))]
     whole = Ref(("v",), Path(), "variant")
-    for asked in ([whole], [A, whole]):
-        assert [group.kernels for group in plan_files(files, asked).groups] == [fails]
-        (group,) = plan_files(files, asked, has_kernels=True).groups
+    for requested in ([whole], [A, whole]):
+        assert [group.kernels for group in plan_files(files, requested).groups] == [fails]
+        (group,) = plan_files(files, requested, has_kernels=True).groups
         assert group.kernels == shows
 
 
 def test_rule_31_a_path_that_is_a_column_needs_no_kernels() -> None:
     known = facts("a DECIMAL(9,2)", notes=ValueNotes(lacking=True))
-    asked = path("$.a", "decimal(9,2)")
-    (group,) = plan_files([file("1", known)], [asked], has_kernels=True).groups
+    requested = path("$.a", "decimal(9,2)")
+    (group,) = plan_files([file("1", known)], [requested], has_kernels=True).groups
     assert group.physical
     assert not group.kernels
 
@@ -146,7 +146,7 @@ def test_rule_33_a_scalar_shows_no_type() -> None:
 
 
 def test_a_very_mixed_table_has_few_groups() -> None:
-    asked = [path(f"$.k{i}", "double") for i in range(8)]
+    requested = [path(f"$.k{i}", "double") for i in range(8)]
     kinds = ["BIGINT", "INT", "SMALLINT", "DOUBLE"]
     files = [
         file(
@@ -158,7 +158,7 @@ def test_a_very_mixed_table_has_few_groups() -> None:
         )
         for i in range(200)
     ]
-    plan = plan_files(files, asked, max_groups=5)
+    plan = plan_files(files, requested, max_groups=5)
     assert len(plan.groups) == 6
     assert plan.read_files == 200
     assert all(group.physical for group in plan.groups[:-2])

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.planning.builders import ROWS, between, facts, lit, path
-from variantlake.parquet.fact_columns import RecordColumns
-from variantlake.parquet.facts import MAX_INSIDE, FileFacts, VariantFacts
+from variantlake.parquet.stats.fact_columns import RecordColumns
+from variantlake.parquet.stats.facts import MAX_INSIDE, FileFacts, VariantFacts
 from variantlake.planning.exactness import IDENTITY, Conversion, ConversionKind
 from variantlake.planning.predicates import Compare, IsNull, Ref
 from variantlake.planning.readings import (
@@ -90,14 +90,14 @@ def test_rule_3_a_path_that_no_row_can_have_is_null() -> None:
 
 
 def test_rule_5_a_key_that_differs_by_case_goes_native() -> None:
-    for asked, stored in (
+    for requested, stored in (
         ("$.ID", "id"),
         ("$.id", "ID"),
         ("$['\u212a']", "k"),
         ("$.k", "`\u212a`"),
     ):
-        assert read(path(asked), facts(f"{stored} BIGINT")) == Native(TWIN_KEY), asked
-        assert read(path(asked), facts(f"{stored} BIGINT", OPEN)) == Native(TWIN_KEY), asked
+        assert read(path(requested), facts(f"{stored} BIGINT")) == Native(TWIN_KEY), requested
+        assert read(path(requested), facts(f"{stored} BIGINT", OPEN)) == Native(TWIN_KEY), requested
     deep = facts("a STRUCT<ID: BIGINT>")
     assert read(path("$.a.id"), deep) == Native(TWIN_KEY)
     assert read(path("$.A.ID"), deep) == Native(TWIN_KEY)
@@ -115,7 +115,7 @@ def test_rule_5_keys_are_compared_by_exact_text() -> None:
 
 
 @pytest.mark.parametrize(
-    ("stored", "asked", "strict", "expected"),
+    ("stored", "requested", "strict", "expected"),
     [
         ("DECIMAL(9,2)", "string", True, None),  # loses its trailing zeros in variant_get
         ("STRING", "bigint", True, None),
@@ -135,9 +135,9 @@ def test_rule_5_keys_are_compared_by_exact_text() -> None:
     ],
 )
 def test_rule_7_only_what_the_table_proves_is_physical(
-    stored: str, asked: str, strict: bool, expected: Conversion | None
+    stored: str, requested: str, strict: bool, expected: Conversion | None
 ) -> None:
-    reading = read(path("$.a", asked, strict=strict), facts(f"a {stored}"))
+    reading = read(path("$.a", requested, strict=strict), facts(f"a {stored}"))
     if expected is None:
         assert isinstance(reading, Native)
     else:
@@ -146,7 +146,7 @@ def test_rule_7_only_what_the_table_proves_is_physical(
 
 
 @pytest.mark.parametrize(
-    ("stored", "asked", "inside", "outside"),
+    ("stored", "requested", "inside", "outside"),
     [
         (
             "DECIMAL(38,2)",
@@ -160,17 +160,17 @@ def test_rule_7_only_what_the_table_proves_is_physical(
     ],
 )
 def test_rule_7_bounds_prove_that_every_value_fits(
-    stored: str, asked: str, inside: tuple[str, str], outside: tuple[str, str]
+    stored: str, requested: str, inside: tuple[str, str], outside: tuple[str, str]
 ) -> None:
     fits = between(stored, *map(Decimal, inside))
-    reading = read(path("$.a", asked), fits)
+    reading = read(path("$.a", requested), fits)
     assert isinstance(reading, PhysicalColumn)
-    assert reading.conversion == cast_to(asked)
+    assert reading.conversion == cast_to(requested)
     beyond = between(stored, *map(Decimal, outside))
-    assert isinstance(read(path("$.a", asked), beyond), Native)
-    lenient = read(path("$.a", asked, strict=False), beyond)
+    assert isinstance(read(path("$.a", requested), beyond), Native)
+    lenient = read(path("$.a", requested, strict=False), beyond)
     assert isinstance(lenient, PhysicalColumn)
-    assert lenient.conversion == Conversion(ConversionKind.TRY_CAST, asked)
+    assert lenient.conversion == Conversion(ConversionKind.TRY_CAST, requested)
 
 
 def test_rule_7_seconds_beyond_a_timestamp_are_never_cast() -> None:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from tests.planning.builders import ROWS, between, facts, file, lit, path
-from variantlake.parquet.facts import ColumnFacts, FileFacts
+from variantlake.parquet.stats.facts import ColumnFacts, FileFacts
 from variantlake.planning.files import RecordFiles
 from variantlake.planning.predicates import (
     And,
@@ -39,8 +39,10 @@ def may(predicate: Predicate, known: FileFacts | None) -> May:
     return found
 
 
-def compare(op: CompareOp, value: Any, type_: str = "bigint", asked: str = "bigint") -> Predicate:
-    return Compare(op, path("$.a", asked), lit(value, type_))
+def compare(
+    op: CompareOp, value: Any, type_: str = "bigint", requested: str = "bigint"
+) -> Predicate:
+    return Compare(op, path("$.a", requested), lit(value, type_))
 
 
 def skips(predicate: Predicate, known: FileFacts | None) -> bool:
@@ -241,9 +243,9 @@ def test_rule_17_an_in_list_is_compared_in_one_type() -> None:
 
 def test_rule_20_only_binary_strings_have_bounds() -> None:
     known = between("STRING", "b", "c")
-    for asked in ("string collate UNICODE_CI", "string collate UTF8_LCASE", "char(5)"):
-        ref = path("$.a", asked)
-        assert not skips(Compare("=", ref, lit("x", asked)), known)
+    for requested in ("string collate UNICODE_CI", "string collate UTF8_LCASE", "char(5)"):
+        ref = path("$.a", requested)
+        assert not skips(Compare("=", ref, lit("x", requested)), known)
         assert not skips(StartsWith(ref, "x"), known)
     assert skips(Compare("=", path("$.a", "string"), lit("x", "string")), known)
 

@@ -15,8 +15,8 @@ from tests.planning import model
 from tests.planning.builders import plan_files
 from tests.planning.model import MISSING, Row
 from tests.strategies import MORE
-from variantlake.parquet.fact_columns import RecordColumns
-from variantlake.parquet.facts import ColumnFacts, FileFacts, PathFacts
+from variantlake.parquet.stats.fact_columns import RecordColumns
+from variantlake.parquet.stats.facts import ColumnFacts, FileFacts, PathFacts
 from variantlake.paths import Path
 from variantlake.planning.files import RecordFiles, ScanFile
 from variantlake.planning.predicates import (
@@ -190,14 +190,14 @@ def _blunted_path(draw: st.DrawFn, path: PathFacts) -> PathFacts:
     )
 
 
-def literals(asked: str) -> st.SearchStrategy[Literal]:
+def literals(requested: str) -> st.SearchStrategy[Literal]:
     """Constants that Spark may compare with this type, NULL among them."""
-    null = st.just(Literal(None, asked))
-    if asked == "string":
+    null = st.just(Literal(None, requested))
+    if requested == "string":
         return st.sampled_from(STRINGS).map(lambda text: Literal(text, "string")) | null
-    if asked == "boolean":
+    if requested == "boolean":
         return st.booleans().map(lambda value: Literal(value, "boolean")) | null
-    if asked == "date":
+    if requested == "date":
         return st.sampled_from([19722, 19723, 19724]).map(lambda day: Literal(day, "date")) | null
     whole = st.sampled_from(INTS).map(lambda value: Literal(value, "bigint"))
     exact = st.sampled_from(DECIMALS).map(lambda value: Literal(value, "decimal(10,2)"))
@@ -206,7 +206,7 @@ def literals(asked: str) -> st.SearchStrategy[Literal]:
 
 
 REFS = st.builds(
-    lambda path, asked, strict: Ref(("v",), Path.parse(path), asked, strict),
+    lambda path, requested, strict: Ref(("v",), Path.parse(path), requested, strict),
     st.sampled_from(PATHS),
     st.sampled_from(ASKED),
     st.booleans(),
@@ -332,12 +332,12 @@ def test_skipped_files_hold_no_matching_row(
 @given(
     made=st.lists(files(), min_size=1, max_size=6),
     path=st.sampled_from(PATHS),
-    asked=st.sampled_from(ASKED),
+    requested=st.sampled_from(ASKED),
 )
 def test_files_are_read_together_as_each_alone(
-    made: list[tuple[ScanFile, list[Row]]], path: str, asked: str
+    made: list[tuple[ScanFile, list[Row]]], path: str, requested: str
 ) -> None:
-    reader = Reader(Ref(("v",), Path.parse(path), asked))
+    reader = Reader(Ref(("v",), Path.parse(path), requested))
     facts = [replace_legacy(scan.facts, row % 3 == 2) for row, (scan, _) in enumerate(made)]
     found = reader.read_all(RecordColumns([*facts, None]))
     together = [found.choices[code] for code in found.codes.tolist()]
@@ -363,24 +363,27 @@ def test_files_are_skipped_together_as_each_alone(
 
 @settings(max_examples=300 * MORE, deadline=None)
 @given(
-    file=files(), path=st.sampled_from(PATHS), asked=st.sampled_from(ASKED), strict=st.booleans()
+    file=files(),
+    path=st.sampled_from(PATHS),
+    requested=st.sampled_from(ASKED),
+    strict=st.booleans(),
 )
 def test_a_path_is_read_without_the_variant_only_where_that_is_exact(
-    file: tuple[ScanFile, list[Row]], path: str, asked: str, strict: bool
+    file: tuple[ScanFile, list[Row]], path: str, requested: str, strict: bool
 ) -> None:
     scan, rows = file
-    ref = Ref(("v",), Path.parse(path), asked, strict)
+    ref = Ref(("v",), Path.parse(path), requested, strict)
     assert ref.path is not None
     reading = Reader(ref).read(scan.facts)
     for row in rows:
-        judge = model.variant_get(row.variant, ref.path, asked)
+        judge = model.variant_get(row.variant, ref.path, requested)
         value = model.lookup(row.variant, ref.path)
         if isinstance(reading, NullColumn):
             assert judge is None
         elif isinstance(reading, PhysicalColumn):
             typed = value if model.fits(value, reading.stored) else None
             assert (typed is None) == (value is MISSING or value is None)
-            ours = None if typed is None else model.cast(typed, asked)
+            ours = None if typed is None else model.cast(typed, requested)
             assert ours == judge or (ours != ours and judge != judge)
             if strict:
                 assert (judge is None) == (typed is None), "a plain cast never fails"

@@ -11,22 +11,22 @@ from hypothesis import strategies as st
 
 from tests.shredding.legacy_columns import EXAMPLE, NESTED, untyped
 from tests.shredding.strategies import schemas, trees_for
-from tests.shredding.test_construct import TABLE
+from tests.shredding.test_unshred_legacy import TABLE
 from variantlake.encoding.tree import Tree, decode, encode, logical_key
 from variantlake.encoding.variant import Variant
 from variantlake.errors import InvalidSchema
-from variantlake.kernels.legacy_shredder import LegacyShredder
-from variantlake.kernels.unshred_legacy import unshred_legacy
-from variantlake.kernels.variant_reader import VariantReader
-from variantlake.parquet.variant_arrays import variants as variants_in
+from variantlake.kernels.shredded.legacy_shredder import LegacyShredder
+from variantlake.kernels.shredded.unshred_legacy import unshred_legacy
+from variantlake.kernels.variant.variant_reader import VariantReader
+from variantlake.parquet.variant.variant_arrays import variants as variants_in
 from variantlake.shredding.arrays import variants_of
-from variantlake.shredding.construct import construct, legacy_problems
 from variantlake.shredding.ddl import parse_ddl
 from variantlake.shredding.legacy import legacy_type
 from variantlake.shredding.legacy_form import shred_legacy
-from variantlake.shredding.reconstruct import reconstruct
 from variantlake.shredding.schema import Leaf, Object, ShreddingSchema
 from variantlake.shredding.shred import shred
+from variantlake.shredding.unshred import unshred_plain
+from variantlake.shredding.unshred_legacy import construct, legacy_problems
 from variantlake.types import Kind, ShreddedType
 
 DDL = "a BIGINT, b STRUCT<c: STRING>"
@@ -121,7 +121,7 @@ def test_what_was_shredded_comes_back_in_both_layouts(
     assert keys_of(construct(legacy)) == expected
     assert keys_of(unshred_legacy(legacy)) == expected
     # The final layout and back: its rows are what a legacy column gave.
-    final = reconstruct(shred(variants_in(unshred_legacy(legacy)), schema))
+    final = unshred_plain(shred(variants_in(unshred_legacy(legacy)), schema))
     again = variants_in(final)
     assert keys_of(construct(shred_legacy(again, schema))) == expected
 

@@ -29,9 +29,9 @@ from variantlake.errors import MalformedFile, MalformedVariant, VariantLakeError
 from variantlake.shredding.arrays import AnyArray
 from variantlake.shredding.ddl import parse_ddl
 from variantlake.shredding.layout import arrow_type
-from variantlake.shredding.reconstruct import reconstruct
 from variantlake.shredding.schema import ShreddingSchema
 from variantlake.shredding.shred import shred
+from variantlake.shredding.unshred import unshred_plain
 from variantlake.types import KINDS, Kind, Primitive, ShreddedType
 
 
@@ -61,7 +61,7 @@ def test_unshred_of_shred_is_the_same(column: tuple[ShreddingSchema, list[Tree |
     shredded = shred(variants, schema)
     shredded.validate(full=True)
     assert shredded.type == arrow_type(schema)
-    back = rows_of(reconstruct(shredded))
+    back = rows_of(unshred_plain(shredded))
     assert [row and logical_key(tree_of(row)) for row in back] == [
         None if tree is None else logical_key(tree) for tree in trees
     ]
@@ -78,8 +78,8 @@ def test_slices_read_as_their_rows(
 ) -> None:
     schema, trees = column
     shredded = shred([None if tree is None else variant(tree) for tree in trees], schema)
-    part = reconstruct(shredded.slice(start, length))
-    assert rows_of(part) == rows_of(reconstruct(shredded))[start : start + length]
+    part = unshred_plain(shredded.slice(start, length))
+    assert rows_of(part) == rows_of(unshred_plain(shredded))[start : start + length]
 
 
 def test_dictionaries_may_be_unsorted_and_hold_unused_and_repeated_keys() -> None:
@@ -87,7 +87,7 @@ def test_dictionaries_may_be_unsorted_and_hold_unused_and_repeated_keys() -> Non
     tree: Tree = {"z": Scalar(Primitive.INT8, 1), "b": {"a": Scalar(Primitive.STRING, "x")}}
     value = encode_value(tree, {"z": 2, "a": 1, "b": 3})
     for ddl in ("VARIANT", "z BIGINT", "b STRUCT<a: STRING>", "b VARIANT, a STRING", "q STRING"):
-        (row,) = rows_of(reconstruct(shred([Variant(metadata, value)], parse_ddl(ddl))))
+        (row,) = rows_of(unshred_plain(shred([Variant(metadata, value)], parse_ddl(ddl))))
         assert tree_of(row) == tree or logical_key(tree_of(row)) == logical_key(tree)
         assert row["metadata"] == metadata
 
@@ -101,7 +101,7 @@ def test_a_key_that_the_dictionary_lacks_is_added() -> None:
     }
     array = pa.array([row], arrow_type(parse_ddl("a BIGINT")))
     assert isinstance(array, pa.StructArray)
-    (back,) = rows_of(reconstruct(array))
+    (back,) = rows_of(unshred_plain(array))
     assert tree_of(back) == {"a": Scalar(Primitive.INT64, 1), "b": Scalar(Primitive.INT8, 2)}
     assert back["metadata"] == encode_metadata(["b", "a"])
 
@@ -178,7 +178,7 @@ def test_every_type_keeps_type_and_value(kind: Kind) -> None:
     trees = [Scalar(Primitive.FALSE if raw is False else primitive, raw) for raw in EXTREMES[kind]]
     shredded = shred([variant(tree) for tree in trees], parse_ddl(KINDS[kind].ddl))
     assert shredded.field("value").null_count == len(trees)
-    back = [tree_of(row) for row in rows_of(reconstruct(shredded))]
+    back = [tree_of(row) for row in rows_of(unshred_plain(shredded))]
     assert [encode(tree) for tree in back] == [encode(tree) for tree in trees]
 
 
@@ -201,7 +201,7 @@ def test_a_decimal_is_as_wide_as_its_column(precision: int, expected: Primitive)
         arrow_type(parse_ddl(schema)),
     )
     assert isinstance(array, pa.StructArray)
-    assert [tree_of(row) for row in rows_of(reconstruct(array))] == [
+    assert [tree_of(row) for row in rows_of(unshred_plain(array))] == [
         Scalar(expected, number) for number in numbers
     ]
 
@@ -221,7 +221,7 @@ def test_decimals_of_every_arrow_width(kind: pa.DataType, expected: Primitive) -
     group = pa.StructArray.from_arrays(
         [pa.array([b"\x01\x00\x00"] * 3), pa.array(numbers, kind)], ["metadata", "typed_value"]
     )
-    assert [tree_of(row) for row in rows_of(reconstruct(group))] == [
+    assert [tree_of(row) for row in rows_of(unshred_plain(group))] == [
         Scalar(Primitive.NULL, None) if number is None else Scalar(expected, number)
         for number in numbers
     ]
@@ -254,7 +254,7 @@ def test_arrow_types_of_any_width_are_read(
         [pa.array([b"\x01\x00\x00"] * 3, binary), typed], ["metadata", "typed_value"]
     )
     x, y = Scalar(Primitive.STRING, "x"), Scalar(Primitive.STRING, "y")
-    assert [tree_of(row) for row in rows_of(reconstruct(group))] == [[x, NULL], NULL, [y]]
+    assert [tree_of(row) for row in rows_of(unshred_plain(group))] == [[x, NULL], NULL, [y]]
 
 
 # --- Bad bytes ------------------------------------------------------------------------------------
@@ -273,7 +273,7 @@ def test_a_string_that_is_not_utf8_is_an_error_with_its_row() -> None:
         [pa.array([b"\x01\x00\x00"]), text], ["metadata", "typed_value"]
     )
     with pytest.raises(MalformedFile, match="not UTF-8") as caught:
-        reconstruct(group)
+        unshred_plain(group)
     assert caught.value.row == 0
 
 
@@ -281,14 +281,14 @@ def test_a_string_that_is_not_utf8_is_an_error_with_its_row() -> None:
 def test_malformed_residuals_are_errors_with_row_and_path(value: bytes) -> None:
     typed = {"a": {"value": None, "typed_value": None}}
     with pytest.raises(VariantLakeError) as caught:
-        reconstruct(shredded_row("a STRING", value=value, typed_value=typed))
+        unshred_plain(shredded_row("a STRING", value=value, typed_value=typed))
     assert (caught.value.row, caught.value.path) == (1, "$")
 
 
 def test_malformed_metadata_is_an_error() -> None:
     typed = {"a": {"value": None, "typed_value": "x"}}
     with pytest.raises(MalformedVariant) as caught:
-        reconstruct(shredded_row("a STRING", metadata=b"\x02\x00\x00", typed_value=typed))
+        unshred_plain(shredded_row("a STRING", metadata=b"\x02\x00\x00", typed_value=typed))
     assert caught.value.row == 1
 
 
@@ -297,7 +297,7 @@ def test_null_metadata_is_an_error() -> None:
         [pa.array([None], pa.binary()), pa.array([1])], ["metadata", "typed_value"]
     )
     with pytest.raises(MalformedFile, match="`metadata` is null"):
-        reconstruct(group)
+        unshred_plain(group)
 
 
 def test_a_type_of_a_later_version_passes_through() -> None:
@@ -307,7 +307,7 @@ def test_a_type_of_a_later_version_passes_through() -> None:
     value = b"\x02\x02\x00\x01\x00\x02\x07" + b"\x0c\x07" + unknown
     original = Variant(metadata, value)
     for ddl in ("VARIANT", "a BIGINT", "b STRING", "a BIGINT, b VARIANT"):
-        (row,) = rows_of(reconstruct(shred([original], parse_ddl(ddl))))
+        (row,) = rows_of(unshred_plain(shred([original], parse_ddl(ddl))))
         assert row["value"].endswith(unknown)
 
 
@@ -317,4 +317,4 @@ def test_any_bytes_give_an_answer_or_our_error(
     metadata: bytes, value: bytes, schema: ShreddingSchema
 ) -> None:
     with contextlib.suppress(VariantLakeError):
-        reconstruct(shred([Variant(metadata, value)], schema))
+        unshred_plain(shred([Variant(metadata, value)], schema))

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from tests.shredding.strategies import trees
 from variantlake.encoding.scalar import Scalar
 from variantlake.encoding.tree import Tree, encode
-from variantlake.kernels.profiler import profile
-from variantlake.kernels.variant_reader import VariantReader
+from variantlake.kernels.variant.profiler import profile
+from variantlake.kernels.variant.variant_reader import VariantReader
 from variantlake.shredding.layout import VARIANT_TYPE
 from variantlake.shredding.profile import Profile
 from variantlake.shredding.sample import MAX_PROFILE_DEPTH, profile_trees

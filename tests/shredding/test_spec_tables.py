@@ -18,9 +18,9 @@ from variantlake.errors import MalformedFile
 from variantlake.shredding.arrays import AnyArray
 from variantlake.shredding.ddl import parse_ddl
 from variantlake.shredding.layout import arrow_type
-from variantlake.shredding.reconstruct import reconstruct
 from variantlake.shredding.schema import ShreddingSchema
 from variantlake.shredding.shred import shred
+from variantlake.shredding.unshred import unshred_plain
 from variantlake.types import Primitive
 
 KEYS = ["click", "email", "error_msg", "event_ts", "event_type", "a"]
@@ -64,7 +64,7 @@ def rows_of(array: AnyArray) -> list[Any]:
 
 
 def rebuilt(array: pa.StructArray) -> Tree:
-    (row,) = rows_of(reconstruct(array))
+    (row,) = rows_of(unshred_plain(array))
     return decode(row["metadata"], row["value"])
 
 
@@ -105,13 +105,13 @@ def test_missing_where_a_value_is_required_reads_as_variant_null() -> None:
 
 def test_both_set_is_an_error_unless_the_value_is_an_object() -> None:
     with pytest.raises(MalformedFile, match="both") as caught:
-        reconstruct(column(MEASUREMENT, long(1), 2))
+        unshred_plain(column(MEASUREMENT, long(1), 2))
     assert (caught.value.row, caught.value.path) == (0, "$")
 
 
 def test_both_set_is_an_error_for_a_primitive_beside_an_object() -> None:
     with pytest.raises(MalformedFile, match="both"):
-        reconstruct(column(MEASUREMENT, {"a": long(1)}, 2))
+        unshred_plain(column(MEASUREMENT, {"a": long(1)}, 2))
 
 
 # --- "Arrays": tags -------------------------------------------------------------------------------
@@ -151,7 +151,7 @@ def test_tags(tree: Tree, value: Tree | None, typed: Any) -> None:
 
 def test_an_element_with_both_set_is_an_error() -> None:
     with pytest.raises(MalformedFile, match="both") as caught:
-        reconstruct(column(TAGS, None, [{"value": b"\x00", "typed_value": "a"}]))
+        unshred_plain(column(TAGS, None, [{"value": b"\x00", "typed_value": "a"}]))
     assert caught.value.path == "$[0]"
 
 
@@ -163,12 +163,12 @@ def test_a_shredded_array_beside_a_value_is_an_error() -> None:
     values: list[Tree] = [long(1), [text("a")], {"a": long(1)}]
     for value in values:
         with pytest.raises(MalformedFile, match="both"):
-            reconstruct(column(TAGS, value, elements("a")))
+            unshred_plain(column(TAGS, value, elements("a")))
 
 
 def test_an_array_in_value_where_arrays_are_shredded_is_an_error() -> None:
     with pytest.raises(MalformedFile, match="array"):
-        reconstruct(column(TAGS, [text("a")], None))
+        unshred_plain(column(TAGS, [text("a")], None))
 
 
 # --- "Objects": event -----------------------------------------------------------------------------
@@ -281,14 +281,14 @@ def test_event_missing() -> None:
 )
 def test_invalid_event(value: Tree, typed: Any, message: str) -> None:
     with pytest.raises(MalformedFile, match=message) as caught:
-        reconstruct(column(EVENT, value, typed))
+        unshred_plain(column(EVENT, value, typed))
     assert caught.value.row == 0
 
 
 def test_a_field_with_both_set_is_an_error() -> None:
     """Text: "When both `value` and `typed_value` for a field are non-null, engines should fail"."""
     with pytest.raises(MalformedFile, match="both") as caught:
-        reconstruct(column(EVENT, None, event("login", type_value=text("x"))))
+        unshred_plain(column(EVENT, None, event("login", type_value=text("x"))))
     assert caught.value.path == "$['event_type']"
 
 
@@ -354,7 +354,7 @@ def test_other_fields_are_refused() -> None:
     )
     assert isinstance(array, pa.StructArray)
     with pytest.raises(MalformedFile, match="unknown field 'seen'"):
-        reconstruct(array)
+        unshred_plain(array)
 
 
 def test_shredded_is_metadata_value_and_typed_value() -> None:

@@ -14,8 +14,8 @@ from pyspark.sql import functions as sf
 import variantlake as vl
 from tests.spark.layouts import rows
 from tests.spark.random_joins import try_table
-from variantlake.planning import late
-from variantlake.spark import remote_files
+from variantlake.planning import late_materialization
+from variantlake.spark.session import connect_files
 
 
 def main() -> None:
@@ -31,8 +31,10 @@ def main() -> None:
     done = [append(spark, lake, load) for load in work.get("appends", ())]
     answers = queried(spark, lake, work, settings) if "queries" in work else {}
     if "joins" in work:
-        asked = work["joins"]
-        answers["joins"] = try_table(spark, Path(asked["folder"]), asked["seed"], asked["texts"])
+        requested = work["joins"]
+        answers["joins"] = try_table(
+            spark, Path(requested["folder"]), requested["seed"], requested["texts"]
+        )
     answers["texts"] = {
         name: answered(spark, lake, text) for name, text in work.get("texts", {}).items()
     }
@@ -72,8 +74,8 @@ def answered(spark: SparkSession, lake: Any, text: dict[str, Any]) -> Any:
     """The rows of a text under its own settings and limits, or of a table read whole."""
     for name, value in text.get("settings", {}).items():
         spark.conf.set(name, value)
-    remote_files.MAX_SCANS = text.get("scans", 32)
-    late.MIN_BYTES = text.get("late", 8 << 20)
+    connect_files.MAX_SCANS = text.get("scans", 32)
+    late_materialization.MIN_BYTES = text.get("late", 8 << 20)
     try:
         if "source" in text:
             vl.spark.register(spark)

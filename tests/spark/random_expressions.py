@@ -127,11 +127,11 @@ class Queries:
     def __init__(self, table: RandomTable, chance: random.Random) -> None:
         self._table = table
         self._chance = chance
-        self.asked = [
+        self.requested = [
             *(Asked(("id",), "bigint", sure=True), Asked(("at",), "timestamp", sure=True)),
-            *(Asked(("name",), "string", sure=True), *(self._asked() for _ in range(60))),
+            *(Asked(("name",), "string", sure=True), *(self._requested() for _ in range(60))),
         ]
-        self._focus = self.asked
+        self._focus = self.requested
         self._variants = True
 
     def look_elsewhere(self, *, variants: bool | None = None) -> None:
@@ -140,11 +140,11 @@ class Queries:
         One path that a file cannot give as a column makes its whole Variant be read, and so does an
         expression of type VARIANT: few queries ask for one, unless `variants` says.
         """
-        self._focus = self._chance.sample(self.asked, self._chance.choice((1, 1, 2, 3)))
+        self._focus = self._chance.sample(self.requested, self._chance.choice((1, 1, 2, 3)))
         some = self._chance.random() < 0.15
         self._variants = some if variants is None else variants
 
-    def _asked(self) -> Asked:
+    def _requested(self) -> Asked:
         chance = self._chance
         if chance.random() < 0.15:
             path: tuple[str | int, ...] = (chance.choice(("id", "at", "name")),)
@@ -179,9 +179,9 @@ class Queries:
     def value(self, prefix: str = "") -> tuple[str, str]:
         """An expression that never raises, and its type."""
         chance = self._chance
-        column, asked = f"{prefix}event", chance.choice(self._focus)
-        path = colon_path(column, asked.steps)
-        plain = self._get(asked, column)
+        column, requested = f"{prefix}event", chance.choice(self._focus)
+        path = colon_path(column, requested.steps)
+        plain = self._get(requested, column)
         match chance.randrange(0 if self._variants else 3, 12):
             case 0:
                 return path, "variant"
@@ -191,24 +191,24 @@ class Queries:
                 return f"{path} IS NULL", "boolean"
             case 3:
                 guard = self.condition(prefix, 0)
-                return f"CASE WHEN {guard} THEN {plain} END", asked.type
+                return f"CASE WHEN {guard} THEN {plain} END", requested.type
             case 4:
                 # Spark pushes the cast of a `variant_get` into its scans, before any guard.
-                strict = asked.get(column, strict=True, colon=chance.random() < 0.4)
-                total = asked.get(column, strict=False, colon=False)
-                return f"if({total} IS NOT NULL, {strict}, NULL)", asked.type
+                strict = requested.get(column, strict=True, colon=chance.random() < 0.4)
+                total = requested.get(column, strict=False, colon=False)
+                return f"if({total} IS NOT NULL, {strict}, NULL)", requested.type
             case 5:
-                return f"coalesce({plain}, {self._get(asked, column)})", asked.type
+                return f"coalesce({plain}, {self._get(requested, column)})", requested.type
             case 6:
                 return self.condition(prefix, 0), "boolean"
-            case 7 if asked.type == "string":
+            case 7 if requested.type == "string":
                 return f"upper({plain})", "string"
-        return plain, asked.type
+        return plain, requested.type
 
-    def _get(self, asked: Asked, column: str) -> str:
+    def _get(self, requested: Asked, column: str) -> str:
         chance = self._chance
-        strict = asked.sure and chance.random() < 0.7
-        return asked.get(column, strict=strict, colon=chance.random() < 0.5)
+        strict = requested.sure and chance.random() < 0.7
+        return requested.get(column, strict=strict, colon=chance.random() < 0.5)
 
     def values(self, count: int, conditions: int = 0) -> list[tuple[str, str]]:
         """Different values of few paths, and conditions on them as values, each with its type."""
@@ -236,31 +236,31 @@ class Queries:
             )
         if kind > 0.9:
             return self._ordinary(prefix)
-        asked = chance.choice(self.asked[:3] if chance.random() < 0.3 else self._focus)
+        requested = chance.choice(self.requested[:3] if chance.random() < 0.3 else self._focus)
         column = f"{prefix}event"
         if self._variants and chance.random() < 0.2:
-            return f"{colon_path(column, asked.steps)} IS {chance.choice(('', 'NOT '))}NULL"
-        if chance.random() < 0.08 and not asked.sure:
-            total = asked.get(column, strict=False, colon=False)
-            strict = asked.get(column, strict=True, colon=chance.random() < 0.4)
+            return f"{colon_path(column, requested.steps)} IS {chance.choice(('', 'NOT '))}NULL"
+        if chance.random() < 0.08 and not requested.sure:
+            total = requested.get(column, strict=False, colon=False)
+            strict = requested.get(column, strict=True, colon=chance.random() < 0.4)
             # A CASE, as Spark's optimizer may take an AND apart (`a OR b AND c`).
-            return f"CASE WHEN {total} IS NOT NULL THEN {self._compared(strict, asked)} END"
-        return self._compared(self._get(asked, column), asked)
+            return f"CASE WHEN {total} IS NOT NULL THEN {self._compared(strict, requested)} END"
+        return self._compared(self._get(requested, column), requested)
 
-    def _compared(self, value: str, asked: Asked) -> str:
+    def _compared(self, value: str, requested: Asked) -> str:
         chance = self._chance
-        if asked.steps[:1] == ("id",) and asked.type in NUMBERS:
+        if requested.steps[:1] == ("id",) and requested.type in NUMBERS:
             constants: Sequence[str] = [str(chance.randrange(-5, 160)) for _ in range(3)]
-        elif asked.steps[:1] == ("at",) and asked.type == "timestamp":
+        elif requested.steps[:1] == ("at",) and requested.type == "timestamp":
             day = chance.randrange(9, 21)
             constants = [
                 f"TIMESTAMP'2024-03-{day:02} 18:00:00.000{day}Z'",
                 f"DATE'2024-03-{day:02}'",
             ]
-        elif asked.steps[:1] == ("name",) and asked.type == "string":
+        elif requested.steps[:1] == ("name",) and requested.type == "string":
             constants = [f"'{chance.randrange(150):04}{'n' * chance.randrange(70)}'"]
         else:
-            constants = LITERALS[asked.type]
+            constants = LITERALS[requested.type]
         one, other = chance.choice(constants), chance.choice(constants)
         match chance.randrange(10):
             case 0:
@@ -270,12 +270,12 @@ class Queries:
             case 2 | 3:
                 third = chance.choice(constants)
                 return f"{value} {chance.choice(('', 'NOT '))}IN ({one}, {other}, {third})"
-            case 4 if asked.type == "string":
+            case 4 if requested.type == "string":
                 start = chance.choice(("a", "ab", "é", "x", "004", "01", "2024"))
                 return chance.choice(
                     (f"{value} LIKE '{start}%'", f"startswith({value}, '{start}')")
                 )
-            case 5 if asked.type == "boolean":
+            case 5 if requested.type == "boolean":
                 return value
             case 6:
                 return f"{one} {chance.choice(COMPARISONS)} {value}"

@@ -51,15 +51,17 @@ class Joins:
         self._queries = queries
         self._chance = chance
         self._plain = False
-        self._asked = queries.asked
-        named = [asked for asked in queries.asked if _starts_with_a_name(asked.steps)]
+        self._requested = queries.requested
+        named = [
+            requested for requested in queries.requested if _starts_with_a_name(requested.steps)
+        ]
         self._named = named[:5]  # few, as one that is no column of a file makes all be read so
 
     def branches(self) -> list[Branch]:
         """Queries of one text; of every second text they read Variants by paths alone."""
         self._plain = self._chance.random() < 0.5
         # The tokens of `event:['odd key']` are not looked through.
-        self._queries.asked = self._named if self._plain else self._asked
+        self._queries.requested = self._named if self._plain else self._requested
         return [self._branch() for _ in range(TOGETHER)]
 
     def _branch(self) -> Branch:

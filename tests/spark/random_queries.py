@@ -27,14 +27,14 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.errors import PySparkException
 
-from tests.arrow.test_scan_against_spark import shown as shown_value
+from tests.scan.test_scan_against_spark import shown as shown_value
 from tests.sessions import delta_session
 from tests.spark.layouts import PUSHDOWN, changed
 from tests.spark.random_expressions import Branch, Queries, shown
 from tests.spark.random_tables import RandomTable, make
 from variantlake import Table
 from variantlake.errors import UnsupportedFeature
-from variantlake.planning import late
+from variantlake.planning import late_materialization
 from variantlake.spark.lake import Lake, connect
 
 if TYPE_CHECKING:
@@ -123,8 +123,10 @@ class Trial:
     def errors_agree(self, queries: Queries, count: int) -> int:
         """Casts that may fail, without a condition; gives how many did."""
         raised = 0
-        for asked in [asked for asked in queries.asked if not asked.sure][:count]:
-            value = shown(asked.get("event", strict=True, colon=True), asked.type)
+        for requested in [requested for requested in queries.requested if not requested.sure][
+            :count
+        ]:
+            value = shown(requested.get("event", strict=True, colon=True), requested.type)
             text = Branch((value,), "{t}", "true").text(0)
             right, ours = self._judged(text), self._ours(text)
             assert ours == right, f"{ours}, {right}{self._about(text)}"
@@ -149,10 +151,13 @@ class Trial:
                 wanted = [k for k, fulfilled in right.items() if fulfilled == "True"]
                 wrong = f"missing {set(wanted) - set(found)}, wrong {set(found) - set(wanted)}"
                 assert sorted(found) == sorted(wanted), f"locally {wrong}{self._about(text)}"
-        values = [asked.get("event", strict=asked.sure, colon=True) for asked in queries.asked]
+        values = [
+            requested.get("event", strict=requested.sure, colon=True)
+            for requested in queries.requested
+        ]
         judged = [
-            _AS_NUMBER.get(asked.type, "{value}").format(value=value)
-            for asked, value in zip(queries.asked, values, strict=True)
+            _AS_NUMBER.get(requested.type, "{value}").format(value=value)
+            for requested, value in zip(queries.requested, values, strict=True)
         ]
         for text, right in zip(values, self._judged_columns(judged), strict=True):
             with contextlib.suppress(UnsupportedFeature):
@@ -195,12 +200,12 @@ def _plain(column: pa.ChunkedArray[Any]) -> list[str]:
 @contextlib.contextmanager
 def found_first() -> Iterator[None]:
     """Rows are found first and rebuilt by our kernels in files of any size (rule 14)."""
-    usual = late.MIN_BYTES
-    late.MIN_BYTES = 0
+    usual = late_materialization.MIN_BYTES
+    late_materialization.MIN_BYTES = 0
     try:
         yield
     finally:
-        late.MIN_BYTES = usual
+        late_materialization.MIN_BYTES = usual
 
 
 def answer(frame: Callable[[], DataFrame]) -> Rows | str:

@@ -22,10 +22,10 @@ from pyspark.errors import PySparkException
 import variantlake as vl
 from tests import corpora
 from tests.spark.layouts import changed, rows
-from tests.spark.test_reading import executed
-from variantlake.delta.listing import commit_path
+from tests.spark.query.test_reading import executed
+from variantlake.delta.log.log_segment import commit_path
 from variantlake.errors import InvalidQuery
-from variantlake.planning import late
+from variantlake.planning import late_materialization
 from variantlake.spark.lake import Lake, connect
 from variantlake.table import Table
 
@@ -144,7 +144,7 @@ def test_mapped_columns_and_deleted_rows_where_our_kernels_read(
     columns: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(late, "MIN_BYTES", 0)
+    monkeypatch.setattr(late_materialization, "MIN_BYTES", 0)
     query = f"SELECT {columns} FROM delta.`{mapped}` WHERE doc:kind::string = 'k1' AND k > 5"
     assert lake.explain(query).to_dict()["tables"][0]["rows_found_by"]
     assert_same(delta_spark, lake, query)

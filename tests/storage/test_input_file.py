@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 import variantlake as vl
 from variantlake.errors import InvalidValue, MissingSource, StoreFailed
-from variantlake.parquet.footer import read_footer
-from variantlake.parquet.read import VariantFile
+from variantlake.parquet.metadata.footer import read_footer
+from variantlake.parquet.read.reader import VariantFile
 from variantlake.storage.input_file import InputFile, ObjectFile
 from variantlake.storage.opening import open_file
 from variantlake.storage.options import fall_back_to, set_storage_options, storage_options
@@ -28,14 +28,14 @@ class Requests:
 
     def __init__(self, data: bytes) -> None:
         self.data = data
-        self.asked: list[tuple[int, int]] = []
+        self.requested: list[tuple[int, int]] = []
 
     def tail(self, length: int) -> tuple[bytes, int]:
-        self.asked.append((max(len(self.data) - length, 0), len(self.data)))
+        self.requested.append((max(len(self.data) - length, 0), len(self.data)))
         return self.data[-length:], len(self.data)
 
     def read(self, starts: Sequence[int], lengths: Sequence[int]) -> list[memoryview]:
-        self.asked += [(s, s + n) for s, n in zip(starts, lengths, strict=True)]
+        self.requested += [(s, s + n) for s, n in zip(starts, lengths, strict=True)]
         whole = memoryview(self.data)
         return [whole[s : s + n] for s, n in zip(starts, lengths, strict=True)]
 
@@ -81,7 +81,7 @@ def test_a_row_group_takes_one_request_for_the_columns_it_needs_and_the_footer_o
     assert rows == 20_000
     chunk = footer.row_groups[1].columns[1]
     start = chunk.first_page
-    assert requests.asked[1:] == [(start, start + chunk.compressed_size)]
+    assert requests.requested[1:] == [(start, start + chunk.compressed_size)]
 
 
 def test_an_object_that_became_shorter_is_an_error() -> None:

@@ -15,7 +15,7 @@ from pyroaring import BitMap64
 import variantlake as vl
 from tests import s3_server
 from tests.cli.command import run
-from variantlake.delta import z85
+from variantlake.delta.stats import z85
 from variantlake.storage.objects import open_object
 
 ROOT = f"s3://{s3_server.BUCKET}"

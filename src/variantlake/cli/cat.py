@@ -14,11 +14,11 @@ import typer
 import variantlake as vl
 from variantlake.cli.output import print_json_lines, rows_of_files
 from variantlake.cli.rows import json_lines
-from variantlake.delta.schema import StructField, VariantType, arrow_type
-from variantlake.delta.snapshot import Snapshot
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.schema.table_schema import StructField, VariantType, arrow_type
 from variantlake.errors import InvalidPath, MissingSource
-from variantlake.parquet.footer import read_footer
-from variantlake.parquet.read import Progress
+from variantlake.parquet.metadata.footer import read_footer
+from variantlake.parquet.read.reader import Progress
 from variantlake.storage.objects import open_object
 from variantlake.storage.store import is_local, local_path
 

@@ -11,10 +11,10 @@ import typer
 import variantlake as vl
 from variantlake.cli.cat import VariantOption, is_file, path_of
 from variantlake.cli.output import print_json, print_line, print_note, rows_of_files
-from variantlake.delta.locations import absolute_paths
-from variantlake.delta.snapshot import Snapshot
+from variantlake.delta.log.file_paths import absolute_paths
+from variantlake.delta.log.snapshot import Snapshot
 from variantlake.errors import VariantLakeError
-from variantlake.parquet.footer import SchemaNode, read_footer
+from variantlake.parquet.metadata.footer import SchemaNode, read_footer
 
 
 def check(

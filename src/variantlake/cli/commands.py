@@ -14,7 +14,7 @@ import variantlake
 from variantlake.cli import analyze, cat, check, convert, history, load, query
 from variantlake.cli import inspect as inspect_command
 from variantlake.cli.output import print_error, print_note, visible
-from variantlake.delta.locations import ABSOLUTE_PATHS, set_absolute_paths
+from variantlake.delta.log.file_paths import ABSOLUTE_PATHS, set_absolute_paths
 
 app = typer.Typer(
     name="variantlake",

@@ -8,10 +8,10 @@ from typing import Annotated
 import typer
 
 import variantlake as vl
-from variantlake.arrow.convert import ConvertKeywords, ConvertResult
 from variantlake.cli.load import progress_bar
 from variantlake.cli.local_spark import spark_session
 from variantlake.cli.output import print_fields, print_json, print_rows, size
+from variantlake.ingest.convert import ConvertKeywords, ConvertResult
 
 
 def convert(
@@ -88,7 +88,7 @@ def convert(
     with progress_bar() as progress:
         if spark:
             # Loads PySpark.
-            from variantlake.spark.convert import convert as convert_by_spark
+            from variantlake.spark.load.convert import convert as convert_by_spark
 
             with spark_session(without="without --spark files are converted here") as session:
                 result = convert_by_spark(session, sources, table, progress=progress, **options)

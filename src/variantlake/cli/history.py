@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from variantlake.cli.output import print_json, print_rows
-from variantlake.delta.snapshot import HistoryEntry
+from variantlake.delta.log.snapshot import HistoryEntry
 from variantlake.table import Table
 
 

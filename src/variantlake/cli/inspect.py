@@ -18,11 +18,11 @@ from variantlake.cli.output import (
     rows_of_files,
     size,
 )
-from variantlake.delta.facts import FactsReader
-from variantlake.delta.locations import absolute_paths
-from variantlake.delta.stats_reader import StatsReader
-from variantlake.parquet.facts import UNKNOWN, PathFacts, VariantFacts
-from variantlake.parquet.inspect import SAMPLE_ROWS, FileView, NodeView, VariantView
+from variantlake.delta.log.file_paths import absolute_paths
+from variantlake.delta.stats.file_facts import FactsReader
+from variantlake.delta.stats.stats_reader import StatsReader
+from variantlake.parquet.read.inspect import SAMPLE_ROWS, FileView, NodeView, VariantView
+from variantlake.parquet.stats.facts import UNKNOWN, PathFacts, VariantFacts
 from variantlake.shredding.ddl import MAX_SCHEMA_DEPTH
 from variantlake.shredding.infer import Inference, InferenceOptions
 from variantlake.shredding.schema import Array, Leaf, Object

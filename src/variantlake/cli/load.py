@@ -15,14 +15,14 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
-from variantlake.arrow.document_options import DocumentKeywords
-from variantlake.arrow.load import IngestResult, LoadProgress
-from variantlake.arrow.local import ingest_here
-from variantlake.arrow.options import BadRows
-from variantlake.arrow.overwriting import Overwrite
-from variantlake.arrow.sources import Documents, Format
 from variantlake.cli.local_spark import spark_session
 from variantlake.cli.output import print_fields, print_json, size, stderr
+from variantlake.ingest.encode.document_options import DocumentKeywords
+from variantlake.ingest.load import IngestResult, LoadProgress
+from variantlake.ingest.local_run import ingest_here
+from variantlake.ingest.overwrite import Overwrite
+from variantlake.ingest.sources.sources import Documents, Format
+from variantlake.ingest.target.options import BadRows
 
 
 def ingest(
@@ -157,7 +157,7 @@ def ingest(
         else:
             with spark_session(without="--local loads without it") as session:
                 # Loads PySpark.
-                from variantlake.spark.ingest import ingest as ingest_by_spark
+                from variantlake.spark.load.ingest import ingest as ingest_by_spark
 
                 result = ingest_by_spark(
                     session,

@@ -12,13 +12,13 @@ from typing import Any
 import pyarrow as pa
 
 from variantlake import Variant
-from variantlake.arrow.query_text import SimpleSelect
-from variantlake.arrow.scan import Scan
 from variantlake.cli.rows import json_texts
 from variantlake.cli.times import is_time, time_texts, with_time_texts
 from variantlake.encoding.java_numbers import double_text, float_text
+from variantlake.scan.table_scan import Scan
 from variantlake.shredding.fit import raws_of
 from variantlake.shredding.layout import VARIANT_TYPE
+from variantlake.sql.select import SimpleSelect
 
 Rows = Iterator[tuple[str | None, ...]]
 

@@ -10,13 +10,13 @@ from typing import Annotated, Any, Protocol
 import typer
 
 import variantlake as vl
-from variantlake.arrow.query_text import QueryText
-from variantlake.arrow.scan import Scan
-from variantlake.arrow.statements import not_a_query
 from variantlake.cli.local_rows import LocalRows, shows
 from variantlake.cli.local_spark import spark_session
 from variantlake.cli.output import MAX_SHOWN, escaped, print_json_lines, print_note, print_rows
 from variantlake.errors import InvalidQuery, UnsupportedFeature
+from variantlake.scan.table_scan import Scan
+from variantlake.sql.select import QueryText
+from variantlake.sql.statements import not_a_query
 from variantlake.storage.opening import open_store
 
 VIEW = "t"

@@ -13,7 +13,7 @@ from variantlake.cli.output import plain
 from variantlake.cli.times import with_time_texts
 from variantlake.encoding.json_text import to_json
 from variantlake.errors import MalformedFile, VariantLakeError
-from variantlake.parquet.json_column import to_json as to_json_column
+from variantlake.parquet.read.json_column import to_json as to_json_column
 from variantlake.shredding.layout import METADATA, VALUE, is_variant_type
 
 

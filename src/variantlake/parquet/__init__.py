@@ -9,14 +9,14 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from variantlake.parquet.check import Finding, check_file
-    from variantlake.parquet.inspect import inspect_file, why
-    from variantlake.parquet.json_column import to_json
-    from variantlake.parquet.read import find_variants, iter_batches, read_table
-    from variantlake.parquet.single_paths import iter_paths, read_paths
-    from variantlake.parquet.table_writer import write_table
-    from variantlake.parquet.variant_arrays import variant_array, variants
-    from variantlake.parquet.write import FileWriter, WriteOptions
+    from variantlake.parquet.read.check import Finding, check_file
+    from variantlake.parquet.read.inspect import inspect_file, why
+    from variantlake.parquet.read.json_column import to_json
+    from variantlake.parquet.read.reader import find_variants, iter_batches, read_table
+    from variantlake.parquet.read.single_paths import iter_paths, read_paths
+    from variantlake.parquet.variant.variant_arrays import variant_array, variants
+    from variantlake.parquet.write.file_writer import FileWriter, WriteOptions
+    from variantlake.parquet.write.table_writer import write_table
     from variantlake.shredding.infer import InferenceOptions
 
 __all__ = [
@@ -39,22 +39,22 @@ __all__ = [
 ]
 
 _HOMES = {
-    "FileWriter": "parquet.write",
-    "Finding": "parquet.check",
+    "FileWriter": "parquet.write.file_writer",
+    "Finding": "parquet.read.check",
     "InferenceOptions": "shredding.infer",
-    "WriteOptions": "parquet.write",
-    "check_file": "parquet.check",
-    "find_variants": "parquet.read",
-    "inspect_file": "parquet.inspect",
-    "iter_batches": "parquet.read",
-    "iter_paths": "parquet.single_paths",
-    "read_paths": "parquet.single_paths",
-    "read_table": "parquet.read",
-    "to_json": "parquet.json_column",
-    "variant_array": "parquet.variant_arrays",
-    "variants": "parquet.variant_arrays",
-    "why": "parquet.inspect",
-    "write_table": "parquet.table_writer",
+    "WriteOptions": "parquet.write.file_writer",
+    "check_file": "parquet.read.check",
+    "find_variants": "parquet.read.reader",
+    "inspect_file": "parquet.read.inspect",
+    "iter_batches": "parquet.read.reader",
+    "iter_paths": "parquet.read.single_paths",
+    "read_paths": "parquet.read.single_paths",
+    "read_table": "parquet.read.reader",
+    "to_json": "parquet.read.json_column",
+    "variant_array": "parquet.variant.variant_arrays",
+    "variants": "parquet.variant.variant_arrays",
+    "why": "parquet.read.inspect",
+    "write_table": "parquet.write.table_writer",
 }
 
 

@@ -17,9 +17,9 @@ from functools import cache
 import numpy as np
 
 from variantlake.errors import InvalidSchema
-from variantlake.parquet.bounds import Raw
-from variantlake.parquet.fact_columns import Bools, RawColumn
-from variantlake.parquet.facts import ColumnFacts, PathFacts
+from variantlake.parquet.stats.bounds import Raw
+from variantlake.parquet.stats.fact_columns import Bools, RawColumn
+from variantlake.parquet.stats.facts import ColumnFacts, PathFacts
 from variantlake.types import Kind, ShreddedType
 
 
@@ -83,33 +83,33 @@ def spark_type(name: str) -> ShreddedType | None:
 
 
 @cache
-def monotone_cast(stored: ShreddedType, asked: ShreddedType) -> Cast | None:
+def monotone_cast(stored: ShreddedType, requested: ShreddedType) -> Cast | None:
     """Spark's cast from `stored` to `asked` where it never turns the order round, else None.
 
     The function is monotone with Beyond.BELOW as the least and Beyond.ABOVE as the greatest
     result; what lies between two values that it casts is cast as well.
     """
     if stored.kind in INT_LIMITS:
-        return _INTEGER_CASTS.get(asked.kind, _no_cast)(asked)
+        return _INTEGER_CASTS.get(requested.kind, _no_cast)(requested)
     if stored.kind is Kind.DECIMAL:
-        return _DECIMAL_CASTS.get(asked.kind, _no_cast)(asked)
+        return _DECIMAL_CASTS.get(requested.kind, _no_cast)(requested)
     if stored.kind in _SAME_ORDER and (
-        stored == asked or (stored.kind, asked.kind) == (Kind.FLOAT, Kind.DOUBLE)
+        stored == requested or (stored.kind, requested.kind) == (Kind.FLOAT, Kind.DOUBLE)
     ):
         return lambda value: value
     return None
 
 
-def keeps_column(stored: ShreddedType, asked: ShreddedType) -> bool:
+def keeps_column(stored: ShreddedType, requested: ShreddedType) -> bool:
     """Whether Spark's cast of an ordinary column is `monotone_cast`, with ANSI and without.
 
     Without it a cast to a narrower integer takes the lower bits of what does not fit.
     """
     if stored.kind in INT_LIMITS:
-        wider = INT_LIMITS.get(asked.kind, 0) >= INT_LIMITS[stored.kind]
-        return wider or asked.kind in (Kind.DECIMAL, Kind.DOUBLE)
-    pair = (stored.kind, asked.kind)
-    return pair in _COLUMN_CASTS or (stored == asked and stored.kind in _SAME_ORDER)
+        wider = INT_LIMITS.get(requested.kind, 0) >= INT_LIMITS[stored.kind]
+        return wider or requested.kind in (Kind.DECIMAL, Kind.DOUBLE)
+    pair = (stored.kind, requested.kind)
+    return pair in _COLUMN_CASTS or (stored == requested and stored.kind in _SAME_ORDER)
 
 
 _COLUMN_CASTS = {
@@ -163,21 +163,21 @@ class CastColumn:
         return self.values.known
 
 
-def cast_column(column: RawColumn, stored: ShreddedType, asked: ShreddedType) -> CastColumn:
+def cast_column(column: RawColumn, stored: ShreddedType, requested: ShreddedType) -> CastColumn:
     """`monotone_cast` of each row; nothing is known where there is no such cast."""
     rows = len(column.known)
     below, above = np.zeros(rows, np.bool_), np.zeros(rows, np.bool_)
-    cast = monotone_cast(stored, asked)
+    cast = monotone_cast(stored, requested)
     if cast is None:
-        return CastColumn(RawColumn.unknown(rows, asked), below, above)
-    if stored == asked or stored.kind in _SAME_ORDER:
+        return CastColumn(RawColumn.unknown(rows, requested), below, above)
+    if stored == requested or stored.kind in _SAME_ORDER:
         return CastColumn(column, below, above)
-    if stored.kind in INT_LIMITS and asked.kind in INT_LIMITS:
-        limit = INT_LIMITS[asked.kind]
+    if stored.kind in INT_LIMITS and requested.kind in INT_LIMITS:
+        limit = INT_LIMITS[requested.kind]
         below = column.known & (column.values < -limit)
         above = column.known & (column.values > limit - 1)
         return CastColumn(RawColumn(column.values, column.known & ~below & ~above), below, above)
-    result = RawColumn.unknown(rows, asked)
+    result = RawColumn.unknown(rows, requested)
     known = np.flatnonzero(column.known)
     for row, value in zip(known.tolist(), column.values[known].tolist(), strict=True):
         held = cast(value)
@@ -189,13 +189,13 @@ def cast_column(column: RawColumn, stored: ShreddedType, asked: ShreddedType) ->
     return CastColumn(result, below, above)
 
 
-def _no_cast(_asked: ShreddedType) -> Cast | None:
+def _no_cast(_requested: ShreddedType) -> Cast | None:
     return None
 
 
-def _to_integer(asked: ShreddedType) -> Cast:
-    limit = INT_LIMITS[asked.kind]
-    by_double = asked.kind in DOUBLE_SAFE_SCALES
+def _to_integer(requested: ShreddedType) -> Cast:
+    limit = INT_LIMITS[requested.kind]
+    by_double = requested.kind in DOUBLE_SAFE_SCALES
 
     def cast(value: Raw) -> Raw | Beyond:
         # Towards zero. All but bigint by way of a double, as Spark takes a Variant's decimal:
@@ -208,9 +208,9 @@ def _to_integer(asked: ShreddedType) -> Cast:
     return cast
 
 
-def _to_decimal(asked: ShreddedType) -> Cast:
-    unit = Decimal((0, (1,), -asked.scale))
-    limit = Decimal(10) ** (asked.precision - asked.scale)
+def _to_decimal(requested: ShreddedType) -> Cast:
+    unit = Decimal((0, (1,), -requested.scale))
+    limit = Decimal(10) ** (requested.precision - requested.scale)
 
     def cast(value: Raw) -> Raw | Beyond:
         rounded = _EXACT.quantize(
@@ -223,11 +223,11 @@ def _to_decimal(asked: ShreddedType) -> Cast:
     return cast
 
 
-def _to_double(_asked: ShreddedType) -> Cast:
+def _to_double(_requested: ShreddedType) -> Cast:
     return float  # the nearest double, ties to even, as Java's
 
 
-def _seconds_to_timestamp(_asked: ShreddedType) -> Cast:
+def _seconds_to_timestamp(_requested: ShreddedType) -> Cast:
     limit = INT_LIMITS[Kind.INT64]
 
     def cast(value: Raw) -> Raw | Beyond:

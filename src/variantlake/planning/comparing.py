@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from variantlake.parquet.bounds import Raw
-from variantlake.parquet.fact_columns import Bools, RawColumn
+from variantlake.parquet.stats.bounds import Raw
+from variantlake.parquet.stats.fact_columns import Bools, RawColumn
 
 Truths = npt.NDArray[np.uint8]
 """For each file the set of truth values that a condition may take, as the bits of `May`."""

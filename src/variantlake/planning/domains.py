@@ -15,9 +15,9 @@ from decimal import Decimal
 import numpy as np
 import numpy.typing as npt
 
-from variantlake.parquet.bounds import Raw
-from variantlake.parquet.fact_columns import Bools, BoundColumns, Counts, Int64s, RawColumn
-from variantlake.parquet.facts import UNKNOWN
+from variantlake.parquet.stats.bounds import Raw
+from variantlake.parquet.stats.fact_columns import Bools, BoundColumns, Counts, Int64s, RawColumn
+from variantlake.parquet.stats.facts import UNKNOWN
 from variantlake.planning.casts import Beyond, cast_column, monotone_cast, spark_type
 from variantlake.planning.files import FileColumns, PartitionColumn
 from variantlake.planning.predicates import Ref
@@ -55,13 +55,13 @@ class Domains:
     why: npt.NDArray[np.int8]
 
     @classmethod
-    def anything(cls, rows: int, asked: ShreddedType | None, why: str) -> Domains:
+    def anything(cls, rows: int, requested: ShreddedType | None, why: str) -> Domains:
         """The widest domain in every row; writable."""
         return cls(
             np.ones(rows, np.bool_),
             np.ones(rows, np.bool_),
-            RawColumn.unknown(rows, asked),
-            RawColumn.unknown(rows, asked),
+            RawColumn.unknown(rows, requested),
+            RawColumn.unknown(rows, requested),
             np.zeros(rows, np.bool_),
             np.zeros(rows, np.bool_),
             np.full(rows, REASONS.index(why), np.int8),
@@ -158,11 +158,11 @@ class _PathDomains:
 
     def __init__(self, ref: Ref) -> None:
         self._reader = Reader(ref)
-        self._asked = spark_type(ref.type)
+        self._requested = spark_type(ref.type)
         self._is_variant = ref.type == "variant"
 
     def of(self, files: FileColumns) -> Domains:
-        domains = Domains.anything(files.rows, self._asked, NO_STATISTICS)
+        domains = Domains.anything(files.rows, self._requested, NO_STATISTICS)
         variants = files.facts.variant(self._reader.ref.column)
         for placed in self._reader.places(variants):
             records = files.facts.num_records[placed.rows]
@@ -171,12 +171,12 @@ class _PathDomains:
 
     def _placed(self, placed: PlacedRows, records: Int64s) -> Domains:
         counts, place = placed.counts, placed.place
-        if self._asked is None:
+        if self._requested is None:
             return self._existence(place, counts, records)
         rows = np.arange(len(records))
         clean = counts.clean
         stored = place.leaf
-        domains = Domains.anything(len(records), self._asked, NO_COLUMN)
+        domains = Domains.anything(len(records), self._requested, NO_COLUMN)
         if place.twin:
             domains.explain(TWIN_KEY, rows)
         elif stored is not None:
@@ -187,7 +187,7 @@ class _PathDomains:
                 return domains
             nulls = (counts.typed != records) | (counts.typed == UNKNOWN) | (place.inside > 0)
             bounds = placed.only(clean).bounds(stored)
-            domains.put(known, _translated(bounds, stored, self._asked, nulls[known]))
+            domains.put(known, _translated(bounds, stored, self._requested, nulls[known]))
             domains.only_nulls(clean & (counts.typed == 0))
         if stored is None:
             for empty in (False, True):
@@ -214,35 +214,35 @@ class _PathDomains:
 
 def _column(ref: Ref, files: FileColumns, partition_types: Mapping[str, str]) -> Domains:
     """Of an ordinary column or partition column."""
-    asked = spark_type(ref.type)
+    requested = spark_type(ref.type)
     if len(ref.column) == 1 and (partition := files.partition(ref.column[0])) is not None:
         named = partition_types.get(ref.column[0])
-        return _partition(partition, None if named is None else spark_type(named), asked)
-    domains = Domains.anything(files.rows, asked, NO_STATISTICS)
+        return _partition(partition, None if named is None else spark_type(named), requested)
+    domains = Domains.anything(files.rows, requested, NO_STATISTICS)
     records = files.facts.num_records
     column = files.facts.column(ref.column)
     if column is not None:
         for code, stored in enumerate(column.types):
             rows = np.flatnonzero(column.type == code)
-            counted = _counted(column.nulls[rows], records[rows], asked)
-            if stored is not None and asked is not None:
+            counted = _counted(column.nulls[rows], records[rows], requested)
+            if stored is not None and requested is not None:
                 bounds = column.bounds(rows, stored)
                 held = np.flatnonzero(counted.values)
-                found = _translated(bounds, stored, asked, counted.nulls)
+                found = _translated(bounds, stored, requested, counted.nulls)
                 counted.put(held, found.take(held))
             domains.put(rows, counted)
     variant = files.facts.variant(ref.column)
     if variant is not None:
         rows = np.flatnonzero(variant.layout >= 0)
-        domains.put(rows, _counted(variant.nulls[rows], records[rows], asked))
+        domains.put(rows, _counted(variant.nulls[rows], records[rows], requested))
     return domains
 
 
 def _partition(
-    partition: PartitionColumn, type_: ShreddedType | None, asked: ShreddedType | None
+    partition: PartitionColumn, type_: ShreddedType | None, requested: ShreddedType | None
 ) -> Domains:
     """Each file has one value; `type_` is the column's own type, None where not known."""
-    domains = Domains.anything(len(partition.codes), asked, NO_STATISTICS)
+    domains = Domains.anything(len(partition.codes), requested, NO_STATISTICS)
     for code, text in enumerate(partition.texts):
         rows = np.flatnonzero(partition.codes == code)
         if text is None or text == "":
@@ -250,15 +250,15 @@ def _partition(
             continue
         domains.nulls[rows] = False
         domains.explain(NO_ORDER, rows)
-        if type_ is None or asked is None:
+        if type_ is None or requested is None:
             continue
         raw = partition_value(text, type_)
-        if raw is not None and type_ != asked:
-            cast = monotone_cast(type_, asked)
+        if raw is not None and type_ != requested:
+            cast = monotone_cast(type_, requested)
             held = None if cast is None else cast(raw)
             raw = None if isinstance(held, Beyond) else held
             domains.nulls[rows] = raw is None
-        value = RawColumn.of([raw], asked)
+        value = RawColumn.of([raw], requested)
         domains.explain("" if value.known[0] else NO_BOUNDS, rows)
         domains.minimum.put(rows, value)
         domains.maximum.put(rows, value)
@@ -307,9 +307,9 @@ def _number(text: str, type_: ShreddedType) -> Raw | None:
     return None if isinstance(held, Beyond) or held != value else held
 
 
-def _counted(nulls: Int64s, records: Int64s, asked: ShreddedType | None) -> Domains:
+def _counted(nulls: Int64s, records: Int64s, requested: ShreddedType | None) -> Domains:
     """Null counts inform only when they are 0 or all rows (EXACTNESS, rule 23)."""
-    domains = Domains.anything(len(nulls), asked, NO_BOUNDS)
+    domains = Domains.anything(len(nulls), requested, NO_BOUNDS)
     domains.explain(NO_COUNTS, nulls == UNKNOWN)
     domains.only_nulls((nulls == records) & (nulls > 0))
     domains.nulls[nulls == 0] = False
@@ -317,22 +317,22 @@ def _counted(nulls: Int64s, records: Int64s, asked: ShreddedType | None) -> Doma
 
 
 def _translated(
-    bounds: BoundColumns, stored: ShreddedType, asked: ShreddedType, nulls: Bools
+    bounds: BoundColumns, stored: ShreddedType, requested: ShreddedType, nulls: Bools
 ) -> Domains:
     """Bounds of a stored type as those of the asked one, in rows that have values.
 
     `nulls` says whether some row of the file may have none. A value that the cast cannot hold is
     NULL (or an error, which skipping may leave out).
     """
-    if stored.kind is Kind.TIMESTAMP and asked.kind is Kind.DATE:
+    if stored.kind is Kind.TIMESTAMP and requested.kind is Kind.DATE:
         return _days(bounds, nulls)
-    same = stored == asked
-    domains = Domains.anything(len(nulls), asked, NO_BOUNDS)
-    if monotone_cast(stored, asked) is None:
+    same = stored == requested
+    domains = Domains.anything(len(nulls), requested, NO_BOUNDS)
+    if monotone_cast(stored, requested) is None:
         domains.nulls[:] = nulls if same else True
         domains.explain(NO_BOUNDS if same else NO_ORDER, np.arange(len(nulls)))
         return domains
-    low, high = (cast_column(side, stored, asked) for side in (bounds.minimum, bounds.maximum))
+    low, high = (cast_column(side, stored, requested) for side in (bounds.minimum, bounds.maximum))
     domains.minimum.put(ALL, low.values)
     domains.maximum.put(ALL, high.values)
     domains.nulls[:] = nulls if same else nulls | ~(low.fits & high.fits)

@@ -34,8 +34,8 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
-from variantlake.parquet.fact_columns import Bools, BoundColumns
-from variantlake.parquet.facts import PathFacts
+from variantlake.parquet.stats.fact_columns import Bools, BoundColumns
+from variantlake.parquet.stats.facts import PathFacts
 from variantlake.planning.casts import (
     DOUBLE_SAFE_SCALES,
     Beyond,
@@ -83,7 +83,7 @@ _FLOATS = frozenset({Kind.FLOAT, Kind.DOUBLE})
 _TOTAL: frozenset[tuple[Kind, Kind]] = frozenset(
     {
         *((narrow, wide) for i, narrow in enumerate(_WIDTHS) for wide in _WIDTHS[i + 1 :]),
-        *((stored, asked) for stored in (*_WIDTHS, Kind.DECIMAL) for asked in _FLOATS),
+        *((stored, requested) for stored in (*_WIDTHS, Kind.DECIMAL) for requested in _FLOATS),
         *((stored, Kind.STRING) for stored in (*_WIDTHS, Kind.BOOLEAN, Kind.DATE)),
         (Kind.FLOAT, Kind.DOUBLE),
     }
@@ -94,15 +94,15 @@ _IN_RANGE: frozenset[tuple[Kind, Kind]] = frozenset(
     {
         *((wide, narrow) for i, narrow in enumerate(_WIDTHS) for wide in _WIDTHS[i + 1 :]),
         *((stored, Kind.DECIMAL) for stored in (*_WIDTHS, Kind.DECIMAL)),
-        *((Kind.DECIMAL, asked) for asked in _WIDTHS),
+        *((Kind.DECIMAL, requested) for requested in _WIDTHS),
         *((stored, Kind.TIMESTAMP) for stored in _WIDTHS),
     }
 )
 """Casts that are exact where the values fit; each of them is monotone."""
 
 _TRY: frozenset[tuple[Kind, Kind]] = frozenset(
-    (Kind.STRING, asked)
-    for asked in (*_WIDTHS, Kind.DECIMAL, Kind.DOUBLE, Kind.FLOAT, Kind.DATE, Kind.BOOLEAN)
+    (Kind.STRING, requested)
+    for requested in (*_WIDTHS, Kind.DECIMAL, Kind.DOUBLE, Kind.FLOAT, Kind.DATE, Kind.BOOLEAN)
 )
 """Casts that some values fail, and where `try_cast` fails the same values as `try_variant_get`."""
 
@@ -111,14 +111,14 @@ _OVERFLOWS_SILENTLY = frozenset((stored, Kind.TIMESTAMP) for stored in _WIDTHS)
 
 
 def conversion(
-    stored: ShreddedType, asked: str, facts: PathFacts, *, strict: bool
+    stored: ShreddedType, requested: str, facts: PathFacts, *, strict: bool
 ) -> Conversion | None:
     """How a clean path's column gives what `variant_get(…, asked)` gives, or None: read natively.
 
     `facts` are those of the path in this file; their bounds prove that values fit. `strict` is
     true for `variant_get` and casts that raise, false for `try_variant_get`.
     """
-    target = spark_type(asked)
+    target = spark_type(requested)
     if target is None or not stored.info.spark:
         return None
     if stored == target:
@@ -137,19 +137,19 @@ def conversion(
     return None
 
 
-def values_fit(stored: ShreddedType, asked: ShreddedType, bounds: BoundColumns) -> Bools:
+def values_fit(stored: ShreddedType, requested: ShreddedType, bounds: BoundColumns) -> Bools:
     """`all_values_fit` by the bounds of many files."""
     minimum, maximum = (
-        cast_column(side, stored, asked) for side in (bounds.minimum, bounds.maximum)
+        cast_column(side, stored, requested) for side in (bounds.minimum, bounds.maximum)
     )
     return minimum.fits & maximum.fits
 
 
-def all_values_fit(stored: ShreddedType, asked: ShreddedType, facts: PathFacts) -> bool:
+def all_values_fit(stored: ShreddedType, requested: ShreddedType, facts: PathFacts) -> bool:
     """Whether the monotone cast to `asked` holds every value, by the type or by the bounds."""
     if facts.typed == 0:
         return True
-    cast = monotone_cast(stored, asked)
+    cast = monotone_cast(stored, requested)
     if cast is None:
         return False
     return any(

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from variantlake.parquet.facts import FileFacts
+from variantlake.parquet.stats.facts import FileFacts
 from variantlake.paths import Path
 from variantlake.planning.files import RecordFiles, ScanFile
 from variantlake.planning.plan import ScanPlan
@@ -69,7 +69,7 @@ class Explanation:
     skipped_by: tuple[tuple[str, int], ...]
     paths: tuple[PathUse, ...]
     kept: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
-    found_by: tuple[tuple[str, int], ...] = ()
+    prefilter: tuple[tuple[str, int], ...] = ()
     """Conditions by which rows are found before their Variants are rebuilt, with their files."""
 
     def to_dict(self) -> dict[str, Any]:
@@ -85,7 +85,7 @@ class Explanation:
             and {"total": self.row_groups.total, "read": self.row_groups.read},
             "scans": self.groups,
             "skipped_by": [{"predicate": text, "files": n} for text, n in self.skipped_by],
-            "rows_found_by": [{"predicate": text, "files": n} for text, n in self.found_by],
+            "rows_found_by": [{"predicate": text, "files": n} for text, n in self.prefilter],
             "paths": [
                 {
                     "path": str(use.ref),
@@ -121,9 +121,9 @@ class Explanation:
         if self.skipped_by:
             lines.append("skipped by:")
             lines += [f"  {text}: {_files(n)}" for text, n in self.skipped_by]
-        if self.found_by:
+        if self.prefilter:
             lines.append("rows found before their Variants are rebuilt, by:")
-            lines += [f"  {text}: {_files(n)}" for text, n in self.found_by]
+            lines += [f"  {text}: {_files(n)}" for text, n in self.prefilter]
         if self.paths:
             lines.append("paths:")
             lines += [f"  {use.ref}: {_how(use)}" for use in self.paths]
@@ -140,9 +140,9 @@ def explain(plan: ScanPlan, row_groups: RowGroups | None = None) -> Explanation:
     skipped_by = Counter(
         plan.conjuncts[number] for number in plan.skipped_by.tolist() if number != NOT_SKIPPED
     )
-    found_by = Counter[str]()
+    prefilter = Counter[str]()
     for group in plan.groups:
-        found_by.update({str(part): len(group.files) for part in group.found_by})
+        prefilter.update({str(part): len(group.files) for part in group.prefilter})
     return Explanation(
         total_files=plan.total_files,
         read_files=plan.read_files,
@@ -160,7 +160,7 @@ def explain(plan: ScanPlan, row_groups: RowGroups | None = None) -> Explanation:
             (kept.file.path, tuple((str(part), why) for part, why in kept.reasons))
             for kept in plan.kept
         ),
-        found_by=tuple(found_by.items()),
+        prefilter=tuple(prefilter.items()),
     )
 
 

@@ -8,9 +8,9 @@ from typing import Protocol, overload
 
 import numpy as np
 
-from variantlake.delta.actions import DeletionVectorDescriptor
-from variantlake.parquet.fact_columns import FactColumns, Int64s, RecordColumns
-from variantlake.parquet.facts import FileFacts
+from variantlake.delta.actions.log_lines import DeletionVectorDescriptor
+from variantlake.parquet.stats.fact_columns import FactColumns, Int64s, RecordColumns
+from variantlake.parquet.stats.facts import FileFacts
 
 NO_ROWS: Int64s = np.zeros(0, np.int64)
 

@@ -9,12 +9,12 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
-from variantlake.delta.snapshot import Snapshot
-from variantlake.delta.stored_names import has_stored_names
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.log.stored_names import has_stored_names
 from variantlake.errors import VariantLakeError
-from variantlake.parquet.fact_columns import RecordColumns
-from variantlake.parquet.facts import FileFacts, facts_of, row_group_facts
-from variantlake.parquet.footer import read_footer
+from variantlake.parquet.metadata.footer import read_footer
+from variantlake.parquet.stats.fact_columns import RecordColumns
+from variantlake.parquet.stats.facts import FileFacts, facts_of, row_group_facts
 from variantlake.planning.explain import RowGroups, count_row_groups
 from variantlake.planning.files import ScanFile
 from variantlake.planning.log_files import LogFiles

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import Literal as OneOf
 
-from variantlake.parquet.bounds import Raw
+from variantlake.parquet.stats.bounds import Raw
 from variantlake.planning.casts import INT_LIMITS, monotone_cast, spark_type, type_limits
 from variantlake.planning.exactness import IDENTITY
 from variantlake.planning.literals import comparison_type, literal_as
@@ -42,19 +42,19 @@ def implied_bounds(conjunct: Predicate, ref: Ref, column: PhysicalColumn) -> tup
     For comparisons and IN on `ref`, read as `column` by a cast that keeps the order, from integers
     and decimals; nothing otherwise. A column that is read as it is needs none.
     """
-    asked = spark_type(ref.type)
+    requested = spark_type(ref.type)
     stored = column.stored
-    if column.conversion == IDENTITY or asked is None or not _is_exact_number(stored):
+    if column.conversion == IDENTITY or requested is None or not _is_exact_number(stored):
         return ()
-    if monotone_cast(stored, asked) is None or asked.kind is Kind.TIMESTAMP:
+    if monotone_cast(stored, requested) is None or requested.kind is Kind.TIMESTAMP:
         return ()
     low, high = _wanted(conjunct, ref)
     bounds = []
     if low is not None:
-        value = _raw(low, stored, asked, down=True)
+        value = _raw(low, stored, requested, down=True)
         bounds += [] if value is None else [RawBound(">=", value, stored)]
     if high is not None:
-        value = _raw(high, stored, asked, down=False)
+        value = _raw(high, stored, requested, down=False)
         bounds += [] if value is None else [RawBound("<=", value, stored)]
     return tuple(bounds)
 
@@ -91,18 +91,18 @@ def _wanted(conjunct: Predicate, ref: Ref) -> tuple[Raw | None, Raw | None]:
 
 
 def _raw(
-    value: Raw, stored: ShreddedType, asked: ShreddedType, *, down: bool
+    value: Raw, stored: ShreddedType, requested: ShreddedType, *, down: bool
 ) -> int | Decimal | None:
     """A value of `stored` that every raw value converting to `value` or beyond lies beyond.
 
     None when the type itself says as much.
     """
-    if asked.kind is Kind.DOUBLE:
+    if requested.kind is Kind.DOUBLE:
         # What rounds to this double lies between its neighbours.
         exact = Decimal(math.nextafter(float(value), -math.inf if down else math.inf))
     else:
         # Casts cut a fraction, or round to the unit of the asked type: less than one of its units.
-        unit = Decimal((0, (1,), -asked.scale))
+        unit = Decimal((0, (1,), -requested.scale))
         number = Decimal(value) if isinstance(value, int | float | Decimal) else Decimal(0)
         exact = (_WIDE.subtract if down else _WIDE.add)(number, unit)
     if not exact.is_finite():

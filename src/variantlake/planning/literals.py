@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from functools import cache
 from math import isnan
 
-from variantlake.parquet.bounds import Raw
+from variantlake.parquet.stats.bounds import Raw
 from variantlake.planning.casts import INT_DIGITS, spark_type
 from variantlake.planning.predicates import Literal
 from variantlake.types import MAX_PRECISION, Kind, ShreddedType
@@ -22,12 +22,12 @@ _FLOATS = (Kind.FLOAT, Kind.DOUBLE)
 _EXACT_AS_DOUBLE = (Kind.INT8, Kind.INT16, Kind.INT32)
 
 
-def comparison_type(asked: str, literals: Iterable[Literal]) -> ShreddedType | None:
+def comparison_type(requested: str, literals: Iterable[Literal]) -> ShreddedType | None:
     """The type in which Spark compares `asked` values with all of these literals.
 
     None when it is not known for sure, or does not hold every value of `asked` unchanged.
     """
-    own = spark_type(asked)
+    own = spark_type(requested)
     common = own
     for literal in literals:
         other = spark_type(literal.type)

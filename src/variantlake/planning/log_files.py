@@ -9,17 +9,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from variantlake.delta.actions import DeletionVectorDescriptor
-from variantlake.delta.files import values
-from variantlake.delta.locations import located
-from variantlake.delta.log_facts import LogFacts
-from variantlake.delta.snapshot import Snapshot
-from variantlake.parquet.fact_columns import (
-    ColumnPath,
-    FactColumns,
-    Int64s,
-    PatchedColumns,
-)
+from variantlake.delta.actions.log_lines import DeletionVectorDescriptor
+from variantlake.delta.log.file_paths import located
+from variantlake.delta.log.logical_files import values
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.stats.columnar_facts import LogFacts
+from variantlake.parquet.stats.fact_columns import ColumnPath, FactColumns, Int64s, PatchedColumns
 from variantlake.planning.files import PartitionColumn, ScanFile
 
 

@@ -13,8 +13,8 @@ from itertools import chain
 
 import numpy as np
 
-from variantlake.parquet.fact_columns import INTEGERS, LACKING, Int64s
-from variantlake.parquet.facts import UNKNOWN
+from variantlake.parquet.stats.fact_columns import INTEGERS, LACKING, Int64s
+from variantlake.parquet.stats.facts import UNKNOWN
 from variantlake.planning.files import FileColumns, FileRows, ScanFile
 from variantlake.planning.predicates import Predicate, Ref
 from variantlake.planning.readings import (
@@ -49,7 +49,7 @@ class ScanGroup:
     readings: tuple[tuple[Ref, Reading], ...]
     files: FileRows
     kernels: bool = False
-    found_by: tuple[Predicate, ...] = ()
+    prefilter: tuple[Predicate, ...] = ()
 
     def reading(self, ref: Ref) -> Reading:
         """How this Ref is read. Raises KeyError for one that was not requested."""
@@ -66,7 +66,7 @@ class ScanGroup:
     @property
     def by_kernels(self) -> bool:
         """Our kernels read the files, and not the engine's own reader."""
-        return self.kernels or bool(self.found_by)
+        return self.kernels or bool(self.prefilter)
 
     @property
     def physical(self) -> bool:

@@ -14,7 +14,7 @@ from functools import cache
 
 import numpy as np
 
-from variantlake.parquet.fact_columns import (
+from variantlake.parquet.stats.fact_columns import (
     Bools,
     BoundColumns,
     Counts,
@@ -22,7 +22,7 @@ from variantlake.parquet.fact_columns import (
     Int64s,
     VariantColumns,
 )
-from variantlake.parquet.facts import MAX_INSIDE, UNKNOWN, FileFacts, PathFacts
+from variantlake.parquet.stats.facts import MAX_INSIDE, UNKNOWN, FileFacts, PathFacts
 from variantlake.paths import Path
 from variantlake.planning.casts import spark_type
 from variantlake.planning.exactness import Conversion, ConversionKind, conversion, values_fit
@@ -190,8 +190,8 @@ class Reader:
             raise ValueError(f"{ref} is an ordinary column, read as it is")
         self.ref = ref
         self._path = ref.path
-        self._asked = spark_type(ref.type)
-        self._is_scalar = self._asked is not None
+        self._requested = spark_type(ref.type)
+        self._is_scalar = self._requested is not None
         self._steps = _physical_steps(ref.path)
         # By identity, because hashing a schema of hundreds of fields for each file is slow; the
         # schema is kept beside its place so that its id cannot be given to another one.
@@ -297,9 +297,9 @@ class Reader:
             rows, counts = placed.rows, placed.counts
         alike = [counts.clean, counts.residuals > 0, counts.typed == 0]
         bounds = None
-        if place.leaf is not None and self._asked is not None and counts.clean.any():
+        if place.leaf is not None and self._requested is not None and counts.clean.any():
             bounds = placed.bounds(place.leaf)
-            alike += [values_fit(place.leaf, self._asked, bounds), bounds.plain_floats]
+            alike += [values_fit(place.leaf, self._requested, bounds), bounds.plain_floats]
         bits = sum(flag.astype(np.int64) << i for i, flag in enumerate(alike))
         for number in np.unique(bits):
             same = np.flatnonzero(bits == number)

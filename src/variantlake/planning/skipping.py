@@ -15,9 +15,9 @@ from enum import IntFlag
 import numpy as np
 import numpy.typing as npt
 
-from variantlake.parquet.bounds import Raw
-from variantlake.parquet.fact_columns import Int64s, RawColumn
-from variantlake.parquet.facts import FileFacts
+from variantlake.parquet.stats.bounds import Raw
+from variantlake.parquet.stats.fact_columns import Int64s, RawColumn
+from variantlake.parquet.stats.facts import FileFacts
 from variantlake.planning.comparing import Truths, above, any_within, below, equal
 from variantlake.planning.domains import NO_TYPES, Domains, domains_of
 from variantlake.planning.files import FileColumns, RecordFiles, ScanFile

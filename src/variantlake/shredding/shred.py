@@ -17,8 +17,8 @@ from variantlake.encoding.value import Children, basic_type, check_value_size, r
 from variantlake.encoding.variant import Variant
 from variantlake.errors import UnknownVariantType, VariantLakeError
 from variantlake.shredding.arrays import AnyArray, element_field, members
-from variantlake.shredding.below import below
 from variantlake.shredding.dictionary import RowDictionary
+from variantlake.shredding.error_paths import below
 from variantlake.shredding.fit import Raw, fit, raw_array
 from variantlake.shredding.layout import arrow_type, typed_value_type
 from variantlake.shredding.schema import Array, Leaf, Node, Object, ShreddingSchema, Untyped

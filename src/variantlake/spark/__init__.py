@@ -1,6 +1,7 @@
 """The distributed engine: Spark runs what the planner and the kernels decide.
 
-Importing it raises MissingDependency where PySpark is not installed.
+In: a user's session, classic or Connect. Out: DataFrames, loads that are committed once.
+`lake.py` is the face; nothing outside of this folder imports PySpark.
 """
 
 from __future__ import annotations
@@ -10,10 +11,10 @@ from variantlake.errors import MissingDependency
 _OPTIONAL = ("pyspark", "py4j", "pandas")
 
 try:
-    from variantlake.spark.data_source import register
     from variantlake.spark.lake import Lake, connect
     from variantlake.spark.local import local_session
     from variantlake.spark.rows import json_rows, text_rows
+    from variantlake.spark.scan.data_source import register
 except ModuleNotFoundError as error:
     _missing = (error.name or "").partition(".")[0]
     if _missing not in _OPTIONAL:

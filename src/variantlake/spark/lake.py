@@ -9,12 +9,24 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from pyspark.sql import DataFrame, SparkSession
 
-from variantlake.arrow.statements import not_a_query
 from variantlake.errors import InvalidQuery
 from variantlake.planning.explain import explain
 from variantlake.planning.expressions import Condition, TypedPath
 from variantlake.planning.footers import row_groups
-from variantlake.spark.arguments import (
+from variantlake.spark.explain import QueryExplanation, TableExplanation
+from variantlake.spark.query.catalyst_query import QueryRunner
+from variantlake.spark.query.connect_query import RemoteQueries, RemoteQuery
+from variantlake.spark.query.names import CatalogNames, CatalogTable, CatalogView, find_remote
+from variantlake.spark.query.origin import view_mark
+from variantlake.spark.query.places import Location, Place, find_place, writable
+from variantlake.spark.query.references import (
+    VERSION_IN_PATH,
+    Resolve,
+    Target,
+)
+from variantlake.spark.scan.dataframe import scan
+from variantlake.spark.scan.tables import Tables
+from variantlake.spark.session.arguments import (
     check_frame,
     check_location,
     check_session,
@@ -22,28 +34,21 @@ from variantlake.spark.arguments import (
     check_text,
     is_frame,
 )
-from variantlake.spark.explain import QueryExplanation, TableExplanation
-from variantlake.spark.jobs import is_connect
-from variantlake.spark.names import CatalogNames, CatalogTable, CatalogView, find_remote
-from variantlake.spark.origin import view_mark
-from variantlake.spark.places import Location, Place, find_place, writable
-from variantlake.spark.references import VERSION_IN_PATH, Parts, Resolve, Target
-from variantlake.spark.remote import RemoteQueries, RemoteQuery
-from variantlake.spark.scan import scan
-from variantlake.spark.session import HelperSession
-from variantlake.spark.sql import QueryRunner
-from variantlake.spark.stores import follow_spark
-from variantlake.spark.tables import Tables
-from variantlake.spark.text import quote_string
+from variantlake.spark.session.classic_files import HelperSession
+from variantlake.spark.session.jobs import is_connect
+from variantlake.spark.session.stores import follow_spark
+from variantlake.sql.names import Parts
+from variantlake.sql.splice import quote_string
+from variantlake.sql.statements import not_a_query
 
 if TYPE_CHECKING:
-    from variantlake.arrow.convert import ConvertKeywords, ConvertResult
-    from variantlake.arrow.document_options import DocumentKeywords
-    from variantlake.arrow.landing import LoadResult
-    from variantlake.arrow.load import IngestResult, LoadProgress
-    from variantlake.arrow.options import LoadKeywords
-    from variantlake.arrow.overwriting import Where
-    from variantlake.arrow.sources import Documents, SourceSpec
+    from variantlake.ingest.commit_load import LoadResult
+    from variantlake.ingest.convert import ConvertKeywords, ConvertResult
+    from variantlake.ingest.encode.document_options import DocumentKeywords
+    from variantlake.ingest.load import IngestResult, LoadProgress
+    from variantlake.ingest.overwrite import Where
+    from variantlake.ingest.sources.sources import Documents, SourceSpec
+    from variantlake.ingest.target.options import LoadKeywords
 
 
 _LACKS_DELTA = (
@@ -213,7 +218,7 @@ class Lake:
     ) -> IngestResult:
         """Load JSON documents into a VARIANT column; see `spark.ingest.ingest`."""
         # Loads the kernels, which queries do without.
-        from variantlake.spark.ingest import ingest
+        from variantlake.spark.load.ingest import ingest
 
         check_sources(sources)
         return ingest(
@@ -238,7 +243,7 @@ class Lake:
     ) -> ConvertResult:
         """Convert Parquet files into a table; `vl.convert` says how, and names the options."""
         # Loads the kernels, which queries do without.
-        from variantlake.spark.convert import convert
+        from variantlake.spark.load.convert import convert
 
         return convert(self._spark, sources, self._written_to(table), progress=progress, **options)
 
@@ -267,8 +272,8 @@ class Lake:
             merge_schema: As there.
             **options: As there.
         """
-        from variantlake.spark.append import append
-        from variantlake.spark.append_target import NewTable
+        from variantlake.spark.load.append import append
+        from variantlake.spark.load.append_target import NewTable
 
         check_frame(frame)
         return append(
@@ -320,9 +325,9 @@ class Lake:
             MissingSource: The expected version is not in the log.
             UnsupportedFeature: As for `append`; also an append-only table.
         """
-        from variantlake.arrow.overwriting import Overwrite
-        from variantlake.spark.append import append
-        from variantlake.spark.ingest import ingest
+        from variantlake.ingest.overwrite import Overwrite
+        from variantlake.spark.load.append import append
+        from variantlake.spark.load.ingest import ingest
 
         overwrite = Overwrite(where, partitions, expected_version)
         location = self._written_to(table)
@@ -354,7 +359,7 @@ class Lake:
             CommitConflict: Another writer added rows in the meantime.
             UnsupportedFeature: As for `append`.
         """
-        from variantlake.spark.constraints import add_constraint
+        from variantlake.spark.load.constraints import add_constraint
 
         snapshot = self._tables.load(self._written_to(table)).snapshot
         return add_constraint(self.read(table, snapshot.version), snapshot, name, expression)
@@ -364,7 +369,7 @@ class Lake:
 
         Raises InvalidSchema for a column that is not there, else as `add_constraint`.
         """
-        from variantlake.spark.constraints import set_not_null
+        from variantlake.spark.load.constraints import set_not_null
 
         snapshot = self._tables.load(self._written_to(table)).snapshot
         return set_not_null(self.read(table, snapshot.version), snapshot, column)

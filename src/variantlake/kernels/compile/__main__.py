@@ -20,13 +20,13 @@ from importlib import import_module
 from pathlib import Path
 
 from variantlake import kernels
-from variantlake.kernels._declared import BOUNDS_CHECKED, PURE_PYTHON, Kernel
-from variantlake.kernels._levels import levels
-from variantlake.kernels._library import is_current, library_file
-from variantlake.kernels._sources import digest_of
 from variantlake.kernels.compile.about import about
 from variantlake.kernels.compile.link import link
 from variantlake.kernels.compile.units import compile_unit
+from variantlake.kernels.native.declared import BOUNDS_CHECKED, PURE_PYTHON, Kernel
+from variantlake.kernels.native.levels import levels
+from variantlake.kernels.native.library import is_current, library_file
+from variantlake.kernels.native.sources import digest_of
 
 _FOLDER = Path(kernels.__file__).parent
 _OBJECTS = _FOLDER.parents[2] / "build" / "kernels"
@@ -53,8 +53,7 @@ def main() -> None:
 
 def _make(library: Path) -> None:
     started = time.perf_counter()
-    found = {path.stem: entries_of(path.stem) for path in _FOLDER.glob("[!_]*.py")}
-    units = sorted(unit for unit, entries in found.items() if entries)
+    units = [unit for unit in _modules() if entries_of(unit)]
     in_place = library == library_file()
     if in_place and is_current(units):
         return
@@ -73,6 +72,12 @@ def _make(library: Path) -> None:
     if in_place:
         _remove_old_objects(units)
     sys.stdout.write(f"kernels compiled in {time.perf_counter() - started:.1f} s: {library}\n")
+
+
+def _modules() -> list[str]:
+    """The modules that may hold kernels, by their names below the package."""
+    found = (path.relative_to(_FOLDER).with_suffix("").parts for path in _FOLDER.glob("*/[!_]*.py"))
+    return sorted(".".join(parts) for parts in found if parts[0] not in ("compile", "native"))
 
 
 def _levels() -> tuple[str, ...]:
@@ -114,7 +119,8 @@ def _compile_on_all_cores(units: Sequence[str], objects: Path) -> None:
 
 def _shares(units: Sequence[str], count: int) -> list[list[str]]:
     """The units in at most `count` parts whose sources are about as long."""
-    sizes = {unit: (_FOLDER / f"{unit}.py").stat().st_size for unit in units}
+    files = {unit: _FOLDER.joinpath(*unit.split(".")).with_suffix(".py") for unit in units}
+    sizes = {unit: file.stat().st_size for unit, file in files.items()}
     shares: list[list[str]] = [[] for _ in range(min(count, len(sizes)))]
     for unit in sorted(sizes, key=lambda unit: -sizes[unit]):
         min(shares, key=lambda share: sum(map(sizes.__getitem__, share))).append(unit)

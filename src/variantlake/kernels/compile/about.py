@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 import llvmlite.binding as llvm
 
-from variantlake.kernels._library import SOURCES
 from variantlake.kernels.compile.units import target_machine
+from variantlake.kernels.native.library import SOURCES
 
 # See `_levels.level_of` for what these take and give.
 _X86_64 = (

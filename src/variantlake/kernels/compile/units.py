@@ -31,10 +31,10 @@ from numba.core.typing.context import Context
 from numba.extending import models, register_model, typeof_impl
 from numba.np import arrayobj
 
-from variantlake.kernels._declared import BOUNDS_CHECKED, ArrayType, Inner, Kernel, Result
-from variantlake.kernels._library import symbol_of
-from variantlake.kernels._sources import CONSTANTS
 from variantlake.kernels.compile import snippets
+from variantlake.kernels.native.declared import BOUNDS_CHECKED, ArrayType, Inner, Kernel, Result
+from variantlake.kernels.native.library import symbol_of
+from variantlake.kernels.native.sources import CONSTANTS
 
 # Kernels allocate nothing, so they need no reference counts; those would cost a third of the
 # speed and most of the time to compile.

@@ -1,0 +1,173 @@
+"""Writing checkpoints: the state of a version in a few Parquet files.
+
+Classic ones are one file, which every reader reads; a table with `delta.checkpointPolicy` `v2` gets
+files named by a UUID, whose adds and removes stand in sidecars. They are a short-cut and nothing
+more: a version is as good without. Spec: PROTOCOL, "Checkpoints", "V1 Spec", "V2 Spec".
+"""
+
+from __future__ import annotations
+
+import io
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+
+import pyarrow.parquet as pq
+
+from variantlake.delta.actions.log_lines import (
+    Action,
+    CheckpointMetadata,
+    Metadata,
+    Protocol,
+    RemoveFile,
+    Sidecar,
+    Transaction,
+)
+from variantlake.delta.checkpoint.checkpoint_schema import Rows, file_rows
+from variantlake.delta.log.last_checkpoint import write_last_checkpoint
+from variantlake.delta.log.log_segment import LOG, SIDECARS
+from variantlake.delta.log.reconciliation import State
+from variantlake.delta.log.snapshot_state import read_state
+from variantlake.delta.protocol.clustering import clustering_columns
+from variantlake.delta.protocol.features import writer_features
+from variantlake.delta.protocol.intervals import property_millis
+from variantlake.delta.protocol.properties import compression, page_version
+from variantlake.errors import MalformedLog
+from variantlake.parquet.metadata.annotate import annotate_footer
+from variantlake.storage.store import Store
+
+DEFAULT_INTERVAL = 10
+"""Versions from one checkpoint to the next, unless `delta.checkpointInterval` says otherwise."""
+
+SIDECAR_FILES = 500_000
+"""The most files of the table that one sidecar describes."""
+
+_MAGIC = b"PAR1"
+_STATE = ("txn", "metaData", "protocol", "domainMetadata")
+
+
+def checkpoint_due(version: int, properties: Mapping[str, str]) -> bool:
+    """Whether the interval of the table wants a checkpoint of this version."""
+    text = properties.get("delta.checkpointInterval", "")
+    interval = int(text) if text.isdecimal() and len(text) < 10 else DEFAULT_INTERVAL
+    return version > 0 and interval > 0 and version % interval == 0
+
+
+def write_checkpoint(store: Store, version: int | None = None) -> int:
+    """Write the checkpoint of `version`, the newest if None, and point to it; gives the version.
+
+    The checkpoint appears whole or not at all; a classic one that is there already is replaced by
+    the same state. Raises as `Snapshot.load` for a log that cannot be read.
+    """
+    segment, state = read_state(store, version, tombstones=True)
+    if state.protocol is None or state.metadata is None:
+        raise MalformedLog("the log has no protocol or no metadata", file=store.uri)
+    configuration = state.metadata.configuration
+    wants_v2 = configuration.get("delta.checkpointPolicy", "classic").lower() == "v2"
+    may_v2 = "v2Checkpoint" in writer_features(state.protocol)
+    write = _write_v2 if wants_v2 and may_v2 else _write_classic
+    size, size_in_bytes = write(store, segment.version, state, state.protocol, state.metadata)
+    write_last_checkpoint(
+        store,
+        version=segment.version,
+        size=size,
+        size_in_bytes=size_in_bytes,
+        num_of_add_files=state.files.num_rows,
+    )
+    return segment.version
+
+
+def _write_classic(
+    store: Store, version: int, state: State, protocol: Protocol, metadata: Metadata
+) -> tuple[int, int]:
+    """One file with all actions; how many there are, and the bytes."""
+    actions = [*_small_actions(state, protocol, metadata), *_tombstones(state, metadata)]
+    always = clustering_columns(state.domains)
+    rows = file_rows((*_STATE, "remove"), actions, state.files, protocol, metadata, always=always)
+    data = _parquet(rows, metadata.configuration)
+    store.put(f"{LOG}/{version:020d}.checkpoint.parquet", data)
+    return rows.table.num_rows, len(data)
+
+
+def _write_v2(
+    store: Store, version: int, state: State, protocol: Protocol, metadata: Metadata
+) -> tuple[int, int]:
+    """Sidecars first, then the file that names them: only that makes a checkpoint of them."""
+    actions: list[Action] = [CheckpointMetadata(version)]
+    actions += _small_actions(state, protocol, metadata)
+    written = size = 0
+    for rows in _sidecars(state, protocol, metadata):
+        data = _parquet(rows, metadata.configuration)
+        name = f"{uuid.uuid4()}.parquet"
+        store.put(f"{SIDECARS}/{name}", data)
+        actions.append(Sidecar(name, len(data), _now()))
+        written += len(data)
+        size += rows.table.num_rows
+    # Delta Spark asks for the columns of adds and removes here too, empty as they are.
+    keys = ("checkpointMetadata", *_STATE, "sidecar", "remove")
+    rows = file_rows(keys, actions, state.files.slice(0, 0), protocol, metadata)
+    data = _parquet(rows, metadata.configuration)
+    store.put(f"{LOG}/{version:020d}.checkpoint.{uuid.uuid4()}.parquet", data)
+    return size + rows.table.num_rows, written + len(data)
+
+
+def _sidecars(state: State, protocol: Protocol, metadata: Metadata) -> Iterator[Rows]:
+    """The rows of each sidecar; the tombstones stand in the first one."""
+    removes: list[Action] = _tombstones(state, metadata)
+    always = clustering_columns(state.domains)
+    for start in range(0, max(state.files.num_rows, 1), SIDECAR_FILES):
+        files = state.files.slice(start, SIDECAR_FILES)
+        yield file_rows(("remove",), removes, files, protocol, metadata, always=always)
+        removes = []
+
+
+def _small_actions(state: State, protocol: Protocol, metadata: Metadata) -> list[Action]:
+    return [protocol, metadata, *_transactions(state, metadata), *state.domains.values()]
+
+
+def _transactions(state: State, metadata: Metadata) -> list[Transaction]:
+    """Those that the table still remembers: all, unless it says for how long."""
+    oldest = _now() - property_millis(
+        metadata.configuration, "delta.setTransactionRetentionDuration", "for ever"
+    )
+    # One that does not say when it was cannot be known to be old.
+    return [
+        transaction
+        for transaction in state.transactions.values()
+        if transaction.last_updated is None or transaction.last_updated >= oldest
+    ]
+
+
+def _tombstones(state: State, metadata: Metadata) -> list[Action]:
+    """Those that somebody may still need: who reads an older version that had the file."""
+    oldest = _now() - property_millis(
+        metadata.configuration, "delta.deletedFileRetentionDuration", "interval 1 week"
+    )
+    return [remove for remove in (state.removes or {}).values() if not _expired(remove, oldest)]
+
+
+def _expired(remove: RemoveFile, oldest: int) -> bool:
+    return (remove.deletion_timestamp or 0) < oldest
+
+
+def _parquet(rows: Rows, properties: Mapping[str, str]) -> bytes:
+    """The file; bounds of Variant columns are marked as Variants."""
+    sink = io.BytesIO()
+    pq.write_table(
+        rows.table,
+        sink,
+        compression=compression(properties),
+        data_page_version=page_version(properties),
+        row_group_size=100_000,
+        write_page_checksum=True,
+    )
+    data = sink.getvalue()
+    if not rows.variants:
+        return data
+    start = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    footer, _ = annotate_footer(data[start:-8], rows.variants, start)
+    return data[:start] + footer + len(footer).to_bytes(4, "little") + _MAGIC
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000

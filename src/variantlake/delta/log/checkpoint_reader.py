@@ -1,0 +1,320 @@
+"""Reading checkpoints: classic, in parts, and V2 with sidecars, in Parquet or JSON.
+
+The files stay in Arrow from Parquet to `State.files`; only the few other actions become objects.
+Spec: PROTOCOL, "Checkpoints", "Checkpoint Schema", "V2 Spec".
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from variantlake.delta.actions.json_fields import Record, fields_of
+from variantlake.delta.actions.log_lines import (
+    Action,
+    AddFile,
+    CheckpointMetadata,
+    DomainMetadata,
+    Metadata,
+    Protocol,
+    RemoveFile,
+    Sidecar,
+    Transaction,
+    parse_log,
+)
+from variantlake.delta.log.file_paths import AbsolutePaths, check_absolute, decode_path
+from variantlake.delta.log.log_segment import SIDECARS, CheckpointFiles
+from variantlake.delta.log.logical_files import (
+    ADD_FIELDS,
+    FILES,
+    REQUIRED,
+    STRING_MAP,
+    files_of,
+    struct_type,
+    values,
+)
+from variantlake.delta.log.reconciliation import Key, State, check_unique_paths
+from variantlake.delta.stats.stats_struct_to_json import is_text, stats_texts
+from variantlake.errors import MalformedFile, MalformedLog
+from variantlake.parquet.metadata.footer import SchemaNode, read_footer
+from variantlake.parquet.metadata.pages import check_pages
+from variantlake.storage.store import Entry, Store
+
+_SINGLE: dict[str, type[Action]] = {
+    kind.KEY: kind
+    for kind in (Protocol, Metadata, Transaction, DomainMetadata, CheckpointMetadata, Sidecar)
+}
+_ADD_KEYS = [field.key for field in ADD_FIELDS.values()]
+
+
+_BATCH_ROWS = 1 << 16
+
+
+def read_checkpoint(
+    store: Store, checkpoint: CheckpointFiles, *, tombstones: bool = False
+) -> State:
+    """The state that a checkpoint holds; `removes` too where `tombstones` asks for them.
+
+    Raises MalformedLog naming the file: not Parquet, columns of wrong types, required ones missing.
+    """
+    actions: list[Action] = []
+    tables: list[pa.Table] = []
+    seen_files = False
+    for entry in checkpoint.files:
+        file = store.join(entry.path)
+        if entry.path.endswith(".json"):
+            found = list(parse_log(store.stream(entry.path), file))
+            adds = [action for action in found if isinstance(action, AddFile)]
+            tables.append(files_of(adds))
+            actions += [action for action in found if not isinstance(action, AddFile)]
+            seen_files = True
+        else:
+            table = _read_parquet(store, entry.path, file)
+            actions += _single_actions(table, file, tombstones=tombstones)
+            if "add" in table.column_names:
+                tables.append(_add_files(table, file))
+                seen_files = True
+    for sidecar in [action for action in actions if isinstance(action, Sidecar)]:
+        with _named(store.join(checkpoint.files[0].path)):
+            path = f"{SIDECARS}/{_sidecar_name(sidecar.path)}"
+        file = store.join(path)
+        table = _read_parquet(store, path, file)
+        if tombstones:
+            actions += _removes(table, file)
+        if "add" in table.column_names:
+            tables.append(_add_files(table, file))
+        seen_files = True
+    file = store.join(checkpoint.files[0].path)
+    if not seen_files:
+        raise MalformedLog("the checkpoint has no `add` column", file=file)
+    state = _state(actions, pa.concat_tables(tables), file, tombstones=tombstones)
+    with _named(file):
+        check_unique_paths(state.files)
+    return state
+
+
+def sidecars_of(store: Store, entry: Entry) -> list[Sidecar]:
+    """The sidecars that one file of a checkpoint names.
+
+    Raises MalformedLog naming the file.
+    """
+    file = store.join(entry.path)
+    if entry.path.endswith(".json"):
+        actions = parse_log(store.stream(entry.path), file)
+        return [action for action in actions if isinstance(action, Sidecar)]
+    with _opened(store, entry.path, file) as (parquet, check):
+        if Sidecar.KEY not in parquet.schema_arrow.names:
+            return []
+        check([Sidecar.KEY])
+        table = parquet.read(columns=[Sidecar.KEY])
+    found = _objects(table, Sidecar.KEY, Sidecar, file)
+    return [action for action in found if isinstance(action, Sidecar)]
+
+
+def _state(actions: list[Action], files: pa.Table, file: str, *, tombstones: bool) -> State:
+    protocols = [action for action in actions if isinstance(action, Protocol)]
+    metadata = [action for action in actions if isinstance(action, Metadata)]
+    if len(protocols) != 1 or len(metadata) != 1:
+        raise MalformedLog(
+            f"the checkpoint has {len(protocols)} protocol and {len(metadata)} metaData actions, "
+            f"expected one of each",
+            file=file,
+        )
+    removes: dict[Key, RemoveFile] | None = None
+    if tombstones:
+        with _named(file):
+            removes = {
+                (decode_path(action.path), action.key[1]): action
+                for action in actions
+                if isinstance(action, RemoveFile)
+            }
+    return State(
+        protocol=protocols[0],
+        metadata=metadata[0],
+        files=files,
+        removes=removes,
+        transactions={
+            action.app_id: action for action in actions if isinstance(action, Transaction)
+        },
+        domains={
+            action.domain: action
+            for action in actions
+            if isinstance(action, DomainMetadata) and not action.removed
+        },
+    )
+
+
+def _read_parquet(store: Store, path: str, file: str) -> pa.Table:
+    """The columns that matter; statistics in struct form only where there is no text form."""
+    with _opened(store, path, file) as (parquet, check):
+        schema = parquet.schema_arrow
+        wanted = [name for name in (*_SINGLE, "remove") if name in schema.names]
+        if "add" in schema.names:
+            add = schema.field("add").type
+            if not isinstance(add, pa.StructType):
+                raise MalformedLog("column `add` is not a struct", file=file)
+            fields = [name for name in _ADD_KEYS if add.get_field_index(name) >= 0]
+            if "stats" not in fields and add.get_field_index("stats_parsed") >= 0:
+                fields.append("stats_parsed")
+            wanted += [f"add.{name}" for name in fields]
+        check(wanted)
+        # In batches: the strings of a struct cannot be more than 2 GB at once.
+        batches = list(parquet.iter_batches(_BATCH_ROWS, columns=wanted, use_threads=True))
+        return pa.Table.from_batches(batches) if batches else parquet.read(columns=wanted)
+
+
+@contextlib.contextmanager
+def _opened(
+    store: Store, path: str, file: str
+) -> Iterator[tuple[pq.ParquetFile, Callable[[list[str]], None]]]:
+    """A checkpoint file, and what looks at the pages of columns before they are read."""
+    with _named(file), store.open(path) as source:
+        # Before pyarrow, which believes what a footer and a page header say: see
+        # parquet.metadata.pages.
+        footer = read_footer(source)
+
+        def check(columns: list[str]) -> None:
+            leaves = [leaf for name in columns for leaf in _leaves_of(footer.schema, name)]
+            chunks = [group.columns[leaf] for group in footer.row_groups for leaf in leaves]
+            source.prefetch((chunk.first_page, chunk.compressed_size) for chunk in chunks)
+            for group in footer.row_groups:
+                for leaf in leaves:
+                    check_pages(source.read_at, footer.leaves[leaf], group.columns[leaf], group)
+
+        with pq.ParquetFile(source.native, page_checksum_verification=True) as parquet:
+            yield parquet, check
+
+
+def _leaves_of(schema: SchemaNode, column: str) -> list[int]:
+    """The leaves of a column, named with dots from the top."""
+    nodes = [schema]
+    for name in column.split("."):
+        nodes = [child for node in nodes for child in node.children if child.name == name]
+    leaves: list[int] = []
+    while nodes:
+        node = nodes.pop()
+        nodes += node.children
+        if node.leaf is not None:
+            leaves.append(node.leaf)
+    return leaves
+
+
+def _single_actions(table: pa.Table, file: str, *, tombstones: bool) -> Iterator[Action]:
+    for name, kind in _SINGLE.items():
+        if name in table.column_names:
+            yield from _objects(table, name, kind, file)
+    if tombstones:
+        yield from _removes(table, file)
+
+
+def _removes(table: pa.Table, file: str) -> Iterator[Action]:
+    if "remove" in table.column_names:
+        yield from _objects(table, "remove", RemoveFile, file)
+
+
+def _objects(table: pa.Table, name: str, kind: type[Action], file: str) -> Iterator[Action]:
+    column = table[name]
+    with _named(file):
+        rows = values(column.filter(pc.is_valid(column)))
+        for row in rows:
+            if not isinstance(row, dict):
+                raise MalformedLog(f"column `{name}` is not a struct")
+            try:
+                yield kind.from_json(row)
+            except MalformedLog as error:
+                error.message = f"{name}: {error.message}"
+                raise
+
+
+def _add_files(table: pa.Table, file: str) -> pa.Table:
+    """The rows of `add` as FILES."""
+    with _named(file):
+        column: Any = table["add"]
+        # Batches of nothing but files stay as they are in memory.
+        chunks = [
+            each.filter(each.is_valid()) if each.null_count else each for each in column.chunks
+        ]
+        add: Any = pa.chunked_array(chunks, column.type)
+        fields = {field.name for field in add.type}
+        columns: dict[str, Any] = {}
+        for name, field in ADD_FIELDS.items():
+            key, wanted = field.key, FILES.field(name).type
+            if name == "stats":
+                columns[name] = _stats(add, fields)
+            elif key not in fields:
+                if name in REQUIRED:
+                    raise MalformedLog(f"the checkpoint has no column add.{key}", file=file)
+                columns[name] = pa.nulls(len(add), wanted)
+            elif field.record:
+                columns[name] = _records(pc.struct_field(add, key), field.record, f"add.{key}")
+            else:
+                columns[name] = _of_type(pc.struct_field(add, key), wanted, f"add.{key}")
+                if name in REQUIRED and columns[name].null_count:
+                    raise MalformedLog(f"add.{key} is null in a row", file=file)
+        return pa.Table.from_arrays([columns[name] for name in FILES.names], schema=FILES)
+
+
+def _records(column: Any, record: type[Record], name: str) -> Any:
+    """Structs by the protocol's names as structs by ours."""
+    wanted = struct_type(record, keys=False)
+    if column.null_count == len(column):
+        return pa.nulls(len(column), wanted)
+    column = column.combine_chunks()
+    children = [
+        _of_type(pc.struct_field(column, field.key), type_.type, f"{name}.{field.key}")
+        for field, type_ in zip(fields_of(record), wanted, strict=True)
+    ]
+    return pa.StructArray.from_arrays(children, fields=list(wanted), mask=pc.is_null(column))
+
+
+def _stats(add: Any, fields: set[str]) -> Any:
+    if "stats" in fields:
+        return _of_type(pc.struct_field(add, "stats"), pa.string(), "add.stats")
+    if "stats_parsed" in fields:
+        return stats_texts(pc.struct_field(add, "stats_parsed"))
+    return pa.nulls(len(add), pa.string())
+
+
+def _of_type(column: Any, wanted: pa.DataType, name: str) -> Any:
+    """`column` as `wanted`, between types that differ in nothing but width or layout."""
+    found = column.type
+    if found == wanted:
+        return column
+    alike = (
+        (pa.types.is_integer(found) and pa.types.is_integer(wanted))
+        or (is_text(found) and is_text(wanted))
+        or (isinstance(found, pa.MapType) and wanted == STRING_MAP and is_text(found.key_type))
+    )
+    if not alike:
+        raise MalformedLog(f"column {name} is {found}, expected {wanted}")
+    return column.cast(wanted)
+
+
+def _sidecar_name(path: str) -> str:
+    """Sidecars always stand in their own folder: only the name counts."""
+    check_absolute(path, AbsolutePaths.setting())
+    name = decode_path(path).rpartition("/")[2]
+    if name in ("", ".", ".."):
+        raise MalformedLog(f"sidecar {path!r} names no file")
+    return name
+
+
+@contextlib.contextmanager
+def _named(file: str) -> Iterator[None]:
+    """Errors of the Parquet reader as ours, and ours with the file's name."""
+    try:
+        yield
+    except MalformedLog as error:
+        error.file = error.file or file
+        raise
+    except (MalformedFile, pa.ArrowException, OSError, UnicodeDecodeError, KeyError) as error:
+        raise MalformedLog(
+            f"the checkpoint cannot be read: {error}",
+            file=file,
+            hint="it is not Parquet, cut, or damaged",
+        ) from error

@@ -1,0 +1,97 @@
+"""Whether the table at a location is still the one that a snapshot was read from.
+
+A table can be removed and made again at its path, or its log be restored from a copy, while
+somebody holds a version of it. The file that the version ends with shows it, by its size, time and
+etag or inode; only where that file changed is the log read, to find out what became of it.
+"""
+
+from __future__ import annotations
+
+from variantlake.delta.actions.log_lines import CommitInfo
+from variantlake.delta.log.log_segment import commit_version
+from variantlake.delta.log.reconciliation import read_commit
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.log.snapshot_state import read_state
+from variantlake.errors import CommitConflict, MissingSource, TableReplaced
+from variantlake.storage.store import Entry, Store
+
+_AGAIN = "open the table again"
+
+
+def check_before_commit(snapshot: Snapshot) -> None:
+    """Refuse to write what was decided on a version that the log does not end with, or before.
+
+    Raises TableReplaced where another table is at the location, CommitConflict where the log was
+    cleaned up beyond the version (putting the next version's file again would succeed, and be seen
+    by nobody) or was rewritten, NotADeltaTable where it is gone.
+    """
+    newest = _newest_if_changed(snapshot)
+    if newest is None:
+        return
+    if newest > snapshot.version:
+        what = f"the log was cleaned up beyond version {snapshot.version}"
+    else:
+        what = f"the log was rewritten at or before version {snapshot.version}"
+    raise CommitConflict(
+        f"{what}, which this write was decided on",
+        file=snapshot.store.uri,
+        hint=f"nothing was committed; {_AGAIN} and repeat",
+    )
+
+
+def check_before_read(snapshot: Snapshot) -> None:
+    """Refuse to read files by a version that the table at the location never had.
+
+    A version whose log was cleaned up is good as long as its files are there.
+
+    Raises TableReplaced where another table is at the location, MissingSource where the log was
+    rewritten without the version, NotADeltaTable where it is gone.
+    """
+    newest = _newest_if_changed(snapshot)
+    if newest is not None and newest <= snapshot.version:
+        raise MissingSource(
+            f"version {snapshot.version} is not in the log any more as it was read: "
+            "the log was restored from a copy, or another writer overwrote it",
+            file=snapshot.store.uri,
+            hint=_AGAIN,
+        )
+
+
+def check_same_table(snapshot: Snapshot, newest: Snapshot) -> None:
+    """Raise TableReplaced unless the newest snapshot of a location is of the same table."""
+    if newest.metadata.id != snapshot.metadata.id:
+        raise replaced(snapshot.store)
+
+
+def _newest_if_changed(snapshot: Snapshot) -> int | None:
+    """The log's newest version, None where the snapshot's own is there as it was.
+
+    Where it is another one, not above the snapshot's.
+    """
+    store = snapshot.store
+    now = store.entry(snapshot.last.path)
+    if snapshot.last.is_same(now):
+        return None
+    segment, state = read_state(store, None)
+    if state.metadata is None or state.metadata.id != snapshot.metadata.id:
+        raise replaced(snapshot.store)
+    if now is None:
+        return segment.version
+    return None if _says_the_same(snapshot, now) else min(segment.version, snapshot.version)
+
+
+def _says_the_same(snapshot: Snapshot, now: Entry) -> bool:
+    """Whether the file was only copied or touched."""
+    if snapshot.commit_info is None or commit_version(now.path) is None:
+        return now.size == snapshot.last.size
+    actions = read_commit(snapshot.store, now.path)
+    return any(isinstance(each, CommitInfo) and each == snapshot.commit_info for each in actions)
+
+
+def replaced(store: Store) -> TableReplaced:
+    """The error where another table is at a location than the one that was opened."""
+    return TableReplaced(
+        "the table was replaced by another one since it was opened",
+        file=store.uri,
+        hint=_AGAIN,
+    )

@@ -1,0 +1,92 @@
+"""The files of a table as an Arrow table, one row a logical file: what planning works on.
+
+Columns are named as in the protocol, in snake case; `path` stands as in the log (see `locations`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from operator import attrgetter
+from typing import Any
+
+import pyarrow as pa
+
+from variantlake.delta.actions.json_fields import Field, Kind, Record, fields_of
+from variantlake.delta.actions.log_lines import AddFile, DeletionVectorDescriptor
+
+STRING_MAP: Any = pa.map_(pa.string(), pa.string())
+
+_TYPES: dict[Kind, Any] = {
+    Kind.STRING: pa.string(),
+    Kind.INT: pa.int32(),
+    Kind.LONG: pa.int64(),
+    Kind.BOOLEAN: pa.bool_(),
+    Kind.MAP: STRING_MAP,
+    Kind.PROPERTIES: STRING_MAP,
+    Kind.STRINGS: pa.list_(pa.string()),
+}
+
+
+def _type(field: Field, *, keys: bool) -> Any:
+    return struct_type(field.record, keys=keys) if field.record else _TYPES[field.kind]
+
+
+def struct_type(record: type[Record], *, keys: bool, without: Sequence[str] = ()) -> Any:
+    """The Arrow struct of an action, by the protocol's spelling (`keys`) or by names as here."""
+    return pa.struct(
+        [
+            (field.key if keys else field.name, _type(field, keys=keys))
+            for field in fields_of(record)
+            if field.name not in without
+        ]
+    )
+
+
+ADD_FIELDS = {field.name: field for field in fields_of(AddFile) if field.name != "data_change"}
+"""What is kept of an `add`: in the state of a table there is no change."""
+REQUIRED = {name for name, field in ADD_FIELDS.items() if not field.optional}
+
+DELETION_VECTOR: Any = struct_type(DeletionVectorDescriptor, keys=False)
+
+FILES: pa.Schema = pa.schema(
+    [(name, _type(field, keys=False)) for name, field in ADD_FIELDS.items()]
+)
+"""`size` in bytes, `modification_time` in milliseconds since the epoch; null where absent."""
+
+
+def files_of(adds: Sequence[AddFile]) -> pa.Table:
+    """The rows of these adds, in their order."""
+    columns = [
+        _column(field, list(map(attrgetter(name), adds))) for name, field in ADD_FIELDS.items()
+    ]
+    return pa.Table.from_arrays(columns, schema=FILES)
+
+
+def adds_of(files: pa.Table) -> Iterator[AddFile]:
+    """The adds of these rows, in their order, a batch in memory at a time."""
+    for batch in files.to_batches(max_chunksize=4096):
+        for row in batch.to_pylist(maps_as_pydicts="strict"):
+            vector = row["deletion_vector"]
+            row["deletion_vector"] = vector and DeletionVectorDescriptor(**vector)
+            row["partition_values"] = row["partition_values"] or {}
+            yield AddFile(**row)
+
+
+def values(array: Any) -> list[Any]:
+    """An Arrow array or column as Python values; maps are dictionaries."""
+    found: list[Any] = array.to_pylist(maps_as_pydicts="strict")
+    return found
+
+
+def vector_id(vector: Mapping[str, Any] | None) -> str | None:
+    """`deletionVector.uniqueId` of one row's `deletion_vector`."""
+    return None if vector is None else DeletionVectorDescriptor(**vector).unique_id
+
+
+def _column(field: Field, found: list[Any]) -> Any:
+    if field.kind is Kind.MAP:
+        found = [item if item is None else list(item.items()) for item in found]
+    elif field.kind is Kind.RECORD:
+        found = [item if item is None else dataclasses.asdict(item) for item in found]
+    return pa.array(found, _type(field, keys=False))

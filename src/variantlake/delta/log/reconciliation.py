@@ -1,0 +1,294 @@
+"""Action reconciliation: what remains of a log when its commits are applied in order.
+
+The state is columns, not objects: a checkpoint's files stay in Arrow, and only the files that later
+commits touch are looked at one by one. Spec: PROTOCOL, "Action Reconciliation".
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from variantlake.delta.actions.log_lines import (
+    Action,
+    AddFile,
+    CommitInfo,
+    DomainMetadata,
+    Metadata,
+    Protocol,
+    RemoveFile,
+    Transaction,
+    parse_log,
+)
+from variantlake.delta.log.file_paths import decode_path, decoded_paths
+from variantlake.delta.log.logical_files import FILES, adds_of, files_of, values, vector_id
+from variantlake.errors import MalformedLog
+from variantlake.storage.store import Store
+
+Key = tuple[str, str | None]
+"""A logical file: its decoded path and the id of its deletion vector."""
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What a log says at one version.
+
+    `removes` holds the tombstones by key where they were asked for, else None. `protocol` and
+    `metadata` are None in the state before the first commit only.
+    """
+
+    protocol: Protocol | None = None
+    metadata: Metadata | None = None
+    files: pa.Table = field(default_factory=FILES.empty_table)
+    removes: Mapping[Key, RemoveFile] | None = None
+    transactions: Mapping[str, Transaction] = field(default_factory=dict)
+    domains: Mapping[str, DomainMetadata] = field(default_factory=dict)
+    commit_info: CommitInfo | None = None
+
+
+def read_commit(store: Store, path: str) -> list[Action]:
+    """The actions of one commit file.
+
+    A file without any holds none, as for Delta Spark: a version that changes nothing.
+
+    Raises MalformedLog naming file and line, also for actions that contradict each other (PROTOCOL,
+    "Delta Log Entries" under "Additional Requirements").
+    """
+    file = store.join(path)
+    actions = list(parse_log(store.stream(path), file))
+    with _named(file):
+        _check_commit(actions)
+    return actions
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """One commit: its adds as rows of FILES, and everything else."""
+
+    adds: pa.Table
+    others: Sequence[Action]
+
+
+def read_large_commit(store: Store, path: str) -> Commit:
+    """`read_commit` by columns, for volume."""
+    from variantlake.delta.log.commit_reader import read_by_columns
+
+    file = store.join(path)
+    adds, others = read_by_columns(store.stream(path), file)
+    with _named(file):
+        _check_commit(others)
+        _check_adds(adds, others)
+    return Commit(adds, others)
+
+
+def _check_adds(adds: pa.Table, others: Sequence[Action]) -> None:
+    """What `_check_commit` says of adds, by columns."""
+    keys = _keys_of(adds)
+    removed = pa.array([_text(_key(a)) for a in others if isinstance(a, RemoveFile)], pa.string())
+    if pc.any(pc.is_in(keys, value_set=removed)).as_py():
+        both = keys.filter(pc.is_in(keys, value_set=removed))[0].as_py()
+        raise MalformedLog(f"one commit adds and removes {both.partition(_END)[0]!r}")
+    if pc.count_distinct(keys).as_py() != len(keys):
+        # Rare, and to be told apart from the same action twice: object by object.
+        _check_commit([*adds_of(adds)])
+
+
+def apply_commits(state: State, commits: Iterable[list[Action] | Commit]) -> State:
+    """The state after these commits, oldest first."""
+    protocol, metadata, info = state.protocol, state.metadata, state.commit_info
+    transactions, domains = dict(state.transactions), dict(state.domains)
+    changes = _FileChanges(state.removes)
+    for commit in commits:
+        info = None
+        if isinstance(commit, Commit):
+            changes.add(commit.adds)
+        for action in commit.others if isinstance(commit, Commit) else commit:
+            match action:
+                case AddFile():
+                    changes.add([action])
+                case RemoveFile():
+                    changes.remove(action)
+                case Protocol():
+                    protocol = action
+                case Metadata():
+                    metadata = action
+                case Transaction():
+                    transactions[action.app_id] = action
+                case DomainMetadata():
+                    domains[action.domain] = action
+                case CommitInfo():
+                    info = action
+    return State(
+        protocol=protocol,
+        metadata=metadata,
+        files=changes.applied(state.files),
+        removes=changes.removes,
+        transactions=transactions,
+        domains={name: domain for name, domain in domains.items() if not domain.removed},
+        commit_info=info,
+    )
+
+
+_END = "\0"
+"""Stands between the path and the vector of a key as text; no path holds it."""
+
+
+class _FileChanges:
+    """Adds and removes in the order of their commits: of each file the last one counts."""
+
+    def __init__(self, removes: Mapping[Key, RemoveFile] | None) -> None:
+        self.removes = None if removes is None else dict(removes)
+        self._tables: list[pa.Table] = []
+        self._keys: list[Any] = []
+        self._is_add: list[npt.NDArray[np.bool_]] = []
+        # Single actions wait until they are many: a table for each would be slow.
+        self._waiting: list[tuple[str, AddFile | None]] = []
+
+    def add(self, adds: pa.Table | Sequence[AddFile]) -> None:
+        """Files that stand in the table from now on."""
+        if isinstance(adds, pa.Table):
+            self._flush()
+            self._append(_keys_of(adds), np.ones(adds.num_rows, np.bool_), adds)
+            keys = [] if self.removes is None else [_key(add) for add in adds_of(adds)]
+        else:
+            keys = [_key(add) for add in adds]
+            self._waiting += zip(map(_text, keys), adds, strict=True)
+        if self.removes is not None:
+            for key in keys:
+                self.removes.pop(key, None)
+
+    def remove(self, action: RemoveFile) -> None:
+        """A file that stands there no longer."""
+        key = _key(action)
+        self._waiting.append((_text(key), None))
+        if self.removes is not None:
+            self.removes[key] = action
+
+    def applied(self, files: pa.Table) -> pa.Table:
+        """The files after the changes. Batches that nothing touches stay as they are in memory."""
+        self._flush()
+        if not self._keys:
+            return files
+        encoded: Any = pc.dictionary_encode(pa.concat_arrays(self._keys))
+        codes, is_add = encoded.indices.to_numpy(), np.concatenate(self._is_add)
+        last = np.empty(len(encoded.dictionary), np.int64)
+        last[codes] = np.arange(len(codes))
+        is_last = last[codes] == np.arange(len(codes))
+        added = pa.concat_tables(self._tables)
+        if not is_last[is_add].all():
+            added = added.filter(pa.array(is_last[is_add]))
+        return _merged([*_without(files, encoded.dictionary), *added.to_batches()])
+
+    def _flush(self) -> None:
+        if self._waiting:
+            keys, adds = zip(*self._waiting, strict=True)
+            is_add = np.array([add is not None for add in adds], np.bool_)
+            table = files_of([add for add in adds if add is not None])
+            self._append(pa.array(keys, pa.string()), is_add, table)
+            self._waiting = []
+
+    def _append(self, keys: Any, is_add: npt.NDArray[np.bool_], table: pa.Table) -> None:
+        self._keys.append(keys.combine_chunks() if isinstance(keys, pa.ChunkedArray) else keys)
+        self._is_add.append(is_add)
+        self._tables.append(table)
+
+
+def _without(files: pa.Table, keys: Any) -> Iterator[pa.RecordBatch]:
+    """The rows that no later commit speaks of."""
+    for batch in files.to_batches():
+        touched: Any = pc.is_in(_keys_of(pa.table(batch)), value_set=keys)
+        if pc.any(touched).as_py():
+            batch = batch.filter(pc.invert(touched).combine_chunks())  # noqa: PLW2901
+        if batch.num_rows:
+            yield batch
+
+
+_FEW_ROWS, _MANY_BATCHES = 4096, 8
+
+
+def _merged(batches: list[pa.RecordBatch]) -> pa.Table:
+    """The batches as a table; small ones are put together once they are many."""
+    if sum(batch.num_rows < _FEW_ROWS for batch in batches) > _MANY_BATCHES:
+        small = [batch for batch in batches if batch.num_rows < _FEW_ROWS]
+        large = [batch for batch in batches if batch.num_rows >= _FEW_ROWS]
+        together = pa.Table.from_batches(small, schema=FILES).combine_chunks()
+        batches = [*large, *together.to_batches()]
+    return pa.Table.from_batches(batches, schema=FILES)
+
+
+def _keys_of(files: pa.Table) -> Any:
+    """The keys of files as text."""
+    paths = decoded_paths(files["path"])
+    vectors = files["deletion_vector"]
+    if vectors.null_count == len(vectors):
+        return paths
+    keys = zip(values(paths), values(vectors), strict=True)
+    texts = [_text((path, vector_id(vector))) for path, vector in keys]
+    return pa.chunked_array([pa.array(texts, pa.string())])
+
+
+def _text(key: Key) -> str:
+    path, vector = key
+    return path if vector is None else f"{path}{_END}{vector}"
+
+
+def check_unique_paths(files: pa.Table) -> None:
+    """Raise MalformedLog unless each data file stands in the state once, with one vector."""
+    paths = decoded_paths(files["path"])
+    if pc.count_distinct(paths).as_py() != len(paths):
+        counts = values(pc.value_counts(paths.combine_chunks()))
+        twice = next(item["values"] for item in counts if item["counts"] > 1)
+        raise MalformedLog(f"file {twice!r} is in the table twice, with two deletion vectors")
+
+
+def _key(action: AddFile | RemoveFile) -> Key:
+    path, vector = action.key
+    return (decode_path(path) if "%" in path or ":" in path else path, vector)
+
+
+@contextlib.contextmanager
+def _named(file: str) -> Iterator[None]:
+    """Errors with the file's name."""
+    try:
+        yield
+    except MalformedLog as error:
+        error.file = error.file or file
+        raise
+
+
+def _check_commit(actions: Sequence[Action]) -> None:
+    adds: dict[Key, AddFile] = {}
+    removes: set[Key] = set()
+    once: set[tuple[str, str]] = set()
+    for action in actions:
+        if isinstance(action, AddFile):
+            key = _key(action)
+            if adds.setdefault(key, action) != action:
+                raise MalformedLog(f"one commit adds {action.path!r} twice")
+        elif isinstance(action, RemoveFile):
+            removes.add(_key(action))
+        else:
+            for name in _single(action):
+                if name in once:
+                    raise MalformedLog(f"one commit holds two {' '.join(name)}")
+                once.add(name)
+    if both := removes.intersection(adds):
+        raise MalformedLog(f"one commit adds and removes {min(both)[0]!r}")
+
+
+def _single(action: Action) -> Iterator[tuple[str, str]]:
+    """What must stand at most once in a commit."""
+    match action:
+        case Protocol() | Metadata():
+            yield (action.KEY, "actions")
+        case Transaction():
+            yield (action.KEY, f"actions of {action.app_id}")
+        case DomainMetadata():
+            yield (action.KEY, f"actions of {action.domain}")

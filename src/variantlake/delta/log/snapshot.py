@@ -1,0 +1,301 @@
+"""A table at one version: immutable, and columns rather than objects.
+
+Spec: PROTOCOL, "Delta Table Specification".
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from variantlake.delta.actions.log_lines import (
+    AddFile,
+    CommitInfo,
+    DomainMetadata,
+    Metadata,
+    Protocol,
+)
+from variantlake.delta.actions.log_lines import Transaction as Txn
+from variantlake.delta.log import lost_commit_check
+from variantlake.delta.log.file_paths import AbsolutePaths, check_paths, check_vectors, locate
+from variantlake.delta.log.log_segment import all_commits, commit_version, commits_after
+from variantlake.delta.log.logical_files import adds_of
+from variantlake.delta.log.reconciliation import (
+    State,
+    apply_commits,
+    check_unique_paths,
+    read_commit,
+)
+from variantlake.delta.log.snapshot_state import read_state
+from variantlake.delta.log.time_travel import version_at
+from variantlake.delta.protocol.features import (
+    VARIANT_SHREDDING,
+    check_protocol,
+    check_readable,
+    check_writable,
+    reader_features,
+    writer_features,
+)
+from variantlake.delta.schema.column_mapping import MODE
+from variantlake.delta.schema.table_schema import PrimitiveType, StructType
+from variantlake.errors import InvalidQuery, InvalidValue, MalformedLog, UnsupportedFeature
+from variantlake.storage.opening import open_store
+from variantlake.storage.store import Entry, Store
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryEntry:
+    """One commit as its writer described it. `timestamp` in milliseconds since the epoch."""
+
+    version: int
+    timestamp: int
+    operation: str | None
+    info: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """One version of a table. Never changes: `refresh` gives another one.
+
+    `last` is the file of the log that the version ends with, as it was when it was listed.
+    `files` has a row for each file (columns: `delta.files.FILES`), paths as in the log; `location`
+    says where one is. Deletion vectors and column mapping are not applied to anything here: whoever
+    scans must say at `load` that it does, else a table that needs them is refused.
+    """
+
+    store: Store
+    version: int
+    last: Entry
+    protocol: Protocol
+    metadata: Metadata
+    schema: StructType
+    files: pa.Table = field(repr=False)
+    transactions: Mapping[str, Txn] = field(default_factory=dict)
+    domains: Mapping[str, DomainMetadata] = field(default_factory=dict)
+    commit_info: CommitInfo | None = None
+    absolute_paths: AbsolutePaths = AbsolutePaths.ALLOW
+    applies: frozenset[str] = frozenset()
+
+    @classmethod
+    def load(
+        cls,
+        location: str | os.PathLike[str],
+        version: int | None = None,
+        *,
+        timestamp: int | None = None,
+        store: Store | None = None,
+        absolute_paths: AbsolutePaths | None = None,
+        applies: Collection[str] = (),
+    ) -> Snapshot:
+        """Read the log of the table at `location` (or in `store`), at its newest version if None.
+
+        `timestamp`, in milliseconds since the epoch, asks for the last version that was there then;
+        it does not go with a `version`.
+
+        `applies` names the reader features that the caller's scan obeys: `columnMapping`,
+        `deletionVectors`. `absolute_paths` is the process's own setting where None.
+
+        Raises NotADeltaTable, MissingSource for a version that does not exist, MalformedLog naming
+        the file and line, UnsupportedFeature by name, InvalidQuery when no version is that old,
+        CommitLost, once, where this process's last commit to the table was overwritten since.
+        """
+        if not isinstance(version, int | None):
+            raise InvalidValue(
+                f"version is {version!r}, a {type(version).__name__}", hint="a whole number"
+            )
+        store = open_store(location) if store is None else store
+        if absolute_paths is None:
+            absolute_paths = AbsolutePaths.setting()
+        lost_commit_check.check(store)
+        if timestamp is not None:
+            if version is not None:
+                raise InvalidQuery("a version and a timestamp are given, expected one of them")
+            _, newest = read_state(store, None)
+            if newest.metadata is not None:
+                version = version_at(store, newest.metadata, timestamp)
+        segment, state = read_state(store, version)
+        return _snapshot(
+            store,
+            segment.version,
+            segment.last,
+            state,
+            absolute_paths=absolute_paths,
+            applies=frozenset(applies),
+        )
+
+    def refresh(self) -> Snapshot:
+        """The newest version; reads only what was committed since, and is `self` if nothing was.
+
+        Where the log does not hold this version any more as it was read, all of the log is read:
+        then it may be another table's. Raises as `load`.
+        """
+        allowed = self.absolute_paths is AbsolutePaths.ALLOW
+        if allowed and AbsolutePaths.setting() is AbsolutePaths.REFUSE:  # set since it was loaded
+            check_paths(self.files["path"], AbsolutePaths.REFUSE)
+            check_vectors(self.files["deletion_vector"], AbsolutePaths.REFUSE)
+        lost_commit_check.check(self.store)
+        commits = commits_after(self.store, self.version, self.last)
+        if commits is None:
+            return Snapshot.load(
+                self.store.uri,
+                store=self.store,
+                absolute_paths=self.absolute_paths,
+                applies=self.applies,
+            )
+        if not commits:
+            return self
+        actions = [read_commit(self.store, entry.path) for entry in commits]
+        state = apply_commits(self.state(), actions)
+        paths = [each.path for commit in actions for each in commit if isinstance(each, AddFile)]
+        return _snapshot(
+            self.store,
+            self.version + len(commits),
+            commits[-1],
+            state,
+            new_paths=pa.chunked_array([pa.array(paths, pa.string())]),
+            absolute_paths=self.absolute_paths,
+            applies=self.applies,
+        )
+
+    def state(self) -> State:
+        """What the log says at this version, for the commits after it."""
+        return State(
+            protocol=self.protocol,
+            metadata=self.metadata,
+            files=self.files,
+            transactions=self.transactions,
+            domains=self.domains,
+        )
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """The table properties (`metaData.configuration`)."""
+        return dict(self.metadata.configuration)
+
+    @property
+    def partition_columns(self) -> tuple[str, ...]:
+        """Names of the partition columns, logical ones."""
+        return self.metadata.partition_columns
+
+    @property
+    def features(self) -> frozenset[str]:
+        """The features that bind readers or writers, by list or by legacy version."""
+        return frozenset((*reader_features(self.protocol), *writer_features(self.protocol)))
+
+    @property
+    def shredding_enabled(self) -> bool:
+        """Whether new files may be shredded: feature and property, as the protocol asks for both.
+
+        Files that are shredded already may be there in any case.
+        """
+        enabled = self.metadata.configuration.get("delta.enableVariantShredding", "")
+        return enabled.lower() == "true" and not self.features.isdisjoint(VARIANT_SHREDDING)
+
+    def add_files(self) -> Iterator[AddFile]:
+        """The files one by one; for many files work on the columns of `files` instead."""
+        return adds_of(self.files)
+
+    def location(self, path: str) -> str:
+        """Where a file is: a plain path on a local disk, else a URL, not percent-encoded."""
+        return locate(path, self.store.uri)
+
+    def check_writable(self, *, evaluated: bool = False) -> None:
+        """Raise UnsupportedFeature, by name, unless files can be appended to this table.
+
+        `evaluated` says that their rows have gone through the table's SQL expressions.
+        """
+        check_writable(self.protocol, self.properties, self.schema, evaluated=evaluated)
+
+    def history(self, limit: int | None = None) -> list[HistoryEntry]:
+        """The commits up to this version that the log still holds, newest first."""
+        commits = [
+            entry
+            for entry in all_commits(self.store)
+            if (commit_version(entry.path) or 0) <= self.version
+        ]
+        newest = commits[::-1] if limit is None else commits[::-1][:limit]
+        return [_history_entry(self.store, entry) for entry in newest]
+
+
+def _snapshot(
+    store: Store,
+    version: int,
+    last: Entry,
+    state: State,
+    *,
+    new_paths: pa.ChunkedArray[Any] | None = None,
+    absolute_paths: AbsolutePaths,
+    applies: frozenset[str],
+) -> Snapshot:
+    """`new_paths` are those that the state before, which was looked at, did not have."""
+    if state.protocol is None or state.metadata is None:
+        what = "protocol" if state.protocol is None else "metaData"
+        raise MalformedLog(f"no commit up to version {version} has a {what} action", file=store.uri)
+    try:
+        # The protocol first: a feature that nobody here knows may change what a schema looks like.
+        check_protocol(state.protocol)
+        schema = StructType.from_json(state.metadata.schema_string)
+        _check_metadata(state.metadata, schema)
+        check_readable(state.protocol, dict(state.metadata.configuration), schema, applies=applies)
+        vectors = state.files["deletion_vector"]
+        if new_paths is None or vectors.null_count < len(vectors):
+            # Without vectors a path that comes again takes the place of the one before.
+            check_unique_paths(state.files)
+        check_paths(state.files["path"] if new_paths is None else new_paths, absolute_paths)
+        check_vectors(state.files["deletion_vector"], absolute_paths)
+    except (MalformedLog, UnsupportedFeature) as error:
+        error.file = error.file or store.uri
+        raise
+    if "deletionVectors" not in applies and vectors.null_count < len(vectors):
+        raise UnsupportedFeature(
+            "the table uses the feature deletionVectors: some of its files have deleted rows",
+            file=store.uri,
+            hint="REORG TABLE ... APPLY (PURGE) in Delta Spark rewrites those files",
+        )
+    return Snapshot(
+        store=store,
+        version=version,
+        last=last,
+        protocol=state.protocol,
+        metadata=state.metadata,
+        schema=schema,
+        files=state.files,
+        transactions=state.transactions,
+        domains=state.domains,
+        commit_info=state.commit_info,
+        absolute_paths=absolute_paths,
+        applies=applies,
+    )
+
+
+def _check_metadata(metadata: Metadata, schema: StructType) -> None:
+    """Raise MalformedLog for metadata that contradict themselves."""
+    for fields in (schema.fields, *(inner.fields for inner in schema.structs())):
+        names = [field.name for field in fields]
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise MalformedLog(f"the schema has the column {twice!r} twice")
+    for name in metadata.partition_columns:
+        column = schema.get(name)
+        if column is None or not isinstance(column.type, PrimitiveType):
+            what = "is not in the schema" if column is None else f"is {column.type}"
+            raise MalformedLog(f"the partition column {name!r} {what}")
+    mode = metadata.configuration.get(MODE, "none")
+    if mode.lower() not in ("none", "name", "id"):
+        raise MalformedLog(f"the property {MODE} cannot be {mode!r}")
+
+
+def _history_entry(store: Store, entry: Entry) -> HistoryEntry:
+    info = next(
+        (action for action in read_commit(store, entry.path) if isinstance(action, CommitInfo)),
+        None,
+    )
+    version = commit_version(entry.path) or 0
+    if info is None:
+        return HistoryEntry(version, entry.modified, None, {})
+    timestamp = info.in_commit_timestamp or info.timestamp or entry.modified
+    return HistoryEntry(version, timestamp, info.operation, info.fields)

@@ -1,0 +1,132 @@
+"""Version checksums: what `N.crc` says about the state of version N.
+
+A checksum is a witness and nothing more: a version is as good without, and one that belongs to
+another commit of that version, or cannot be parsed, says nothing. One that contradicts the log is
+an error, because one of the two was changed. Spec: PROTOCOL, "Version Checksum File".
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+import orjson
+import pyarrow.compute as pc
+
+from variantlake.delta.actions.log_lines import CommitInfo, Metadata, Protocol
+from variantlake.delta.log.log_segment import LogSegment, checksum_path, commit_path
+from variantlake.delta.log.reconciliation import State, read_commit
+from variantlake.errors import MalformedLog, MissingSource, StoreFailed, VariantLakeError
+from variantlake.storage.store import Store
+
+MAX_CHECKSUM_BYTES = 64 << 20
+"""Our limit on a checksum that is read: larger ones hold all files, and say nothing new."""
+
+
+def write_checksum(store: Store, version: int, state: State) -> None:
+    """Write the checksum of a version that is in the log, unless there is one."""
+    store.put_if_absent(checksum_path(version), orjson.dumps(checksum(state)))
+
+
+def checksum(state: State) -> dict[str, Any]:
+    """The document for a state."""
+    if state.protocol is None or state.metadata is None:
+        raise MalformedLog("a version without protocol or metadata has no checksum")
+    document: dict[str, Any] = {
+        "tableSizeBytes": pc.sum(state.files["size"]).as_py() or 0,
+        "numFiles": state.files.num_rows,
+        "numMetadata": 1,
+        "numProtocol": 1,
+        "setTransactions": [action.to_json() for action in state.transactions.values()],
+        "domainMetadata": [action.to_json() for action in state.domains.values()],
+        "metadata": state.metadata.to_json(),
+        "protocol": state.protocol.to_json(),
+    }
+    info = state.commit_info
+    if info is not None and info.txn_id is not None:
+        document["txnId"] = info.txn_id
+    if info is not None and info.in_commit_timestamp is not None:
+        document["inCommitTimestampOpt"] = info.in_commit_timestamp
+    return document
+
+
+def verify_checksum(store: Store, segment: LogSegment, state: State) -> None:
+    """Compare the state of a version with its checksum, if there is one that speaks of it.
+
+    Raises MalformedLog naming the checksum and what differs.
+    """
+    if segment.checksum is None or segment.checksum.size > MAX_CHECKSUM_BYTES:
+        return
+    path = segment.checksum.path
+    try:
+        document = orjson.loads(store.read(path))
+    except (MissingSource, StoreFailed, orjson.JSONDecodeError):
+        return
+    if not isinstance(document, dict):
+        return
+    for what, found, recorded in _compared(document, state):
+        if recorded is None or recorded == found:
+            continue
+        if _speaks_of(document, store, segment.version, state.commit_info):
+            raise MalformedLog(
+                f"the checksum of version {segment.version} and its log disagree about {what}: "
+                f"{_short(recorded)} and {_short(found)}",
+                file=store.join(path),
+                hint="a log file was changed; delete the checksum if the log is right",
+            )
+
+
+def _speaks_of(
+    document: dict[str, Any], store: Store, version: int, info: CommitInfo | None
+) -> bool:
+    """Whether a checksum is of the commit that is there, and not of one that was overwritten."""
+    recorded = document.get("txnId")
+    if recorded is None:
+        return True
+    if info is None:  # a checkpoint stands for the commit, and does not tell
+        try:
+            actions = read_commit(store, commit_path(version))
+        except VariantLakeError:
+            return False
+        info = next((action for action in actions if isinstance(action, CommitInfo)), None)
+    return info is not None and info.txn_id == recorded
+
+
+def _compared(document: dict[str, Any], state: State) -> list[tuple[str, Any, Any]]:
+    """What is compared: its name, what the log says, what the checksum says (None: nothing)."""
+    size = pc.sum(state.files["size"]).as_py() or 0
+    protocol, metadata = document.get("protocol"), document.get("metadata")
+    return [
+        ("the number of files", state.files.num_rows, document.get("numFiles")),
+        ("the size of the table in bytes", size, document.get("tableSizeBytes")),
+        ("the protocol", _meant(state.protocol), _meant(_parsed(Protocol, protocol))),
+        ("the metadata", _meant(state.metadata), _meant(_parsed(Metadata, metadata))),
+    ]
+
+
+def _parsed(kind: type[Protocol | Metadata], fields: Any) -> Protocol | Metadata | None:
+    if not isinstance(fields, dict):
+        return None
+    try:
+        return kind.from_json(fields)
+    except VariantLakeError:
+        return None
+
+
+def _meant(action: Protocol | Metadata | None) -> dict[str, Any] | None:
+    """What two spellings of an action have in common: features in any order, a schema as JSON."""
+    if action is None:
+        return None
+    fields = action.to_json()
+    for name in ("readerFeatures", "writerFeatures"):
+        if name in fields:
+            fields[name] = sorted(set(fields[name]))
+    if isinstance(action, Metadata):
+        with contextlib.suppress(orjson.JSONDecodeError):
+            fields["schemaString"] = orjson.loads(action.schema_string)
+    return fields
+
+
+def _short(value: object) -> str:
+    text = str(value)
+    return text if len(text) <= 200 else f"{text[:200]}…"

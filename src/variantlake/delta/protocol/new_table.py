@@ -1,0 +1,137 @@
+"""What a new table starts with: its protocol, its properties, and a schema that Delta can hold.
+
+Spec: PROTOCOL, "Table Features for New and Existing Tables", "Schema Serialization Format".
+"""
+
+from __future__ import annotations
+
+import re
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+
+from variantlake.delta.actions.log_lines import Metadata, Protocol
+from variantlake.delta.protocol.properties import (
+    FEATURE_PREFIX,
+    SHREDDING_PROPERTY,
+    check_properties,
+    needed_features,
+    new_protocol,
+    of_table,
+)
+from variantlake.delta.protocol.row_tracking import PROPERTY as ROW_TRACKING_PROPERTY
+from variantlake.delta.protocol.row_tracking import materialized_columns
+from variantlake.delta.schema.column_mapping import is_mapped, with_mapping
+from variantlake.delta.schema.table_schema import PrimitiveType, StructType, VariantType
+from variantlake.errors import InvalidSchema
+
+# Parquet readers of old refuse these, and so does Delta Spark without column mapping.
+_FORBIDDEN_IN_NAMES = re.compile(r"[ ,;{}()\n\t=]")
+
+
+def new_table(
+    schema: StructType,
+    partition_columns: Sequence[str],
+    properties: Mapping[str, str],
+    *,
+    clustered: bool = False,
+    name: str | None = None,
+    description: str | None = None,
+) -> tuple[Protocol, Metadata]:
+    """The first protocol and metadata of a table.
+
+    A table with a Variant column gets `variantShredding` too, enabled, unless the properties say
+    that it is not, and statistics as columns in its checkpoints. Where the properties ask for
+    column mapping, columns get ids and physical names; where for row tracking, the columns of
+    copied rows are named. `clustered` adds the feature of clustered tables.
+
+    Raises InvalidSchema for a schema or partitioning that a Delta table cannot have,
+    UnsupportedFeature for a property of a feature that we do not write, InvalidValue for a value
+    that a property cannot have.
+    """
+    properties = of_table(check_properties(properties), schema)
+    mapped = is_mapped(properties)
+    check_schema(schema, partition_columns, any_name=mapped)
+    configuration = {"delta.checkpoint.writeStatsAsStruct": "true"}
+    if schema.holds_variant():
+        configuration[SHREDDING_PROPERTY] = "true"
+    configuration |= {
+        key: value for key, value in properties.items() if not key.startswith(FEATURE_PREFIX)
+    }
+    features = needed_features(schema, {**configuration, **properties})
+    if clustered:
+        features.append("clustering")
+    if mapped:
+        schema, configuration = with_mapping(schema, configuration, keep_names=False)
+        configuration = of_table(configuration, schema)
+    if configuration.get(ROW_TRACKING_PROPERTY, "").lower() == "true":
+        configuration |= materialized_columns()
+    return new_protocol(features), Metadata(
+        id=str(uuid.uuid4()),
+        schema_string=schema.to_json(),
+        partition_columns=tuple(partition_columns),
+        configuration=configuration,
+        name=name,
+        description=description,
+        created_time=time.time_ns() // 1_000_000,
+    )
+
+
+def check_schema(
+    schema: StructType, partition_columns: Sequence[str], *, any_name: bool = False
+) -> None:
+    """Refuse a schema or partitioning that a Delta table cannot have.
+
+    `any_name` is true under column mapping, where files have names of their own.
+    Raises InvalidSchema naming the column.
+    """
+    if not schema.fields:
+        raise InvalidSchema("a table needs at least one column")
+    _check_names(schema, "", any_name=any_name)
+    _check_expressions(schema)
+    for column in partition_columns:
+        field = schema.get(column)
+        if field is None:
+            known = ", ".join(item.name for item in schema.fields)
+            raise InvalidSchema(
+                f"partition column {column!r} is not in the schema", hint=f"columns: {known}"
+            )
+        if isinstance(field.type, VariantType):
+            raise InvalidSchema(
+                f"column {column!r} is a Variant, which cannot partition a table",
+                hint="partition by an ordinary column; paths of a Variant skip files by statistics",
+            )
+        if not isinstance(field.type, PrimitiveType):
+            raise InvalidSchema(f"column {column!r} is nested, and cannot partition a table")
+    if len(set(partition_columns)) != len(partition_columns):
+        raise InvalidSchema("a partition column stands twice")
+    if len(partition_columns) == len(schema.fields):
+        raise InvalidSchema("a table needs a column that it is not partitioned by")
+
+
+def _check_expressions(schema: StructType) -> None:
+    for item in schema.fields:
+        variant = StructType((item,)).holds_variant()
+        if item.generation and variant:
+            raise InvalidSchema(
+                f"column {item.name!r} is generated, and holds a Variant",
+                hint="a Variant may be the source of a generated column, not its result",
+            )
+        if item.default and variant:
+            raise InvalidSchema(f"column {item.name!r} holds a Variant, whose default is NULL")
+
+
+def _check_names(schema: StructType, where: str, *, any_name: bool) -> None:
+    seen: dict[str, str] = {}
+    for item in schema.fields:
+        name = f"{where}{item.name}"
+        if not item.name or (not any_name and _FORBIDDEN_IN_NAMES.search(item.name)):
+            raise InvalidSchema(
+                f"column name {name!r} is empty or holds one of ' ,;{{}}()\\n\\t='",
+                hint="Delta tables without column mapping cannot have it",
+            )
+        if (twin := seen.get(item.name.lower())) is not None:
+            raise InvalidSchema(f"columns {twin!r} and {item.name!r} differ by case at most")
+        seen[item.name.lower()] = item.name
+        if isinstance(item.type, StructType):
+            _check_names(item.type, f"{name}.", any_name=any_name)

@@ -1,0 +1,136 @@
+"""Column mapping: ids and physical names for columns. Spec: PROTOCOL, "Column Mapping"."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from variantlake.delta.schema.table_schema import (
+    ArrayType,
+    DataType,
+    MapType,
+    StructField,
+    StructType,
+    arrow_type,
+)
+
+MODE = "delta.columnMapping.mode"
+MAX_ID = "delta.columnMapping.maxColumnId"
+ID_KEY = "delta.columnMapping.id"
+NAME_KEY = "delta.columnMapping.physicalName"
+
+_FIELD_ID = b"PARQUET:field_id"
+
+
+def is_mapped(properties: Mapping[str, str]) -> bool:
+    """Whether files of the table have physical names of their own."""
+    return properties.get(MODE, "none").lower() in ("name", "id")
+
+
+def with_mapping(
+    schema: StructType, properties: Mapping[str, str], *, keep_names: bool
+) -> tuple[StructType, dict[str, str]]:
+    """The schema with ids and physical names for the columns that have none; the properties too.
+
+    `keep_names` gives a column its own name as the physical one, which files have that exist.
+    """
+    mapper = _Mapper(_highest(schema, properties), keep_names=keep_names)
+    mapped = mapper.struct(schema)
+    return mapped, {**properties, MAX_ID: str(mapper.last)}
+
+
+def physical_type(kind: DataType) -> pa.DataType:
+    """`schema.arrow_type` with physical names in structs: those of the data files."""
+    if isinstance(kind, StructType):
+        return pa.struct(
+            [
+                pa.field(item.physical_name, physical_type(item.type), item.nullable)
+                for item in kind.fields
+            ]
+        )
+    if isinstance(kind, ArrayType):
+        return pa.list_(pa.field("element", physical_type(kind.element), kind.contains_null))
+    if isinstance(kind, MapType):
+        key: Any = pa.field("key", physical_type(kind.key), nullable=False)
+        value: Any = pa.field("value", physical_type(kind.value), kind.value_contains_null)
+        mapped: pa.DataType = pa.map_(key, value)
+        return mapped
+    return arrow_type(kind)
+
+
+def with_field_ids(stored: pa.Schema, table: StructType) -> pa.Schema:
+    """The schema of a data file, by physical names, with the ids that the table's columns have."""
+    columns = {field.physical_name: field for field in table.fields}
+    return pa.schema(
+        [
+            _with_id(field, columns[field.name]) if field.name in columns else field
+            for field in stored
+        ]
+    )
+
+
+def _with_id(stored: pa.Field[pa.DataType], field: StructField) -> pa.Field[pa.DataType]:
+    found: Any = stored.with_type(_with_ids(stored.type, field.type))
+    number = field.metadata.get(ID_KEY)
+    if type(number) is int:
+        found = found.with_metadata({_FIELD_ID: str(number)})
+    named: pa.Field[pa.DataType] = found
+    return named
+
+
+def _with_ids(stored: pa.DataType, kind: DataType) -> pa.DataType:
+    """A stored type with ids in its structs; what is inside of a Variant has none."""
+    if isinstance(kind, StructType) and isinstance(stored, pa.StructType):
+        fields = {field.physical_name: field for field in kind.fields}
+        return pa.struct(
+            [_with_id(item, fields[item.name]) if item.name in fields else item for item in stored]
+        )
+    if isinstance(kind, ArrayType) and isinstance(stored, pa.ListType):
+        element: Any = stored.value_field
+        return pa.list_(element.with_type(_with_ids(element.type, kind.element)))
+    if isinstance(kind, MapType) and isinstance(stored, pa.MapType):
+        key: Any = stored.key_field
+        value: Any = stored.item_field
+        mapped: pa.DataType = pa.map_(
+            key.with_type(_with_ids(key.type, kind.key)),
+            value.with_type(_with_ids(value.type, kind.value)),
+        )
+        return mapped
+    return stored
+
+
+def _highest(schema: StructType, properties: Mapping[str, str]) -> int:
+    text = properties.get(MAX_ID, "0")
+    ids = [item.metadata.get(ID_KEY) for item in schema.walk()]
+    return max([int(text) if text.isdecimal() else 0, *(n for n in ids if type(n) is int)])
+
+
+@dataclass(slots=True)
+class _Mapper:
+    last: int
+    keep_names: bool
+
+    def struct(self, schema: StructType) -> StructType:
+        return StructType(tuple(self._field(item) for item in schema.fields))
+
+    def _field(self, item: StructField) -> StructField:
+        metadata = dict(item.metadata)
+        if type(metadata.get(ID_KEY)) is not int:
+            self.last += 1
+            metadata[ID_KEY] = self.last
+        if not isinstance(metadata.get(NAME_KEY), str):
+            metadata[NAME_KEY] = item.name if self.keep_names else f"col-{uuid.uuid4()}"
+        return replace(item, type=self._type(item.type), metadata=metadata)
+
+    def _type(self, kind: DataType) -> DataType:
+        if isinstance(kind, StructType):
+            return self.struct(kind)
+        if isinstance(kind, ArrayType):
+            return replace(kind, element=self._type(kind.element))
+        if isinstance(kind, MapType):
+            return replace(kind, key=self._type(kind.key), value=self._type(kind.value))
+        return kind

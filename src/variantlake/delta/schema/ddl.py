@@ -1,0 +1,272 @@
+"""The DDL text of a table: `event VARIANT, day DATE NOT NULL COMMENT 'of the load'`.
+
+Spark's grammar for columns, as far as Delta has types for it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from variantlake.delta.schema.table_schema import (
+    MAX_NESTING,
+    ArrayType,
+    DataType,
+    MapType,
+    PrimitiveType,
+    StructField,
+    StructType,
+    VariantType,
+)
+from variantlake.errors import InvalidSchema
+
+DECLARED = "__CHAR_VARCHAR_TYPE_STRING"
+"""The key in a column's metadata under which Spark keeps the type with CHAR and VARCHAR."""
+
+_NAMES = {
+    "STRING": "string",
+    "BIGINT": "long",
+    "LONG": "long",
+    "INT": "integer",
+    "INTEGER": "integer",
+    "SMALLINT": "short",
+    "SHORT": "short",
+    "TINYINT": "byte",
+    "BYTE": "byte",
+    "FLOAT": "float",
+    "REAL": "float",
+    "DOUBLE": "double",
+    "BOOLEAN": "boolean",
+    "BINARY": "binary",
+    "DATE": "date",
+    "TIMESTAMP": "timestamp",
+    "TIMESTAMP_LTZ": "timestamp",
+    "TIMESTAMP_NTZ": "timestamp_ntz",
+}
+_DECIMALS = ("DECIMAL", "DEC", "NUMERIC")
+_LIMITED = ("CHAR", "CHARACTER", "VARCHAR")
+_MAX_PRECISION = 38
+
+_TOKEN = re.compile(
+    r"\s*(?:(?P<quoted>`(?:[^`]|``)+`)|(?P<text>'(?:[^'\\]|\\.|'')*')|(?P<word>\w+)"
+    r"|(?P<sign>[<>:,()]))"
+)
+
+
+def parse_table_ddl(text: str) -> StructType:
+    """The columns that a DDL text declares.
+
+    Raises InvalidSchema with the offset of what was not understood.
+    """
+    parser = _Parser(text)
+    return StructType(tuple(map(_stored, parser.fields(end=""))))
+
+
+def parse_type_ddl(text: str) -> DataType:
+    """One type, with CHAR and VARCHAR as they are. Raises as `parse_table_ddl`."""
+    parser = _Parser(text)
+    return parser.whole_type()
+
+
+def declaration(type_: DataType) -> str | None:
+    """The text under DECLARED for a column of this type; None where no CHAR or VARCHAR is in it."""
+    return _type_text(type_) if type_ != _plain(type_) else None
+
+
+def _stored(column: StructField) -> StructField:
+    """A declared column as the schema has it: with strings, and the declaration as metadata."""
+    text = declaration(column.type)
+    metadata = column.metadata if text is None else {**column.metadata, DECLARED: text}
+    return replace(column, type=_plain(column.type), metadata=metadata)
+
+
+def _plain(type_: DataType) -> DataType:
+    match type_:
+        case StructType(fields):
+            return StructType(tuple(replace(item, type=_plain(item.type)) for item in fields))
+        case ArrayType(element):
+            return replace(type_, element=_plain(element))
+        case MapType(key, value):
+            return replace(type_, key=_plain(key), value=_plain(value))
+        case PrimitiveType("char" | "varchar"):
+            return PrimitiveType("string")
+        case _:
+            return type_
+
+
+def _type_text(type_: DataType) -> str:
+    """The type in Spark's words, which Spark parses as well."""
+    match type_:
+        case StructType(fields):
+            inner = (f"{_quoted(item.name)}:{_type_text(item.type)}" for item in fields)
+            return f"struct<{','.join(inner)}>"
+        case ArrayType(element):
+            return f"array<{_type_text(element)}>"
+        case MapType(key, value):
+            return f"map<{_type_text(key)},{_type_text(value)}>"
+        case _:
+            return _SPARK_NAMES.get(str(type_), str(type_))
+
+
+def _quoted(name: str) -> str:
+    return name if _SIMPLE_NAME.fullmatch(name) else f"`{name.replace('`', '``')}`"
+
+
+_SIMPLE_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_SPARK_NAMES = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}
+
+
+@dataclass(slots=True)
+class _Parser:
+    """Recursive descent; `position` is the offset of the next token."""
+
+    text: str
+    position: int = 0
+    depth: int = field(default=0)
+
+    def fields(self, end: str) -> tuple[StructField, ...]:
+        """`name [:] type [NOT NULL] [COMMENT 'text']`, separated by commas, up to `end`."""
+        found: list[StructField] = []
+        while True:
+            name = self._name()
+            if any(name == other.name for other in found):
+                raise self._error(f"column {name!r} stands twice")
+            self._take(":")
+            found.append(self._field(name))
+            if self._at_end() if not end else self._take(end):
+                return tuple(found)
+            if not self._take(","):
+                raise self._error(f"expected ',' or {end or 'the end'!r}")
+
+    def whole_type(self) -> DataType:
+        """A type with nothing behind it."""
+        found = self._type()
+        if not self._at_end():
+            raise self._error("expected the end")
+        return found
+
+    def _field(self, name: str) -> StructField:
+        type_ = self._type()
+        nullable = True
+        metadata: dict[str, Any] = {}
+        while True:
+            if self._take("NOT"):
+                if not self._take("NULL"):
+                    raise self._error("expected NULL after NOT")
+                nullable = False
+            elif self._take("COMMENT"):
+                kind, token = self._next()
+                if kind != "text":
+                    raise self._error("expected a quoted text after COMMENT")
+                metadata["comment"] = _unquote(token)
+            else:
+                return StructField(name, type_, nullable, metadata)
+
+    def _type(self) -> DataType:
+        if self.depth >= MAX_NESTING:
+            raise self._error(f"the schema is nested deeper than {MAX_NESTING}")
+        start = self.position
+        kind, token = self._next()
+        name = token.upper()
+        if kind != "word":
+            self.position = start
+            raise self._error("expected a type")
+        self.depth += 1
+        try:
+            if name == "STRUCT":
+                self._expect("<")
+                return StructType(self.fields(end=">"))
+            if name == "ARRAY":
+                self._expect("<")
+                element = self._type()
+                self._expect(">")
+                return ArrayType(element)
+            if name == "MAP":
+                self._expect("<")
+                key = self._type()
+                self._expect(",")
+                value = self._type()
+                self._expect(">")
+                return MapType(key, value)
+        finally:
+            self.depth -= 1
+        if name == "VARIANT":
+            return VariantType()
+        if name in _DECIMALS:
+            return self._decimal()
+        if name in _LIMITED:
+            return self._limited(name)
+        if name not in _NAMES:
+            self.position = start
+            known = sorted([*_NAMES, *_DECIMALS, *_LIMITED, "VARIANT", "STRUCT", "ARRAY", "MAP"])
+            raise self._error(f"unknown type {token!r}", hint=f"one of {', '.join(known)}")
+        return PrimitiveType(_NAMES[name])
+
+    def _decimal(self) -> PrimitiveType:
+        precision, scale = 10, 0
+        if self._take("("):
+            precision = self._number()
+            if self._take(","):
+                scale = self._number()
+            self._expect(")")
+        if not (1 <= precision <= _MAX_PRECISION and scale <= precision):
+            raise self._error(f"DECIMAL({precision},{scale}) has no such precision and scale")
+        return PrimitiveType("decimal", precision, scale)
+
+    def _limited(self, name: str) -> PrimitiveType:
+        self._expect("(")
+        length = self._number(digits=9)
+        self._expect(")")
+        if not length:
+            raise self._error(f"{name}(0) holds nothing")
+        return PrimitiveType("varchar" if name == "VARCHAR" else "char", length)
+
+    def _number(self, digits: int = 3) -> int:
+        kind, token = self._next()
+        if kind != "word" or not (token.isascii() and token.isdigit()) or len(token) > digits:
+            raise self._error("expected a number")
+        return int(token)
+
+    def _name(self) -> str:
+        kind, token = self._next()
+        if kind == "quoted":
+            return token[1:-1].replace("``", "`")
+        if kind != "word":
+            raise self._error("expected a column name")
+        return token
+
+    def _next(self) -> tuple[str, str]:
+        """Kind and text of the next token; both empty at the end."""
+        match = _TOKEN.match(self.text, self.position)
+        if match is None:
+            if self._at_end():
+                return "", ""
+            raise self._error("unexpected character")
+        self.position = match.end()
+        kind = match.lastgroup or ""
+        return kind, match[kind]
+
+    def _take(self, wanted: str) -> bool:
+        """Consume the next token if it is this sign or (case-insensitive) this word."""
+        start = self.position
+        if not self._at_end():
+            kind, token = self._next()
+            if kind in ("word", "sign") and token.upper() == wanted:
+                return True
+        self.position = start
+        return False
+
+    def _expect(self, wanted: str) -> None:
+        if not self._take(wanted):
+            raise self._error(f"expected {wanted!r}")
+
+    def _at_end(self) -> bool:
+        return not self.text[self.position :].strip()
+
+    def _error(self, message: str, *, hint: str = "") -> InvalidSchema:
+        return InvalidSchema(f"{message} in {self.text!r}", offset=self.position, hint=hint)
+
+
+def _unquote(token: str) -> str:
+    return re.sub(r"\\(.)", r"\1", token[1:-1].replace("''", "'"))

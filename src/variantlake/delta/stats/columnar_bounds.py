@@ -1,0 +1,177 @@
+"""The bounds of one path in many texts of a Variant column, without decoding the others."""
+
+from __future__ import annotations
+
+from decimal import Context, Decimal
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from variantlake.delta.stats import z85
+from variantlake.delta.stats.columnar_json import StringColumn
+from variantlake.delta.stats.variant_bounds import decode_bounds, dictionary_of, raw_of
+from variantlake.encoding.scalar import DECIMAL_DIGITS, INTEGER_BITS
+from variantlake.errors import VariantLakeError
+from variantlake.kernels.log.log_stats import MISSING, UNUSUAL, find_bounds, find_metadata
+from variantlake.parquet.stats.fact_columns import Bools, Int64s, RawColumn, raw_dtype
+from variantlake.paths import Path
+from variantlake.types import KINDS, Kind, Primitive, ShreddedType
+
+_WIDE = Context(prec=100)
+_DIGITS = np.full(256, 255, np.int64)
+_DIGITS[np.frombuffer(z85.ALPHABET.encode(), np.uint8)] = np.arange(85)
+
+
+class BoundTexts:
+    """One side's bounds of a Variant column in many files, as Z85 texts. Twin: `decode_bounds`."""
+
+    def __init__(self, texts: StringColumn) -> None:
+        self._texts = texts
+        rows = len(texts.starts)
+        lengths = np.where(texts.starts < 0, 0, texts.ends - texts.starts)
+        longest = int(lengths.max()) if rows else 0
+        # Texts beyond our limit are left to the plain reader, which says no.
+        self._scratch = np.zeros(min(longest, z85.MAX_CHARACTERS) + 8, np.uint8)
+        self._sizes = np.empty(rows, np.int64)
+        same = np.empty(rows, np.int64)
+        find_metadata(
+            texts.data, texts.starts, texts.ends, self._sizes, same, self._scratch, _DIGITS
+        )
+        # Files of one layout share their metadata, so this is about few.
+        own, self._dictionary = np.unique(same, return_inverse=True)
+        self._ids = [self._ids_of(int(row)) for row in own]
+
+    def _ids_of(self, row: int) -> dict[Path, int]:
+        """The field id of each path in one row's metadata."""
+        size = int(self._sizes[row])
+        if size < 0:
+            return {}
+        start = int(self._texts.starts[row])
+        text = self._texts.data[start : start + -(-size // 4) * 5].tobytes()
+        try:
+            dictionary, paths = dictionary_of(z85.decode(text.decode("ascii"))[:size])
+        except (VariantLakeError, ValueError):
+            return {}
+        return {paths[key]: i for i, key in enumerate(dictionary.keys) if key in paths}
+
+    def find(self, path: Path, leaf: ShreddedType) -> tuple[RawColumn, Bools]:
+        """The bound of a leaf in each row, and the rows that hold a bound of any type there."""
+        rows = len(self._texts.starts)
+        fields = np.array([ids.get(path, -1) for ids in self._ids], np.int64)[self._dictionary]
+        tags = np.empty(rows, np.uint8)
+        values, extras = np.zeros(rows, np.int64), np.zeros(rows, np.int64)
+        arena, state, row = np.empty(32 * rows + 64, np.uint8), np.zeros(1, np.int64), 0
+        while True:
+            row = find_bounds(
+                self._texts.data, self._texts.starts, self._texts.ends, self._sizes, fields, row,
+                tags, values, extras, arena, state, self._scratch, _DIGITS,
+            )  # fmt: skip
+            if row == rows:
+                break
+            arena = np.concatenate([arena, np.empty(len(arena) + len(self._scratch), np.uint8)])
+        column = raw_column(leaf, tags, values, extras, arena)
+        for unusual in np.flatnonzero(tags == UNUSUAL).tolist():
+            bound = self._plain(unusual).get(path)
+            if bound is None:
+                tags[unusual] = MISSING
+            else:
+                column.put(np.array([unusual]), RawColumn.of([raw_of(leaf, bound)], leaf))
+        return column, tags != MISSING
+
+    def _plain(self, row: int) -> Any:
+        return plain_bounds((self._texts.text(row) or b"").decode("utf-8", "replace"))
+
+
+def plain_bounds(text: Any) -> Any:
+    """`decode_bounds`, nothing for what it refuses."""
+    if not isinstance(text, str):
+        return {}
+    try:
+        return decode_bounds(text)
+    except VariantLakeError:
+        return {}
+
+
+def raw_column(
+    leaf: ShreddedType,
+    tags: npt.NDArray[np.uint8],
+    values: Int64s,
+    extras: Int64s,
+    arena: npt.NDArray[np.uint8],
+) -> RawColumn:
+    """`raw_of` for scalars as `find_bounds` gives them."""
+    kind = leaf.kind
+    known = np.isin(tags, KINDS[kind].primitives)
+    integers = np.isin(tags, [*INTEGER_BITS])
+    if kind is Kind.DECIMAL:
+        return _decimals(tags, values, extras, arena, known | integers)
+    if KINDS[kind].primitives[0] in INTEGER_BITS:
+        return RawColumn(values, integers)
+    if kind is Kind.BOOLEAN:
+        return RawColumn((tags == Primitive.TRUE).astype(np.int64), known)
+    if kind is Kind.DOUBLE:
+        numbers = values.view(np.float64).copy()
+        return RawColumn(numbers, known & ~np.isnan(numbers))
+    if kind is Kind.FLOAT:
+        numbers = values.astype(np.int32).view(np.float32).astype(np.float64)
+        return RawColumn(numbers, known & ~np.isnan(numbers))
+    if raw_dtype(leaf) is not np.object_:
+        return RawColumn(values, known)
+    column = RawColumn.unknown(len(tags), leaf)
+    rows = np.flatnonzero(known)
+    sizes = np.full(len(tags), 16) if kind is Kind.UUID else extras
+    texts = _strings(values[rows], sizes[rows], arena) if kind is Kind.STRING else None
+    if texts is not None:
+        column.values[rows] = texts
+        column.known[rows] = True
+        return column
+    data = arena.tobytes()
+    for row in rows.tolist():
+        start = int(values[row])
+        raw = data[start : start + int(sizes[row])]
+        try:
+            column.values[row] = raw.decode() if kind is Kind.STRING else raw
+            column.known[row] = True
+        except UnicodeDecodeError:
+            continue
+    return column
+
+
+def _strings(
+    starts: Int64s, sizes: Int64s, arena: npt.NDArray[np.uint8]
+) -> npt.NDArray[np.object_] | None:
+    """Strings that stand one behind the other, by Arrow; None where they do not, or are none."""
+    ends = starts + sizes
+    if not len(starts) or (starts[1:] != ends[:-1]).any() or int(ends[-1]) >= 2**31:
+        return None
+    offsets = np.append(starts, ends[-1]).astype(np.int32)
+    buffers = [None, pa.py_buffer(offsets.data), pa.py_buffer(arena.data)]
+    array = pa.Array.from_buffers(pa.string(), len(starts), buffers)
+    try:
+        array.validate(full=True)
+    except pa.ArrowInvalid:  # not UTF-8
+        return None
+    found: npt.NDArray[np.object_] = array.to_numpy(zero_copy_only=False)
+    return found
+
+
+def _decimals(
+    tags: npt.NDArray[np.uint8],
+    values: Int64s,
+    extras: Int64s,
+    arena: npt.NDArray[np.uint8],
+    known: Bools,
+) -> RawColumn:
+    column = RawColumn.unknown(len(tags), ShreddedType(Kind.DECIMAL, 38))
+    for row in np.flatnonzero(known).tolist():
+        tag, value, scale = int(tags[row]), int(values[row]), int(extras[row])
+        if tag == Primitive.DECIMAL16:
+            value = int.from_bytes(arena[value : value + 16].tobytes(), "little", signed=True)
+        digits = DECIMAL_DIGITS.get(Primitive(tag))
+        if digits is not None and abs(value) >= 10**digits:
+            continue
+        column.values[row] = _WIDE.scaleb(Decimal(value), -scale) if digits else Decimal(value)
+        column.known[row] = True
+    return column

@@ -1,0 +1,153 @@
+"""Members of many JSON texts at once: a column of documents in, columns of their members out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Context, Decimal
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from variantlake.kernels.json.json_reader import JsonReader
+from variantlake.kernels.log.log_stats import MISSING, UNUSUAL, find_members
+from variantlake.kernels.tape.words import PADDING
+from variantlake.parquet.stats.fact_columns import Bools, Int64s
+from variantlake.types import Primitive
+
+_PIECE = 4 << 20
+"""Bytes of text of one tape, which then stays in the processor's cache."""
+
+_WIDE = Context(prec=100)
+
+
+@dataclass(frozen=True, slots=True)
+class StringColumn:
+    """One text a row, in place: data[starts[row]:ends[row]], uint8; start -1 where none is."""
+
+    data: npt.NDArray[np.uint8]
+    starts: Int64s
+    ends: Int64s
+
+    def text(self, row: int) -> bytes | None:
+        """One row's text."""
+        start, end = int(self.starts[row]), int(self.ends[row])
+        return None if start < 0 else self.data[start:end].tobytes()
+
+    def where(self, chosen: Bools) -> StringColumn:
+        """The same rows, without text where not chosen."""
+        return StringColumn(self.data, np.where(chosen, self.starts, -1), self.ends)
+
+
+def texts_of(array: Any) -> StringColumn:
+    """The texts of an Arrow array of type string, without copying them."""
+    array = array.cast(pa.string())
+    _, offsets, data = array.buffers()
+    rows = len(array)
+    places = np.frombuffer(offsets, np.int32)[array.offset : array.offset + rows + 1]
+    starts = places[:-1].astype(np.int64)
+    if array.null_count:
+        starts[array.is_null().to_numpy(zero_copy_only=False)] = -1
+    bytes_ = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+    return StringColumn(bytes_, starts, places[1:].astype(np.int64))
+
+
+@dataclass(frozen=True, slots=True)
+class Members:
+    """One member of each document.
+
+    `tags` are Primitives, MISSING or UNUSUAL: what only the plain parser can give. `values` hold
+    integers, decimals without their point, the bits of doubles, and where a STRING starts in the
+    documents' own text; `extras` the scale of a decimal, the bytes of a STRING.
+    """
+
+    documents: StringColumn
+    tags: npt.NDArray[np.uint8]
+    values: Int64s
+    extras: Int64s
+
+    @property
+    def integers(self) -> Bools:
+        """The rows with an integer."""
+        found: Bools = (self.tags >= Primitive.INT8) & (self.tags <= Primitive.INT64)
+        return found
+
+    def counts(self) -> Int64s:
+        """Counts, -1 where the member is none."""
+        return np.where(self.integers & (self.values >= 0), self.values, -1)
+
+    def texts(self) -> StringColumn:
+        """The strings among the members."""
+        is_text = self.tags == Primitive.STRING
+        starts = np.where(is_text, self.values, -1)
+        return StringColumn(self.documents.data, starts, starts + self.extras)
+
+    def value(self, row: int) -> Any:
+        """One member as JSON means it, a number with a point as Decimal or float; None for none."""
+        tag, value, extra = (int(each[row]) for each in (self.tags, self.values, self.extras))
+        if tag == Primitive.STRING:
+            return self.documents.data[value : value + extra].tobytes().decode()
+        if Primitive.INT8 <= tag <= Primitive.INT64:
+            return value
+        if tag in (Primitive.DECIMAL4, Primitive.DECIMAL8):
+            return _WIDE.scaleb(Decimal(value), -extra)
+        if tag == Primitive.DOUBLE:
+            return float(self.values[row : row + 1].view(np.float64)[0])
+        return None
+
+
+def members_of(documents: StringColumn, paths: Sequence[tuple[str, ...]]) -> list[Members]:
+    """The members at these paths of keys; MISSING where a text is not JSON. Of equal keys the last.
+
+    One pass over the texts, whatever is asked.
+    """
+    rows = len(documents.starts)
+    found = [
+        Members(
+            documents,
+            np.full(rows, MISSING, np.uint8),
+            np.zeros(rows, np.int64),
+            np.zeros(rows, np.int64),
+        )
+        for _ in paths
+    ]
+    reader = JsonReader(duplicate_keys="last")
+    for first, last in _pieces(documents):
+        starts, ends = documents.starts[first:last], documents.ends[first:last]
+        there = starts >= 0
+        if not there.any():
+            continue
+        base = int(starts[there].min())
+        text = documents.data[base : int(ends[there].max()) + PADDING]
+        tape = reader.read(text, np.where(there, starts - base, 0), np.where(there, ends - base, 0))
+        ids = {name: number for number, name in enumerate(tape.keys.names())}
+        keys = [ids.get(key.encode(errors="surrogatepass"), -1) for path in paths for key in path]
+        ends_of_paths = np.cumsum([0, *map(len, paths)])
+        nodes = np.empty((last - first) * len(paths), np.int64)
+        find_members(tape.nodes, tape.first, np.array(keys, np.int32), ends_of_paths, nodes)
+        for number, member in enumerate(found):
+            at = nodes[number :: len(paths)]
+            some = np.flatnonzero(at >= 0)
+            at, some = at[some], some + first
+            tags, values = tape.nodes["tag"][at], tape.nodes["value"][at]
+            texts = tags == Primitive.STRING
+            odd = (tags == Primitive.DECIMAL16) | (texts & (values < 0))
+            member.tags[some] = np.where(odd, UNUSUAL, tags)
+            member.values[some] = np.where(texts, values + base, values)
+            member.extras[some] = tape.nodes["extra"][at]
+    return found
+
+
+def _pieces(documents: StringColumn) -> Iterator[tuple[int, int]]:
+    """Ranges of rows of about _PIECE bytes."""
+    rows = len(documents.starts)
+    sizes = np.where(documents.starts < 0, 0, documents.ends - documents.starts)
+    total = np.cumsum(sizes)
+    first = 0
+    while first < rows:
+        before = int(total[first - 1]) if first else 0
+        last = max(first + 1, int(np.searchsorted(total, before + _PIECE, "right")))
+        yield first, last
+        first = last

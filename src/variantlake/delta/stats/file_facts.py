@@ -1,0 +1,106 @@
+"""What the log alone says about a file, in the form in which its footer would say it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from variantlake.delta.actions.log_lines import AddFile
+from variantlake.delta.schema.table_schema import StructType
+from variantlake.delta.stats.stats_reader import FileStats, StatsReader
+from variantlake.delta.stats.tags import (
+    CLEAN_INSIDE_SHIFT,
+    MAXIMUM_EXACT,
+    MINIMUM_EXACT,
+    PLAIN_FLOATS,
+    NodeFacts,
+    TaggedColumn,
+    read_tags,
+)
+from variantlake.delta.stats.variant_bounds import raw_of
+from variantlake.encoding.scalar import Scalar
+from variantlake.parquet.stats.facts import UNKNOWN, FileFacts, PathFacts, VariantFacts
+from variantlake.paths import Path
+from variantlake.shredding.schema import Leaf, Node
+from variantlake.types import Kind
+
+
+class FactsReader:
+    """The facts of files of one table; bound to its schema once, and keeps nothing about a file."""
+
+    def __init__(self, schema: StructType) -> None:
+        self._stats = StatsReader(schema)
+        self._variants = schema.variant_columns(physical=True)
+
+    def known(self, add: AddFile) -> FileFacts | None:
+        """The facts of a file from our tags and its statistics.
+
+        None where the tags are absent, of another version, or of another file, for any Variant
+        column of the table that is reached through structs: then only the footer can tell.
+        `row_groups` is -1: the log does not hold it.
+        """
+        stats = self._stats.read(add.stats)
+        if stats.num_records == UNKNOWN:
+            return None
+        variants = []
+        for column in self._variants:
+            tagged = read_tags(add.tags, add.size, stats.num_records, column)
+            if tagged is None:
+                return None
+            variants.append(_variant(column, tagged, stats, whole=add.deletion_vector is None))
+        return FileFacts(add.size, stats.num_records, UNKNOWN, tuple(variants), stats.columns)
+
+    def of_stats(self, add: AddFile) -> FileFacts:
+        """The facts of a file's ordinary columns from its statistics, whoever wrote them.
+
+        Variant columns are left out: their layout is not known.
+        """
+        stats = self._stats.read(add.stats)
+        return FileFacts(add.size, stats.num_records, UNKNOWN, (), stats.columns)
+
+
+def _variant(
+    column: tuple[str, ...], tagged: TaggedColumn, stats: FileStats, *, whole: bool
+) -> VariantFacts:
+    lows = {**tagged.minimums, **stats.minimums.get(column, {})}
+    highs = {**tagged.maximums, **stats.maximums.get(column, {})}
+    whole = whole and stats.tight
+    paths = tuple(
+        _path(path, node, facts, lows, highs, whole=whole)
+        for (path, node), facts in zip(tagged.nodes, tagged.facts, strict=True)
+    )
+    nulls = stats.variant_nulls.get(column, UNKNOWN)
+    return VariantFacts(column, tagged.schema, nulls, paths, notes=tagged.notes)
+
+
+def _path(
+    path: Path,
+    node: Node,
+    facts: NodeFacts,
+    lows: Mapping[Path, Scalar],
+    highs: Mapping[Path, Scalar],
+    *,
+    whole: bool,
+) -> PathFacts:
+    """One node. Where rows were deleted (not `whole`), bounds enclose but need not be reached."""
+    typed, nulls, residuals, flags = facts
+    low = high = None
+    exact = False
+    if isinstance(node, Leaf):
+        low_scalar, high_scalar = lows.get(path), highs.get(path)
+        low = None if low_scalar is None else raw_of(node.type, low_scalar)
+        high = None if high_scalar is None else raw_of(node.type, high_scalar)
+        # Whoever wrote the statistics may have cut strings.
+        exact = whole and node.type.kind is not Kind.STRING
+    return PathFacts(
+        path,
+        node,
+        typed,
+        nulls,
+        residuals,
+        low,
+        high,
+        exact and low is not None and bool(flags & MINIMUM_EXACT),
+        exact and high is not None and bool(flags & MAXIMUM_EXACT),
+        bool(flags & PLAIN_FLOATS),
+        max(flags, 0) >> CLEAN_INSIDE_SHIFT,
+    )

@@ -1,0 +1,148 @@
+"""Partition values: their text in the log, and comparing them however they were written.
+
+Spec: PROTOCOL, "Partition Value Serialization".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+
+from variantlake.delta.schema.table_schema import PrimitiveType, StructField, arrow_type
+from variantlake.delta.stats.stats_reader import raw_value
+from variantlake.delta.stats.stats_writer import DAY_OF_EPOCH, EPOCH
+from variantlake.errors import UnsupportedFeature
+from variantlake.shredding.arrays import AnyArray
+
+
+def partition_text(value: Any, field: StructField) -> str | None:
+    """A value of a partition column as the log writes it; None for NULL and the empty string.
+
+    Raises UnsupportedFeature for binary that is not UTF-8 text: Delta Spark would read other bytes.
+    """
+    match value:
+        case None | "" | b"":
+            return None  # the protocol has no empty string there
+        case bool():
+            return "true" if value else "false"
+        case datetime() if value.tzinfo is not None:
+            return value.astimezone(UTC).replace(tzinfo=None).isoformat("T", "microseconds") + "Z"
+        case datetime():
+            return value.isoformat(" ", "microseconds")
+        case date():
+            return value.isoformat()
+        case float() if not math.isfinite(value):
+            return {math.inf: "Infinity", -math.inf: "-Infinity"}.get(value, "NaN")
+        case bytes():
+            try:
+                return value.decode()
+            except UnicodeDecodeError:
+                raise UnsupportedFeature(
+                    f"partition column {field.name!r} is binary, and {value!r} is not UTF-8 text",
+                    hint="readers do not agree what such a partition value is in the log",
+                ) from None
+    return str(value)
+
+
+def partition_constant(text: str | None, type_: PrimitiveType) -> Any:
+    """What a column of Arrow data holds for a text, raw as `partition_raw`; None for NULL.
+
+    A timestamp without a zone is in UTC, as delta-rs writes it, and Delta Spark reads it in a
+    session in UTC. Binary is the text's UTF-8, as Delta Spark has it.
+
+    Raises UnsupportedFeature for a text that is not clearly a value of the type.
+    """
+    if not text:
+        return None
+    if type_.name == "binary" and "\\u" not in text:  # which delta-rs means as an escaped byte
+        return text.encode()
+    value = partition_raw(text, type_)
+    if value is None and type_.name == "timestamp":
+        value = partition_raw(f"{text}+00:00", type_)
+    if value is None:
+        raise UnsupportedFeature(
+            f"the partition value {text!r} is not clearly a {type_}", hint="read it with Spark"
+        )
+    return value
+
+
+def partition_array(text: str | None, field: StructField) -> AnyArray:
+    """The value of a partition column as an array of one row.
+
+    Raises UnsupportedFeature for a text that is not clearly a value of the type.
+    """
+    if not isinstance(field.type, PrimitiveType):
+        raise UnsupportedFeature(f"partition column {field.name!r} is {field.type}")
+    raw = partition_constant(text, field.type)
+    kind = field.type.name
+    try:
+        if kind == "date" or kind.startswith("timestamp"):
+            stored: Any = pa.array([raw], pa.int32() if kind == "date" else pa.int64())
+            found: AnyArray = stored.cast(arrow_type(field.type))
+        else:
+            found = pa.array([raw], arrow_type(field.type))
+    except pa.ArrowException as error:
+        raise UnsupportedFeature(
+            f"the partition value {text!r} of {field.name!r} is beyond {field.type}: {error}"
+        ) from None
+    return found
+
+
+def partition_raw(text: str | None, type_: PrimitiveType) -> Any:
+    """The value that a text stands for, raw: dates in days, timestamps in microseconds.
+
+    None for NULL, and for a text that cannot be understood.
+    """
+    parse = _PARSERS.get(type_.name)
+    if parse is None or text is None or text == "":
+        return None
+    try:
+        if "_" in text and type_.name != "string":  # Python's numbers, and nobody else's
+            return None
+        value = parse(text)
+    except (ValueError, ArithmeticError, KeyError):
+        return None
+    # An integer may be beyond its type.
+    return raw_value(value, type_) if parse is int else value
+
+
+def partition_key(text: str | None, type_: PrimitiveType) -> Any:
+    """What two texts of one value have in common, and texts of different values do not."""
+    try:
+        raw = partition_constant(text, type_)
+    except UnsupportedFeature:
+        return text
+    return "NaN" if isinstance(raw, float) and math.isnan(raw) else raw
+
+
+def _timestamp(text: str) -> int:
+    """A timestamp with its zone; without one it is in the writer's zone, which nobody wrote."""
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None:
+        raise ValueError(text)
+    return (moment - EPOCH) // timedelta(microseconds=1)
+
+
+def _timestamp_ntz(text: str) -> int:
+    return _timestamp(f"{text}+00:00")
+
+
+_PARSERS: dict[str, Callable[[str], Any]] = {
+    "string": str,
+    "long": int,
+    "integer": int,
+    "short": int,
+    "byte": int,
+    "float": float,
+    "double": float,
+    "decimal": Decimal,
+    "boolean": {"true": True, "false": False}.__getitem__,
+    "date": lambda text: date.fromisoformat(text).toordinal() - DAY_OF_EPOCH,
+    "timestamp": _timestamp,
+    "timestamp_ntz": _timestamp_ntz,
+}

@@ -1,0 +1,255 @@
+"""The `stats` text of an `add`, read: by us or by any other writer.
+
+Unknown is the safe side everywhere: what cannot be understood gives no bound and no count, never an
+error, because a table is no worse for statistics that nobody can use.
+Spec: PROTOCOL, "Per-file Statistics".
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import orjson
+import pyarrow as pa
+
+from variantlake.delta.schema.table_schema import (
+    DataType,
+    PrimitiveType,
+    StructField,
+    StructType,
+    VariantType,
+    arrow_type,
+)
+from variantlake.delta.stats.stats_writer import DAY_OF_EPOCH, EPOCH, Column
+from variantlake.delta.stats.variant_bounds import decode_bounds
+from variantlake.encoding.scalar import Scalar
+from variantlake.errors import VariantLakeError
+from variantlake.parquet.stats.bounds import Raw
+from variantlake.parquet.stats.facts import UNKNOWN, ColumnFacts
+from variantlake.paths import Path
+
+INTEGERS = {"long": 64, "integer": 32, "short": 16, "byte": 8}
+_MICROSECOND = timedelta(microseconds=1)
+_TRUNCATION = 1000
+"""Microseconds that a maximum may have lost when it was cut to milliseconds."""
+
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class FileStats:
+    """What `stats` says. Columns go by physical paths; counts are -1 where unknown.
+
+    `minimums` and `maximums` hold the bounds of Variant columns, path by path. `tight` is false
+    where rows were deleted since: bounds still enclose, counts inform only when they are 0 or all.
+    """
+
+    num_records: int = UNKNOWN
+    tight: bool = True
+    columns: tuple[ColumnFacts, ...] = ()
+    variant_nulls: Mapping[Column, int] = field(default_factory=dict)
+    minimums: Mapping[Column, Mapping[Path, Scalar]] = field(default_factory=dict)
+    maximums: Mapping[Column, Mapping[Path, Scalar]] = field(default_factory=dict)
+
+
+NO_STATS = FileStats()
+
+
+class StatsReader:
+    """Reads the statistics of files of one table; bound to its schema once."""
+
+    def __init__(self, schema: StructType) -> None:
+        leaves = list(schema.leaves(physical=True))
+        self._columns = [
+            (path, leaf.type, arrow_type(leaf.type), was_float(leaf))
+            for path, leaf in leaves
+            if not isinstance(leaf.type, VariantType)
+        ]
+        self._variants = schema.variant_columns(physical=True)
+        # Only the slow parser keeps every digit of a decimal.
+        self._decimals = any(str(leaf.type).startswith("decimal") for _, leaf in leaves)
+
+    def read(self, text: str | None) -> FileStats:
+        """What a file's `stats` say about the columns of the table."""
+        document = parse_stats(text, decimals=self._decimals)
+        if document is None:
+            return NO_STATS
+        records = _count(document.get("numRecords"))
+        tight = document.get("tightBounds", True) is True
+        lows, highs = document.get("minValues"), document.get("maxValues")
+
+        def nulls_of(path: Column) -> int:
+            count = _count(find_in(document.get("nullCount"), path))
+            return count if tight or count in (0, records) else UNKNOWN
+
+        columns = (
+            _column(
+                path,
+                type_,
+                arrow,
+                nulls=nulls_of(path),
+                low=find_in(lows, path),
+                high=find_in(highs, path),
+                tight=tight,
+                widened=widened,
+            )
+            for path, type_, arrow, widened in self._columns
+        )
+        return FileStats(
+            records,
+            tight,
+            tuple(column for column in columns if column is not None),
+            {path: nulls_of(path) for path in self._variants},
+            {path: _variant_bounds(find_in(lows, path)) for path in self._variants},
+            {path: _variant_bounds(find_in(highs, path)) for path in self._variants},
+        )
+
+
+def parse_stats(text: str | None, *, decimals: bool) -> dict[str, Any] | None:
+    """The JSON of a `stats` text, None where it is none; `decimals` keeps every digit, slowly."""
+    if text is None:
+        return None
+    try:
+        document = json.loads(text, parse_float=Decimal) if decimals else orjson.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return document if isinstance(document, dict) else None
+
+
+def read_stats(text: str | None, schema: StructType) -> FileStats:
+    """`StatsReader.read` of one file; for many files make the reader once."""
+    return StatsReader(schema).read(text)
+
+
+def _column(
+    path: Column,
+    type_: DataType,
+    arrow: pa.DataType,
+    *,
+    nulls: int,
+    low: Any,
+    high: Any,
+    tight: bool,
+    widened: bool,
+) -> ColumnFacts | None:
+    """An ordinary column, None where nothing is known of it."""
+    minimum = maximum = None
+    if isinstance(type_, PrimitiveType):
+        minimum = bound_of(low, type_, up=False, widened=widened)
+        maximum = bound_of(high, type_, up=True, widened=widened)
+    if nulls == UNKNOWN and minimum is None and maximum is None:
+        return None
+    # Strings may be cut, times are: only numbers and dates are what they are, and only while no
+    # row was deleted.
+    exact = tight and not widened and not isinstance(minimum, str) and not is_time(type_)
+    return ColumnFacts(
+        path,
+        arrow,
+        nulls,
+        minimum,
+        maximum,
+        minimum_exact=exact and minimum is not None,
+        maximum_exact=exact and maximum is not None,
+    )
+
+
+def find_in(document: Any, path: Column) -> Any:
+    """What stands under nested keys, None where a key is missing."""
+    for name in path:
+        if not isinstance(document, dict):
+            return None
+        document = document.get(name)
+    return document
+
+
+def _count(value: Any) -> int:
+    return value if type(value) is int and 0 <= value < 2**63 else UNKNOWN
+
+
+def _variant_bounds(text: Any) -> Mapping[Path, Scalar]:
+    if not isinstance(text, str):
+        return {}
+    try:
+        return decode_bounds(text)
+    except VariantLakeError:
+        return {}
+
+
+def is_time(type_: object) -> bool:
+    """Whether a column's type is a timestamp, whose statistics other writers cut."""
+    return isinstance(type_, PrimitiveType) and type_.name.startswith("timestamp")
+
+
+def was_float(item: StructField) -> bool:
+    """Whether old files of a DOUBLE column hold floats (type widening)."""
+    changes = item.metadata.get("delta.typeChanges")
+    return isinstance(changes, list) and any(
+        isinstance(change, dict) and change.get("fromType") == "float" for change in changes
+    )
+
+
+def bound_of(value: Any, type_: PrimitiveType, *, up: bool, widened: bool = False) -> Raw | None:
+    """A bound that encloses the column's values, whatever the writer did to its own.
+
+    `widened` is `was_float` of the column: the text may then mean a float or a double.
+    """
+    raw = raw_value(value, type_)
+    if widened and isinstance(raw, float):
+        raw = (max if up else min)(raw, as_float(raw))
+    if isinstance(raw, float) and raw == 0:
+        # Writers do not agree about the sign of a zero that bounds zeros of both.
+        return 0.0 if up else -0.0
+    if up and isinstance(raw, int) and is_time(type_):
+        return raw + _TRUNCATION
+    return raw
+
+
+def raw_value(value: Any, type_: PrimitiveType) -> Raw | None:
+    """The value that JSON of the statistics means, None where it does not belong to the type."""
+    name = type_.name
+    if isinstance(value, bool) or value is None:
+        return None
+    if name in INTEGERS:
+        limit = 1 << (INTEGERS[name] - 1)
+        return value if isinstance(value, int) and -limit <= value < limit else None
+    if name == "decimal":
+        return Decimal(value) if isinstance(value, (int, Decimal)) else None
+    if name in ("float", "double"):
+        # "NaN" and "Infinity" are strings, and tell nothing about the other values.
+        number = float(value) if isinstance(value, (int, float, Decimal)) else None
+        return as_float(number) if name == "float" and number is not None else number
+    if not isinstance(value, str):
+        return None
+    if name == "string":
+        return value
+    try:
+        if name == "date":
+            is_date = _DATE.fullmatch(value)
+            return date.fromisoformat(value).toordinal() - DAY_OF_EPOCH if is_date else None
+        return _micros(value, zoned=name == "timestamp") if is_time(type_) else None
+    except (ValueError, OverflowError):
+        return None
+
+
+def as_float(number: float) -> float:
+    """The float that a text means: 1.1 is written for 1.10000002384185791015625."""
+    try:
+        single: float = struct.unpack("<f", struct.pack("<f", number))[0]
+    except OverflowError:
+        return math.copysign(math.inf, number)
+    return single
+
+
+def _micros(text: str, *, zoned: bool) -> int:
+    moment = datetime.fromisoformat(text)
+    if zoned != (moment.tzinfo is not None):
+        raise ValueError(text)
+    return (moment.replace(tzinfo=moment.tzinfo or UTC) - EPOCH) // _MICROSECOND

@@ -1,0 +1,289 @@
+"""The `stats` text of an `add`, from the facts of its file.
+
+Ordinary columns by Delta's own rules, Variant columns by the protocol's: a null count for the
+column, and bounds for paths that hold one type in every row where they are present at all. What is
+not certain is left out; readers keep a file whose bounds they do not know.
+Spec: PROTOCOL, "Per-file Statistics", "Statistics for Variant Columns".
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import Any, Final
+
+import orjson
+import pyarrow as pa
+
+from variantlake.delta.schema.table_schema import StructType
+from variantlake.delta.stats.variant_bounds import encode_bounds, scalar_of
+from variantlake.encoding.scalar import Scalar
+from variantlake.parquet.stats.bounds import Raw
+from variantlake.parquet.stats.facts import ColumnFacts, FileFacts, PathFacts, VariantFacts
+from variantlake.paths import Path
+from variantlake.shredding.schema import Leaf
+from variantlake.types import Kind, ShreddedType
+
+_NUMBER = re.compile(r"-?[0-9]{1,9}")
+
+Json = dict[str, Any]
+Column = tuple[str, ...]
+
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+DAY_OF_EPOCH: Final = EPOCH.toordinal()
+
+
+@dataclass(frozen=True, slots=True)
+class StatsOptions:
+    """What to write, as the table's properties say.
+
+    `max_paths` limits the bounds of one Variant column (`variantlake.stats.maxPaths`), `max_bytes`
+    the text of both sides of them (`variantlake.stats.maxBytes`), `string_length` the characters of
+    a string bound (`variantlake.stats.stringLength`).
+    `indexed_columns` counts the leading leaf columns that get bounds, -1 for all
+    (`delta.dataSkippingNumIndexedCols`); `columns` names them instead
+    (`delta.dataSkippingStatsColumns`).
+    """
+
+    max_paths: int = 200
+    max_bytes: int = 64 << 10
+    string_length: int = 64
+    indexed_columns: int = 32
+    columns: frozenset[str] | None = None
+
+    @classmethod
+    def from_properties(cls, properties: Mapping[str, str]) -> StatsOptions:
+        """The options of a table; a number that does not parse counts as absent."""
+        names = properties.get("delta.dataSkippingStatsColumns")
+        # Spark's names of columns have no case.
+        columns = None
+        if names is not None:
+            columns = frozenset(name.strip().strip("`").lower() for name in names.split(","))
+        return cls(
+            max_paths=_number(properties, "variantlake.stats.maxPaths", cls().max_paths),
+            max_bytes=_number(properties, "variantlake.stats.maxBytes", cls().max_bytes),
+            string_length=_number(
+                properties, "variantlake.stats.stringLength", cls().string_length
+            ),
+            indexed_columns=_number(
+                properties, "delta.dataSkippingNumIndexedCols", cls().indexed_columns
+            ),
+            columns=columns,
+        )
+
+    def chosen(self, schema: StructType, partition_columns: Collection[str]) -> frozenset[Column]:
+        """The columns (physical paths) that get statistics."""
+        leaves = [
+            (physical, logical)
+            for (physical, _), (logical, _) in zip(
+                schema.leaves(physical=True), schema.leaves(), strict=True
+            )
+            if logical[0] not in partition_columns
+        ]
+        if self.columns is not None:
+            return frozenset(
+                physical
+                for physical, logical in leaves
+                if any(
+                    ".".join(logical[: i + 1]).lower() in self.columns for i in range(len(logical))
+                )
+            )
+        if self.indexed_columns < 0:
+            return frozenset(physical for physical, _ in leaves)
+        return frozenset(physical for physical, _ in leaves[: self.indexed_columns])
+
+
+def _number(properties: Mapping[str, str], name: str, default: int) -> int:
+    text = properties.get(name, "")
+    return int(text) if _NUMBER.fullmatch(text) else default
+
+
+def write_stats(
+    facts: FileFacts,
+    columns: Collection[Column] | None = None,
+    options: StatsOptions | None = None,
+    *,
+    variant_bounds: bool = True,
+) -> str:
+    """The text of `stats` for a file.
+
+    `columns` are the physical paths that get statistics (`StatsOptions.chosen`), all if None.
+    `variant_bounds` is false for a table without the feature `variantShredding`: its Variant
+    columns get a null count alone.
+    """
+    options = options or StatsOptions()
+    minimums: Json = {}
+    maximums: Json = {}
+    nulls: Json = {}
+    for column in facts.columns:
+        if columns is None or column.column in columns:
+            low, high = _column_bounds(column, options.string_length)
+            _put(minimums, column.column, low)
+            _put(maximums, column.column, high)
+            _put(nulls, column.column, None if column.nulls < 0 else column.nulls)
+    for variant in facts.variants:
+        if columns is None or variant.column in columns:
+            _put(nulls, variant.column, None if variant.nulls < 0 else variant.nulls)
+            if variant_bounds:
+                lows, highs = bounds_of(_protocol_paths(variant), options)
+                _put(minimums, variant.column, encode_bounds(lows) if lows else None)
+                _put(maximums, variant.column, encode_bounds(highs) if highs else None)
+    document = {
+        "numRecords": facts.num_records,
+        "minValues": minimums,
+        "maxValues": maximums,
+        "nullCount": nulls,
+    }
+    return orjson.dumps(document).decode()
+
+
+def _protocol_paths(variant: VariantFacts) -> Iterator[PathFacts]:
+    """The paths of one type in every row that has them: no other value, not even Variant nulls.
+
+    Types that Spark cannot read in a Variant are kept out of what Spark reads.
+    """
+    for facts in variant.paths:
+        leaf = facts.node.type if isinstance(facts.node, Leaf) else None
+        if leaf is not None and facts.clean and facts.nulls == 0 and leaf.info.spark:
+            yield facts
+
+
+def bounds_of(
+    paths: Iterable[PathFacts], options: StatsOptions
+) -> tuple[dict[Path, Scalar], dict[Path, Scalar]]:
+    """Minimums and maximums of these paths, the same paths on both sides.
+
+    Of more than the limits allow, those with the most values stay, the first ones among equals.
+    """
+    found = [
+        (facts, *pair)
+        for facts in paths
+        if isinstance(facts.node, Leaf)
+        and (pair := _path_bounds(facts, facts.node.type, options)) is not None
+    ]
+    most = sorted(found, key=lambda item: -item[0].typed)[: max(options.max_paths, 0)]
+    if _text_bytes(most) > options.max_bytes:
+        counts = range(len(most))
+        count = bisect_right(counts, options.max_bytes, key=lambda n: _text_bytes(most[:n]))
+        most = most[: max(count - 1, 0)]
+    kept = {facts.path for facts, _, _ in most}
+    found = [item for item in found if item[0].path in kept]
+    return (
+        {facts.path: low for facts, low, _ in found},
+        {facts.path: high for facts, _, high in found},
+    )
+
+
+def _text_bytes(found: Sequence[tuple[PathFacts, Scalar, Scalar]]) -> int:
+    """How long the texts of both sides are."""
+    if not found:
+        return 0
+    lows = encode_bounds({facts.path: low for facts, low, _ in found})
+    highs = encode_bounds({facts.path: high for facts, _, high in found})
+    return len(lows) + len(highs)
+
+
+def _path_bounds(
+    facts: PathFacts, leaf: ShreddedType, options: StatsOptions
+) -> tuple[Scalar, Scalar] | None:
+    low, high = facts.minimum, facts.maximum
+    if low is None or high is None or not leaf.info.ordered:
+        return None
+    if leaf.kind in (Kind.FLOAT, Kind.DOUBLE) and not facts.plain_floats:
+        # NaN is in no bound of a footer, but is greater than all of them for Spark.
+        return None
+    if isinstance(low, str) and isinstance(high, str):
+        cut = cut_maximum(high, options.string_length)
+        if cut is None:
+            return None
+        low, high = low[: options.string_length], cut
+    elif isinstance(low, bytes) and leaf.kind is Kind.BINARY:
+        # Spark gives no order to binary that anybody would ask for.
+        return None
+    return scalar_of(leaf, low), scalar_of(leaf, high)
+
+
+def cut_maximum(text: str, length: int) -> str | None:
+    """A string of at most `length` characters that bounds `text` from above; None if there is none.
+
+    It also bounds whatever else starts with the first `length` characters of `text`. By code
+    points, and so by UTF-8 bytes.
+    """
+    if len(text) <= length:
+        return text
+    kept = text[:length]
+    while kept:
+        successor = ord(kept[-1]) + 1
+        if successor == 0xD800:  # surrogates are no characters
+            successor = 0xE000
+        if successor <= 0x10FFFF:
+            return kept[:-1] + chr(successor)
+        kept = kept[:-1]
+    return None
+
+
+def _column_bounds(column: ColumnFacts, length: int) -> tuple[Any, Any]:
+    """Minimum and maximum of an ordinary column as JSON, None where there is none."""
+    low, high, type_ = column.minimum, column.maximum, column.type
+    if isinstance(low, str) or isinstance(high, str):
+        return (
+            low[:length] if isinstance(low, str) else None,
+            cut_maximum(high, length) if isinstance(high, str) else None,
+        )
+    if pa.types.is_floating(type_) and not column.plain_floats:
+        high = None
+    return _json_of(low, type_, up=False), _json_of(high, type_, up=True)
+
+
+def _json_of(raw: Raw | None, type_: pa.DataType, *, up: bool) -> Any:
+    """A bound as JSON by the type of its column; `up` rounds times up, else down."""
+    if raw is None or isinstance(raw, (bool, bytes, str)):
+        return None
+    if isinstance(raw, Decimal):
+        return _decimal(raw)
+    if isinstance(raw, float):
+        return raw if math.isfinite(raw) else None
+    if pa.types.is_date(type_):
+        return _date(raw)
+    if isinstance(type_, pa.TimestampType):
+        return _timestamp(raw, type_, up=up)
+    return raw if pa.types.is_integer(type_) else None
+
+
+def _decimal(value: Decimal) -> orjson.Fragment:
+    """A JSON number with all its digits."""
+    return orjson.Fragment(format(value, "f"))
+
+
+def _date(days: int) -> str | None:
+    ordinal = DAY_OF_EPOCH + days
+    in_range = date.min.toordinal() <= ordinal <= date.max.toordinal()
+    return date.fromordinal(ordinal).isoformat() if in_range else None
+
+
+def _timestamp(count: int, type_: pa.TimestampType[Any, Any], *, up: bool) -> str | None:
+    """Milliseconds, as the protocol has them: rounded so that the bound stays one."""
+    per_milli = {"us": 1_000, "ns": 1_000_000, "ms": 1}.get(type_.unit)
+    if per_milli is None:
+        return None
+    millis = -(-count // per_milli) if up else count // per_milli
+    try:
+        moment = EPOCH + timedelta(milliseconds=millis)
+    except OverflowError:
+        return None
+    text = moment.replace(tzinfo=None).isoformat(timespec="milliseconds")
+    return text if type_.tz is None else f"{text}Z"
+
+
+def _put(target: Json, column: Column, value: Any) -> None:
+    """Set `value` under a nested key; None is not set."""
+    if value is None:
+        return
+    for name in column[:-1]:
+        target = target.setdefault(name, {})
+    target[column[-1]] = value

@@ -1,0 +1,169 @@
+"""What we write beside a file in its `add`: how it is shredded and what its columns hold.
+
+    variantlake.version          "1"
+    variantlake.file             "<size>:<numRecords>", the fingerprint of the file it speaks of
+    variantlake.layout.<column>  DDL of exactly how the file shreds the column
+    variantlake.facts.<column>   JSON, one [typed, nulls, residuals, flags] for each node of the
+                                 layout in its order, counts as in PathFacts
+    variantlake.values.<column>  JSON, notes about its values, see shredding.values
+    variantlake.bounds.<column>  JSON {"min": z85, "max": z85}: bounds that the protocol keeps out
+                                 of the statistics (paths that also hold Variant nulls, types that
+                                 Spark does not know)
+
+Columns go by physical names. Other writers copy tags with an `add` that they change (deletion
+vectors, RESTORE, SHALLOW CLONE), so tags are believed only where the fingerprint fits, and anything
+in them that does not make sense counts as absent (EXACTNESS, rule 25).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+import orjson
+
+from variantlake.delta.stats.stats_writer import Column, StatsOptions, bounds_of
+from variantlake.delta.stats.variant_bounds import decode_bounds, encode_bounds
+from variantlake.encoding.scalar import Scalar
+from variantlake.errors import VariantLakeError
+from variantlake.parquet.stats.facts import MAX_INSIDE, FileFacts, PathFacts, VariantFacts
+from variantlake.paths import Path
+from variantlake.shredding.ddl import format_ddl, parse_ddl
+from variantlake.shredding.schema import Leaf, Node, ShreddingSchema
+from variantlake.shredding.values import ValueNotes, parse_notes
+
+VERSION = "1"
+PREFIX = "variantlake."
+
+PLAIN_FLOATS, MINIMUM_EXACT, MAXIMUM_EXACT = 1, 2, 4
+"""The bits of `flags`."""
+CLEAN_INSIDE_SHIFT = 3
+"""From here on they are an array's `clean_inside`."""
+FLAGS_LIMIT = 1 << (CLEAN_INSIDE_SHIFT + MAX_INSIDE)
+
+NodeFacts = tuple[int, int, int, int]
+"""typed, nulls, residuals (as in PathFacts, -1 where unknown) and flags of one node."""
+
+_PLAIN_NAME = re.compile(r"[^.`]+")
+
+
+@dataclass(frozen=True, slots=True)
+class TaggedColumn:
+    """What the tags say of one Variant column. `facts` follows `nodes`, which are the schema's."""
+
+    schema: ShreddingSchema
+    nodes: tuple[tuple[Path, Node], ...]
+    facts: tuple[NodeFacts, ...]
+    minimums: Mapping[Path, Scalar]
+    maximums: Mapping[Path, Scalar]
+    notes: ValueNotes | None
+
+
+def column_name(column: Column) -> str:
+    """How properties and tags name a column: dots between parts, odd parts in backticks."""
+    return ".".join(
+        part if _PLAIN_NAME.fullmatch(part) else f"`{part.replace('`', '``')}`" for part in column
+    )
+
+
+def file_tags(facts: FileFacts, options: StatsOptions | None = None) -> dict[str, str]:
+    """The tags for a file.
+
+    Nothing is said of a Variant of Spark's older layout, or with fields beside its parts: the DDL
+    of its shredding cannot tell that, so planning has to look at the footer (EXACTNESS, rule 10).
+    """
+    tags = {
+        f"{PREFIX}version": VERSION,
+        f"{PREFIX}file": _fingerprint(facts.size, facts.num_records),
+    }
+    for variant in facts.variants:
+        if variant.is_legacy or variant.has_others:
+            continue
+        name = column_name(variant.column)
+        entries = [[path.typed, path.nulls, path.residuals, _flags(path)] for path in variant.paths]
+        tags[f"{PREFIX}layout.{name}"] = format_ddl(variant.schema)
+        tags[f"{PREFIX}facts.{name}"] = orjson.dumps(entries).decode()
+        if variant.notes is not None:
+            tags[f"{PREFIX}values.{name}"] = orjson.dumps(variant.notes.encode()).decode()
+        lows, highs = bounds_of(_tagged_paths(variant), options or StatsOptions())
+        if lows:
+            sides = {"min": encode_bounds(lows), "max": encode_bounds(highs)}
+            tags[f"{PREFIX}bounds.{name}"] = orjson.dumps(sides).decode()
+    return tags
+
+
+def read_tags(
+    tags: Mapping[str, str | None] | None, size: int, num_records: int, column: Column
+) -> TaggedColumn | None:
+    """What the tags of a file of this size and row count say of a column; None if nothing sound."""
+    if (
+        tags is None
+        or tags.get(f"{PREFIX}version") != VERSION
+        or tags.get(f"{PREFIX}file") != _fingerprint(size, num_records)
+    ):
+        return None
+    name = column_name(column)
+    layout, facts = tags.get(f"{PREFIX}layout.{name}"), tags.get(f"{PREFIX}facts.{name}")
+    if layout is None or facts is None:
+        return None
+    try:
+        schema, nodes = parse_layout(layout)
+        entries = _entries(facts, num_records)
+        lows, highs = _bounds(tags.get(f"{PREFIX}bounds.{name}"))
+    except (VariantLakeError, ValueError, TypeError, KeyError):
+        return None
+    if len(entries) != len(nodes):
+        return None
+    notes = parse_notes(tags.get(f"{PREFIX}values.{name}"))
+    return TaggedColumn(schema, nodes, entries, lows, highs, notes)
+
+
+def _fingerprint(size: int, num_records: int) -> str:
+    return f"{size}:{num_records}"
+
+
+def _flags(facts: PathFacts) -> int:
+    return (
+        PLAIN_FLOATS * facts.plain_floats
+        | MINIMUM_EXACT * facts.minimum_exact
+        | MAXIMUM_EXACT * facts.maximum_exact
+        | facts.clean_inside << CLEAN_INSIDE_SHIFT
+    )
+
+
+def _tagged_paths(variant: VariantFacts) -> Iterator[PathFacts]:
+    """Clean paths whose bounds the protocol, or Spark, does not want in the statistics."""
+    for facts in variant.paths:
+        leaf = facts.node.type if isinstance(facts.node, Leaf) else None
+        if leaf is not None and facts.clean and (facts.nulls > 0 or not leaf.info.spark):
+            yield facts
+
+
+@lru_cache(maxsize=256)
+def parse_layout(text: str) -> tuple[ShreddingSchema, tuple[tuple[Path, Node], ...]]:
+    """The layout of a DDL text and its nodes; the files of a table share a few.
+
+    Raises InvalidSchema.
+    """
+    schema = parse_ddl(text)
+    return schema, tuple(schema.nodes())
+
+
+def _entries(text: str, num_records: int) -> tuple[NodeFacts, ...]:
+    entries = orjson.loads(text)
+    for typed, nulls, residuals, flags in entries:
+        for count in (typed, nulls, residuals):
+            if type(count) is not int or not -1 <= count <= num_records:
+                raise ValueError(text)
+        if type(flags) is not int or not 0 <= flags < FLAGS_LIMIT:
+            raise ValueError(text)
+    return tuple(map(tuple, entries))
+
+
+def _bounds(text: str | None) -> tuple[dict[Path, Scalar], dict[Path, Scalar]]:
+    if text is None:
+        return {}, {}
+    sides = orjson.loads(text)
+    return decode_bounds(str(sides["min"])), decode_bounds(str(sides["max"]))

@@ -1,0 +1,294 @@
+"""Changes of a table's properties and columns: what the next metadata and protocol are.
+
+Spec: PROTOCOL, "Change Metadata", "Protocol Evolution", "Column Mapping".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+
+import orjson
+
+from variantlake.delta.actions.log_lines import Metadata, Protocol
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.protocol.new_table import check_schema
+from variantlake.delta.protocol.properties import (
+    CONSTRAINT_PREFIX,
+    FEATURE_PREFIX,
+    SHREDDING_PROPERTY,
+    check_properties,
+    constraints,
+    extended_protocol,
+    needed_features,
+    of_table,
+    property_name,
+)
+from variantlake.delta.protocol.row_tracking import PROPERTY as ROW_TRACKING_PROPERTY
+from variantlake.delta.protocol.row_tracking import materialized_columns
+from variantlake.delta.schema.char_types import declared_type, with_declaration
+from variantlake.delta.schema.column_mapping import MODE, is_mapped, with_mapping
+from variantlake.delta.schema.table_schema import (
+    ArrayType,
+    DataType,
+    MapType,
+    StructField,
+    StructType,
+)
+from variantlake.delta.transaction.conflicts import Changes, whole_table
+from variantlake.errors import InvalidSchema, InvalidValue, UnsupportedFeature
+
+
+def set_properties(snapshot: Snapshot, properties: Mapping[str, str]) -> Changes:
+    """Set table properties; the features that they need come with them.
+
+    Raises InvalidValue for a value that a property cannot have, UnsupportedFeature for one that
+    only an engine with SQL, or a rewrite of the table, could bring.
+    """
+    properties = of_table(check_properties(properties), snapshot.schema)
+    _check_possible(snapshot, properties)
+    kept = {k: v for k, v in properties.items() if not k.startswith(FEATURE_PREFIX)}
+    configuration = {**snapshot.metadata.configuration, **kept}
+    schema = snapshot.schema
+    if is_mapped(configuration) and not is_mapped(snapshot.metadata.configuration):
+        schema, configuration = with_mapping(schema, configuration, keep_names=True)
+    if kept.get(ROW_TRACKING_PROPERTY, "").lower() == "true":
+        configuration = {**materialized_columns(), **configuration}
+    protocol = extended_protocol(snapshot.protocol, needed_features(schema, properties))
+    metadata = replace(
+        snapshot.metadata, schema_string=schema.to_json(), configuration=configuration
+    )
+    return _changes(
+        snapshot, "SET TBLPROPERTIES", metadata, protocol, {"properties": _json(properties)}
+    )
+
+
+def enables_row_tracking(snapshot: Snapshot, properties: Mapping[str, str]) -> bool:
+    """Whether these properties make the table begin to track rows."""
+    before = snapshot.metadata.configuration.get(ROW_TRACKING_PROPERTY, "")
+    after = properties.get(ROW_TRACKING_PROPERTY, before)
+    return after.strip().lower() == "true" and before.lower() != "true"
+
+
+def add_constraint(snapshot: Snapshot, name: str, expression: str) -> Changes:
+    """Add a CHECK constraint, which the rows that are there fulfil: whoever calls has seen to it.
+
+    Raises InvalidValue for a name that is taken.
+    """
+    key = CONSTRAINT_PREFIX + name.lower()
+    if key in snapshot.metadata.configuration:
+        raise InvalidValue(
+            f"the table has a constraint {name.lower()!r}: {snapshot.properties[key]}",
+            hint="drop it first, or choose another name",
+        )
+    configuration = {**snapshot.metadata.configuration, key: expression}
+    changes = _changes(
+        snapshot,
+        "ADD CONSTRAINT",
+        replace(snapshot.metadata, configuration=configuration),
+        extended_protocol(snapshot.protocol, ["checkConstraints"]),
+        {"name": name, "expr": expression},
+    )
+    return replace(changes, reads=whole_table, serializable=True)
+
+
+def drop_constraint(snapshot: Snapshot, name: str) -> Changes:
+    """Take a CHECK constraint away. Raises InvalidValue for one that is not there."""
+    key = CONSTRAINT_PREFIX + name.lower()
+    configuration = dict(snapshot.metadata.configuration)
+    if key not in configuration:
+        known = ", ".join(constraints(configuration)) or "none"
+        raise InvalidValue(f"the table has no constraint {name!r}", hint=f"constraints: {known}")
+    expression = configuration.pop(key)
+    metadata = replace(snapshot.metadata, configuration=configuration)
+    parameters = {"name": name, "expr": expression}
+    return _changes(snapshot, "DROP CONSTRAINT", metadata, snapshot.protocol, parameters)
+
+
+def set_not_null(snapshot: Snapshot, column: str, *, not_null: bool) -> Changes:
+    """Make a column NOT NULL, which no row breaks: whoever calls has seen to it; or nullable.
+
+    Raises InvalidSchema for a column that the table does not have.
+    """
+    found = snapshot.schema.get(column)
+    if found is None:
+        known = ", ".join(field.name for field in snapshot.schema.fields)
+        raise InvalidSchema(f"the table has no column {column!r}", hint=f"columns: {known}")
+    field = replace(found, nullable=not not_null)
+    fields = (field if each is found else each for each in snapshot.schema.fields)
+    metadata = replace(snapshot.metadata, schema_string=StructType(tuple(fields)).to_json())
+    protocol = extended_protocol(snapshot.protocol, ["invariants"] if not_null else [])
+    changes = _changes(
+        snapshot,
+        "CHANGE COLUMN",
+        metadata,
+        protocol,
+        {"column": _json(_described(field)["column"])},
+    )
+    if not not_null:
+        return changes
+    return replace(changes, reads=whole_table, serializable=True)
+
+
+def unset_properties(snapshot: Snapshot, names: Collection[str]) -> Changes:
+    """Take properties away; those that are not there are passed over.
+
+    Raises InvalidValue for one that files depend on, and for a name that nobody knows.
+    """
+    own = snapshot.metadata.configuration
+    names = [name if name in own else property_name(name) for name in names]
+    for name in names:
+        if name.startswith(CONSTRAINT_PREFIX):
+            raise InvalidValue(
+                f"the property {name} is a constraint",
+                hint=f"drop_constraint({name.removeprefix(CONSTRAINT_PREFIX)!r}) takes it away",
+            )
+        if name == MODE:
+            raise InvalidValue(f"the property {name} cannot be taken away: files depend on it")
+    configuration = {k: v for k, v in own.items() if k not in names}
+    metadata = replace(snapshot.metadata, configuration=configuration)
+    return _changes(
+        snapshot,
+        "UNSET TBLPROPERTIES",
+        metadata,
+        snapshot.protocol,
+        {"properties": _json(sorted(names)), "ifExists": "true"},
+    )
+
+
+def add_columns(snapshot: Snapshot, columns: StructType) -> Changes:
+    """Add columns at the end; the rows that are there have NULL in them.
+
+    A struct that the table has may be given with more fields. Raises InvalidSchema for columns that
+    the table cannot have: NOT NULL ones, those that it has with another type.
+    """
+    merged = merged_schema(snapshot.schema, columns)
+    known = {field.name.lower() for field in snapshot.schema.fields}
+    for column in columns.fields:
+        if column.name.lower() in known and merged == snapshot.schema:
+            raise InvalidSchema(f"the table has a column {column.name!r} already")
+    names = [_described(field) for field in columns.fields]
+    protocol, metadata = evolved(snapshot, merged)
+    return _changes(snapshot, "ADD COLUMNS", metadata, protocol, {"columns": _json(names)})
+
+
+def evolved(snapshot: Snapshot, schema: StructType) -> tuple[Protocol, Metadata]:
+    """The table's protocol and metadata with a schema that has more columns.
+
+    Raises InvalidSchema for columns that a Delta table cannot have.
+    """
+    configuration = dict(snapshot.metadata.configuration)
+    mapped = is_mapped(configuration)
+    check_schema(schema, snapshot.partition_columns, any_name=mapped)
+    if mapped:
+        schema, configuration = with_mapping(schema, configuration, keep_names=False)
+    new: dict[str, str] = {}
+    if schema.holds_variant() and not snapshot.schema.holds_variant():
+        new = {SHREDDING_PROPERTY: configuration.get(SHREDDING_PROPERTY, "true")}
+    metadata = replace(
+        snapshot.metadata, schema_string=schema.to_json(), configuration={**configuration, **new}
+    )
+    return extended_protocol(snapshot.protocol, needed_features(schema, new)), metadata
+
+
+def merged_schema(
+    table: StructType, given: StructType, where: str = "", *, types: bool = True
+) -> StructType:
+    """The table's columns and then those that only `given` has, at all depths of structs.
+
+    Names are compared without case, as Delta does; types must be the same, and are the table's.
+    With `types` false a type that differs is no error: whoever stores the values casts them.
+    Raises InvalidSchema for a type that differs and for a new column that is NOT NULL.
+    """
+    known = {field.name.lower(): field for field in table.fields}
+    merged = {
+        name: _merged_field(field, found, where, types=types)
+        if (found := _by_name(given, name)) is not None
+        else field
+        for name, field in known.items()
+    }
+    for field in given.fields:
+        if field.name.lower() in known:
+            continue
+        if not field.nullable:
+            raise InvalidSchema(
+                f"the new column {where}{field.name} is NOT NULL, and the rows that are there "
+                "have no value for it"
+            )
+        merged[field.name.lower()] = field
+    return StructType(tuple(merged.values()))
+
+
+def _by_name(schema: StructType, lower: str) -> StructField | None:
+    return next((field for field in schema.fields if field.name.lower() == lower), None)
+
+
+def _merged_field(
+    field: StructField, given: StructField, where: str, *, types: bool
+) -> StructField:
+    where = f"{where}{field.name}"
+    merged = replace(field, type=_merged_type(field.type, given.type, where, types=types))
+    declared = _merged_type(declared_type(field), declared_type(given), where, types=False)
+    return with_declaration(merged, declared)
+
+
+def _merged_type(kind: DataType, given: DataType, where: str, *, types: bool) -> DataType:
+    if isinstance(kind, StructType) and isinstance(given, StructType):
+        return merged_schema(kind, given, f"{where}.", types=types)
+    if isinstance(kind, ArrayType) and isinstance(given, ArrayType):
+        element = _merged_type(kind.element, given.element, f"{where}.element", types=types)
+        return replace(kind, element=element)
+    if isinstance(kind, MapType) and isinstance(given, MapType):
+        key = _merged_type(kind.key, given.key, f"{where}.key", types=types)
+        value = _merged_type(kind.value, given.value, f"{where}.value", types=types)
+        return replace(kind, key=key, value=value)
+    if types and kind != given:
+        raise InvalidSchema(f"column {where} is {kind} in the table and {given} here")
+    return kind
+
+
+def _check_possible(snapshot: Snapshot, properties: Mapping[str, str]) -> None:
+    """Refuse what the files that are there do not allow."""
+    own = snapshot.metadata.configuration
+    mode = properties.get(MODE)
+    if mode is not None and mode.lower() != own.get(MODE, "none").lower():
+        if is_mapped(own):
+            raise UnsupportedFeature(f"{MODE} cannot change from {own[MODE]!r} to {mode!r}")
+        if mode.lower() == "id" and snapshot.files.num_rows:
+            raise UnsupportedFeature(
+                f"{MODE} can only become 'name' here: the table's files have no ids of columns"
+            )
+    if enables_row_tracking(snapshot, properties) and snapshot.files["base_row_id"].null_count:
+        raise UnsupportedFeature(f"{ROW_TRACKING_PROPERTY} needs row ids for the files first")
+    if not snapshot.files.num_rows:
+        return
+    for key, value in properties.items():
+        if key.startswith(CONSTRAINT_PREFIX) and own.get(key) != value:
+            raise UnsupportedFeature(
+                f"{key} must be checked against the rows that are there",
+                hint="lake.add_constraint(...) does that",
+            )
+
+
+def _changes(
+    snapshot: Snapshot,
+    operation: str,
+    metadata: Metadata,
+    protocol: Protocol,
+    parameters: Mapping[str, str],
+) -> Changes:
+    return Changes(
+        operation=operation,
+        metadata=metadata,
+        protocol=None if protocol == snapshot.protocol else protocol,
+        parameters=parameters,
+    )
+
+
+def _described(field: StructField) -> dict[str, object]:
+    document: dict[str, object] = orjson.loads(StructType((field,)).to_json())["fields"][0]
+    return {"column": document}
+
+
+def _json(value: object) -> str:
+    return orjson.dumps(value if not isinstance(value, Mapping) else dict(value)).decode()

@@ -1,0 +1,161 @@
+"""Fill in the statistics of files that other writers left without, by reading their footers.
+
+A file is added again under its own path, with `dataChange` false: no row changes, and readers of
+change feeds and streams see nothing. Spec: PROTOCOL, "Add File and Remove File".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any
+
+import orjson
+
+from variantlake.delta.actions.log_lines import AddFile
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.log.stored_names import has_stored_names
+from variantlake.delta.protocol.clustering import clustering_columns
+from variantlake.delta.protocol.features import VARIANT_SHREDDING
+from variantlake.delta.schema.table_schema import PrimitiveType, VariantType
+from variantlake.delta.stats.file_facts import FactsReader
+from variantlake.delta.stats.stats_reader import find_in
+from variantlake.delta.stats.stats_writer import Column, StatsOptions, write_stats
+from variantlake.delta.stats.tags import file_tags
+from variantlake.delta.transaction.commit import commit
+from variantlake.delta.transaction.conflicts import Changes
+from variantlake.errors import VariantLakeError
+from variantlake.parquet.metadata.footer import parse_footer, read_tail
+from variantlake.parquet.stats.facts import FileFacts, facts_of
+
+_THREADS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """What an analysis did, or would do: `files` of the table, `completed` ones among them.
+
+    `version` is the new version, None where nothing was committed.
+    """
+
+    files: int
+    completed: int
+    version: int | None
+
+
+def analyze(
+    snapshot: Snapshot,
+    *,
+    dry_run: bool = False,
+    progress: Callable[[int, int], None] | None = None,
+) -> Analysis:
+    """Complete the statistics and tags of the files that lack some, in one commit.
+
+    A file lacks tags, or the null count of a column that gets statistics. What another writer's
+    statistics say stays, unless the footer says more. `progress` is called with the footers that
+    are read and all of them.
+
+    Raises MalformedFile and MissingSource naming a file that cannot be read, CommitConflict where
+    another writer changed one of the files, UnsupportedFeature.
+    """
+    snapshot.check_writable(evaluated=True)
+    reader = FactsReader(snapshot.schema)
+    counted = _counted_columns(snapshot)
+    adds: list[AddFile] = []
+    tagged: list[bool] = []
+    for add in snapshot.add_files():
+        known = reader.known(add) is not None
+        if not known or _lacks_counts(add, counted):
+            adds.append(add)
+            tagged.append(known)
+    found: list[AddFile] = []
+    with ThreadPoolExecutor(_THREADS, thread_name_prefix="variantlake-analyze") as pool:
+        done = pool.map(lambda add: completed(snapshot, add), adds)
+        for number, (add, new, known) in enumerate(zip(adds, done, tagged, strict=True), start=1):
+            # A file's writer knows more than its footer says.
+            action = replace(new, tags=add.tags) if known else new
+            same = _document(action.stats) == _document(add.stats)
+            if not same or action.tags != add.tags:
+                found.append(replace(action, data_change=False))
+            if progress is not None:
+                progress(number, len(adds))
+    version = None
+    if found and not dry_run:
+        version = commit(snapshot, Changes("COMPUTE STATS", adds=tuple(found))).version
+    return Analysis(snapshot.files.num_rows, len(found), version)
+
+
+def completed(snapshot: Snapshot, add: AddFile) -> AddFile:
+    """The file's action with the statistics and tags that its footer gives.
+
+    Raises MalformedFile and MissingSource naming the file.
+    """
+    location = snapshot.location(add.path)
+    facts = _facts(snapshot, location)
+    options = StatsOptions.from_properties(snapshot.properties)
+    chosen = options.chosen(snapshot.schema, snapshot.partition_columns)
+    text = write_stats(
+        facts,
+        chosen.union(clustering_columns(snapshot.domains)),
+        options,
+        variant_bounds=not snapshot.features.isdisjoint(VARIANT_SHREDDING),
+    )
+    stats = _merged(_document(add.stats), orjson.loads(text))
+    if add.deletion_vector is not None:
+        # The footer counts the deleted rows too.
+        stats["tightBounds"] = False
+    return replace(
+        add,
+        stats=orjson.dumps(stats).decode(),
+        tags={**(add.tags or {}), **file_tags(facts, options)},
+    )
+
+
+def _facts(snapshot: Snapshot, location: str) -> FileFacts:
+    """What the footer says; of a file that calls its columns by other names only its rows."""
+    try:
+        tail = read_tail(location)
+        footer = parse_footer(tail.footer, tail.offset)
+        if not has_stored_names(snapshot, footer):
+            rows = sum(group.num_rows for group in footer.row_groups)
+            return FileFacts(tail.size, rows, len(footer.row_groups), (), ())
+        return facts_of(footer, tail.size, snapshot.schema.variant_columns(physical=True))
+    except VariantLakeError as error:
+        error.file = error.file or location
+        raise
+
+
+def _counted_columns(snapshot: Snapshot) -> list[Column]:
+    """The columns (physical paths) of which a footer gives the number of nulls."""
+    chosen = StatsOptions.from_properties(snapshot.properties).chosen(
+        snapshot.schema, snapshot.partition_columns
+    )
+    return [
+        path
+        for path, leaf in snapshot.schema.leaves(physical=True)
+        if path in chosen and isinstance(leaf.type, PrimitiveType | VariantType)
+    ]
+
+
+def _lacks_counts(add: AddFile, columns: Sequence[Column]) -> bool:
+    counts = _document(add.stats).get("nullCount")
+    return any(find_in(counts, column) is None for column in columns)
+
+
+def _document(text: str | None) -> dict[str, Any]:
+    try:
+        found = orjson.loads(text or "{}")
+    except orjson.JSONDecodeError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _merged(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+    """`old` with what `new` says, at every depth; a value that `new` lacks stays."""
+    merged = dict(old)
+    for key, value in new.items():
+        before = merged.get(key)
+        both = isinstance(before, dict) and isinstance(value, dict)
+        merged[key] = _merged(before, value) if both else value  # type: ignore[arg-type]  # dicts
+    return merged

@@ -1,0 +1,36 @@
+"""Row ids for the files of a table that begins to track rows.
+
+The protocol's order: first the feature, so that every writer gives ids to what it adds; then ids
+for the files that have none; only then the property. Each step is a commit, and a repeat goes on
+where it was stopped. Spec: PROTOCOL, "Writer Requirements for Row Tracking".
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.protocol.properties import extended_protocol
+from variantlake.delta.transaction.commit import commit
+from variantlake.delta.transaction.conflicts import Changes
+
+
+def backfill_row_ids(snapshot: Snapshot) -> Snapshot:
+    """The newest version of the table, in which every file has a row id.
+
+    Raises InvalidValue for a file whose statistics do not count its rows, CommitConflict where
+    another writer changed the table or one of the files, UnsupportedFeature.
+    """
+    protocol = extended_protocol(snapshot.protocol, ["rowTracking"])
+    if protocol != snapshot.protocol:
+        commit(snapshot, Changes("UPGRADE PROTOCOL", protocol=protocol))
+        snapshot = snapshot.refresh()
+    without = [
+        replace(add, data_change=False)
+        for add in snapshot.add_files()
+        if add.base_row_id is None or add.default_row_commit_version is None
+    ]
+    if without:
+        commit(snapshot, Changes("ROW TRACKING BACKFILL", adds=tuple(without)))
+        snapshot = snapshot.refresh()
+    return snapshot

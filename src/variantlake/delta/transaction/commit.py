@@ -1,0 +1,412 @@
+"""Commits: all or nothing, one winner for each version.
+
+A commit is one put-if-absent of the next version's file. Who comes second reads what won, and goes
+on with the version after it unless the two contradict each other. Spec: PROTOCOL, "Delta Log
+Entries", "Commit Provenance Information", "In-Commit Timestamps".
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib import metadata as packages
+from typing import Any
+
+import orjson
+
+from variantlake.delta.actions.log_lines import (
+    Action,
+    AddFile,
+    CommitInfo,
+    Metadata,
+    Protocol,
+    Transaction,
+    serialise,
+)
+from variantlake.delta.log import lost_commit_check
+from variantlake.delta.log.identity import check_before_commit, replaced
+from variantlake.delta.log.log_segment import commit_path, has_log
+from variantlake.delta.log.reconciliation import State, apply_commits, read_commit
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.protocol.clustering import clustering_domain
+from variantlake.delta.protocol.features import writer_features
+from variantlake.delta.protocol.new_table import new_table
+from variantlake.delta.protocol.row_tracking import assigns_ids, high_water_mark, with_row_ids
+from variantlake.delta.schema.table_schema import StructType
+from variantlake.delta.transaction.conflicts import ROW_TRACKING, Changes, check_conflicts
+from variantlake.delta.transaction.post_commit import run_post_commit_hooks
+from variantlake.errors import (
+    CommitConflict,
+    CommitLost,
+    InvalidValue,
+    MalformedLog,
+    UnsupportedFeature,
+)
+from variantlake.storage.store import Entry, Store
+
+MAX_ATTEMPTS = 10_000
+"""Our limit on versions lost to other writers before a commit gives up."""
+
+_TIMESTAMPS = "delta.enableInCommitTimestamps"
+_TIMESTAMPS_SINCE = "delta.inCommitTimestampEnablementVersion"
+_TIMESTAMPS_FROM = "delta.inCommitTimestampEnablementTimestamp"
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """A commit that is in the log. `timestamp` in milliseconds; `attempts` counts the puts."""
+
+    version: int
+    txn_id: str
+    timestamp: int
+    attempts: int
+
+
+def create_table(
+    store: Store,
+    schema: StructType,
+    *,
+    partition_columns: Sequence[str] = (),
+    cluster_columns: Sequence[str] = (),
+    properties: Mapping[str, str] | None = None,
+    adds: Sequence[AddFile] = (),
+    metrics: Mapping[str, str] | None = None,
+    name: str | None = None,
+    description: str | None = None,
+) -> Committed:
+    """Create a table, with its first files, in one commit of version 0.
+
+    Raises CommitConflict where a log exists already, InvalidSchema, InvalidValue and
+    UnsupportedFeature as `new_table`.
+    """
+    protocol, metadata = new_table(
+        schema,
+        partition_columns,
+        properties or {},
+        clustered=bool(cluster_columns),
+        name=name,
+        description=description,
+    )
+    return commit_new(
+        store, protocol, metadata, cluster_columns=cluster_columns, adds=adds, metrics=metrics
+    )
+
+
+def commit_new(
+    store: Store,
+    protocol: Protocol,
+    metadata: Metadata,
+    *,
+    cluster_columns: Sequence[str] = (),
+    adds: Sequence[AddFile] = (),
+    metrics: Mapping[str, str] | None = None,
+    transactions: Sequence[Transaction] = (),
+) -> Committed:
+    """Create the table that `new_table` gave this protocol and metadata; else as `create_table`."""
+    schema = StructType.from_json(metadata.schema_string)
+    partition_columns = metadata.partition_columns
+    domains = (
+        (clustering_domain(schema, cluster_columns, partition_columns),) if cluster_columns else ()
+    )
+    if has_log(store):
+        raise _exists(store)
+    lost_commit_check.forget(store)
+    _check_partitions(adds, schema, partition_columns)
+    changes = Changes(
+        operation="CREATE TABLE AS SELECT" if adds else "CREATE TABLE",
+        adds=tuple(adds),
+        metadata=metadata,
+        protocol=protocol,
+        domains=domains,
+        transactions=tuple(transactions),
+        parameters={
+            "isManaged": "false",
+            "partitionBy": _json(list(partition_columns)),
+            "properties": _json(dict(metadata.configuration)),
+        },
+        metrics=metrics or {},
+    )
+    ground = _CommitBase(metadata, writer_features(protocol), stamped=_is_stamped(metadata))
+    payload = _payload(changes, ground, 0)
+    if not store.put_if_absent(commit_path(0), payload.data):
+        winner = read_commit(store, commit_path(0))
+        if not payload.is_in(winner):
+            raise _exists(store)
+    return _confirmed(store, 0, payload, State(), [], attempts=1)
+
+
+def append(
+    snapshot: Snapshot,
+    adds: Sequence[AddFile],
+    *,
+    metrics: Mapping[str, str] | None = None,
+    transactions: Sequence[Transaction] = (),
+    evaluated: bool = False,
+) -> Committed:
+    """Append files to the table that `snapshot` is a version of, be it the newest or not.
+
+    `evaluated` says that their rows have gone through the table's SQL expressions.
+    Raises as `commit`.
+    """
+    changes = Changes(
+        operation="WRITE",
+        adds=tuple(adds),
+        transactions=tuple(transactions),
+        evaluated=evaluated,
+        parameters={"mode": "Append", "partitionBy": _json(list(snapshot.partition_columns))},
+        metrics=metrics or {},
+    )
+    return commit(snapshot, changes)
+
+
+def with_properties(snapshot: Snapshot, properties: Mapping[str, str]) -> Metadata:
+    """The table's metadata with these properties set, for `Changes.metadata`."""
+    configuration = {**snapshot.metadata.configuration, **properties}
+    return replace(snapshot.metadata, configuration=configuration)
+
+
+def commit(snapshot: Snapshot, changes: Changes) -> Committed:
+    """Commit `changes`, decided on the ground of `snapshot`.
+
+    Raises UnsupportedFeature, by name, for a table that we must not write; CommitConflict when
+    another writer's commit contradicts this one (nothing is committed then), TableReplaced when
+    another table is in the place of this one; CommitLost when ours was overwritten after it had won
+    (EXACTNESS, rule 26).
+    """
+    rows_added = any(add.data_change for add in changes.adds)
+    snapshot.check_writable(evaluated=changes.evaluated or not rows_added)
+    _check_append_only(snapshot, changes)
+    metadata = changes.metadata or snapshot.metadata
+    _check_partitions(
+        changes.adds, StructType.from_json(metadata.schema_string), metadata.partition_columns
+    )
+    store = snapshot.store
+    ground = _CommitBase.of(snapshot, changes)
+    isolation = snapshot.metadata.configuration.get("delta.isolationLevel", "Serializable")
+    winners: list[list[Action]] = []
+    for attempt in range(1, MAX_ATTEMPTS + 1):
+        version = snapshot.version + attempt
+        check_before_commit(snapshot)
+        payload = _payload(changes, ground, version, read_version=snapshot.version)
+        if store.put_if_absent(commit_path(version), payload.data):
+            break
+        winner = read_commit(store, commit_path(version))
+        if payload.is_in(winner):
+            # The store did the work and lost the answer; its own retry then met our commit.
+            break
+        weak = isolation.lower() != "serializable" and not changes.serializable
+        check_conflicts(changes, winner, version, write_serializable=weak)
+        winners.append(winner)
+        ground = ground.after(winner)
+    else:
+        raise CommitConflict(f"{MAX_ATTEMPTS} other commits came first", file=store.uri)
+    before = snapshot.last if attempt == 1 else store.entry(commit_path(version - 1))
+    return _confirmed(
+        store, version, payload, snapshot.state(), winners, attempts=attempt, before=before
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _CommitBase:
+    """What the next attempt of a commit stands on.
+
+    `metadata` and `features` are the table's after it. `stamped` tells whether the commit has an
+    in-commit timestamp, `stamp` is that of the commit before it. `high_water` is the highest row id
+    so far. `enabling` is true for a commit that begins with timestamps in a table that has commits.
+    """
+
+    metadata: Metadata
+    features: tuple[str, ...]
+    stamped: bool
+    enabling: bool = False
+    stamp: int = 0
+    high_water: int = -1
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, changes: Changes) -> _CommitBase:
+        metadata = changes.metadata or snapshot.metadata
+        features = writer_features(changes.protocol or snapshot.protocol)
+        stamped = _is_stamped(metadata) and "inCommitTimestamp" in features
+        before = _is_stamped(snapshot.metadata)
+        last = 0
+        if stamped:
+            # The first timestamp must come after the file of the commit before it.
+            last = _last_stamp(snapshot) if before else snapshot.last.modified
+        mark = high_water_mark(snapshot.domains.values())
+        return cls(
+            metadata,
+            features,
+            stamped=stamped,
+            enabling=stamped and not before,
+            stamp=last,
+            high_water=-1 if mark is None else mark,
+        )
+
+    def after(self, winner: Sequence[Action]) -> _CommitBase:
+        """The ground after another writer's commit came in between."""
+        mark = high_water_mark(winner)
+        return replace(
+            self,
+            stamp=max(self.stamp, _stamp_of(winner)),
+            high_water=self.high_water if mark is None else max(mark, self.high_water),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Payload:
+    """The actions of a commit file, its bytes, and what tells that they are ours."""
+
+    actions: list[Action]
+    txn_id: str
+    timestamp: int
+    data: bytes = field(repr=False)
+
+    def is_in(self, actions: Sequence[Action]) -> bool:
+        """Whether a commit that was read is this one."""
+        return any(
+            isinstance(action, CommitInfo) and action.txn_id == self.txn_id for action in actions
+        )
+
+
+def _payload(
+    changes: Changes, ground: _CommitBase, version: int, *, read_version: int | None = None
+) -> _Payload:
+    txn_id = str(uuid.uuid4())
+    timestamp = _now()
+    stamp = max(timestamp, ground.stamp + 1) if ground.stamped else None
+    metadata = changes.metadata
+    if ground.enabling and stamp is not None:
+        since = {_TIMESTAMPS_SINCE: str(version), _TIMESTAMPS_FROM: str(stamp)}
+        configuration = {**ground.metadata.configuration, **since}
+        metadata = replace(ground.metadata, configuration=configuration)
+    adds, domains = changes.adds, changes.domains
+    fields: dict[str, Any] = {} if stamp is None else {"inCommitTimestamp": stamp}
+    fields |= {
+        "timestamp": timestamp,
+        "operation": changes.operation,
+        "operationParameters": dict(changes.parameters),
+    }
+    if read_version is not None:
+        fields["readVersion"] = read_version
+    isolation = ground.metadata.configuration.get("delta.isolationLevel", "Serializable")
+    fields |= {
+        "isolationLevel": isolation,
+        "isBlindAppend": changes.blind_append,
+        "operationMetrics": {**_file_metrics(changes), **changes.metrics},
+    }
+    if assigns_ids(ground.features, ground.metadata.configuration):
+        # Rows are added and removed, never copied: nothing had to be preserved.
+        fields["tags"] = {"delta.rowTracking.preserved": "true"}
+        adds, mark = with_row_ids(adds, version, ground.high_water)
+        others = tuple(domain for domain in domains if domain.domain != ROW_TRACKING)
+        domains = others if mark is None else (*others, mark)
+    fields |= {"engineInfo": _engine(), "txnId": txn_id}
+    actions: list[Action] = [CommitInfo(fields)]
+    actions += [action for action in (changes.protocol, metadata) if action is not None]
+    actions += [*changes.transactions, *domains, *changes.removes, *adds]
+    return _Payload(actions, txn_id, timestamp, serialise(actions))
+
+
+def _confirmed(
+    store: Store,
+    version: int,
+    payload: _Payload,
+    state: State,
+    winners: Sequence[list[Action]],
+    *,
+    attempts: int,
+    before: Entry | None = None,
+) -> Committed:
+    """Read the version back: log stores of other writers can overwrite a commit.
+
+    `state` is what the commit was decided on, `winners` came in between; `before` is the file of
+    the version before it, None where there is none.
+    """
+    first_line = payload.data[: payload.data.index(b"\n")]
+    if store.read_range(commit_path(version), 0, len(first_line)) != first_line:
+        if before is not None and not before.is_same(store.entry(before.path)):
+            raise replaced(store)
+        raise CommitLost(
+            f"another writer overwrote version {version} after it was committed here",
+            file=store.join(commit_path(version)),
+            hint="its store does not commit atomically beside other writers; repeat the write",
+        )
+    if before is not None:
+        lost_commit_check.remember(store, version, payload.txn_id, before)
+    run_post_commit_hooks(store, version, apply_commits(state, [*winners, payload.actions]))
+    return Committed(version, payload.txn_id, payload.timestamp, attempts)
+
+
+def _file_metrics(changes: Changes) -> dict[str, str]:
+    metrics = {}
+    if changes.adds:
+        metrics["numFiles"] = str(len(changes.adds))
+        metrics["numOutputBytes"] = str(sum(add.size for add in changes.adds))
+    if changes.removes:
+        metrics["numRemovedFiles"] = str(len(changes.removes))
+    return metrics
+
+
+def _check_append_only(snapshot: Snapshot, changes: Changes) -> None:
+    append_only = snapshot.metadata.configuration.get("delta.appendOnly", "").lower() == "true"
+    if append_only and any(action.data_change for action in changes.removes):
+        raise UnsupportedFeature(
+            "the table is append-only (delta.appendOnly)", file=snapshot.store.uri
+        )
+
+
+def _check_partitions(
+    adds: Sequence[AddFile], schema: StructType, partition_columns: Sequence[str]
+) -> None:
+    """Every file must have a value for every partition column (PROTOCOL)."""
+    wanted = {item.physical_name for item in schema.fields if item.name in partition_columns}
+    for add in adds:
+        if set(add.partition_values) != wanted:
+            raise InvalidValue(
+                f"file {add.path!r} has values for partition columns "
+                f"{sorted(add.partition_values)}, the table has {sorted(wanted)}"
+            )
+
+
+def _is_stamped(metadata: Metadata) -> bool:
+    return metadata.configuration.get(_TIMESTAMPS, "").lower() == "true"
+
+
+def _last_stamp(snapshot: Snapshot) -> int:
+    path = commit_path(snapshot.version)
+    # A version that came from a checkpoint has no commit information.
+    infos = [snapshot.commit_info] if snapshot.commit_info else read_commit(snapshot.store, path)
+    stamp = _stamp_of(infos)
+    if not stamp:
+        raise MalformedLog(
+            "the commit has no inCommitTimestamp, which the next one has to come after",
+            file=snapshot.store.join(path),
+        )
+    return stamp
+
+
+def _stamp_of(actions: Sequence[Action]) -> int:
+    infos = [action for action in actions if isinstance(action, CommitInfo)]
+    return max((info.in_commit_timestamp or 0 for info in infos), default=0)
+
+
+def _exists(store: Store) -> CommitConflict:
+    return CommitConflict(
+        "there is a table already", file=store.uri, hint="open it, or choose another location"
+    )
+
+
+def _json(value: object) -> str:
+    return orjson.dumps(value).decode()
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000
+
+
+@cache
+def _engine() -> str:
+    return f"variantlake/{packages.version('variantlake')}"

@@ -1,0 +1,125 @@
+"""When a commit that came first contradicts one that still wants in.
+
+Spec: PROTOCOL asks for serializable writes; the rules are those of Delta's reference conflict
+checker, as far as our operations need them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from variantlake.delta.actions.log_lines import (
+    Action,
+    AddFile,
+    CommitInfo,
+    DomainMetadata,
+    Metadata,
+    Protocol,
+    RemoveFile,
+    StringMap,
+    Transaction,
+)
+from variantlake.errors import CommitConflict
+
+Reads = Callable[[StringMap], bool]
+"""Which files a change depends on, by their partition values."""
+
+ROW_TRACKING = "delta.rowTracking"
+
+
+def whole_table(_partition_values: StringMap) -> bool:
+    """`Reads` of a change that depends on every row."""
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What a commit does. `reads` tells which files its content depends on, None for none.
+
+    An append that looks at no row is blind, and conflicts with no other change of data.
+    `serializable` holds it against the appends of others whatever the table's isolation level is.
+    `operation`, `parameters` and `metrics` describe it in the history. `evaluated` says that the
+    rows of its files have gone through the table's SQL expressions.
+    """
+
+    operation: str
+    adds: tuple[AddFile, ...] = ()
+    removes: tuple[RemoveFile, ...] = ()
+    metadata: Metadata | None = None
+    protocol: Protocol | None = None
+    transactions: tuple[Transaction, ...] = ()
+    domains: tuple[DomainMetadata, ...] = ()
+    reads: Reads | None = None
+    serializable: bool = False
+    evaluated: bool = False
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    metrics: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def blind_append(self) -> bool:
+        """Only adds, decided without reading the table."""
+        other = self.removes or self.metadata or self.protocol
+        new = bool(self.adds) and all(add.data_change for add in self.adds)
+        return new and not other and self.reads is None
+
+
+def check_conflicts(
+    changes: Changes, winner: Iterable[Action], version: int, *, write_serializable: bool = False
+) -> None:
+    """Raise CommitConflict when the commit that won `version` contradicts `changes`.
+
+    `write_serializable` is true for tables of that isolation level: what was read need not have
+    included the rows of a blind append.
+    """
+    # Files that are in the table already, and get other words about them.
+    again = {action.path for action in changes.adds if not action.data_change}
+    touched = again | {action.path for action in changes.removes}
+    applications = {action.app_id for action in changes.transactions}
+    domains = {action.domain for action in changes.domains} - {ROW_TRACKING}
+    reads = changes.reads or _nothing
+    actions = list(winner)
+    tolerated = write_serializable and _is_blind(actions)
+    for action in actions:
+        match action:
+            case Protocol():
+                raise _conflict(version, "changed the protocol of the table")
+            case Metadata():
+                raise _conflict(version, "changed the schema or the properties of the table")
+            case Transaction() if action.app_id in applications:
+                raise _conflict(version, f"recorded progress of application {action.app_id!r}")
+            case DomainMetadata() if action.domain in domains:
+                raise _conflict(version, f"changed the metadata domain {action.domain!r}")
+            case RemoveFile() if action.path in touched:
+                raise _conflict(version, f"removed file {action.path!r}, which this one touches")
+            case AddFile() if action.path in again:
+                raise _conflict(version, f"added file {action.path!r}, which this one touches")
+            case RemoveFile() if action.data_change and _read(changes, action):
+                raise _conflict(version, f"removed file {action.path!r}, which was read")
+            case AddFile() if (
+                action.data_change and not tolerated and reads(action.partition_values)
+            ):
+                raise _conflict(version, f"added file {action.path!r}, which was not read")
+
+
+def _nothing(_partition_values: StringMap) -> bool:
+    return False
+
+
+def _read(changes: Changes, remove: RemoveFile) -> bool:
+    """Whether a file was read that somebody removed; without its partition values it may be."""
+    if changes.reads is None:
+        return False
+    return remove.partition_values is None or changes.reads(remove.partition_values)
+
+
+def _is_blind(actions: Iterable[Action]) -> bool:
+    infos = [action for action in actions if isinstance(action, CommitInfo)]
+    return any(info.fields.get("isBlindAppend") is True for info in infos)
+
+
+def _conflict(version: int, what: str) -> CommitConflict:
+    return CommitConflict(
+        f"another writer committed version {version} first and {what}",
+        hint="nothing was committed; open the table again and repeat",
+    )

@@ -1,0 +1,92 @@
+"""The actions of data files that we write, add again, or take out of a table."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from variantlake.delta.actions.log_lines import AddFile, RemoveFile
+from variantlake.delta.log.file_paths import encode_path
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.protocol.clustering import clustering_columns
+from variantlake.delta.protocol.features import VARIANT_SHREDDING
+from variantlake.delta.schema.table_schema import StructType
+from variantlake.delta.stats.stats_writer import Column, StatsOptions, write_stats
+from variantlake.delta.stats.tags import file_tags
+from variantlake.delta.transaction.conflicts import Reads
+from variantlake.parquet.stats.facts import FileFacts
+
+
+def new_add(
+    path: str,
+    facts: FileFacts,
+    *,
+    schema: StructType,
+    properties: Mapping[str, str],
+    partition_columns: Sequence[str] = (),
+    partition_values: Mapping[str, str | None] | None = None,
+    variant_bounds: bool = True,
+    always: Collection[Column] = (),
+) -> AddFile:
+    """The `add` of a finished file, with its statistics and our tags.
+
+    `path` is relative to the table's root and not percent-encoded. `partition_values` are
+    serialised, by physical names. `variant_bounds` is false for a table without the feature
+    `variantShredding`. `always` are the physical paths of columns that have statistics whatever
+    the properties say (those that the table is clustered by).
+    """
+    options = StatsOptions.from_properties(properties)
+    columns = options.chosen(schema, partition_columns).union(always)
+    return AddFile(
+        path=encode_path(path),
+        size=facts.size,
+        modification_time=time.time_ns() // 1_000_000,
+        partition_values=dict(partition_values or {}),
+        stats=write_stats(facts, columns, options, variant_bounds=variant_bounds),
+        tags=file_tags(facts, options),
+    )
+
+
+def add_for(
+    snapshot: Snapshot,
+    path: str,
+    facts: FileFacts,
+    partition_values: Mapping[str, str | None] | None = None,
+) -> AddFile:
+    """`new_add` for a file of an existing table."""
+    return new_add(
+        path,
+        facts,
+        schema=snapshot.schema,
+        properties=snapshot.properties,
+        partition_columns=snapshot.partition_columns,
+        partition_values=partition_values,
+        variant_bounds=not snapshot.features.isdisjoint(VARIANT_SHREDDING),
+        always=clustering_columns(snapshot.domains),
+    )
+
+
+def removes_where(snapshot: Snapshot, chosen: Reads) -> tuple[RemoveFile, ...]:
+    """The tombstones of the table's files with these partition values."""
+    return removes_of(add for add in snapshot.add_files() if chosen(add.partition_values))
+
+
+def removes_of(adds: Iterable[AddFile], *, data_change: bool = True) -> tuple[RemoveFile, ...]:
+    """The tombstones of files that leave the table now."""
+    now = time.time_ns() // 1_000_000
+    return tuple(
+        RemoveFile(
+            path=add.path,
+            deletion_timestamp=now,
+            data_change=data_change,
+            extended_file_metadata=True,
+            partition_values=add.partition_values,
+            size=add.size,
+            stats=add.stats,
+            tags=add.tags,
+            deletion_vector=add.deletion_vector,
+            base_row_id=add.base_row_id,
+            default_row_commit_version=add.default_row_commit_version,
+        )
+        for add in adds
+    )

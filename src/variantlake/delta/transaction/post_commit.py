@@ -1,0 +1,55 @@
+"""What follows a commit: its checksum, and at the interval a checkpoint and a cleanup of the log.
+
+The commit stands whatever becomes of these: a version is as good without, so that a failure is a
+warning.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Mapping
+
+from variantlake.delta.checkpoint.checkpoint_writer import checkpoint_due, write_checkpoint
+from variantlake.delta.checkpoint.log_cleanup import clean_log
+from variantlake.delta.log.log_segment import all_commits
+from variantlake.delta.log.reconciliation import State
+from variantlake.delta.log.version_checksum import write_checksum
+from variantlake.delta.protocol.intervals import DAY_MILLIS
+from variantlake.errors import VariantLakeError
+from variantlake.storage.store import Entry, Store
+
+
+def run_post_commit_hooks(store: Store, version: int, state: State) -> None:
+    """Do what the table's properties want after the commit of `version`, which made `state`."""
+    properties = {} if state.metadata is None else dict(state.metadata.configuration)
+    _attempt("checksum", version, lambda: write_checksum(store, version, state))
+    if checkpoint_due(version, properties):
+        done = _attempt("checkpoint", version, lambda: write_checkpoint(store, version))
+        if done:
+            _attempt("cleanup of the log", version, lambda: _clean_daily(store, properties))
+
+
+_cleaned: dict[str, tuple[object, Entry]] = {}
+"""When logs were cleaned up last, by their tables, and the oldest commits that were left."""
+
+
+def _clean_daily(store: Store, properties: Mapping[str, str]) -> None:
+    """Clean up unless this process did today: files expire at midnight, and the log is long."""
+    now = (time.time_ns() // (DAY_MILLIS * 1_000_000), dict(properties))
+    when, oldest = _cleaned.get(store.uri, (None, None))
+    if when == now and oldest is not None and oldest.is_same(store.entry(oldest.path)):
+        return
+    clean_log(store, properties)
+    commits = all_commits(store)
+    if commits:
+        _cleaned[store.uri] = now, commits[0]
+
+
+def _attempt(what: str, version: int, work: Callable[[], object]) -> bool:
+    try:
+        work()
+    except VariantLakeError as error:
+        warnings.warn(f"no {what} after version {version}: {error}", stacklevel=5)
+        return False
+    return True

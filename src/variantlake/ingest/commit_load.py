@@ -1,0 +1,188 @@
+"""What tasks of a load give back, and how all of it becomes one commit, or nothing.
+
+The log has all files of a load or none, and a load with an id that the table knows already is
+not repeated, whoever ran it.
+"""
+
+from __future__ import annotations
+
+import pickle
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from variantlake.delta.actions.log_lines import AddFile
+from variantlake.errors import VariantLakeError
+from variantlake.ingest.target.files import delete_load
+from variantlake.ingest.target.options import BadRows, LoadOptions
+from variantlake.ingest.target.quarantine import delete_quarantine, folder_of
+from variantlake.ingest.target.stop_flag import LoadFlag, LoadStopped
+from variantlake.ingest.target.write_target import NOT_COMMITTED, FilePlan, Target
+from variantlake.storage.opening import open_store
+from variantlake.storage.store import LocalStore
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadResult:
+    """What a load did. `bytes_written` are those of its files.
+
+    `bad_rows` were left out or became NULL, by the load's mode; `quarantine` is the folder with
+    their reasons, None when there is none. `empty_sources` are the files that were skipped because
+    they hold nothing. `already_loaded` says that the table had the load's id:
+    then `version` is the one that has it, and nothing was done.
+    """
+
+    version: int
+    files: int = 0
+    rows: int = 0
+    bytes_written: int = 0
+    seconds: float = 0.0
+    bad_rows: int = 0
+    quarantine: str | None = None
+    empty_sources: int = 0
+    already_loaded: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields by name, for JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskResult:
+    """What one task made: its files and the rows in them.
+
+    `bad_rows` counts those that were bad, `quarantine` is the file that holds them. `empty` are the
+    sources of the splits that held nothing, each as often as there were such.
+    """
+
+    adds: tuple[AddFile, ...]
+    rows: int
+    bad_rows: int = 0
+    quarantine: str | None = None
+    empty: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFailure:
+    """What was wrong with a task's input."""
+
+    number: int
+    error: VariantLakeError
+
+
+def run_load_task(
+    plan: FilePlan, number: int, write: Callable[[Callable[[], None]], TaskResult]
+) -> Iterable[bytes]:
+    """Run `write` as one task; what is wrong with its input is given back as data, not raised.
+
+    A raised error would make Spark repeat the task, and reach the driver as text. `write` gets a
+    function to call now and then, which stops the task by raising.
+    """
+    flag = flag_of(plan)
+
+    def check() -> None:
+        flag.check(number)
+
+    try:
+        check()
+        result: TaskResult | TaskFailure = write(check)
+    except LoadStopped:
+        return
+    except VariantLakeError as error:
+        flag.fail(number)
+        result = TaskFailure(number, error)
+    yield pickle.dumps(result)
+
+
+def flag_of(plan: FilePlan) -> LoadFlag:
+    """What stops the tasks of a load."""
+    return LoadFlag(open_store(plan.location), plan.load_id)
+
+
+def collect(plan: FilePlan, target: Target, run: Callable[[], Iterable[bytes]]) -> list[TaskResult]:
+    """Run the tasks; what they made.
+
+    When anything fails, and by Ctrl-C, no file of the load is left. Raises the failure that is
+    first in the order of the input.
+    """
+    flag = flag_of(plan)
+    flag.up()
+    try:
+        results = _results(run())
+    except BaseException:
+        flag.down()
+        target.clean_up(plan.load_id)
+        raise
+    flag.down()
+    if isinstance(target.store, LocalStore):
+        # Repeated and doubled tasks may have left files that nobody gave back. Elsewhere looking
+        # for them costs more than they do.
+        delete_load(target.store, plan.load_id, keep={a.path for r in results for a in r.adds})
+        kept = frozenset(result.quarantine for result in results if result.quarantine)
+        delete_quarantine(target.store, plan.load_id, kept)
+    return results
+
+
+def _results(payloads: Iterable[bytes]) -> list[TaskResult]:
+    """In the order of the input: names of files begin with their task's number."""
+    outcomes = [pickle.loads(payload) for payload in payloads]  # noqa: S301 - of our own tasks
+    failures = [outcome for outcome in outcomes if isinstance(outcome, TaskFailure)]
+    if failures:
+        raise min(failures, key=lambda failure: failure.number).error
+    return sorted(outcomes, key=lambda result: [add.path for add in result.adds])
+
+
+def found(target: Target, options: LoadOptions) -> LoadResult | None:
+    """The result of a load whose id the table knows already."""
+    version = None if options.load_id is None else target.loaded(options.load_id)
+    return None if version is None else LoadResult(version=version, already_loaded=True)
+
+
+def commit_load(
+    target: Target,
+    plan: FilePlan,
+    results: Sequence[TaskResult],
+    options: LoadOptions,
+    started: float,
+    *,
+    empty_sources: int = 0,
+) -> LoadResult:
+    """Commit what the tasks made; `started` is when the load began (`time.perf_counter`).
+
+    The history tells how many sources were empty.
+
+    Raises CommitConflict and others after removing the load's files.
+    """
+    adds = [add for result in results for add in result.adds]
+    rows = sum(result.rows for result in results)
+    bad = sum(result.bad_rows for result in results)
+    metrics = {"numOutputRows": str(rows)} | _bad_metrics(options.mode, bad)
+    if empty_sources:
+        metrics["numEmptySources"] = str(empty_sources)
+    try:
+        version, done = target.commit(adds, metrics, load_id=options.load_id)
+    except NOT_COMMITTED:
+        target.clean_up(plan.load_id)
+        raise
+    if not done:
+        target.clean_up(plan.load_id)
+        return LoadResult(version=version, already_loaded=True)
+    kept = any(result.quarantine for result in results)
+    return LoadResult(
+        version=version,
+        files=len(adds),
+        rows=rows,
+        bytes_written=sum(add.size for add in adds),
+        seconds=time.perf_counter() - started,
+        bad_rows=bad,
+        quarantine=target.store.join(folder_of(plan.load_id)) if kept else None,
+        empty_sources=empty_sources,
+    )
+
+
+def _bad_metrics(mode: BadRows, count: int) -> dict[str, str]:
+    """The bad rows as the history shows them."""
+    if not count:
+        return {}
+    return {"numQuarantinedRows" if mode is BadRows.QUARANTINE else "numNulledRows": str(count)}

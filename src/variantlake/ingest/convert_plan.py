@@ -1,0 +1,372 @@
+"""What converting Parquet files into a table does with each of them: added as it is, or rewritten.
+
+A file whose Variant columns are in the published layout and marked as VARIANT needs no rewriting
+where its columns are those of the table: it is added to the log, with statistics from its footer.
+All others are read and written anew.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from variantlake.delta.log.file_paths import encode_path
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.schema.column_mapping import ID_KEY, MODE
+from variantlake.delta.schema.table_schema import (
+    ArrayType,
+    DataType,
+    MapType,
+    StructField,
+    StructType,
+    VariantType,
+)
+from variantlake.errors import (
+    InvalidSchema,
+    InvalidValue,
+    NotADeltaTable,
+    UnsupportedFeature,
+    VariantLakeError,
+)
+from variantlake.ingest.encode.rows import given_schema
+from variantlake.ingest.sources.sources import PARQUET, Source, SourceSpec, expand, specs
+from variantlake.ingest.target.write_target import READER_FEATURES, Target
+from variantlake.parquet.metadata.schema_tree import SchemaNode
+from variantlake.parquet.read.reader import VariantFile
+from variantlake.parquet.variant.variant_columns import variant_nodes
+from variantlake.parquet.variant.variant_group import VariantGroup, parse_group
+from variantlake.shredding.arrays import element_field
+from variantlake.shredding.layout import is_list, is_variant_type
+from variantlake.shredding.schema import ShreddingSchema, Untyped
+from variantlake.storage.opening import open_store
+from variantlake.storage.store import LocalStore, Store, is_local
+
+_PARTITION_FOLDER = re.compile(r"[^=]+=")
+
+
+class Action(enum.Enum):
+    """What is done with a file."""
+
+    ADD = "add"
+    COPY = "copy"
+    REWRITE = "rewrite"
+    SKIP = "skip"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One file: what is done with it and why. `size` in bytes, `path` absolute.
+
+    `inside` is the path below the table's root of a file that is there already, else empty.
+    """
+
+    path: str
+    size: int
+    rows: int
+    action: Action
+    reason: str
+    inside: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """A Parquet file as its footer shows it.
+
+    `arrow` is what reading it gives, `schema` the columns of a table for that, all nullable;
+    `variants` are its Variant columns by name. `json` names the columns that hold JSON text.
+    """
+
+    source: Source
+    rows: int
+    root: SchemaNode
+    arrow: pa.Schema
+    schema: StructType
+    variants: Mapping[str, VariantGroup]
+    json: frozenset[str]
+
+    def shredding(self, column: str) -> ShreddingSchema | None:
+        """How the file shreds a column; None where it does not."""
+        group = self.variants.get(column)
+        is_shredded = group is not None and not isinstance(group.schema.root, Untyped)
+        return group.schema if group is not None and is_shredded else None
+
+
+def find_sources(sources: SourceSpec | Iterable[SourceSpec]) -> tuple[Source, ...]:
+    """The Parquet files that are named.
+
+    Raises MissingSource as `arrow.sources.expand`; InvalidValue for the folder of a Delta table,
+    in which files may lie that were removed; UnsupportedFeature for folders like `day=1`, whose
+    names are values of a column.
+    """
+    given = specs(sources)
+    found = expand(given, PARQUET)
+    paths = {source.path for source in found}
+    for folder in (open_store(each) for each in given):
+        if folder.uri in paths:
+            continue
+        if next(folder.list_from("_delta_log"), None) is not None:
+            raise InvalidValue(
+                "this folder is a Delta table: some of its files may be removed ones",
+                file=folder.uri,
+                hint="name its files, or append the rows: other.append(table.scan().to_arrow())",
+                cli_hint="name its files one by one",
+            )
+        for path in paths:
+            below = path.removeprefix(f"{folder.uri}/") if path.startswith(folder.uri) else ""
+            if any(_PARTITION_FOLDER.match(name) for name in below.split("/")[:-1]):
+                raise UnsupportedFeature(
+                    "the folder's name is a partition value, which would be lost",
+                    file=path,
+                    hint="lake.append of the folder read with Spark makes a column of it",
+                    cli_hint="name the files of one partition from inside of its folder",
+                )
+    return found
+
+
+def read_source(
+    source: Source, json_columns: Collection[str], variant_columns: Collection[str]
+) -> SourceFile:
+    """Look at one file.
+
+    Raises MalformedFile for what is no Parquet file, InvalidSchema for columns that a table cannot
+    have, UnsupportedFeature for Variants inside of other columns.
+    """
+    try:
+        with VariantFile(source.path, variant_columns=variant_columns) as file:
+            footer, arrow = file.footer, _storable(file.schema, file.footer.schema)
+        named = frozenset(tuple(name.split(".")) for name in variant_columns)
+        variants = {}
+        for top in footer.schema.children:
+            for node, column in variant_nodes(top, named, (top.name,)):
+                if len(column) > 1:
+                    raise UnsupportedFeature(
+                        f"column {'.'.join(column)!r} is a Variant inside of another column",
+                        hint="lake.append takes a DataFrame of the file",
+                        cli_hint="rewrite the file with Spark, the Variant at its top",
+                    )
+                variants[top.name] = parse_group(node, column)
+        for name in json_columns:
+            if name not in arrow.names:
+                raise InvalidSchema(
+                    f"there is no column {name!r} of JSON text",
+                    hint=f"the file has {', '.join(map(repr, arrow.names))}",
+                )
+        schema = _nullable(given_schema(arrow, json_columns))
+    except VariantLakeError as error:
+        error.file = error.file or source.path
+        raise
+    return SourceFile(
+        source, footer.num_rows, footer.schema, arrow, schema, variants, frozenset(json_columns)
+    )
+
+
+def _storable(arrow: pa.Schema, root: SchemaNode) -> pa.Schema:
+    """The schema with timestamps of nanoseconds as micros: a table has no others.
+
+    INT96, which old Spark writes, is an instant though nothing says so.
+    """
+    nodes = {node.name: node for node in root.children}
+    return pa.schema(
+        [
+            field
+            if is_variant_type(field.type)
+            else field.with_type(_in_micros(field.type, _leaves_of(nodes[field.name])))
+            for field in arrow
+        ]
+    )
+
+
+def _in_micros(kind: Any, leaves: Iterator[SchemaNode]) -> Any:
+    """The type with its timestamps as a table's; `leaves` are those of the file."""
+    if isinstance(kind, pa.StructType):
+        return pa.struct([each.with_type(_in_micros(each.type, leaves)) for each in kind])
+    if isinstance(kind, pa.MapType):
+        return pa.map_(_in_micros(kind.key_type, leaves), _in_micros(kind.item_type, leaves))
+    if is_list(kind):
+        element = element_field(kind)
+        return pa.list_(element.with_type(_in_micros(element.type, leaves)))
+    leaf = next(leaves, None)
+    if isinstance(kind, pa.TimestampType) and leaf is not None:
+        return pa.timestamp("us", "UTC" if leaf.physical == "INT96" else kind.tz)
+    return kind
+
+
+def _leaves_of(node: SchemaNode) -> Iterator[SchemaNode]:
+    if node.leaf is not None:
+        yield node
+    for child in node.children:
+        yield from _leaves_of(child)
+
+
+def merged_schema(files: Sequence[SourceFile]) -> StructType:
+    """The columns of all files. Raises InvalidSchema, naming the file, where two disagree."""
+    fields: dict[str, StructField] = {}
+    for file in files:
+        for field in file.schema.fields:
+            known = fields.setdefault(field.name, field)
+            if known.type != field.type:
+                raise InvalidSchema(
+                    f"column {field.name!r} is {field.type}, and {known.type} in a file before it",
+                    file=file.source.path,
+                    hint="convert into a table that has the column already",
+                )
+    return StructType(tuple(fields.values()))
+
+
+def open_target(
+    location: str, files: Sequence[SourceFile], properties: Mapping[str, str]
+) -> Target:
+    """The table at `location`, or the new one that the files make.
+
+    Raises NotADeltaTable for a folder that holds something else than the files, InvalidSchema for
+    columns that the table does not have, UnsupportedFeature for a partitioned table.
+    """
+    store = open_store(location)
+    try:
+        snapshot = Snapshot.load(location, store=store, applies=READER_FEATURES)
+    except NotADeltaTable:
+        schema = merged_schema(files)
+        if any(_inside(store, file.source.path) for file in files):
+            return replace(Target.new(store, schema, properties), new_folder=False)
+        return Target.open(location, schema, properties)
+    target = Target.of(snapshot)
+    if target.partition_columns:
+        raise UnsupportedFeature(
+            "the table is partitioned: files cannot be converted into it",
+            file=target.store.uri,
+            hint="append the rows: Table.append(vl.parquet.read_table(file))",
+            cli_hint="convert into a table without partitions",
+        )
+    for file in files:
+        _check_columns(file, target)
+    return target
+
+
+def _check_columns(file: SourceFile, target: Target) -> None:
+    names = {field.name for field in target.schema.fields}
+    for field in file.schema.fields:
+        if field.name not in names:
+            raise InvalidSchema(
+                f"the table has no column {field.name!r}",
+                file=file.source.path,
+                hint=f"columns: {', '.join(sorted(names))}; Table.add_column adds one",
+                cli_hint=f"columns: {', '.join(sorted(names))}; convert into a new table, or add "
+                "it with ALTER TABLE in Delta Spark",
+            )
+    for field in target.schema.fields:
+        if field.name not in file.arrow.names and (not field.nullable or field.default is not None):
+            kind = "NOT NULL" if not field.nullable else f"by default {field.default}"
+            raise InvalidSchema(
+                f"the file has no column {field.name!r}, which is {kind}", file=file.source.path
+            )
+
+
+def plan_steps(files: Sequence[SourceFile], target: Target, *, rewrite: bool) -> tuple[Step, ...]:
+    """What to do with each file."""
+    known: frozenset[str] = frozenset()
+    if target.snapshot is not None:
+        paths: Any = target.snapshot.files.column("path").to_pylist()
+        known = frozenset(paths)
+    return tuple(_plan_step(file, target, known, rewrite=rewrite) for file in files)
+
+
+def _plan_step(file: SourceFile, target: Target, known: Collection[str], *, rewrite: bool) -> Step:
+    inside = _inside(target.store, file.source.path)
+    step = Step(file.source.path, file.source.size, file.rows, Action.REWRITE, "", inside)
+    if inside and (inside in known or encode_path(inside) in known):
+        return replace(step, action=Action.SKIP, reason="the table has it already")
+    if not file.rows:
+        return replace(step, action=Action.SKIP, reason="it has no rows")
+    reason = "asked for" if rewrite else _why_not_as_it_is(file, target)
+    if reason:
+        return replace(step, reason=reason)
+    if inside:
+        return replace(step, action=Action.ADD, reason="it is in the published layout")
+    return replace(step, action=Action.COPY, reason="it is in the published layout")
+
+
+def _why_not_as_it_is(file: SourceFile, target: Target) -> str:
+    """Why the file cannot be a file of the table; empty when it can."""
+    if file.json:
+        return f"column {min(file.json)!r} is JSON text"
+    for name, group in file.variants.items():
+        if group.is_legacy:
+            return f"column {name!r} is in Spark's older layout"
+        if not group.annotated:
+            return f"column {name!r} is not marked as VARIANT"
+        if group.has_others:
+            return f"column {name!r} has columns that are no part of a Variant"  # Spark refuses
+        if file.shredding(name) is not None and not target.shredding_enabled:
+            return "the table does not allow shredded files"
+    table = {field.name: field for field in target.schema.fields}
+    for field, node in zip(file.schema.fields, file.root.children, strict=True):
+        own = table[field.name]
+        if nullable_type(own.type) != nullable_type(field.type) or not _is_plain(node, field.type):
+            return f"column {field.name!r} is stored as another type"
+        if not own.nullable and node.repetition != "required":
+            return f"column {field.name!r} is NOT NULL in the table"
+    return _why_not_by_mapping(file, target)
+
+
+def _is_plain(node: SchemaNode, kind: DataType) -> bool:
+    """Whether every reader of tables takes the column as stored: times in micros, no INT96."""
+    if isinstance(kind, VariantType):
+        return True
+    logical = node.logical
+    if node.physical == "INT96" or (logical is not None and logical.unit in ("MILLIS", "NANOS")):
+        return False
+    return all(_is_plain(child, StructType(())) for child in node.children)
+
+
+def _why_not_by_mapping(file: SourceFile, target: Target) -> str:
+    mode = target.properties.get(MODE, "none").lower()
+    if mode not in ("name", "id"):
+        return ""
+    if any(field.physical_name != field.name for field in target.schema.walk()):
+        return "the table maps its columns to other names"
+    if mode == "name":
+        return ""
+    ids = {field.name: field.metadata.get(ID_KEY) for field in target.schema.fields}
+    has_ids = all(node.field_id == ids.get(node.name) for node in file.root.children)
+    is_flat = all(
+        isinstance(field.type, VariantType) or not node.children
+        for field, node in zip(file.schema.fields, file.root.children, strict=True)
+    )
+    return "" if has_ids and is_flat else "the table finds columns by ids that the file has not"
+
+
+def _inside(store: Store, path: str) -> str:
+    """The path below the table's root, empty for a file elsewhere."""
+    if not isinstance(store, LocalStore):
+        root = f"{_plain(store.uri)}/"
+        return _plain(path).removeprefix(root) if _plain(path).startswith(root) else ""
+    if not is_local(path):
+        return ""
+    real, top = Path(path).resolve(), store.root.resolve()
+    return real.relative_to(top).as_posix() if real.is_relative_to(top) else ""
+
+
+def _plain(url: str) -> str:
+    """A URL by the one name that S3 has here."""
+    return f"s3://{url[6:]}" if url.startswith("s3a://") else url
+
+
+def _nullable(schema: StructType) -> StructType:
+    return StructType(tuple(replace(field, nullable=True) for field in schema.fields))
+
+
+def nullable_type(kind: DataType) -> DataType:
+    """The type without names' metadata and without what may be null."""
+    if isinstance(kind, StructType):
+        return StructType(tuple(StructField(f.name, nullable_type(f.type)) for f in kind.fields))
+    if isinstance(kind, ArrayType):
+        return ArrayType(nullable_type(kind.element), contains_null=True)
+    if isinstance(kind, MapType):
+        return MapType(nullable_type(kind.key), nullable_type(kind.value), value_contains_null=True)
+    return kind

@@ -1,0 +1,324 @@
+"""Columns that a load of documents fills beside them: of folders, of paths, of the load itself.
+
+`day=…/` in a source's path is a value as Hive and Spark write it, percent-encoded. A path of the
+documents (`event:ts::date`) has the value that Spark's `variant_get` gives; times without a zone
+are in UTC.
+"""
+
+from __future__ import annotations
+
+import re
+import urllib.parse
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from variantlake.delta.schema.ddl import parse_table_ddl
+from variantlake.delta.schema.table_schema import (
+    DataType,
+    PrimitiveType,
+    StructField,
+    StructType,
+    VariantType,
+)
+from variantlake.delta.stats.partition_values import partition_array
+from variantlake.encoding.variant import Variant
+from variantlake.errors import (
+    InvalidQuery,
+    InvalidSchema,
+    InvalidValue,
+    UnsupportedFeature,
+    VariantLakeError,
+)
+from variantlake.ingest.sources.sources import Source
+from variantlake.parquet.read.path_values import Mismatch, PathRequest
+from variantlake.paths import Path
+from variantlake.planning.predicates import Ref
+from variantlake.scan.casts import extract
+from variantlake.shredding.arrays import AnyArray
+from variantlake.shredding.layout import TYPED_VALUE, is_list, is_struct
+from variantlake.sql.select import QueryText
+
+PartitionBy = str | Sequence[str] | Mapping[str, str | None]
+"""`"day=event:ts::date"`, `"day"` or `"day DATE"` (of folders), several of them, or a mapping."""
+
+HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
+
+_STRING, _TIMESTAMP = PrimitiveType("string"), PrimitiveType("timestamp")
+_OF_PATH = re.compile(r"\s*(\w+|`[^`]+`)\s*=\s*(.+)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What was asked for: partition columns with their paths, or None for folders, and two names.
+
+    `types` are those that were given for columns of folders.
+    """
+
+    paths: Mapping[str, str | None]
+    types: Mapping[str, StructField]
+    file_column: str | None = None
+    loaded_at_column: str | None = None
+
+    @classmethod
+    def of(
+        cls, partition_by: PartitionBy, file_column: str | None, loaded_at_column: str | None
+    ) -> Wanted:
+        """What the keywords of a load ask for. Raises InvalidSchema for what does not parse."""
+        paths: dict[str, str | None] = {}
+        types: dict[str, StructField] = {}
+        for name, path, field in _requested(partition_by):
+            if name in paths:
+                raise InvalidSchema(f"partition_by names the column {name!r} twice")
+            paths[name] = path
+            if field is not None:
+                types[name] = field
+        return cls(paths, types, file_column, loaded_at_column)
+
+    def new_fields(self, documents: StructField) -> StructType:
+        """The columns of a new table, those of its partitions after the documents."""
+        fields = [documents]
+        for name, path in self.paths.items():
+            if path is not None:
+                fields.append(StructField(name, _type_of(_ref(path, documents))))
+            else:
+                fields.append(self.types.get(name, StructField(name, _STRING)))
+        return StructType((*fields, *self.extra_fields()))
+
+    def extra_fields(self) -> tuple[StructField, ...]:
+        """The columns for the file and the time of the load."""
+        requested = ((self.file_column, _STRING), (self.loaded_at_column, _TIMESTAMP))
+        return tuple(StructField(name, type_) for name, type_ in requested if name is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentColumns:
+    """How the columns beside the documents are filled, by the table's fields; pickles.
+
+    `loaded_at` is in microseconds since the epoch.
+    """
+
+    documents: StructField
+    folders: tuple[StructField, ...] = ()
+    paths: tuple[tuple[StructField, Ref], ...] = ()
+    file: StructField | None = None
+    moment: StructField | None = None
+    loaded_at: int = 0
+
+    @classmethod
+    def of(
+        cls,
+        wanted: Wanted,
+        schema: StructType,
+        partition_columns: Sequence[str],
+        column: str,
+        at: int,
+    ) -> DocumentColumns:
+        """The columns of a table with this schema. Raises InvalidSchema for what it has not."""
+        documents = _field(schema, column)
+        if wanted.paths and {name.lower() for name in wanted.paths} != {
+            name.lower() for name in partition_columns
+        }:
+            raise InvalidSchema(
+                f"partition_by names {', '.join(wanted.paths)}, and the table is partitioned by "
+                f"{', '.join(partition_columns) or 'no column'}"
+            )
+        texts = {name.lower(): text for name, text in wanted.paths.items()}
+        types = {name.lower(): field.type for name, field in wanted.types.items()}
+        folders, paths = [], []
+        for name in partition_columns:
+            field, text = _field(schema, name), texts.get(name.lower())
+            ref = None if text is None else _ref(text, documents)
+            requested = types.get(name.lower()) if ref is None else _type_of(ref)
+            if requested is not None and requested != field.type:
+                raise InvalidSchema(
+                    f"partition column {field.name!r} is {field.type} in the table, "
+                    f"{requested} here"
+                )
+            if ref is None:
+                folders.append(field)
+            else:
+                paths.append((field, ref))
+        file, moment = (
+            None if name is None else _typed(schema, name, type_)
+            for name, type_ in (
+                (wanted.file_column, _STRING),
+                (wanted.loaded_at_column, _TIMESTAMP),
+            )
+        )
+        return cls(documents, tuple(folders), tuple(paths), file, moment, at)
+
+    @property
+    def filled(self) -> frozenset[str]:
+        """Names of all columns that get values."""
+        given = (self.documents, self.file, self.moment, *self.folders, *(f for f, _ in self.paths))
+        return frozenset(field.name for field in given if field is not None)
+
+    def check(self, sources: Collection[Source]) -> None:
+        """Raise InvalidValue for a source whose folders do not tell what they must."""
+        for source in sources:
+            for _ in self.of_source(source):
+                pass
+
+    def of_source(self, source: Source) -> Iterator[tuple[StructField, AnyArray]]:
+        """The columns that are the same in all rows of a source, as arrays of one row."""
+        known = _folder_values(source) if self.folders else {}
+        for field in self.folders:
+            yield field, _folder_value(field, known, source)
+        if self.file is not None:
+            yield self.file, pa.array([source.path], pa.string())
+        if self.moment is not None:
+            yield self.moment, pa.array([self.loaded_at], pa.timestamp("us", "UTC"))
+
+    def of_paths(self, batch: pa.RecordBatch) -> Iterator[tuple[StructField, AnyArray, Any]]:
+        """The columns of paths, each with a mask of the rows whose cast fails, or None.
+
+        `batch` has the documents as they are stored. Raises UnsupportedFeature for a value whose
+        cast only Spark knows.
+        """
+        for field, ref in self.paths:
+            variants = _at_path(batch, self.documents.physical_name, ref.path or Path())
+            inner = Ref((self.documents.name,), None, ref.type, ref.strict)
+            try:
+                found = extract(variants, inner)
+            except UnsupportedFeature as error:
+                error.path = str(ref.path)
+                raise
+            yield field, found.array, found.failed
+
+    def document(self, row: pa.RecordBatch, field: StructField) -> tuple[Any, str]:
+        """A stored document as JSON text, and what stands in it at the path of a column."""
+        path = next(ref.path for known, ref in self.paths if known is field)
+        whole, part = (
+            _variant(_at_path(row, self.documents.physical_name, each or Path()))
+            for each in (Path(), path)
+        )
+        return whole.to_json(), part.to_json()
+
+
+def _variant(found: AnyArray) -> Variant:
+    value: Any = found[0].as_py()
+    return Variant(value["metadata"], value["value"])
+
+
+def _requested(given: PartitionBy) -> Iterator[tuple[str, str | None, StructField | None]]:
+    if isinstance(given, Mapping):
+        for name, path in given.items():
+            yield name, path or None, None
+        return
+    for text in (given,) if isinstance(given, str) else given:
+        if match := _OF_PATH.fullmatch(text):
+            yield match[1].strip("`"), match[2].strip(), None
+        elif re.search(r"\w\s+\w", text):
+            for field in parse_table_ddl(text).fields:
+                yield field.name, None, field
+        else:
+            yield text.strip().strip("`"), None, None
+
+
+def _ref(text: str, documents: StructField) -> Ref:
+    """A path of the documents with its type. Raises InvalidQuery for anything else."""
+    items = QueryText(StructType((StructField(documents.name, VariantType()),))).items([text])
+    if len(items) != 1 or items[0].ref.path is None or items[0].ref.type == "variant":
+        raise InvalidQuery(
+            f"{text!r} is no path of the documents with a type",
+            hint=f'as in partition_by="day={documents.name}:ts::date"',
+            cli_hint=f"the path needs a type, as in {documents.name}:ts::date",
+        )
+    return items[0].ref
+
+
+def _type_of(ref: Ref) -> DataType:
+    return parse_table_ddl(f"x {ref.type}").fields[0].type
+
+
+def _field(schema: StructType, name: str) -> StructField:
+    found = schema.get(name) or next(
+        (field for field in schema.fields if field.name.lower() == name.lower()), None
+    )
+    if found is None:
+        known = ", ".join(field.name for field in schema.fields)
+        raise InvalidSchema(
+            f"the table has no column {name!r}",
+            hint=f"merge_schema=True adds it; its columns: {known}",
+            cli_hint=f"--merge-schema adds it; its columns: {known}",
+        )
+    return found
+
+
+def _typed(schema: StructType, name: str, type_: PrimitiveType) -> StructField:
+    field = _field(schema, name)
+    if field.type != type_:
+        raise InvalidSchema(f"column {field.name!r} is {field.type}, expected {type_}")
+    return field
+
+
+def _folder_values(source: Source) -> dict[str, str]:
+    """The values in the folders of a source's path, by lower-case names."""
+    values: dict[str, str] = {}
+    for folder in source.path.split("/")[:-1]:
+        name, equals, text = folder.partition("=")
+        name = urllib.parse.unquote(name).lower()
+        if not equals or not name:
+            continue
+        if values.setdefault(name, text) != text:
+            raise InvalidValue(f"the path has two values of {name!r}", file=source.path)
+    return values
+
+
+def _folder_value(field: StructField, known: Mapping[str, str], source: Source) -> AnyArray:
+    text = known.get(field.name.lower())
+    if text is None:
+        raise InvalidSchema(
+            f"{field.name!r} is a partition column, and the path of the source has no folder "
+            f"{field.name}=…",
+            file=source.path,
+            hint=f"partition_by '{field.name}=event:path::type' takes it from the documents",
+            cli_hint=f"--partition-by '{field.name}=event:path::type' takes it from the documents",
+        )
+    try:
+        value = None if text in ("", HIVE_NULL) else urllib.parse.unquote(text, errors="strict")
+        return partition_array(value, field)
+    except (VariantLakeError, UnicodeDecodeError):
+        raise InvalidValue(
+            f"the folder {field.name}={text} is not a value of {field.type}", file=source.path
+        ) from None
+
+
+def _at_path(batch: pa.RecordBatch, column: str, path: Path) -> AnyArray:
+    """The Variants at a path of stored documents; NULL where it is missing or null."""
+    kind: Any = batch.schema.field(column).type
+    way: list[str | int] = []
+    for step in path.steps:
+        place = kind.get_field_index(TYPED_VALUE) if is_struct(kind) else -1
+        typed: Any = kind.field(place).type if place >= 0 else None
+        if isinstance(step, str) and typed is not None and is_struct(typed):
+            index = typed.get_field_index(step)
+            if index < 0:
+                break
+            kind = typed.field(index).type
+        elif isinstance(step, int) and typed is not None and is_list(typed):
+            kind = typed.value_type
+        else:
+            break
+        way.append(step)
+    return PathRequest(
+        name="",
+        column=column,
+        path=path,
+        way=tuple(way),
+        rest=Path(path.steps[len(way) :]),
+        wanted=None,
+        row_leaf=0,
+        own_leaves=(0,),
+        on_mismatch=Mismatch.ERROR,
+    ).evaluate(batch)
+
+
+def repeated(value: AnyArray, rows: int) -> AnyArray:
+    """An array of one row as one of many."""
+    found: AnyArray = value.take(np.zeros(rows, np.int64))
+    return found

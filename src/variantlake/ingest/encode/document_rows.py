@@ -1,0 +1,185 @@
+"""Documents as rows of a table, with the partition of each and the columns beside them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from variantlake.delta.schema.table_schema import StructField
+from variantlake.delta.schema.table_schema import arrow_type as arrow_form
+from variantlake.delta.stats.partition_values import partition_text
+from variantlake.errors import InvalidValue, UnsupportedFeature
+from variantlake.ingest.encode.document_columns import DocumentColumns, repeated
+from variantlake.ingest.encode.documents import read_tapes
+from variantlake.ingest.encode.encode import PlainColumn, check_not_null
+from variantlake.ingest.encode.rows import Partition
+from variantlake.ingest.sources.blocks import bytes_at_once
+from variantlake.ingest.sources.sources import Source, Split
+from variantlake.ingest.target.options import BadRows
+from variantlake.ingest.target.quarantine import BadRow, BadRowLog
+from variantlake.ingest.target.sort_rows import sort_keys
+from variantlake.ingest.target.write_target import FilePlan
+from variantlake.kernels.json.json_reader import JsonReader
+from variantlake.kernels.shredded.shredder import Shredder
+from variantlake.parquet.metadata.annotate import ColumnPath
+from variantlake.shredding.arrays import AnyArray
+from variantlake.shredding.layout import arrow_type
+from variantlake.shredding.schema import ShreddingSchema
+from variantlake.shredding.values import ValueNotes
+
+
+class DocumentRows:
+    """The documents of some splits as batches to be stored, each of one partition.
+
+    `empty` are the splits, so far, that held no document; `notes` are about the Variants of the
+    last batch.
+    """
+
+    def __init__(
+        self,
+        splits: Sequence[Split],
+        plan: FilePlan,
+        *,
+        columns: DocumentColumns,
+        shredding: ShreddingSchema,
+        bad_rows: BadRowLog,
+        check: Callable[[], None],
+    ) -> None:
+        self.empty: list[Split] = []
+        self.notes: Mapping[ColumnPath, ValueNotes] = {}
+        self.bad_rows = bad_rows
+        self._splits = splits
+        self._columns = columns
+        self._check = check
+        self._shredder = Shredder(shredding)
+        self._size = bytes_at_once([shredding])
+        name = columns.documents.physical_name
+        # Files whose rows are all documents say so: their metadata is then written faster.
+        nullable = plan.mode is BadRows.NULL
+        self._schema = pa.schema([pa.field(name, arrow_type(shredding), nullable=nullable)])
+        self.variant_columns: list[ColumnPath] = [(name,)]
+        beside = [field for field in (columns.file, columns.moment) if field is not None]
+        stored = [pa.field(field.physical_name, arrow_form(field.type)) for field in beside]
+        # What files cannot be sorted by is said before the work.
+        sort_keys(plan.order_by, plan.schema, pa.schema([*self._schema, *stored]))
+        fields = {field.name: field for field in plan.schema.fields}
+        self._partitioned = [fields[column] for column in plan.partition_columns]
+        self.partition_names = [field.physical_name for field in self._partitioned]
+
+    def __iter__(self) -> Iterator[tuple[Partition, pa.RecordBatch]]:
+        reader = JsonReader()
+        for split in self._splits:
+            same = dict(self._same(split.source))
+            before, rows = self.bad_rows.count, 0
+            for tape in read_tapes([split], self.bad_rows, reader, block_bytes=self._size):
+                rows += tape.rows
+                batch = pa.record_batch([self._shredder.shred(tape)], schema=self._schema)
+                del tape  # see read_tapes
+                self.notes = {self.variant_columns[0]: self._shredder.notes}
+                yield from self._stored(batch, same, split.source)
+                self._check()
+            if not rows and self.bad_rows.count == before:
+                self.empty.append(split)
+
+    def _same(self, source: Source) -> Iterator[tuple[str, AnyArray]]:
+        """The columns that have one value in a source, by name."""
+        for field, array in self._columns.of_source(source):
+            check_not_null(array, field)
+            yield field.name, array
+
+    def _stored(
+        self, batch: pa.RecordBatch, same: dict[str, AnyArray], source: Source
+    ) -> Iterator[tuple[Partition, pa.RecordBatch]]:
+        texts: dict[str, list[str | None]] = {}
+        if self._columns.paths:
+            batch, values = self._of_paths(batch, source)
+            for field, array in values:
+                texts[field.name] = _texts(array, field)
+        kept = batch
+        for column in (self._columns.file, self._columns.moment):
+            if column is not None:
+                array = repeated(same[column.name], kept.num_rows)
+                stored = PlainColumn(column, array.type).encode(array)
+                kept = kept.append_column(pa.field(column.physical_name, stored.type), stored)
+        constant = {name: _texts(array, self._field(name))[0] for name, array in same.items()}
+        partitions = [
+            texts.get(field.name, [constant.get(field.name)]) for field in self._partitioned
+        ]
+        if not kept.num_rows:
+            return
+        if not texts:
+            yield tuple(text for (text,) in partitions), kept
+            return
+        yield from _by_partition(kept, partitions)
+
+    def _field(self, name: str) -> StructField:
+        columns = self._columns
+        fields = (*columns.folders, columns.file, columns.moment)
+        return next(field for field in fields if field is not None and field.name == name)
+
+    def _of_paths(
+        self, batch: pa.RecordBatch, source: Source
+    ) -> tuple[pa.RecordBatch, list[tuple[StructField, AnyArray]]]:
+        """The rows that stay, and their values of paths. Raises InvalidValue for a bad one."""
+        try:
+            found = list(self._columns.of_paths(batch))
+        except UnsupportedFeature as error:
+            error.file = error.file or source.path
+            error.hint = "partition by the path in another type, or load with Spark and lake.append"
+            error.cli_hint = "partition by the path in another type"
+            raise
+        bad = np.zeros(batch.num_rows, np.bool_)
+        for field, array, failed in found:
+            if failed is not None:
+                bad |= failed
+                self._refuse(batch, field, failed, source)
+            if not field.nullable:
+                check_not_null(array, field)
+        values = [(field, array) for field, array, _ in found]
+        if not bad.any() or self.bad_rows.mode is BadRows.NULL:
+            return batch, values
+        good = pa.array(~bad)
+        return batch.filter(good), [(field, array.filter(good)) for field, array in values]
+
+    def _refuse(
+        self, batch: pa.RecordBatch, field: StructField, failed: Any, source: Source
+    ) -> None:
+        """What becomes of documents whose value is not of the column's type."""
+        ref = next(ref for known, ref in self._columns.paths if known is field)
+        for row in np.flatnonzero(failed).tolist():
+            document, value = self._columns.document(batch.slice(row, 1), field)
+            error = InvalidValue(
+                f"{value} is no {field.type}, as the partition column {field.name!r} is",
+                file=source.path,
+                path=str(ref.path),
+                hint="try_variant_get(…) gives NULL there, mode='quarantine' leaves it out",
+                cli_hint="try_variant_get gives NULL there, --mode quarantine leaves it out",
+            )
+            self.bad_rows.add(BadRow(error, values={self._columns.documents.name: document}))
+
+
+def _texts(array: AnyArray, field: StructField) -> list[str | None]:
+    """The values as the log writes them; each different one is written once."""
+    encoded: Any = array.dictionary_encode()
+    known = [partition_text(value, field) for value in encoded.dictionary.to_pylist()]
+    return [None if at is None else known[at] for at in encoded.indices.to_pylist()]
+
+
+def _by_partition(
+    batch: pa.RecordBatch, partitions: Sequence[list[str | None]]
+) -> Iterator[tuple[Partition, pa.RecordBatch]]:
+    """The rows of each partition, in the order of their first rows."""
+    columns = [each if len(each) > 1 else each * batch.num_rows for each in partitions]
+    keys: list[Partition] = list(zip(*columns, strict=True))
+    places: dict[Partition, list[int]] = {}
+    for key, rows in itertools.groupby(range(len(keys)), keys.__getitem__):
+        places.setdefault(key, []).extend(rows)
+    for partition, chosen in places.items():
+        if len(chosen) == batch.num_rows:
+            yield partition, batch
+        else:
+            yield partition, batch.take(np.array(chosen, np.int64))

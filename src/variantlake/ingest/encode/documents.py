@@ -1,0 +1,199 @@
+"""Sources to tapes, and bad documents to errors that say where they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from variantlake.encoding.json import LAST_KEY_HINT, parse_json
+from variantlake.errors import InvalidJson, LimitExceeded, VariantLakeError
+from variantlake.ingest.sources.blocks import BLOCK_BYTES, Block, LongLine, read_blocks
+from variantlake.ingest.sources.elements import read_document, read_elements
+from variantlake.ingest.sources.expected import expected, expected_at
+from variantlake.ingest.sources.positions import PlaceCounter, place_of
+from variantlake.ingest.sources.sources import Format, Source, Split, split_sources
+from variantlake.ingest.target.options import BadRows
+from variantlake.ingest.target.quarantine import BadRow, BadRowLog
+from variantlake.kernels.json.json_reader import JsonReader
+from variantlake.kernels.json.lines import split_lines
+from variantlake.kernels.tape.tape import Tape
+from variantlake.kernels.tape.words import PADDING
+from variantlake.kernels.variant.profiler import Profiler
+from variantlake.shredding.profile import Profile
+
+SAMPLE_ROWS = 4096
+"""Documents that schema inference looks at, as Spark does."""
+
+SAMPLE_BYTES = 8 << 20
+"""The most text that it looks at."""
+
+_ONE_KEY_HINT = "a Variant's object has one field of a name"
+_LIMIT_HINT = "Spark does not take this document either"
+_SAMPLE_PIECES = 16
+_SAMPLE_FILES = 1024
+_SAMPLE_BLOCK_BYTES = 256 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Documents of one block: text[starts[i]:ends[i]] of its text, in order."""
+
+    block: Block
+    starts: npt.NDArray[np.int64]
+    ends: npt.NDArray[np.int64]
+
+    def text(self, row: int) -> bytes:
+        """The bytes of a document."""
+        return self.block.text[int(self.starts[row]) : int(self.ends[row])].tobytes()
+
+
+def read_batches(split: Split, *, block_bytes: int = BLOCK_BYTES) -> Iterator[Batch | LongLine]:
+    """The documents of a split, a block at a time. Raises as `read_blocks` and `read_elements`."""
+    if split.source.format is Format.ARRAY:
+        for block, starts, ends in read_elements(split.source, block_bytes=block_bytes):
+            yield Batch(block, starts, ends)
+        return
+    if split.source.format is Format.WHOLE:
+        batch = Batch(*read_document(split.source))
+        if batch.starts[0] < batch.ends[0]:  # else it is blank
+            yield batch
+        return
+    for part in read_blocks(split, block_bytes=block_bytes):
+        if isinstance(part, LongLine):
+            yield part
+        else:
+            lines = split_lines(part.text)
+            yield Batch(part, lines.starts, lines.ends)
+
+
+def read_tapes(
+    splits: Sequence[Split],
+    bad_rows: BadRowLog,
+    reader: JsonReader | None = None,
+    *,
+    block_bytes: int = BLOCK_BYTES,
+) -> Iterator[Tape]:
+    """The documents of the splits, in order, a block at a time; the bad ones go to `bad_rows`.
+
+    `reader` is one whose buffers may be used again.
+
+    In the mode "null" they stay in the tape, as rows with a status; else they are left out.
+
+    Raises:
+        InvalidJson, LimitExceeded: In strict mode the first bad document, with file, line and
+            column (both 1-based). In any mode a JSON array that is none.
+        MalformedFile, MissingSource, StoreFailed: As `read_blocks`.
+    """
+    reader = JsonReader() if reader is None else reader
+    for split in splits:
+        counter = PlaceCounter(split.source)
+        for batch in read_batches(split, block_bytes=block_bytes):
+            if isinstance(batch, LongLine):
+                counter = PlaceCounter(split.source)  # its bytes were not kept
+                if bad_rows.mode is not BadRows.NULL:
+                    bad_rows.add(_too_long(batch))
+                    continue
+                batch = _nothing(batch)  # noqa: PLW2901 - goes on as a bad document
+            tape = reader.read(batch.block.padded, batch.starts, batch.ends)
+            if tape.status.any():
+                good = tape.status == 0
+                if bad_rows.mode is BadRows.NULL:
+                    bad_rows.count += int(np.count_nonzero(~good))
+                else:
+                    for row in np.flatnonzero(~good).tolist():
+                        bad_rows.add(_bad_row(batch, row, counter))
+                    del tape  # see below
+                    tape = reader.read(batch.block.padded, batch.starts[good], batch.ends[good])
+            counter.leave(batch.block)
+            if tape.rows:
+                yield tape
+            del tape  # the reader uses its buffers again once nobody holds the last tape
+
+
+def _nothing(line: LongLine) -> Batch:
+    """A document of no bytes in the place of one that was not kept."""
+    nowhere = np.zeros(1, np.int64)
+    block = Block(line.source, np.zeros(PADDING, np.uint8), 0, line.offset)
+    return Batch(block, nowhere, nowhere)
+
+
+def _bad_row(batch: Batch, row: int, counter: PlaceCounter) -> BadRow:
+    """What is wrong with a row: the plain parser is asked about the same text."""
+    text = batch.text(row)
+    found: VariantLakeError
+    try:
+        parse_json(text)
+    except VariantLakeError as error:
+        found = error
+    else:
+        found = InvalidJson("the document was refused", hint="internal error; please report it")
+    block = batch.block
+    offset = block.offset + int(batch.starts[row])
+    start = counter.place(block, offset)
+    within = (found.line or 1) - 1
+    column = found.column or (found.offset or 0) + 1
+    found.file = block.source.path
+    found.line = start["line"] + within
+    found.column = column if within else start["column"] + column - 1
+    end, found.offset = found.offset or 0, None  # said by line and column
+    if found.hint == LAST_KEY_HINT:
+        found.hint = _ONE_KEY_HINT
+    elif not found.hint and isinstance(found, InvalidJson):
+        hints = expected_at(block.source.format, text, end)
+        found.hint, found.cli_hint = hints["hint"], hints["cli_hint"]
+    elif not found.hint:
+        found.hint = _LIMIT_HINT
+    return BadRow(found, offset, text)
+
+
+def _too_long(line: LongLine) -> BadRow:
+    error = LimitExceeded(
+        f"the line has more than {line.limit:,} bytes",
+        file=line.source.path,
+        **expected(Format.LINES, Format.ARRAY, Format.WHOLE),
+        **place_of(line.source, line.offset),
+    )
+    return BadRow(error, line.offset)
+
+
+def sample_profile(sources: Sequence[Source]) -> Profile:
+    """What a bounded sample of the documents holds, from several places of several files.
+
+    Bad documents are left out here: the load itself reports them with their position.
+    """
+    pieces = _sample_pieces(sources)
+    rows = -(-SAMPLE_ROWS // len(pieces))
+    reader, profiler = JsonReader(), Profiler()
+    for piece in pieces:
+        _profile_start(piece, rows, SAMPLE_BYTES // len(pieces), reader, profiler)
+    return profiler.result()
+
+
+def _sample_pieces(sources: Sequence[Source]) -> list[Split]:
+    """Places to look at, spread evenly over the input."""
+    total = sum(source.size for source in sources)
+    splits = split_sources(sources, max(total // _SAMPLE_PIECES, _SAMPLE_BLOCK_BYTES))
+    pieces = _SAMPLE_PIECES
+    if all(source.format is Format.WHOLE for source in sources):
+        # One document each: many of them, unless they are large.
+        pieces = min(max(pieces, len(splits) * SAMPLE_BYTES // max(total, 1)), _SAMPLE_FILES)
+    count = min(len(splits), pieces)
+    return [splits[len(splits) * i // count] for i in range(count)]
+
+
+def _profile_start(
+    piece: Split, rows: int, most_bytes: int, reader: JsonReader, profiler: Profiler
+) -> None:
+    seen = 0
+    for batch in read_batches(piece, block_bytes=_SAMPLE_BLOCK_BYTES):
+        if isinstance(batch, LongLine):
+            break
+        tape = reader.read(batch.block.padded, batch.starts[:rows], batch.ends[:rows])
+        profiler.add(tape)
+        rows -= tape.rows
+        seen += batch.block.size
+        if rows <= 0 or seen >= most_bytes:
+            break

@@ -1,0 +1,213 @@
+"""Arrow columns as a table's files store them: Variants shredded, other columns cast exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from variantlake.delta.schema.char_types import most_characters
+from variantlake.delta.schema.char_values import within_length
+from variantlake.delta.schema.column_mapping import physical_type
+from variantlake.delta.schema.table_schema import StructField, arrow_type
+from variantlake.encoding.json import LAST_KEY_HINT, parse_json
+from variantlake.errors import (
+    InvalidJson,
+    InvalidSchema,
+    InvalidValue,
+    LimitExceeded,
+    MalformedVariant,
+    VariantLakeError,
+)
+from variantlake.ingest.encode.micros import check_micros
+from variantlake.kernels.json.json_reader import JsonReader
+from variantlake.kernels.shredded.shredder import Shredder
+from variantlake.kernels.tape.tape import Tape
+from variantlake.kernels.tape.words import PADDING
+from variantlake.kernels.variant.variant_reader import VariantReader, bad_variant
+from variantlake.parquet.metadata.annotate import ColumnPath
+from variantlake.parquet.metadata.value_notes import NO_NOTES
+from variantlake.shredding import layout
+from variantlake.shredding.arrays import AnyArray
+from variantlake.shredding.schema import ShreddingSchema
+from variantlake.shredding.values import ValueNotes
+
+BAD_VALUES = (InvalidJson, LimitExceeded, MalformedVariant)
+"""What is raised for a bad document or Variant."""
+
+Decide = Callable[[Tape], ShreddingSchema]
+"""The shredding schema of a column, which may depend on its first rows."""
+
+
+class ColumnEncoder(Protocol):
+    """One column. `name` is its physical name, `variants` are the Parquet paths of its Variants."""
+
+    name: str
+    variants: tuple[ColumnPath, ...]
+
+    @property
+    def notes(self) -> Mapping[ColumnPath, ValueNotes]:
+        """About the values of the rows that were encoded last, of shredded Variants alone."""
+
+    def encode(self, array: AnyArray) -> AnyArray:
+        """The rows as they are stored. Raises with `row` counted from the array's start."""
+
+
+def joined_notes(encoders: Iterable[ColumnEncoder]) -> Mapping[ColumnPath, ValueNotes]:
+    """The notes of several columns."""
+    return {path: notes for each in encoders for path, notes in each.notes.items()}
+
+
+def is_variant_storage(given: pa.DataType) -> bool:
+    """Whether Arrow data of this type are Variants: struct<metadata, value>."""
+    return layout.is_struct(given) and {field.name for field in layout.struct_storage(given)} == {
+        layout.METADATA,
+        layout.VALUE,
+    }
+
+
+def check_not_null(array: AnyArray, field: StructField) -> None:
+    """Raise InvalidValue for a null in a column that is NOT NULL."""
+    if array.null_count and not field.nullable:
+        row = int(np.flatnonzero(array.is_null().to_numpy(zero_copy_only=False))[0])
+        raise InvalidValue(f"column {field.name!r} is NOT NULL", row=row)
+
+
+class PlainColumn:
+    """A column without Variants."""
+
+    variants: tuple[ColumnPath, ...] = ()
+    notes: Mapping[ColumnPath, ValueNotes] = NO_NOTES
+
+    def __init__(self, field: StructField, given: pa.DataType) -> None:
+        self.name = field.physical_name
+        self._field = field
+        self._type = arrow_type(field.type)
+        self._stored = physical_type(field.type)
+        self._given = given
+        self._most = most_characters(field)
+
+    def encode(self, array: AnyArray) -> AnyArray:
+        """Cast where nothing is lost. Raises InvalidValue for what the column is too short for."""
+        check_not_null(array, self._field)
+        try:
+            found: AnyArray = array.cast(self._type)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            if pa.types.is_timestamp(self._type):
+                check_micros(array, self._field.name)
+            raise InvalidSchema(
+                f"column {self._field.name!r} is {self._field.type}; {self._given} cannot be "
+                f"stored in it: {error}"
+            ) from error
+        if self._most:
+            found = within_length(found, self._most, self._field.name)
+        return found if self._stored == self._type else found.view(self._stored)
+
+
+class VariantColumn:
+    """A VARIANT column given as struct<metadata, value>, or as JSON text."""
+
+    def __init__(
+        self, field: StructField, given: pa.DataType, decide: Decide, *, from_json: bool
+    ) -> None:
+        self.name = field.physical_name
+        self.variants: tuple[ColumnPath, ...] = ((self.name,),)
+        self._field = field
+        self._decide = decide
+        self._shredder: Shredder | None = None
+        self._from_json = from_json
+        self._check_type(given, from_json=from_json)
+        self._json_reader, self._variant_reader = JsonReader(), VariantReader()
+
+    @property
+    def notes(self) -> Mapping[ColumnPath, ValueNotes]:
+        """See ColumnEncoder."""
+        return {} if self._shredder is None else {self.variants[0]: self._shredder.notes}
+
+    def encode(self, array: AnyArray) -> AnyArray:
+        """Shred, by the table's schema or by one that these first rows decide."""
+        check_not_null(array, self._field)
+        try:
+            tape = self._read(array)
+        except VariantLakeError as error:
+            error.message = f"column {self._field.name!r}: {error.message}"
+            raise
+        if self._shredder is None:
+            self._shredder = Shredder(self._decide(tape))
+        return self._shredder.shred(tape)
+
+    def bad_rows(self, array: AnyArray) -> list[int]:
+        """The rows that are no Variant or no JSON, NULLs left out."""
+        tape = self.tape(array)
+        valid = array.is_valid().to_numpy(zero_copy_only=False)
+        return [int(row) for row in np.flatnonzero((tape.status != 0) & valid)]
+
+    def _check_type(self, given: pa.DataType, *, from_json: bool) -> None:
+        if from_json:
+            fits = given in (pa.string(), pa.large_string(), pa.null())
+            wanted = "JSON text (string)"
+        else:
+            fits = is_variant_storage(given)
+            wanted = "struct<metadata: binary, value: binary>"
+        if not fits:
+            raise InvalidSchema(
+                f"column {self._field.name!r} is a VARIANT; it is given as {given}, expected "
+                f"{wanted}",
+                hint="name columns of JSON text in json_columns",
+                cli_hint="--json-column names columns of JSON text",
+            )
+
+    def _read(self, array: AnyArray) -> Tape:
+        """The rows, all of them good or NULL. Raises for the first that is not."""
+        tape = self.tape(array)
+        bad = _first_bad(tape, array)
+        if bad is None:
+            return tape
+        if self._from_json:
+            raise _bad_json(_text_of(array[bad]), bad)
+        raise bad_variant(_storage(array), bad)
+
+    def tape(self, array: AnyArray) -> Tape:
+        """The rows; bad ones, and NULLs, have a status."""
+        if not self._from_json:
+            return self._variant_reader.read(_storage(array))
+        wide: Any = array.cast(pa.large_string())
+        _, offsets_buffer, text_buffer = wide.buffers()
+        offsets = np.frombuffer(offsets_buffer, np.int64)[wide.offset :][: len(wide) + 1]
+        text = np.frombuffer(text_buffer or b"", np.uint8)
+        # Only these rows, and what kernels may touch behind them.
+        begin = int(offsets[0])
+        text = text[begin : int(offsets[-1]) + PADDING]
+        return self._json_reader.read(text, offsets[:-1] - begin, offsets[1:] - begin)
+
+
+def _storage(array: AnyArray) -> Any:
+    return array.storage if isinstance(array, pa.ExtensionArray) else array
+
+
+def _text_of(scalar: Any) -> bytes:
+    """The bytes of a string, which need not be UTF-8 whatever Arrow says."""
+    return bytes(scalar.as_buffer())
+
+
+def _first_bad(tape: Tape, array: AnyArray) -> int | None:
+    """The first row that is bad and not NULL (a NULL has no nodes either, and becomes one)."""
+    if not tape.status.any():
+        return None
+    valid = array.is_valid().to_numpy(zero_copy_only=False)
+    bad = np.flatnonzero((tape.status != 0) & valid)
+    return int(bad[0]) if bad.size else None
+
+
+def _bad_json(text: bytes, row: int) -> VariantLakeError:
+    found = VariantLakeError("the document was refused", hint="internal error; please report it")
+    try:
+        parse_json(text)
+    except VariantLakeError as error:
+        found = error
+    if found.hint == LAST_KEY_HINT:
+        found.hint = ""
+    found.row = row
+    return found

@@ -1,0 +1,248 @@
+"""Structs, arrays and maps, with Variants in them or without, as a table's files store them.
+
+Inside of them a Variant stays unshredded, as the protocol allows everywhere.
+Spec: PROTOCOL, "Variant Data Type".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from variantlake.delta.schema.char_types import declared_type, with_declaration
+from variantlake.delta.schema.table_schema import (
+    ArrayType,
+    DataType,
+    MapType,
+    PrimitiveType,
+    StructField,
+    StructType,
+    VariantType,
+    arrow_type,
+)
+from variantlake.errors import InvalidSchema, InvalidValue, VariantLakeError
+from variantlake.ingest.encode.encode import (
+    ColumnEncoder,
+    PlainColumn,
+    VariantColumn,
+    check_not_null,
+)
+from variantlake.ingest.target.write_target import UNSHREDDED
+from variantlake.parquet.metadata.annotate import ColumnPath
+from variantlake.parquet.metadata.value_notes import NO_NOTES
+from variantlake.shredding.arrays import AnyArray, element_field, elements_of, list_of, struct_of
+from variantlake.shredding.layout import is_list, is_struct, struct_storage
+from variantlake.shredding.values import ValueNotes
+
+
+def column_encoder(field: StructField, given: pa.DataType) -> ColumnEncoder:
+    """What stores a column that is not a VARIANT itself, but may hold some.
+
+    Raises InvalidSchema for data of another shape.
+    """
+    if isinstance(field.type, PrimitiveType):
+        return PlainColumn(field, given)
+    return NestedColumn(field, given)
+
+
+class NestedColumn:
+    """A struct, array or map, given in the same shape; structs go by the names of their fields.
+
+    A field that is left out of a struct is NULL; one that the table does not have is refused.
+    """
+
+    notes: Mapping[ColumnPath, ValueNotes] = NO_NOTES  # nothing in it is shredded
+
+    def __init__(self, field: StructField, given: pa.DataType) -> None:
+        self.name = field.physical_name
+        self.variants = tuple(_variants(field.type, (self.name,)))
+        self._field = field
+        self._inner = _encoder(field, given)
+
+    def encode(self, array: AnyArray) -> AnyArray:
+        """See ColumnEncoder."""
+        check_not_null(array, self._field)
+        return self._inner.encode(array)
+
+
+class _Encoder(Protocol):
+    def encode(self, array: AnyArray) -> AnyArray:
+        """The values as they are stored. Raises with `row` counted from the array's start."""
+
+
+class _Struct:
+    def __init__(
+        self, where: StructField, kind: StructType, declared: StructType, given: pa.DataType
+    ) -> None:
+        types = {item.name: item.type for item in struct_storage(given)} if is_struct(given) else {}
+        self._names = list(types)
+        self._fields = [(item, arrow_type(item.type)) for item in kind.fields]
+        fits = len(types) == _width(given) and set(types) <= {item.name for item in kind.fields}
+        if not fits:
+            raise _misfit(where, given)
+        self._where = where.name
+        self._encoders = {
+            item.name: _encoder(
+                _below(where, item.name, item, limited.type), types.get(item.name, arrow)
+            )
+            for (item, arrow), limited in zip(self._fields, declared.fields, strict=True)
+        }
+
+    def encode(self, array: AnyArray) -> AnyArray:
+        given = dict(zip(self._names, struct_of(array).flatten(), strict=True))
+        children = []
+        for item, arrow in self._fields:
+            found: Any = given[item.name] if item.name in given else _nulls(len(array), arrow)
+            if not item.nullable:
+                _refuse(pc.and_(found.is_null(), array.is_valid()), f"{self._where}.{item.name}")
+            children.append(self._encoders[item.name].encode(found))
+        fields = [
+            pa.field(item.physical_name, child.type, item.nullable)
+            for (item, _), child in zip(self._fields, children, strict=True)
+        ]
+        return pa.StructArray.from_arrays(children, fields=fields, mask=array.is_null())
+
+
+class _Array:
+    def __init__(
+        self, where: StructField, kind: ArrayType, declared: ArrayType, given: pa.DataType
+    ) -> None:
+        if not is_list(given):
+            raise _misfit(where, given)
+        element = StructField("element", kind.element, kind.contains_null)
+        self._where, self._nullable = where.name, kind.contains_null
+        below = _below(where, "element", element, declared.element)
+        self._element = _encoder(below, element_field(given).type)
+
+    def encode(self, array: AnyArray) -> AnyArray:
+        lists = list_of(array)
+        offsets = _offsets(lists)
+        elements = elements_of(lists)
+        if not self._nullable:
+            _refuse(elements.is_null(), f"{self._where}.element", offsets)
+        elements = _inside(offsets, self._element, elements)
+        field: Any = pa.field("element", elements.type, self._nullable)
+        return pa.ListArray.from_arrays(
+            pa.array(offsets, pa.int32()), elements, type=pa.list_(field), mask=lists.is_null()
+        )
+
+
+class _Map:
+    def __init__(
+        self, where: StructField, kind: MapType, declared: MapType, given: pa.DataType
+    ) -> None:
+        if not isinstance(given, pa.MapType):
+            raise _misfit(where, given)
+        key = StructField("key", kind.key, nullable=False)
+        value = StructField("value", kind.value, kind.value_contains_null)
+        self._where, self._nullable = where.name, kind.value_contains_null
+        self._pairs: Any = pa.list_(
+            pa.struct([pa.field("key", given.key_type, False), pa.field("value", given.item_type)])
+        )
+        self._key = _encoder(_below(where, "key", key, declared.key), given.key_type)
+        self._value = _encoder(_below(where, "value", value, declared.value), given.item_type)
+
+    def encode(self, array: AnyArray) -> AnyArray:
+        lists: Any = array.cast(self._pairs)
+        offsets = _offsets(lists)
+        keys, values = struct_of(elements_of(lists)).flatten()
+        if not self._nullable:
+            _refuse(values.is_null(), f"{self._where}.value", offsets)
+        keys, values = _inside(offsets, self._key, keys), _inside(offsets, self._value, values)
+        key: Any = pa.field("key", keys.type, nullable=False)
+        value: Any = pa.field("value", values.type, self._nullable)
+        map_of: Any = pa.MapArray.from_arrays  # its stubs know no mask beside a type
+        mapped: AnyArray = map_of(
+            pa.array(offsets, pa.int32()), keys, values, pa.map_(key, value), mask=lists.is_null()
+        )
+        return mapped
+
+
+def _encoder(where: StructField, given: pa.DataType) -> _Encoder:
+    """`where` has the type that is wanted, and the name that errors show."""
+    kind = where.type
+    declared = declared_type(where)
+    plain = declared == kind and not StructType((where,)).holds_variant()
+    if given == arrow_type(kind) and plain:
+        return PlainColumn(replace(where, nullable=True), given)
+    if isinstance(kind, VariantType):
+        # Whether it may be NULL is for the writer, who knows what is null above it.
+        return VariantColumn(
+            replace(where, nullable=True), given, lambda _: UNSHREDDED, from_json=False
+        )
+    if isinstance(kind, StructType) and isinstance(declared, StructType):
+        return _Struct(where, kind, declared, given)
+    if isinstance(kind, ArrayType) and isinstance(declared, ArrayType):
+        return _Array(where, kind, declared, given)
+    if isinstance(kind, MapType) and isinstance(declared, MapType):
+        return _Map(where, kind, declared, given)
+    return PlainColumn(replace(where, nullable=True), given)
+
+
+def _below(where: StructField, step: str, item: StructField, declared: DataType) -> StructField:
+    """A field inside of `where`, with its name for errors and what it was declared as."""
+    return replace(with_declaration(item, declared), name=f"{where.name}.{step}")
+
+
+def _nulls(rows: int, arrow: Any) -> AnyArray:
+    nulls: AnyArray = pa.nulls(rows, arrow)
+    return nulls
+
+
+def _width(given: pa.DataType) -> int:
+    return struct_storage(given).num_fields if is_struct(given) else -1
+
+
+def _misfit(where: StructField, given: pa.DataType) -> InvalidSchema:
+    return InvalidSchema(
+        f"column {where.name!r} is {where.type}; {given} cannot be stored in it",
+        hint="a Variant is given as struct<metadata: binary, value: binary>",
+    )
+
+
+def _offsets(lists: Any) -> npt.NDArray[np.int32]:
+    """Where each list starts among `elements_of` all lists, and the end of the last one."""
+    lengths = pc.fill_null(lists.value_lengths(), 0).to_numpy(zero_copy_only=False)
+    return np.concatenate([np.zeros(1, np.int32), np.cumsum(lengths, dtype=np.int32)])
+
+
+def _refuse(missing: Any, where: str, offsets: npt.NDArray[np.int32] | None = None) -> None:
+    """Raise InvalidValue for the first null where none may be; `offsets` as for `_inside`."""
+    rows = np.flatnonzero(missing.to_numpy(zero_copy_only=False))
+    if rows.size:
+        row = int(rows[0]) if offsets is None else _list_of_element(offsets, int(rows[0]))
+        raise InvalidValue(f"column {where!r} is NOT NULL", row=row)
+
+
+def _list_of_element(offsets: npt.NDArray[np.int32], element: int) -> int:
+    return int(np.searchsorted(offsets, element, "right")) - 1
+
+
+def _inside(offsets: npt.NDArray[np.int32], encoder: _Encoder, elements: AnyArray) -> AnyArray:
+    """The elements as they are stored; an error is about the row that its element is in."""
+    try:
+        return encoder.encode(elements)
+    except VariantLakeError as error:
+        if error.row is not None:
+            error.row = _list_of_element(offsets, error.row)
+        raise
+
+
+def _variants(kind: DataType, path: ColumnPath) -> Iterator[ColumnPath]:
+    """The paths of the Variants, by names of the Parquet schema."""
+    if isinstance(kind, VariantType):
+        yield path
+    elif isinstance(kind, StructType):
+        for item in kind.fields:
+            yield from _variants(item.type, (*path, item.physical_name))
+    elif isinstance(kind, ArrayType):
+        yield from _variants(kind.element, (*path, "list", "element"))
+    elif isinstance(kind, MapType):
+        yield from _variants(kind.key, (*path, "key_value", "key"))
+        yield from _variants(kind.value, (*path, "key_value", "value"))

@@ -1,0 +1,156 @@
+"""Rows of Parquet files as Spark's own scan of them gives them, read by the tasks of a load.
+
+What is not surely read alike is not read here: `LeftToSpark` says so, and the load goes through
+Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from variantlake.errors import InvalidPath, VariantLakeError
+from variantlake.parquet.metadata.footer import Footer, RowGroup
+from variantlake.parquet.read.reader import BATCH_ROWS, VariantFile
+from variantlake.shredding.layout import is_variant_type
+
+BATCH_BYTES = 4 << 20
+"""Bytes of rows that are read at a time by default: they stay in cache until they are written."""
+
+_LARGEST_PART, _SMALLEST_PART, _OPEN_BYTES = 128 << 20, 4 << 20, 4 << 20
+"""Bytes of files as stored: Spark's own bounds of a task's part, and what it takes a file for."""
+
+SAMPLE_ROWS, SAMPLE_BYTES = 4096, 8 << 20
+"""Rows that schema inference looks at, and the most bytes of them."""
+
+_SAMPLE_PIECES = 16
+
+VARIANT = "variant"
+"""The type of a column of Variants, which have no Arrow type of their own."""
+
+_TIMES = ("date32[day]", "timestamp[us]", "timestamp[us, tz=UTC]")
+_VERSION, _OLD_CALENDAR = "org.apache.spark.version", "org.apache.spark.legacyDateTime"
+
+
+class LeftToSpark(VariantLakeError):
+    """A file that Spark may read otherwise than we do."""
+
+
+@dataclass(frozen=True, slots=True)
+class FilePart:
+    """The row groups of a file whose middle lies in its bytes start <= byte < end, as in Spark."""
+
+    path: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class FileColumn:
+    """A column: its name in the rows and in the files, and its Arrow type as text, or VARIANT."""
+
+    name: str
+    stored: str
+    type: str
+
+
+def file_parts(files: Sequence[tuple[str, int]], cores: int) -> tuple[tuple[FilePart, ...], ...]:
+    """The parts of each task, as large as Spark makes them; `files` are paths with their sizes."""
+    total = sum(size + _OPEN_BYTES for _, size in files)
+    limit = min(_LARGEST_PART, max(_SMALLEST_PART, total // max(cores, 1)))
+    parts = [
+        FilePart(path, start, min(start + limit, size))
+        for path, size in files
+        for start in range(0, size, limit)
+    ]
+    groups: list[list[FilePart]] = []
+    filled = 0
+    for part in sorted(parts, key=lambda part: part.start - part.end):
+        size = part.end - part.start
+        if not groups or filled + size > limit:
+            groups.append([])
+            filled = 0
+        groups[-1].append(part)
+        filled += size + _OPEN_BYTES
+    return tuple(map(tuple, groups))
+
+
+def part_rows(
+    parts: Iterable[FilePart], columns: Sequence[FileColumn], batch_bytes: int = BATCH_BYTES
+) -> Iterator[pa.RecordBatch]:
+    """The rows of some parts; a column of Variants is struct<metadata, value>.
+
+    Raises LeftToSpark for a file whose columns are not exactly those, MalformedFile and
+    MissingSource for one that does not read.
+    """
+    for part in parts:
+        with _open(part.path, columns) as file:
+            groups = _groups(file.footer, part)
+            if not groups:
+                continue
+            _check(file, part.path, columns)
+            rows = sum(file.footer.row_groups[group].num_rows for group in groups)
+            size = sum(file.footer.row_groups[group].total_byte_size for group in groups)
+            most = max(1, min(BATCH_ROWS, batch_bytes * rows // max(size, 1)))
+            for batch in file.batches(most, groups):
+                yield pa.record_batch(
+                    [batch.column(each.stored) for each in columns],
+                    names=[each.name for each in columns],
+                )
+
+
+def _open(path: str, columns: Sequence[FileColumn]) -> VariantFile:
+    try:
+        return VariantFile(path, list(dict.fromkeys(each.stored for each in columns)))
+    except InvalidPath as error:
+        raise LeftToSpark(error.message, file=path) from error
+
+
+def sample_rows(
+    groups: Sequence[Sequence[FilePart]], columns: Sequence[FileColumn]
+) -> Iterator[pa.RecordBatch]:
+    """A bounded sample of the rows, from several places of several files. Raises as `part_rows`."""
+    parts = [part for group in groups for part in group]
+    count = min(len(parts), _SAMPLE_PIECES)
+    for part in (parts[len(parts) * i // count] for i in range(count)):
+        rows, size = 0, 0
+        for batch in part_rows([part], columns):
+            yield batch.slice(0, -(-SAMPLE_ROWS // count) - rows)
+            rows += batch.num_rows
+            size += batch.nbytes
+            if rows * count >= SAMPLE_ROWS or size * count >= SAMPLE_BYTES:
+                break
+
+
+def _groups(footer: Footer, part: FilePart) -> list[int]:
+    """The row groups of a part."""
+    return [
+        number
+        for number, group in enumerate(footer.row_groups)
+        if group.num_rows and part.start <= _middle(group) < part.end
+    ]
+
+
+def _middle(group: RowGroup) -> int:
+    start = min(chunk.first_page for chunk in group.columns)
+    return start + sum(chunk.compressed_size for chunk in group.columns) // 2
+
+
+def _check(file: VariantFile, path: str, columns: Sequence[FileColumn]) -> None:
+    """Raise LeftToSpark where Spark might see something else in these columns."""
+    known = dict(file.footer.key_value_metadata)
+    folded = [node.name.lower() for node in file.footer.schema.children]
+    for each in columns:
+        found = file.schema.field(each.stored).type
+        if each.type == VARIANT:
+            fits = is_variant_type(found)
+        else:
+            fits = str(found).removeprefix("large_") == each.type
+        if not fits:
+            raise LeftToSpark(f"column {each.stored!r} is {found}, not {each.type}", file=path)
+        if folded.count(each.stored.lower()) > 1:
+            raise LeftToSpark(f"{each.stored!r} is the name of two columns", file=path)
+        if each.type in _TIMES and ((known.get(_VERSION) or "0") < "3" or _OLD_CALENDAR in known):
+            raise LeftToSpark(f"column {each.stored!r} may follow another calendar", file=path)

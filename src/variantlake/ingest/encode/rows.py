@@ -1,0 +1,275 @@
+"""Rows of Arrow data as a table's files store them, each with its partition."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from variantlake.delta.schema.table_schema import StructField, StructType, VariantType
+from variantlake.delta.stats.partition_values import partition_text
+from variantlake.errors import InvalidSchema, UnsupportedFeature, VariantLakeError
+from variantlake.ingest.encode.encode import (
+    BAD_VALUES,
+    ColumnEncoder,
+    VariantColumn,
+    is_variant_storage,
+    joined_notes,
+)
+from variantlake.ingest.encode.micros import batch_in_micros
+from variantlake.ingest.encode.nested import column_encoder
+from variantlake.ingest.encode.plain_arrays import plain_batch, plain_schema
+from variantlake.ingest.sources.blocks import bytes_at_once
+from variantlake.ingest.target.options import BadRows
+from variantlake.ingest.target.quarantine import BadRow, BadRowLog
+from variantlake.ingest.target.write_target import FilePlan
+from variantlake.kernels.tape.tape import Tape
+from variantlake.kernels.variant.profiler import profile
+from variantlake.parquet.metadata.annotate import ColumnPath
+from variantlake.shredding.arrays import AnyArray
+from variantlake.shredding.infer import InferenceOptions, infer
+from variantlake.shredding.schema import ShreddingSchema
+from variantlake.shredding.values import ValueNotes
+
+Partition = tuple[str | None, ...]
+
+
+class TableRows:
+    """The data as batches to be stored, each with the partition that all of its rows belong to.
+
+    `shreddings` are the schemas of the VARIANT columns by physical name, also those that the data
+    decided; `count` are the rows so far. Rows with a bad Variant or document go to `bad_rows`.
+    `notes` are about the Variants of the rows that the last batch was taken from.
+    """
+
+    def __init__(
+        self,
+        schema: pa.Schema,
+        batches: Iterable[pa.RecordBatch],
+        plan: FilePlan,
+        *,
+        shreddings: Mapping[str, ShreddingSchema],
+        json_columns: Collection[str],
+        bad_rows: BadRowLog,
+        inference: InferenceOptions,
+    ) -> None:
+        self.shreddings = dict(shreddings)
+        self.count = 0
+        given, schema = schema, plain_schema(schema)
+        self._batches = (
+            batches if schema == given else (plain_batch(batch, schema) for batch in batches)
+        )
+        if plan.truncate_timestamps:
+            schema = batch_in_micros(pa.RecordBatch.from_pylist([], schema)).schema
+            self._batches = map(batch_in_micros, self._batches)
+        self.bad_rows = bad_rows
+        self._inference = inference
+        fields = {field.name: field for field in plan.schema.fields}
+        check_columns(schema.names, fields.values(), json_columns, plan.location)
+        partitioned = [fields[name] for name in plan.partition_columns]
+        self.partition_names = [field.physical_name for field in partitioned]
+        self._partitioned = [
+            (field, column_encoder(field, schema.field(field.name).type))
+            if field.name in schema.names
+            else None
+            for field in partitioned
+        ]
+        self._encoders: list[tuple[str, ColumnEncoder]] = [
+            (given.name, self._encoder(fields[given.name], given.type, json_columns))
+            for given in schema
+            if given.name not in plan.partition_columns
+        ]
+        if not self._encoders:
+            raise InvalidSchema("the data have none of the columns that files hold")
+        self.variant_columns = [path for _, each in self._encoders for path in each.variants]
+        self.notes: Mapping[ColumnPath, ValueNotes] = {}
+
+    def __iter__(self) -> Iterator[tuple[Partition, pa.RecordBatch]]:
+        for given in self._slices():
+            try:
+                columns, piece = self._encode(given)
+                partitions = self._partitions(piece)
+            except VariantLakeError as error:
+                error.row = self.count + (error.row or 0)
+                raise
+            batch = _batch([each.name for _, each in self._encoders], columns)
+            self.notes = joined_notes(each for _, each in self._encoders)
+            self.count += given.num_rows
+            if self._partitioned:
+                yield from _by_partition(batch, partitions)
+            elif batch.num_rows:
+                yield (), batch
+
+    def _slices(self) -> Iterator[pa.RecordBatch]:
+        """The rows in pieces that are encoded at a time."""
+        for batch in self._batches:
+            most = bytes_at_once(self.shreddings.values())
+            rows = max(1, most * batch.num_rows // max(batch.nbytes, 1))
+            for start in range(0, batch.num_rows, rows):
+                yield batch.slice(start, rows)
+
+    def _encode(self, piece: pa.RecordBatch) -> tuple[list[AnyArray], pa.RecordBatch]:
+        """The columns as they are stored, and the rows that they are of."""
+        try:
+            return [each.encode(piece.column(name)) for name, each in self._encoders], piece
+        except BAD_VALUES:
+            if self.bad_rows.mode is BadRows.STRICT:
+                raise
+            cleaned = self._without_bad(piece)
+            if cleaned is None:
+                raise
+            return [each.encode(cleaned.column(name)) for name, each in self._encoders], cleaned
+
+    def _without_bad(self, piece: pa.RecordBatch) -> pa.RecordBatch | None:
+        """The piece without its bad rows, or with NULLs in them; None where no Variant is bad."""
+        bad = {
+            name: found
+            for name, each in self._encoders
+            if isinstance(each, VariantColumn) and (found := each.bad_rows(piece.column(name)))
+        }
+        if not bad:
+            return None
+        rows = np.zeros(piece.num_rows, np.bool_)
+        for name, found in bad.items():
+            mask = np.zeros(piece.num_rows, np.bool_)
+            mask[found] = True
+            if self.bad_rows.mode is BadRows.NULL:
+                index = piece.schema.get_field_index(name)
+                cleaned = _nulled(piece.column(name), mask)
+                piece = piece.set_column(index, piece.schema.field(index), cleaned)
+            rows |= mask
+        if self.bad_rows.mode is BadRows.NULL:
+            self.bad_rows.count += int(np.count_nonzero(rows))
+            return piece
+        for row in np.flatnonzero(rows).tolist():
+            self.bad_rows.add(self._bad_row(piece, row, bad))
+        return piece.filter(pa.array(~rows))
+
+    def _bad_row(self, piece: pa.RecordBatch, row: int, bad: Mapping[str, Sequence[int]]) -> BadRow:
+        """A row for the quarantine: its first bad column, and the values of all."""
+        name = next(name for name, rows in bad.items() if row in rows)
+        encoder = dict(self._encoders)[name]
+        try:
+            encoder.encode(piece.column(name).slice(row, 1))
+        except VariantLakeError as error:
+            found = error
+        found.row = self.count + row
+        values = {key: jsonable(value) for key, value in piece.slice(row, 1).to_pylist()[0].items()}
+        return BadRow(found, values=values)
+
+    def _encoder(
+        self, field: StructField, given: pa.DataType, json_columns: Collection[str]
+    ) -> ColumnEncoder:
+        if not isinstance(field.type, VariantType):
+            return column_encoder(field, given)
+
+        def decide(tape: Tape) -> ShreddingSchema:
+            name = field.physical_name
+            if name not in self.shreddings:
+                self.shreddings[name] = infer(profile(tape), self._inference).schema
+            return self.shreddings[name]
+
+        return VariantColumn(field, given, decide, from_json=field.name in json_columns)
+
+    def _partitions(self, piece: pa.RecordBatch) -> list[Partition]:
+        """The partition of every row."""
+        texts: list[Sequence[str | None]] = []
+        for each in self._partitioned:
+            if each is None:
+                texts.append([None] * piece.num_rows)
+                continue
+            field, encoder = each
+            values = encoder.encode(piece.column(field.name)).to_pylist()
+            texts.append([partition_text(value, field) for value in values])
+        return list(zip(*texts, strict=True))
+
+
+def given_schema(given: pa.Schema, json_columns: Collection[str]) -> StructType:
+    """The columns of a table that Arrow data would make.
+
+    Columns of JSON text and structs of `metadata` and `value` are Variants. Raises InvalidSchema.
+    """
+    given = plain_schema(given)
+    variants = [
+        field.name
+        for field in given
+        if field.name in json_columns or is_variant_storage(field.type)
+    ]
+    return StructType.from_arrow(given, variants=variants)
+
+
+def check_columns(
+    names: Sequence[str], fields: Collection[StructField], json_columns: Collection[str], uri: str
+) -> None:
+    """Raise InvalidSchema, or UnsupportedFeature, for data whose columns do not fit the table's."""
+    known = [field.name for field in fields]
+    if len(set(names)) != len(names):
+        raise InvalidSchema(f"column names repeat: {names}", file=uri)
+    for name in (*names, *json_columns):
+        if name not in known:
+            raise InvalidSchema(
+                f"the table has no column {name!r}",
+                file=uri,
+                hint=f"merge_schema=True adds it; columns: {', '.join(known)}",
+                cli_hint=f"columns: {', '.join(known)}",
+            )
+    for field in fields:
+        if not field.nullable and field.name not in names:
+            raise InvalidSchema(
+                f"the data have no column {field.name!r}, which is NOT NULL", file=uri
+            )
+    for field in fields:
+        if field.default is not None and field.name not in names:
+            raise UnsupportedFeature(
+                f"the data have no column {field.name!r}, whose default is an SQL expression: "
+                f"{field.default}",
+                file=uri,
+                hint="give the column, or append with Spark (lake.append)",
+                cli_hint="",
+            )
+    for name in json_columns:
+        if name not in names:
+            raise InvalidSchema(f"the data have no column {name!r} of JSON text")
+
+
+def _batch(names: Sequence[str], columns: Sequence[AnyArray]) -> pa.RecordBatch:
+    fields = [pa.field(name, each.type) for name, each in zip(names, columns, strict=True)]
+    return pa.record_batch(list(columns), schema=pa.schema(fields))
+
+
+def _by_partition(
+    batch: pa.RecordBatch, partitions: Sequence[Partition]
+) -> Iterator[tuple[Partition, pa.RecordBatch]]:
+    """The batch, or the rows of it for each partition, in the order of their first rows."""
+    rows: dict[Partition, list[int]] = {}
+    for row, partition in enumerate(partitions):
+        rows.setdefault(partition, []).append(row)
+    for partition, chosen in rows.items():
+        if len(chosen) == batch.num_rows:
+            yield partition, batch
+        else:
+            yield partition, batch.take(np.array(chosen, np.int64))
+
+
+def _nulled(array: AnyArray, mask: npt.NDArray[np.bool_]) -> AnyArray:
+    """The array with NULL where the mask is set."""
+    places = pa.array(np.arange(len(array)), pa.int64(), mask=mask)
+    return array.take(places)
+
+
+def jsonable(value: Any) -> Any:
+    """A value of Arrow as JSON can hold it: bytes as base64, what JSON has no form for as text."""
+    match value:
+        case bytes():
+            return base64.b64encode(value).decode()
+        case dict():
+            return {str(key): jsonable(child) for key, child in value.items()}
+        case list() | tuple():
+            return [jsonable(child) for child in value]
+        case int() if not -(1 << 63) <= value < 1 << 63:
+            return str(value)
+    return value

@@ -1,0 +1,312 @@
+"""A load of JSON documents into a table: planned here, run by somebody, committed here.
+
+Who runs the tasks (Spark's executors, or threads of this process) is the caller's business. What a
+task does, which files belong to the load, and that the log has all of them or none, is decided
+here and in `landing`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Protocol
+
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.schema.table_schema import StructField, StructType, VariantType
+from variantlake.errors import InvalidJson, InvalidSchema
+from variantlake.ingest.append import write_rows
+from variantlake.ingest.commit_load import (
+    LoadResult,
+    TaskResult,
+    collect,
+    commit_load,
+    found,
+    run_load_task,
+)
+from variantlake.ingest.encode.document_columns import DocumentColumns
+from variantlake.ingest.encode.document_options import DocumentOptions
+from variantlake.ingest.encode.document_rows import DocumentRows
+from variantlake.ingest.encode.documents import sample_profile
+from variantlake.ingest.overwrite import Overwrite
+from variantlake.ingest.sources.sources import (
+    Documents,
+    Source,
+    SourceSpec,
+    Split,
+    empty_source,
+    group_splits,
+    split_sources,
+)
+from variantlake.ingest.target.files import count_files, new_load_id
+from variantlake.ingest.target.options import BadRows
+from variantlake.ingest.target.write_target import UNSHREDDED, FilePlan, Target
+from variantlake.shredding.ddl import format_ddl, parse_ddl
+from variantlake.shredding.infer import InferenceOptions, infer
+from variantlake.shredding.schema import ShreddingSchema
+from variantlake.storage.store import Store
+
+DEFAULT_COLUMN = "event"
+"""Where documents go unless the caller says otherwise."""
+
+TASK_BYTES = 128 << 20
+"""Bytes of plain text that one task reads, about."""
+
+_PROGRESS_SECONDS = 0.5
+
+SMALLEST_TASK_BYTES = 16 << 20
+"""Less is not worth a task and a file of its own, though cores stand idle."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IngestResult(LoadResult):
+    """What a load of documents did. `bytes_read` counts the sources as stored.
+
+    `shredding` is the DDL of the schema that its files have, `VARIANT` when they are not shredded.
+    """
+
+    bytes_read: int = 0
+    shredding: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadProgress:
+    """How far a load is: bytes of the sources as stored, and files begun so far."""
+
+    bytes_read: int
+    bytes_total: int
+    files: int
+
+
+@dataclass(frozen=True, slots=True)
+class LoadTask:
+    """What the tasks of one load have in common, and the body of each; pickles.
+
+    `groups` are the splits by task number.
+    """
+
+    files: FilePlan
+    columns: DocumentColumns
+    shredding: ShreddingSchema
+    groups: tuple[tuple[Split, ...], ...]
+
+    def __call__(self, number: int) -> Iterable[bytes]:
+        """Run one task."""
+        return run_load_task(self.files, number, lambda check: self._write(number, check))
+
+    def _write(self, number: int, check: Callable[[], None]) -> TaskResult:
+        """Write the files of one task. When an error passes, none of them stays."""
+        with self.files.bad_row_log(number) as bad_rows:
+            rows = DocumentRows(
+                self.groups[number],
+                self.files,
+                columns=self.columns,
+                shredding=self.shredding,
+                bad_rows=bad_rows,
+                check=check,
+            )
+            result = write_rows(rows, self.files, number, check)
+        empty = tuple(split.source.path for split in rows.empty)
+        return replace(result, empty=empty)
+
+
+class Sized(Protocol):
+    """A part of the input."""
+
+    @property
+    def size(self) -> int:
+        """Bytes, as stored."""
+
+
+class Tasks(Protocol):
+    """The tasks of one load, whatever they do. Pickles."""
+
+    @property
+    def files(self) -> FilePlan:
+        """Where the files go."""
+
+    @property
+    def groups(self) -> Sequence[Sequence[Sized]]:
+        """The parts of the input, by task."""
+
+    def __call__(self, number: int, /) -> Iterable[bytes]:
+        """Run one task, as `landing.guarded` does."""
+
+
+Runner = Callable[[Tasks, Callable[[int], None]], Iterable[bytes]]
+"""Runs every task of a load and gives back their payloads; calls its second argument now and then
+with the number of finished tasks."""
+
+
+def run_load(
+    given: Documents | SourceSpec | Iterable[SourceSpec],
+    table: str,
+    run: Runner,
+    *,
+    format: str | None = None,  # noqa: A002 - the name that users know
+    column: str,
+    shredding: str | None,
+    properties: Mapping[str, str] | None,
+    options: DocumentOptions,
+    progress: Callable[[LoadProgress], None] | None,
+    parallelism: int,
+    overwrite: Overwrite | None = None,
+    snapshot: Snapshot | None = None,
+) -> IngestResult:
+    """Load documents into a table in one commit; see `spark.ingest.ingest`.
+
+    `snapshot` is that of the table where it is known already.
+    Until the commit nothing of the load is visible; by any failure before it every file of the
+    load is removed.
+    """
+    started = time.perf_counter()
+    if snapshot is None:
+        new = options.wanted.new_fields(StructField(column, VariantType()))
+        target = Target.open(table, new, properties or {}, tuple(options.wanted.paths))
+    else:
+        target = Target.of(snapshot)
+    if (known := found(target, options.load)) is not None:
+        return _result(known)  # whatever became of the sources
+    named = Documents.of(given, format).sources
+    sources = [source for source in named if source.size]
+    if not sources or (len(sources) < len(named) and not options.skip_empty):
+        raise _no_document(named, skip_empty=options.skip_empty)
+    if overwrite is not None:
+        target = overwrite.applied(target)
+    target, columns = _columns(target, column, options)
+    columns.check(sources)
+    field = columns.documents
+    _check_mode(field, options.load.mode, target)
+    target, schema = _decide_shredding(
+        target, field.physical_name, shredding, sources, options.load.inference
+    )
+    total = sum(source.size for source in sources)
+    task = LoadTask(
+        files=target.file_plan(new_load_id(), options.load),
+        columns=columns,
+        shredding=schema,
+        groups=_groups(sources, total, parallelism),
+    )
+    watch = watcher(task, target.store, progress)
+    results = collect(task.files, target, lambda: run(task, watch))
+    empty = [source for source in named if not source.size] + _empty(task, results)
+    nothing = not any(result.adds or result.bad_rows for result in results)
+    if nothing or (empty and not options.skip_empty):
+        target.clean_up(task.files.load_id)
+        raise _no_document(empty or named, skip_empty=options.skip_empty)
+    done = commit_load(target, task.files, results, options.load, started, empty_sources=len(empty))
+    if progress is not None:
+        progress(LoadProgress(total, total, done.files))
+    return _result(done, bytes_read=total, shredding=format_ddl(schema))
+
+
+def _columns(
+    target: Target, column: str, options: DocumentOptions
+) -> tuple[Target, DocumentColumns]:
+    """How the table's columns are filled, and the table with those that the load brings along.
+
+    Raises InvalidSchema for columns that it does not have and that no one asked to be added.
+    """
+    wanted = options.wanted
+    if options.merge_schema and target.snapshot is not None:
+        added = (StructField(column, VariantType()), *wanted.extra_fields())
+        target = target.with_columns(StructType(added), types=True)
+    columns = DocumentColumns.of(
+        wanted, target.schema, target.partition_columns, column, time.time_ns() // 1000
+    )
+    target.variant_column(column, columns.filled)
+    return target, columns
+
+
+def _empty(task: LoadTask, results: Sequence[TaskResult]) -> list[Source]:
+    """The sources in no split of which there was a document."""
+    splits = Counter(split.source for group in task.groups for split in group)
+    empty = Counter(path for result in results for path in result.empty)
+    return [source for source, count in splits.items() if empty[source.path] == count]
+
+
+def _no_document(sources: Sequence[Source], *, skip_empty: bool) -> InvalidJson:
+    if len(sources) == 1 or not skip_empty:
+        error = empty_source(next((each for each in sources if not each.size), sources[0]).path)
+        error.hint = "nothing else is there to load: was it written to the end?"
+        if not skip_empty:
+            error.hint = "skip_empty=True leaves such files out, and counts them"
+            error.cli_hint = "--skip-empty leaves such files out, and counts them"
+        return error
+    return InvalidJson(
+        "there is no document to load: the sources hold only blank lines or empty arrays",
+        file=sources[0].path,
+        line=1,
+    )
+
+
+def _result(done: LoadResult, *, bytes_read: int = 0, shredding: str = "") -> IngestResult:
+    common = {field.name: getattr(done, field.name) for field in fields(LoadResult)}
+    return IngestResult(**common, bytes_read=bytes_read, shredding=shredding)
+
+
+def _check_mode(field: StructField, mode: BadRows, target: Target) -> None:
+    if mode is BadRows.NULL and not field.nullable:
+        raise InvalidSchema(
+            f"bad documents cannot become NULL: the column {field.name!r} is NOT NULL",
+            file=target.store.uri,
+            hint='use mode="quarantine"',
+            cli_hint="use --mode quarantine",
+        )
+
+
+def _decide_shredding(
+    target: Target,
+    column: str,
+    requested: str | None,
+    sources: Sequence[Source],
+    inference: InferenceOptions,
+) -> tuple[Target, ShreddingSchema]:
+    """The schema of the load's files: asked for, else the table's own, else inferred.
+
+    A schema that was asked for or inferred becomes the table's own.
+    """
+    own = target.shredding(column)
+    if not target.shredding_enabled:
+        if requested is not None and parse_ddl(requested) != UNSHREDDED:
+            raise InvalidSchema(
+                "the table does not allow shredded files",
+                file=target.store.uri,
+                hint="set its property delta.enableVariantShredding to true",
+            )
+        return target, UNSHREDDED
+    if requested is not None:
+        schema = parse_ddl(requested)
+    elif own is not None:
+        return target, own
+    else:
+        schema = infer(sample_profile(sources), inference).schema
+    return target.with_shredding(column, schema, requested=requested is not None), schema
+
+
+def _groups(
+    sources: Sequence[Source], total: int, parallelism: int
+) -> tuple[tuple[Split, ...], ...]:
+    """The splits of each task: large enough to be worth a file, small enough for all cores."""
+    target_bytes = min(TASK_BYTES, max(SMALLEST_TASK_BYTES, total // max(parallelism, 1) + 1))
+    return group_splits(split_sources(sources, target_bytes), target_bytes)
+
+
+def watcher(
+    task: Tasks, store: Store, progress: Callable[[LoadProgress], None] | None
+) -> Callable[[int], None]:
+    """Finished tasks as progress: their share of the input, and files counted on a local disk."""
+    total = sum(split.size for group in task.groups for split in group)
+
+    last = 0.0
+
+    def watch(finished: int) -> None:
+        nonlocal last
+        if progress is None or time.monotonic() < last + _PROGRESS_SECONDS:
+            return
+        last = time.monotonic()
+        read = total * min(finished, len(task.groups)) // len(task.groups)
+        progress(LoadProgress(read, total, count_files(store, task.files.load_id)))
+
+    return watch

@@ -1,0 +1,118 @@
+"""What an overwrite replaces: all, the partitions of the new rows, or those of a condition.
+
+And which version of the table it is decided on: nothing that was added since may be replaced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from variantlake.delta.actions.log_lines import StringMap
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.schema.char_values import padded_to
+from variantlake.delta.transaction.replace_where import (
+    Replacement,
+    replace_all,
+    replace_chosen,
+    replace_touched,
+    replace_where,
+)
+from variantlake.errors import InvalidSchema, InvalidValue, MissingSource
+from variantlake.ingest.target.write_target import Target
+from variantlake.planning.expressions import Condition
+from variantlake.planning.predicates import Predicate, Ref, refs
+from variantlake.scan.casts import Values
+from variantlake.scan.conditions import evaluate
+from variantlake.scan.file_rows import partition_column
+from variantlake.sql.select import QueryText
+
+Where = Mapping[str, Any] | str | Condition
+"""Values of partition columns by name, or a condition over partition columns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Overwrite:
+    """The rows of `where`, those of the new rows' `partitions`, or all.
+
+    `expected_version` is the one that the new rows were made of; None replaces what the newest
+    version holds. Raises InvalidValue for both of the first two.
+    """
+
+    where: Where | None = None
+    partitions: bool = False
+    expected_version: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.where is not None and self.partitions:
+            raise InvalidValue("give where= or partitions=, not both")
+        if self.expected_version is not None and type(self.expected_version) is not int:
+            raise InvalidValue(
+                f"expected_version is {self.expected_version!r}, expected the number of a version"
+            )
+
+    def applied(self, target: Target) -> Target:
+        """A table, its rows to be replaced if it exists; decided on the expected version.
+
+        Raises MissingSource for an expected version that is not in the log, else as `of`.
+        """
+        snapshot, version = target.snapshot, self.expected_version
+        if snapshot is None:
+            if version is not None:
+                raise MissingSource(
+                    f"there is no table, and its version {version} was expected",
+                    file=target.store.uri,
+                )
+            return target
+        if version is not None and version != snapshot.version:
+            store, applies = snapshot.store, snapshot.applies
+            snapshot = Snapshot.load(store.uri, version, store=store, applies=applies)
+        decided = Target.of(snapshot, evaluated=target.evaluated)
+        return replace(
+            decided, replacing=self.of(snapshot), serializable=self.expected_version is not None
+        )
+
+    def of(self, snapshot: Snapshot) -> Replacement:
+        """What is replaced in a table.
+
+        Raises InvalidSchema for columns that do not partition it, InvalidQuery and
+        UnsupportedFeature for a condition that cannot be read.
+        """
+        schema, columns = snapshot.schema, snapshot.partition_columns
+        if self.partitions:
+            return replace_touched(schema, columns)
+        if self.where is None:
+            return replace_all
+        if isinstance(self.where, Mapping):
+            return replace_where(schema, columns, self.where)
+        predicate = QueryText(schema).condition(str(self.where))
+        for ref in refs(predicate):
+            if ref.column[0] not in columns:
+                raise InvalidSchema(
+                    f"{ref.column[0]!r} is not a partition column: whole partitions are replaced",
+                    hint=f"partition columns: {', '.join(columns) or 'none'}",
+                )
+        return replace_chosen(_Partitions(snapshot, predicate))
+
+
+class _Partitions:
+    """Whether a condition is true of a partition's rows, as `Reads`; each is asked once."""
+
+    def __init__(self, snapshot: Snapshot, predicate: Predicate) -> None:
+        self._predicate = predicate
+        self._fields = {field.name: field for field in snapshot.schema.fields}
+        self._names = [self._fields[name].physical_name for name in snapshot.partition_columns]
+        self._known: dict[tuple[str | None, ...], bool] = {}
+
+    def __call__(self, values: StringMap) -> bool:
+        key = tuple(values.get(name) for name in self._names)
+        if key not in self._known:
+
+            def operand(ref: Ref) -> Values:
+                field = self._fields[ref.column[0]]
+                found = partition_column(field, values.get(field.physical_name), 1)
+                return Values(padded_to(found.array, ref.char_length))
+
+            self._known[key] = bool(evaluate(self._predicate, operand, 1).true[0])
+        return self._known[key]

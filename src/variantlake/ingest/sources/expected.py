@@ -1,0 +1,49 @@
+"""How documents should stand in a file, and what the file may be instead: hints."""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+from variantlake.ingest.sources.sources import Format
+
+
+class Hints(TypedDict):
+    """The hints of an error, in the words of each surface."""
+
+    hint: str
+    cli_hint: str
+
+
+_EXPECTED = {
+    Format.LINES: "one document stands on one line, as JSON in UTF-8",
+    Format.ARRAY: "one array of documents is expected, JSON in UTF-8 with commas between them",
+    Format.WHOLE: "the file is to be one document, as JSON in UTF-8",
+}
+_READERS = {
+    Format.LINES: ("one document a line", "vl.ndjson(...)", "--format ndjson"),
+    Format.ARRAY: ("one array of documents", "vl.json_array(...)", "--format array"),
+    Format.WHOLE: ("one document over many lines", "vl.json_files(...)", "--format json"),
+}
+
+
+def expected(format_: Format, *others: Format) -> Hints:
+    """What is expected of a file, and how it is read if it is one of `others` instead."""
+    found = [_READERS[other] for other in others]
+    python = [f"is it {what}? {reader} reads that" for what, reader, _ in found]
+    options = [f"is it {what}? {option} reads that" for what, _, option in found]
+    return Hints(
+        hint="; ".join([_EXPECTED[format_], *python]),
+        cli_hint="; ".join([_EXPECTED[format_], *options]),
+    )
+
+
+def expected_at(format_: Format, text: bytes, end: int) -> Hints:
+    """What is expected of a document's text that stops being JSON at its byte `end`."""
+    cut = end >= len(text.rstrip())
+    if format_ is Format.LINES and cut and text.startswith(b"{"):
+        return expected(format_, Format.WHOLE)
+    if format_ is Format.LINES and cut and text.startswith(b"["):
+        return expected(format_, Format.ARRAY)
+    if format_ is Format.WHOLE and not cut:
+        return expected(format_, Format.LINES)
+    return expected(format_)

@@ -1,0 +1,78 @@
+"""Lines and columns of bytes in a source's text, counted only once somebody has to be told."""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+import numpy as np
+import numpy.typing as npt
+
+from variantlake.ingest.sources.blocks import Block
+from variantlake.ingest.sources.sources import Source
+from variantlake.ingest.sources.streams import BOM, fill, open_source
+
+_READ_BYTES = 1 << 20
+
+
+class Place(TypedDict):
+    """A position as errors say it: both 1-based, columns in characters."""
+
+    line: int
+    column: int
+
+
+class PlaceCounter:
+    """The place of one offset after another, ascending, in one source's text.
+
+    The first one costs reading the source up to there, the next ones only what is between.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._offset: int | None = None
+        self._line, self._column = 1, 1
+
+    def place(self, block: Block, offset: int) -> Place:
+        """The place of `offset`, which is within the block and not before the last one asked for.
+
+        Between two calls for different blocks, those on the way are given to `leave`.
+        """
+        if self._offset is None:
+            self._read_up_to(offset)
+        else:
+            self._pass(block.text[self._offset - block.offset : offset - block.offset])
+        self._offset = offset
+        return Place(line=self._line, column=self._column)
+
+    def leave(self, block: Block) -> None:
+        """Nothing more is asked for in this block; costs nothing before the first place."""
+        if self._offset is not None:
+            self.place(block, block.offset + block.size)
+
+    def _read_up_to(self, offset: int) -> None:
+        with open_source(self._source) as stream:
+            buffer = bytearray(_READ_BYTES)
+            first, left = True, offset
+            while left > 0:
+                read = fill(stream, memoryview(buffer)[: min(left, len(buffer))])
+                if not read:
+                    break
+                left -= read
+                # The mark is no character of the first line.
+                skip = len(BOM) if first and buffer.startswith(BOM) else 0
+                self._pass(np.frombuffer(buffer, np.uint8, read)[skip:])
+                first = False
+
+    def _pass(self, text: npt.NDArray[np.uint8]) -> None:
+        newlines = np.flatnonzero(text == ord("\n"))
+        if newlines.size:
+            self._line += int(newlines.size)
+            self._column = 1
+            text = text[int(newlines[-1]) + 1 :]
+        # Bytes 10xxxxxx continue a character.
+        self._column += int(np.count_nonzero((text & 0xC0) != 0x80))
+
+
+def place_of(source: Source, offset: int) -> Place:
+    """The place of one byte of a source's text, by reading the source up to there."""
+    return PlaceCounter(source).place(Block(source, np.empty(0, np.uint8), 0, offset), offset)

@@ -1,0 +1,387 @@
+"""Which files a load reads, and how they are split among tasks.
+
+A source is a file, a glob or a directory of JSON documents, on a disk or in an object store, plain
+or compressed (gzip, zstd, bz2). What a file is compressed with is told by its first bytes, not by
+its name: no JSON text starts like one of them. Whether a file has one document a line, is one array
+of documents or one document only its user knows: a line may be an array as well.
+"""
+
+from __future__ import annotations
+
+import enum
+import glob
+import itertools
+import os
+import stat
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from variantlake.errors import (
+    InvalidJson,
+    InvalidValue,
+    MissingSource,
+    UnsupportedFeature,
+    VariantLakeError,
+)
+from variantlake.ingest.sources.objects import find_objects
+from variantlake.storage.objects import open_object
+from variantlake.storage.schemes import check_scheme
+from variantlake.storage.store import is_local, local_path
+
+SUFFIXES = (".ndjson", ".jsonl", ".json")
+"""Names that a directory's files must end with to be read; globs and single files may have any."""
+
+COMPRESSED_SUFFIXES = ("", ".gz", ".zst", ".bz2")
+"""What may follow one of SUFFIXES."""
+
+SourceSpec = str | os.PathLike[str]
+"""A file, a glob or a directory, as a path or a URL (`file:`, `s3:`, `gs:`, `az:`)."""
+
+_OBJECT_STORES = ("s3", "s3a", "gs", "az", "azure", "abfs", "abfss", "http", "https")
+_PARALLEL_REQUESTS = 16
+
+
+class Compression(enum.Enum):
+    """How a source's bytes become text; the value is Arrow's name of the codec."""
+
+    NONE = ""
+    GZIP = "gzip"
+    ZSTD = "zstd"
+    BZ2 = "bz2"
+
+
+class Format(enum.StrEnum):
+    """How documents stand in a file, by the names that users give it."""
+
+    LINES = "ndjson"
+    """One document a line."""
+    ARRAY = "array"
+    """One JSON array of documents."""
+    WHOLE = "json"
+    """One document, over as many lines as it likes."""
+
+
+_MAGIC = {
+    b"\x1f\x8b": Compression.GZIP,
+    b"\x28\xb5\x2f\xfd": Compression.ZSTD,
+    b"BZh": Compression.BZ2,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One file of documents.
+
+    `path` is absolute, or a URL, as tasks run elsewhere. `size` is in bytes as stored, compressed
+    or not.
+    """
+
+    path: str
+    size: int
+    compression: Compression = Compression.NONE
+    format: Format = Format.LINES
+
+    @property
+    def divisible(self) -> bool:
+        """Whether tasks can share the file: whether a line can be found from anywhere in it."""
+        return self.compression is Compression.NONE and self.format is Format.LINES
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A part of a source that one task reads: the lines that *start* in [start, end) bytes.
+
+    Sources that are not divisible have one split with `start` 0 and `end` their size.
+    """
+
+    source: Source
+    start: int
+    end: int
+
+    @property
+    def size(self) -> int:
+        """Bytes of the source, as stored."""
+        return self.end - self.start
+
+
+@dataclass(frozen=True, slots=True)
+class Documents:
+    """Documents to load: the files that `ndjson`, `json_array` or `json_files` found, in order."""
+
+    sources: tuple[Source, ...]
+
+    @classmethod
+    def of(
+        cls,
+        given: Documents | SourceSpec | Iterable[SourceSpec],
+        format: str | None = None,  # noqa: A002 - the name that users give it
+    ) -> Documents:
+        """What a caller names: without more, files are newline-delimited.
+
+        Raises InvalidValue for what names no files, and for a format that is none; else as
+        `ndjson`.
+        """
+        if isinstance(given, Documents):
+            if format is not None:
+                raise InvalidValue(
+                    f"format={format!r} is given beside documents that have a format",
+                    hint="leave it out, or give the paths alone",
+                )
+            return given
+        try:
+            form = Format(format or Format.LINES)
+        except ValueError:
+            raise InvalidValue(
+                f"format is {format!r}", hint=f"one of {', '.join(map(repr, map(str, Format)))}"
+            ) from None
+        return cls(tuple(replace(each, format=form) for each in expand(given)))
+
+
+def ndjson(*sources: SourceSpec) -> Documents:
+    """Newline-delimited JSON files as something to load into a table.
+
+    Args:
+        *sources: Files, globs (`**` enters directories) or directories, plain, gzip, zstd or bz2;
+            also URLs of object stores (`s3://`, `gs://`, `az://`), where a prefix is a directory.
+
+    Raises:
+        MissingSource: A source does not exist, or a glob or directory holds no file to read.
+        StoreFailed: An object store does not answer.
+    """
+    return Documents.of(sources, Format.LINES)
+
+
+def json_array(*sources: SourceSpec) -> Documents:
+    """Files that are one JSON array each, whose elements are the documents, as with `ndjson`.
+
+    They may be printed over many lines, and larger than memory; one task reads one file.
+
+    Args:
+        *sources: As of `ndjson`.
+
+    Raises:
+        MissingSource, StoreFailed: As `ndjson`.
+    """
+    return Documents.of(sources, Format.ARRAY)
+
+
+def json_files(*sources: SourceSpec) -> Documents:
+    """Files that are one document each, printed over as many lines as they like.
+
+    Args:
+        *sources: As of `ndjson`.
+
+    Raises:
+        MissingSource, InvalidJson, StoreFailed: As `ndjson`.
+    """
+    return Documents.of(sources, Format.WHOLE)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What a directory is read for: files whose names end so, and what they are called."""
+
+    suffixes: tuple[str, ...]
+    noun: str
+    hint: str
+
+    def accepts(self, name: str) -> bool:
+        """Whether a directory's file is one of them."""
+        return name.endswith(self.suffixes)
+
+
+NDJSON = Kind(
+    tuple(json + packed for json in SUFFIXES for packed in COMPRESSED_SUFFIXES),
+    "newline-delimited JSON",
+    f"files must end with {', '.join(SUFFIXES)} (and .gz, .zst, .bz2); use a glob for others",
+)
+PARQUET = Kind((".parquet",), "Parquet file", "files must end with .parquet; use a glob for others")
+
+
+def expand(sources: SourceSpec | Iterable[SourceSpec], kind: Kind = NDJSON) -> tuple[Source, ...]:
+    """The files that `sources` name: in the order given, sorted within a glob or directory.
+
+    A file that is named more than once is read once. In globs and directories names that start
+    with `_` or `.` are left out, as Spark does (`_SUCCESS`); a directory is read with its
+    subdirectories, and only files of the `kind`.
+
+    Raises MissingSource as `ndjson`, UnsupportedFeature for a URL of a store we do not know.
+    """
+    given = specs(sources)
+    if not given:
+        raise MissingSource("no source was given", hint="name a file, a glob or a directory")
+    found: dict[str, Source] = {}
+    for spec in given:
+        text = os.fspath(spec)
+        try:
+            if is_local(text) and not os.path.lexists(text):
+                check_scheme(text)
+            if is_local(text):
+                for path in _files(local_path(text), kind):
+                    found.setdefault(os.path.realpath(path), _source(path))
+            else:
+                found.update((source.path, source) for source in _objects(text, kind))
+        except VariantLakeError:
+            raise  # some are OSErrors too
+        except (OSError, ValueError) as error:
+            # Names that no file can have: too long, or with a NUL.
+            raise MissingSource(
+                f"the source cannot be looked up: {getattr(error, 'strerror', None) or error}",
+                file=os.fspath(spec),
+                hint="name a file, a glob or a directory",
+            ) from error
+    return tuple(found.values())
+
+
+def specs(sources: SourceSpec | Iterable[SourceSpec]) -> list[SourceSpec]:
+    """What is named, one by one. Raises InvalidValue for what names nothing."""
+    if isinstance(sources, str | os.PathLike):
+        return [sources]
+    given: Any = sources
+    # Tables and frames can be walked through as well, by column.
+    if isinstance(given, list | tuple | set | frozenset | Iterator):
+        specs = list(given)
+        wrong = next((each for each in specs if not isinstance(each, str | os.PathLike)), None)
+        if wrong is None:
+            return specs
+        given = wrong
+    raise InvalidValue(
+        f"files to read are named by paths or URLs; what is given is a {type(given).__name__}",
+        hint="data that is in memory is not loaded but appended: lake.append(frame, table) takes "
+        "Spark's DataFrames, Table.append(data) Arrow's tables",
+        cli_hint="",
+    )
+
+
+def split_sources(sources: Iterable[Source], target_bytes: int) -> tuple[Split, ...]:
+    """Divide sources into ranges of about `target_bytes`, in order; some are not divisible."""
+    splits: list[Split] = []
+    for source in sources:
+        if not source.divisible:
+            splits.append(Split(source, 0, source.size))
+            continue
+        parts = max(1, round(source.size / target_bytes))
+        edges = [source.size * i // parts for i in range(parts + 1)]
+        splits.extend(Split(source, start, end) for start, end in itertools.pairwise(edges))
+    return tuple(splits)
+
+
+def group_splits(splits: Sequence[Split], target_bytes: int) -> tuple[tuple[Split, ...], ...]:
+    """Neighbouring splits as the work of one task, while they stay within `target_bytes` together.
+
+    Keeps many small files from becoming as many small Parquet files, and keeps their order.
+    """
+    groups: list[list[Split]] = []
+    filled = 0
+    for split in splits:
+        if not groups or filled + split.size > target_bytes:
+            groups.append([])
+            filled = 0
+        groups[-1].append(split)
+        filled += split.size
+    return tuple(map(tuple, groups))
+
+
+def empty_source(path: str) -> InvalidJson:
+    """A source without a document, where such are not skipped: it may be an upload that failed."""
+    return InvalidJson("the file is empty: it holds no document", file=path, line=1, column=1)
+
+
+def _files(path: str, kind: Kind) -> Iterator[str]:
+    """The files that one path, glob or directory means. Raises MissingSource when none."""
+    # A file whose own name looks like a pattern (`a[1].json`) is that file.
+    if glob.has_magic(path) and not os.path.lexists(path):
+        yield from _glob(path, kind)
+    elif Path(path).is_dir():
+        yield from _directory(path, kind, required=True)
+    else:
+        yield path
+
+
+def _glob(pattern: str, kind: Kind) -> Iterator[str]:
+    hidden = Path(pattern).name.startswith(("_", "."))
+    found = False
+    for path in sorted(glob.glob(pattern, recursive=True)):  # noqa: PTH207 - absolute patterns
+        if not hidden and Path(path).name.startswith(("_", ".")):
+            continue
+        if Path(path).is_dir():
+            # `**` gives directories and their files: the files are matched on their own.
+            below = [] if "**" in pattern else list(_directory(path, kind, required=False))
+            found = found or bool(below)
+            yield from below
+        else:
+            found = True
+            yield path
+    if not found:
+        raise MissingSource(
+            "no file matches this pattern", file=pattern, hint="quote it from the shell? spelling?"
+        )
+
+
+def _directory(path: str, kind: Kind, *, required: bool) -> Iterator[str]:
+    found = False
+    for folder, folders, names in os.walk(path):
+        folders[:] = sorted(name for name in folders if not name.startswith(("_", ".")))
+        for name in sorted(names):
+            if not name.startswith(("_", ".")) and kind.accepts(name):
+                found = True
+                yield os.path.join(folder, name)  # noqa: PTH118 - keeps a relative path as given
+    if required and not found:
+        raise MissingSource(f"the directory holds no {kind.noun}", file=path, hint=kind.hint)
+
+
+def _source(path: str) -> Source:
+    """The file at `path` with its size and compression. Raises MissingSource."""
+    path = str(Path(path).absolute())
+    try:
+        status = os.stat(path)  # noqa: PTH116 - one call for kind and size
+        if not stat.S_ISREG(status.st_mode):
+            raise MissingSource(
+                "the source is not a regular file",
+                file=path,
+                hint="name a file, a glob or a directory",
+            )
+        with Path(path).open("rb") as file:
+            head = file.read(4)
+    except VariantLakeError:
+        raise  # some are OSErrors too
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise MissingSource(
+            "the source does not exist", file=path, hint="check the spelling; globs need quotes"
+        ) from error
+    except PermissionError as error:
+        raise MissingSource(
+            "no permission to read the source", file=path, hint="check the file's mode and owner"
+        ) from error
+    return Source(path, status.st_size, _compression(head))
+
+
+def _objects(url: str, kind: Kind) -> Iterator[Source]:
+    """The objects that a URL means. Raises MissingSource, StoreFailed."""
+    scheme = url.partition("://")[0].lower()
+    if scheme not in _OBJECT_STORES:
+        raise UnsupportedFeature(
+            f"cannot read sources from {scheme}://",
+            file=url,
+            hint=f"name a local path or a URL of {', '.join(_OBJECT_STORES)}; or read with Spark "
+            "and use lake.append",
+            cli_hint=f"name a local path or a URL of {', '.join(_OBJECT_STORES)}",
+        )
+
+    def source(found: tuple[str, int]) -> Source:
+        path, size = found
+        if not size:
+            return Source(path, 0)
+        store, name = open_object(path)
+        return Source(path, size, _compression(store.read_range(name, 0, min(size, 4))))
+
+    with ThreadPoolExecutor(_PARALLEL_REQUESTS) as pool:
+        yield from pool.map(source, find_objects(url, kind.accepts))
+
+
+def _compression(head: bytes) -> Compression:
+    """By the first bytes of a file."""
+    return next((c for magic, c in _MAGIC.items() if head.startswith(magic)), Compression.NONE)

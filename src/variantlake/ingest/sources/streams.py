@@ -1,0 +1,80 @@
+"""The text of a source as a stream of bytes, wherever it is kept and however it is compressed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+import pyarrow as pa
+
+from variantlake.errors import MalformedFile, MissingSource, VariantLakeError
+from variantlake.ingest.sources.sources import Compression, Source
+from variantlake.storage.input_file import ObjectFile
+from variantlake.storage.objects import open_object
+from variantlake.storage.store import is_local
+
+BOM = b"\xef\xbb\xbf"
+"""The byte order mark, which is no part of the first document."""
+
+
+class Stream(Protocol):
+    """What plain files and decompressing streams share (these do not seek)."""
+
+    def readinto(self, buffer: memoryview, /) -> int | None:
+        """Read some bytes; 0 at the end."""
+
+    def seek(self, position: int, /) -> int:
+        """Go to a byte of the text."""
+
+
+@contextmanager
+def open_source(source: Source) -> Iterator[Stream]:
+    """The source's text, decompressed; what goes wrong while it is read names the file.
+
+    Raises MissingSource when it has vanished, MalformedFile when it is cut or damaged, StoreFailed
+    when an object store fails.
+    """
+    try:
+        if source.compression is not Compression.NONE:
+            with (
+                _packed(source) as packed,
+                pa.CompressedInputStream(packed, source.compression.value) as stream,
+            ):
+                yield stream
+        elif is_local(source.path):
+            with Path(source.path).open("rb", buffering=0) as file:
+                yield file
+        else:
+            yield _object(source)
+    except VariantLakeError:
+        raise  # some are OSErrors too
+    except FileNotFoundError as error:
+        raise MissingSource("the source does not exist", file=source.path) from error
+    except OSError as error:
+        raise MalformedFile(
+            f"the source cannot be read: {error}", file=source.path, hint="is the file complete?"
+        ) from error
+
+
+def fill(stream: Stream, view: memoryview) -> int:
+    """Read until `view` is full or the stream ends; the bytes read."""
+    filled = 0
+    while filled < len(view):
+        read = stream.readinto(view[filled:])
+        if not read:
+            break
+        filled += read
+    return filled
+
+
+def _packed(source: Source) -> pa.NativeFile:
+    if is_local(source.path):
+        return pa.OSFile(source.path, "rb")
+    return pa.PythonFile(cast("Any", _object(source)), "r")
+
+
+def _object(source: Source) -> ObjectFile:
+    store, name = open_object(source.path)
+    return store.open_in_order(name, source.size)

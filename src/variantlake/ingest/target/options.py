@@ -1,0 +1,106 @@
+"""What every way of loading has in common: what becomes of bad rows, and how files are laid out."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Literal, Self, TypedDict, Unpack
+
+from variantlake.errors import InvalidValue, did_you_mean
+from variantlake.ingest.target.files import DEFAULT_LIMITS, FileLimits
+from variantlake.shredding.infer import InferenceOptions
+
+MAX_LOAD_ID = 512
+"""Our limit on the characters of a load id: every snapshot of the table carries it."""
+
+
+class BadRows(enum.StrEnum):
+    """What becomes of a document that is not JSON, or that a Variant cannot hold."""
+
+    STRICT = "strict"
+    """The load fails with its position, and nothing is committed."""
+    QUARANTINE = "quarantine"
+    """It is left out, and written with its reason to a file beside the table."""
+    NULL = "null"
+    """Its row is kept, with NULL in the VARIANT column."""
+
+
+class LoadKeywords(TypedDict, total=False):
+    """The keywords that `ingest` and `append` share; their meaning is that of `LoadOptions`."""
+
+    mode: Literal["strict", "quarantine", "null"]
+    load_id: str | None
+    order_by: str | Sequence[str]
+    arrays: bool
+    max_rows_per_file: int | None
+    target_file_bytes: int | None
+    truncate_timestamps: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LoadOptions:
+    """How a load treats its rows and lays out its files.
+
+    mode: What becomes of bad documents.
+    load_id: A name of this load. The table remembers it (a `txn` action), and a load of the same
+        name does nothing.
+    order_by: Paths and columns (`$.a.b`, `event:a.b::bigint`, `day`) by which the rows of each file
+        are sorted, ascending and NULL last; a path must be a shredded column. Files are not sorted
+        among each other.
+    arrays: Whether a schema that is inferred here makes columns of what arrays hold.
+    limits: When the next file is begun.
+    truncate_timestamps: Whether timestamps of Arrow data in nanoseconds lose the digits below
+        microseconds; without it such digits are an error. Documents have no such timestamps.
+
+    Raises InvalidValue for a mode, load id or limit that cannot be.
+    """
+
+    mode: BadRows = BadRows.STRICT
+    load_id: str | None = None
+    order_by: tuple[str, ...] = ()
+    arrays: bool = False
+    limits: FileLimits = DEFAULT_LIMITS
+    truncate_timestamps: bool = False
+
+    def __post_init__(self) -> None:
+        if self.load_id is not None and not 0 < len(self.load_id) <= MAX_LOAD_ID:
+            raise InvalidValue(f"a load id has 1 to {MAX_LOAD_ID} characters")
+
+    @classmethod
+    def of(cls, **keywords: Unpack[LoadKeywords]) -> Self:
+        """The options as users give them."""
+        # Checked here because mypy's word does not reach who does not use it.
+        if unknown := keywords.keys() - LoadKeywords.__annotations__.keys():
+            raise no_option(min(unknown), LoadKeywords.__annotations__)
+        order = keywords.get("order_by", ())
+        return cls(
+            mode=_mode(keywords.get("mode", "strict")),
+            load_id=keywords.get("load_id"),
+            order_by=(order,) if isinstance(order, str) else tuple(order),
+            arrays=keywords.get("arrays", False),
+            limits=FileLimits.of(
+                keywords.get("target_file_bytes"), keywords.get("max_rows_per_file")
+            ),
+            truncate_timestamps=keywords.get("truncate_timestamps", False),
+        )
+
+    @property
+    def inference(self) -> InferenceOptions:
+        """How a schema is inferred where the table has none."""
+        return InferenceOptions(arrays=self.arrays)
+
+
+def _mode(name: str) -> BadRows:
+    try:
+        return BadRows(name)
+    except ValueError:
+        raise InvalidValue(f"mode is {name!r}", hint=f"one of {', '.join(BadRows)}") from None
+
+
+def no_option(name: str, known: Collection[str]) -> InvalidValue:
+    """The error for a keyword that nobody knows."""
+    return InvalidValue(
+        f"there is no option {name!r}",
+        hint=did_you_mean(name, known) or f"options: {', '.join(sorted(known))}",
+    )

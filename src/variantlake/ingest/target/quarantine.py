@@ -1,0 +1,157 @@
+"""Bad rows of a load: raised, counted, or kept beside the table with their reasons.
+
+A quarantine file is newline-delimited JSON, one object for a bad row:
+
+    {"reason": …, "file": …, "line": …, "column": …, "offset": …, "text": …}
+
+`line` and `column` say where the mistake was noticed, `offset` the byte of the source's text where
+the document starts; `text` is the document, or `base64` where it is not UTF-8. Rows of Arrow data
+have `row` instead of a file's position, and `values` with their other columns.
+
+The files lie in `_quarantine/<load>/` in the table's folder. Delta and Spark leave out names that
+start with an underscore: no reader takes them for data, and no VACUUM removes them.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import shutil
+import tempfile
+import uuid
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Self
+
+import orjson
+
+from variantlake.errors import StoreFailed, VariantLakeError
+from variantlake.ingest.target.options import BadRows
+from variantlake.storage.store import LocalStore, Store, make_folder
+
+FOLDER = "_quarantine"
+"""Where quarantine files lie, from the table's root."""
+
+
+@dataclass(frozen=True, slots=True)
+class BadRow:
+    """One row that cannot be loaded: why and where, and what it is, as far as it was kept.
+
+    `text` is the document's bytes; `values` are other columns of the row, as JSON can hold them.
+    """
+
+    error: VariantLakeError
+    offset: int | None = None
+    text: bytes | None = None
+    values: dict[str, Any] | None = None
+
+    def to_json(self) -> bytes:
+        """The line of the quarantine file, with its newline."""
+        error = self.error
+        record: dict[str, Any] = {"reason": error.message, "file": error.file or None}
+        record |= {"line": error.line, "column": error.column, "row": error.row}
+        record |= {"offset": self.offset, "values": self.values}
+        record = {name: value for name, value in record.items() if value is not None}
+        if self.text is not None:
+            try:
+                record["text"] = self.text.decode()
+            except UnicodeDecodeError:
+                record["base64"] = base64.b64encode(self.text).decode()
+        return orjson.dumps(record, default=str, option=orjson.OPT_APPEND_NEWLINE)
+
+
+@dataclass(slots=True)
+class BadRowLog:
+    """What becomes of the bad rows of one task; a context manager.
+
+    `count` are the rows added so far. A file is begun with the first row of a quarantine; leaving
+    by an exception removes it.
+    """
+
+    mode: BadRows
+    store: Store
+    load_id: str
+    task: int
+    count: int = 0
+    path: str | None = None
+    """The quarantine file, from the table's root, once there is one."""
+    _file: IO[bytes] | None = None
+    _scratch: str | None = None
+    _local: Path = field(default_factory=Path)
+
+    def add(self, bad: BadRow) -> None:
+        """Take one bad row, in the mode "null" only its number. Raises its error in strict mode."""
+        self.count += 1
+        if self.mode is BadRows.STRICT:
+            raise bad.error
+        if self.mode is BadRows.QUARANTINE:
+            file = self._file or self._begin()
+            try:
+                file.write(bad.to_json())
+            except OSError as error:
+                raise self._failed(error) from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        try:
+            if self._file is not None:
+                with contextlib.suppress(OSError) if kind else contextlib.nullcontext():
+                    self._file.close()
+            if self.path is not None and kind is not None:
+                self._local.unlink(missing_ok=True)
+            elif self.path is not None and self._scratch is not None:
+                self.store.upload(self.path, self._local)
+            elif self.path is not None:
+                self.store.flush(self.path)
+        except OSError as failure:
+            raise self._failed(failure) from failure
+        finally:
+            if self._scratch is not None:
+                shutil.rmtree(self._scratch, ignore_errors=True)
+
+    def _begin(self) -> IO[bytes]:
+        # Two attempts of one task, which Spark may make, write two files.
+        self.path = f"{folder_of(self.load_id)}/part-{self.task:05d}-{uuid.uuid4().hex[:8]}.ndjson"
+        if isinstance(self.store, LocalStore):
+            self._local = self.store.root / self.path
+        else:
+            self._scratch = tempfile.mkdtemp(prefix="variantlake-")
+            self._local = Path(self._scratch, "quarantine.ndjson")
+        try:
+            make_folder(self._local.parent)
+            self._file = self._local.open("xb")
+        except OSError as error:
+            raise self._failed(error) from error
+        return self._file
+
+    def _failed(self, error: OSError) -> StoreFailed:
+        if isinstance(error, StoreFailed):
+            return error
+        return StoreFailed(
+            f"the quarantine cannot be written: {error.strerror or error}",
+            file=self.store.join(self.path or FOLDER),
+        )
+
+
+def folder_of(load_id: str) -> str:
+    """The folder of a load's quarantine, from the table's root."""
+    return f"{FOLDER}/{load_id}"
+
+
+def delete_quarantine(store: Store, load_id: str, keep: frozenset[str] = frozenset()) -> None:
+    """Remove a load's quarantine files, but those in `keep`, and folders that it leaves empty."""
+    for entry in list(store.list_from(folder_of(load_id))):
+        if entry.path not in keep:
+            store.delete(entry.path)
+    if isinstance(store, LocalStore) and not keep:
+        for folder in (folder_of(load_id), FOLDER):
+            with contextlib.suppress(OSError):  # not empty, or not there
+                (store.root / folder).rmdir()

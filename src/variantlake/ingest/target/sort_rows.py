@@ -1,0 +1,133 @@
+"""Sort the rows of a file by shredded paths and columns, so that readers skip its pages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from variantlake.delta.schema.table_schema import StructType, VariantType
+from variantlake.errors import InvalidSchema
+from variantlake.paths import ColumnPath, Path
+from variantlake.shredding.ddl import parse_ddl
+from variantlake.shredding.layout import TYPED_VALUE, is_list, is_struct, plain_type
+from variantlake.shredding.schema import Leaf
+from variantlake.types import PRIMITIVES, Family, ShreddedType
+
+_PIECE_ROWS = 1 << 14
+"""Rows of a sorted table that are given on at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class SortKey:
+    """A column of a batch, or what lies in its structs by these names."""
+
+    column: str
+    members: tuple[str, ...] = ()
+
+
+def sort_keys(order_by: Sequence[str], table: StructType, stored: pa.Schema) -> tuple[SortKey, ...]:
+    """What to sort batches of `stored` by, which are columns of `table` by physical name.
+
+    Each is `$.a.b` (of the only VARIANT column), `event:a.b`, `event:a.b::bigint` (the type is that
+    of the column it is shredded into, at least in kind) or the name of an ordinary column.
+
+    Raises InvalidSchema for what is no column of the files, InvalidPath for a path that does not
+    parse.
+    """
+    return tuple(_sort_key(text, table, stored) for text in order_by)
+
+
+def sorted_pieces(
+    batches: list[pa.RecordBatch], keys: Sequence[SortKey]
+) -> Iterator[pa.RecordBatch]:
+    """The rows in ascending order of the keys, NULL and missing last; equal ones stay in order.
+
+    Empties the list, so that the rows are in memory at most twice.
+    """
+    order = _order(batches, keys)
+    indices = order.to_numpy()
+    if (indices == np.arange(len(indices), dtype=indices.dtype)).all():
+        while batches:
+            yield batches.pop(0)
+        return
+    (whole,) = pa.Table.from_batches(batches).combine_chunks().to_batches()
+    batches.clear()
+    for start in range(0, len(indices), _PIECE_ROWS):
+        yield whole.take(order.slice(start, _PIECE_ROWS))
+
+
+def _order(batches: Sequence[pa.RecordBatch], keys: Sequence[SortKey]) -> pa.Array[Any]:
+    columns = {
+        str(number): pa.chunked_array([_column(batch, key) for batch in batches])
+        for number, key in enumerate(keys)
+    }
+    by: list[Any] = [(name, "ascending", "at_end") for name in columns]
+    return pc.sort_indices(pa.table(columns), sort_keys=by)
+
+
+def _column(batch: pa.RecordBatch, key: SortKey) -> pa.Array[Any]:
+    column = batch.column(key.column)
+    found: pa.Array[Any] = pc.struct_field(column, list(key.members)) if key.members else column
+    return found
+
+
+def _sort_key(text: str, table: StructType, stored: pa.Schema) -> SortKey:
+    wanted = _column_path(text, table)
+    field = table.get(wanted.column)
+    if field is None or field.physical_name not in stored.names:
+        raise _no_column(text, f"no column {wanted.column!r} is in the files", stored)
+    kind = stored.field(field.physical_name).type
+    if not isinstance(field.type, VariantType):
+        if wanted.path.steps or wanted.type or is_struct(kind) or is_list(kind):
+            raise _no_column(text, f"the column {wanted.column!r} is {field.type}", stored)
+        return SortKey(field.physical_name)
+    members = [TYPED_VALUE]
+    for step in wanted.path.steps:
+        members += [str(step), TYPED_VALUE] if isinstance(step, str) else ["", ""]
+    for name in members:
+        place = kind.get_field_index(name) if isinstance(kind, pa.StructType) else -1
+        if place < 0:
+            raise _no_column(text, "the path is not shredded", stored)
+        kind = kind.field(place).type
+    if is_struct(kind) or is_list(kind):
+        raise _no_column(text, "the path is shredded, but holds objects or arrays", stored)
+    if wanted.type:
+        requested = parse_ddl(wanted.type).root
+        found = _kind_of_order(ShreddedType.from_arrow(plain_type(kind)))
+        if not isinstance(requested, Leaf) or _kind_of_order(requested.type) != found:
+            raise _no_column(text, f"the path is shredded as {kind}", stored)
+    return SortKey(field.physical_name, tuple(members))
+
+
+def _column_path(text: str, table: StructType) -> ColumnPath:
+    if not text.startswith("$"):
+        return ColumnPath.parse(text)
+    variants = [field.name for field in table.fields if isinstance(field.type, VariantType)]
+    if len(variants) != 1:
+        raise InvalidSchema(
+            f"cannot sort by {text!r}: the table has {len(variants)} VARIANT columns",
+            hint="write the column before the path, as in event:a.b",
+        )
+    return ColumnPath(variants[0], Path.parse(text))
+
+
+def _kind_of_order(shredded: ShreddedType) -> str:
+    """What values are ordered as; all numbers are of one kind."""
+    family = PRIMITIVES[shredded.info.primitives[0]].family
+    return "number" if family in _NUMBERS else family.value
+
+
+_NUMBERS = (Family.EXACT_NUMERIC, Family.DOUBLE, Family.FLOAT)
+
+
+def _no_column(text: str, why: str, stored: pa.Schema) -> InvalidSchema:
+    return InvalidSchema(
+        f"cannot sort by {text!r}: {why}",
+        hint="files are sorted by ordinary columns, or by paths that the shredding schema makes "
+        f"columns of; the files have {', '.join(stored.names)}",
+    )

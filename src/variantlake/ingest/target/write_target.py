@@ -1,0 +1,501 @@
+"""The table that a write goes to: a version of an existing one, or what a new one will be."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Self
+
+import orjson
+import pyarrow as pa
+
+from variantlake.delta.actions.log_lines import AddFile, Metadata, Protocol, Transaction
+from variantlake.delta.log.log_segment import commit_path
+from variantlake.delta.log.reconciliation import read_commit
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.protocol.clustering import clustering_columns
+from variantlake.delta.protocol.features import (
+    SCAN_FEATURES,
+    VARIANT_SHREDDING,
+    check_variants_listed,
+)
+from variantlake.delta.protocol.new_table import new_table
+from variantlake.delta.protocol.properties import (
+    SCHEMA_PREFIX,
+    SHREDDING_PROPERTY,
+    check_properties,
+    compression,
+    constraints,
+    page_version,
+)
+from variantlake.delta.schema.column_mapping import with_field_ids
+from variantlake.delta.schema.table_schema import StructField, StructType, VariantType
+from variantlake.delta.transaction.alter import evolved, merged_schema
+from variantlake.delta.transaction.commit import commit, commit_new
+from variantlake.delta.transaction.conflicts import Changes
+from variantlake.delta.transaction.new_actions import new_add, removes_where
+from variantlake.delta.transaction.replace_where import Replacement
+from variantlake.errors import (
+    CommitConflict,
+    InvalidJson,
+    InvalidSchema,
+    InvalidValue,
+    MissingSource,
+    NotADeltaTable,
+    TableReplaced,
+    UnsupportedFeature,
+)
+from variantlake.ingest.target.files import FileLimits, FileSet, delete_load, is_load_file
+from variantlake.ingest.target.options import BadRows, LoadOptions
+from variantlake.ingest.target.quarantine import FOLDER as QUARANTINE_FOLDER
+from variantlake.ingest.target.quarantine import BadRowLog, delete_quarantine
+from variantlake.ingest.target.sort_rows import sort_keys
+from variantlake.parquet.stats.facts import FileFacts
+from variantlake.parquet.write.file_writer import WriteOptions, WrittenFile
+from variantlake.shredding.ddl import format_ddl, parse_ddl
+from variantlake.shredding.schema import ShreddingSchema
+from variantlake.storage.opening import open_store
+from variantlake.storage.store import LocalStore, Store
+
+READER_FEATURES = SCAN_FEATURES
+"""Reader features that do not concern who only adds files."""
+
+_CLEAN_UP_PASSES = 10
+_CLEAN_UP_SECONDS = 0.1
+
+UNSHREDDED = ShreddingSchema()
+
+NOT_COMMITTED = (
+    CommitConflict,
+    InvalidJson,
+    InvalidSchema,
+    InvalidValue,
+    NotADeltaTable,
+    TableReplaced,
+    UnsupportedFeature,
+)
+"""After these a commit has certainly not happened. After others (a store that lost its answer) the
+log may refer to the new files, so they must stay."""
+
+
+@dataclass(frozen=True, slots=True)
+class FilePlan:
+    """All that is needed to write the files of one load somewhere else; pickles."""
+
+    location: str
+    load_id: str
+    schema: StructType
+    properties: Mapping[str, str]
+    partition_columns: tuple[str, ...]
+    variant_bounds: bool
+    clustering: tuple[tuple[str, ...], ...]
+    limits: FileLimits
+    mode: BadRows
+    order_by: tuple[str, ...]
+    truncate_timestamps: bool
+
+    def bad_row_log(self, task: int) -> BadRowLog:
+        """What becomes of the bad rows of one task."""
+        return BadRowLog(self.mode, open_store(self.location), self.load_id, task)
+
+    def file_set(
+        self,
+        task: int,
+        schema: pa.Schema,
+        variant_columns: Sequence[tuple[str, ...]],
+        check: Callable[[], None] | None = None,
+    ) -> FileSet:
+        """Files for the rows of one task, laid out as the table's properties say."""
+        return FileSet(
+            store=open_store(self.location),
+            load_id=self.load_id,
+            task=task,
+            schema=with_field_ids(schema, self.schema),
+            variant_columns=tuple(variant_columns),
+            options=write_options(self.properties),
+            limits=self.limits,
+            check=check,
+            order=sort_keys(self.order_by, self.schema, schema),
+        )
+
+    def add(
+        self, file: WrittenFile, partition_values: Mapping[str, str | None] | None = None
+    ) -> AddFile:
+        """The action for a finished file."""
+        return self.add_at(Path(file.path).name, file.facts, partition_values)
+
+    def add_at(
+        self,
+        path: str,
+        facts: FileFacts,
+        partition_values: Mapping[str, str | None] | None = None,
+    ) -> AddFile:
+        """The action for a file at a path below the table's root."""
+        return new_add(
+            path,
+            facts,
+            schema=self.schema,
+            properties=self.properties,
+            partition_columns=self.partition_columns,
+            partition_values=partition_values,
+            variant_bounds=self.variant_bounds,
+            always=self.clustering,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A table as a writer sees it. `snapshot` is None while it does not exist.
+
+    `properties` are those that the table has after the commit; those in `asked` were asked for,
+    the others may give way to another writer's. `new_folder` is true where not even the table's
+    folder was there. `altered` is the change of the table that comes with the rows (new columns),
+    or the whole of a new one; `replacing` says which files they take the place of, `serializable`
+    that no row may be among theirs that others added since the version of `snapshot`.
+    """
+
+    store: Store
+    snapshot: Snapshot | None
+    schema: StructType
+    properties: Mapping[str, str]
+    requested: Mapping[str, str] = field(default_factory=dict)
+    new_folder: bool = False
+    altered: tuple[Protocol, Metadata] | None = None
+    replacing: Replacement | None = None
+    evaluated: bool = False
+    serializable: bool = False
+
+    @classmethod
+    def open(
+        cls,
+        location: str,
+        schema: StructType,
+        properties: Mapping[str, str],
+        partition_columns: Sequence[str] = (),
+    ) -> Self:
+        """The table at `location`, or a new one there.
+
+        `schema`, `properties` and `partition_columns` are those of a new table; an existing one
+        keeps its own.
+
+        Raises NotADeltaTable for a folder that holds something else, UnsupportedFeature for a
+        table or a property that we do not write, InvalidValue and InvalidSchema as `new_table`.
+        """
+        store = open_store(location)
+        try:
+            snapshot = Snapshot.load(location, store=store, applies=READER_FEATURES)
+        except NotADeltaTable:
+            _check_vacant(store)
+            return cls.new(store, schema, properties, partition_columns)
+        return cls.of(snapshot)
+
+    @classmethod
+    def new(
+        cls,
+        store: Store,
+        schema: StructType,
+        properties: Mapping[str, str],
+        partition_columns: Sequence[str] = (),
+    ) -> Self:
+        """A table that does not exist yet. Raises as `new_table`: before the work, not after it."""
+        protocol, metadata = new_table(schema, partition_columns, properties)
+        requested = check_properties(properties).keys() & metadata.configuration.keys()
+        return cls(
+            store,
+            None,
+            StructType.from_json(metadata.schema_string),
+            metadata.configuration,
+            requested={name: metadata.configuration[name] for name in requested},
+            new_folder=isinstance(store, LocalStore) and not store.root.exists(),
+            altered=(protocol, metadata),
+        )
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, *, evaluated: bool = False) -> Self:
+        """An existing table; `evaluated` says that the rows go through its SQL expressions.
+
+        Raises UnsupportedFeature where we must not write.
+        """
+        snapshot.check_writable(evaluated=evaluated)
+        check_variants_listed(snapshot.protocol, snapshot.schema)
+        target = cls(snapshot.store, snapshot, snapshot.schema, snapshot.properties)
+        return replace(target, evaluated=evaluated)
+
+    @property
+    def partition_columns(self) -> tuple[str, ...]:
+        """Names of the partition columns."""
+        if self.snapshot is None and self.altered is not None:
+            return self.altered[1].partition_columns
+        return () if self.snapshot is None else self.snapshot.partition_columns
+
+    @property
+    def shredding_enabled(self) -> bool:
+        """Whether new files may be shredded."""
+        if self.snapshot is None:
+            return self.properties.get(SHREDDING_PROPERTY, "").lower() == "true"
+        return self.snapshot.shredding_enabled
+
+    def variant_column(self, name: str, filled: Collection[str] = ()) -> StructField:
+        """The VARIANT column that takes documents; the others are `filled`, or must be nullable.
+
+        Raises InvalidSchema naming the column that is missing or in the way.
+        """
+        found = self.schema.get(name)
+        if found is None or not isinstance(found.type, VariantType):
+            known = ", ".join(
+                field.name for field in self.schema.fields if isinstance(field.type, VariantType)
+            )
+            raise InvalidSchema(
+                f"the table has no column {name!r}"
+                if found is None
+                else f"the column {name!r} is {found.type}, not variant",
+                file=self.store.uri,
+                hint=f"its VARIANT columns: {known}" if known else "it has no VARIANT column",
+            )
+        for other in self.schema.fields:
+            if other is found or other.name in filled:
+                continue
+            if not other.nullable or other.default is not None:
+                kind = "NOT NULL"
+                if other.default is not None:
+                    kind = f"one with the default {other.default}"
+                raise InvalidSchema(
+                    f"documents alone cannot fill this table: its column {other.name!r} is {kind}",
+                    file=self.store.uri,
+                    hint="append rows with all of its columns instead",
+                )
+        return found
+
+    def shredding(self, physical_name: str) -> ShreddingSchema | None:
+        """The table's own shredding schema of a column; UNSHREDDED where it must not be shredded.
+
+        Raises InvalidSchema for a property that does not parse.
+        """
+        if not self.shredding_enabled:
+            return UNSHREDDED
+        text = self.properties.get(SCHEMA_PREFIX + physical_name)
+        if text is None:
+            return None
+        try:
+            return parse_ddl(text)
+        except InvalidSchema as error:
+            error.file = self.store.uri
+            error.hint = f"the table property {SCHEMA_PREFIX}{physical_name} is broken"
+            raise
+
+    def shreddings(self) -> dict[str, ShreddingSchema]:
+        """The schemas that the table has, by the physical names of its VARIANT columns."""
+        names = [f.physical_name for f in self.schema.fields if isinstance(f.type, VariantType)]
+        known = ((name, self.shredding(name)) for name in names)
+        return {name: schema for name, schema in known if schema is not None}
+
+    def with_shreddings(self, schemas: Mapping[str, ShreddingSchema]) -> Target:
+        """This table with schemas for those of its columns that had none."""
+        target, known = self, self.shreddings()
+        for name, schema in schemas.items():
+            if name not in known:
+                target = target.with_shredding(name, schema)
+        return target
+
+    def with_shredding(
+        self, physical_name: str, schema: ShreddingSchema, *, requested: bool = False
+    ) -> Target:
+        """This table with `schema` as its shredding schema of a column."""
+        new = {SCHEMA_PREFIX + physical_name: format_ddl(schema)}
+        return replace(
+            self,
+            properties={**self.properties, **new},
+            requested={**self.requested, **new} if requested else self.requested,
+        )
+
+    def with_columns(self, given: StructType, *, types: bool = False) -> Target:
+        """This table with the columns of `given` that it does not have.
+
+        `types` says that those it has must be of the same type.
+
+        Raises InvalidSchema for columns that contradict the table's.
+        """
+        if self.snapshot is None:
+            return self
+        merged = merged_schema(self.schema, given, types=types)
+        if merged == self.schema:
+            return self
+        protocol, metadata = evolved(self.snapshot, merged)
+        return replace(
+            self,
+            schema=StructType.from_json(metadata.schema_string),
+            properties={**self.properties, **metadata.configuration},
+            altered=(protocol, metadata),
+        )
+
+    def file_plan(self, load_id: str, options: LoadOptions) -> FilePlan:
+        """How the files of one load are written."""
+        enabled = self.snapshot is None or not self.snapshot.features.isdisjoint(VARIANT_SHREDDING)
+        return FilePlan(
+            location=self.store.uri,
+            load_id=load_id,
+            schema=self.schema,
+            properties=dict(self.properties),
+            partition_columns=self.partition_columns,
+            variant_bounds=enabled,
+            clustering=() if self.snapshot is None else clustering_columns(self.snapshot.domains),
+            limits=options.limits,
+            mode=options.mode,
+            order_by=options.order_by,
+            truncate_timestamps=options.truncate_timestamps,
+        )
+
+    def clean_up(self, load_id: str) -> None:
+        """Remove what a load left behind that is not in the log."""
+        # A task that is told to stop may begin one more file at the same instant.
+        for _ in range(_CLEAN_UP_PASSES):
+            if not delete_load(self.store, load_id):
+                break
+            time.sleep(_CLEAN_UP_SECONDS)
+        delete_quarantine(self.store, load_id)
+        if self.new_folder and isinstance(self.store, LocalStore):
+            with contextlib.suppress(OSError):  # somebody else put something there
+                self.store.root.rmdir()
+
+    def loaded(self, load_id: str) -> int | None:
+        """The version that a load of this id committed; None when there was none.
+
+        Where the log no longer holds that version, it is one that was before or at it.
+        """
+        if self.snapshot is None or load_id not in self.snapshot.transactions:
+            return None
+        first = self.snapshot.transactions[load_id].version  # see _commit
+        for version in range(first, self.snapshot.version + 1):
+            try:
+                actions = read_commit(self.store, commit_path(version))
+            except MissingSource:
+                break
+            if any(isinstance(a, Transaction) and a.app_id == load_id for a in actions):
+                return version
+        return min(first, self.snapshot.version)
+
+    def commit(
+        self, adds: Sequence[AddFile], metrics: Mapping[str, str], *, load_id: str | None = None
+    ) -> tuple[int, bool]:
+        """Add the files, and create or change the table, in one commit.
+
+        Gives its version and True; or, when another load of the same id was first, that one's
+        version and False. Of several first loads at once one makes the table, or gives it its
+        inferred shredding schema; the others then only add their files, whose own layout is as
+        good.
+
+        Raises CommitConflict where what was asked for contradicts another writer's commit.
+        """
+        target = self
+        while True:
+            try:
+                return target._commit(adds, metrics, load_id), True
+            except CommitConflict:
+                newest = Snapshot.load(self.store.uri, store=self.store, applies=READER_FEATURES)
+                target = replace(self, snapshot=newest, properties=newest.properties, altered=None)
+                known = None if load_id is None else target.loaded(load_id)
+                if known is not None:
+                    return known, False
+                changes = self.altered is not None and self.snapshot is not None
+                if self.replacing is not None or changes:
+                    raise
+                if not self._fits(newest):
+                    raise
+
+    def _commit(
+        self, adds: Sequence[AddFile], metrics: Mapping[str, str], load_id: str | None
+    ) -> int:
+        # The first version that can be this one: what a later load of the same id looks for.
+        first = 0 if self.snapshot is None else self.snapshot.version + 1
+        now = time.time_ns() // 1_000_000
+        transactions = () if load_id is None else (Transaction(load_id, first, now),)
+        known = None if self.snapshot is None else (self.snapshot.protocol, self.snapshot.metadata)
+        if (described := self.altered or known) is None:
+            raise TypeError("a new table is made by Target.new")
+        protocol, metadata = described
+        metadata = replace(metadata, configuration=dict(self.properties))
+        if self.snapshot is None:
+            return commit_new(
+                self.store,
+                protocol,
+                metadata,
+                adds=adds,
+                metrics=metrics,
+                transactions=transactions,
+            ).version
+        reads = None if self.replacing is None else self.replacing(adds)
+        changes = Changes(
+            operation="WRITE",
+            adds=tuple(adds),
+            removes=() if reads is None else removes_where(self.snapshot, reads),
+            metadata=None if metadata == self.snapshot.metadata else metadata,
+            protocol=None if protocol == self.snapshot.protocol else protocol,
+            transactions=transactions,
+            reads=reads,
+            serializable=self.serializable,
+            evaluated=self.evaluated,
+            parameters={
+                "mode": "Append" if reads is None else "Overwrite",
+                "partitionBy": orjson.dumps(list(self.partition_columns)).decode(),
+            },
+            metrics=metrics,
+        )
+        return commit(self.snapshot, changes).version
+
+    def _fits(self, newest: Snapshot) -> bool:
+        """Whether files written for this table may be added to that version of it as they are."""
+        return (
+            (self.snapshot is None or newest.metadata.id == self.snapshot.metadata.id)
+            and newest.schema == self.schema
+            and newest.partition_columns == self.partition_columns
+            and newest.shredding_enabled == self.shredding_enabled
+            and self.requested.items() <= newest.properties.items()
+            # Rows were held against the constraints of then.
+            and constraints(newest.properties) == constraints(self.properties)
+        )
+
+
+def write_options(properties: Mapping[str, str]) -> WriteOptions:
+    """How files are laid out, by the table's properties.
+
+    Raises InvalidValue for a property that another engine has set to what is no number.
+    """
+    defaults = WriteOptions()
+    names = ("variantlake.rowGroupBytes", "variantlake.rowGroupRows")
+    own = check_properties({name: properties[name] for name in names if name in properties})
+    return WriteOptions(
+        compression=compression(properties),
+        page_version=page_version(properties),
+        row_group_bytes=int(own.get(names[0], defaults.row_group_bytes)),
+        row_group_rows=int(own.get(names[1], defaults.row_group_rows)),
+    )
+
+
+_OWN_FOLDERS = ("_delta_log", QUARANTINE_FOLDER)
+
+
+def _check_vacant(store: Store) -> None:
+    """Refuse a location that holds something else: probably a mistyped path.
+
+    What other loads have there, running or killed, is no reason to refuse.
+    """
+    if isinstance(store, LocalStore):
+        if store.root.exists() and not store.root.is_dir():
+            raise NotADeltaTable(
+                "this is a file, not a Delta table",
+                file=store.uri,
+                hint="name a Delta table, or a new or empty folder",
+            )
+        names = [path.name for path in store.root.iterdir()] if store.root.is_dir() else []
+    else:
+        names = [entry.path for entry in store.list_from("")]
+    for name in names:
+        if name not in _OWN_FOLDERS and not is_load_file(name):
+            raise NotADeltaTable(
+                f"the folder holds {name!r} and no Delta table",
+                file=store.uri,
+                hint="name a Delta table, or a new or empty folder",
+            )

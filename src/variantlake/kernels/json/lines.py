@@ -1,0 +1,106 @@
+"""Newline-delimited text to lines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from variantlake.kernels.native.declared import (
+    Bytes,
+    Int64s,
+    bytes_in,
+    i64,
+    int64,
+    int64s,
+    int64s_in,
+    uint64,
+)
+from variantlake.kernels.native.jit import entry, tiny
+from variantlake.kernels.tape.words import load8, match_block, trailing_zeros
+
+_BLOCK = 64
+
+
+@tiny
+def _is_blank(byte: int) -> bool:
+    return byte == 32 or byte == 9 or byte == 13
+
+
+@entry(i64(bytes_in, int64s))
+def find_newlines(text: Bytes, places: Int64s) -> int:
+    """Write where the newlines are; returns how many there are.
+
+    text: uint8, any bytes. places: int64, filled up to its length; when there are more newlines,
+    call again with more room. Allocates nothing, never raises.
+    """
+    count, size = int64(0), int64(text.size)
+    p = int64(0)
+    while p + _BLOCK <= size:
+        marks = match_block(text, p, 10)
+        while marks != 0:
+            if count < places.size:
+                places[uint64(count)] = p + trailing_zeros(marks)
+            count += 1
+            marks &= marks - 1
+        p += _BLOCK
+    while p < size:
+        if load8(text, p) == 10:
+            if count < places.size:
+                places[uint64(count)] = p
+            count += 1
+        p += 1
+    return count
+
+
+@entry(i64(bytes_in, int64s_in, int64s, int64s, int64s))
+def trim_lines(text: Bytes, breaks: Int64s, starts: Int64s, ends: Int64s, numbers: Int64s) -> int:
+    """Cut lines at `breaks` and leave out the blank ones; returns how many are left.
+
+    text: uint8, any bytes. breaks: int64, ascending places of newlines and last the text's
+    length. starts, ends, numbers: int64, as long as breaks, filled: a line without the blanks
+    (space, tab, CR) around it, and how many newlines stand before it. Never raises.
+    """
+    count = int64(0)
+    start = int64(0)
+    for line in range(breaks.size):
+        end = breaks[uint64(line)]
+        following = end + 1
+        while start < end and _is_blank(load8(text, start)):
+            start += 1
+        while end > start and _is_blank(load8(text, end - 1)):
+            end -= 1
+        if end > start:
+            starts[uint64(count)] = start
+            ends[uint64(count)] = end
+            numbers[uint64(count)] = line
+            count += 1
+        start = following
+    return count
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """Non-blank lines of a text: text[starts[i]:ends[i]], line number numbers[i] (0-based)."""
+
+    starts: Int64s
+    ends: Int64s
+    numbers: Int64s
+
+
+def split_lines(text: Bytes) -> Lines:
+    """Find the lines of `text` (uint8, contiguous).
+
+    Lines end with LF or CRLF, the last one with the text. Blanks around a line, and lines of
+    nothing else, are left out but counted in the numbers.
+    """
+    text = np.ascontiguousarray(text)
+    places = np.empty(len(text) // 128 + 1024, np.int64)
+    count = find_newlines(text, places)
+    if count > len(places):
+        places = np.empty(count + 1, np.int64)
+        find_newlines(text, places)
+    breaks = np.append(places[:count], len(text))
+    starts, ends, numbers = (np.empty(len(breaks), np.int64) for _ in range(3))
+    count = trim_lines(text, breaks, starts, ends, numbers)
+    return Lines(starts[:count], ends[:count], numbers[:count])

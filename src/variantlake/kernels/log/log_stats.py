@@ -1,0 +1,456 @@
+"""What planning needs of the texts of a log: members of JSON documents, counts, bounds in Z85.
+
+Nothing is assumed of the bytes. A row that is not in the usual form gets a status that sends it to
+the plain reader: `delta.stats.variant_bounds` for bounds, `delta.stats.tags` for counts.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from variantlake.kernels.native.declared import (
+    Bytes,
+    Int32s,
+    Int64s,
+    Records,
+    bytes_in,
+    i64,
+    int32s_in,
+    int64,
+    int64s,
+    int64s_in,
+    records,
+    uint8s,
+    uint64,
+    void,
+)
+from variantlake.kernels.native.jit import entry, helper, tiny
+from variantlake.kernels.tape.nodes import (
+    BINARY,
+    DECIMAL4,
+    DECIMAL8,
+    DECIMAL16,
+    NODE,
+    OBJECT,
+    STRING,
+)
+from variantlake.kernels.tape.words import copy_bytes
+from variantlake.types import MAX_PRECISION, PRIMITIVES, Primitive
+
+MISSING = 255
+"""Tag of a member that a document does not have, and of a bound that a text does not hold."""
+UNUSUAL = 254
+"""Tag of a bound that only the plain reader can tell."""
+
+FLAGS_LIMIT = 1 << 51
+"""`delta.tags.FLAGS_LIMIT`."""
+
+_WIDTHS = np.array([PRIMITIVES[primitive].width for primitive in Primitive], np.int64)
+_PRIMITIVES, _MAX_SCALE, _UUID = len(_WIDTHS), MAX_PRECISION, int(Primitive.UUID)
+_GROUP, _BYTES = 5, 4
+"""Characters and bytes of one group of Z85."""
+
+
+@entry(i64(records(NODE, readonly=True), int64s_in, int32s_in, int64s_in, int64s))
+def find_members(nodes: Records, first: Int64s, keys: Int32s, starts: Int64s, found: Int64s) -> int:
+    """Find nested members of documents.
+
+    nodes, first: of a Tape. keys[starts[p]:starts[p + 1]]: int32, the key ids from the root to
+    member p. found: int64, rows * members, filled with the index of the node, or -1. Returns how
+    many were found. Allocates nothing, never raises.
+    """
+    rows, members, total = int64(first.size) - 1, int64(starts.size) - 1, int64(0)
+    for row in range(rows):
+        begin, end = first[uint64(row)], first[uint64(row + 1)]
+        for member in range(members):
+            at = begin if begin < end else int64(-1)
+            for step in range(starts[uint64(member)], starts[uint64(member + 1)]):
+                if at < 0 or nodes[uint64(at)].tag != OBJECT:
+                    at = int64(-1)
+                    break
+                key = int64(keys[uint64(step)])
+                child, stop = at + 1, at + int64(nodes[uint64(at)].span)
+                at = int64(-1)
+                while child < stop:
+                    if int64(nodes[uint64(child)].key) == key:
+                        at = child
+                        break
+                    child += int64(nodes[uint64(child)].span)
+            found[uint64(row * members + member)] = at
+            total += int64(at >= 0)
+    return total
+
+
+@entry(void(bytes_in, bytes_in, int64s_in, int64s_in, uint8s))
+def gather_strings(text: Bytes, arena: Bytes, places: Int64s, offsets: Int64s, out: Bytes) -> None:
+    """Copy the strings of STRING nodes one behind the other.
+
+    text, arena: of a Tape. places: int64, the nodes' `value`. offsets: int64, one more than places,
+    where each goes in `out`, whose length is the last of them and PADDING. Allocates nothing, never
+    raises.
+    """
+    for row in range(int64(places.size)):
+        place, to = places[uint64(row)], offsets[uint64(row)]
+        count = offsets[uint64(row + 1)] - to
+        if place >= 0:
+            copy_bytes(out, to, text, place, count)
+        else:
+            copy_bytes(out, to, arena, ~place, count)
+
+
+@tiny
+def _group_value(text: Bytes, place: int, digits: Int64s) -> int:
+    """The 32 bits of the five characters at `place`; -1 when they are none."""
+    value, bad = int64(0), int64(0)
+    for k in range(_GROUP):
+        digit = digits[uint64(text[uint64(place + k)])]
+        bad |= digit
+        value = value * 85 + digit
+    # No digit below 85 has bit 7, which marks the foreign.
+    return value if bad & 128 == 0 and value < (int64(1) << 32) else int64(-1)
+
+
+@helper
+def _decode(
+    text: Bytes, start: int, first: int, last: int, size: int, scratch: Bytes, digits: Int64s
+) -> bool:
+    """Write the bytes [first, last) of a Z85 text of `size` bytes, and at most 3 around them.
+
+    scratch: bytes by their place in the whole. False when they are outside or not Z85.
+    """
+    if first < 0 or last > size or first > last or last > int64(scratch.size):
+        return False
+    group = first // _BYTES
+    while group * _BYTES < last:
+        value = _group_value(text, start + group * _GROUP, digits)
+        if value < 0:
+            return False
+        place = group * _BYTES
+        scratch[uint64(place)] = value >> 24
+        scratch[uint64(place + 1)] = (value >> 16) & 255
+        scratch[uint64(place + 2)] = (value >> 8) & 255
+        scratch[uint64(place + 3)] = value & 255
+        group += 1
+    return True
+
+
+@tiny
+def _unsigned(data: Bytes, start: int, width: int) -> int:
+    """An unsigned little-endian number of 1 to 8 bytes; two's complement of 8."""
+    value = int64(0)
+    for k in range(width):
+        value |= int64(data[uint64(start + k)]) << (8 * k)
+    return value
+
+
+@helper
+def _metadata_size(text: Bytes, start: int, size: int, scratch: Bytes, digits: Int64s) -> int:
+    """Bytes of the metadata that a Z85 text begins with; -1 when it does not begin with one."""
+    if not _decode(text, start, int64(0), min(int64(8), size), size, scratch, digits) or size < 3:
+        return int64(-1)
+    header = int64(scratch[uint64(0)])
+    width = (header >> 6) + 1
+    if header & 0x0F != 1 or size < 1 + width:
+        return int64(-1)
+    count = _unsigned(scratch, int64(1), width)
+    last = 1 + width + count * width
+    if not _decode(text, start, last, last + width, size, scratch, digits):
+        return int64(-1)
+    total = last + width + _unsigned(scratch, last, width)
+    return total if total < size else int64(-1)
+
+
+@helper
+def _same_prefix(text: Bytes, one: int, other: int, size: int, digits: Int64s) -> bool:
+    """Whether the Z85 texts at two places begin with the same `size` bytes, both being so long."""
+    characters = size // _BYTES * _GROUP
+    for k in range(characters):
+        if text[uint64(one + k)] != text[uint64(other + k)]:
+            return False
+    left, right = int64(0), int64(0)
+    if size % _BYTES != 0:
+        left = _group_value(text, one + characters, digits)
+        right = _group_value(text, other + characters, digits)
+    cut = 8 * (_BYTES - size % _BYTES)
+    return left >= 0 and right >= 0 and left >> cut == right >> cut
+
+
+@entry(i64(bytes_in, int64s_in, int64s_in, int64s, int64s, uint8s, int64s_in))
+def find_metadata(
+    text: Bytes,
+    starts: Int64s,
+    ends: Int64s,
+    sizes: Int64s,
+    same: Int64s,
+    scratch: Bytes,
+    digits: Int64s,
+) -> int:
+    """How many bytes of each Z85 text are its metadata, and which texts share theirs.
+
+    text: uint8, any bytes. starts, ends: int64, one a row; start -1 for none. sizes: int64, filled:
+    -1 where a text is not metadata and then a value in whole groups. same: int64, filled with an
+    earlier row that has the same metadata, or the row itself. scratch: uint8, as long as the
+    longest text. digits: int64, shape (256,), the digit of each character, 255 for none. Returns
+    how many have metadata of their own. Allocates nothing, never raises.
+    """
+    previous, fresh = int64(-1), int64(0)
+    for row in range(int64(starts.size)):
+        start, length = starts[uint64(row)], ends[uint64(row)] - starts[uint64(row)]
+        sizes[uint64(row)] = -1
+        same[uint64(row)] = row
+        if start < 0 or length % _GROUP != 0 or length == 0:
+            continue
+        if previous >= 0:
+            known = sizes[uint64(previous)]
+            if length // _GROUP * _BYTES > known and _same_prefix(
+                text, start, starts[uint64(previous)], known, digits
+            ):
+                sizes[uint64(row)] = known
+                same[uint64(row)] = same[uint64(previous)]
+                continue
+        size = _metadata_size(text, start, length // _GROUP * _BYTES, scratch, digits)
+        sizes[uint64(row)] = size
+        if size >= 0:
+            previous = int64(row)
+            fresh += 1
+    return fresh
+
+
+@helper
+def _find_child(
+    text: Bytes, start: int, begin: int, size: int, field: int, scratch: Bytes, digits: Int64s
+) -> int:
+    """Where the value of a field of the object at byte `begin` starts.
+
+    -1 when the object has no such field or is none, -2 when it is malformed.
+    """
+    if (
+        not _decode(text, start, begin, min(begin + 8, size), size, scratch, digits)
+        or begin + 2 > size
+    ):
+        return int64(-2)
+    header = int64(scratch[uint64(begin)])
+    if header & 3 != 2:
+        return int64(-1)
+    offset_width = ((header >> 2) & 3) + 1
+    id_width = ((header >> 4) & 3) + 1
+    count_width = int64(4) if header & 64 != 0 else int64(1)
+    if begin + 1 + count_width > size:
+        return int64(-2)
+    count = _unsigned(scratch, begin + 1, count_width)
+    ids = begin + 1 + count_width
+    offsets = ids + count * id_width
+    values = offsets + (count + 1) * offset_width
+    if not _decode(text, start, ids, values, size, scratch, digits):
+        return int64(-2)
+    for k in range(count):
+        if _unsigned(scratch, ids + k * id_width, id_width) == field:
+            return values + _unsigned(scratch, offsets + k * offset_width, offset_width)
+    return int64(-1)
+
+
+@entry(
+    i64(
+        bytes_in,
+        int64s_in,
+        int64s_in,
+        int64s_in,
+        int64s_in,
+        i64,
+        uint8s,
+        int64s,
+        int64s,
+        uint8s,
+        int64s,
+        uint8s,
+        int64s_in,
+    )
+)
+def find_bounds(
+    text: Bytes,
+    starts: Int64s,
+    ends: Int64s,
+    sizes: Int64s,
+    fields: Int64s,
+    row: int,
+    tags: Bytes,
+    values: Int64s,
+    extras: Int64s,
+    arena: Bytes,
+    state: Int64s,
+    scratch: Bytes,
+    digits: Int64s,
+) -> int:
+    """Read one field of each object of bounds, for rows from `row` on.
+
+    text, starts, ends, sizes, scratch, digits: as `find_metadata` takes and fills them. fields:
+    int64, the field id, -1 for none. tags: uint8, the Primitive, MISSING or UNUSUAL. values:
+    int64, what fits eight bytes (floats: their bits), else where the bytes are in `arena`. extras:
+    the scale of a decimal, the number of bytes of a STRING or BINARY. state[0]: bytes of the arena
+    in use. Returns the first row that was not read: all, or one for which the arena has no room.
+    Allocates nothing, never raises. Twin: delta.variant_bounds.decode_bounds.
+    """
+    rows = int64(starts.size)
+    while row < rows:
+        tags[uint64(row)] = MISSING
+        start, field, begin = starts[uint64(row)], fields[uint64(row)], sizes[uint64(row)]
+        if start < 0 or (begin >= 0 and field < 0):
+            row += 1
+            continue
+        size = (ends[uint64(row)] - start) // _GROUP * _BYTES
+        place = int64(-2)
+        if begin >= 0:
+            place = _find_child(text, start, begin, size, field, scratch, digits)
+        if place == -1:
+            row += 1
+            continue
+        tags[uint64(row)] = UNUSUAL
+        if place < 0 or not _decode(
+            text, start, place, min(place + 20, size), size, scratch, digits
+        ):
+            row += 1
+            continue
+        if place >= size:
+            row += 1
+            continue
+        header = int64(scratch[uint64(place)])
+        tag, width = header >> 2, int64(0)
+        if header & 3 == 1:
+            tag, width = int64(STRING), header >> 2
+        elif header & 3 != 0 or tag >= _PRIMITIVES:
+            tags[uint64(row)] = MISSING
+            row += 1
+            continue
+        else:
+            width = _WIDTHS[uint64(tag)]
+        data = place + 1
+        if tag == DECIMAL4 or tag == DECIMAL8 or tag == DECIMAL16:
+            extras[uint64(row)] = int64(scratch[uint64(data)]) if data < size else int64(255)
+            if extras[uint64(row)] > _MAX_SCALE:
+                row += 1
+                continue
+            data += 1
+            width -= 1
+        elif width < 0:
+            if data + 4 > size:
+                row += 1
+                continue
+            width = _unsigned(scratch, data, int64(4))
+            data += 4
+        if data + width > size:
+            row += 1
+            continue
+        if width <= 8 and tag != STRING and tag != BINARY:
+            value = _unsigned(scratch, data, width)
+            if width > 0 and width < 8 and value >> (8 * width - 1) != 0:
+                value -= int64(1) << (8 * width)
+            values[uint64(row)] = value
+        else:
+            if not _decode(text, start, data, data + width, size, scratch, digits):
+                row += 1
+                continue
+            used = state[0]
+            if used + width > int64(arena.size):
+                return row
+            for k in range(width):
+                arena[uint64(used + k)] = scratch[uint64(data + k)]
+            values[uint64(row)] = used
+            if tag == STRING or tag == BINARY:
+                extras[uint64(row)] = width
+            state[0] = used + width
+        tags[uint64(row)] = tag
+        row += 1
+    return row
+
+
+@tiny
+def _skip_blanks(text: Bytes, p: int, end: int) -> int:
+    while p < end:
+        byte = int64(text[uint64(p)])
+        if byte != 32 and byte != 9 and byte != 10 and byte != 13:
+            break
+        p += 1
+    return p
+
+
+@entry(i64(bytes_in, int64s_in, int64s_in, int64s_in, int64s_in, int64s_in, i64, int64s))
+def read_counts(
+    text: Bytes,
+    starts: Int64s,
+    ends: Int64s,
+    limits: Int64s,
+    sizes: Int64s,
+    nodes: Int64s,
+    whole: int,
+    counts: Int64s,
+) -> int:
+    """Read one node's four numbers of each text `[[typed, nulls, residuals, flags], ...]`.
+
+    text: uint8, any bytes. starts, ends: int64, one a row; start -1 for none. limits: the greatest
+    count that makes sense. sizes: how many nodes the text has to have. nodes: which of them is
+    asked. whole: 0 to look no further than at that node. counts: int64, shape (rows * 4,); filled,
+    flags -1 where the text is not exactly that, with -1 <= count <= limit and
+    0 <= flags < FLAGS_LIMIT. Returns how many are.
+    Allocates nothing, never raises.
+    Twin: delta.tags.read_tags.
+    """
+    good = int64(0)
+    for row in range(int64(starts.size)):
+        to = 4 * int64(row)
+        counts[uint64(to + 3)] = -1
+        p, end = starts[uint64(row)], ends[uint64(row)]
+        if p < 0:
+            continue
+        p = _skip_blanks(text, p, end)
+        if p >= end or text[uint64(p)] != 91:
+            continue
+        p = _skip_blanks(text, p + 1, end)
+        # Which number comes next: 4 * node + place. A node is closed after its fourth.
+        number, sound = int64(0), True
+        stop = sizes[uint64(row)] if whole != 0 else nodes[uint64(row)] + 1
+        while sound and number < 4 * stop:
+            opening = int64(91) if number % 4 == 0 else int64(44)
+            if number % 4 == 0 and number > 0:
+                if p >= end or text[uint64(p)] != 44:
+                    sound = False
+                    break
+                p = _skip_blanks(text, p + 1, end)
+            if p >= end or int64(text[uint64(p)]) != opening:
+                sound = False
+                break
+            p = _skip_blanks(text, p + 1, end)
+            negative = p < end and text[uint64(p)] == 45
+            if negative:
+                p += 1
+            begin, value = p, int64(0)
+            while p < end and 48 <= text[uint64(p)] <= 57 and p - begin < 18:
+                value = value * 10 + int64(text[uint64(p)]) - 48
+                p += 1
+            if p == begin or (text[uint64(begin)] == 48 and p - begin > 1):
+                sound = False
+                break
+            if negative:
+                value = -value
+            if number % 4 < 3:
+                sound = -1 <= value <= limits[uint64(row)]
+            else:
+                sound = 0 <= value < FLAGS_LIMIT
+            if number // 4 == nodes[uint64(row)]:
+                counts[uint64(to + number % 4)] = value
+            p = _skip_blanks(text, p, end)
+            if number % 4 == 3:
+                if p >= end or text[uint64(p)] != 93:
+                    sound = False
+                    break
+                p = _skip_blanks(text, p + 1, end)
+            number += 1
+        if sound and whole == 0:
+            good += 1
+            continue
+        if sound and p < end and text[uint64(p)] == 93:
+            p = _skip_blanks(text, p + 1, end)
+            if p == end and nodes[uint64(row)] < sizes[uint64(row)]:
+                good += 1
+                continue
+        counts[uint64(to + 3)] = -1
+    return good

@@ -1,0 +1,111 @@
+"""What kernels are declared with: types of arguments, casts, the switches of the compiler."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+import numpy as np
+import pyarrow as pa
+
+from variantlake import kernels
+
+
+def _switched_on(name: str) -> bool:
+    return os.environ.get(name, "0") not in ("", "0")
+
+
+PURE_PYTHON = _switched_on("VARIANTLAKE_PURE_PYTHON")
+"""Kernels run as plain Python functions (VARIANTLAKE_PURE_PYTHON=1)."""
+
+BOUNDS_CHECKED = _switched_on("VARIANTLAKE_BOUNDS_CHECKED")
+"""Compiled array accesses raise IndexError when outside (VARIANTLAKE_BOUNDS_CHECKED=1)."""
+
+int64 = cast("Callable[[Any], int]", np.int64)
+"""The casts of kernels. They make NumPy scalars in plain mode, which mypy takes for int."""
+uint64 = cast("Callable[[Any], int]", np.uint64)
+float64 = cast("Callable[[Any], float]", np.float64)
+
+Bytes = np.ndarray[tuple[int], np.dtype[np.uint8]]
+Int32s = np.ndarray[tuple[int], np.dtype[np.int32]]
+Int64s = np.ndarray[tuple[int], np.dtype[np.int64]]
+Records = Any
+"""A one-dimensional np.recarray; attribute access to its records has no static type."""
+
+
+@dataclass(frozen=True)
+class ArrayType:
+    """A contiguous one-dimensional array; one that is only read may be read-only."""
+
+    dtype: np.dtype[Any]
+    readonly: bool = False
+
+    def words(self, value: object) -> tuple[int, int]:
+        """Address and length; TypeError for any other array: machine code would not notice."""
+        if not isinstance(value, np.ndarray) or value.dtype != self.dtype or value.ndim != 1:
+            raise TypeError(f"a kernel wants one dimension of {self.dtype}, and not {value!r}")
+        flags = value.flags
+        if not (flags.c_contiguous and flags.aligned and (self.readonly or flags.writeable)):
+            raise TypeError(f"a kernel cannot use an array with these flags: {flags}")
+        # NumPy takes twenty times as long to say where an array is.
+        return pa.py_buffer(cast("Any", value)).address, value.size
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a kernel returns: an int64 or nothing. Called with types, a signature."""
+
+    name: Literal["int64", "void"]
+
+    def __call__(self, *arguments: ArrayType | Result) -> Signature:
+        """The signature of a kernel that takes `arguments` and returns this."""
+        return Signature(self, arguments)
+
+
+@dataclass(frozen=True)
+class Signature:
+    """Of an entry: each argument is an array or an int64."""
+
+    result: Result
+    arguments: tuple[ArrayType | Result, ...]
+
+
+i64, void = Result("int64"), Result("void")
+uint8s = ArrayType(np.dtype(np.uint8))
+int32s = ArrayType(np.dtype(np.int32))
+int64s = ArrayType(np.dtype(np.int64))
+bytes_in = ArrayType(np.dtype(np.uint8), readonly=True)
+"""Bytes that a kernel only reads; takes writable arrays as well."""
+int32s_in = ArrayType(np.dtype(np.int32), readonly=True)
+int64s_in = ArrayType(np.dtype(np.int64), readonly=True)
+
+
+def records(dtype: np.dtype[Any], *, readonly: bool = False) -> ArrayType:
+    """The type of a contiguous record array."""
+    return ArrayType(dtype, readonly)
+
+
+@dataclass(frozen=True, eq=False)
+class Inner:
+    """A function that only kernels call: it has no other use when it is compiled.
+
+    A `machine` function is an LLVM snippet of its name in `compile.snippets`.
+    """
+
+    function: Callable[..., Any]
+    kind: Literal["helper", "tiny", "machine"]
+
+
+class Kernel:
+    """A function that Python calls: one of those that its module is compiled to.
+
+    `unit` is the name of the module below the package, such as `json.numbers`.
+    """
+
+    def __init__(self, function: Callable[..., Any], signature: Signature) -> None:
+        self.function = function
+        self.signature = signature
+        self.unit = function.__module__.removeprefix(f"{kernels.__name__}.")
+        self.name: str = function.__name__

@@ -1,0 +1,101 @@
+"""Machine code of all kernels: a shared library beside this module, made when the package is built.
+
+`variantlake.kernels.compile` makes it. In it is each kernel, once for each level of processor, by
+`symbol_of`, and in a checkout what it was compiled from (`SOURCES`). It needs nothing but `memset`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import json
+import platform
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from variantlake.errors import NotCompiled
+from variantlake.kernels.native.declared import BOUNDS_CHECKED, Kernel
+from variantlake.kernels.native.levels import level_of, levels
+from variantlake.kernels.native.sources import digest_of
+
+SOURCES = "sources"
+"""The name of a text: JSON, the digest of each unit. An installed package has none."""
+
+_CALL = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)  # releases the GIL
+_BUILD = "run `make setup`, or in its environment `python -m variantlake.kernels.compile`"
+_PURE = "with VARIANTLAKE_PURE_PYTHON=1 in the environment kernels run as plain Python: very slowly"
+
+
+def symbol_of(level: str, entry: Kernel) -> str:
+    """The name of an entry's machine code for a level of processor."""
+    return f"{level}.{entry.unit}.{entry.name}"
+
+
+def library_file() -> Path:
+    """Where the library is; one with checked bounds has a name of its own."""
+    ending = "dylib" if sys.platform == "darwin" else "so"
+    checked = "-checked" if BOUNDS_CHECKED else ""
+    return Path(__file__).with_name(f"libkernels{checked}.{ending}")
+
+
+def code_of(entry: Kernel) -> Callable[[int], int]:
+    """The function that takes the address of an entry's words and returns 0 if all went well.
+
+    Raises NotCompiled when there is no library for this machine, or an older one of a checkout.
+    """
+    library = _library()
+    sources = _sources()
+    if sources is not None and sources.get(entry.unit) != digest_of(entry.unit):
+        raise NotCompiled(
+            f"the compiled kernels are older than the source of {entry.unit!r}", hint=_BUILD
+        )
+    return _CALL((symbol_of(_level(), entry), library))
+
+
+def is_current(units: list[str]) -> bool:
+    """Whether the library has these units, of a checkout, as their sources are now."""
+    try:
+        sources = _sources()
+    except NotCompiled:
+        return False
+    return sources is not None and sources == {unit: digest_of(unit) for unit in units}
+
+
+@functools.cache
+def _library() -> ctypes.CDLL:
+    file = library_file()
+    try:
+        return ctypes.CDLL(str(file))
+    except OSError as error:
+        if not levels():
+            machine = f"{platform.system()} on {platform.machine()}"
+            raise NotCompiled(f"no kernels are compiled for {machine}", hint=_PURE) from error
+        if file.exists():
+            raise NotCompiled(
+                f"the compiled kernels cannot be loaded: {error}", hint=_BUILD
+            ) from None
+        raise NotCompiled("the kernels are not compiled", file=str(file), hint=_BUILD) from None
+
+
+@functools.cache
+def _sources() -> dict[str, str] | None:
+    try:
+        text = ctypes.c_char.in_dll(_library(), SOURCES)
+    except ValueError:
+        return None
+    sources: dict[str, str] = json.loads(ctypes.string_at(ctypes.addressof(text)))
+    return sources
+
+
+@functools.cache
+def _level() -> str:
+    """The level of this processor; with checked bounds only the lowest is compiled."""
+    library = _library()
+    known = levels()
+    if len(known) == 1:
+        return known[0]
+    found = level_of(_CALL(("cpuid", library)), _CALL(("xgetbv", library)))
+    if found is None:
+        raise NotCompiled(f"this processor is older than {known[0]}", hint=_PURE)
+    return known[0] if BOUNDS_CHECKED else found

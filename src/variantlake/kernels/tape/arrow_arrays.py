@@ -1,0 +1,58 @@
+"""Arrow arrays made of buffers that kernels filled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+import pyarrow as pa
+
+from variantlake.kernels.native.declared import Bytes
+
+AnyArray: TypeAlias = "pa.Array[pa.Scalar[pa.DataType]]"
+
+
+def buffer_of(array: np.ndarray[Any, Any]) -> pa.Buffer:
+    """The memory of a contiguous NumPy array, which stays alive with the buffer."""
+    return pa.py_buffer(cast("bytes", array))
+
+
+def new_buffer(size: int) -> tuple[pa.Buffer, Bytes]:
+    """Uninitialised memory of Arrow's pool, which reuses it, and the same as bytes to write to."""
+    buffer = pa.allocate_buffer(size)
+    return buffer, cast("Bytes", np.frombuffer(cast("bytes", buffer), np.uint8))
+
+
+def array_of(
+    arrow: pa.DataType, rows: int, buffers: Sequence[pa.Buffer | None], *, nulls: int = 0
+) -> AnyArray:
+    """An array without children; the buffers in Arrow's order. Extension types are wrapped."""
+    if isinstance(arrow, pa.BaseExtensionType):
+        storage = array_of(arrow.storage_type, rows, buffers, nulls=nulls)
+        return pa.ExtensionArray.from_storage(arrow, storage)
+    return pa.Array.from_buffers(arrow, rows, list(buffers), null_count=nulls)
+
+
+def struct_of(
+    arrow: pa.DataType, rows: int, valid: pa.Buffer | None, children: Sequence[AnyArray]
+) -> pa.StructArray:
+    """A struct array of exactly the type `arrow`."""
+    array = pa.Array.from_buffers(arrow, rows, [valid], children=list(children))
+    return cast("pa.StructArray", array)
+
+
+def list_of(
+    arrow: pa.DataType,
+    rows: int,
+    valid: pa.Buffer | None,
+    offsets: pa.Buffer,
+    items: AnyArray,
+) -> AnyArray:
+    """A list array of exactly the type `arrow`."""
+    return pa.Array.from_buffers(arrow, rows, [valid, offsets], children=[items])
+
+
+def nulls_of(arrow: pa.DataType, rows: int) -> AnyArray:
+    """`rows` nulls."""
+    return cast("AnyArray", pa.nulls(rows, cast("Any", arrow)))

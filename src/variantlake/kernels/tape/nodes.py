@@ -1,0 +1,113 @@
+"""One node of the tape: its layout, its tags, and how many bytes it takes as a Variant value."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from variantlake.kernels.native.declared import int64
+from variantlake.kernels.native.jit import tiny
+from variantlake.types import Primitive
+
+NODE = np.dtype(
+    [
+        ("tag", "u1"),
+        ("key", "i4"),
+        ("value", "i8"),
+        ("extra", "i4"),
+        ("length", "i4"),
+        ("span", "i4"),
+        ("content", "i4"),
+    ],
+    align=True,
+)
+"""One node, 32 bytes.
+
+tag      Primitive id, OBJECT or ARRAY
+key      key id in the tape's KeyTable when the parent is an object, else 0
+value    scalars of up to 8 bytes: the value (floats: their bits), two's complement;
+         STRING, BINARY, DECIMAL16 (16 bytes, little-endian), UUID (16 bytes), OPAQUE: where the
+         bytes are, `p >= 0` in the text, else `~p` in the arena
+extra    bytes of a STRING or BINARY; scale of a decimal; children of a container
+length   bytes of the node as a Variant value, field ids taken as one byte wide
+span     nodes of the subtree, itself included
+content  containers: sum of the children's `length`
+"""
+
+# Tags as plain integers, because kernels cannot read enums as constants.
+NULL = int(Primitive.NULL)
+TRUE = int(Primitive.TRUE)
+FALSE = int(Primitive.FALSE)
+INT8 = int(Primitive.INT8)
+INT16 = int(Primitive.INT16)
+INT32 = int(Primitive.INT32)
+INT64 = int(Primitive.INT64)
+DOUBLE = int(Primitive.DOUBLE)
+DECIMAL4 = int(Primitive.DECIMAL4)
+DECIMAL8 = int(Primitive.DECIMAL8)
+DECIMAL16 = int(Primitive.DECIMAL16)
+FLOAT = int(Primitive.FLOAT)
+BINARY = int(Primitive.BINARY)
+STRING = int(Primitive.STRING)
+UUID = int(Primitive.UUID)
+DATE = int(Primitive.DATE)
+TIME = int(Primitive.TIME)
+TIMESTAMP = int(Primitive.TIMESTAMP)
+TIMESTAMP_NTZ = int(Primitive.TIMESTAMP_NTZ)
+TIMESTAMP_NANOS = int(Primitive.TIMESTAMP_NANOS)
+TIMESTAMP_NTZ_NANOS = int(Primitive.TIMESTAMP_NTZ_NANOS)
+
+OPAQUE = 31
+"""Tag of a primitive of a later version: its `length` bytes, header included, go on as they are."""
+OBJECT = 32
+"""Tag of an object; a scalar's tag is the id of its Primitive (short strings are STRING)."""
+ARRAY = 33
+"""Tag of an array."""
+
+LONGEST_SHORT_STRING = 63
+
+
+@tiny
+def width_of(number: int) -> int:
+    """Bytes that an unsigned little-endian `number` needs, 1 to 4."""
+    if number < 256:
+        return 1
+    if number < 65536:
+        return 2
+    return 3 if number < 16777216 else 4
+
+
+@tiny
+def object_size(count: int, content: int, id_width: int) -> int:
+    """Bytes of an object of `count` fields whose values take `content` bytes. Spec: "Object"."""
+    head = 2 if count < 256 else 5
+    return head + count * id_width + (count + 1) * width_of(content) + content
+
+
+@tiny
+def array_size(count: int, content: int) -> int:
+    """Bytes of an array of `count` elements that take `content` bytes. Spec: "Array"."""
+    head = 2 if count < 256 else 5
+    return head + (count + 1) * width_of(content) + content
+
+
+@tiny
+def string_size(count: int) -> int:
+    """Bytes of a string of `count` bytes, short where that is possible."""
+    return count + 1 if count <= LONGEST_SHORT_STRING else count + 5
+
+
+@tiny
+def integer_tag(value: int) -> int:
+    """The narrowest integer type that holds `value`."""
+    magnitude = value ^ (value >> int64(63))
+    if magnitude < 0x80:
+        return INT8
+    if magnitude < 0x8000:
+        return INT16
+    return INT32 if magnitude < 0x80000000 else INT64
+
+
+@tiny
+def integer_size(tag: int) -> int:
+    """Bytes of an integer node: the header and 1, 2, 4 or 8 bytes."""
+    return 1 + (1 << (tag - INT8))

@@ -1,0 +1,259 @@
+"""What a tape holds at each path, for schema inference."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from variantlake.kernels.native.declared import (
+    Bytes,
+    Int32s,
+    Int64s,
+    Records,
+    bytes_in,
+    i64,
+    int32s,
+    int64,
+    int64s,
+    int64s_in,
+    records,
+    uint64,
+    void,
+)
+from variantlake.kernels.native.jit import entry, tiny
+from variantlake.kernels.tape.exact import count_digits, is_exact_number, scale_of
+from variantlake.kernels.tape.keys import KeyTable, mix, new_seed
+from variantlake.kernels.tape.nodes import ARRAY, NODE, OBJECT
+from variantlake.kernels.tape.tape import Tape
+from variantlake.shredding.profile import Profile
+from variantlake.types import Primitive
+
+MAX_PROFILE_DEPTH = 64
+"""Containers in each other that a profile describes; deeper nodes are not counted. Our limit."""
+
+# A path's facts: a count for each primitive type by its id, then:
+_OBJECTS, _ARRAYS, _ROWS, _DIGITS, _SCALE = 24, 25, 26, 27, 28
+_FACTS = 32
+
+_ROOT, _ELEMENT = 0, -1
+"""Steps that are not keys."""
+
+_COUNT, _SEED = 0, 1
+"""Places in the state array: paths that are known, and what their hashes depend on."""
+
+
+@tiny
+def _find_path(
+    parent: int, step: int, parents: Int32s, steps: Int32s, slots: Int32s, state: Int64s
+) -> int:
+    """The number of the path `step` below `parent`, a new one if need be."""
+    mask = int64(slots.size - 1)
+    slot = mix(state[_SEED], (parent << 32) ^ step) & mask
+    while True:
+        path = int64(slots[uint64(slot)]) - 1
+        if path < 0:
+            break
+        if parents[uint64(path)] == parent and steps[uint64(path)] == step:
+            return path
+        slot = (slot + 1) & mask
+    path = int64(state[_COUNT])
+    state[_COUNT] = path + 1
+    parents[uint64(path)] = parent
+    steps[uint64(path)] = step
+    slots[uint64(slot)] = path + 1
+    return path
+
+
+@entry(
+    i64(
+        bytes_in,
+        bytes_in,
+        records(NODE),
+        int64s_in,
+        i64,
+        int32s,
+        int32s,
+        int32s,
+        int64s,
+        int64s,
+        int64s,
+    )
+)
+def profile_rows(
+    text: Bytes,
+    arena: Bytes,
+    nodes: Records,
+    first: Int64s,
+    row: int,
+    parents: Int32s,
+    steps: Int32s,
+    slots: Int32s,
+    facts: Int64s,
+    stack: Int64s,
+    state: Int64s,
+) -> int:
+    """Count what stands at each path, from `row` on; returns the first row that is not counted.
+
+    text, arena, nodes, first: of a tape. parents, steps: int32, one a path: what a path is.
+    slots: int32, a power of two of places, at least twice as many as paths, 0 is free. facts:
+    int64, 32 a path. stack: int64, 3 for each of MAX_PROFILE_DEPTH. state: int64. It stops at a
+    row that might have more new paths than fit. Allocates nothing, never raises.
+    """
+    rows = int64(first.size) - 1
+    while row < rows:
+        at, stop = first[uint64(row)], first[uint64(row + 1)]
+        if state[_COUNT] + stop - at > parents.size:
+            break
+        depth = int64(0)
+        parent, kind = int64(-1), int64(0)
+        end = stop
+        while at < stop:
+            while at == end:
+                depth -= 3
+                parent = stack[uint64(depth)]
+                end = stack[uint64(depth + 1)]
+                kind = stack[uint64(depth + 2)]
+            node = nodes[uint64(at)]
+            tag = int64(node.tag)
+            step = int64(_ROOT)
+            if kind == OBJECT:
+                step = int64(node.key)
+            elif kind == ARRAY:
+                step = int64(_ELEMENT)
+            path = _find_path(parent, step, parents, steps, slots, state)
+            place = path * _FACTS
+            facts[uint64(place + _ROWS)] += 1
+            if tag < OBJECT:
+                facts[uint64(place + tag)] += 1
+                if is_exact_number(tag):
+                    scale = scale_of(node)
+                    digits = count_digits(text, arena, node) - scale
+                    facts[uint64(place + _DIGITS)] = max(facts[uint64(place + _DIGITS)], digits)
+                    facts[uint64(place + _SCALE)] = max(facts[uint64(place + _SCALE)], scale)
+                at += 1
+                continue
+            facts[uint64(place + (_OBJECTS if tag == OBJECT else _ARRAYS))] += 1
+            if depth == 3 * MAX_PROFILE_DEPTH:
+                at += int64(node.span)
+                continue
+            stack[uint64(depth)] = parent
+            stack[uint64(depth + 1)] = end
+            stack[uint64(depth + 2)] = kind
+            depth += 3
+            parent, kind = path, tag
+            end = at + int64(node.span)
+            at += 1
+        row += 1
+    return row
+
+
+@entry(void(int32s, int32s, int32s, int64s))
+def enter_paths(parents: Int32s, steps: Int32s, slots: Int32s, state: Int64s) -> None:
+    """Enter all known paths into `slots`, which is larger than before and all zero."""
+    mask = int64(slots.size - 1)
+    for path in range(state[_COUNT]):
+        parent, step = int64(parents[uint64(path)]), int64(steps[uint64(path)])
+        slot = mix(state[_SEED], (parent << 32) ^ step) & mask
+        while slots[uint64(slot)] != 0:
+            slot = (slot + 1) & mask
+        slots[uint64(slot)] = path + 1
+
+
+def profile(tape: Tape) -> Profile:
+    """Count types, digits and fields at every path of the good rows; see Profiler."""
+    profiler = Profiler()
+    profiler.add(tape)
+    return profiler.result()
+
+
+class Profiler:
+    """Counts types, digits and fields at every path of the good rows of many tapes.
+
+    Containers deeper than MAX_PROFILE_DEPTH count as such, without what is in them. Tapes of one
+    reader are counted together, and the tree of profiles is built once: that costs more than
+    counting where there are many paths.
+    """
+
+    def __init__(self) -> None:
+        self._before = Profile()
+        self._stack = np.empty(3 * MAX_PROFILE_DEPTH, np.int64)
+        self._begin(None)
+
+    def _begin(self, keys: KeyTable | None) -> None:
+        self._keys = keys
+        self._state: Int64s = np.array([0, new_seed()], np.int64)
+        self._tables = _tables(1024)
+
+    def add(self, tape: Tape) -> None:
+        """Count the good rows of a tape."""
+        if self._keys is not tape.keys:
+            self._before = self.result()
+            self._begin(tape.keys)
+        row = 0
+        while True:
+            parents, steps, slots, facts = self._tables
+            row = profile_rows(
+                tape.text, tape.arena, tape.nodes, tape.first, row,
+                parents, steps, slots, facts, self._stack, self._state,
+            )  # fmt: skip
+            if row == tape.rows:
+                return
+            self._grow(int(tape.first[row + 1] - tape.first[row]))
+
+    def result(self) -> Profile:
+        """What was counted so far."""
+        found = Profile()
+        if self._keys is not None:
+            parents, steps, _, facts = self._tables
+            found = _build(self._keys.names(), int(self._state[_COUNT]), parents, steps, facts)
+        found.merge(self._before)
+        return found
+
+    def _grow(self, more: int) -> None:
+        """Make room for `more` paths."""
+        parents, steps, _, facts = self._tables
+        grown = _tables(max(2 * len(parents), int(self._state[_COUNT]) + more))
+        grown[0][: len(parents)] = parents
+        grown[1][: len(steps)] = steps
+        grown[3][: len(facts)] = facts
+        enter_paths(grown[0], grown[1], grown[2], self._state)
+        self._tables = grown
+
+
+def _tables(paths: int) -> tuple[Int32s, Int32s, Int32s, Int64s]:
+    return (
+        np.zeros(paths, np.int32),
+        np.zeros(paths, np.int32),
+        np.zeros(1 << (2 * paths).bit_length(), np.int32),
+        np.zeros(paths * _FACTS, np.int64),
+    )
+
+
+def _build(
+    names: list[bytes], count: int, parents: Int32s, steps: Int32s, facts: Int64s
+) -> Profile:
+    """The tree of profiles; a path stands behind its parent."""
+    profiles: list[Profile] = []
+    table = facts.reshape(-1, _FACTS)[:count]
+    primitives: list[dict[Primitive, int]] = [{} for _ in range(count)]
+    places, ids = np.nonzero(table[:, : len(Primitive)])
+    for place, primitive, seen in zip(
+        places.tolist(), ids.tolist(), table[places, ids].tolist(), strict=True
+    ):
+        primitives[place][Primitive(primitive)] = seen
+    for path, (parent, step, row) in enumerate(
+        zip(parents[:count].tolist(), steps[:count].tolist(), table.tolist(), strict=True)
+    ):
+        found = Profile(
+            rows=row[_ROWS],
+            primitives=primitives[path],
+            integer_digits=row[_DIGITS],
+            scale=row[_SCALE],
+            objects=row[_OBJECTS],
+            arrays=row[_ARRAYS],
+        )
+        profiles.append(found)
+        if step > 0:
+            profiles[parent].fields[names[step].decode()] = found
+        elif step == _ELEMENT:
+            profiles[parent].element = found
+    return profiles[0] if profiles else Profile()

@@ -1,0 +1,499 @@
+"""Variant binary to tape. Nothing is assumed of the bytes. Twin: encoding.tree.decode."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import numpy as np
+import pyarrow as pa
+
+from variantlake.encoding.limits import MAX_DEPTH, MAX_KEYS, MAX_VALUE_BYTES
+from variantlake.encoding.tree import decode
+from variantlake.errors import MalformedVariant, VariantLakeError
+from variantlake.kernels.native.declared import (
+    Bytes,
+    Int32s,
+    Int64s,
+    Records,
+    bytes_in,
+    i64,
+    int32s,
+    int32s_in,
+    int64,
+    int64s,
+    records,
+    uint8s,
+    uint64,
+)
+from variantlake.kernels.native.jit import entry, helper
+from variantlake.kernels.tape.arrow_arrays import AnyArray
+from variantlake.kernels.tape.buffers import BufferPool
+from variantlake.kernels.tape.containers import EXTENT, read_extents
+from variantlake.kernels.tape.exact import count_digits
+from variantlake.kernels.tape.keys import (
+    KEY,
+    KEY_BYTES,
+    KEY_COUNT,
+    KEY_SERIAL,
+    KeyTable,
+    equal_bytes,
+    find_key,
+)
+from variantlake.kernels.tape.nodes import (
+    ARRAY,
+    BINARY,
+    DECIMAL4,
+    DECIMAL8,
+    DECIMAL16,
+    INT8,
+    INT16,
+    NODE,
+    OBJECT,
+    OPAQUE,
+    STRING,
+    array_size,
+    object_size,
+    string_size,
+)
+from variantlake.kernels.tape.tape import SQL_NULL, Tape
+from variantlake.kernels.tape.utf8 import valid_utf8
+from variantlake.kernels.tape.words import PADDING, load8, load32, load64, load_unsigned
+from variantlake.shredding.values import LACKING
+from variantlake.types import MAX_PRECISION, PRIMITIVES, Primitive
+
+# What `Tape.status` says of a row that VariantReader read, SQL_NULL besides.
+GOOD = 0
+MALFORMED = 1
+"""Bytes that are no metadata or no value."""
+TOO_DEEP = 5
+"""More than MAX_DEPTH containers in each other."""
+TOO_LARGE = 7
+"""More than MAX_VALUE_BYTES bytes, or MAX_KEYS keys."""
+
+# Places in the reader's state array, after those of keys.
+_NODES, _POSITION, _DICTIONARY = 4, 5, 7
+
+_WIDTHS = np.array([PRIMITIVES[primitive].width for primitive in Primitive], np.int64)
+_PRIMITIVES = len(_WIDTHS)
+_FIRST_LACKING, _MORE_LACKING = np.uint8(min(LACKING)), np.uint8(max(LACKING) - min(LACKING))
+_FRAME = 6
+"""Words kept for each open container."""
+
+_LIMIT, _DEPTH_WORDS, _KEYS_LIMIT, _SCALE_LIMIT = (
+    MAX_VALUE_BYTES, MAX_DEPTH * _FRAME, MAX_KEYS, MAX_PRECISION,
+)  # fmt: skip
+
+
+@helper
+def _read_metadata(
+    metadata: Bytes,
+    start: int,
+    end: int,
+    keys: Records,
+    key_bytes: Bytes,
+    slots: Int32s,
+    seen: Int64s,
+    local: Int32s,
+    state: Int64s,
+) -> int:
+    """Fill `local` with the key ids of the dictionary metadata[start:end]; returns a status."""
+    if start == end:
+        return int64(MALFORMED)
+    header = load8(metadata, start)
+    width = (header >> 6) + 1
+    if header & 0x0F != 1 or end - start < 1 + width:
+        return int64(MALFORMED)
+    size = load_unsigned(metadata, start + 1, width)
+    place = start + 1 + width
+    strings = place + (size + 1) * width
+    if strings > end:
+        return int64(MALFORMED)
+    if size > _KEYS_LIMIT or end - start > _LIMIT:
+        return int64(TOO_LARGE)
+    serial = state[KEY_SERIAL] + 1
+    state[KEY_SERIAL] = serial
+    offset = load_unsigned(metadata, place, width)
+    if offset != 0:
+        return int64(MALFORMED)
+    for index in range(size):
+        place += width
+        following = load_unsigned(metadata, place, width)
+        if following < offset or strings + following > end:
+            return int64(MALFORMED)
+        key = find_key(
+            metadata, strings + offset, following - offset, keys, key_bytes, slots, state
+        )
+        if key < 0:
+            return int64(MALFORMED)
+        if seen[uint64(key)] == serial and header & 0x10 != 0:
+            return int64(MALFORMED)
+        seen[uint64(key)] = serial
+        local[uint64(index)] = key
+        offset = following
+    if strings + offset != end:
+        return int64(MALFORMED)
+    state[_DICTIONARY] = size
+    return int64(GOOD)
+
+
+@helper
+def _read_scalar(data: Bytes, start: int, end: int, nodes: Records, at: int) -> bool:
+    """Write the primitive or short string that fills data[start:end]; False if none does."""
+    node = nodes[uint64(at)]
+    header = load8(data, start)
+    node.span = 1
+    if header & 3 == 1:
+        count = end - start - 1
+        node.tag = STRING
+        node.value = start + 1
+        node.extra = count
+        node.length = string_size(count)
+        return header >> 2 == count and valid_utf8(data, start + 1, end)
+    tag = header >> 2
+    node.length = end - start
+    if tag >= _PRIMITIVES:
+        node.tag = OPAQUE
+        node.value = start
+        return True
+    node.tag = tag
+    width = int64(_WIDTHS[uint64(tag)])
+    if width < 0:
+        count = load32(data, start + 1)
+        node.value = start + 5
+        node.extra = count
+        if end - start < 5 or start + 5 + count != end:
+            return False
+        if tag == BINARY:
+            return True
+        node.length = string_size(count)
+        return valid_utf8(data, start + 5, end)
+    if start + 1 + width != end:
+        return False
+    if tag < DECIMAL4 or tag > DECIMAL16:
+        if width == 16:
+            node.value = start + 1
+            return True
+        value = load64(data, start + 1)
+        if tag == INT8:
+            value = (value << int64(56)) >> int64(56)
+        elif tag == INT16:
+            value = (value << int64(48)) >> int64(48)
+        elif width == 4:
+            value = (value << int64(32)) >> int64(32)
+        node.value = value
+        return True
+    scale = load8(data, start + 1)
+    node.extra = scale
+    value = load64(data, start + 2)
+    digits = int64(MAX_PRECISION)
+    if tag == DECIMAL4:
+        value = (value << int64(32)) >> int64(32)
+        digits = int64(9)
+    elif tag == DECIMAL8:
+        digits = int64(18)
+    else:
+        value = start + 2
+    node.value = value
+    return scale <= _SCALE_LIMIT and count_digits(data, data, node) <= digits
+
+
+@helper
+def _read_ids(
+    data: Bytes, place: int, count: int, width: int, seen: Int64s, local: Int32s, state: Int64s
+) -> bool:
+    """Whether an object's field ids are in the dictionary, and no name comes twice."""
+    serial = state[KEY_SERIAL] + 1
+    state[KEY_SERIAL] = serial
+    for index in range(count):
+        field = load_unsigned(data, place + index * width, width)
+        if field >= state[_DICTIONARY]:
+            return False
+        key = uint64(int64(local[uint64(field)]))
+        if seen[key] == serial:
+            return False
+        seen[key] = serial
+    return True
+
+
+@helper
+def _read_value(
+    data: Bytes,
+    start: int,
+    end: int,
+    t: int,
+    nodes: Records,
+    seen: Int64s,
+    local: Int32s,
+    stack: Int64s,
+    work: Int64s,
+    state: Int64s,
+) -> int:
+    """Append the nodes of the value that fills data[start:end] at nodes[t].
+
+    Returns the new end of the nodes, or -status with state[_POSITION] set.
+    """
+    depth = top = count = index = base = ids = id_width = content = int64(0)
+    parent = int64(-1)
+    key = int64(0)
+    while True:
+        state[_POSITION] = start
+        if start == end:
+            return int64(-MALFORMED)
+        node = nodes[uint64(t)]
+        node.key = key
+        header = load8(data, start)
+        if header & 2 == 0:
+            if not _read_scalar(data, start, end, nodes, t):
+                return int64(-MALFORMED)
+            content += int64(node.length)
+            t += 1
+        else:
+            if depth == _DEPTH_WORDS:
+                return int64(-TOO_DEEP)
+            stack[uint64(depth)] = parent
+            # What identifies a frame's place in the data is rebuilt from these.
+            stack[uint64(depth + 1)] = top << 32 | count
+            stack[uint64(depth + 2)] = index
+            stack[uint64(depth + 3)] = base
+            stack[uint64(depth + 4)] = ids << 3 | id_width
+            stack[uint64(depth + 5)] = content
+            depth += _FRAME
+            top += count
+            offset_width = (header >> 2 & 3) + 1
+            is_object = header & 3 == 2
+            id_width = int64(0)
+            large = header >> 4 & 1
+            if is_object:
+                id_width = (header >> 4 & 3) + 1
+                large = header >> 6 & 1
+            ids = start + 2 + 3 * large
+            if ids > end:
+                return int64(-MALFORMED)
+            count = load8(data, start + 1) if large == 0 else load32(data, start + 1)
+            offsets = ids + count * id_width
+            base = offsets + (count + 1) * offset_width
+            if base > end:
+                return int64(-MALFORMED)
+            size = load_unsigned(data, base - offset_width, offset_width)
+            if base + size != end or count > size:
+                return int64(-MALFORMED)
+            if count == 0 and size != 0:
+                return int64(-MALFORMED)
+            if not read_extents(data, offsets, count, offset_width, size, work, top):
+                return int64(-MALFORMED)
+            if is_object and not _read_ids(data, ids, count, id_width, seen, local, state):
+                return int64(-MALFORMED)
+            node.tag = OBJECT if is_object else ARRAY
+            node.extra = count
+            parent = t
+            index = content = int64(0)
+            t += 1
+        while parent >= 0 and index == count:
+            node = nodes[uint64(parent)]
+            node.content = content
+            node.span = t - parent
+            length = array_size(count, content)
+            if id_width > 0:
+                length = object_size(count, content, int64(1))
+            node.length = length
+            depth -= _FRAME
+            parent = stack[uint64(depth)]
+            top = stack[uint64(depth + 1)] >> int64(32)
+            count = stack[uint64(depth + 1)] & EXTENT
+            index = stack[uint64(depth + 2)]
+            base = stack[uint64(depth + 3)]
+            ids = stack[uint64(depth + 4)] >> int64(3)
+            id_width = stack[uint64(depth + 4)] & 7
+            content = stack[uint64(depth + 5)] + length
+        if parent < 0:
+            return t
+        extent = work[uint64(top + index)]
+        start = base + (extent >> int64(32))
+        end = base + (extent & EXTENT)
+        key = int64(0)
+        if id_width > 0:
+            key = int64(local[uint64(load_unsigned(data, ids + index * id_width, id_width))])
+        index += 1
+
+
+@entry(
+    i64(
+        bytes_in,
+        int32s_in,
+        bytes_in,
+        int32s_in,
+        bytes_in,
+        i64,
+        records(NODE),
+        records(KEY),
+        uint8s,
+        int32s,
+        int64s,
+        int32s,
+        int64s,
+        int64s,
+        int64s,
+        int64s,
+        int64s,
+        int64s,
+    )
+)
+def read_variants(
+    metadata: Bytes,
+    metadata_offsets: Int32s,
+    data: Bytes,
+    offsets: Int32s,
+    valid: Bytes,
+    row: int,
+    nodes: Records,
+    keys: Records,
+    key_bytes: Bytes,
+    slots: Int32s,
+    seen: Int64s,
+    local: Int32s,
+    stack: Int64s,
+    work: Int64s,
+    state: Int64s,
+    first: Int64s,
+    status: Int64s,
+    position: Int64s,
+) -> int:
+    """Read the Variants of rows >= row, as many as there is room for.
+
+    metadata, data: uint8, any bytes, padded; metadata_offsets, offsets: int32, rows + 1,
+    ascending and within them. valid: uint8, 0 for a null row. nodes: NODE; keys, key_bytes,
+    slots, seen, state: a KeyTable's. local: int32, as long as the longest metadata. stack:
+    int64, MAX_DEPTH * 6. work: int64, as long as the longest value and MAX_DEPTH. first (rows +
+    1), status, position (rows): int64, filled. Returns the first row that was not read: all, or
+    one that needs larger nodes or a larger KeyTable first. Allocates nothing, never raises.
+    """
+    rows = int64(offsets.size) - 1
+    t = state[_NODES]
+    known, known_size = int64(-1), int64(-1)
+    while row < rows:
+        start, end = int64(offsets[uint64(row)]), int64(offsets[uint64(row + 1)])
+        from_, to = int64(metadata_offsets[uint64(row)]), int64(metadata_offsets[uint64(row + 1)])
+        size = to - from_
+        if (
+            # A value has a node for each of its bytes at most, a dictionary a key for two.
+            t + end - start + 1 > nodes.size
+            or state[KEY_COUNT] + size // 2 + 2 > keys.size
+            or state[KEY_BYTES] + 2 * size + PADDING > key_bytes.size
+        ):
+            break
+        first[uint64(row)] = t
+        position[uint64(row)] = 0
+        result = int64(GOOD)
+        if valid[uint64(row)] == 0:
+            result = int64(SQL_NULL)
+        elif end - start > _LIMIT:
+            result = int64(TOO_LARGE)
+        elif size != known_size or not equal_bytes(metadata, from_, metadata, known, size):
+            known, known_size = from_, size
+            result = _read_metadata(metadata, from_, to, keys, key_bytes, slots, seen, local, state)
+            if result != GOOD:
+                known_size = int64(-1)
+        if result == GOOD:
+            read = _read_value(data, start, end, t, nodes, seen, local, stack, work, state)
+            if read < 0:
+                result = -read
+                position[uint64(row)] = state[_POSITION] - start
+            else:
+                t = read
+        status[uint64(row)] = result
+        row += 1
+    first[uint64(row)] = t
+    state[_NODES] = t
+    return row
+
+
+_FORGET_KEYS = 1 << 16
+"""Beyond this many names the documents' keys are data: a new table is begun."""
+
+
+class VariantReader:
+    """Reads arrays of Variants into tapes; keeps its key dictionary between them.
+
+    One thread at a time. A null row gets the status SQL_NULL, one that is no Variant another
+    status; both have no nodes. `bad_variant` gives the exact error.
+    """
+
+    def __init__(self) -> None:
+        self._keys = KeyTable()
+        self._stack: Int64s = np.empty(_DEPTH_WORDS, np.int64)
+        self._pool = BufferPool()
+
+    def read(self, array: pa.StructArray) -> Tape:
+        """Read struct<metadata: binary, value: binary>, in any order of the two."""
+        rows = len(array)
+        metadata, metadata_offsets = _bytes_of(array.field("metadata"))
+        data, offsets = _bytes_of(array.field("value"))
+        valid = np.ascontiguousarray(array.is_valid().to_numpy(zero_copy_only=False), np.uint8)
+        if self._keys.count > _FORGET_KEYS:
+            self._keys = KeyTable()
+        table = self._keys
+        local = np.empty(int(np.diff(metadata_offsets).max(initial=0)) + 1, np.int32)
+        longest = int(np.diff(offsets).max(initial=0))
+        work = np.empty(longest + 2 * MAX_DEPTH + 64, np.int64)
+        first, status, position = (np.empty(rows + extra, np.int64) for extra in (1, 0, 0))
+        table.state[_NODES] = 0
+        # A typical value has a node for 10 bytes; more is added where it has not.
+        buffers = self._pool.take()
+        nodes = buffers.grow_nodes(0, int(offsets[-1] - offsets[0]) // 8 + 2 * rows)
+        row = 0
+        while True:
+            row = read_variants(
+                metadata, metadata_offsets, data, offsets, valid, row, nodes, table.keys,
+                table.key_bytes, table.slots, table.seen, local, self._stack, work, table.state,
+                first, status, position,
+            )  # fmt: skip
+            if row == rows:
+                break
+            names = int(metadata_offsets[row + 1] - metadata_offsets[row])
+            table.reserve(names // 2 + 2, 2 * names + PADDING)
+            used = int(table.state[_NODES])
+            nodes = buffers.grow_nodes(used, used + int(offsets[row + 1] - offsets[row]) + 1)
+        empty = np.zeros(PADDING, np.uint8)
+        lacking = _any_lacking(np.ascontiguousarray(nodes["tag"][: int(first[-1])]))
+        tape = Tape(data, empty, nodes, first, status, position, table, table.count, lacking)
+        buffers.lend(tape)
+        return tape
+
+
+def _any_lacking(tags: Bytes) -> bool:
+    """Whether Spark lacks the type of a node; those of a later version of the encoding too."""
+    known = (tags - _FIRST_LACKING <= _MORE_LACKING).any()
+    return bool(known or (tags == OPAQUE).any())
+
+
+def _bytes_of(array: AnyArray) -> tuple[Bytes, Int32s]:
+    """The data of a binary array, padded, and the offsets of its rows."""
+    binary = array if pa.types.is_binary(array.type) else array.cast(pa.binary())
+    _, places, content = binary.buffers()
+    if places is None or len(places) == 0:
+        return np.zeros(PADDING, np.uint8), np.zeros(len(array) + 1, np.int32)
+    offsets = np.frombuffer(cast("bytes", places), np.int32)
+    offsets = offsets[binary.offset : binary.offset + len(binary) + 1]
+    data = np.frombuffer(cast("bytes", content or b""), np.uint8)
+    start, end = int(offsets[0]), int(offsets[-1])
+    if start < 0 or end > len(data) or (np.diff(offsets) < 0).any():
+        raise MalformedVariant("the offsets of an Arrow array pass its data")
+    if len(data) < end + PADDING:
+        data = np.concatenate([data[start:end], np.zeros(PADDING, np.uint8)])
+        offsets = offsets - np.int32(start)
+    return data, np.ascontiguousarray(offsets)
+
+
+def bad_variant(array: pa.StructArray, row: int) -> VariantLakeError:
+    """What is wrong with a row that VariantReader gave a status, from the plain decoder."""
+    found: VariantLakeError = MalformedVariant(
+        "the value was refused", hint="internal error; please report it"
+    )
+    try:
+        decode(
+            array.field("metadata")[row].as_py() or b"", array.field("value")[row].as_py() or b""
+        )
+    except VariantLakeError as error:
+        found = error
+    found.row = row
+    return found

@@ -1,0 +1,107 @@
+"""Tape to Variant binary. Twin: encoding.tree.encode."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from variantlake.kernels.native.declared import (
+    Bytes,
+    Int32s,
+    Int64s,
+    Records,
+    bytes_in,
+    i64,
+    int32s,
+    int32s_in,
+    int64,
+    int64s,
+    int64s_in,
+    records,
+    uint8s,
+    uint64,
+    void,
+)
+from variantlake.kernels.native.jit import entry
+from variantlake.kernels.tape.arrow_arrays import array_of, buffer_of, new_buffer, struct_of
+from variantlake.kernels.tape.dictionary import Dictionary, choose_dictionary, nodes_for, work_space
+from variantlake.kernels.tape.emit import emit_value
+from variantlake.kernels.tape.nodes import NODE
+from variantlake.kernels.tape.tape import Tape
+from variantlake.kernels.tape.words import PADDING
+from variantlake.shredding.layout import VARIANT_TYPE
+
+
+@entry(
+    void(
+        bytes_in,
+        bytes_in,
+        records(NODE),
+        int64s_in,
+        bytes_in,
+        int32s_in,
+        i64,
+        i64,
+        i64,
+        int64s,
+        uint8s,
+        int32s,
+    )
+)
+def write_rows(
+    text: Bytes,
+    arena: Bytes,
+    nodes: Records,
+    first: Int64s,
+    skip: Bytes,
+    ids: Int32s,
+    per_node: int,
+    id_width: int,
+    words: int,
+    work: Int64s,
+    out: Bytes,
+    offsets: Int32s,
+) -> None:
+    """Write each row's value.
+
+    text, arena, nodes, first: of a tape, lengths right for id_width. skip: uint8, zero, one a
+    node. ids, per_node, words, work: as emit_object_head wants them. out: uint8, the sum of the
+    rows' lengths and PADDING. offsets: int32, rows + 1, filled. Allocates nothing, never raises.
+    """
+    to = int64(0)
+    for row in range(int64(first.size) - 1):
+        offsets[uint64(row)] = to
+        at = first[uint64(row)]
+        if at < first[uint64(row + 1)]:
+            to = emit_value(
+                text, arena, nodes, at, skip, out, to, ids, per_node, id_width, words, work
+            )
+    offsets[uint64(int64(first.size) - 1)] = to
+
+
+def write_variant(tape: Tape, *, dictionary: Dictionary | None = None) -> pa.StructArray:
+    """The rows as struct<metadata: binary not null, value: binary not null>.
+
+    A bad row is a null struct, with empty bytes below it. Raises nothing.
+    """
+    dictionary = dictionary or choose_dictionary(tape)
+    nodes = nodes_for(tape, dictionary)
+    words, work = work_space(tape, dictionary)
+    starts = tape.first[:-1][tape.first[1:] > tape.first[:-1]]
+    size = int(nodes["length"][starts].sum(dtype=np.int64))
+    buffer, out = new_buffer(size + PADDING)
+    offsets = np.empty(tape.rows + 1, np.int32)
+    write_rows(
+        tape.text, tape.arena, nodes, tape.first, np.zeros(tape.node_count, np.uint8),
+        dictionary.ids, int(dictionary.per_node), dictionary.id_width, words, work, out, offsets,
+    )  # fmt: skip
+    value = array_of(pa.binary(), tape.rows, [None, buffer_of(offsets), buffer])
+    return struct_of(VARIANT_TYPE, tape.rows, validity(tape), [dictionary.metadata, value])
+
+
+def validity(tape: Tape) -> pa.Buffer | None:
+    """Which rows are good, as an Arrow bitmap; None when all are."""
+    good = tape.status == 0
+    if good.all():
+        return None
+    return buffer_of(np.packbits(good, bitorder="little"))

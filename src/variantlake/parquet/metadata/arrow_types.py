@@ -1,0 +1,131 @@
+"""The Arrow type that a node of a Parquet schema stores, as pyarrow would read it."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from variantlake.errors import MalformedFile
+from variantlake.parquet.metadata.logical import Logical
+from variantlake.parquet.metadata.schema_tree import SchemaNode
+
+AnyArray: TypeAlias = "pa.Array[pa.Scalar[pa.DataType]]"
+"""An array of any type. Text, because pyarrow's classes take no parameters outside of its stubs."""
+
+MAX_TYPE_DEPTH = 100
+"""Our limit on lists, maps and structs within each other in an ordinary column."""
+
+_SIGNED: dict[int, pa.DataType] = {8: pa.int8(), 16: pa.int16(), 32: pa.int32(), 64: pa.int64()}
+_UNSIGNED: dict[int, pa.DataType] = {
+    8: pa.uint8(),
+    16: pa.uint16(),
+    32: pa.uint32(),
+    64: pa.uint64(),
+}
+_TIMES: dict[str, pa.DataType] = {
+    "MILLIS": pa.time32("ms"),
+    "MICROS": pa.time64("us"),
+    "NANOS": pa.time64("ns"),
+}
+_TIMESTAMPS: dict[tuple[str, bool], pa.DataType] = {
+    ("MILLIS", False): pa.timestamp("ms"),
+    ("MICROS", False): pa.timestamp("us"),
+    ("NANOS", False): pa.timestamp("ns"),
+    ("MILLIS", True): pa.timestamp("ms", "UTC"),
+    ("MICROS", True): pa.timestamp("us", "UTC"),
+    ("NANOS", True): pa.timestamp("ns", "UTC"),
+}
+_PHYSICAL: dict[str, pa.DataType] = {
+    "BOOLEAN": pa.bool_(),
+    "INT32": pa.int32(),
+    "INT64": pa.int64(),
+    "INT96": pa.timestamp("us"),
+    "FLOAT": pa.float32(),
+    "DOUBLE": pa.float64(),
+    "BYTE_ARRAY": pa.binary(),
+}
+
+
+def arrow_type_of(node: SchemaNode) -> pa.DataType:
+    """The type of the column that `node` is; a repeated node without a LIST above it is a list.
+
+    Raises MalformedFile for a decimal of more digits than Arrow holds and for nesting beyond our
+    limit.
+    """
+    return _type_of(node, 0)
+
+
+def _type_of(node: SchemaNode, depth: int) -> pa.DataType:
+    value = _value_type(node, depth)
+    if node.repetition == "repeated":
+        return pa.list_(pa.field(node.name, value, nullable=False))
+    return value
+
+
+def _value_type(node: SchemaNode, depth: int) -> pa.DataType:
+    if depth > MAX_TYPE_DEPTH:
+        raise MalformedFile(f"column {node.name!r} nests deeper than our limit of {MAX_TYPE_DEPTH}")
+    if node.physical is not None:
+        return _leaf_type(node)
+    kind = node.logical.kind if node.logical is not None else ""
+    if kind == "LIST" and len(node.children) == 1:
+        return pa.list_(_element_field(node.children[0], depth))
+    if kind in ("MAP", "MAP_KEY_VALUE") and len(node.children) == 1:
+        entry = node.children[0]
+        if entry.repetition == "repeated" and len(entry.children) == 2:
+            key, value = entry.children
+            entry_type: pa.DataType = pa.map_(_type_of(key, depth + 1), _type_of(value, depth + 1))
+            return entry_type
+    return pa.struct([_field(child, depth) for child in node.children])
+
+
+def _element_field(repeated: SchemaNode, depth: int) -> pa.Field[pa.DataType]:
+    """The element of a list: the only child of the repeated group, or that node itself.
+
+    Spec: Parquet, "Lists", backward-compatibility rules.
+    """
+    if len(repeated.children) == 1 and repeated.name != "array":
+        return _field(repeated.children[0], depth)
+    return pa.field(repeated.name, _value_type(repeated, depth + 1), nullable=False)
+
+
+def _field(node: SchemaNode, depth: int) -> pa.Field[pa.DataType]:
+    return pa.field(node.name, _type_of(node, depth + 1), nullable=node.repetition != "required")
+
+
+def _leaf_type(node: SchemaNode) -> pa.DataType:
+    annotated = _annotated_type(node, node.logical) if node.logical is not None else None
+    if annotated is not None:
+        return annotated
+    if node.physical == "FIXED_LEN_BYTE_ARRAY":
+        return pa.binary(node.type_length)
+    return _PHYSICAL[node.physical or ""]
+
+
+def _annotated_type(node: SchemaNode, logical: Logical) -> pa.DataType | None:
+    """The type that a logical type means; None where it changes nothing."""
+    match logical.kind:
+        case "STRING" | "ENUM" | "JSON":
+            return pa.string()
+        case "DECIMAL" if logical.precision <= 38:
+            return pa.decimal128(logical.precision, logical.scale)
+        case "DECIMAL" if logical.precision <= 76:
+            return pa.decimal256(logical.precision, logical.scale)
+        case "DECIMAL":
+            raise MalformedFile(f"column {node.name!r} has {logical.precision} digits")
+        case "DATE":
+            return pa.date32()
+        case "TIME":
+            return _TIMES[logical.unit]
+        case "TIMESTAMP":
+            return _TIMESTAMPS[logical.unit, logical.utc]
+        case "INTEGER":
+            return (_SIGNED if logical.signed else _UNSIGNED)[logical.bits]
+        case "UUID" if node.type_length == 16:
+            return pa.uuid()
+        case "FLOAT16" if node.type_length == 2:
+            return pa.float16()
+        case "UNKNOWN":
+            return pa.null()
+    return None

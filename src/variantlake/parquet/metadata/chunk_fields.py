@@ -1,0 +1,61 @@
+"""The fields of many column chunks, as `thrift` gives them by the tables of `footer`, at once."""
+
+from __future__ import annotations
+
+from variantlake.kernels.log.column_chunks import (
+    BYTES_FIELDS,
+    CHUNK_FIELDS,
+    COUNT_FIELDS,
+    END,
+    FLAG_FIELDS,
+    HAS_META,
+    HAS_STATISTICS,
+    META,
+    META_FIELDS,
+    PRESENT,
+    STATISTICS,
+    column_chunks,
+)
+from variantlake.parquet.metadata.thrift import CompactReader, Fields
+
+_CHUNK = [(field, slot, 1 << slot) for field, slot in CHUNK_FIELDS.items()]
+_META = [(field, slot, 1 << slot) for field, slot in META_FIELDS.items()]
+_COUNTS = [(field, slot, 1 << slot) for field, slot in COUNT_FIELDS.items()]
+_BYTES = [(field, slot, 1 << slot) for field, slot in BYTES_FIELDS.items()]
+_FLAGS = [(field, slot, 1 << slot) for field, slot in FLAG_FIELDS.items()]
+"""Fields, their slots, and their bits in PRESENT."""
+
+
+def read_fields(reader: CompactReader, count: int) -> list[tuple[Fields, int]] | None:
+    """The fields of `count` ColumnChunks and the offset in the file where each ends.
+
+    None where the compiled reader finds something unusual: the reader was not moved then.
+    """
+    found = column_chunks(reader.data, reader.position, count)
+    if found is None:
+        return None
+    rows, reader.position = found
+    return [(_fields(row, reader.data), reader.base + row[END]) for row in rows]
+
+
+def _fields(row: list[int], data: bytes) -> Fields:
+    present = row[PRESENT]
+    fields: Fields = {field: row[slot] for field, slot, bit in _CHUNK if present & bit}
+    if present & HAS_META:
+        meta: Fields = {field: row[slot] for field, slot, bit in _META if present & bit}
+        fields[META] = meta
+        if present & HAS_STATISTICS:
+            meta[STATISTICS] = _statistics(row, data)
+    return fields
+
+
+def _statistics(row: list[int], data: bytes) -> Fields:
+    present = row[PRESENT]
+    fields: Fields = {field: row[slot] for field, slot, bit in _COUNTS if present & bit}
+    for field, slot, bit in _BYTES:
+        if present & bit:
+            fields[field] = data[row[slot] : row[slot] + row[slot + 1]]
+    for field, slot, bit in _FLAGS:
+        if present & bit:
+            fields[field] = row[slot] == 1
+    return fields

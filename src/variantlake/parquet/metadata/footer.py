@@ -1,0 +1,397 @@
+"""Parquet's file metadata, read by us: pyarrow shows neither the tree of groups nor all of this.
+
+`read_footer` reads only the tail of the file and takes its bytes as hostile: whatever they are, the
+answer is a Footer or MalformedFile with file and offset, in time and memory that follow the size of
+the footer. What it returns is checked to fit together: a tree with one column chunk per leaf in
+every row group, of the leaf's type, with row counts that add up.
+Spec: Parquet, `parquet.thrift` and "File Format".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from variantlake.errors import MalformedFile, VariantLakeError
+from variantlake.parquet.metadata.chunk_fields import read_fields
+from variantlake.parquet.metadata.logical import Logical
+from variantlake.parquet.metadata.schema_tree import (
+    PHYSICAL,
+    SCHEMA_ELEMENT,
+    LeafColumn,
+    SchemaNode,
+    TreeBuilder,
+    leaves_of,
+    with_notes,
+)
+from variantlake.parquet.metadata.thrift import CompactReader, Fields, ListOf, Spec, Struct, Wire
+from variantlake.parquet.metadata.value_notes import notes_of
+from variantlake.storage.input_file import TAIL_BYTES, InputFile
+from variantlake.storage.opening import Source, name_of, open_file
+
+__all__ = [
+    "ColumnChunk",
+    "Footer",
+    "LeafColumn",
+    "Logical",
+    "RowGroup",
+    "SchemaNode",
+    "Tail",
+    "is_parquet",
+    "parse_footer",
+    "read_footer",
+    "read_tail",
+]
+
+MAGIC = b"PAR1"
+ENCRYPTED_MAGIC = b"PARE"
+
+MAX_FOOTER_BYTES = 32 << 20
+"""Our limit on the size of a footer: the Python objects made of it take up to 50 times as much."""
+
+_CODECS = ("UNCOMPRESSED", "SNAPPY", "GZIP", "LZO", "BROTLI", "LZ4", "ZSTD", "LZ4_RAW")
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnChunk:
+    """One leaf in one row group. Sizes in bytes.
+
+    `num_values` counts nulls too. `null_count` is None where the writer did not say. `min_value`
+    and `max_value` are plain-encoded and None unless their order is the one that the type defines.
+    `min_exact` and `max_exact` are None where the writer did not say. `first_page` is where the
+    pages start in the file.
+    """
+
+    num_values: int
+    null_count: int | None
+    min_value: bytes | None
+    max_value: bytes | None
+    min_exact: bool | None
+    max_exact: bool | None
+    first_page: int
+    compressed_size: int
+    uncompressed_size: int
+    codec: str
+    page_index: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RowGroup:
+    """`columns` has one chunk for each leaf, in schema order. `total_byte_size`: uncompressed."""
+
+    num_rows: int
+    total_byte_size: int
+    columns: tuple[ColumnChunk, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Footer:
+    """The metadata of a whole file. Texts of `key_value_metadata` may lack their value."""
+
+    num_rows: int
+    schema: SchemaNode
+    leaves: tuple[LeafColumn, ...]
+    row_groups: tuple[RowGroup, ...]
+    created_by: str
+    key_value_metadata: tuple[tuple[str, str | None], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """The undecoded footer: `footer` without length and magic, where it starts, the file's size."""
+
+    footer: bytes
+    offset: int
+    size: int
+
+
+def read_footer(file: Source) -> Footer:
+    """The footer of a Parquet file.
+
+    Raises MalformedFile, with the offset in the file, for anything but a readable Parquet file,
+    MissingSource when there is none.
+    """
+    try:
+        tail = read_tail(file)
+        return parse_footer(tail.footer, tail.offset)
+    except VariantLakeError as error:
+        error.file = error.file or name_of(file)
+        raise
+
+
+def is_parquet(file: Source) -> bool:
+    """Whether a file that is there begins or ends as a Parquet file does."""
+    with open_file(file) as found:
+        ends = (0, found.size - len(MAGIC))
+        return ends[1] >= 0 and any(_read_at(found, at, len(MAGIC)) == MAGIC for at in ends)
+
+
+def read_tail(file: Source) -> Tail:
+    """The last bytes of the file that hold its footer. Raises as `read_footer` does."""
+    with open_file(file) as found:
+        return _read_tail(found)
+
+
+def _read_tail(file: InputFile) -> Tail:
+    size = file.size
+    if size < 12:
+        raise MalformedFile(f"{size} bytes are too few for a Parquet file", offset=0)
+    end = _read_at(file, max(0, size - TAIL_BYTES), min(size, TAIL_BYTES))
+    if end[-4:] == ENCRYPTED_MAGIC:
+        raise MalformedFile("the Parquet footer is encrypted", offset=size - 4)
+    if end[-4:] != MAGIC:
+        raise MalformedFile(
+            # What it ends with instead may be the end of a file that is nobody's business.
+            f"the file does not end with {MAGIC.decode()}, as a Parquet file does",
+            offset=size - 4,
+            hint="not a Parquet file, or one that was cut short while it was written",
+        )
+    length = int.from_bytes(end[-8:-4], "little")
+    offset = size - 8 - length
+    if offset < 4 or length > MAX_FOOTER_BYTES:
+        raise MalformedFile(
+            f"a footer of {length} bytes in a file of {size} bytes",
+            offset=size - 8,
+            hint=f"our limit for a footer is {MAX_FOOTER_BYTES} bytes",
+        )
+    if length + 8 > len(end):
+        return Tail(_read_at(file, offset, length), offset, size)
+    return Tail(end[len(end) - 8 - length : len(end) - 8], offset, size)
+
+
+def _read_at(file: InputFile, offset: int, size: int) -> bytes:
+    data = file.read_at(size, offset)
+    if len(data) < size:
+        raise MalformedFile("the file became shorter while it was read", offset=offset)
+    return data
+
+
+# --- parquet.thrift: the fields that we read ------------------------------------------------------
+
+
+def _key_value(fields: Fields, end: int) -> tuple[str, str | None]:
+    if 1 not in fields:
+        raise MalformedFile("an entry of the key-value metadata has no key", offset=end)
+    key, value = fields[1], fields.get(2)
+    return key.decode("utf-8", "replace"), value and value.decode("utf-8", "replace")
+
+
+_STATISTICS = Struct(
+    {
+        1: Wire.BINARY,  # max, deprecated
+        2: Wire.BINARY,  # min, deprecated
+        3: Wire.I64,  # null_count
+        5: Wire.BINARY,  # max_value
+        6: Wire.BINARY,  # min_value
+        7: Wire.TRUE,  # is_max_value_exact
+        8: Wire.TRUE,  # is_min_value_exact
+    }
+)
+
+_COLUMN_META_DATA = Struct(
+    {
+        1: Wire.I32,  # type
+        4: Wire.I32,  # codec
+        5: Wire.I64,  # num_values
+        6: Wire.I64,  # total_uncompressed_size
+        7: Wire.I64,  # total_compressed_size
+        9: Wire.I64,  # data_page_offset
+        11: Wire.I64,  # dictionary_page_offset
+        12: _STATISTICS,
+    }
+)
+
+_COLUMN_CHUNK: dict[int, Spec] = {
+    3: _COLUMN_META_DATA,
+    4: Wire.I64,  # offset_index_offset
+    6: Wire.I64,  # column_index_offset
+}
+
+
+def _column_order(fields: Fields, _: int) -> bool:
+    # TYPE_ORDER is the only order that we know; IEEE_754_TOTAL_ORDER (2) and later ones give no
+    # bounds.
+    return 1 in fields
+
+
+_COLUMN_ORDER = Struct({1: Struct({})}, _column_order)
+
+
+SCHEMA_FIELD = 2
+"""FileMetaData.schema."""
+
+
+def parse_footer(footer: bytes, offset: int = 0) -> Footer:
+    """Decode a Thrift FileMetaData; `offset` is its place in the file, for errors.
+
+    Raises MalformedFile.
+    """
+    reader = _FooterReader(footer, offset)
+    result = reader.read()
+    if not (reader.unordered and result.row_groups):
+        return result
+    # Rare, and known only now: the orders stand behind the statistics that depend on them.
+    unordered = reader.unordered
+    del reader, result
+    return _FooterReader(footer, offset, unordered).read()
+
+
+class _FooterReader:
+    """One pass over a footer, each column chunk checked against its leaf as soon as it is read.
+
+    Checking early keeps memory in step with the input: a hostile footer cannot pile up empty
+    structs. `unordered` holds the indexes of leaves whose bounds are in no order that we know; the
+    first pass takes it to be empty and finds out.
+    """
+
+    def __init__(self, footer: bytes, offset: int, unordered: frozenset[int] = frozenset()) -> None:
+        self.unordered = unordered
+        self._footer = footer
+        self._offset = offset
+        self._tree = TreeBuilder()
+        self._element_count = 0
+        self._schema: SchemaNode | None = None
+        self._leaves: tuple[LeafColumn, ...] = ()
+        self._next_leaf = 0
+
+    def read(self) -> Footer:
+        element = Struct(SCHEMA_ELEMENT, self._schema_element)
+        chunk = Struct(_COLUMN_CHUNK, self._column_chunk)
+        group = Struct(
+            {1: ListOf(chunk, self._column_chunks), 2: Wire.I64, 3: Wire.I64}, self._row_group
+        )
+        file_meta_data = Struct(
+            {
+                SCHEMA_FIELD: ListOf(element),
+                3: Wire.I64,  # num_rows
+                4: ListOf(group),
+                5: ListOf(Struct({1: Wire.BINARY, 2: Wire.BINARY}, _key_value)),
+                6: Wire.BINARY,  # created_by
+                7: ListOf(_COLUMN_ORDER),
+            }
+        )
+        fields: Fields = CompactReader(self._footer, self._offset).read(file_meta_data, Wire.STRUCT)
+        schema = self._finish_schema()
+        if len(fields.get(SCHEMA_FIELD, ())) != self._element_count:
+            raise MalformedFile("the Parquet footer has two schemas", offset=self._offset)
+        orders = fields.get(7, [])
+        self.unordered = frozenset(
+            index
+            for index in range(len(self._leaves))
+            if len(orders) != len(self._leaves) or not orders[index]
+        )
+        groups: list[RowGroup] = fields.get(4, [])
+        counted = sum(group.num_rows for group in groups)
+        if fields.get(3) != counted:
+            raise MalformedFile(
+                f"the footer counts {fields.get(3, 'no')} rows, its row groups {counted}",
+                offset=self._offset,
+            )
+        metadata = tuple(fields.get(5, ()))
+        return Footer(
+            num_rows=counted,
+            schema=with_notes(schema, notes_of(metadata)),
+            leaves=self._leaves,
+            row_groups=tuple(groups),
+            created_by=fields.get(6, b"").decode("utf-8", "replace"),
+            key_value_metadata=metadata,
+        )
+
+    def _schema_element(self, fields: Fields, end: int) -> None:
+        self._tree.add(fields, end)
+        self._element_count += 1
+
+    def _finish_schema(self) -> SchemaNode:
+        """The schema tree: done with the first column chunk, or when all is read."""
+        if self._schema is None:
+            self._schema = self._tree.finish(self._offset)
+            self._leaves = tuple(leaves_of(self._schema))
+        return self._schema
+
+    def _row_group(self, fields: Fields, end: int) -> RowGroup:
+        self._finish_schema()
+        columns = fields.get(1, [])
+        self._next_leaf = 0
+        if len(columns) != len(self._leaves):
+            raise MalformedFile(
+                f"a row group has {len(columns)} columns, the schema {len(self._leaves)} leaves",
+                offset=end,
+            )
+        num_rows = fields.get(3, -1)
+        if num_rows < 0:
+            raise MalformedFile("a row group has no row count or a negative one", offset=end)
+        return RowGroup(num_rows, max(0, fields.get(2, 0)), tuple(columns))
+
+    def _column_chunks(self, reader: CompactReader, count: int) -> list[ColumnChunk] | None:
+        """All of a row group by compiled code; None where they are not of the usual form."""
+        self._finish_schema()
+        if count != len(self._leaves):
+            return None
+        found = read_fields(reader, count)
+        return None if found is None else [self._column_chunk(*one) for one in found]
+
+    def _column_chunk(self, fields: Fields, end: int) -> ColumnChunk:
+        self._finish_schema()
+        index = self._next_leaf
+        self._next_leaf += 1
+        if index >= len(self._leaves):
+            raise MalformedFile("a row group has more columns than the schema", offset=end)
+        node = self._leaves[index].node
+        meta = fields.get(3)
+        if meta is None:
+            raise MalformedFile(
+                f"column {node.name!r} has no metadata", offset=end, hint="is it encrypted?"
+            )
+        if meta.get(1) not in range(len(PHYSICAL)) or PHYSICAL[meta[1]] != node.physical:
+            raise MalformedFile(
+                f"a chunk of column {node.name!r} is not of the schema's type {node.physical}",
+                offset=end,
+            )
+        num_values, codec = meta.get(5, -1), meta.get(4, -1)
+        if num_values < 0 or codec not in range(len(_CODECS)):
+            raise MalformedFile(
+                f"a chunk of column {node.name!r} has no count of values or an unknown codec",
+                offset=end,
+            )
+        statistics = meta.get(12, {})
+        null_count = statistics.get(3)
+        minimum, maximum = _trusted_bounds(statistics, node, ordered=index not in self.unordered)
+        return ColumnChunk(
+            num_values=num_values,
+            # A count that cannot be is as good as none.
+            null_count=null_count if null_count in range(num_values + 1) else None,
+            min_value=minimum,
+            max_value=maximum,
+            min_exact=statistics.get(8),
+            max_exact=statistics.get(7),
+            first_page=_first_page(meta.get(9, 0), meta.get(11, 0)),
+            compressed_size=max(0, meta.get(7, 0)),
+            uncompressed_size=max(0, meta.get(6, 0)),
+            codec=_CODECS[codec],
+            page_index=4 in fields and 6 in fields,
+        )
+
+
+def _first_page(data_page_offset: int, dictionary_page_offset: int) -> int:
+    """Where reading starts. Some writers leave a dictionary's offset at 0, or at the data's."""
+    if 0 < dictionary_page_offset < data_page_offset:
+        return dictionary_page_offset
+    return data_page_offset
+
+
+_SIGNED = frozenset({"INT32", "INT64", "FLOAT", "DOUBLE"})
+
+
+def _trusted_bounds(
+    statistics: Fields, node: SchemaNode, *, ordered: bool
+) -> tuple[bytes | None, bytes | None]:
+    """Minimum and maximum whose order is known to be the type's own.
+
+    `min_value`/`max_value` mean nothing without a column order. The deprecated `min`/`max` were
+    compared as signed numbers, and old writers did even strings so: they serve signed types alone.
+    """
+    if ordered and (5 in statistics or 6 in statistics):
+        return statistics.get(6), statistics.get(5)
+    unsigned = node.logical is not None and not node.logical.signed
+    if node.physical in _SIGNED and not unsigned:
+        return statistics.get(2), statistics.get(1)
+    return None, None

@@ -1,0 +1,207 @@
+"""Dates and timestamps of older writers: INT96, and the calendar before 1582.
+
+INT96 holds nanoseconds of a Julian day. It is read as microseconds, as Spark reads it: digits below
+are cut, and what microseconds cannot hold is an error. Spark before 3.0, and later ones that are
+told to, wrote days in the Julian calendar up to October 1582, and marked their files: those days
+are read as the same dates in the calendar of today, as Spark reads them.
+Spec: Parquet, "Types" (INT96); Spark, `DataSourceUtils`, `RebaseDateTime`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from variantlake.errors import LimitExceeded, UnsupportedFeature, VariantLakeError
+from variantlake.parquet.metadata.footer import Footer
+from variantlake.parquet.metadata.schema_tree import SchemaNode
+from variantlake.shredding.arrays import (
+    AnyArray,
+    elements_of,
+    list_of,
+    map_leaves,
+    offsets_of,
+    struct_of,
+)
+from variantlake.shredding.layout import is_list, is_struct
+
+_VERSION, _ZONE = "org.apache.spark.version", "org.apache.spark.timeZone"
+_LEGACY_INT96, _LEGACY = "org.apache.spark.legacyINT96", "org.apache.spark.legacyDateTime"
+_UTC = frozenset({"UTC", "Etc/UTC", "GMT", "Z", "+00:00", "Etc/GMT"})
+
+_DAY = 86_400_000_000
+_GREGORIAN = -141_427
+"""The day 1582-10-15, from which on both calendars agree."""
+_SAME_ZONES = -25_567 * _DAY
+"""1900-01-01: from then on Spark takes an instant as it is in every time zone."""
+
+Int64s = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class OldTimes:
+    """What is old in a file: its leaves of INT96, and those in the Julian calendar."""
+
+    int96: frozenset[int]
+    julian: frozenset[int]
+    zone: str | None
+
+    @classmethod
+    def of(cls, footer: Footer) -> OldTimes:
+        """As the footer tells."""
+        known = dict(footer.key_value_metadata)
+        version = known.get(_VERSION)
+        nodes = [leaf.node for leaf in footer.leaves]
+        int96 = frozenset(at for at, node in enumerate(nodes) if node.physical == "INT96")
+        julian: frozenset[int] = frozenset()
+        if version is not None and (version < "3.1.0" or _LEGACY_INT96 in known):
+            julian |= int96
+        if version is not None and (version < "3.0.0" or _LEGACY in known):
+            julian |= {at for at, node in enumerate(nodes) if _is_time(node)}
+        return cls(int96, julian, known.get(_ZONE))
+
+    def concern(self, leaves: Sequence[int]) -> bool:
+        """Whether one of them is old."""
+        return not (self.int96 | self.julian).isdisjoint(leaves)
+
+    def settled(
+        self, batch: pa.RecordBatch, leaves: Sequence[int], seconds: pa.Table | None
+    ) -> pa.RecordBatch:
+        """The rows as they are meant; `leaves` are those of the batch, in the order of the file.
+
+        `seconds` are the INT96 among them read as seconds. Raises LimitExceeded for a timestamp
+        beyond microseconds, UnsupportedFeature for one whose calendar is not certain; with its row
+        in the batch.
+        """
+        leaves = sorted(leaves)
+        try:
+            self._check(batch, leaves, seconds)
+        except VariantLakeError as error:
+            error.row = self._first(batch, leaves, seconds)
+            raise
+        if self.julian.isdisjoint(leaves):
+            return batch
+        left = iter(leaves)
+
+        def today(array: AnyArray) -> AnyArray:
+            return _today(array) if next(left) in self.julian else array
+
+        arrays = [map_leaves(array, today) for array in batch.columns]
+        return pa.RecordBatch.from_arrays(arrays, schema=batch.schema)
+
+    def _first(self, batch: pa.RecordBatch, leaves: Sequence[int], seconds: pa.Table | None) -> int:
+        """The row that does not read: by halves, whose first is looked at before the second."""
+        start, rows = 0, batch.num_rows
+        while rows > 1:
+            half = rows // 2
+            try:
+                self._check(
+                    batch.slice(start, half),
+                    leaves,
+                    None if seconds is None else seconds.slice(start, half),
+                )
+            except VariantLakeError:
+                rows = half
+            else:
+                start, rows = start + half, rows - half
+        return start
+
+    def _check(
+        self, batch: pa.RecordBatch, leaves: Sequence[int], seconds: pa.Table | None
+    ) -> None:
+        found = {
+            leaf: array
+            for leaf, array in zip(leaves, flat(batch), strict=True)
+            if leaf in self.int96 or leaf in self.julian
+        }
+        if seconds is not None:
+            timestamps = [leaf for leaf in leaves if leaf in self.int96]
+            for leaf, array in zip(timestamps, flat(seconds), strict=True):
+                micros, whole = integers(found[leaf]), integers(array)
+                if (micros // 1_000_000 != whole).any():
+                    raise LimitExceeded(
+                        "a timestamp of INT96 is beyond the years of microseconds (290,000)"
+                    )
+        for leaf, array in found.items():
+            if leaf not in self.julian or self.zone in _UTC or pa.types.is_date(array.type):
+                continue
+            if (integers(array) < _SAME_ZONES).any():
+                raise UnsupportedFeature(
+                    "a timestamp before 1900 was written in the calendar before 1582, in the time "
+                    f"zone {self.zone or 'that the file does not name'}",
+                    hint="Spark reads it: write the rows anew with Spark",
+                )
+
+
+def _is_time(node: SchemaNode) -> bool:
+    return node.logical is not None and node.logical.kind in ("DATE", "TIMESTAMP")
+
+
+def flat(rows: pa.RecordBatch | pa.Table) -> Iterator[AnyArray]:
+    """The leaves of rows in the order of the file, elements of lists one after another."""
+    for column in rows.columns:
+        whole: Any = column
+        yield from _leaves(whole.combine_chunks() if isinstance(rows, pa.Table) else whole)
+
+
+def _leaves(array: AnyArray) -> Iterator[AnyArray]:
+    if is_struct(array.type):
+        for child in struct_of(array).flatten():
+            yield from _leaves(child)
+    elif isinstance(array, pa.MapArray):
+        yield from _leaves(offsets_of(array)[1])
+    elif is_list(array.type):
+        yield from _leaves(elements_of(list_of(array)))
+    else:
+        yield array
+
+
+def integers(array: Any) -> Int64s:
+    """The values that are not null, as the counts that they are stored as."""
+    kept = array.drop_null()
+    width: Any = pa.int32() if pa.types.is_date32(kept.type) else pa.int64()
+    found: Int64s = kept.cast(width).to_numpy(zero_copy_only=False).astype(np.int64)
+    return found
+
+
+def _today(array: Any) -> AnyArray:
+    """Dates, or instants in UTC, of the older calendar as the same dates in that of today."""
+    if pa.types.is_date(array.type):
+        days = array.cast(pa.int32()).fill_null(0).to_numpy(zero_copy_only=False)
+        moved: Any = pa.array(_moved(days.astype(np.int64)).astype(np.int32))
+    else:
+        per_day = {"ms": _DAY // 1000, "us": _DAY, "ns": _DAY * 1000}[array.type.unit]
+        counts = array.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
+        days, rest = np.divmod(counts, per_day)
+        moved = pa.array(_moved(days) * per_day + rest)
+    found: AnyArray = pc.if_else(
+        array.is_null(), pa.nulls(len(array), array.type), moved.cast(array.type)
+    )
+    return found
+
+
+def _moved(days: Int64s) -> Int64s:
+    """Days since 1970: those before 1582-10-15 by the date that they have in the Julian calendar.
+
+    A day that only that calendar has, 29 February of 1500 for one, becomes the next one.
+    """
+    # The usual formulas for day numbers, with floor division throughout.
+    count = days + 2_440_588 + 32_082
+    four = (4 * count + 3) // 1461
+    of_year = count - 1461 * four // 4
+    month = (5 * of_year + 2) // 153
+    day = of_year - (153 * month + 2) // 5 + 1
+    year = four - 4800 + month // 10
+    month = month + 3 - 12 * (month // 10)
+    year = year - (month <= 2)
+    era = year // 400
+    since = year - era * 400
+    first = (153 * ((month + 9) % 12) + 2) // 5
+    gregorian = era * 146_097 + since * 365 + since // 4 - since // 100 + first - 719_468
+    return np.where(days < _GREGORIAN, gregorian + day - 1, days)

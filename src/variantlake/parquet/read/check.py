@@ -1,0 +1,205 @@
+"""Checking a Parquet file against every rule for Variant columns: its schema, then its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from variantlake.errors import MissingSource, VariantLakeError
+from variantlake.kernels.shredded.check_rows import find_problems
+from variantlake.parquet.metadata.footer import Footer, is_parquet, read_footer
+from variantlake.parquet.metadata.schema_tree import SchemaNode
+from variantlake.parquet.read.reader import (
+    BATCH_ROWS,
+    Progress,
+    named_groups,
+    open_parquet,
+    read_leaves,
+)
+from variantlake.parquet.variant.variant_columns import (
+    Column,
+    FoundVariants,
+    column_of,
+    variant_nodes,
+)
+from variantlake.parquet.variant.variant_group import GroupNode, VariantGroup, parse_group
+from variantlake.paths import Path
+from variantlake.shredding.layout import METADATA, TYPED_VALUE, VALUE
+from variantlake.shredding.legacy import ARRAY
+from variantlake.shredding.rules import Rule
+from variantlake.shredding.schema import Array, Untyped
+from variantlake.shredding.unshred_legacy import legacy_problems
+from variantlake.storage.opening import Source, name_of
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One broken rule. `row` counts from the start of the file, None for what concerns all rows.
+
+    `column` is the dotted name of the Variant column, `path` a path in the Variant (empty for the
+    column as such), `rule` what is demanded, `message` what is there instead.
+    """
+
+    row: int | None
+    column: str
+    path: str
+    rule: str
+    message: str
+
+    def __str__(self) -> str:
+        where = [] if self.row is None else [f"row {self.row}"]
+        where += [part for part in (self.column, self.path) if part]
+        return f"{', '.join(where) or 'file'}: {self.message} (rule: {self.rule})"
+
+
+def check_file(
+    path: Source,
+    *,
+    variant_columns: Collection[str] = (),
+    batch_rows: int = BATCH_ROWS,
+    progress: Progress | None = None,
+    annotation: bool = True,
+) -> Iterator[Finding]:
+    """Check every Variant column of a file.
+
+    A Parquet file that cannot be read is a finding too, not an error. Memory is bounded by one
+    batch. `variant_columns` are dotted names of groups to take for Variants although nothing marks
+    them. `progress` is called after each batch with the rows that are checked and those of the
+    file. With `annotation` false, a group need not be marked as VARIANT: in a file of a Delta table
+    the schema of the table says which columns are Variants, and its protocol asks for no mark.
+
+    Raises MissingSource when there is no such file, MalformedFile for one that neither begins nor
+    ends as a Parquet file, InvalidPath for a group that the file does not have.
+    """
+    try:
+        footer = read_footer(path)
+    except MissingSource:
+        raise
+    except VariantLakeError as error:
+        if not is_parquet(path):
+            raise
+        yield Finding(None, "", "", Rule.FILE.value, error.message)
+        return
+    wanted = named_groups(footer, variant_columns)
+    readable: list[tuple[SchemaNode, Column]] = []
+    for top in footer.schema.children:
+        is_readable = True
+        for node, column in variant_nodes(top, wanted, (top.name,)):
+            for finding in _check_schema(node, column, annotation=annotation):
+                is_readable &= finding.rule != Rule.GROUP.value
+                yield finding
+        reading = column_of(top, wanted) if is_readable else None
+        if reading is not None:
+            readable.append((top, reading))
+    if readable:
+        yield from _check_rows(path, footer, readable, batch_rows, progress)
+
+
+def _check_schema(
+    node: SchemaNode, column: tuple[str, ...], *, annotation: bool
+) -> Iterator[Finding]:
+    name = ".".join(column)
+    try:
+        group = parse_group(node, column)
+    except VariantLakeError as error:
+        yield Finding(None, name, error.path, Rule.GROUP.value, error.message)
+        return
+    for path, rule, message in _check_layout(group, node):
+        if rule is Rule.ANNOTATION and not annotation:
+            continue
+        yield Finding(None, name, str(path), rule.value, message)
+
+
+def _check_layout(group: VariantGroup, node: SchemaNode) -> Iterator[tuple[Path, Rule, str]]:
+    """The rules for the schema that reading does not insist on."""
+    if group.is_legacy:
+        yield from _check_legacy(group.root, Path())
+        return
+    if not group.annotated:
+        yield Path(), Rule.ANNOTATION, "the group has no logical type"
+    metadata = node.named(METADATA)
+    if metadata is not None and metadata.repetition != "required":
+        yield Path(), Rule.REPETITION, f"metadata is {metadata.repetition}, expected required"
+    value = node.named(VALUE)
+    unshredded = isinstance(group.root.node, Untyped)
+    if unshredded and value is not None and value.repetition != "required":
+        yield Path(), Rule.REPETITION, f"value is {value.repetition}, expected required"
+    yield from _check_node(group.root, Path())
+
+
+def _check_node(node: GroupNode, path: Path) -> Iterator[tuple[Path, Rule, str]]:
+    """One group of `value` and `typed_value`, and those below it."""
+    typed = node.group.named(TYPED_VALUE)
+    if typed is not None:
+        for name in (VALUE, TYPED_VALUE):
+            member = node.group.named(name)
+            if member is not None and member.repetition != "optional":
+                yield path, Rule.REPETITION, f"{name} is {member.repetition}, expected optional"
+    for name, child in node.fields:
+        where = path.child(name)
+        yield from _check_required(child, where)
+        yield from _check_node(child, where)
+    if isinstance(node.node, Array) and node.element is not None and typed is not None:
+        where = path.child(0)
+        yield from _check_levels(typed, node.element, path)
+        yield from _check_required(node.element, where)
+        yield from _check_node(node.element, where)
+
+
+def _check_legacy(node: GroupNode, path: Path) -> Iterator[tuple[Path, Rule, str]]:
+    """One group of the legacy layout, which leaves open what is required, and those below it."""
+    array = node.group.named(ARRAY)
+    if node.element is not None and array is not None:
+        yield from _check_levels(array, node.element, path)
+        yield from _check_legacy(node.element, path.child(0))
+    for name, child in node.fields:
+        yield from _check_legacy(child, path.child(name))
+    for other in node.others:
+        yield from _check_legacy(other, path)
+
+
+def _check_levels(
+    array: SchemaNode, element: GroupNode, path: Path
+) -> Iterator[tuple[Path, Rule, str]]:
+    names = (array.children[0].name, element.group.name)
+    if names != ("list", "element"):
+        yield path, Rule.LIST, f"the levels are named {names[0]!r} and {names[1]!r}"
+
+
+def _check_required(node: GroupNode, path: Path) -> Iterator[tuple[Path, Rule, str]]:
+    if node.group.repetition != "required":
+        yield path, Rule.REPETITION, f"the group is {node.group.repetition}, expected required"
+
+
+def _check_rows(
+    path: Source,
+    footer: Footer,
+    columns: Sequence[tuple[SchemaNode, Column]],
+    batch_rows: int,
+    progress: Progress | None,
+) -> Iterator[Finding]:
+    name, start = name_of(path), 0
+    leaves = sorted(leaf for _, column in columns for leaf in column.leaves())
+    try:
+        with open_parquet(path, name, footer) as file:
+            for row_group in range(len(footer.row_groups)):
+                for batch in read_leaves(file, name, row_group, leaves, batch_rows):
+                    rows = np.arange(start, start + batch.num_rows)
+                    for node, column in columns:
+                        for found in column.variants(batch.column(node.name), rows):
+                            yield from _findings(found)
+                    start += batch.num_rows
+                    if progress is not None:
+                        progress(start, footer.num_rows)
+    except VariantLakeError as error:
+        yield Finding(start, "", error.path, Rule.FILE.value, error.message)
+
+
+def _findings(found: FoundVariants) -> Iterator[Finding]:
+    column = ".".join(found.group.column)
+    broken = legacy_problems if found.group.is_legacy else find_problems
+    for problem in broken(found.array):
+        row = int(found.rows[problem.row])
+        yield Finding(row, column, problem.path, problem.rule.value, problem.message)

@@ -1,0 +1,89 @@
+"""A whole Variant column as JSON text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, cast
+
+import numpy as np
+import pyarrow as pa
+
+from variantlake.encoding.json_text import to_json as value_to_json
+from variantlake.errors import InvalidValue, VariantLakeError
+from variantlake.kernels.json.json_writer import write_json
+from variantlake.kernels.tape.tape import SQL_NULL
+from variantlake.kernels.variant.variant_reader import GOOD, VariantReader, bad_variant
+from variantlake.parquet.read.prefetch import ahead
+from variantlake.shredding.layout import METADATA, VALUE, is_variant_type
+
+BATCH_ROWS = 16384
+"""Rows that are written at a time."""
+
+BATCH_BYTES = 64 << 20
+"""Bytes of values that are written at a time, but for one value: its text has six times its bytes
+at most, and an Arrow string array two gigabytes."""
+
+
+def to_json(column: pa.Array[Any] | pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
+    """The rows of a column of struct<metadata, value>, as `read_table` gives it, as JSON text.
+
+    The form is that of Spark's `to_json`: fields in stored order, decimals without trailing zeros,
+    timestamps in UTC. Returns strings; SQL NULL is null, a Variant null the text `null`.
+
+    Raises InvalidValue for another column; MalformedVariant, LimitExceeded and UnknownVariantType,
+    with the row, for a value that has no text.
+    """
+    if not is_variant_type(column.type):
+        raise InvalidValue(
+            f"a column of {column.type} is no struct<metadata: binary, value: binary>"
+        )
+    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    readers: list[VariantReader] = []
+
+    def text_of(part: tuple[pa.StructArray, int]) -> pa.Array[Any]:
+        try:
+            reader = readers.pop()
+        except IndexError:
+            reader = VariantReader()
+        text = _text_of(reader, *part)
+        readers.append(reader)
+        return text
+
+    return pa.chunked_array(list(ahead(_slices(chunks), text_of)), pa.string())
+
+
+def _slices(chunks: Sequence[pa.Array[Any]]) -> Iterator[tuple[pa.StructArray, int]]:
+    """Parts that are small enough to be written at once, each with the number of its first row."""
+    row = 0
+    for chunk in chunks:
+        array = cast("pa.StructArray", chunk)
+        start = 0
+        while start < len(array):
+            rows = min(BATCH_ROWS, len(array) - start)
+            while rows > 1 and array.field(VALUE).slice(start, rows).nbytes > BATCH_BYTES:
+                rows //= 2
+            yield array.slice(start, rows), row + start
+            start += rows
+        row += len(array)
+
+
+def _text_of(reader: VariantReader, array: pa.StructArray, first_row: int) -> pa.Array[Any]:
+    tape = reader.read(array)
+    texts, left = write_json(tape)
+    bad = (tape.status != GOOD) & (tape.status != SQL_NULL)
+    if bad.any():
+        row = int(np.flatnonzero(bad)[0])
+        error = bad_variant(array, row)
+        error.row = first_row + row
+        raise error
+    if not left.any():
+        return cast("pa.Array[Any]", texts)
+    rows: list[Any] = cast("Any", texts).to_pylist()
+    metadata, value = array.field(METADATA), array.field(VALUE)
+    for row in np.flatnonzero(left).tolist():
+        try:
+            rows[row] = value_to_json(metadata[row].as_py(), value[row].as_py())
+        except VariantLakeError as error:
+            error.row = first_row + row
+            raise
+    return pa.array(rows, pa.string())

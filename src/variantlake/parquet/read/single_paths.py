@@ -1,0 +1,287 @@
+"""Single paths of Variant columns as typed Arrow columns, without rebuilding the Variants.
+
+Only the columns of a path are read: its `typed_value`, and its `value` unless the footer shows that
+it is null everywhere. For a path without columns of its own, the `value` of the deepest one above
+it is searched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+import pyarrow as pa
+
+from variantlake.errors import InvalidPath, MalformedFile, VariantLakeError
+from variantlake.parquet.metadata.footer import Footer, read_footer
+from variantlake.parquet.read.path_values import LegacyPathRequest, Members, Mismatch, PathRequest
+from variantlake.parquet.read.reader import (
+    BATCH_ROWS,
+    Progress,
+    check_batch_rows,
+    open_parquet,
+    read_leaves,
+)
+from variantlake.parquet.variant.variant_columns import is_variant
+from variantlake.parquet.variant.variant_group import GroupNode, VariantGroup, parse_group
+from variantlake.paths import ColumnPath, Path
+from variantlake.shredding.layout import TYPED_VALUE
+from variantlake.shredding.schema import Array, Leaf, Object, Untyped
+from variantlake.storage.opening import Source, name_of
+from variantlake.types import ShreddedType
+
+
+def read_paths(
+    path: Source,
+    paths: Mapping[str, str],
+    *,
+    on_mismatch: Mismatch | str = Mismatch.ERROR,
+    progress: Progress | None = None,
+) -> pa.Table:
+    """Read single paths of Variant columns.
+
+    Args:
+        path: A file name or an open binary file.
+        paths: For each column of the result `column:path::type`, such as `event:commit.kind` or
+            `event:time_us::bigint`. Types are those of shredding DDL, or `variant`. Without a type
+            the column has the type that the file stores at the path, and where it stores none the
+            result is struct<metadata, value>.
+        on_mismatch: `error`, or `null` for values that are not of the type. Exact numbers convert
+            to each other where their value stays the same, nothing else converts.
+        progress: Called after each batch with the rows that are read and the rows of the file.
+
+    A path that is missing from a row, and a Variant null, give null.
+
+    Raises:
+        InvalidPath: A path that does not parse, or a column that is no Variant column of the file.
+        InvalidValue: A value that the type cannot hold; with file, row and path.
+        MalformedFile: The file breaks a specification.
+    """
+    return pa.Table.from_batches(*_open(path, paths, Mismatch(on_mismatch), BATCH_ROWS, progress))
+
+
+def iter_paths(
+    path: Source,
+    paths: Mapping[str, str],
+    batch_rows: int = BATCH_ROWS,
+    *,
+    on_mismatch: Mismatch | str = Mismatch.ERROR,
+    progress: Progress | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """As `read_paths`, in batches of at most `batch_rows` rows and with bounded memory."""
+    batches, _ = _open(path, paths, Mismatch(on_mismatch), batch_rows, progress)
+    yield from batches
+
+
+def count_typed(
+    path: Source,
+    footer: Footer,
+    group: VariantGroup,
+    paths: Collection[Path],
+    progress: Progress | None = None,
+) -> dict[Path, int]:
+    """In how many rows of a top-level Variant column the `typed_value` of each node is set.
+
+    `paths` are nodes outside of arrays. Reads the metadata of no row and one small column for each.
+    Raises MalformedFile.
+    """
+    done, counts = 0, dict.fromkeys(paths, 0)
+    leaves: set[int] = set()
+    for each in paths:
+        node = group.find(each)
+        leaves |= set() if node is None else _typed_leaf(node)
+    if not leaves:
+        return counts
+    name = name_of(path)
+    with open_parquet(path, name, footer) as file:
+        for row_group in range(len(footer.row_groups)):
+            for batch in read_leaves(file, name, row_group, sorted(leaves), BATCH_ROWS):
+                root = Members(batch.column(group.column[0]))
+                for each in paths:
+                    found = root
+                    for step in each.steps:
+                        found = found.step(step)
+                    typed = found.get(TYPED_VALUE)
+                    counts[each] += 0 if typed is None else len(typed) - typed.null_count
+                done += batch.num_rows
+                if progress is not None:
+                    progress(done, footer.num_rows)
+    return counts
+
+
+def _open(
+    path: Source,
+    paths: Mapping[str, str],
+    on_mismatch: Mismatch,
+    batch_rows: int,
+    progress: Progress | None,
+) -> tuple[Iterator[pa.RecordBatch], pa.Schema]:
+    check_batch_rows(batch_rows)
+    if not isinstance(paths, Mapping):
+        raise InvalidPath(
+            f"paths are a mapping, not {type(paths).__name__}",
+            hint="{'name': 'column:path::type'}",
+        )
+    footer = read_footer(path)
+    try:
+        requests = [_request(footer, name, text, on_mismatch) for name, text in paths.items()]
+    except VariantLakeError as error:
+        error.file = error.file or name_of(path)
+        raise
+    schema = pa.schema([pa.field(request.name, request.arrow) for request in requests])
+    return _batches(path, footer, requests, schema, batch_rows, progress=progress), schema
+
+
+def _batches(
+    path: Source,
+    footer: Footer,
+    requests: Sequence[PathRequest],
+    schema: pa.Schema,
+    batch_rows: int,
+    *,
+    progress: Progress | None,
+) -> Iterator[pa.RecordBatch]:
+    name, start = name_of(path), 0
+    leaves = sorted({leaf for request in requests for leaf in request.leaves})
+    with open_parquet(path, name, footer) as file:
+        for row_group in range(len(footer.row_groups)):
+            for batch in read_leaves(file, name, row_group, leaves, batch_rows):
+                arrays = []
+                for request in requests:
+                    try:
+                        arrays.append(request.evaluate(batch))
+                    except VariantLakeError as error:
+                        error.file = name
+                        error.row = None if error.row is None else start + error.row
+                        raise
+                start += batch.num_rows
+                if progress is not None:
+                    progress(start, footer.num_rows)
+                yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _request(footer: Footer, name: str, text: str, on_mismatch: Mismatch) -> PathRequest:
+    requested = ColumnPath.parse(text)
+    group = _group(footer, requested.column)
+    target, way = _walk(group, requested.path)
+    rest = Path(requested.path.steps[len(way) :])
+    stored = target.node.type if isinstance(target.node, Leaf) and not rest.steps else None
+    wanted = stored
+    if requested.type:
+        wanted = None if requested.type.lower() == "variant" else ShreddedType.parse(requested.type)
+    if group.metadata is None:
+        return _legacy_request(
+            footer, name, requested, group, wanted=wanted, on_mismatch=on_mismatch
+        )
+    if rest.steps:
+        leaves = _value_leaf(footer, target)
+    elif wanted is None:
+        leaves = frozenset(_all_leaves(footer, target))
+    else:
+        leaves = _value_leaf(footer, target) | _typed_leaf(target)
+    above = tuple(0 if isinstance(step, int) else step for step in way)
+    shortest = frozenset(
+        Path(path.steps[len(way) :]) for path in group.shortest if path.steps[: len(way)] == above
+    )
+    return PathRequest(
+        name, requested.column, requested.path, way, rest, wanted, group.metadata, leaves,
+        on_mismatch, shortest,
+    )  # fmt: skip
+
+
+def _group(footer: Footer, column: str) -> VariantGroup:
+    """A top-level Variant column."""
+    node = footer.schema.named(column)
+    try:
+        if node is not None and node.is_group:
+            return parse_group(node)
+    except MalformedFile:
+        if node is not None and is_variant(node, (column,), ()):
+            raise
+    names = [top.name for top in footer.schema.children if is_variant(top, (top.name,), ())]
+    raise InvalidPath(
+        f"no Variant column {column!r} in the file",
+        hint=f"paths start at a top-level one: {', '.join(map(repr, names)) or 'it has none'}",
+    )
+
+
+def _legacy_request(
+    footer: Footer,
+    name: str,
+    requested: ColumnPath,
+    group: VariantGroup,
+    *,
+    wanted: ShreddedType | None,
+    on_mismatch: Mismatch,
+) -> LegacyPathRequest:
+    """A value may stand in the `untyped_value` of each group on its way."""
+    target, way = _walk(group, requested.path)
+    is_node = way == requested.path.steps
+    passed = [_walk(group, Path(way[:depth]))[0] for depth in range(len(way) + 1)]
+    above = passed[:-1] if is_node else passed
+    leaves = {leaf for node in above for leaf in _value_leaf(footer, node)}
+    is_leaf = is_node and wanted is not None and isinstance(target.node, Leaf)
+    if any(node.others for node in passed):
+        leaves, is_leaf = set(group.leaves()), False
+    elif is_node:
+        is_leaf = is_leaf and not leaves and not _value_leaf(footer, target)
+        leaves |= _typed_leaf(target) if is_leaf else set(target.leaves())
+    is_column = is_leaf and all(isinstance(step, str) for step in way)
+    first = next(group.leaves())
+    return LegacyPathRequest(
+        name, requested.column, requested.path, way if is_column else (),
+        Path() if is_column else requested.path, wanted, min(leaves, default=first), leaves,
+        on_mismatch, is_column=is_column,
+    )  # fmt: skip
+
+
+def _walk(group: VariantGroup, path: Path) -> tuple[GroupNode, tuple[str | int, ...]]:
+    """The deepest node with columns on the way to a path, and the steps to it."""
+    node, depth = group.root, 0
+    for step in path.steps:
+        child: GroupNode | None = None
+        if isinstance(node.node, Object) and isinstance(step, str):
+            child = node.get(step)
+        elif isinstance(node.node, Array) and isinstance(step, int):
+            child = node.element
+        if child is None:
+            break
+        node, depth = child, depth + 1
+    return node, path.steps[:depth]
+
+
+def _value_leaf(footer: Footer, node: GroupNode) -> frozenset[int]:
+    if node.value is None or _is_all_null(footer, node.value):
+        return frozenset()
+    return frozenset([node.value])
+
+
+def _typed_leaf(node: GroupNode) -> frozenset[int]:
+    """A leaf that shows where the typed_value is set; nothing when there is none."""
+    below = node
+    while below.typed_value is None:
+        if below.element is not None:
+            below = below.element
+        elif below.fields:
+            below = below.fields[0][1]
+        else:
+            return frozenset() if below is node or below.value is None else frozenset([below.value])
+    return frozenset([below.typed_value])
+
+
+def _all_leaves(footer: Footer, node: GroupNode) -> Iterator[int]:
+    if isinstance(node.node, Untyped):
+        # Read even if all null: it may be the only column that shows the object around it.
+        yield from () if node.value is None else (node.value,)
+        return
+    yield from _value_leaf(footer, node)
+    if node.typed_value is not None:
+        yield node.typed_value
+    for _, child in node.fields:
+        yield from _all_leaves(footer, child)
+    if node.element is not None:
+        yield from _all_leaves(footer, node.element)
+
+
+def _is_all_null(footer: Footer, leaf: int) -> bool:
+    chunks = (row_group.columns[leaf] for row_group in footer.row_groups)
+    return all(chunk.null_count == chunk.num_values for chunk in chunks)

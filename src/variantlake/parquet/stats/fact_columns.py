@@ -1,0 +1,426 @@
+"""The facts of many files as columns: what planning reads, wherever the facts come from.
+
+Rows are files, or row groups of one. Unknown is, as in `facts`, -1 for counts, not `known` for
+bounds and False for flags, and always the safe side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from functools import cache
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from variantlake.errors import InvalidSchema
+from variantlake.parquet.stats.bounds import Raw
+from variantlake.parquet.stats.facts import UNKNOWN, ColumnFacts, FileFacts, PathFacts
+from variantlake.shredding.schema import ShreddingSchema
+from variantlake.shredding.values import ValueNotes
+from variantlake.types import Kind, ShreddedType
+
+Int64s = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+ColumnPath = tuple[str, ...]
+
+_OBJECTS: dict[Kind, type] = {
+    Kind.DECIMAL: Decimal,
+    Kind.STRING: str,
+    Kind.BINARY: bytes,
+    Kind.UUID: bytes,
+}
+"""Kinds whose values are Python objects, and their class. All others are numbers of a machine."""
+
+
+def raw_dtype(type_: ShreddedType | None) -> type[np.generic]:
+    """The NumPy type of bounds of a type: float64, int64 (whatever is counted), or object."""
+    if type_ is None or type_.kind in _OBJECTS:
+        return np.object_
+    return np.float64 if type_.kind in (Kind.FLOAT, Kind.DOUBLE) else np.int64
+
+
+@dataclass(frozen=True, slots=True)
+class RawColumn:
+    """One bound of each row: `values` of `raw_dtype`, which mean nothing where not `known`."""
+
+    values: npt.NDArray[Any]
+    known: Bools
+
+    @classmethod
+    def unknown(cls, rows: int, type_: ShreddedType | None) -> RawColumn:
+        """No bound in any row; writable."""
+        return cls(np.zeros(rows, raw_dtype(type_)), np.zeros(rows, np.bool_))
+
+    @classmethod
+    def of(cls, values: Sequence[Raw | None], type_: ShreddedType) -> RawColumn:
+        """Bounds of a type. What cannot be a value of it, or orders nothing (NaN), is unknown.
+
+        Facts may come from a log that anybody wrote.
+        """
+        column = cls.unknown(len(values), type_)
+        usable = _usable(type_.kind)
+        for row, value in enumerate(values):
+            if usable(value):
+                column.values[row] = value
+                column.known[row] = True
+        return column
+
+    def take(self, rows: Int64s) -> RawColumn:
+        """These rows."""
+        return RawColumn(self.values[rows], self.known[rows])
+
+    def put(self, rows: Int64s | slice, column: RawColumn) -> None:
+        """Write `column` into these rows."""
+        self.values[rows] = column.values
+        self.known[rows] = column.known
+
+    def raw(self, row: int) -> Raw | None:
+        """The bound of one row as a Python value."""
+        if not self.known[row]:
+            return None
+        value: Raw = self.values[row : row + 1].tolist()[0]
+        return value
+
+
+def _usable(kind: Kind) -> Callable[[Raw | None], bool]:
+    wanted = _OBJECTS.get(kind)
+    if wanted is not None:
+        return lambda value: isinstance(value, wanted) and value == value  # noqa: PLR0124 - NaN
+    if kind in (Kind.FLOAT, Kind.DOUBLE):
+        return lambda value: isinstance(value, float) and value == value  # noqa: PLR0124 - NaN
+    return lambda value: isinstance(value, int) and -(2**63) <= value < 2**63
+
+
+@dataclass(frozen=True, slots=True)
+class BoundColumns:
+    """What encloses the values of some rows; meanings as in PathFacts."""
+
+    minimum: RawColumn
+    maximum: RawColumn
+    minimum_exact: Bools
+    maximum_exact: Bools
+    plain_floats: Bools
+
+    @classmethod
+    def unknown(cls, rows: int, type_: ShreddedType | None) -> BoundColumns:
+        """Nothing known of any row; writable."""
+        flags = (np.zeros(rows, np.bool_) for _ in range(3))
+        return cls(RawColumn.unknown(rows, type_), RawColumn.unknown(rows, type_), *flags)
+
+    @classmethod
+    def of(cls, facts: Sequence[PathFacts | ColumnFacts], type_: ShreddedType) -> BoundColumns:
+        """The bounds of these records."""
+        return cls(
+            RawColumn.of([each.minimum for each in facts], type_),
+            RawColumn.of([each.maximum for each in facts], type_),
+            np.array([each.minimum_exact for each in facts], np.bool_),
+            np.array([each.maximum_exact for each in facts], np.bool_),
+            np.array([each.plain_floats for each in facts], np.bool_),
+        )
+
+    def take(self, rows: Int64s) -> BoundColumns:
+        """These rows."""
+        return BoundColumns(
+            self.minimum.take(rows),
+            self.maximum.take(rows),
+            self.minimum_exact[rows],
+            self.maximum_exact[rows],
+            self.plain_floats[rows],
+        )
+
+    def put(self, rows: Int64s, bounds: BoundColumns) -> None:
+        """Write `bounds` into these rows."""
+        self.minimum.put(rows, bounds.minimum)
+        self.maximum.put(rows, bounds.maximum)
+        self.minimum_exact[rows] = bounds.minimum_exact
+        self.maximum_exact[rows] = bounds.maximum_exact
+        self.plain_floats[rows] = bounds.plain_floats
+
+
+LACKING, INTEGERS = 1, 2
+"""Bits of notes: a residual may hold types that Spark lacks; integers stand in columns of decimals,
+and our kernels alone tell them apart."""
+
+
+def note_bits(notes: ValueNotes | None) -> int:
+    """The notes as bits, UNKNOWN without any."""
+    if notes is None:
+        return UNKNOWN
+    return LACKING * notes.lacking | INTEGERS * bool(notes.told_apart)
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Counts of one node in some rows, and `clean_inside`; int64, meanings as in PathFacts."""
+
+    typed: Int64s
+    nulls: Int64s
+    residuals: Int64s
+    clean_inside: Int64s
+
+    @property
+    def clean(self) -> Bools:
+        """As `PathFacts.clean`."""
+        clean: Bools = (self.residuals == 0) & (self.nulls >= 0)
+        return clean
+
+    def with_inside(self, wanted: int) -> Counts:
+        """The same, clean only where all of the bits `wanted` of `clean_inside` are set."""
+        known = (self.clean_inside & wanted == wanted) | (self.residuals > 0)
+        return replace(self, residuals=np.where(known, self.residuals, UNKNOWN))
+
+
+class VariantColumns(Protocol):
+    """One Variant column in all rows. Nodes go by their index in `schemas[…].nodes()`."""
+
+    @property
+    def schemas(self) -> Sequence[ShreddingSchema]:
+        """The different layouts."""
+
+    @property
+    def legacy(self) -> Sequence[bool]:
+        """For each of `schemas` whether the files have it in Spark's older layout."""
+
+    @property
+    def others(self) -> Sequence[bool]:
+        """For each of `schemas` whether there are leaves that are no part of the Variant."""
+
+    @property
+    def layout(self) -> Int64s:
+        """Which of `schemas` a row has, int64; -1 where not known."""
+
+    @property
+    def nulls(self) -> Int64s:
+        """SQL NULLs in each row, int64; -1 where unknown."""
+
+    @property
+    def notes(self) -> Int64s:
+        """`note_bits` of what was noted of the values of each row, int64; UNKNOWN where nothing."""
+
+    def counts(self, rows: Int64s, nodes: Int64s) -> Counts:
+        """The counts of node `nodes[i]` in row `rows[i]`, whose layout is known."""
+
+    def bounds(self, rows: Int64s, nodes: Int64s, leaf: ShreddedType) -> BoundColumns:
+        """The bounds of node `nodes[i]` in row `rows[i]`, each a leaf of this type."""
+
+
+class OrdinaryColumns(Protocol):
+    """An ordinary column in all rows; of its types one without bounds is None."""
+
+    @property
+    def types(self) -> Sequence[ShreddedType | None]:
+        """The different types."""
+
+    @property
+    def type(self) -> Int64s:
+        """Which of `types` a row has, int64; -1 where nothing is known."""
+
+    @property
+    def nulls(self) -> Int64s:
+        """SQL NULLs in each row, int64; -1 where unknown."""
+
+    def bounds(self, rows: Int64s, stored: ShreddedType) -> BoundColumns:
+        """The bounds in these rows, which all store this type."""
+
+
+class FactColumns(Protocol):
+    """The facts of many files."""
+
+    @property
+    def num_records(self) -> Int64s:
+        """Rows of each file, int64; -1 where unknown."""
+
+    def variant(self, column: ColumnPath) -> VariantColumns | None:
+        """A Variant column; None where no row knows one of this name."""
+
+    def column(self, column: ColumnPath) -> OrdinaryColumns | None:
+        """An ordinary column; None where no row knows one of this name."""
+
+
+# --- Of records -----------------------------------------------------------------------------------
+
+
+class RecordColumns:
+    """The columns of files whose facts are records, None for a file of which nothing is known."""
+
+    def __init__(self, facts: Sequence[FileFacts | None]) -> None:
+        self._facts = facts
+        records = [UNKNOWN if each is None else each.num_records for each in facts]
+        self.num_records: Int64s = np.array(records, np.int64)
+
+    def variant(self, column: ColumnPath) -> VariantColumns | None:
+        """See FactColumns."""
+        found = [None if each is None else each.variant(column) for each in self._facts]
+        if not any(found):
+            return None
+        layout = np.full(len(found), -1, np.int64)
+        nulls = np.full(len(found), UNKNOWN, np.int64)
+        codes: dict[tuple[ShreddingSchema, bool, bool], int] = {}
+        # By identity first: hashing a schema of hundreds of fields for each file is slow.
+        known: dict[tuple[int, bool, bool], int] = {}
+        for row, each in enumerate(found):
+            if each is not None:
+                form = (each.is_legacy, each.has_others)
+                key = (id(each.schema), *form)
+                code = known.get(key)
+                if code is None:
+                    code = known[key] = codes.setdefault((each.schema, *form), len(codes))
+                layout[row], nulls[row] = code, each.nulls
+        notes = [UNKNOWN if each is None else note_bits(each.notes) for each in found]
+        paths = [() if each is None else each.paths for each in found]
+        # Facts that do not go with their own layout are none.
+        sizes = np.array([sum(1 for _ in schema.nodes()) for schema, *_ in codes], np.int64)
+        layout[np.array([*map(len, paths)], np.int64) != sizes[layout]] = -1
+        schemas, legacy, others = zip(*codes, strict=True)
+        bits = np.array(notes, np.int64)
+        return _RecordVariants(schemas, legacy, others, layout, nulls, bits, paths)
+
+    def column(self, column: ColumnPath) -> OrdinaryColumns | None:
+        """See FactColumns."""
+        found = [None if each is None else each.column(column) for each in self._facts]
+        if not any(found):
+            return None
+        codes: dict[ShreddedType | None, int] = {}
+        types = [
+            -1 if each is None else codes.setdefault(stored_type(each.type), len(codes))
+            for each in found
+        ]
+        nulls = [UNKNOWN if each is None else each.nulls for each in found]
+        return _RecordColumn(
+            tuple(codes), np.array(types, np.int64), np.array(nulls, np.int64), found
+        )
+
+
+@cache
+def stored_type(arrow: pa.DataType) -> ShreddedType | None:
+    """The type whose bounds a column of an Arrow type has; None where it has none."""
+    try:
+        return ShreddedType.from_arrow(arrow)
+    except InvalidSchema:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class _RecordVariants:
+    schemas: Sequence[ShreddingSchema]
+    legacy: Sequence[bool]
+    others: Sequence[bool]
+    layout: Int64s
+    nulls: Int64s
+    notes: Int64s
+    paths: Sequence[Sequence[PathFacts]]
+
+    def _nodes(self, rows: Int64s, nodes: Int64s) -> list[PathFacts]:
+        return [
+            self.paths[row][node] for row, node in zip(rows.tolist(), nodes.tolist(), strict=True)
+        ]
+
+    def counts(self, rows: Int64s, nodes: Int64s) -> Counts:
+        found = self._nodes(rows, nodes)
+        return Counts(
+            np.array([each.typed for each in found], np.int64),
+            np.array([each.nulls for each in found], np.int64),
+            np.array([each.residuals for each in found], np.int64),
+            np.array([each.clean_inside for each in found], np.int64),
+        )
+
+    def bounds(self, rows: Int64s, nodes: Int64s, leaf: ShreddedType) -> BoundColumns:
+        return BoundColumns.of(self._nodes(rows, nodes), leaf)
+
+
+@dataclass(frozen=True, slots=True)
+class _RecordColumn:
+    types: Sequence[ShreddedType | None]
+    type: Int64s
+    nulls: Int64s
+    facts: Sequence[ColumnFacts | None]
+
+    def bounds(self, rows: Int64s, stored: ShreddedType) -> BoundColumns:
+        found = [each for row in rows.tolist() if (each := self.facts[row]) is not None]
+        return BoundColumns.of(found, stored)
+
+
+# --- Of two sources -------------------------------------------------------------------------------
+
+
+class PatchedColumns:
+    """The facts of `base`, and for Variant columns in the rows `rows` those of `patch`.
+
+    `patch` has a row for each of `rows`; where it does not know a layout, `base` stays.
+    """
+
+    def __init__(self, base: FactColumns, rows: Int64s, patch: FactColumns) -> None:
+        self._base, self._rows, self._patch = base, rows, patch
+        self.num_records: Int64s = base.num_records.copy()
+        known = patch.num_records >= 0
+        self.num_records[rows[known]] = patch.num_records[known]
+
+    def variant(self, column: ColumnPath) -> VariantColumns | None:
+        """See FactColumns."""
+        base, patch = self._base.variant(column), self._patch.variant(column)
+        if patch is None:
+            return base
+        rows = len(self.num_records)
+        known = np.flatnonzero(patch.layout >= 0)
+        schemas = [] if base is None else list(base.schemas)
+        layout = np.full(rows, -1, np.int64) if base is None else base.layout.copy()
+        nulls = np.full(rows, UNKNOWN, np.int64) if base is None else base.nulls.copy()
+        notes = np.full(rows, UNKNOWN, np.int64) if base is None else base.notes.copy()
+        layout[self._rows[known]] = patch.layout[known] + len(schemas)
+        nulls[self._rows[known]] = patch.nulls[known]
+        notes[self._rows[known]] = patch.notes[known]
+        place = np.full(rows, -1, np.int64)
+        place[self._rows[known]] = known
+        legacy = (*(() if base is None else base.legacy), *patch.legacy)
+        others = (*(() if base is None else base.others), *patch.others)
+        schemas += patch.schemas
+        return _PatchedVariants(schemas, legacy, others, layout, nulls, notes, base, patch, place)
+
+    def column(self, column: ColumnPath) -> OrdinaryColumns | None:
+        """See FactColumns."""
+        return self._base.column(column)
+
+
+@dataclass(frozen=True, slots=True)
+class _PatchedVariants:
+    """`place` is the row of `patch` that a row has its facts from, -1: those of `base`."""
+
+    schemas: Sequence[ShreddingSchema]
+    legacy: Sequence[bool]
+    others: Sequence[bool]
+    layout: Int64s
+    nulls: Int64s
+    notes: Int64s
+    base: VariantColumns | None
+    patch: VariantColumns
+    place: Int64s
+
+    def _parts(self, rows: Int64s) -> Iterator[tuple[VariantColumns, Int64s, Int64s]]:
+        """The source of some of `rows`, which of them, and their rows there."""
+        place = self.place[rows]
+        kept, patched = np.flatnonzero(place < 0), np.flatnonzero(place >= 0)
+        if self.base is not None and len(kept):
+            yield self.base, kept, rows[kept]
+        if len(patched):
+            yield self.patch, patched, place[patched]
+
+    def counts(self, rows: Int64s, nodes: Int64s) -> Counts:
+        typed, nulls, residuals = (np.full(len(rows), UNKNOWN, np.int64) for _ in range(3))
+        result = Counts(typed, nulls, residuals, np.zeros(len(rows), np.int64))
+        for source, some, there in self._parts(rows):
+            found = source.counts(there, nodes[some])
+            result.typed[some] = found.typed
+            result.nulls[some] = found.nulls
+            result.residuals[some] = found.residuals
+            result.clean_inside[some] = found.clean_inside
+        return result
+
+    def bounds(self, rows: Int64s, nodes: Int64s, leaf: ShreddedType) -> BoundColumns:
+        result = BoundColumns.unknown(len(rows), leaf)
+        for source, some, there in self._parts(rows):
+            result.put(some, source.bounds(there, nodes[some], leaf))
+        return result

@@ -1,0 +1,382 @@
+"""What is known about one file without reading its rows: counts and bounds of columns and paths.
+
+The same records come from a finished file's footer, from our own writer (which knows more) and
+from the log, so that planning never asks where they come from. Unknown is always -1 (counts), None
+(bounds) or False (flags), and always the safe side: it keeps the file and takes the native way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+
+import pyarrow as pa
+
+from variantlake.errors import VariantLakeError
+from variantlake.parquet.metadata.annotate import ColumnPath
+from variantlake.parquet.metadata.arrow_types import arrow_type_of
+from variantlake.parquet.metadata.footer import (
+    ColumnChunk,
+    Footer,
+    RowGroup,
+    parse_footer,
+    read_tail,
+)
+from variantlake.parquet.metadata.old_times import OldTimes
+from variantlake.parquet.metadata.schema_tree import SchemaNode
+from variantlake.parquet.metadata.value_notes import SPARK_KEY
+from variantlake.parquet.stats.bounds import Bounds, Raw, decode_bounds
+from variantlake.parquet.variant.variant_group import GroupNode, VariantGroup, variant_groups
+from variantlake.paths import Path
+from variantlake.shredding.schema import Leaf, Node, ShreddingSchema, Untyped
+from variantlake.shredding.values import ValueNotes
+from variantlake.storage.opening import Source, name_of
+from variantlake.types import NULL_VALUE
+
+UNKNOWN = -1
+"""A count that nobody took."""
+
+MAX_INSIDE = 48
+"""Nodes inside of an array of which it is known whether they are clean; so many bits fit a tag."""
+
+
+@dataclass(frozen=True, slots=True)
+class PathFacts:
+    """One node of a Variant column's shredding schema, over all rows of the file.
+
+    `typed` counts rows whose `typed_value` is set, `nulls` rows whose own residual `value` is the
+    Variant null `00`, `residuals` rows with any other residual (for objects also the partial
+    ones); -1 where unknown. Inside arrays there are no facts of this kind.
+
+    `clean_inside` are bits, of an array alone: bit i is set where node i of `Array.inside()` is
+    known to have no residual `value` but absent ones and Variant nulls, in no element of any row.
+
+    `minimum` and `maximum` enclose the `typed_value`s of a primitive leaf, by value for numbers
+    (without NaN), by unsigned bytes for strings, binary and UUIDs; None where unknown and where
+    there are no values. A bound of zero of a float is widened to [-0.0, +0.0]. `*_exact` is false
+    where the bound may lie outside of the values (a cut string).
+
+    `plain_floats` is true when the leaf is FLOAT or DOUBLE and is known to hold neither NaN nor
+    -0.0 (EXACTNESS, rule 8).
+    """
+
+    path: Path
+    node: Node
+    typed: int = UNKNOWN
+    nulls: int = UNKNOWN
+    residuals: int = UNKNOWN
+    minimum: Raw | None = None
+    maximum: Raw | None = None
+    minimum_exact: bool = False
+    maximum_exact: bool = False
+    plain_floats: bool = False
+    clean_inside: int = 0
+
+    @property
+    def clean(self) -> bool:
+        """Every residual of the path's own is absent or a Variant null (EXACTNESS, rule 9)."""
+        return self.residuals == 0 and self.nulls >= 0
+
+
+@dataclass(frozen=True, slots=True)
+class VariantFacts:
+    """One Variant column: how this file shreds it, and the facts of each node.
+
+    `column` is the column's path through structs, by the names in the file. `nulls` counts SQL
+    NULLs, -1 where unknown. `paths` follow `schema.nodes()` one to one.
+
+    `is_legacy` is true of Spark's older layout. In it a value may also stand in the
+    `untyped_value` of a group around it, so there a path is clean only when those are null in every
+    row, and its own too; else nothing is known of it. `has_others` is true of a group with leaves
+    that are no part of the Variant, on which Spark's own Variant reader fails (EXACTNESS, rule 10).
+    `notes` are about its values, None where the writer made none.
+    """
+
+    column: tuple[str, ...]
+    schema: ShreddingSchema
+    nulls: int
+    paths: tuple[PathFacts, ...]
+    is_legacy: bool = False
+    has_others: bool = False
+    notes: ValueNotes | None = None
+
+    def find(self, path: Path) -> PathFacts | None:
+        """The facts of exactly this path; None where it is not a node of the schema."""
+        return next((facts for facts in self.paths if facts.path == path), None)
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnFacts:
+    """One ordinary column, or one leaf of a struct; an array or map is one column without bounds.
+
+    `nulls` counts rows without a value, a null struct above it included; -1 where unknown. Bounds,
+    exactness and `plain_floats` as in PathFacts. `type` is the Arrow type that the file stores.
+    """
+
+    column: tuple[str, ...]
+    type: pa.DataType
+    nulls: int = UNKNOWN
+    minimum: Raw | None = None
+    maximum: Raw | None = None
+    minimum_exact: bool = False
+    maximum_exact: bool = False
+    plain_floats: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FileFacts:
+    """One data file, or one row group of it. `size` is in bytes."""
+
+    size: int
+    num_records: int
+    row_groups: int
+    variants: tuple[VariantFacts, ...] = ()
+    columns: tuple[ColumnFacts, ...] = ()
+
+    def variant(self, column: tuple[str, ...]) -> VariantFacts | None:
+        """The facts of this Variant column."""
+        return next((facts for facts in self.variants if facts.column == column), None)
+
+    def column(self, column: tuple[str, ...]) -> ColumnFacts | None:
+        """The facts of this ordinary column."""
+        return next((facts for facts in self.columns if facts.column == column), None)
+
+
+# --- From a footer --------------------------------------------------------------------------------
+
+
+def read_facts(file: Source, columns: Collection[ColumnPath] = ()) -> FileFacts:
+    """The facts of a Parquet file; `columns` as in `facts_of`. Raises as `read_footer` does."""
+    try:
+        tail = read_tail(file)
+        return facts_of(parse_footer(tail.footer, tail.offset), tail.size, columns)
+    except VariantLakeError as error:
+        error.file = error.file or name_of(file)
+        raise
+
+
+def facts_of(footer: Footer, size: int, columns: Collection[ColumnPath] = ()) -> FileFacts:
+    """The facts that a footer holds of a file of `size` bytes.
+
+    `columns` names the Variant columns that the file itself does not mark. Variant columns inside
+    arrays and maps have no facts.
+
+    Raises MalformedFile for a Variant group that is none by specification.
+    """
+    return _Facts(footer, columns).of(footer.row_groups, size)
+
+
+def row_group_facts(footer: Footer, columns: Collection[ColumnPath] = ()) -> tuple[FileFacts, ...]:
+    """The facts of each row group alone; their sizes count the compressed columns."""
+    facts = _Facts(footer, columns)
+    return tuple(
+        facts.of((group,), sum(chunk.compressed_size for chunk in group.columns))
+        for group in footer.row_groups
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _LeafFacts:
+    """A leaf over some row groups: rows without and with a value (or UNKNOWN), and its bounds."""
+
+    nulls: int
+    present: int
+    bounds: Bounds
+
+
+class _Facts:
+    """One footer, ready to give the facts of any of its row groups."""
+
+    def __init__(self, footer: Footer, columns: Collection[ColumnPath]) -> None:
+        groups = variant_groups(footer, columns)
+        self._footer = footer
+        self._variants = tuple(group for group in groups if not group.repeated)
+        self._columns = tuple(_ordinary_columns(footer.schema, {g.column for g in groups}))
+        # parquet-cpp writes whole values or none at all.
+        self._writer_is_exact = footer.created_by.startswith("parquet-cpp")
+        self._julian = OldTimes.of(footer).julian
+
+    def of(self, row_groups: Sequence[RowGroup], size: int) -> FileFacts:
+        return FileFacts(
+            size=size,
+            num_records=sum(group.num_rows for group in row_groups),
+            row_groups=len(row_groups),
+            variants=tuple(self._variant(variant, row_groups) for variant in self._variants),
+            columns=tuple(self._column(column, row_groups) for column in self._columns),
+        )
+
+    def _leaf(self, index: int, row_groups: Sequence[RowGroup]) -> _LeafFacts:
+        leaf = self._footer.leaves[index]
+        nulls = present = 0
+        bounds: Bounds | None = None
+        for group in row_groups:
+            chunk = group.columns[index]
+            if chunk.num_values != group.num_rows:
+                return _LeafFacts(UNKNOWN, UNKNOWN, Bounds())
+            null_count = 0 if leaf.max_definition == 0 else chunk.null_count
+            if null_count is None:
+                nulls = UNKNOWN
+            elif nulls != UNKNOWN:
+                nulls += null_count
+                present += chunk.num_values - null_count
+            if null_count != chunk.num_values:
+                decoded = self._bounds(chunk, index)
+                bounds = decoded if bounds is None else bounds.merge(decoded)
+        return _LeafFacts(nulls, UNKNOWN if nulls == UNKNOWN else present, bounds or Bounds())
+
+    def _bounds(self, chunk: ColumnChunk, index: int) -> Bounds:
+        """None of dates and timestamps in another calendar than they are read in."""
+        if index in self._julian:
+            return Bounds()
+        node = self._footer.leaves[index].node
+        return decode_bounds(chunk, node, writer_is_exact=self._writer_is_exact)
+
+    def _variant(self, variant: VariantGroup, row_groups: Sequence[RowGroup]) -> VariantFacts:
+        if variant.metadata is None:
+            return self._legacy(variant, row_groups)
+        nulls = 0 if variant.required else self._leaf(variant.metadata, row_groups).nulls
+        if nulls and self._footer.leaves[variant.metadata].node.repetition != "required":
+            nulls = UNKNOWN  # metadata may be missing where the Variant is not
+        paths = tuple(self._path(path, node, row_groups) for path, node in variant.nodes())
+        notes = variant.notes
+        by_spark = any(key == SPARK_KEY for key, _ in self._footer.key_value_metadata)
+        if notes is None and (by_spark or self._has_no_residuals(variant.root, row_groups)):
+            notes = ValueNotes()
+        return VariantFacts(
+            variant.column,
+            variant.schema,
+            nulls,
+            paths,
+            has_others=variant.has_others,
+            notes=notes,
+        )
+
+    def _has_no_residuals(self, node: GroupNode, row_groups: Sequence[RowGroup]) -> bool:
+        """Whether every residual is a Variant null, here and below."""
+        below = [child for _, child in node.fields]
+        below += [] if node.element is None else [node.element]
+        own = node.value is None or all(
+            self._only_nulls(group.columns[node.value], node.value) for group in row_groups
+        )
+        return own and all(self._has_no_residuals(child, row_groups) for child in below)
+
+    def _legacy(self, variant: VariantGroup, row_groups: Sequence[RowGroup]) -> VariantFacts:
+        known: dict[Path, PathFacts] = {}
+        for path, node in variant.nodes():
+            above = known.get(path.parent) if path.steps else None
+            is_clean = not node.others and (above is None or above.clean)
+            if is_clean and node.value is not None:
+                is_clean = self._leaf(node.value, row_groups).present == 0
+            residuals = 0 if is_clean else UNKNOWN
+            known[path] = self._path(path, node, row_groups, (residuals, residuals))
+        # SQL NULL is also a group in which nothing is set.
+        return VariantFacts(
+            variant.column, variant.schema, UNKNOWN, tuple(known.values()), is_legacy=True
+        )
+
+    def _path(
+        self,
+        path: Path,
+        node: GroupNode,
+        row_groups: Sequence[RowGroup],
+        residuals: tuple[int, int] | None = None,
+    ) -> PathFacts:
+        nulls, others = residuals or self._residuals(node.value, row_groups)
+        facts = PathFacts(path, node.node, nulls=nulls, residuals=others)
+        if isinstance(node.node, Untyped):
+            return replace(facts, typed=0)
+        if residuals is None and node.element is not None:
+            return replace(facts, clean_inside=self._clean_inside(node, row_groups))
+        if not isinstance(node.node, Leaf) or node.typed_value is None:
+            return facts
+        typed = self._leaf(node.typed_value, row_groups)
+        return replace(
+            facts,
+            typed=typed.present,
+            minimum=typed.bounds.minimum,
+            maximum=typed.bounds.maximum,
+            minimum_exact=typed.bounds.minimum_exact,
+            maximum_exact=typed.bounds.maximum_exact,
+        )
+
+    def _clean_inside(self, array: GroupNode, row_groups: Sequence[RowGroup]) -> int:
+        """See PathFacts. In a repeated column, nulls are the places where nothing stands too."""
+        return sum(
+            1 << number
+            for number, node in enumerate(islice(array.inside(), MAX_INSIDE))
+            if node.value is None
+            or all(self._only_nulls(group.columns[node.value], node.value) for group in row_groups)
+        )
+
+    def _only_nulls(self, chunk: ColumnChunk, leaf: int) -> bool:
+        if chunk.null_count == chunk.num_values:
+            return True
+        bounds = self._bounds(chunk, leaf)
+        return bounds.maximum == NULL_VALUE and chunk.max_exact is not False
+
+    def _residuals(self, value: int | None, row_groups: Sequence[RowGroup]) -> tuple[int, int]:
+        """Rows with a Variant null and rows with another residual; all UNKNOWN if one is.
+
+        The one byte 00 is the smallest value there is: a minimum above it means that no residual is
+        a Variant null, a maximum of it that all are.
+        """
+        nulls = residuals = 0
+        if value is None:
+            return 0, 0
+        for group in row_groups:
+            leaf = self._leaf(value, (group,))
+            low, high = leaf.bounds.minimum, leaf.bounds.maximum
+            if leaf.present == UNKNOWN:
+                return UNKNOWN, UNKNOWN
+            if leaf.present == 0:
+                continue
+            if high == NULL_VALUE and group.columns[value].max_exact is not False:
+                nulls += leaf.present
+            elif isinstance(low, bytes) and low > NULL_VALUE:
+                residuals += leaf.present
+            else:
+                return UNKNOWN, UNKNOWN
+        return nulls, residuals
+
+    def _column(self, column: _Column, row_groups: Sequence[RowGroup]) -> ColumnFacts:
+        node = column.node
+        if node.leaf is None or node.repetition == "repeated":
+            return ColumnFacts(column.path, column.type, 0 if column.required else UNKNOWN)
+        leaf = self._leaf(node.leaf, row_groups)
+        bounds = leaf.bounds
+        return ColumnFacts(
+            column.path,
+            column.type,
+            leaf.nulls,
+            bounds.minimum,
+            bounds.maximum,
+            bounds.minimum_exact,
+            bounds.maximum_exact,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """An ordinary column: a leaf outside of arrays and maps, or a whole array or map."""
+
+    path: ColumnPath
+    node: SchemaNode
+    type: pa.DataType
+    required: bool
+
+
+def _ordinary_columns(root: SchemaNode, variants: Collection[ColumnPath]) -> Iterator[_Column]:
+    stack: list[tuple[SchemaNode, ColumnPath, bool]] = [
+        (child, (child.name,), True) for child in reversed(root.children)
+    ]
+    while stack:
+        node, path, required = stack.pop()
+        if path in variants:
+            continue
+        required = required and node.repetition == "required"
+        is_struct = node.is_group and node.logical is None and node.repetition != "repeated"
+        if is_struct:
+            stack.extend((c, (*path, c.name), required) for c in reversed(node.children))
+        else:
+            yield _Column(path, node, arrow_type_of(node), required)

@@ -1,0 +1,399 @@
+"""What only the writer sees: counts and bounds taken from the rows while they pass.
+
+A footer cannot tell Variant nulls from other residuals where both occur, counts no objects, says
+nothing of NaN and -0.0, and has no bounds for long strings (pyarrow's limit is 4,096 bytes). All of
+it costs a few vector operations a batch; bounds are taken only of batches with a long string.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice, repeat
+from typing import TypeVar, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from variantlake.parquet.metadata.annotate import ColumnPath
+from variantlake.parquet.metadata.arrow_types import AnyArray
+from variantlake.parquet.stats.bounds import Bounds
+from variantlake.parquet.stats.facts import (
+    MAX_INSIDE,
+    ColumnFacts,
+    FileFacts,
+    PathFacts,
+    VariantFacts,
+)
+from variantlake.shredding.arrays import element_field
+from variantlake.shredding.layout import (
+    TYPED_VALUE,
+    VALUE,
+    struct_storage,
+)
+from variantlake.shredding.schema import Array, Leaf, Node, Object, ShreddingSchema
+from variantlake.types import NULL_VALUE
+
+MAX_BOUND_LENGTH = 1024
+"""Characters (for binary: bytes) that we keep of a bound too long for the footer."""
+
+_MAX_CODE_POINT = 0x10FFFF
+
+
+class LeafCollector:
+    """Values of one column or `typed_value`, and what a footer does not tell about them."""
+
+    def __init__(self, kind: pa.DataType) -> None:
+        self.nulls = 0
+        self._is_float = pa.types.is_floating(kind)
+        self._is_text = is_text(kind)
+        self._has_nan = False
+        self._has_negative_zero = False
+        self._long: Bounds | None = None
+
+    def add(self, array: AnyArray) -> None:
+        """Count a batch; nulls of the structs above must be in its validity."""
+        self.nulls += array.null_count
+        if self._is_float:
+            self._add_floats(array)
+        elif self._is_text and _longest(array) > MAX_BOUND_LENGTH:
+            bounds = _text_bounds(array)
+            self._long = bounds if self._long is None else self._long.merge(bounds)
+
+    def _add_floats(self, array: AnyArray) -> None:
+        values = array.drop_null().to_numpy(zero_copy_only=False)
+        self._has_nan = self._has_nan or bool(np.isnan(values).any())
+        zeros = values[values == 0]
+        self._has_negative_zero = self._has_negative_zero or bool(np.signbit(zeros).any())
+
+    @property
+    def plain_floats(self) -> bool:
+        """Whether these are floats of which none is NaN or -0.0."""
+        return self._is_float and not (self._has_nan or self._has_negative_zero)
+
+    @property
+    def has_long_text(self) -> bool:
+        """Whether a value was seen that is too long for a footer's bounds, or nearly."""
+        return self._long is not None
+
+    def refine(self, facts: Facts, groups: Sequence[Facts]) -> Facts:
+        """The footer's facts with the bounds and flags that are known better here.
+
+        `groups` are the same facts of each row group, wanted only where a long text was seen.
+        """
+        minimum, minimum_exact = facts.minimum, facts.minimum_exact
+        maximum, maximum_exact = facts.maximum, facts.maximum_exact
+        if self._long is not None:
+            bounds = _enclosing(self._long, groups)
+            if minimum is None:
+                minimum, minimum_exact = bounds.minimum, bounds.minimum_exact
+            if maximum is None:
+                maximum, maximum_exact = bounds.maximum, bounds.maximum_exact
+        if self._has_nan:
+            # Spark orders NaN above all numbers, so what the footer gives is no maximum.
+            maximum, maximum_exact = None, False
+        return replace(
+            facts,
+            minimum=minimum,
+            maximum=maximum,
+            minimum_exact=minimum_exact,
+            maximum_exact=maximum_exact,
+            plain_floats=self.plain_floats,
+        )
+
+
+Facts = TypeVar("Facts", PathFacts, ColumnFacts)
+
+
+class NodeCollector:
+    """One node of a shredding schema; `inside` of arrays it counts elements and takes no bounds.
+
+    `kind` is the type of the group that holds its `value` and `typed_value`.
+    """
+
+    def __init__(self, node: Node, kind: pa.DataType, *, inside: bool = False) -> None:
+        self._leaf = None
+        if isinstance(node, Leaf) and not inside:
+            self._leaf = LeafCollector(node.type.arrow)
+        self._typed = 0
+        self._nulls = 0
+        self._residuals = 0
+        group = struct_storage(kind)
+        self._value, self._typed_value = map(group.get_field_index, (VALUE, TYPED_VALUE))
+        self._fields: list[tuple[int, NodeCollector]] = []
+        self._element: NodeCollector | None = None
+        if isinstance(node, Object):
+            typed = struct_storage(group.field(self._typed_value).type)
+            for name, child in node.fields:
+                place = typed.get_field_index(name)
+                collector = NodeCollector(child, typed.field(place).type, inside=inside)
+                self._fields.append((place, collector))
+        elif isinstance(node, Array):
+            element = element_field(group.field(self._typed_value).type).type
+            self._element = NodeCollector(node.element, element, inside=True)
+
+    def add(self, group: AnyArray) -> None:
+        """Count a batch of the group that holds `value` and `typed_value`."""
+        parts = parts_of(group)
+        if self._value >= 0:
+            self._add_residuals(parts[self._value])
+        if self._typed_value >= 0:
+            typed = parts[self._typed_value]
+            self._typed += len(typed) - typed.null_count
+            if self._leaf is not None:
+                self._leaf.add(typed)
+            elif self._element is not None:
+                self._element.add(elements_of(typed))
+            elif self._fields:
+                fields = parts_of(typed)
+                for place, collector in self._fields:
+                    collector.add(fields[place])
+
+    def _add_residuals(self, value: AnyArray) -> None:
+        present = len(value) - value.null_count
+        if present:
+            equal: pa.BooleanArray = pc.equal(value, pa.scalar(NULL_VALUE, value.type))
+            nulls = equal.true_count
+            self._nulls += nulls
+            self._residuals += present - nulls
+
+    @property
+    def has_long_text(self) -> bool:
+        """See LeafTally."""
+        return self._leaf is not None and self._leaf.has_long_text
+
+    def refine(self, facts: PathFacts, groups: Sequence[PathFacts]) -> PathFacts:
+        """The facts of this node with the counts taken here; `groups` as for LeafTally."""
+        counted = replace(
+            facts,
+            typed=self._typed,
+            nulls=self._nulls,
+            residuals=self._residuals,
+            clean_inside=self._clean_inside(),
+        )
+        return counted if self._leaf is None else self._leaf.refine(counted, groups)
+
+    def _clean_inside(self) -> int:
+        """See PathFacts."""
+        inside = () if self._element is None else islice(self._element.walk_all(), MAX_INSIDE)
+        return sum(collector.has_no_residuals << number for number, collector in enumerate(inside))
+
+    @property
+    def has_no_residuals(self) -> bool:
+        """Whether nothing but Variant nulls was seen as a residual."""
+        return self._residuals == 0
+
+    def walk(self) -> Iterator[NodeCollector]:
+        """This node and those below it, in the order of `ShreddingSchema.nodes()`."""
+        yield self
+        for _, child in self._fields:
+            yield from child.walk()
+
+    def walk_all(self) -> Iterator[NodeCollector]:
+        """The same with what is in arrays, in the order of `Array.inside()`."""
+        yield self
+        for _, child in self._fields:
+            yield from child.walk_all()
+        if self._element is not None:
+            yield from self._element.walk_all()
+
+
+class VariantCollector:
+    """One Variant column outside of arrays and maps, of the type `kind`."""
+
+    def __init__(self, schema: ShreddingSchema, kind: pa.DataType) -> None:
+        self._nulls = 0
+        self._root = NodeCollector(schema.root, kind)
+
+    def add(self, group: AnyArray) -> None:
+        """Count a batch of the column."""
+        self._nulls += group.null_count
+        self._root.add(group)
+
+    @property
+    def has_long_text(self) -> bool:
+        """Whether a path has; see LeafTally."""
+        return any(collector.has_long_text for collector in self._root.walk())
+
+    def refine(self, facts: VariantFacts, groups: Sequence[VariantFacts]) -> VariantFacts:
+        """The footer's facts of the column with the counts taken here; `groups` as there."""
+        of_paths = zip(*(group.paths for group in groups), strict=True) if groups else repeat(())
+        paths = tuple(
+            collector.refine(path, in_groups)
+            for collector, path, in_groups in zip(self._root.walk(), facts.paths, of_paths)  # noqa: B905 - without end
+        )
+        return replace(facts, nulls=self._nulls, paths=paths)
+
+
+class StatisticsCollector:
+    """All columns of a file: Variant columns, shredded as `variants` says, the rest as ordinary."""
+
+    def __init__(self, schema: pa.Schema, variants: Mapping[ColumnPath, ShreddingSchema]) -> None:
+        self._variants: dict[ColumnPath, VariantCollector] = {}
+        self._columns: dict[ColumnPath, LeafCollector] = {}
+        for path, kind in _columns_of(schema, variants):
+            if path in variants:
+                self._variants[path] = VariantCollector(variants[path], kind)
+            else:
+                self._columns[path] = LeafCollector(kind)
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Count a batch of rows."""
+        stack: list[tuple[ColumnPath, AnyArray]] = [
+            ((name,), batch.column(name)) for name in batch.schema.names
+        ]
+        while stack:
+            path, array = stack.pop()
+            if path in self._variants:
+                self._variants[path].add(array)
+            elif path in self._columns:
+                self._columns[path].add(array)
+            else:
+                stack.extend(((*path, n), child) for n, child in children_of(array).items())
+
+    @property
+    def has_long_text(self) -> bool:
+        """Whether `improve` wants the facts of each row group."""
+        collectors: list[VariantCollector | LeafCollector] = [
+            *self._variants.values(),
+            *self._columns.values(),
+        ]
+        return any(collector.has_long_text for collector in collectors)
+
+    def refine(self, facts: FileFacts, groups: Sequence[FileFacts] = ()) -> FileFacts:
+        """The facts of the file's footer with all that is known better here.
+
+        `groups` are the facts of each row group; they may be left out unless `has_long_text`.
+        """
+        return replace(
+            facts,
+            variants=tuple(
+                self._variants[variant.column].refine(variant, [g.variants[i] for g in groups])
+                for i, variant in enumerate(facts.variants)
+            ),
+            columns=tuple(
+                self._improve_column(column, [group.columns[i] for group in groups])
+                for i, column in enumerate(facts.columns)
+            ),
+        )
+
+    def _improve_column(self, facts: ColumnFacts, groups: Sequence[ColumnFacts]) -> ColumnFacts:
+        collector = self._columns[facts.column]
+        return collector.refine(replace(facts, nulls=collector.nulls), groups)
+
+
+def _columns_of(
+    schema: pa.Schema, variants: Container[ColumnPath]
+) -> Iterator[tuple[ColumnPath, pa.DataType]]:
+    """Variant columns, leaves of structs, and whole lists and maps."""
+    stack: list[tuple[ColumnPath, pa.DataType]] = [((field.name,), field.type) for field in schema]
+    while stack:
+        path, kind = stack.pop()
+        if path in variants or not pa.types.is_struct(kind):
+            yield path, kind
+        else:
+            stack.extend(((*path, field.name), field.type) for field in struct_storage(kind))
+
+
+def children_of(array: AnyArray) -> dict[str, AnyArray]:
+    """The children of a struct array, null wherever the struct itself is null."""
+    names = [field.name for field in struct_storage(array.type)]
+    return dict(zip(names, parts_of(array), strict=True))
+
+
+def parts_of(array: AnyArray) -> list[AnyArray]:
+    """The same in the order of the struct's fields."""
+    if isinstance(array, pa.ExtensionArray):
+        array = array.storage
+    if not isinstance(array, pa.StructArray):
+        raise TypeError(f"{array.type} has no children")
+    if array.null_count:
+        return array.flatten()
+    # pyarrow makes new arrays of all that it flattens.
+    return [array.field(place) for place in range(array.type.num_fields)]
+
+
+def elements_of(array: AnyArray) -> AnyArray:
+    """The elements of all lists that are there."""
+    if not isinstance(array, pa.ListArray | pa.LargeListArray):
+        raise TypeError(f"{array.type} has no elements")
+    offsets = array.offsets.to_numpy()
+    nulls = array.is_null().to_numpy(zero_copy_only=False)
+    if np.any(np.diff(offsets)[nulls]):
+        return array.flatten()
+    # The same without copying them, which pyarrow cannot do with UUIDs.
+    return array.values.slice(int(offsets[0]), int(offsets[-1] - offsets[0]))
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Whether values are strings or bytes of any length."""
+    return (
+        pa.types.is_string(kind)
+        or pa.types.is_large_string(kind)
+        or pa.types.is_binary(kind)
+        or pa.types.is_large_binary(kind)
+    )
+
+
+Text = TypeVar("Text", str, bytes)
+
+
+def _longest(array: AnyArray) -> int:
+    """Bytes of the longest value; 0 without any."""
+    if array.null_count == len(array):
+        return 0
+    offsets = array.buffers()[1]
+    wide = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
+    places = np.frombuffer(cast("bytes", offsets), np.int64 if wide else np.int32)
+    ends = places[array.offset : array.offset + len(array) + 1]
+    return int(np.subtract(ends[1:], ends[:-1]).max())
+
+
+def _enclosing(long: Bounds, groups: Sequence[PathFacts | ColumnFacts]) -> Bounds:
+    """The bounds of a file from those of its row groups and of the batches with a long value.
+
+    A row group's footer leaves out just the extreme that is long, and that one is in a batch here.
+    """
+    for group in groups:
+        has_low, has_high = group.minimum is not None, group.maximum is not None
+        long = long.merge(
+            Bounds(
+                group.minimum if has_low else long.minimum,
+                group.maximum if has_high else long.maximum,
+                group.minimum_exact if has_low else long.minimum_exact,
+                group.maximum_exact if has_high else long.maximum_exact,
+            )
+        )
+    return long
+
+
+def _text_bounds(array: AnyArray) -> Bounds:
+    extremes = pc.min_max(array)
+    minimum, minimum_exact = cut_minimum(extremes["min"].as_py())
+    maximum, maximum_exact = cut_maximum(extremes["max"].as_py())
+    return Bounds(minimum, maximum, minimum_exact, maximum_exact)
+
+
+def cut_minimum(text: Text, length: int = MAX_BOUND_LENGTH) -> tuple[Text, bool]:
+    """A lower bound of at most `length` characters, and whether it is the text itself."""
+    return text[:length], len(text) <= length
+
+
+def cut_maximum(text: Text, length: int = MAX_BOUND_LENGTH) -> tuple[Text | None, bool]:
+    """An upper bound of at most `length` characters, and whether it is the text itself.
+
+    A cut text is followed by every text that starts with it, so its last character that can be
+    counted up is; None when there is none.
+    """
+    if len(text) <= length:
+        return text, True
+    if isinstance(text, bytes):
+        kept = text[:length].rstrip(b"\xff")
+        return (kept[:-1] + bytes([kept[-1] + 1]) if kept else None), False
+    kept = text[:length].rstrip(chr(_MAX_CODE_POINT))
+    if not kept:
+        return None, False
+    following = ord(kept[-1]) + 1
+    # Surrogates are no characters of their own.
+    return kept[:-1] + chr(0xE000 if following == 0xD800 else following), False

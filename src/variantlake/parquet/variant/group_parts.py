@@ -1,0 +1,117 @@
+"""What the groups of Variant columns are made of, in both layouts: members, binaries, leaf types.
+
+Spec: VariantShredding; for siblings, delta-variant-type, "Writer Requirements".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from variantlake.errors import MalformedFile
+from variantlake.parquet.metadata.logical import Logical
+from variantlake.parquet.metadata.schema_tree import SchemaNode
+from variantlake.paths import Path
+from variantlake.types import MAX_PRECISION, Kind, ShreddedType
+
+
+def members_of(group: SchemaNode, path: Path, known: Sequence[str]) -> dict[str, SchemaNode]:
+    """The members of a group by name, of those that may stand in it.
+
+    Names that start with `_` are left out. Raises MalformedFile for any other name, for a name that
+    stands twice and for what is repeated.
+    """
+    members: dict[str, SchemaNode] = {}
+    for child in group.children:
+        if child.name in known:
+            if child.name in members:
+                raise MalformedFile(f"{child.name!r} stands twice in a group", path=str(path))
+            if child.repetition == "repeated":
+                raise MalformedFile(f"{child.name!r} is repeated", path=str(path))
+            members[child.name] = child
+        elif not child.name.startswith("_"):
+            raise MalformedFile(
+                f"unknown field {child.name!r} in a Variant group",
+                path=str(path),
+                hint=f"only {', '.join(known)} and names that start with _ may stand here",
+            )
+    return members
+
+
+def binary_leaf(node: SchemaNode | None, name: str, path: Path) -> int | None:
+    """The leaf of a member of plain bytes, None where it is absent. Raises MalformedFile."""
+    if node is None:
+        return None
+    if node.physical != "BYTE_ARRAY" or node.logical is not None:
+        raise MalformedFile(f"{name!r} is {parquet_type(node)}, expected binary", path=str(path))
+    return node.leaf
+
+
+def list_element(typed: SchemaNode, path: Path) -> SchemaNode:
+    """The element of a three-level list, whatever its two inner levels are called."""
+    if len(typed.children) == 1:
+        (repeated,) = typed.children
+        if repeated.repetition == "repeated" and len(repeated.children) == 1:
+            return repeated.children[0]
+    raise MalformedFile("a shredded array is not a list of three levels", path=str(path))
+
+
+_PRIMITIVES: dict[tuple[str, Logical | None], Kind] = {
+    ("BOOLEAN", None): Kind.BOOLEAN,
+    ("INT32", Logical("INTEGER", bits=8)): Kind.INT8,
+    ("INT32", Logical("INTEGER", bits=16)): Kind.INT16,
+    ("INT32", Logical("INTEGER", bits=32)): Kind.INT32,
+    ("INT32", None): Kind.INT32,
+    ("INT64", Logical("INTEGER", bits=64)): Kind.INT64,
+    ("INT64", None): Kind.INT64,
+    ("FLOAT", None): Kind.FLOAT,
+    ("DOUBLE", None): Kind.DOUBLE,
+    ("INT32", Logical("DATE")): Kind.DATE,
+    ("INT64", Logical("TIME", unit="MICROS")): Kind.TIME,
+    ("INT64", Logical("TIMESTAMP", unit="MICROS", utc=True)): Kind.TIMESTAMP,
+    ("INT64", Logical("TIMESTAMP", unit="NANOS", utc=True)): Kind.TIMESTAMP_NANOS,
+    ("INT64", Logical("TIMESTAMP", unit="MICROS")): Kind.TIMESTAMP_NTZ,
+    ("INT64", Logical("TIMESTAMP", unit="NANOS")): Kind.TIMESTAMP_NTZ_NANOS,
+    ("BYTE_ARRAY", None): Kind.BINARY,
+    ("BYTE_ARRAY", Logical("STRING")): Kind.STRING,
+    ("FIXED_LEN_BYTE_ARRAY", Logical("UUID")): Kind.UUID,
+}
+"""Spec: VariantShredding, "Shredded Value Types"; decimals apart."""
+
+
+def shredded_type(node: SchemaNode, path: Path) -> ShreddedType:
+    """The type of a primitive `typed_value`. Raises MalformedFile."""
+    if node.logical is not None and node.logical.kind == "DECIMAL":
+        if node.logical.precision <= _decimal_digits(node):
+            return ShreddedType(Kind.DECIMAL, node.logical.precision, node.logical.scale)
+    else:
+        kind = _PRIMITIVES.get((node.physical or "", node.logical))
+        if kind is not None and (kind is not Kind.UUID or node.type_length == 16):
+            return ShreddedType(kind)
+    raise MalformedFile(
+        f"typed_value is {parquet_type(node)}",
+        path=str(path),
+        hint="the shredding specification lists the types that typed_value may have",
+    )
+
+
+def _decimal_digits(node: SchemaNode) -> int:
+    """The digits that the physical type of a decimal can hold; 0 when it cannot hold decimals."""
+    match node.physical:
+        case "INT32":
+            return 9
+        case "INT64":
+            return 18
+        case "BYTE_ARRAY":
+            return MAX_PRECISION
+        case "FIXED_LEN_BYTE_ARRAY":
+            widest = (1 << (8 * min(node.type_length, 16) - 1)) - 1
+            return min(MAX_PRECISION, len(str(widest)) - 1)
+    return 0
+
+
+def parquet_type(node: SchemaNode) -> str:
+    """The exact type of a node as text: `INT64 TIMESTAMP(true,MICROS)`."""
+    physical = node.physical or "group"
+    if node.type_length:
+        physical += f"({node.type_length})"
+    return f"{physical} {node.logical}" if node.logical is not None else physical

@@ -1,0 +1,262 @@
+"""How a column that is or holds Variants becomes Arrow, wherever in it they are."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from variantlake.errors import MalformedFile
+from variantlake.kernels.shredded.unshred import unshred
+from variantlake.kernels.shredded.unshred_legacy import unshred_legacy
+from variantlake.parquet.metadata.schema_tree import SchemaNode
+from variantlake.parquet.variant.variant_group import VariantGroup, is_legacy_group, parse_group
+from variantlake.shredding.arrays import (
+    AnyArray,
+    AnyField,
+    element_field,
+    list_of,
+    map_array,
+    members,
+    offsets_of,
+    struct_of,
+    validity,
+)
+from variantlake.shredding.layout import METADATA, TYPED_VALUE, VALUE, VARIANT_TYPE
+
+Rows: TypeAlias = "npt.NDArray[np.int64]"
+
+
+@dataclass(frozen=True, slots=True)
+class FoundVariants:
+    """One Variant column, shredded, with the row that each of its slots belongs to."""
+
+    group: VariantGroup
+    array: pa.StructArray
+    rows: Rows
+
+
+class Column(Protocol):
+    """A column that is, or somewhere holds, a Variant."""
+
+    def leaves(self) -> Iterable[int]:
+        """The leaves to read."""
+
+    def type(self, arrow: pa.DataType) -> pa.DataType:
+        """The type of the result for a column that the file holds as `arrow`."""
+
+    def convert(self, array: AnyArray) -> AnyArray:
+        """The result for a slice of the column."""
+
+    def variants(self, array: AnyArray, rows: Rows) -> Iterator[FoundVariants]:
+        """The Variants in a slice of the column, as the file holds them."""
+
+
+def result_field(field: AnyField, column: Column) -> AnyField:
+    """The field of the result for one that the file holds as `field`.
+
+    A legacy Variant is nullable even as a required group: one with nothing set is SQL NULL.
+    """
+    result = field.with_type(column.type(field.type))
+    is_legacy = isinstance(column, _VariantColumn) and column.group.is_legacy
+    return result.with_nullable(True) if is_legacy else result
+
+
+def is_variant(
+    node: SchemaNode, column: tuple[str, ...], wanted: Collection[tuple[str, ...]]
+) -> bool:
+    """Whether a group is read as a Variant: marked, asked for, or one by its members.
+
+    Spark 4.0 marks none, and neither does the legacy layout.
+    """
+    if node.logical is not None:
+        return node.logical.kind == "VARIANT" or column in wanted
+    return column in wanted or _looks_like_variant(node) or is_legacy_group(node)
+
+
+def variant_nodes(
+    node: SchemaNode, wanted: Collection[tuple[str, ...]], column: tuple[str, ...]
+) -> Iterator[tuple[SchemaNode, tuple[str, ...]]]:
+    """The Variants that a column is or holds, each with its name, by `is_variant`."""
+    if is_variant(node, column, wanted):
+        yield node, column
+        return
+    for child in node.children:
+        yield from variant_nodes(child, wanted, (*column, child.name))
+
+
+def _looks_like_variant(node: SchemaNode) -> bool:
+    members = {child.name: child for child in node.children if not child.name.startswith("_")}
+    return (
+        METADATA in members
+        and (VALUE in members or TYPED_VALUE in members)
+        and members.keys() <= {METADATA, VALUE, TYPED_VALUE}
+        and all(
+            members[name].physical == "BYTE_ARRAY" and members[name].logical is None
+            for name in (METADATA, VALUE)
+            if name in members
+        )
+    )
+
+
+def column_of(
+    node: SchemaNode, wanted: Collection[tuple[str, ...]], above: tuple[str, ...] = ()
+) -> Column | None:
+    """The reading of a column; None when there is no Variant in it."""
+    column = (*above, node.name)
+    kind = None if node.logical is None else node.logical.kind
+    read: Column | None
+    if is_variant(node, column, wanted):
+        read = _VariantColumn(parse_group(node, column))
+    elif kind == "LIST" and len(node.children) == 1:
+        element = _element_of(node, wanted, column)
+        return None if element is None else _ListColumn(element)
+    elif kind in ("MAP", "MAP_KEY_VALUE") and len(node.children) == 1:
+        entries = _struct_column(node.children[0], wanted, (*column, node.children[0].name))
+        return None if entries is None else _MapColumn(entries)
+    else:
+        read = _struct_column(node, wanted, column)
+    # A repeated group outside of a LIST is a list that is never null.
+    return _ListColumn(read) if read is not None and node.repetition == "repeated" else read
+
+
+def _element_of(
+    node: SchemaNode, wanted: Collection[tuple[str, ...]], column: tuple[str, ...]
+) -> Column | None:
+    """The element of a LIST. Spec: Parquet, "Logical Types", backward-compatibility rules."""
+    (repeated,) = node.children
+    column = (*column, repeated.name)
+    if len(repeated.children) != 1 or repeated.name in ("array", f"{node.name}_tuple"):
+        return _struct_column(repeated, wanted, column)
+    return column_of(repeated.children[0], wanted, column)
+
+
+def _struct_column(
+    node: SchemaNode, wanted: Collection[tuple[str, ...]], column: tuple[str, ...]
+) -> _StructColumn | None:
+    children = [column_of(child, wanted, column) for child in node.children]
+    return _StructColumn(node, children) if any(children) else None
+
+
+@dataclass(frozen=True, slots=True)
+class _VariantColumn:
+    group: VariantGroup
+
+    def leaves(self) -> Iterable[int]:
+        yield from self.group.leaves()
+
+    def type(self, _: pa.DataType) -> pa.DataType:
+        return VARIANT_TYPE
+
+    def convert(self, array: AnyArray) -> AnyArray:
+        if self.group.is_legacy:
+            return unshred_legacy(struct_of(array))
+        return unshred(struct_of(array), self.group.shortest)
+
+    def variants(self, array: AnyArray, rows: Rows) -> Iterator[FoundVariants]:
+        yield FoundVariants(self.group, struct_of(array), rows)
+
+
+@dataclass(frozen=True, slots=True)
+class _StructColumn:
+    node: SchemaNode
+    children: list[Column | None]
+
+    def leaves(self) -> Iterable[int]:
+        for child, column in zip(self.node.children, self.children, strict=True):
+            yield from child.leaves() if column is None else column.leaves()
+
+    def type(self, arrow: pa.DataType) -> pa.DataType:
+        return pa.struct(self.fields(arrow))
+
+    def convert(self, array: AnyArray) -> AnyArray:
+        group = struct_of(array)
+        # Flattened: what stands below a null group is no Variant.
+        children = [
+            child if column is None else column.convert(child)
+            for child, column in zip(group.flatten(), self.children, strict=True)
+        ]
+        return pa.StructArray.from_arrays(
+            children, fields=self.fields(group.type), mask=_nulls(group)
+        )
+
+    def variants(self, array: AnyArray, rows: Rows) -> Iterator[FoundVariants]:
+        for child, column in zip(struct_of(array).flatten(), self.children, strict=True):
+            if column is not None:
+                yield from column.variants(child, rows)
+
+    def fields(self, arrow: pa.DataType) -> list[AnyField]:
+        """The fields of the result for a group that the file holds as `arrow`."""
+        return [
+            field if column is None else result_field(field, column)
+            for field, column in zip(members(arrow), self.children, strict=True)
+        ]
+
+
+def _nulls(array: AnyArray) -> AnyArray:
+    return pa.array([not is_valid for is_valid in validity(array)], pa.bool_())
+
+
+@dataclass(frozen=True, slots=True)
+class _ListColumn:
+    element: Column
+
+    def leaves(self) -> Iterable[int]:
+        yield from self.element.leaves()
+
+    def type(self, arrow: pa.DataType) -> pa.DataType:
+        field = element_field(arrow)
+        return pa.list_(result_field(field, self.element))
+
+    def convert(self, array: AnyArray) -> AnyArray:
+        offsets, elements = offsets_of(list_of(array))
+        return pa.ListArray.from_arrays(
+            pa.array(offsets, pa.int32()),
+            self.element.convert(elements),
+            type=self.type(array.type),
+            mask=_nulls(array),
+        )
+
+    def variants(self, array: AnyArray, rows: Rows) -> Iterator[FoundVariants]:
+        offsets, elements = offsets_of(list_of(array))
+        yield from self.element.variants(elements, np.repeat(rows, np.diff(offsets)))
+
+
+@dataclass(frozen=True, slots=True)
+class _MapColumn:
+    """The entries of a map, keys and items."""
+
+    entries: _StructColumn
+
+    def leaves(self) -> Iterable[int]:
+        yield from self.entries.leaves()
+
+    def type(self, arrow: pa.DataType) -> pa.DataType:
+        key, item = self.entries.fields(_entry_type(arrow))
+        map_type: pa.DataType = pa.map_(key, item)  # type: ignore[call-overload]  # takes fields
+        return map_type
+
+    def convert(self, array: AnyArray) -> AnyArray:
+        offsets, entries = offsets_of(_map_of(array))
+        parts = struct_of(self.entries.convert(entries)).flatten()
+        return map_array(self.type(array.type), offsets, parts, _nulls(array))
+
+    def variants(self, array: AnyArray, rows: Rows) -> Iterator[FoundVariants]:
+        offsets, entries = offsets_of(_map_of(array))
+        yield from self.entries.variants(entries, np.repeat(rows, np.diff(offsets)))
+
+
+def _map_of(array: AnyArray) -> pa.MapArray[Any, Any]:
+    if not isinstance(array, pa.MapArray):
+        raise MalformedFile(f"a map that pyarrow reads as {array.type}")
+    return array
+
+
+def _entry_type(arrow: pa.DataType) -> pa.DataType:
+    if not isinstance(arrow, pa.MapType):
+        raise MalformedFile(f"a map that pyarrow reads as {arrow}")
+    return pa.struct([arrow.key_field, arrow.item_field])

@@ -1,0 +1,149 @@
+"""Make batches safe for pyarrow's Parquet writer, which trusts a field that says "not null".
+
+Below a null struct a required leaf may have holes in Arrow; the writer refuses them although it
+would not store them. Where nothing above is null, it silently stores a required struct or list that
+is null as one that is not (a null becomes a zero): that is refused here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from variantlake.errors import InvalidValue
+from variantlake.parquet.metadata.arrow_types import AnyArray
+from variantlake.shredding.arrays import AnyField, elements_of
+from variantlake.shredding.layout import is_struct
+
+
+class RequiredFields:
+    """The required fields of a schema, found once: of hundreds of leaves few are required."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self._places = [_places(field) for field in schema]
+
+    def fill(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """`batch`, of that schema, with the holes of required leaves filled; itself without any.
+
+        Raises InvalidValue, naming column and row, where a required value is missing although
+        nothing above it is null.
+        """
+        arrays: list[Any] = batch.columns
+        holes = [
+            index
+            for index, (array, places) in enumerate(zip(arrays, self._places, strict=True))
+            if places is not None and _has_holes(array, places)
+        ]
+        for index in holes:
+            field = batch.schema.field(index)
+            try:
+                arrays[index] = _repair(arrays[index], field, None)
+            except InvalidValue as error:
+                error.message = f"column {field.name!r}: {error.message}"
+                error.args = (error.message,)
+                raise
+        return pa.RecordBatch.from_arrays(arrays, schema=batch.schema) if holes else batch
+
+
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """Where a field can have holes: itself, the fields of a struct by their number, elements."""
+
+    required: bool
+    fields: tuple[tuple[int, _Places], ...]
+    elements: _Places | None
+
+
+def _places(field: AnyField) -> _Places | None:
+    """None where nothing is required."""
+    kind: Any = field.type
+    fields: tuple[tuple[int, _Places], ...] = ()
+    elements = None
+    if isinstance(kind, pa.StructType):
+        inner = [_places(child) for child in kind]
+        fields = tuple((index, one) for index, one in enumerate(inner) if one is not None)
+    # A map is a list to Arrow; its entries have no holes that the writer would not report.
+    elif isinstance(kind, pa.ListType | pa.LargeListType) and not isinstance(kind, pa.MapType):
+        elements = _places(kind.value_field)
+    if field.nullable and not fields and elements is None:
+        return None
+    return _Places(not field.nullable, fields, elements)
+
+
+def _has_holes(array: Any, places: _Places) -> bool:
+    """Whether anything required is null at all, hidden or not: nearly always a quick no."""
+    if places.required and array.null_count:
+        return True
+    for index, inner in places.fields:
+        if _has_holes(array.field(index), inner):
+            return True
+    return places.elements is not None and _has_holes(array.values, places.elements)
+
+
+def _repair(
+    array: AnyArray, field: pa.Field[pa.DataType], above: pa.BooleanArray | None
+) -> AnyArray:
+    """`array` without holes; `above` is true where nothing above is null (None: everywhere)."""
+    if not field.nullable and array.null_count:
+        missing = array.is_null() if above is None else pc.and_(array.is_null(), above)
+        if pc.any(missing).as_py():
+            raise InvalidValue(
+                f"field {field.name!r} is required and has a null",
+                row=pc.index(missing, True).as_py(),
+            )
+    if isinstance(array, pa.StructArray):
+        return _repair_struct(array, above)
+    if _is_plain_list(array):
+        return _repair_list(array)  # type: ignore[no-any-return]  # stubs lack lists
+    return _without_nulls(array) if not field.nullable and array.null_count else array
+
+
+def _repair_struct(array: pa.StructArray, above: pa.BooleanArray | None) -> pa.StructArray:
+    if array.null_count:
+        above = array.is_valid() if above is None else pc.and_(array.is_valid(), above)
+    fields = list(array.type)
+    children = [array.field(index) for index in range(len(fields))]
+    repaired = [_repair(c, f, above) for c, f in zip(children, fields, strict=True)]
+    if all(new is old for new, old in zip(repaired, children, strict=True)):
+        return array
+    mask = array.is_null() if array.null_count else None
+    return pa.StructArray.from_arrays(repaired, fields=fields, mask=mask)
+
+
+def _is_plain_list(array: AnyArray) -> bool:
+    # A map is a list to Arrow; its entries have no holes that the writer would not report.
+    is_list = isinstance(array, pa.ListArray | pa.LargeListArray)
+    return is_list and not isinstance(array, pa.MapArray)
+
+
+def _repair_list(array: Any) -> Any:
+    # Any: the stubs have no type for lists of either width.
+    if not is_struct(array.type.value_type):
+        return array
+    elements = elements_of(array)
+    repaired = _repair(elements, array.type.value_field, None)
+    if repaired is elements:
+        return array
+    lengths = pc.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False)
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    mask = array.is_null() if array.null_count else None
+    if isinstance(array, pa.LargeListArray):
+        wide = pa.array(offsets, pa.int64())
+        return pa.LargeListArray.from_arrays(wide, repaired, type=array.type, mask=mask)
+    narrow = pa.array(offsets, pa.int32())
+    return pa.ListArray.from_arrays(narrow, repaired, type=array.type, mask=mask)
+
+
+def _without_nulls(array: AnyArray) -> AnyArray:
+    """The same values with whatever stands in the holes; none of that is stored."""
+    if isinstance(array, pa.ExtensionArray):
+        return pa.ExtensionArray.from_storage(array.type, _without_nulls(array.storage))
+    if isinstance(array, pa.DictionaryArray):
+        codes: Any = _without_nulls(array.indices)
+        return pa.DictionaryArray.from_arrays(codes, array.dictionary)
+    buffers = array.buffers()
+    return pa.Array.from_buffers(array.type, len(array), [None, *buffers[1:]], 0, array.offset)

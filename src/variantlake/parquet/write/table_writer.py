@@ -1,0 +1,326 @@
+"""Writing an Arrow table with Variant columns as a Parquet file, shredded on the way."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+
+from variantlake.errors import InvalidSchema, InvalidValue, VariantLakeError
+from variantlake.kernels.shredded.legacy_shredder import LegacyShredder
+from variantlake.kernels.shredded.shredder import Shredder
+from variantlake.kernels.tape.tape import SQL_NULL
+from variantlake.kernels.variant.profiler import Profiler
+from variantlake.kernels.variant.variant_reader import GOOD, VariantReader, bad_variant
+from variantlake.parquet.metadata.annotate import ColumnPath
+from variantlake.parquet.read.reader import BATCH_BYTES, BATCH_ROWS, Progress
+from variantlake.parquet.stats.facts import read_facts
+from variantlake.parquet.write.file_writer import FileWriter, WriteOptions, WrittenFile
+from variantlake.shredding.arrays import (
+    AnyArray,
+    AnyField,
+    element_field,
+    list_of,
+    map_array,
+    members,
+    offsets_of,
+    struct_of,
+    validity,
+)
+from variantlake.shredding.ddl import parse_ddl
+from variantlake.shredding.infer import InferenceOptions, infer
+from variantlake.shredding.layout import (
+    arrow_type,
+    is_list,
+    is_struct,
+    is_variant_type,
+)
+from variantlake.shredding.legacy import legacy_type
+from variantlake.shredding.profile import Profile
+from variantlake.shredding.schema import ShreddingSchema
+from variantlake.shredding.values import ValueNotes
+
+INFER = "infer"
+"""The `shredding` that asks for a schema from a sample of the table."""
+
+SAMPLE_ROWS = 10_000
+"""Rows of a column that inference looks at."""
+
+Shredding = str | ShreddingSchema | None
+
+Layout = Literal["final", "legacy"]
+
+_LAYOUTS: Mapping[
+    str,
+    tuple[Callable[[ShreddingSchema], pa.DataType], type[Shredder | LegacyShredder]],
+] = {"final": (arrow_type, Shredder), "legacy": (legacy_type, LegacyShredder)}
+
+
+def write_table(
+    table: pa.Table | pa.RecordBatch,
+    path: str | os.PathLike[str],
+    *,
+    shredding: Shredding | Mapping[str, Shredding] = None,
+    variant_columns: Collection[str] | None = None,
+    inference: InferenceOptions | None = None,
+    options: WriteOptions | None = None,
+    layout: Layout = "final",
+    progress: Progress | None = None,
+) -> WrittenFile:
+    """Write a Parquet file whose Variant columns are shredded and marked as VARIANT(1).
+
+    Args:
+        table: Variant columns are struct<metadata: binary, value: binary>, at any depth; SQL NULL
+            is a null struct. `read_table` gives such tables.
+        path: The file, which is overwritten.
+        shredding: A schema, its DDL, "infer" for one from a sample, or None to leave the columns
+            unshredded. It holds for every Variant column; give a mapping from dotted column names
+            to have them differ (a column that it does not name stays unshredded).
+        variant_columns: Dotted names of the columns that are Variants; those of that type when
+            None. Inside of a list the Parquet names are `list.element`, inside of a map
+            `key_value.key` and `key_value.value`.
+        inference: Thresholds for "infer".
+        options: Compression, sizes of row groups and pages.
+        layout: "legacy" for Spark's older layout, whose columns are not marked.
+        progress: Called after each batch with the rows that are shredded and the rows of the table.
+
+    Raises:
+        InvalidSchema: A schema that does not parse or must not be written, or that is given for a
+            column that is no Variant.
+        InvalidValue: A layout that there is not, and what is no table.
+        MalformedVariant: Bytes that are no Variant; with column and row.
+    """
+    if layout not in _LAYOUTS:
+        raise InvalidValue(f"no layout {layout!r}", hint=f"there are {', '.join(_LAYOUTS)}")
+    type_of, shredder = _LAYOUTS[layout]
+    if isinstance(table, pa.RecordBatch):
+        table = pa.Table.from_batches([table])
+    elif not isinstance(table, pa.Table):
+        raise InvalidValue(f"{type(table).__name__} is no Arrow table", hint="pa.table makes one")
+    found = _find_variants(table.schema, variant_columns)
+    schemas = _schemas(table, found, shredding, inference or InferenceOptions())
+    types = {column: type_of(wanted) for column, wanted in schemas.items()}
+    schema = pa.schema(
+        [field.with_type(_type(field.type, (field.name,), types)) for field in table.schema]
+    )
+    marked = list(schemas) if layout == "final" else []
+    with FileWriter(
+        path, schema, variant_columns=marked, options=options or WriteOptions()
+    ) as writer:
+        start = 0
+        shredders = {column: _Shredder(shredder(wanted)) for column, wanted in schemas.items()}
+        rows = max(1, min(BATCH_ROWS, BATCH_BYTES * table.num_rows // max(table.nbytes, 1)))
+        for batch in table.to_batches(max_chunksize=rows):
+            arrays = [
+                _array(array, field.type, (field.name,), shredders, start)
+                for field, array in zip(schema, batch.columns, strict=True)
+            ]
+            notes = {column: each.notes for column, each in shredders.items()}
+            writer.write(pa.RecordBatch.from_arrays(arrays, schema=schema), notes)
+            start += batch.num_rows
+            if progress is not None:
+                progress(start, table.num_rows)
+        written = writer.close()
+    if layout == "final":
+        return written
+    return replace(written, facts=read_facts(path, list(schemas)))
+
+
+# --- Which columns are Variants, and how each is shredded -----------------------------------------
+
+
+def _find_variants(schema: pa.Schema, wanted: Collection[str] | None) -> list[ColumnPath]:
+    found = [column for field in schema for column in _variants_below(field, (field.name,))]
+    names = {".".join(column): column for column in found}
+    for name in wanted or ():
+        if name not in names:
+            raise _unknown(name, names)
+    return [column for name, column in names.items() if wanted is None or name in wanted]
+
+
+def _unknown(name: str, names: Collection[str]) -> InvalidSchema:
+    return InvalidSchema(
+        f"{name!r} is no column of type struct<metadata: binary, value: binary>",
+        hint=f"the table has {', '.join(map(repr, names)) or 'none'}",
+    )
+
+
+def _variants_below(field: AnyField, column: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    if is_variant_type(field.type):
+        yield column
+        return
+    for name, child in _children(field.type):
+        yield from _variants_below(child, (*column, *name))
+
+
+def _children(arrow: pa.DataType) -> Iterator[tuple[tuple[str, ...], AnyField]]:
+    """The fields inside a type, with their Parquet names."""
+    if isinstance(arrow, pa.MapType):
+        yield ("key_value", "key"), arrow.key_field
+        yield ("key_value", "value"), arrow.item_field
+    elif is_struct(arrow):
+        for field in members(arrow):
+            yield (field.name,), field
+    elif is_list(arrow):
+        yield ("list", "element"), element_field(arrow)
+
+
+def _schemas(
+    table: pa.Table,
+    columns: Sequence[ColumnPath],
+    shredding: Shredding | Mapping[str, Shredding],
+    inference: InferenceOptions,
+) -> dict[ColumnPath, ShreddingSchema]:
+    """The schema of each Variant column."""
+    names = {".".join(column): column for column in columns}
+    if isinstance(shredding, Mapping):
+        for name in shredding:
+            if name not in names:
+                raise _unknown(name, names)
+        requested = {column: shredding.get(name) for name, column in names.items()}
+    else:
+        if shredding is not None and not columns:
+            raise InvalidSchema(
+                "the table has no Variant column to shred",
+                hint="Variant columns are struct<metadata: binary, value: binary>;"
+                " parquet.variant_array makes one",
+            )
+        requested = dict.fromkeys(columns, shredding)
+    return {
+        column: _schema(table, column, wanted, inference) for column, wanted in requested.items()
+    }
+
+
+def _schema(
+    table: pa.Table, column: ColumnPath, wanted: Shredding, inference: InferenceOptions
+) -> ShreddingSchema:
+    match wanted:
+        case None:
+            return ShreddingSchema()
+        case ShreddingSchema():
+            return wanted
+        case "infer":
+            return infer(_profile(table, column), inference).schema
+        case str():
+            return parse_ddl(wanted)
+    raise InvalidSchema(
+        f"a shredding of type {type(wanted).__name__}",
+        hint="DDL as text, a ShreddingSchema, 'infer', None, or a mapping of those by column",
+    )
+
+
+def _profile(table: pa.Table, column: ColumnPath) -> Profile:
+    """What the first SAMPLE_ROWS values of a column hold."""
+    profiler, rows, reader = Profiler(), 0, VariantReader()
+    for batch in table.select([column[0]]).to_batches(max_chunksize=SAMPLE_ROWS):
+        array: AnyArray = batch.column(0)
+        for step in column[1:]:
+            array = _child(array, step)
+        profiler.add(reader.read(struct_of(array.slice(0, SAMPLE_ROWS - rows))))
+        rows += len(array)
+        if rows >= SAMPLE_ROWS:
+            break
+    return profiler.result()
+
+
+def _child(array: AnyArray, step: str) -> AnyArray:
+    """The part of an array that a Parquet name leads to; `list` and `key_value` stay in place."""
+    if step in ("list", "key_value") and not is_struct(array.type):
+        return array
+    if isinstance(array, pa.MapArray):
+        _, entries = offsets_of(array)
+        return struct_of(entries).flatten()[0 if step == "key" else 1]
+    if is_list(array.type):
+        return offsets_of(list_of(array))[1]
+    index = [field.name for field in members(array.type)].index(step)
+    return struct_of(array).flatten()[index]
+
+
+# --- Rewriting ------------------------------------------------------------------------------------
+
+
+class _Shredder:
+    """Shreds the batches of one column; its key dictionary serves all of them."""
+
+    def __init__(self, shredder: Shredder | LegacyShredder) -> None:
+        self._reader = VariantReader()
+        self._shredder = shredder
+
+    @property
+    def notes(self) -> ValueNotes:
+        """About the values of the array that was shredded last."""
+        return self._shredder.notes
+
+    def shred(self, array: AnyArray) -> AnyArray:
+        """The array in the layout of the schema. Raises MalformedVariant with the row."""
+        group = struct_of(array)
+        tape = self._reader.read(group)
+        bad = np.flatnonzero((tape.status != GOOD) & (tape.status != SQL_NULL))
+        if bad.size:
+            raise bad_variant(group, int(bad[0]))
+        return self._shredder.shred(tape)
+
+
+def _is_rewritten(column: ColumnPath, columns: Collection[ColumnPath]) -> bool:
+    return any(variant[: len(column)] == column for variant in columns)
+
+
+def _type(
+    arrow: pa.DataType, column: ColumnPath, types: Mapping[ColumnPath, pa.DataType]
+) -> pa.DataType:
+    """The type of a column in the file."""
+    if column in types:
+        return types[column]
+    if not _is_rewritten(column, types):
+        return arrow
+    fields = [
+        child.with_type(_type(child.type, (*column, *names), types))
+        for names, child in _children(arrow)
+    ]
+    if isinstance(arrow, pa.MapType):
+        map_type: pa.DataType = pa.map_(*fields)  # type: ignore[call-overload]  # takes fields
+        return map_type
+    return pa.struct(fields) if is_struct(arrow) else pa.list_(fields[0])
+
+
+def _array(
+    array: AnyArray,
+    target: pa.DataType,
+    column: ColumnPath,
+    shredders: Mapping[ColumnPath, _Shredder],
+    start: int | None,
+) -> AnyArray:
+    """The column as `target`. `start` is the row of the first slot, None inside lists."""
+    if column in shredders:
+        try:
+            return shredders[column].shred(array)
+        except VariantLakeError as error:
+            error.row = None if error.row is None or start is None else start + error.row
+            error.message = f"column {'.'.join(column)!r}: {error.message}"
+            error.args = (error.message,)
+            raise
+    if not _is_rewritten(column, shredders):
+        return array
+    nulls = pa.array([not is_valid for is_valid in validity(array)], pa.bool_())
+    inner = [(field.type, (*column, *name)) for name, field in _children(target)]
+    if is_struct(array.type):
+        parts = [
+            _array(part, wanted, name, shredders, start)
+            for part, (wanted, name) in zip(struct_of(array).flatten(), inner, strict=True)
+        ]
+        return pa.StructArray.from_arrays(parts, fields=members(target), mask=nulls)
+    offsets, elements = offsets_of(array if isinstance(array, pa.MapArray) else list_of(array))
+    values = struct_of(elements).flatten() if isinstance(array, pa.MapArray) else [elements]
+    parts = [
+        _array(part, wanted, name, shredders, None)
+        for part, (wanted, name) in zip(values, inner, strict=True)
+    ]
+    if isinstance(array, pa.MapArray):
+        return map_array(target, offsets, parts, nulls)
+    return pa.ListArray.from_arrays(
+        pa.array(offsets, pa.int32()), parts[0], type=target, mask=nulls
+    )

@@ -1,0 +1,385 @@
+"""Spark's `variant_get` on values and on columns, without Spark.
+
+Only casts whose results are known to be Spark's are here. A value that needs another one (a cast
+by the session's time zone, odd texts of numbers) is refused by name when it is met, never guessed.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import MAXYEAR, date
+from decimal import ROUND_HALF_UP, Context, Decimal
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from variantlake.encoding.java_numbers import double_text, float_text
+from variantlake.encoding.scalar import Scalar, decode_scalar, decode_string
+from variantlake.encoding.value import basic_type, find
+from variantlake.encoding.variant import Variant
+from variantlake.errors import InvalidValue, UnsupportedFeature
+from variantlake.planning.casts import INT_LIMITS, Beyond, monotone_cast, spark_type
+from variantlake.planning.exactness import IDENTITY, Conversion, ConversionKind
+from variantlake.planning.predicates import Ref
+from variantlake.shredding.arrays import AnyArray, bytes_of, struct_of
+from variantlake.shredding.dictionary import RowDictionary
+from variantlake.shredding.fit import Raw, raw_array, raws_of
+from variantlake.shredding.layout import METADATA, VALUE, VARIANT_TYPE
+from variantlake.types import KINDS, NULL_VALUE, BasicType, Kind, Primitive, ShreddedType
+
+Bools = npt.NDArray[np.bool_]
+
+_STRING = ShreddedType(Kind.STRING)
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """One operand in some rows. `failed` marks rows whose cast Spark raises an error for.
+
+    What stands in `array` in such a row is null and means nothing.
+    """
+
+    array: AnyArray
+    failed: Bools | None = None
+
+    def take(self, chosen: Bools) -> Values:
+        """Only the chosen rows."""
+        return Values(
+            self.array.filter(pa.array(chosen)),
+            None if self.failed is None else self.failed[chosen],
+        )
+
+
+def requested_type(ref: Ref) -> ShreddedType:
+    """The type that a path is asked as. Raises UnsupportedFeature for one without a column form."""
+    found = spark_type(ref.type)
+    if found is None:
+        raise UnsupportedFeature(f"the local engine does not read {ref}")
+    return found
+
+
+# --- From a physical column -----------------------------------------------------------------------
+
+
+def convert(array: AnyArray, stored: ShreddedType, ref: Ref, conversion: Conversion) -> Values:
+    """The typed column of a clean path as the asked type, by planning's conversion."""
+    requested = requested_type(ref)
+    if isinstance(array, pa.DictionaryArray):
+        array = array.dictionary_decode()
+    if conversion == IDENTITY:
+        return Values(array if array.type == requested.arrow else array.cast(requested.arrow))
+    if conversion.kind is ConversionKind.CAST and (direct := _direct(array, stored, requested)):
+        return Values(direct)
+    encoded = array.dictionary_encode()
+    plain = [_text(raw, stored) for raw in raws_of(encoded.dictionary)]
+    cast = [None if raw is None else cast_raw(raw, stored, requested) for raw in plain]
+    values = raw_array(cast, requested).take(encoded.indices)
+    if not ref.strict or None not in cast:
+        return Values(values)
+    return Values(values, _invalid(values) & ~_invalid(array))
+
+
+def _direct(array: AnyArray, stored: ShreddedType, requested: ShreddedType) -> AnyArray | None:
+    """The cast by Arrow where it is Spark's on all values that fit; else None."""
+    integers = INT_LIMITS.keys()
+    if stored.kind in integers and requested.kind in integers:
+        return array.cast(requested.arrow)
+    if stored.kind in integers and requested.kind in (Kind.DOUBLE, Kind.FLOAT):
+        return array.cast(requested.arrow, safe=False)
+    if stored.kind is Kind.DECIMAL and requested.kind is Kind.INT64:
+        return array.cast(pa.int64(), safe=False)  # towards zero
+    if (stored.kind, requested.kind) == (Kind.FLOAT, Kind.DOUBLE):
+        return array.cast(pa.float64())
+    return None
+
+
+def _text(raw: Raw | None, stored: ShreddedType) -> Raw | None:
+    """Strings out of a column are bytes until here."""
+    if isinstance(raw, bytes) and stored.kind is Kind.STRING:
+        return decode_string(raw, 0, len(raw))
+    return raw
+
+
+def _invalid(array: AnyArray) -> Bools:
+    return np.asarray(array.is_null().to_numpy(zero_copy_only=False), np.bool_)
+
+
+# --- From Variants --------------------------------------------------------------------------------
+
+
+def extract(variants: AnyArray, ref: Ref) -> Values:
+    """A path of Variants (struct<metadata, value>) as the asked type, row by row."""
+    group = struct_of(variants)
+    metadata, values = (bytes_of(group.field(name)) for name in (METADATA, VALUE))
+    valid = group.is_valid().to_pylist()
+    if ref.type == "variant":
+        return Values(_subvariants(metadata, values, valid, ref))
+    requested = requested_type(ref)
+    known: dict[bytes, Raw | None] = {}
+    raws: list[Raw | None] = []
+    failed = np.zeros(len(group), np.bool_)
+    for row, there in enumerate(valid):
+        found = _at(metadata[row], values[row], ref) if there else None
+        raw = None
+        if found is not None and found != NULL_VALUE:
+            raw = _cast_encoded(metadata[row], found, requested, ref, known)
+            failed[row] = raw is None and ref.strict
+        raws.append(raw)
+    return Values(raw_array(raws, requested), failed if failed.any() else None)
+
+
+def _at(metadata: bytes | None, value: bytes | None, ref: Ref) -> bytes | None:
+    if value is None or ref.path is None:
+        return value
+    if not ref.path.steps:
+        return value
+    if basic_type(value) not in (BasicType.OBJECT, BasicType.ARRAY):
+        return None
+    found = find(RowDictionary(metadata or b"").decoded, value, ref.path)
+    return None if found is None else value[found[0] : found[1]]
+
+
+def _subvariants(
+    metadata: Sequence[bytes | None],
+    values: Sequence[bytes | None],
+    valid: Sequence[bool | None],
+    ref: Ref,
+) -> AnyArray:
+    """The Variants at a path; NULL where nothing stands there, a Variant null where one does."""
+    found = [
+        _at(keys, value, ref) if there else None
+        for keys, value, there in zip(metadata, values, valid, strict=True)
+    ]
+    keys = pa.array([key or b"" for key in metadata], pa.binary())
+    parts = pa.array([value or b"" for value in found], pa.binary())
+    missing = pa.array([value is None for value in found], pa.bool_())
+    return pa.StructArray.from_arrays([keys, parts], fields=list(VARIANT_TYPE), mask=missing)
+
+
+def _cast_encoded(
+    metadata: bytes | None,
+    encoded: bytes,
+    requested: ShreddedType,
+    ref: Ref,
+    known: dict[bytes, Raw | None],
+) -> Raw | None:
+    """One encoded value; None where Spark's cast fails. Scalars are cast once for each value."""
+    if basic_type(encoded) in (BasicType.OBJECT, BasicType.ARRAY):
+        return Variant(metadata or b"", encoded).to_json() if requested == _STRING else None
+    if encoded in known:
+        return known[encoded]
+    scalar = decode_scalar(encoded, 0, len(encoded))
+    stored = _stored_type(scalar)
+    try:
+        raw = cast_raw(_raw_of(scalar), stored, requested)
+    except UnsupportedFeature as error:
+        error.path = str(ref)
+        raise
+    if len(known) < _REMEMBERED:
+        known[encoded] = raw
+    return raw
+
+
+_REMEMBERED = 65_536
+"""Different values of a path in one batch whose casts are kept."""
+
+_KIND_OF: Mapping[Primitive, Kind] = {
+    primitive: kind for kind, info in KINDS.items() for primitive in info.primitives
+}
+
+
+def _stored_type(scalar: Scalar) -> ShreddedType:
+    """The type that Spark sees: its Variant integers have no width."""
+    kind = _KIND_OF[scalar.type]
+    if kind in INT_LIMITS:
+        return ShreddedType(Kind.INT64)
+    if kind is Kind.DECIMAL and isinstance(scalar.value, Decimal):
+        digits, exponent = scalar.value.as_tuple().digits, scalar.value.as_tuple().exponent
+        scale = -int(exponent)
+        return ShreddedType(Kind.DECIMAL, max(len(digits), scale, 1), scale)
+    return ShreddedType(kind)
+
+
+def _raw_of(scalar: Scalar) -> Raw:
+    if scalar.value is None:
+        raise InvalidValue("a Variant null has no raw value")
+    return scalar.value
+
+
+# --- One value ------------------------------------------------------------------------------------
+
+
+def cast_raw(value: Raw, stored: ShreddedType, requested: ShreddedType) -> Raw | None:
+    """Spark's cast of one value, None where it fails.
+
+    Raises UnsupportedFeature for casts whose results only Spark knows for sure.
+    """
+    if stored == requested:
+        return value
+    monotone = None if not stored.info.spark else monotone_cast(stored, requested)
+    if monotone is not None and not isinstance(value, bytes):
+        found = monotone(value)  # type: ignore[arg-type]  # no UUID gets here: Spark has none
+        return None if isinstance(found, Beyond) else found
+    cast = _CASTS.get((stored.kind, requested.kind))
+    if cast is None:
+        raise UnsupportedFeature(f"casting {stored.ddl} to {requested.ddl} is left to Spark")
+    return cast(value, requested)
+
+
+def _decimal_text(value: Any, _requested: ShreddedType) -> str:
+    text = f"{value:f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _date_text(value: Any, _requested: ShreddedType) -> str:
+    day = np.datetime64(int(value), "D")
+    if not np.datetime64("0001-01-01") <= day <= np.datetime64("9999-12-31"):
+        raise UnsupportedFeature("a date beyond the years 1 to 9999 as a string is left to Spark")
+    return str(day)
+
+
+def _binary_text(value: Any, _requested: ShreddedType) -> str:
+    try:
+        return bytes(value).decode()
+    except UnicodeDecodeError:
+        raise UnsupportedFeature("binary that is not UTF-8 as a string is left to Spark") from None
+
+
+def _truth(value: Any, _requested: ShreddedType) -> bool:
+    return bool(value != 0)
+
+
+def _number_of_truth(value: Any, requested: ShreddedType) -> Raw | None:
+    return cast_raw(int(value), ShreddedType(Kind.INT8), requested)
+
+
+def _float_to_integer(value: Any, requested: ShreddedType) -> int | None:
+    limit = INT_LIMITS[requested.kind]
+    if math.isnan(value) or math.isinf(value):
+        return None
+    if not (math.floor(value) <= float(limit - 1) and math.ceil(value) >= float(-limit)):
+        return None
+    return min(int(value), limit - 1)
+
+
+def _narrow_float(value: Any, _requested: ShreddedType) -> float:
+    with np.errstate(over="ignore"):
+        # An integer straight away: by way of a double it would be rounded twice.
+        return float(np.float32(np.int64(value) if isinstance(value, int) else value))
+
+
+_BLANKS = "".join(map(chr, range(33)))
+"""What Spark trims round a text before it looks for a number: all up to the space."""
+_INTEGER = re.compile(r"[+-]?[0-9]+")
+_DECIMAL = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,4})?")
+_LONG_DECIMAL = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_NO_NUMBER = re.compile(r"[\x00-\x2f\x3a-\x7f]*")
+"""ASCII without a digit. Java takes digits of other scripts for some types."""
+_SPECIAL_DOUBLES = {
+    "nan": math.nan,
+    **dict.fromkeys(("inf", "+inf", "infinity", "+infinity"), math.inf),
+    **dict.fromkeys(("-inf", "-infinity"), -math.inf),
+}
+_TRUE, _FALSE = frozenset({"t", "true", "y", "yes", "1"}), frozenset({"f", "false", "n", "no", "0"})
+_DATE = re.compile(r"([+-]?[0-9]{4,7})(?:-([0-9]{1,2})(?:-([0-9]{1,2})(?:[ T].*)?)?)?", re.DOTALL)
+"""A year, a month and a day; what follows a whole date, behind a blank or a T, does not matter."""
+_EPOCH_DAY = date(1970, 1, 1).toordinal()
+_WIDE = Context(prec=100, rounding=ROUND_HALF_UP)
+
+
+def _unsure(text: str, requested: ShreddedType) -> UnsupportedFeature:
+    return UnsupportedFeature(f"the string {text!r} as {requested.ddl} is left to Spark")
+
+
+def _string_to_integer(value: Any, requested: ShreddedType) -> int | None:
+    text = value.strip(_BLANKS)
+    if not _INTEGER.fullmatch(text) or len(text) > 100:
+        if text.isascii():
+            return None
+        raise _unsure(value, requested)
+    number, limit = int(text), INT_LIMITS[requested.kind]
+    return number if -limit <= number < limit else None
+
+
+def _string_to_double(value: Any, requested: ShreddedType) -> float | None:
+    text = value.strip(_BLANKS)
+    if _DECIMAL.fullmatch(text):
+        return float(text)
+    if text.lower() in _SPECIAL_DOUBLES:
+        return _SPECIAL_DOUBLES[text.lower()]
+    if _NO_NUMBER.fullmatch(text):
+        return None
+    raise _unsure(value, requested)
+
+
+def _string_to_decimal(value: Any, requested: ShreddedType) -> Decimal | None:
+    text = value.strip(_BLANKS)
+    if not _DECIMAL.fullmatch(text) or len(text) > 60:
+        # Java takes digits of other scripts, and long exponents; else its grammar is this one.
+        if text.isascii() and "\x7f" not in text and not _LONG_DECIMAL.fullmatch(text):
+            return None
+        raise _unsure(value, requested)
+    number = Decimal(text)
+    if number and number.adjusted() >= requested.precision - requested.scale:
+        return None
+    rounded = _WIDE.quantize(number, Decimal((0, (1,), -requested.scale)))
+    return (
+        rounded if abs(rounded) < Decimal(10) ** (requested.precision - requested.scale) else None
+    )
+
+
+def _string_to_boolean(value: Any, _requested: ShreddedType) -> bool | None:
+    text = value.strip(_BLANKS).lower()
+    return True if text in _TRUE else False if text in _FALSE else None
+
+
+def _string_to_date(value: Any, requested: ShreddedType) -> Raw | None:
+    text = value.strip(_BLANKS)
+    match = _DATE.fullmatch(text)
+    if match is None:
+        if "\x7f" in text:
+            raise _unsure(value, requested)
+        return None
+    year, month, day = (int(part or 1) for part in match.groups())
+    if not 1 <= year <= MAXYEAR:
+        raise _unsure(value, requested)
+    try:
+        return date(year, month, day).toordinal() - _EPOCH_DAY
+    except ValueError:
+        return None
+
+
+_Cast = Callable[[Any, ShreddedType], "Raw | None"]
+_INTEGERS = tuple(INT_LIMITS)
+_FLOATS = (Kind.FLOAT, Kind.DOUBLE)
+
+_CASTS: dict[tuple[Kind, Kind], _Cast] = {
+    **{(kind, Kind.STRING): lambda value, _: str(value) for kind in _INTEGERS},
+    (Kind.BOOLEAN, Kind.STRING): lambda value, _: "true" if value else "false",
+    (Kind.DOUBLE, Kind.STRING): lambda value, _: double_text(value),
+    (Kind.FLOAT, Kind.STRING): lambda value, _: float_text(value),
+    (Kind.DECIMAL, Kind.STRING): _decimal_text,
+    (Kind.DATE, Kind.STRING): _date_text,
+    (Kind.BINARY, Kind.STRING): _binary_text,
+    (Kind.UUID, Kind.STRING): lambda value, _: str(value),
+    **{(kind, Kind.BOOLEAN): _truth for kind in (*_INTEGERS, *_FLOATS, Kind.DECIMAL)},
+    **{(Kind.BOOLEAN, kind): _number_of_truth for kind in (*_INTEGERS, Kind.DECIMAL, Kind.DOUBLE)},
+    **{(stored, requested): _float_to_integer for stored in _FLOATS for requested in _INTEGERS},
+    (Kind.DOUBLE, Kind.FLOAT): _narrow_float,
+    (Kind.INT64, Kind.FLOAT): _narrow_float,
+    **{(Kind.STRING, kind): _string_to_integer for kind in _INTEGERS},
+    (Kind.STRING, Kind.DOUBLE): _string_to_double,
+    (Kind.STRING, Kind.DECIMAL): _string_to_decimal,
+    (Kind.STRING, Kind.BOOLEAN): _string_to_boolean,
+    (Kind.STRING, Kind.DATE): _string_to_date,
+    **{
+        (kind, Kind.DATE): lambda *_: None  # ANSI has no such casts
+        for kind in (*_INTEGERS, *_FLOATS, Kind.DECIMAL, Kind.BOOLEAN, Kind.BINARY)
+    },
+}
+"""Casts that are not among planning's monotone ones; a test compares each with Spark."""

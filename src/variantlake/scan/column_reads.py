@@ -1,0 +1,132 @@
+"""One column of a file as the Arrow type that an engine wants it in."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from variantlake.delta.schema.table_schema import StructField, StructType, VariantType
+from variantlake.parquet.metadata.schema_tree import SchemaNode
+from variantlake.parquet.variant.variant_columns import Column, column_of
+from variantlake.scan.conform import conformed
+from variantlake.shredding.arrays import (
+    AnyArray,
+    AnyField,
+    list_of,
+    map_array,
+    members,
+    offsets_of,
+    struct_of,
+)
+from variantlake.shredding.layout import METADATA, VALUE
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnRead:
+    """How one wanted column is read.
+
+    `leaves` are those of the file's column `node`. `field` is the table's column; None where the
+    typed columns inside of a Variant are wanted as they are. `variant` rebuilds the Variants.
+    """
+
+    item: AnyField
+    node: SchemaNode
+    leaves: tuple[int, ...]
+    field: StructField | None
+    variant: Column | None
+    by_id: bool
+
+    @classmethod
+    def of(
+        cls,
+        node: SchemaNode,
+        item: AnyField,
+        field: StructField,
+        variants: Collection[tuple[str, ...]],
+        *,
+        by_id: bool,
+    ) -> ColumnRead:
+        """The read of the file's column `node`, which is the table's `field`.
+
+        A Variant column whose wanted type has other members than a Variant is read as the typed
+        columns that these name. `by_id` tells that the file's fields are found by their ids. Raises
+        MalformedFile for a Variant group that is none.
+        """
+        if isinstance(field.type, VariantType) and not _is_variant(item.type):
+            return cls(item, node, tuple(_named_leaves(node, item.type)), None, None, by_id)
+        holds_variant = StructType((field,)).holds_variant()
+        variant = column_of(node, variants) if holds_variant else None
+        leaves = leaves_below(node) if variant is None else variant.leaves()
+        return cls(item, node, tuple(leaves), field, variant, by_id)
+
+    def result(self, array: Any) -> Any:
+        """What was read as the wanted type. Raises MalformedFile, MalformedVariant."""
+        if self.variant is not None:
+            array = self.variant.convert(array)
+        if self.field is not None:
+            array = conformed(array, self.field.type, self.node, by_id=self.by_id)
+        return as_type(array, self.item.type)
+
+
+def as_type(array: AnyArray, wanted: Any) -> AnyArray:
+    """The array as another type of the same shape, members of structs by their names.
+
+    Members that the array lacks are null; scalars are cast. Raises MalformedFile for a scalar where
+    a struct or a list is wanted, pyarrow's own error for a cast that is not possible.
+    """
+    if isinstance(array, pa.DictionaryArray):
+        array = array.dictionary_decode()
+    if pa.types.is_struct(wanted):
+        group = struct_of(array)
+        places = {item.name: at for at, item in enumerate(members(array.type))}
+        children = [
+            as_type(group.field(places[item.name]), item.type)
+            if item.name in places
+            else pa.nulls(len(group), item.type)
+            for item in wanted
+        ]
+        return pa.StructArray.from_arrays(children, fields=list(wanted), mask=group.is_null())
+    if pa.types.is_map(wanted):
+        offsets, entries = offsets_of(array)
+        keys, items = (struct_of(entries).field(at) for at in range(2))
+        parts = [as_type(keys, wanted.key_type), as_type(items, wanted.item_type)]
+        return map_array(wanted, offsets, parts, array.is_null())
+    if pa.types.is_list(wanted):
+        lists = list_of(array)
+        offsets, elements = offsets_of(lists)
+        return pa.ListArray.from_arrays(
+            pa.array(offsets, pa.int32()),
+            as_type(elements, wanted.value_type),
+            type=wanted,
+            mask=lists.is_null(),
+        )
+    if array.type == wanted:
+        return array
+    # Of nanoseconds Spark keeps the microseconds.
+    return array.cast(wanted, safe=not pa.types.is_timestamp(wanted))
+
+
+def leaves_below(node: SchemaNode) -> Iterator[int]:
+    """The leaves of a column."""
+    if node.leaf is not None:
+        yield node.leaf
+    for child in node.children:
+        yield from leaves_below(child)
+
+
+def _named_leaves(node: SchemaNode, wanted: Any) -> Iterator[int]:
+    """The leaves that the members of a type name; those that the file lacks are left out."""
+    if not pa.types.is_struct(wanted):
+        yield from leaves_below(node)
+        return
+    children = {child.name: child for child in node.children}
+    for item in wanted:
+        if item.name in children:
+            yield from _named_leaves(children[item.name], item.type)
+
+
+def _is_variant(arrow: Any) -> bool:
+    return pa.types.is_struct(arrow) and {item.name for item in arrow} == {METADATA, VALUE}

@@ -1,0 +1,198 @@
+"""A condition over rows, in SQL's three values and a fourth: rows for which Spark raises an error.
+
+An error counts only where the condition depends on it: `false AND error` is false (EXACTNESS, rule
+1: we never raise where Spark does not).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Context, Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from variantlake.errors import UnsupportedFeature
+from variantlake.parquet.stats.bounds import Raw
+from variantlake.planning.literals import comparison_type, literal_as
+from variantlake.planning.predicates import (
+    FLIPPED,
+    And,
+    Compare,
+    CompareOp,
+    In,
+    IsNotNull,
+    IsNull,
+    Literal,
+    Not,
+    Or,
+    Predicate,
+    Ref,
+    StartsWith,
+)
+from variantlake.scan.casts import Bools, Values
+from variantlake.shredding.arrays import AnyArray
+from variantlake.shredding.fit import raw_array
+from variantlake.types import Kind, ShreddedType
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """Rows in which a condition is true, in which false, and in which Spark raises; else null."""
+
+    true: Bools
+    false: Bools
+    failed: Bools
+
+
+_EXACT = Context(prec=100)
+
+Operand = Callable[[Ref], Values]
+
+
+def evaluate(predicate: Predicate, operand: Operand, rows: int) -> Truth:
+    """The condition over `rows` rows, whose operands `operand` gives.
+
+    Raises UnsupportedFeature for a comparison that only Spark makes.
+    """
+    match predicate:
+        case And(terms):
+            return _all([evaluate(term, operand, rows) for term in terms], rows)
+        case Or(terms):
+            return _not(_all([_not(evaluate(term, operand, rows)) for term in terms], rows))
+        case Not(term):
+            return _not(evaluate(term, operand, rows))
+        case IsNull(ref):
+            return _is_null(operand(ref))
+        case IsNotNull(ref):
+            return _not(_is_null(operand(ref)))
+        case StartsWith(ref, prefix):
+            values = operand(ref)
+            return _truth(values, pc.starts_with(values.array, prefix))
+        case Compare(op, Ref() as ref, Literal() as literal):
+            return _compare(op, ref, literal, operand(ref))
+        case Compare(op, Literal() as literal, Ref() as ref):
+            return _compare(FLIPPED.get(op, op), ref, literal, operand(ref))
+        case In(ref, options):
+            return _in(ref, options, operand(ref))
+    raise UnsupportedFeature(f"the local engine does not take the condition {predicate}")
+
+
+def _all(terms: Sequence[Truth], rows: int) -> Truth:
+    true, false = np.ones(rows, np.bool_), np.zeros(rows, np.bool_)
+    failed = np.zeros(rows, np.bool_)
+    for term in terms:
+        true &= term.true
+        false |= term.false
+        failed |= term.failed
+    return Truth(true, false, failed & ~false)
+
+
+def _not(term: Truth) -> Truth:
+    return Truth(term.false, term.true, term.failed)
+
+
+def _failed(values: Values) -> Bools:
+    return np.zeros(len(values.array), np.bool_) if values.failed is None else values.failed
+
+
+def _is_null(values: Values) -> Truth:
+    failed = _failed(values)
+    null = _numpy(values.array.is_null())
+    return Truth(null & ~failed, ~null & ~failed, failed)
+
+
+def _truth(values: Values, answers: Any) -> Truth:
+    """From an Arrow array of booleans, null where a value is."""
+    valid = _numpy(answers.is_valid())
+    true = _numpy(answers.fill_null(False)) & valid
+    return Truth(true, valid & ~true, _failed(values))
+
+
+def _numpy(array: Any) -> Bools:
+    return np.asarray(array.to_numpy(zero_copy_only=False), np.bool_)
+
+
+def _compare(op: CompareOp, ref: Ref, literal: Literal, values: Values) -> Truth:
+    common = comparison_type(ref.type, (literal,))
+    if common is None:
+        raise UnsupportedFeature(f"the comparison of {ref} with {literal} is left to Spark")
+    value = literal_as(literal, common)
+    if value is None:
+        return _with_null(op, values)
+    answers = _answers(op if op != "<=>" else "=", _as_common(values.array, common), value, common)
+    found = _truth(values, answers)
+    if op != "<=>":
+        return found
+    return Truth(found.true, ~found.true & ~found.failed, found.failed)
+
+
+def _with_null(op: CompareOp, values: Values) -> Truth:
+    """A comparison with NULL: null, but for `<=>`."""
+    if op == "<=>":
+        return _is_null(values)
+    nothing = np.zeros(len(values.array), np.bool_)
+    return Truth(nothing, nothing, _failed(values))
+
+
+def _in(ref: Ref, options: tuple[Literal, ...], values: Values) -> Truth:
+    common = comparison_type(ref.type, options)
+    if common is None:
+        raise UnsupportedFeature(f"{ref} IN constants of several types is left to Spark")
+    array = _as_common(values.array, common)
+    wanted = [literal_as(option, common) for option in options]
+    true = np.zeros(len(array), np.bool_)
+    for value in wanted:
+        if value is not None:
+            true |= _truth(values, _answers("=", array, value, common)).true
+    valid = _numpy(array.is_valid())
+    false = valid & ~true & (None not in wanted)
+    return Truth(true, false, _failed(values))
+
+
+def _as_common(array: AnyArray, common: ShreddedType) -> AnyArray:
+    if array.type == common.arrow:
+        return array
+    return array.cast(common.arrow, safe=common.kind not in (Kind.DOUBLE, Kind.FLOAT))
+
+
+_PLAIN: dict[CompareOp, Callable[[Any, Any], Any]] = {
+    "=": pc.equal,
+    "<>": pc.not_equal,
+    "<": pc.less,
+    "<=": pc.less_equal,
+    ">": pc.greater,
+    ">=": pc.greater_equal,
+}
+
+
+def _answers(op: CompareOp, array: AnyArray, value: Raw, common: ShreddedType) -> Any:
+    """Booleans, null where the value is; doubles as Spark orders them: NaN is the greatest."""
+    if common.kind in (Kind.DOUBLE, Kind.FLOAT):
+        return _float_answers(op, array, float(value))
+    if common.kind is Kind.BOOLEAN:
+        return _PLAIN[op](array.cast(pa.uint8()), pa.scalar(int(bool(value)), pa.uint8()))
+    if common.kind is Kind.DECIMAL and isinstance(value, int):
+        value = Decimal(value)
+    if isinstance(value, Decimal):
+        value = value.quantize(Decimal((0, (1,), -common.scale)), context=_EXACT)
+    return _PLAIN[op](array, raw_array([value], common)[0])
+
+
+def _float_answers(op: CompareOp, array: AnyArray, value: float) -> Any:
+    numbers = array.fill_null(0.0).to_numpy(zero_copy_only=False)
+    nan, is_nan = np.isnan(numbers), bool(np.isnan(value))
+    equal = nan if is_nan else numbers == value
+    less = ~nan if is_nan else numbers < value
+    found = {
+        "=": equal,
+        "<>": ~equal,
+        "<": less,
+        "<=": less | equal,
+        ">": ~(less | equal),
+        ">=": ~less,
+    }[op]
+    return pa.array(found, mask=_numpy(array.is_null()))

@@ -1,0 +1,139 @@
+"""Columns of files as the table's types: names and widths of old files are not those of today.
+
+Fields of structs, at every depth, go by physical names, or by ids where the table maps by ids.
+Those that a file does not have are NULL, those that the table no longer has are left out.
+Spec: PROTOCOL, "Column Mapping", "Type Widening".
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from variantlake.delta.schema.column_mapping import ID_KEY, physical_type
+from variantlake.delta.schema.table_schema import (
+    ArrayType,
+    DataType,
+    MapType,
+    StructField,
+    StructType,
+    VariantType,
+    arrow_type,
+)
+from variantlake.errors import MalformedFile
+from variantlake.parquet.metadata.schema_tree import SchemaNode
+from variantlake.shredding.arrays import (
+    AnyArray,
+    list_of,
+    map_array,
+    members,
+    offsets_of,
+    struct_of,
+)
+from variantlake.shredding.layout import VARIANT_TYPE, is_list, is_struct
+
+
+def conformed(array: AnyArray, kind: DataType, node: SchemaNode, *, by_id: bool) -> AnyArray:
+    """The column `node` of a file, in `kind`; its Variants have been rebuilt already.
+
+    `by_id` tells that the file's fields are found by their ids.
+
+    Raises MalformedFile for a column that the file holds as something else.
+    """
+    wanted = arrow_type(kind)
+    if isinstance(kind, VariantType):
+        if array.type != VARIANT_TYPE:
+            raise _another(node, array, kind)
+        return array
+    if array.type == wanted == physical_type(kind) and not by_id:
+        return array
+    if isinstance(kind, StructType):
+        return _struct(array, kind, node, by_id=by_id)
+    if isinstance(kind, ArrayType):
+        return _list(array, kind, node, by_id=by_id)
+    if isinstance(kind, MapType):
+        return _map(array, kind, node, by_id=by_id)
+    if array.type == wanted:
+        return array
+    try:
+        found: AnyArray = array.cast(wanted)
+    except pa.ArrowInvalid as error:
+        raise MalformedFile(
+            f"column {node.name!r} is {kind} in the table, and the file holds {array.type} that "
+            f"it cannot hold: {error}"
+        ) from error
+    return found
+
+
+def find_field(node: SchemaNode, field: StructField, *, by_id: bool) -> SchemaNode | None:
+    """Where a file has a field of the table's."""
+    if by_id:
+        wanted = field.metadata.get(ID_KEY)
+        return next((each for each in node.children if each.field_id == wanted), None)
+    return next((each for each in node.children if each.name == field.physical_name), None)
+
+
+def _struct(array: AnyArray, kind: StructType, node: SchemaNode, *, by_id: bool) -> AnyArray:
+    if not is_struct(array.type):
+        raise _another(node, array, kind)
+    group = struct_of(array)
+    given = dict(zip((item.name for item in members(group.type)), group.flatten(), strict=True))
+    children, fields = [], []
+    for field in kind.fields:
+        child = find_field(node, field, by_id=by_id)
+        found = None if child is None else given.get(child.name)
+        if child is None or found is None:
+            children.append(_missing(len(group), arrow_type(field.type)))
+        else:
+            children.append(conformed(found, field.type, child, by_id=by_id))
+        fields.append(pa.field(field.name, children[-1].type, field.nullable))
+    return pa.StructArray.from_arrays(children, fields=fields, mask=_nulls(group))
+
+
+def _list(array: AnyArray, kind: ArrayType, node: SchemaNode, *, by_id: bool) -> AnyArray:
+    if not is_list(array.type):
+        raise _another(node, array, kind)
+    lists = list_of(array)
+    offsets, elements = offsets_of(lists)
+    elements = conformed(elements, kind.element, _inner(node, 0), by_id=by_id)
+    return pa.ListArray.from_arrays(
+        pa.array(offsets, pa.int32()), elements, type=arrow_type(kind), mask=_nulls(lists)
+    )
+
+
+def _map(array: AnyArray, kind: MapType, node: SchemaNode, *, by_id: bool) -> AnyArray:
+    if not isinstance(array, pa.MapArray):
+        raise _another(node, array, kind)
+    offsets, entries = offsets_of(array)
+    keys, items = struct_of(entries).flatten()
+    keys = conformed(keys, kind.key, _inner(node, 0), by_id=by_id)
+    items = conformed(items, kind.value, _inner(node, 1), by_id=by_id)
+    return map_array(arrow_type(kind), offsets, [keys, items], _nulls(array))
+
+
+def _inner(node: SchemaNode, place: int) -> SchemaNode:
+    """The element of a LIST, or key and value of a MAP. Spec: Parquet, "Logical Types"."""
+    if node.repetition == "repeated" and (node.logical is None or not node.children):
+        return node  # a repeated field outside of a LIST is its own element
+    (repeated,) = node.children
+    if node.logical is not None and node.logical.kind == "LIST":
+        two_levels = len(repeated.children) != 1 or repeated.name in ("array", f"{node.name}_tuple")
+        return repeated if two_levels else repeated.children[0]
+    return repeated.children[place]
+
+
+def _missing(rows: int, arrow: Any) -> AnyArray:
+    nulls: AnyArray = pa.nulls(rows, arrow)
+    return nulls
+
+
+def _nulls(array: AnyArray) -> pa.BooleanArray:
+    return pa.array(np.asarray(array.is_null().to_numpy(zero_copy_only=False)), pa.bool_())
+
+
+def _another(node: SchemaNode, array: Any, kind: DataType) -> MalformedFile:
+    return MalformedFile(
+        f"column {node.name!r} is {kind} in the table and {array.type} in the file"
+    )

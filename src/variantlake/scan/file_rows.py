@@ -1,0 +1,400 @@
+"""The rows of one data file, a row group at a time, for a scan: operands and columns.
+
+Typed columns of clean paths are read alone, constants are not read at all. Whole columns (Variants
+rebuilt by the kernels, and ordinary ones) are read when somebody asks, and only rows that are
+still wanted are rebuilt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from variantlake.delta.log.deletion_vectors import deleted_rows
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.log.stored_names import has_stored_names
+from variantlake.delta.schema.char_types import declared_type
+from variantlake.delta.schema.char_values import padded, padded_to
+from variantlake.delta.schema.table_schema import StructField, StructType, arrow_type
+from variantlake.delta.stats.partition_values import partition_array
+from variantlake.errors import MalformedFile, UnsupportedFeature, VariantLakeError
+from variantlake.parquet.metadata.footer import read_footer
+from variantlake.parquet.metadata.schema_tree import SchemaNode
+from variantlake.parquet.read.prefetch import ahead
+from variantlake.parquet.read.reader import BATCH_ROWS, open_parquet, read_leaves
+from variantlake.parquet.stats.fact_columns import Int64s
+from variantlake.parquet.stats.facts import facts_of, row_group_facts
+from variantlake.parquet.variant.group_parts import list_element
+from variantlake.parquet.variant.variant_columns import column_of
+from variantlake.paths import Path
+from variantlake.planning.files import ScanFile
+from variantlake.planning.predicates import Ref
+from variantlake.planning.readings import NullColumn, PhysicalColumn, Reader, Reading
+from variantlake.planning.skipping import Skipper
+from variantlake.scan.casts import Bools, Values, convert, extract, requested_type
+from variantlake.scan.column_reads import ColumnRead, leaves_below
+from variantlake.scan.conform import conformed, find_field
+from variantlake.shredding.arrays import members, struct_of
+from variantlake.shredding.layout import VARIANT_TYPE
+from variantlake.storage.opening import open_file
+
+
+class FileReader:
+    """One open file, whose own footer decides how each of the paths `asked` is read."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        file: ScanFile,
+        requested: Iterable[Ref],
+        partition_types: Mapping[str, str],
+    ) -> None:
+        self.file = file
+        self._input = open_file(file.path)
+        try:
+            self._prepare(snapshot, file, requested, partition_types)
+        except BaseException:
+            self._input.close()
+            raise
+
+    def _prepare(
+        self,
+        snapshot: Snapshot,
+        file: ScanFile,
+        requested: Iterable[Ref],
+        partition_types: Mapping[str, str],
+    ) -> None:
+        self.footer = read_footer(self._input)
+        self._snapshot = snapshot
+        self._partition_types = partition_types
+        self._named = has_stored_names(snapshot, self.footer)
+        self._fields = {item.physical_name: item for item in snapshot.schema.fields}
+        self._variants = frozenset(snapshot.schema.variant_columns(physical=True))
+        facts = facts_of(self.footer, file.size, self._variants) if self._named else None
+        self._readings = {
+            ref: Reader(ref).read(facts)
+            for ref in dict.fromkeys(requested)
+            if ref.path is not None and ref.type != "variant"
+        }
+        self._cached: dict[Ref | str, Any] = {}
+        self._deleted = self._deleted_rows()
+        self._source = open_parquet(self._input, file.path, self.footer)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._input.close()
+
+    def rows(self, skipper: Skipper, part: tuple[int, int] = (0, 1)) -> Iterator[Rows]:
+        """The row groups that may hold a match, and a row that is not deleted.
+
+        `part` is (number, count) of equal parts of the file: only row groups that begin in it.
+        """
+        facts = row_group_facts(self.footer, self._variants) if self._named else ()
+        start, (own, parts) = 0, part
+        for number, group in enumerate(self.footer.row_groups):
+            mine = start * parts // max(self.footer.num_rows, 1) == own
+            if mine and (
+                not facts or skipper.outcome(facts[number], self.file.partition).may_match
+            ):
+                kept = np.ones(group.num_rows, np.bool_)
+                within = self._deleted[
+                    np.searchsorted(self._deleted, start) : np.searchsorted(
+                        self._deleted, start + group.num_rows
+                    )
+                ]
+                kept[within - start] = False
+                self._cached = {}
+                if kept.any():
+                    yield Rows(self, number, kept, np.arange(group.num_rows))
+            start += group.num_rows
+
+    def physical(self, ref: Ref, reading: PhysicalColumn, row_group: int) -> Values:
+        """A path from its typed column, in all rows of a row group."""
+        if ref not in self._cached:
+            arrays = []
+            for batch in self._read(row_group, [self._leaf(ref, reading)]):
+                array: Any = batch.column(0)
+                for step in reading.steps:
+                    array = _at(array, step)
+                arrays.append(array)
+            whole = _concat(arrays)
+            self._cached[ref] = convert(whole, reading.stored, ref, reading.conversion)
+        found: Values = self._cached[ref]
+        return found
+
+    def whole(self, column: str, row_group: int, chosen: Int64s) -> Any:
+        """A column in some rows of a row group; None where the file has no such column."""
+        if column in self._cached:
+            return _taken(self._cached[column], chosen)
+        parts = list(self.parts(column, row_group, chosen))
+        if not parts:
+            return None
+        array = _concat(parts)
+        if len(chosen) == self.footer.row_groups[row_group].num_rows:
+            self._cached[column] = array
+        return array
+
+    def parts(self, column: str, row_group: int, chosen: Int64s) -> Iterator[Any]:
+        """The same, piece by piece; none where the file has no such column."""
+        node = self._node(column)
+        if node is None:
+            return
+        kind = self._fields[column].type
+        declared = declared_type(self._fields[column])
+        holds_variant = StructType((self._fields[column],)).holds_variant()
+        found = column_of(node, self._variants) if holds_variant else None
+        leaves = list(leaves_below(node)) if found is None else sorted(found.leaves())
+
+        def chosen_of(read: tuple[pa.RecordBatch, Int64s]) -> Any:
+            part = _taken(read[0].column(0), read[1])
+            part = part if found is None else found.convert(part)
+            return padded(conformed(part, kind, node, by_id=not self._named), declared)
+
+        yield from ahead(self._chosen(row_group, leaves, chosen), chosen_of, _bytes_of)
+
+    def _chosen(
+        self, row_group: int, leaves: Sequence[int], chosen: Int64s
+    ) -> Iterator[tuple[pa.RecordBatch, Int64s]]:
+        """Batches that hold some of the chosen rows of a row group, and which of their rows."""
+        start = 0
+        for batch in self._read(row_group, leaves):
+            low, high = np.searchsorted(chosen, (start, start + batch.num_rows))
+            if low < high:
+                yield batch, chosen[low:high] - start
+            start += batch.num_rows
+
+    def columns(self, row_group: int, wanted: pa.Schema, chosen: Int64s) -> Iterator[pa.Table]:
+        """Columns by their names in files, of these types, in some rows of a row group.
+
+        All are read in one go, and rows are gathered until there are BATCH_ROWS: see `ColumnRead`
+        for what becomes of them. Columns that the file lacks are null. Raises MalformedFile,
+        MalformedVariant, with the row.
+        """
+        reads = [
+            ColumnRead.of(
+                node, item, self._fields[item.name], self._variants, by_id=not self._named
+            )
+            for item in wanted
+            if (node := self._node(item.name)) is not None
+        ]
+        # Columns of a batch come in the order of the file.
+        reads = sorted((read for read in reads if read.leaves), key=lambda read: min(read.leaves))
+        leaves = sorted(leaf for read in reads for leaf in read.leaves)
+        first = sum(group.num_rows for group in self.footer.row_groups[:row_group])
+        for places, parts in self._gathered(row_group, leaves, chosen):
+            arrays = {}
+            for read, array in zip(reads, parts, strict=True):
+                try:
+                    arrays[read.item.name] = read.result(array)
+                except VariantLakeError as error:
+                    error.file = error.file or self.file.path
+                    if error.row is not None:
+                        error.row = first + int(places[error.row])
+                    raise
+            yield pa.Table.from_arrays(
+                [arrays.get(item.name, _nulls(len(places), item.type)) for item in wanted],
+                schema=wanted,
+            )
+
+    def _gathered(
+        self, row_group: int, leaves: Sequence[int], chosen: Int64s
+    ) -> Iterator[tuple[Int64s, list[Any]]]:
+        """The chosen rows of some leaves, about BATCH_ROWS at a time, with their places."""
+        if not leaves:
+            yield chosen, []
+            return
+        parts: list[pa.RecordBatch] = []
+        start = given = gathered = 0
+        for batch in self._read(row_group, leaves):
+            low, high = np.searchsorted(chosen, (start, start + batch.num_rows))
+            if high - low == batch.num_rows:
+                parts.append(batch)
+            elif low < high:
+                parts.append(batch.take(pa.array(chosen[low:high] - start, pa.int64())))
+            start += batch.num_rows
+            gathered += int(high - low)
+            if gathered >= BATCH_ROWS or (gathered and start >= chosen[-1]):
+                columns = zip(*(part.columns for part in parts), strict=True)
+                yield (
+                    chosen[given : given + gathered],
+                    [_concat(list(column)) for column in columns],
+                )
+                given, gathered, parts = given + gathered, 0, []
+
+    def reading(self, ref: Ref) -> Reading | None:
+        """How the plan reads a path; None for ordinary columns and whole Variants."""
+        return self._readings.get(ref)
+
+    def has(self, column: str) -> bool:
+        """Whether the file holds a column, which nobody has read as a whole yet."""
+        return self._node(column) is not None and column not in self._cached
+
+    def is_constant(self, column: str) -> bool:
+        """Whether it is a partition column."""
+        return column in self._partition_types
+
+    def constant(self, ref: Ref, rows: int) -> Values | None:
+        """A partition column's values; None for any other column."""
+        if ref.column[0] not in self._partition_types:
+            return None
+        try:
+            field = self._fields[ref.column[0]]
+            return partition_column(field, self.file.partition.get(ref.column[0]), rows)
+        except UnsupportedFeature as error:
+            error.file = self.file.path
+            raise
+
+    def nulls(self, ref: Ref, rows: int) -> Values:
+        """NULL in all rows, of the type asked for."""
+        if ref.path is not None:
+            arrow = VARIANT_TYPE if ref.type == "variant" else requested_type(ref).arrow
+        else:
+            arrow = arrow_type(self._fields[ref.column[0]].type)
+        return Values(_nulls(rows, arrow))
+
+    def _read(self, row_group: int, leaves: Sequence[int]) -> Iterator[pa.RecordBatch]:
+        return read_leaves(self._source, self.file.path, row_group, leaves, BATCH_ROWS)
+
+    def _node(self, column: str) -> SchemaNode | None:
+        """The column in the file, by its name, or by its id where the table maps by ids."""
+        return find_field(self.footer.schema, self._fields[column], by_id=not self._named)
+
+    def _leaf(self, ref: Ref, reading: PhysicalColumn) -> int:
+        node = self._node(ref.column[0])
+        for step in reading.steps:
+            if node is not None:
+                node = _below(node, step)
+        if node is None or node.leaf is None:
+            raise MalformedFile(
+                f"the log tells of a column for {ref} that the file has not", file=self.file.path
+            )
+        return node.leaf
+
+    def _deleted_rows(self) -> Int64s:
+        vector = self.file.vector
+        if vector is None:
+            return np.empty(0, np.int64)
+        rows = sum(group.num_rows for group in self.footer.row_groups)
+        return deleted_rows(self._snapshot.store, vector, rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Some rows of a row group: `places` in it. `kept` tells those that are not deleted."""
+
+    reader: FileReader
+    row_group: int
+    kept: Bools
+    places: Int64s
+
+    @property
+    def count(self) -> int:
+        """Number of rows."""
+        return len(self.places)
+
+    def only(self, chosen: Bools) -> Rows:
+        """The chosen ones of these rows."""
+        return Rows(self.reader, self.row_group, self.kept[chosen], self.places[chosen])
+
+    def has_whole(self, ref: Ref) -> bool:
+        """Whether this is a column as it stands in the file, which can be read in `parts`."""
+        column = ref.column[0]
+        return ref.path is None and self.reader.has(column) and not self.reader.is_constant(column)
+
+    def parts(self, ref: Ref) -> Iterator[Any]:
+        """Such a column in these rows, piece by piece."""
+        try:
+            yield from self.reader.parts(ref.column[0], self.row_group, self.places)
+        except VariantLakeError as error:
+            error.file = error.file or self.reader.file.path
+            raise
+
+    def values(self, ref: Ref) -> Values:
+        """A column or path in these rows."""
+        constant = self.reader.constant(ref, self.count)
+        if constant is not None:
+            return _as_char(constant, ref)
+        reading = self.reader.reading(ref)
+        try:
+            if isinstance(reading, NullColumn):
+                return self.reader.nulls(ref, self.count)
+            if isinstance(reading, PhysicalColumn):
+                values = self.reader.physical(ref, reading, self.row_group)
+                if self.count == len(values.array):
+                    return values
+                chosen = np.zeros(len(values.array), np.bool_)
+                chosen[self.places] = True
+                return values.take(chosen)
+            array = self.reader.whole(ref.column[0], self.row_group, self.places)
+            if array is None:
+                return self.reader.nulls(ref, self.count)
+            return _as_char(Values(array), ref) if ref.path is None else extract(array, ref)
+        except VariantLakeError as error:
+            error.file = error.file or self.reader.file.path
+            raise
+
+
+def _as_char(values: Values, ref: Ref) -> Values:
+    """The values of a CHAR column at the length that they are compared at."""
+    return Values(padded_to(values.array, ref.char_length)) if ref.char_length else values
+
+
+def _bytes_of(read: tuple[pa.RecordBatch, Int64s]) -> int:
+    return read[0].get_total_buffer_size()
+
+
+def _taken(array: Any, places: Int64s) -> Any:
+    if len(places) == len(array):  # rows are taken once each, in order
+        return array
+    return array.take(pa.array(places, pa.int64()))
+
+
+def _nulls(rows: int, arrow: Any) -> Any:
+    return pa.nulls(rows, arrow)
+
+
+def _concat(parts: list[Any]) -> Any:
+    return parts[0] if len(parts) == 1 else pa.concat_arrays(parts)
+
+
+def _child(array: Any, name: str) -> Any:
+    """A field of structs, null where a struct is."""
+    for index, item in enumerate(members(array.type)):
+        if item.name == name:
+            return struct_of(array).flatten()[index]
+    raise MalformedFile(f"pyarrow reads no {name!r} in a Variant group")
+
+
+def _at(array: Any, step: str | int) -> Any:
+    return _child(array, step) if isinstance(step, str) else _element(array, step)
+
+
+def _element(array: Any, index: int) -> Any:
+    """The elements of lists at an index, null beyond the end."""
+    lengths = pc.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False)
+    starts = array.offsets.to_numpy()[:-1]
+    places = pa.array(starts + index, mask=lengths <= index)
+    return array.values.take(places)
+
+
+def _below(node: SchemaNode, step: str | int) -> SchemaNode | None:
+    """The child of that name, or the element of a list."""
+    if isinstance(step, int):
+        return list_element(node, Path())
+    return next((child for child in node.children if child.name == step), None)
+
+
+def partition_column(field: StructField, text: str | None, rows: int) -> Values:
+    """A partition column where its value in the log is `text`.
+
+    Raises UnsupportedFeature for a text whose meaning is not certain.
+    """
+    array = partition_array(text, field)
+    return Values(_taken(array, np.zeros(rows, np.int64)))

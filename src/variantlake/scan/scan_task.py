@@ -1,0 +1,150 @@
+"""Files read by our kernels in tasks of another engine: the same rows, as the types it wants.
+
+What a task needs is small and pickles; it is made by whoever planned the scan. Conditions only
+leave out rows here: the engine evaluates the query's own conditions on what it gets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from variantlake.delta.log.logical_files import FILES
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.errors import UnsupportedFeature
+from variantlake.planning.files import ScanFile
+from variantlake.planning.predicates import And, Predicate, refs
+from variantlake.planning.readings import Native
+from variantlake.planning.skipping import Skipper
+from variantlake.scan.casts import Bools
+from variantlake.scan.conditions import evaluate
+
+if TYPE_CHECKING:
+    from variantlake.scan.file_rows import FileReader, Rows
+
+PART_BYTES = 64 << 20
+"""Bytes of files that one task reads, unless a single row group has more."""
+
+_SMALLEST_PART = 2 << 20
+_OPEN_BYTES = 1 << 20
+"""What opening a file counts for."""
+
+BATCH_ROWS = 8192
+
+
+@dataclass(frozen=True, slots=True)
+class FilePart:
+    """The row groups that begin in part `number` of `count` equal parts of a file."""
+
+    file: ScanFile
+    number: int = 0
+    count: int = 1
+
+
+@dataclass(frozen=True)
+class ScanTask:
+    """The body of the tasks of one scan; pickles.
+
+    `table` is the version without its files. `schema` are the wanted columns by their names in the
+    files, and of what type; `texts` names columns of text beside them that hold a partition
+    column's serialised values. Rows for which a condition of `found_by` is false or NULL may be
+    left out.
+    """
+
+    table: Snapshot
+    parts: tuple[tuple[FilePart, ...], ...]
+    schema: pa.Schema
+    texts: Mapping[str, str]
+    prefilter: tuple[Predicate, ...]
+    partition_types: Mapping[str, str]
+
+    @classmethod
+    def of(
+        cls,
+        snapshot: Snapshot,
+        files: Sequence[ScanFile],
+        schema: pa.Schema,
+        texts: Mapping[str, str],
+        *,
+        prefilter: Sequence[Predicate] = (),
+        partition_types: Mapping[str, str] | None = None,
+        tasks: int = 1,
+    ) -> ScanTask:
+        """A scan of these files by about `tasks` tasks, by more where the files are large."""
+        return cls(
+            replace(
+                snapshot, files=FILES.empty_table(), transactions={}, domains={}, commit_info=None
+            ),
+            split_files(files, tasks),
+            schema,
+            dict(texts),
+            tuple(prefilter),
+            dict(partition_types or {}),
+        )
+
+    def __call__(self, number: int) -> Iterator[pa.RecordBatch]:
+        """The rows of task `number`: the columns of `schema`, then those of `texts`.
+
+        Raises MalformedFile and MalformedVariant with file and row, UnsupportedFeature.
+        """
+        # Loads the kernels: in the task, and not where the scan is planned.
+        from variantlake.scan.file_rows import FileReader
+
+        skipper = Skipper(And(self.prefilter), self.partition_types)
+        requested = tuple(dict.fromkeys(ref for part in self.prefilter for ref in refs(part)))
+        for part in self.parts[number]:
+            with FileReader(self.table, part.file, requested, self.partition_types) as reader:
+                for rows in reader.rows(skipper, (part.number, part.count)):
+                    yield from self._read(reader, rows)
+
+    def _read(self, reader: FileReader, rows: Rows) -> Iterator[pa.RecordBatch]:
+        chosen = np.flatnonzero(self._found(reader, rows))
+        if not len(chosen):
+            return
+        values = [reader.file.partition.get(column) or None for column in self.texts.values()]
+        for table in reader.columns(rows.row_group, self.schema, chosen):
+            texts = [pa.repeat(pa.scalar(text, pa.string()), table.num_rows) for text in values]
+            found = pa.Table.from_arrays([*table.columns, *texts], schema=self.result)
+            yield from found.to_batches(BATCH_ROWS)
+
+    @cached_property
+    def result(self) -> pa.Schema:
+        """The schema of the batches."""
+        return pa.schema([*self.schema, *(pa.field(name, pa.string()) for name in self.texts)])
+
+    def _found(self, reader: FileReader, rows: Rows) -> Bools:
+        """The rows that no condition leaves out; one with an error is the engine's to judge."""
+        kept = rows.kept.copy()
+        for condition in self.prefilter:
+            if any(isinstance(reader.reading(ref), Native) for ref in refs(condition)):
+                continue
+            try:
+                truth = evaluate(condition, rows.values, rows.count)
+            except UnsupportedFeature:
+                continue
+            kept &= truth.true | truth.failed
+        return kept
+
+
+def split_files(files: Sequence[ScanFile], tasks: int) -> tuple[tuple[FilePart, ...], ...]:
+    """Files, and parts of large ones, for about `tasks` tasks of like many bytes, in order."""
+    total = sum(file.size + _OPEN_BYTES for file in files)
+    wanted = min(PART_BYTES, max(_SMALLEST_PART, -(-total // max(tasks, 1))))
+    found: list[tuple[FilePart, ...]] = []
+    own: list[FilePart] = []
+    filled = 0
+    for file in files:
+        count = max(1, -(-file.size // wanted))
+        size = file.size // count + _OPEN_BYTES
+        for number in range(count):
+            if own and filled + size > wanted + _OPEN_BYTES:
+                found.append(tuple(own))
+                own, filled = [], 0
+            own.append(FilePart(replace(file, facts=None), number, count))
+            filled += size
+    return (*found, tuple(own)) if own else tuple(found)

@@ -1,0 +1,219 @@
+"""A scan of a table without Spark: the same plan, the same answers, as Arrow batches.
+
+Files are skipped and their paths read as planning says. Conditions are evaluated on the columns
+that they need; only rows that fulfil them are rebuilt or converted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+from variantlake.delta.log.identity import check_before_read
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.schema.table_schema import arrow_type
+from variantlake.errors import InvalidValue
+from variantlake.planning.casts import spark_type
+from variantlake.planning.explain import Explanation, explain
+from variantlake.planning.files import ScanFile
+from variantlake.planning.footers import Footers, row_groups
+from variantlake.planning.log_files import LogFiles
+from variantlake.planning.plan import ScanPlan, plan_scan
+from variantlake.planning.predicates import Predicate, Ref, map_refs, refs
+from variantlake.planning.skipping import Skipper
+from variantlake.scan.casts import Bools
+from variantlake.scan.conditions import Truth, evaluate
+from variantlake.scan.file_rows import FileReader, Rows
+from variantlake.shredding.layout import VARIANT_TYPE
+from variantlake.sql.select import Item
+
+_SPARK_NAMES = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}
+
+
+@dataclass(frozen=True)
+class Scan:
+    """What a scan of one table version gives; nothing is read before it is asked for.
+
+    It is an Arrow stream itself, which DuckDB, Polars and pyarrow take as it is. VARIANT columns
+    are struct<metadata: binary, value: binary>; times without a zone are taken as UTC.
+    """
+
+    snapshot: Snapshot = field(repr=False)
+    items: tuple[Item, ...]
+    where: Predicate | None = None
+    limit: int | None = None
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of the result."""
+        return pa.schema([pa.field(item.name, self._type_of(item.ref)) for item in self.items])
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows in batches, file by file.
+
+        Raises InvalidValue for a value that Spark's cast raises an error for, UnsupportedFeature
+        for one that only Spark casts, MalformedFile for a file that breaks a specification,
+        TableReplaced where another table is at the location by now.
+        """
+        check_before_read(self.snapshot)
+        left = self.limit
+        for batch in self._batches(self.items):
+            if left is None:
+                yield batch
+                continue
+            yield batch.slice(0, left)
+            left -= min(left, batch.num_rows)
+            if not left:
+                return
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """The rows as an Arrow reader. Raises as `to_batches`, while it is read."""
+        return pa.RecordBatchReader.from_batches(self.schema, self.to_batches())
+
+    def to_arrow(self) -> pa.Table:
+        """All rows as one table. Raises as `to_batches`."""
+        return pa.Table.from_batches(self.to_batches(), self.schema)
+
+    def count(self) -> int:
+        """The number of rows, without reading what is selected. Raises as `to_batches`."""
+        check_before_read(self.snapshot)
+        rows = sum(batch.num_rows for batch in self._batches(()))
+        return rows if self.limit is None else min(rows, self.limit)
+
+    def explain(self) -> Explanation:
+        """What is read and skipped, by which predicate, and how each path is read."""
+        check_before_read(self.snapshot)
+        return explain(self._plan, row_groups(self.snapshot, self._plan, self._partition_types))
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The Arrow C stream interface."""
+        reader: Any = self.to_reader()
+        return reader.__arrow_c_stream__(requested_schema)
+
+    # --- The plan ---
+
+    @cached_property
+    def _partition_types(self) -> Mapping[str, str]:
+        found = {}
+        for column in self.snapshot.schema.fields:
+            if column.name in self.snapshot.partition_columns:
+                name = str(column.type)
+                found[column.physical_name] = _SPARK_NAMES.get(name, name)
+        return found
+
+    @cached_property
+    def _predicate(self) -> Predicate | None:
+        return None if self.where is None else map_refs(self.where, self._stored)
+
+    @cached_property
+    def _plan(self) -> ScanPlan:
+        requests = [self._stored(item.ref) for item in self.items]
+        requested = [*requests, *refs(self._predicate)]
+        files = Footers().with_facts(self.snapshot, LogFiles(self.snapshot), requested)
+        return plan_scan(
+            files,
+            [ref for ref in requested if spark_type(ref.type) is not None],
+            self._predicate,
+            partition_types=self._partition_types,
+        )
+
+    def _stored(self, ref: Ref) -> Ref:
+        """The Ref by the names that files have."""
+        column = self.snapshot.schema.get(ref.column[0])
+        if column is None or column.physical_name == column.name:
+            return ref
+        return replace(ref, column=(column.physical_name,), shown=ref.column)
+
+    def _type_of(self, ref: Ref) -> pa.DataType:
+        if ref.path is None:
+            column = self.snapshot.schema.get(ref.column[0])
+            return VARIANT_TYPE if column is None else arrow_type(column.type)
+        requested = spark_type(ref.type)
+        return VARIANT_TYPE if requested is None else requested.arrow
+
+    # --- Reading ---
+
+    def _batches(self, items: Sequence[Item]) -> Iterator[pa.RecordBatch]:
+        schema = pa.schema([pa.field(item.name, self._type_of(item.ref)) for item in items])
+        wanted = [self._stored(item.ref) for item in items]
+        skipper = Skipper(self._predicate, self._partition_types)
+        for group in self._plan.groups:
+            for file in group.files:
+                yield from self._file(file, wanted, schema, skipper)
+
+    def _file(
+        self,
+        file: ScanFile,
+        wanted: Sequence[Ref],
+        schema: pa.Schema,
+        skipper: Skipper,
+    ) -> Iterator[pa.RecordBatch]:
+        requested = [*wanted, *refs(self._predicate)]
+        with FileReader(self.snapshot, file, requested, self._partition_types) as reader:
+            for rows in reader.rows(skipper):
+                chosen = rows.kept
+                if self._predicate is not None:
+                    truth = evaluate(self._predicate, rows.values, rows.count)
+                    chosen = _true(truth, rows.kept, self._predicate)
+                if not chosen.any():
+                    continue
+                yield from self._selected(rows.only(chosen), wanted, schema, file)
+
+    def _selected(
+        self, hits: Rows, wanted: Sequence[Ref], schema: pa.Schema, file: ScanFile
+    ) -> Iterator[pa.RecordBatch]:
+        # The largest column most often: not copied into one piece, and not held as one.
+        columns = [ref.column for ref in wanted]
+        in_parts = next(
+            (ref for ref in wanted if columns.count(ref.column) == 1 and hits.has_whole(ref)), None
+        )
+        arrays: list[Any] = []
+        for ref, column in zip(wanted, schema, strict=True):
+            if ref is in_parts:
+                arrays.append(None)
+                continue
+            values = hits.values(ref)
+            if values.failed is not None and values.failed.any():
+                raise _cast_error(f"{ref}", file)
+            arrays.append(_cast(values.array, column.type))
+        if in_parts is None:
+            yield _batch(arrays, schema, hits.count)
+            return
+        at, start = wanted.index(in_parts), 0
+        for part in hits.parts(in_parts):
+            batch: list[Any] = [
+                array if array is None else array.slice(start, len(part)) for array in arrays
+            ]
+            batch[at] = _cast(part, schema.field(at).type)
+            start += len(part)
+            yield pa.RecordBatch.from_arrays(batch, schema=schema)
+
+
+def _cast(array: Any, wanted: pa.DataType) -> Any:
+    return array if array.type == wanted else array.cast(wanted)
+
+
+def _true(truth: Truth, kept: Bools, predicate: Predicate) -> Bools:
+    if (truth.failed & kept).any():
+        raise _cast_error(str(predicate), None)
+    return truth.true & kept
+
+
+def _cast_error(what: str, file: ScanFile | None) -> InvalidValue:
+    error = InvalidValue(
+        f"a value cannot be cast: {what}", hint="try_cast and try_variant_get give NULL instead"
+    )
+    error.file = "" if file is None else file.path
+    return error
+
+
+def _batch(arrays: Sequence[Any], schema: pa.Schema, rows: int) -> pa.RecordBatch:
+    if arrays:
+        return pa.RecordBatch.from_arrays(arrays, schema=schema)
+    # A batch without columns counts its rows all the same.
+    empty = pa.RecordBatch.from_arrays([pa.nulls(rows)], names=["rows"])
+    return empty.select([])

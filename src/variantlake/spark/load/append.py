@@ -1,0 +1,293 @@
+"""Append a Spark DataFrame to a table: tasks shred and write their own rows, the driver commits."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Unpack
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from variantlake.delta.schema.table_schema import StructField, VariantType
+from variantlake.errors import InvalidSchema, MalformedFile
+from variantlake.ingest.append import write_rows
+from variantlake.ingest.commit_load import (
+    LoadResult,
+    TaskResult,
+    collect,
+    commit_load,
+    found,
+    run_load_task,
+)
+from variantlake.ingest.encode.encode import VariantColumn
+from variantlake.ingest.encode.parquet_rows import (
+    SAMPLE_BYTES,
+    SAMPLE_ROWS,
+    LeftToSpark,
+    part_rows,
+    sample_rows,
+)
+from variantlake.ingest.encode.rows import TableRows, check_columns
+from variantlake.ingest.overwrite import Overwrite
+from variantlake.ingest.sources.blocks import bytes_at_once
+from variantlake.ingest.target.files import new_load_id
+from variantlake.ingest.target.options import LoadKeywords, LoadOptions
+from variantlake.ingest.target.write_target import UNSHREDDED, FilePlan, Target
+from variantlake.kernels.variant.profiler import Profiler
+from variantlake.shredding.arrays import AnyArray
+from variantlake.shredding.infer import InferenceOptions, infer
+from variantlake.shredding.layout import VARIANT_TYPE
+from variantlake.shredding.schema import ShreddingSchema
+from variantlake.spark.load.append_target import NewTable, columns_of, target_of
+from variantlake.spark.load.constraints import evaluated, refusals
+from variantlake.spark.load.file_scan import FileScan, file_scan
+from variantlake.spark.query.origin import version_read
+from variantlake.spark.session.jobs import run_over, run_tasks
+
+_FIRST_ROWS = 256
+"""Rows of a sample by way of the driver, before it is known how large they are."""
+
+
+def append(
+    spark: SparkSession,
+    frame: DataFrame,
+    table: str | os.PathLike[str],
+    *,
+    json_columns: Collection[str] = (),
+    new: NewTable | None = None,
+    merge_schema: bool = False,
+    overwrite: Overwrite | None = None,
+    **options: Unpack[LoadKeywords],
+) -> LoadResult:
+    """Append the rows of a DataFrame to a table, in one commit.
+
+    Each Spark task takes its partition's rows in Arrow, shreds the VARIANT columns and writes
+    Parquet files itself. Columns go by name; those that are left out are generated, get their
+    default, or NULL. The table's constraints are checked by Spark, on paths of Variants too.
+
+    Args:
+        spark: The session, classic or Connect.
+        frame: The rows. VARIANT columns are taken as they are.
+        table: The table's location.
+        json_columns: VARIANT columns of the table that the frame gives as JSON text (STRING).
+        new: What a table is like that is made here, with the frame's columns, where there is none;
+            None makes none.
+        merge_schema: Columns of the frame, and fields of its structs, that the table does not have
+            are added to it.
+        overwrite: The rows take the place of these rows; None adds them. Where the frame was read
+            of the table's newest version then, that is the one expected.
+        **options: What becomes of bad documents, a load id, the order and size of files: see
+            `LoadOptions`. Where a VARIANT column has no shredding schema yet, one is inferred from
+            a sample, for which the frame's plan runs once more.
+
+    Raises:
+        InvalidSchema: The frame does not fit the table's columns.
+        InvalidJson, MalformedVariant, InvalidValue, LimitExceeded: A bad value, with its row in the
+            task's part of the frame. Nothing is committed and no file is left.
+        NotADeltaTable: There is no table, and none may be made.
+        UnsupportedFeature: The table needs a feature that we do not write.
+        CommitConflict: Another writer changed the table in a way that contradicts this.
+        MissingDependency: The executors' Python has no `variantlake`.
+    """
+    started = time.perf_counter()
+    chosen = LoadOptions.of(**options)
+    target = target_of(frame, table, json_columns, new)
+    if (known := found(target, chosen)) is not None:
+        return known
+    if (snapshot := target.snapshot) is not None:
+        if overwrite is not None:
+            if overwrite.expected_version is None:
+                overwrite = replace(overwrite, expected_version=version_read(frame, snapshot))
+            target = overwrite.applied(target)
+        frame, json_columns = evaluated(frame, snapshot, json_columns)
+        if merge_schema:
+            target = target.with_columns(columns_of(frame, json_columns))
+    check_columns(frame.columns, target.schema.fields, json_columns, target.store.uri)
+    _check_variants(frame, target, json_columns)
+    load = _Load(spark, frame, target, frozenset(json_columns), chosen)
+    scan = file_scan(spark, frame)
+    try:
+        return load.run(scan, started)
+    except (LeftToSpark, MalformedFile):
+        if scan is None:
+            raise
+        return load.run(None, started)
+
+
+@dataclass(frozen=True, slots=True)
+class _Load:
+    """One append."""
+
+    spark: SparkSession
+    frame: DataFrame
+    target: Target
+    json_columns: frozenset[str]
+    options: LoadOptions
+
+    def run(self, scan: FileScan | None, started: float) -> LoadResult:
+        """Load the rows that Spark gives, or those of `scan`, which are the same."""
+        target = self.target
+        shreddings = target.shreddings()
+        unknown = [
+            field
+            for field in target.schema.fields
+            if isinstance(field.type, VariantType)
+            and field.physical_name not in shreddings
+            and field.name in self.frame.columns
+        ]
+        if unknown:
+            with refusals():
+                shreddings |= self._inferred(unknown, scan)
+        task = AppendTask(
+            plan=target.file_plan(new_load_id(), self.options),
+            shreddings=shreddings,
+            json_columns=self.json_columns,
+            inference=self.options.inference,
+        )
+        with refusals():
+            results = collect(task.plan, target, lambda: self._payloads(task, scan))
+        nothing = not any(each.adds or each.bad_rows for each in results)
+        if nothing and target.replacing is None and target.snapshot is not None:
+            return LoadResult(version=target.snapshot.version)
+        landed = target.with_shreddings(shreddings)
+        return commit_load(landed, task.plan, results, self.options, started)
+
+    def _payloads(self, task: AppendTask, scan: FileScan | None) -> list[bytes]:
+        description = f"variantlake: append to {self.target.store.uri}"
+        if scan is None:
+            return run_over(self.spark, self.frame, task, description=description)
+        files = FilesTask(task, scan)
+        return run_tasks(self.spark, files, len(scan.groups), description=description)
+
+    def _inferred(
+        self, fields: Sequence[StructField], scan: FileScan | None
+    ) -> dict[str, ShreddingSchema]:
+        """Schemas for VARIANT columns that have none, from a sample of the rows."""
+        names = [field.name for field in fields]
+        if scan is None:
+            batches = _sample(self.frame.select(*map(_quoted, names)))
+        else:
+            columns = [each for each in scan.columns if each.name in names]
+            batches = sample_rows(scan.groups, columns)
+        profilers = {field.physical_name: Profiler() for field in fields}
+        encoders: dict[str, VariantColumn] = {}
+        for batch in batches:
+            for field in fields:
+                column = batch.column(field.name)
+                if field.name not in encoders:
+                    from_json = field.name in self.json_columns
+                    encoders[field.name] = VariantColumn(
+                        field, column.type, lambda _: UNSHREDDED, from_json=from_json
+                    )
+                # What is bad is left out here: the append itself reports it.
+                profilers[field.physical_name].add(encoders[field.name].tape(column))
+        inference = self.options.inference
+        return {name: infer(each.result(), inference).schema for name, each in profilers.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class AppendTask:
+    """What the tasks of one append have in common, and the body of each; pickles."""
+
+    plan: FilePlan
+    shreddings: dict[str, ShreddingSchema]
+    json_columns: frozenset[str]
+    inference: InferenceOptions
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterable[bytes]:
+        """Write the rows of one partition."""
+        # On an executor; a client of Spark Connect need not have it.
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        number = 0 if context is None else context.partitionId()
+        return run_load_task(self.plan, number, lambda check: self.write(number, batches, check))
+
+    def write(
+        self, number: int, batches: Iterator[pa.RecordBatch], check: Callable[[], None]
+    ) -> TaskResult:
+        """Write the files of one task."""
+        first = next(batches, None)
+        if first is None:
+            return TaskResult((), 0)
+        with self.plan.bad_row_log(number) as bad_rows:
+            rows = TableRows(
+                first.schema,
+                itertools.chain([first], batches),
+                self.plan,
+                shreddings=self.shreddings,
+                json_columns=self.json_columns,
+                bad_rows=bad_rows,
+                inference=self.inference,
+            )
+            return write_rows(rows, self.plan, number, check)
+
+
+@dataclass(frozen=True, slots=True)
+class FilesTask:
+    """An append whose tasks read files themselves; pickles."""
+
+    append: AppendTask
+    scan: FileScan
+
+    def __call__(self, number: int) -> Iterable[bytes]:
+        """Write the rows of one task's parts."""
+        size = bytes_at_once(self.append.shreddings.values())
+        rows = part_rows(self.scan.groups[number], self.scan.columns, size)
+        return run_load_task(
+            self.append.plan, number, lambda check: self.append.write(number, rows, check)
+        )
+
+
+def _check_variants(frame: DataFrame, target: Target, json_columns: Collection[str]) -> None:
+    """Raise InvalidSchema for a column that should be a Variant, or JSON text, and is not."""
+    for field in target.schema.fields:
+        if not isinstance(field.type, VariantType) or field.name not in frame.columns:
+            continue
+        given = frame.schema[field.name].dataType.simpleString()
+        wanted = ("string",) if field.name in json_columns else _VARIANTS
+        if given not in wanted:
+            raise InvalidSchema(
+                f"column {field.name!r} is a VARIANT; it is given as {given}, expected {wanted[0]}",
+                hint="name columns of JSON text in json_columns",
+                cli_hint="--json-column names columns of JSON text",
+            )
+
+
+_VARIANTS = (
+    "variant",
+    "struct<metadata:binary,value:binary>",
+    "struct<value:binary,metadata:binary>",
+)
+
+
+def _sample(frame: DataFrame) -> Iterator[pa.RecordBatch]:
+    """A bounded sample of JSON texts and Variants."""
+    sample = _first_rows(frame, _FIRST_ROWS)
+    if sample.num_rows == _FIRST_ROWS:
+        rows = min(SAMPLE_ROWS, SAMPLE_BYTES * _FIRST_ROWS // max(sample.nbytes, 1))
+        if rows > 2 * _FIRST_ROWS:
+            sample = _first_rows(frame, rows)
+    yield sample
+
+
+def _first_rows(frame: DataFrame, count: int) -> pa.RecordBatch:
+    """By way of the driver, where Spark computes no more partitions than it needs."""
+    rows = frame.limit(count).collect()
+    columns: list[AnyArray] = []
+    for at, field in enumerate(frame.schema.fields):
+        given = [row[at] for row in rows]
+        if field.dataType.simpleString() == "string":
+            columns.append(pa.array(given, pa.string()))
+        else:
+            pairs = [each and {"metadata": each.metadata, "value": each.value} for each in given]
+            columns.append(pa.array(pairs, VARIANT_TYPE))
+    return pa.record_batch(columns, names=frame.columns)
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"

@@ -1,0 +1,114 @@
+"""The table that a DataFrame is appended to: one that is there, or one that its columns make."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Self
+
+from pyspark.sql import DataFrame
+
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.protocol.properties import SCHEMA_PREFIX
+from variantlake.delta.schema.table_schema import StructField, StructType, VariantType
+from variantlake.errors import InvalidSchema, NotADeltaTable
+from variantlake.ingest.convert_plan import nullable_type
+from variantlake.ingest.target.write_target import READER_FEATURES, Target
+from variantlake.shredding.ddl import format_ddl, parse_ddl
+
+
+@dataclass(frozen=True, slots=True)
+class NewTable:
+    """What a table is like that an append makes: see `Table.create`."""
+
+    partition_by: tuple[str, ...] = ()
+    shredding: str | Mapping[str, str] | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        partition_by: str | Sequence[str],
+        shredding: str | Mapping[str, str] | None,
+        properties: Mapping[str, str] | None,
+    ) -> Self:
+        """The table as a user describes it."""
+        names = (partition_by,) if isinstance(partition_by, str) else tuple(partition_by)
+        return cls(names, shredding, properties or {})
+
+    def properties_of(self, schema: StructType) -> dict[str, str]:
+        """The properties, with the shredding schemas among them.
+
+        Raises InvalidSchema for one DDL where there is not one VARIANT column.
+        """
+        given = self.shredding
+        if given is None:
+            return dict(self.properties)
+        if isinstance(given, str):
+            variants = [f.name for f in schema.fields if isinstance(f.type, VariantType)]
+            if len(variants) != 1:
+                raise InvalidSchema(
+                    f"the rows have {len(variants)} VARIANT columns",
+                    hint='say which one is shredded so: shredding={"event": "kind STRING"}',
+                )
+            given = {variants[0]: given}
+        own = {SCHEMA_PREFIX + name: format_ddl(parse_ddl(text)) for name, text in given.items()}
+        return {**self.properties, **own}
+
+
+def target_of(
+    frame: DataFrame,
+    table: str | os.PathLike[str],
+    json_columns: Collection[str],
+    new: NewTable | None,
+) -> Target:
+    """The table, or the one that these rows make."""
+    location = os.fspath(table)
+    try:
+        snapshot = Snapshot.load(location, applies=READER_FEATURES)
+    except NotADeltaTable:
+        if new is None:
+            raise
+        schema = columns_of(frame, json_columns)
+        return Target.open(location, schema, new.properties_of(schema), new.partition_by)
+    target = Target.of(snapshot, evaluated=True)
+    requested = () if new is None else new.partition_by
+    if requested and requested != snapshot.partition_columns:
+        known = ", ".join(snapshot.partition_columns) or "no column"
+        raise InvalidSchema(
+            f"the table is partitioned by {known}, not by {', '.join(requested)}",
+            file=target.store.uri,
+        )
+    if new is not None and new.shredding is not None:
+        for name, text in new.properties_of(target.schema).items():
+            if name.startswith(SCHEMA_PREFIX):
+                column = target.schema.get(name.removeprefix(SCHEMA_PREFIX))
+                if column is None or not isinstance(column.type, VariantType):
+                    raise InvalidSchema(f"{name!r} names no VARIANT column of the table")
+                target = target.with_shredding(
+                    column.physical_name, parse_ddl(text), requested=True
+                )
+    return target
+
+
+def columns_of(frame: DataFrame, json_columns: Collection[str]) -> StructType:
+    """The columns of a table that a DataFrame would make, which all may be NULL."""
+    found = StructType.from_json(frame.schema.json())
+    for name in json_columns:
+        if found.get(name) is None:
+            raise InvalidSchema(f"the data have no column {name!r} of JSON text")
+    return StructType(
+        tuple(
+            StructField(
+                each.name,
+                VariantType() if each.name in json_columns else nullable_type(each.type),
+                metadata={k: v for k, v in each.metadata.items() if k in _KEPT_METADATA},
+            )
+            for each in found.fields
+        )
+    )
+
+
+_KEPT_METADATA = ("comment", "__CHAR_VARCHAR_TYPE_STRING")
+"""Of columns of a DataFrame; the rest is about the table that they were read of."""

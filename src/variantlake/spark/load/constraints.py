@@ -1,0 +1,196 @@
+"""What a table demands of new rows in SQL: defaults, generated columns, constraints, invariants.
+
+Spark evaluates the table's own expressions, as Delta Spark would; a Variant's paths may stand in
+them (`variant_get`). A row that breaks a rule fails the job with a sentence that says which one.
+Spec: PROTOCOL, "CHECK Constraints", "Column Invariants", "Generated Columns", "Default Columns".
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import types as st
+
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.protocol.properties import constraints
+from variantlake.delta.schema.table_schema import StructType
+from variantlake.delta.transaction import alter
+from variantlake.delta.transaction.commit import commit
+from variantlake.errors import InvalidQuery, InvalidValue, MalformedLog, VariantLakeError
+from variantlake.spark.session.jobs import functions_of
+
+_REFUSED = "variantlake refuses the row: "
+_SENTENCE = re.compile(re.escape(_REFUSED) + r"(.*?)(?: SQLSTATE: \w+)?$", re.MULTILINE)
+_ROW_LENGTH = 300
+_NOT_APPENDED = "nothing was appended; correct the row or leave it out"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What must be true in every row; `name` is what the error calls it."""
+
+    name: str
+    expression: str
+
+
+def has_expressions(snapshot: Snapshot) -> bool:
+    """Whether rows for the table have to go through `evaluated`."""
+    generated = any(field.generation for field in snapshot.schema.fields)
+    defaults = any(field.default for field in snapshot.schema.fields)
+    return generated or defaults or any(_rules(snapshot))
+
+
+def evaluated(
+    frame: DataFrame, snapshot: Snapshot, json_columns: Collection[str] = ()
+) -> tuple[DataFrame, frozenset[str]]:
+    """The rows with defaults and generated columns, and with every rule of the table checked.
+
+    Args:
+        frame: Columns by name, any of the table's.
+        snapshot: The table.
+        json_columns: VARIANT columns that the frame gives as JSON text.
+
+    Returns:
+        The frame, and those of `json_columns` that it still gives as text. Its columns are those of
+        `frame` and those that were generated or have a default. A row that breaks a rule raises
+        when it is computed; `refusal` turns that into an error of ours.
+
+    Raises:
+        MalformedLog: An invariant that is not what the protocol says.
+    """
+    if not has_expressions(snapshot):
+        return frame, frozenset(json_columns)
+    sf = functions_of(frame.sparkSession)
+    for name in json_columns:
+        # Rules speak of Variants.
+        frame = frame.withColumn(name, sf.parse_json(sf.col(_quoted(name))))
+    for field in snapshot.schema.fields:
+        if field.default is not None and field.name not in frame.columns:
+            frame = frame.withColumn(field.name, sf.expr(field.default))
+    given = list(frame.columns)
+    types = _spark_types(snapshot.schema)
+    for field in snapshot.schema.fields:
+        if field.name not in given and not field.generation:
+            null = sf.lit(None).cast(types[field.name].dataType)
+            frame = frame.withColumn(field.name, null)
+    rules = list(_rules(snapshot))
+    for field in snapshot.schema.fields:
+        if field.generation and field.name not in given:
+            value = sf.expr(field.generation).cast(types[field.name].dataType)
+            frame = frame.withColumn(field.name, value)
+            given.append(field.name)
+        elif field.generation:
+            equal = f"{_quoted(field.name)} <=> ({field.generation})"
+            rules.append(Rule(f"the generated column {field.name!r}", equal))
+    for rule in rules:
+        frame = frame.filter(_holds(rule, frame))
+    return frame.select(*map(_quoted, given)), frozenset()
+
+
+def add_constraint(frame: DataFrame, snapshot: Snapshot, name: str, expression: str) -> int:
+    """Add a CHECK constraint that every row of `frame`, the table's, fulfils; the new version.
+
+    Raises InvalidQuery for an expression that Spark does not take, InvalidValue for a row that
+    breaks it and for a name that is taken, CommitConflict and UnsupportedFeature as `commit`.
+    """
+    changes = alter.add_constraint(snapshot, name, expression)
+    try:
+        kind = frame.selectExpr(expression).schema[0].dataType
+    except PySparkException as error:
+        raise InvalidQuery(f"the constraint {name!r} is not understood: {error}") from error
+    if not isinstance(kind, st.BooleanType):
+        raise InvalidQuery(f"the constraint {name!r} is {kind.simpleString()}, not a condition")
+    _check_rows(frame, Rule(f"the CHECK constraint {name!r}", expression))
+    return commit(snapshot, changes).version
+
+
+def set_not_null(frame: DataFrame, snapshot: Snapshot, column: str) -> int:
+    """Make a column NOT NULL in which no row of `frame`, the table's, has NULL; the new version.
+
+    Raises InvalidSchema for a column that is not there, else as `add_constraint`.
+    """
+    changes = alter.set_not_null(snapshot, column, not_null=True)
+    _check_rows(frame, Rule(f"NOT NULL of column {column!r}", f"{_quoted(column)} IS NOT NULL"))
+    return commit(snapshot, changes).version
+
+
+def _check_rows(frame: DataFrame, rule: Rule) -> None:
+    """Raise InvalidValue for the first row found that breaks a rule."""
+    with refusals("the table has rows that break it; nothing was changed"):
+        frame.filter(_holds(rule, frame)).count()
+
+
+def refusal(error: BaseException, hint: str = _NOT_APPENDED) -> VariantLakeError | None:
+    """The error for a row that broke a rule, if that is why Spark failed."""
+    found = _SENTENCE.search(str(error))
+    if found is None:
+        return None
+    return InvalidValue(found[1], hint=hint)
+
+
+@contextlib.contextmanager
+def refusals(hint: str = _NOT_APPENDED) -> Iterator[None]:
+    """Raise the error for a refused row in the place of Spark's own."""
+    try:
+        yield
+    except Exception as error:
+        found = refusal(error, hint)
+        if found is None:
+            raise
+        raise found from error
+
+
+def _rules(snapshot: Snapshot) -> Iterator[Rule]:
+    for name, expression in constraints(snapshot.properties).items():
+        yield Rule(f"the CHECK constraint {name!r}", expression)
+    for field in snapshot.schema.walk():
+        text = field.metadata.get("delta.invariants")
+        if text is None:
+            continue
+        try:
+            yield Rule(
+                f"the invariant of column {field.name!r}",
+                json.loads(text)["expression"]["expression"],
+            )
+        except (ValueError, KeyError, TypeError) as error:
+            raise MalformedLog(
+                f"the invariant of column {field.name!r} is not understood: {text!r}",
+                file=snapshot.store.uri,
+            ) from error
+
+
+def _holds(rule: Rule, frame: DataFrame) -> Column:
+    """True where the rule is; computing it anywhere else fails.
+
+    A condition that is NULL does not hold, as in Delta Spark.
+    """
+    sf = functions_of(frame.sparkSession)
+    shown = [
+        sf.col(_quoted(field.name))
+        for field in frame.schema.fields
+        if isinstance(field.dataType, st.NumericType | st.StringType | st.DateType | st.BooleanType)
+    ]
+    row = sf.left(sf.to_json(sf.struct(*shown)), sf.lit(_ROW_LENGTH)) if shown else sf.lit("{}")
+    sentence = f"{_REFUSED}it breaks {rule.name} ({_flat(rule.expression)}): "
+    failed = sf.raise_error(sf.concat(sf.lit(sentence), row)).cast("boolean")
+    holds = sf.coalesce(sf.expr(rule.expression).cast("boolean"), sf.lit(False))
+    checked: Column = sf.when(holds, sf.lit(True)).otherwise(failed)
+    return checked
+
+
+def _spark_types(schema: StructType) -> st.StructType:
+    return st.StructType.fromJson(json.loads(schema.to_json()))
+
+
+def _flat(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"

@@ -1,0 +1,65 @@
+"""DataFrames that are nothing but columns of Parquet files: their rows need not cross the JVM."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+
+from variantlake.ingest.encode.parquet_rows import VARIANT, FileColumn, FilePart, file_parts
+from variantlake.spark.session.janino import java_instance
+from variantlake.spark.session.jobs import is_connect
+
+_ARROW = {
+    "variant": VARIANT,
+    "string": "string",
+    "binary": "binary",
+    "boolean": "bool",
+    "tinyint": "int8",
+    "smallint": "int16",
+    "int": "int32",
+    "bigint": "int64",
+    "float": "float",
+    "double": "double",
+    "date": "date32[day]",
+    "timestamp": "timestamp[us, tz=UTC]",
+    "timestamp_ntz": "timestamp[us]",
+}
+"""What a column of a file is in Arrow where Spark reads it as the type; no other type is read."""
+
+_OFF = ("spark.sql.files.ignoreCorruptFiles", "spark.sql.files.ignoreMissingFiles")
+"""Settings with which Spark reads files in ways that are not ours."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileScan:
+    """The columns of a DataFrame and, by task, the parts of the files that hold them; pickles."""
+
+    columns: tuple[FileColumn, ...]
+    groups: tuple[tuple[FilePart, ...], ...]
+
+
+def file_scan(spark: SparkSession, frame: DataFrame) -> FileScan | None:
+    """The files whose rows a DataFrame gives as they are; None for any other DataFrame.
+
+    Only files of a local disk are meant, or of one that all executors see by the same names.
+    """
+    if is_connect(spark):  # shows no plans
+        return None
+    types = {field.name: _ARROW.get(field.dataType.simpleString()) for field in frame.schema.fields}
+    if None in types.values() or any(spark.conf.get(name) == "true" for name in _OFF):
+        return None
+    java = frame._jdf  # noqa: SLF001 # no public way to the plan
+    text = java_instance(spark, "FileScan").apply(java)
+    if text is None:
+        return None
+    found = json.loads(text)
+    columns = tuple(
+        FileColumn(name, stored, kind)
+        for name, stored in found["columns"]
+        if (kind := types[name]) is not None
+    )
+    files = list(zip(found["paths"], found["sizes"], strict=True))
+    groups = file_parts(files, spark.sparkContext.defaultParallelism)
+    return FileScan(columns, groups) if groups else None

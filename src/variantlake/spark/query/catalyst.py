@@ -1,0 +1,161 @@
+"""Spark's own parser and analyser, seen from Python: plans as trees of `Node`.
+
+A plan is written as JSON inside the JVM (`PlanDump.java`) and crosses once.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import orjson
+from pyspark.sql import DataFrame, SparkSession
+
+from variantlake.spark.session.janino import java_instance
+
+
+class _Absent:
+    """The type of ABSENT."""
+
+
+ABSENT: Final = _Absent()
+"""`Node.folded` of an expression that is not a constant."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Node:
+    """A plan's operator or an expression, by Catalyst's own class names.
+
+    `start` and `stop` span the SQL text in code points (stop excluded), -1 where the node does not
+    stand in that text. `arguments` are constructor arguments that the analysis needs, as text.
+    Operators have `output` (expression ids and names), `expressions` and `children`; the children
+    of a WITH are its definitions too. Expressions have `type` (as SQL, lower case, empty if none),
+    `expr_id` (-1 if they have none), `folded` (a constant's value as Spark prints it; None is
+    NULL) and `plan` (of a subquery).
+    """
+
+    name: str
+    start: int
+    stop: int
+    arguments: dict[str, Any]
+    children: tuple[Node, ...]
+    output: tuple[tuple[int, str], ...] = ()
+    expressions: tuple[Node, ...] = ()
+    expr_id: int = -1
+    type: str = ""
+    folded: str | _Absent | None = field(default=ABSENT)
+    deterministic: bool = True
+    plan: Node | None = None
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """`start` and `stop`."""
+        return self.start, self.stop
+
+    @property
+    def has_span(self) -> bool:
+        """Whether the node stands in the text."""
+        return self.start >= 0
+
+    def walk(self) -> Iterator[Node]:
+        """This node and all below: expressions and the plans inside them, then children."""
+        stack = [self]
+        while stack:
+            node = stack.pop()
+            yield node
+            stack.extend(reversed(node.children))
+            if node.plan is not None:
+                stack.append(node.plan)
+            stack.extend(reversed(node.expressions))
+
+    def walk_expression(self) -> Iterator[Node]:
+        """This expression and those below, without the plans inside them."""
+        stack = [self]
+        while stack:
+            node = stack.pop()
+            yield node
+            stack.extend(reversed(node.children))
+
+
+class Catalyst:
+    """One user session's parser and analyser."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark: Any = spark
+        self._dump = java_instance(spark, "PlanDump")
+
+    def parse(self, text: str) -> Node:
+        """The plan of `text` before any name is resolved.
+
+        Raises what Spark raises for a syntax error.
+        """
+        return self._node(self._parser.parsePlan(text), text)
+
+    @functools.cached_property
+    def _parser(self) -> Any:
+        return self._spark._jsparkSession.sessionState().sqlParser()  # noqa: SLF001 # no public way
+
+    def sql(self, text: str, args: Any = None) -> DataFrame:
+        """`spark.sql`, without the twelve calls of its own for a text without parameters.
+
+        Raises what Spark raises for a query that it refuses.
+        """
+        if args is None:
+            return DataFrame(self._spark._jsparkSession.sql(text), self._spark)  # noqa: SLF001
+        found: DataFrame = self._spark.sql(text, args)
+        return found
+
+    def plans(self, frame: DataFrame, text: str) -> tuple[Node, Node]:
+        """The plan of a DataFrame that `text` made, before and after its names were resolved."""
+        java: Any = frame._jdf  # noqa: SLF001 # no public way to the plan
+        parsed, analysed = orjson.loads(self._dump.both(java.queryExecution(), text))
+        return _node(parsed), _node(analysed)
+
+    def inside(self, text: str) -> DataFrame:
+        """The query inside of a statement of which `has_inside` is true, analysed and not run.
+
+        Raises what Spark raises for a query that it refuses.
+        """
+        session = self._spark._jsparkSession  # noqa: SLF001 # no public way
+        plan = session.sessionState().sqlParser().parsePlan(text)
+        query = getattr(plan, _INSIDE[plan.nodeName()])()
+        dataset = self._spark._jvm.org.apache.spark.sql.classic.Dataset  # noqa: SLF001
+        return DataFrame(dataset.ofRows(session, query), self._spark)
+
+    def _node(self, plan: Any, text: str) -> Node:
+        return _node(orjson.loads(self._dump.apply(plan, text)))
+
+
+_INSIDE = {
+    "CreateTableAsSelect": "query",
+    "ExplainCommand": "logicalPlan",
+    "InsertIntoDir": "child",
+    "InsertIntoStatement": "query",
+    "ReplaceTableAsSelect": "query",
+}
+"""Statements that hold a query and keep nothing of its text; their method that gives it."""
+
+
+def has_inside(parsed: Node) -> bool:
+    """Whether the statement holds a query, its last child, whose text may change."""
+    return parsed.name in _INSIDE and bool(parsed.children)
+
+
+def _node(document: dict[str, Any]) -> Node:
+    inner = document.get("plan")
+    return Node(
+        name=document["name"],
+        start=document.get("start", -1),
+        stop=document.get("stop", -1),
+        arguments=document["arguments"],
+        children=tuple(map(_node, document["children"])),
+        output=tuple((expr_id, name) for expr_id, name in document.get("output", ())),
+        expressions=tuple(map(_node, document.get("expressions", ()))),
+        expr_id=document.get("expr_id", -1),
+        type=document.get("type", "").lower(),
+        folded=document.get("folded", ABSENT),
+        deterministic=document.get("deterministic", True),
+        plan=None if inner is None else _node(inner),
+    )

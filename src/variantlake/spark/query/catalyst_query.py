@@ -1,0 +1,460 @@
+"""One query of a user: analysed, planned, and written anew where that makes it faster.
+
+The steps, each of which may end in a plainer form that gives the same answer:
+
+1. Names of our tables in the text become names of views (`references`).
+2. Spark analyses the text over empty views, which tells what is read of each table (`analysis`).
+3. Each table is planned: files skipped, paths read as columns where that is exact (`planning`).
+4. The views get their scans, and the paths in the text become fields of them (`scan`).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import DataType
+
+from variantlake.errors import (
+    InvalidQuery,
+    NotADeltaTable,
+    StoreFailed,
+    UnsupportedFeature,
+    VariantLakeError,
+)
+from variantlake.planning.plan import ScanPlan
+from variantlake.planning.predicates import PRESENCE, In, Predicate, map_refs
+from variantlake.spark.query.analysis import Analysis, PathUse, TableUse, analyse
+from variantlake.spark.query.catalyst import Catalyst, Node, has_inside
+from variantlake.spark.query.join_values import (
+    MAX_SMALL_BYTES,
+    MIN_FILES,
+    SMALL_SHARE,
+    WORTH_BYTES,
+    SmallSide,
+    condition,
+    values_of,
+)
+from variantlake.spark.query.names import CatalogNames, CatalogTable
+from variantlake.spark.query.origin import view_mark
+from variantlake.spark.query.references import (
+    Reference,
+    Resolve,
+    Target,
+    find_references,
+    is_query,
+    qualifier_splices,
+)
+from variantlake.spark.query.views import Views
+from variantlake.spark.scan.dataframe import VARIANT_FIELD, PathColumn, path_columns, scan
+from variantlake.spark.scan.tables import Tables, TableVersion
+from variantlake.spark.session.classic_files import HelperSession
+from variantlake.spark.session.refusals import REFUSALS, or_invalid, quiet, sentence
+from variantlake.spark.session.schemas import same_columns
+from variantlake.sql.names import Parts
+from variantlake.sql.splice import Splice, splice
+
+SPARK_ALONE = "the statement is not a query over a table of ours: Spark runs it as it is"
+NOT_A_SELECT = "the statement does more than read: its tables are read natively and in full"
+NOT_REWRITTEN = "Spark did not take the rewritten text: paths are read natively"
+NOT_OVER_VIEWS = "the query asks for more than rows: Spark runs it as it is"
+
+_LEFT_TO_SPARK = (UnsupportedFeature, StoreFailed, NotADeltaTable)
+"""What our reader lacks and Delta Spark may have."""
+
+_NO_DELTA = frozenset(
+    {
+        "DATA_SOURCE_NOT_FOUND",
+        "INVALID_TEMP_OBJ_REFERENCE",
+        "TABLE_OR_VIEW_NOT_FOUND",
+        "UNSUPPORTED_DATASOURCE_FOR_DIRECT_QUERY",
+    }
+)
+"""How Spark refuses a table's name for want of Delta Spark."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedTable:
+    """One place where the query reads a table: `source` is how the text writes it.
+
+    `joined` are those of the plan's conjuncts that come from values of a joined side.
+    """
+
+    source: str
+    view: str
+    table: TableVersion
+    use: TableUse
+    plan: ScanPlan
+    joined: tuple[Predicate, ...] = ()
+
+
+@dataclass(slots=True)
+class PreparedQuery:
+    """A query with its scans. `frame` is None for an explanation alone."""
+
+    tables: tuple[PlannedTable, ...] = ()
+    note: str = ""
+    frame: DataFrame | None = field(default=None)
+
+
+class QueryRunner:
+    """Runs the queries of one user session."""
+
+    def __init__(self, spark: SparkSession, helper: HelperSession, tables: Tables) -> None:
+        self._spark = spark
+        self._helper = helper
+        self._tables = tables
+        self._catalyst = Catalyst(spark)
+        self._names = CatalogNames(spark)
+
+    def run(self, text: str, args: Any, resolve: Resolve) -> DataFrame:
+        """The query's DataFrame. Raises InvalidQuery with Spark's sentence."""
+        prepared = self._prepare(text, args, resolve, run=True)
+        if prepared.frame is None:
+            raise InvalidQuery("the query has no result")
+        return prepared.frame
+
+    def plan(self, text: str, args: Any, resolve: Resolve) -> PreparedQuery:
+        """What the query would read; nothing runs. Raises InvalidQuery with Spark's sentence."""
+        return self._prepare(text, args, resolve, run=False)
+
+    def _prepare(self, text: str, args: Any, resolve: Resolve, *, run: bool) -> PreparedQuery:
+        find = self._finder(resolve)
+        parsed = self._parse(text)
+        expanded = self._views(find).expand(text, parsed)
+        if expanded != text:
+            parsed = self._parse(expanded)
+        try:
+            query = self._over_views(expanded, parsed, args, find)
+        except _LEFT_TO_SPARK as error:
+            return self._alone(text, args, str(error), error, run=run or is_query(parsed))
+        if not query.tables:
+            return PreparedQuery(note=SPARK_ALONE, frame=self._sql(text, args, {}) if run else None)
+        self._helper.follow()
+        if not is_query(parsed) and not query.inside:
+            return self._statement(query, run=run)
+        try:
+            return self._select(query, run=run)
+        except (InvalidQuery, UnsupportedFeature) as error:
+            # Spark may take what our views lack, such as `_metadata`.
+            if not query.in_spark:
+                raise
+            return self._alone(text, args, NOT_OVER_VIEWS, error, run=run or is_query(parsed))
+        finally:
+            # A DataFrame is analysed when it is made and needs its views no longer.
+            for view in query.tables:
+                self._helper.drop(view)
+
+    def _alone(
+        self, text: str, args: Any, note: str, error: VariantLakeError, *, run: bool
+    ) -> PreparedQuery:
+        """The text by Spark alone. Raises `error` where Spark does not take it either."""
+        if not run:
+            raise error
+        try:
+            with quiet():
+                frame = self._spark.sql(text, args)
+        except REFUSALS:
+            raise error from None
+        return PreparedQuery(note=note, frame=frame)
+
+    def _finder(self, resolve: Resolve) -> Resolve:
+        """Names of the user for tables of ours, then those of Spark's catalogs."""
+
+        @functools.cache
+        def find(parts: Parts) -> Target | None:
+            target = resolve(parts)
+            if target is not None:
+                return target
+            found = self._names.find(parts)
+            if isinstance(found, CatalogTable) and found.is_delta:
+                return Target(found.location, found.name, in_spark=True)
+            return None
+
+        return find
+
+    def _views(self, find: Resolve) -> Views:
+        def types(text: str) -> list[DataType] | None:
+            query = self._over_views(text, self._parse(text), None, find)
+            try:
+                frame = self._empty(query)
+            except InvalidQuery:
+                return None
+            finally:
+                for view in query.tables:
+                    self._helper.drop(view)
+            return [field.dataType for field in frame.schema]
+
+        return Views(self._names, self._parse, find, types, case_sensitive=self._case_sensitive)
+
+    def _over_views(self, text: str, parsed: Node, args: Any, find: Resolve) -> _Query:
+        """The text with names of views for our tables. Raises what reading their logs raises."""
+        references = find_references(parsed, text, find, case_sensitive=self._case_sensitive)
+        tables = {reference: self._load(reference, args) for reference in references}
+        views = {each: self._helper.new_view(view_mark(tables[each])) for each in references}
+        changes = qualifier_splices(
+            parsed, text, [reference.target.name for reference in references if reference.alias]
+        )
+        as_delta = []
+        for reference, view in views.items():
+            changes += reference.splices(self._helper.qualified(view))
+            if not reference.target.in_spark:
+                as_delta += reference.splices(reference.as_delta)
+        return _Query(
+            text=splice(text, changes),
+            args=args,
+            sources={
+                self._helper.qualified(view): text[reference.start : reference.stop]
+                for reference, view in views.items()
+            },
+            tables={view: tables[reference] for reference, view in views.items()},
+            inside=args is None and has_inside(parsed) and is_query(parsed.children[-1]),
+            in_spark=all(reference.target.in_spark for reference in references),
+            as_delta=splice(text, as_delta),
+        )
+
+    def _statement(self, query: _Query, *, run: bool) -> PreparedQuery:
+        """A statement that does more than read, such as CREATE VIEW or MERGE.
+
+        Spark takes the tables by itself if it can, so that a view follows its table. Without
+        Delta's jar it cannot: then it gets native views, which are kept.
+        """
+        if run:
+            try:
+                with quiet():
+                    frame = self._spark.sql(query.as_delta, query.args)
+                return PreparedQuery(note=SPARK_ALONE, frame=frame)
+            except REFUSALS as error:
+                if not isinstance(error, PySparkException) or error.getCondition() not in _NO_DELTA:
+                    raise InvalidQuery(sentence(error, query.sources)) from None
+        prepared = PreparedQuery(
+            tuple(
+                self._planned(query, view, _everything(view, table))
+                for view, table in query.tables.items()
+            ),
+            NOT_A_SELECT,
+        )
+        if run:
+            for planned in prepared.tables:
+                self._publish(planned, {})
+            prepared.frame = self._sql(query.text, query.args, query.sources)
+        return prepared
+
+    def _empty(self, query: _Query) -> DataFrame:
+        """The query over tables without rows. Raises InvalidQuery."""
+        for view, table in query.tables.items():
+            self._helper.publish_empty(table.schema, view)
+        return or_invalid(lambda: self._analysed(query, query.text), query.sources)
+
+    def _analysed(self, query: _Query, text: str) -> DataFrame:
+        """The query, or the one inside of the statement, which is not run."""
+        if query.inside:
+            return self._catalyst.inside(text)
+        return self._catalyst.sql(text, query.args)
+
+    def _select(self, query: _Query, *, run: bool) -> PreparedQuery:
+        original = self._empty(query)
+        analysis = self._analyse(query, original)
+        prepared = PreparedQuery(
+            tuple(self._planned(query, view, use) for view, use in analysis.tables.items())
+        )
+        prepared.tables = self._with_joined(query, analysis, prepared.tables)
+        if not run:
+            return prepared
+        columns = {
+            planned.view: path_columns(planned.plan, (path.ref for path in planned.use.paths))
+            for planned in prepared.tables
+        }
+        if any(columns.values()):
+            for planned in prepared.tables:
+                self._publish(planned, columns[planned.view])
+            prepared.frame = self._rewritten(query, prepared, analysis.names, columns, original)
+            if prepared.frame is not None:
+                return prepared
+            prepared.note = NOT_REWRITTEN
+        for planned in prepared.tables:
+            self._publish(planned, {})
+        prepared.frame = self._sql(query.text, query.args, query.sources)
+        return prepared
+
+    def _with_joined(
+        self, query: _Query, analysis: Analysis, planned: tuple[PlannedTable, ...]
+    ) -> tuple[PlannedTable, ...]:
+        """The tables planned anew with the values of small joined sides, where that pays."""
+        plans = {table.view: table for table in planned}
+        if not any(table.plan.read_files >= MIN_FILES for table in planned):
+            return planned
+        extra: dict[tuple[Node, int], list[Node]] = {}
+        for side in analysis.small_sides:
+            values = self._values(query, side, plans)
+            if values is not None:
+                extra.setdefault((side.join, side.large), []).append(condition(side, values))
+        if not extra:
+            return planned
+        predicates = analysis.predicates(extra)
+        found = []
+        for table in planned:
+            use = replace(analysis.tables[table.view], predicate=predicates.get(table.view))
+            again = self._planned(query, table.view, use)
+            known = set(table.plan.conjuncts)
+            new = (part for part in again.plan.conjuncts if part not in known)
+            joined = tuple(part for part in new if isinstance(part, In))
+            found.append(replace(again, joined=joined) if joined else table)
+        return tuple(found)
+
+    def _values(
+        self, query: _Query, side: SmallSide, plans: Mapping[str, PlannedTable]
+    ) -> list[str] | None:
+        """The values of a joined side; None where they are many, or not worth their price."""
+        price = sum(plans[view].plan.read_bytes for view in side.views)
+        whole = sum(table.plan.read_bytes for table in plans.values())
+        if side.views and whole - price < WORTH_BYTES:
+            return None
+        if price > min(MAX_SMALL_BYTES, (whole - price) // SMALL_SHARE):
+            return None
+        try:
+            with quiet():
+                for view in side.views:
+                    self._publish(plans[view], {})
+                frame = or_invalid(lambda: self._analysed(query, query.text), {})
+                return values_of(self._spark, frame, side)
+        except (*REFUSALS, VariantLakeError):
+            return None  # an error of the query itself comes when the query runs
+
+    def _analyse(self, query: _Query, original: DataFrame) -> Analysis:
+        views = {self._helper.qualified(view): view for view in query.tables}
+        try:
+            parsed, analysed = self._catalyst.plans(original, query.text)
+            if query.args is not None:
+                parsed = self._parse(query.text)  # the one before has the arguments in it
+            return analyse(parsed, analysed, views, query.text)
+        except RecursionError:
+            # A condition of thousands of terms: too deep to look through, but Spark takes it.
+            whole = {view: _everything(view, table) for view, table in query.tables.items()}
+            return Analysis(whole, ())
+
+    def _planned(self, query: _Query, view: str, use: TableUse) -> PlannedTable:
+        table = query.tables[view]
+        use = _by_stored_names(use, table)
+        plan = self._tables.plan(
+            table,
+            [path.ref for path in use.paths],
+            _stored_names(use.whole, table),
+            use.predicate,
+            has_kernels=lambda: self._helper.has_kernels,
+        )
+        return PlannedTable(query.sources[self._helper.qualified(view)], view, table, use, plan)
+
+    def _publish(self, planned: PlannedTable, columns: Mapping[str, PathColumn]) -> None:
+        plan = planned.plan
+        needed = _stored_names(planned.use.whole, planned.table)
+        needed |= {path.ref.column[0] for path in planned.use.paths}
+        frame = scan(self._helper, planned.table, plan, columns, planned.joined, needed=needed)
+        self._helper.publish(frame, planned.view)
+
+    def _rewritten(
+        self,
+        query: _Query,
+        prepared: PreparedQuery,
+        names: Iterable[tuple[Splice, object]],
+        columns: Mapping[str, Mapping[str, PathColumn]],
+        original: DataFrame,
+    ) -> DataFrame | None:
+        """The query with paths as fields; None when Spark makes something else of it."""
+        changes = [name for name, _ in names]
+        for planned in prepared.tables:
+            for path in planned.use.paths:
+                column = columns[planned.view][path.ref.column[0]]
+                changes.append(_field_splice(query.text, path, column))
+        text = splice(query.text, changes)
+        try:
+            with quiet():
+                frame = self._analysed(query, text)
+        except REFUSALS:
+            return None
+        if not same_columns(frame, original):
+            return None
+        return self._sql(text, query.args, query.sources) if query.inside else frame
+
+    def _load(self, reference: Reference, args: Any) -> TableVersion:
+        before = None
+        if reference.timestamp is not None:
+            before = self._milliseconds(reference.timestamp, args)
+        return self._tables.load(reference.target.location, reference.version, before=before)
+
+    def _milliseconds(self, timestamp: str, args: Any) -> int:
+        """When an expression of a time travel is, by the user's time zone."""
+        text = f"SELECT unix_millis(try_cast(({timestamp}) AS TIMESTAMP))"
+        found: int | None = self._sql(text, args, {}).collect()[0][0]
+        if found is None:
+            raise InvalidQuery(f"{timestamp} is not a timestamp")
+        return found
+
+    @property
+    def _case_sensitive(self) -> bool:
+        return self._spark.conf.get("spark.sql.caseSensitive") == "true"
+
+    def _parse(self, text: str) -> Node:
+        return or_invalid(lambda: self._catalyst.parse(text), {})
+
+    def _sql(self, text: str, args: Any, sources: Mapping[str, str]) -> DataFrame:
+        return or_invalid(lambda: self._catalyst.sql(text, args), sources)
+
+
+@dataclass(frozen=True, slots=True)
+class _Query:
+    """The user's text with views in the place of tables.
+
+    `sources` maps the views, as the text writes them, to what the user wrote there; `tables` maps
+    them to tables, without their database. `inside` tells that the query stands inside a statement
+    such as INSERT. `in_spark` tells that Spark knows all names of tables; `as_delta` is the text in
+    which it knows them, if Delta Spark is there.
+    """
+
+    text: str
+    args: Any
+    sources: Mapping[str, str]
+    tables: Mapping[str, TableVersion]
+    inside: bool
+    in_spark: bool
+    as_delta: str
+
+
+def _field_splice(text: str, use: PathUse, column: PathColumn) -> Splice:
+    """The change of one path's expression into the field of its column's struct.
+
+    Where some files are read natively the expression itself stays, over the Variant inside the
+    struct: evaluated only in rows whose field is NULL, and only where the query itself comes to
+    evaluate it.
+    """
+    name = text[use.column[0] : use.column[1]]
+    path = f"{name}.{column.field(use.ref)}"
+    if not column.native or use.ref.type == PRESENCE:
+        return Splice(*use.span, path)
+    before, after = text[use.span[0] : use.column[0]], text[use.column[1] : use.span[1]]
+    native = f"{before}{name}.{VARIANT_FIELD}{after}"
+    if use.implicit_cast:
+        native = f"CAST({native} AS {use.ref.type})"
+    return Splice(*use.span, f"coalesce({path}, {native})")
+
+
+def _by_stored_names(use: TableUse, table: TableVersion) -> TableUse:
+    """What is read, by the names that the table's files have."""
+    paths = tuple(replace(path, ref=table.stored_ref(path.ref)) for path in use.paths)
+    predicate = use.predicate and map_refs(use.predicate, table.stored_ref)
+    return replace(use, paths=paths, predicate=predicate)
+
+
+def _everything(view: str, table: TableVersion) -> TableUse:
+    """All columns as they are, of all rows."""
+    return TableUse(view, (), frozenset(table.schema.names), None)
+
+
+def _stored_names(columns: Iterable[str], table: TableVersion) -> frozenset[str]:
+    """The names that the table's files have for some of its columns."""
+    stored = dict(zip(table.schema.names, table.stored.names, strict=True))
+    return frozenset(stored[name] for name in columns)

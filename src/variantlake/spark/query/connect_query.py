@@ -1,0 +1,458 @@
+"""Queries through Spark Connect, which shows no plan and no JVM.
+
+Tables and paths are found by the tokens of the text (`token_tables`, `token_paths`). Where nothing
+but paths reads a Variant, it becomes a struct of columns, as in a classic session; a text that
+Spark then takes for something else, or does not take, runs on whole Variants. Conditions of a plain
+SELECT skip files.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+from sqlglot.tokens import Token  # type: ignore[attr-defined]  # re-exported there
+
+from variantlake.errors import (
+    InvalidQuery,
+    NotADeltaTable,
+    StoreFailed,
+    UnsupportedFeature,
+    VariantLakeError,
+)
+from variantlake.planning.predicates import Ref, map_refs
+from variantlake.spark.query.connect_splices import RemoteTable, alike, over_views, path_changes
+from variantlake.spark.query.names import find_remote
+from variantlake.spark.query.origin import view_mark
+from variantlake.spark.query.references import (
+    Resolve,
+    Target,
+)
+from variantlake.spark.scan.dataframe import path_columns, scan
+from variantlake.spark.scan.tables import Tables, TableVersion
+from variantlake.spark.session.connect_files import RemoteFiles
+from variantlake.spark.session.refusals import or_invalid
+from variantlake.spark.session.schemas import same_columns
+from variantlake.sql.names import Parts
+from variantlake.sql.scopes import Place, PushedFilter, Scopes
+from variantlake.sql.splice import Splice, quote_identifier, splice, with_origins
+from variantlake.sql.token_paths import Owner, Paths, TypedPath, typed_paths
+from variantlake.sql.token_tables import TableName, qualifier_splices, sure_names, table_names
+from variantlake.sql.tokens import inner_query, is_read_only, tokenize
+
+SPARK_ALONE = "the statement is not a query over a table of ours: Spark runs it as it is"
+NOT_A_SELECT = "the statement does more than read: its tables are read natively and in full"
+NATIVELY = "paths are read natively: {}"
+NOT_REWRITTEN = "Spark did not take the rewritten text"
+A_STAR = "a star stands for the Variant"
+BESIDE_PATHS = "the text reads {} in other ways too"
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """How a text reads one table, its `owner`.
+
+    `whole` are the Variants (in lower case) that it needs as they are, `usable` the paths that may
+    become fields, and `held` is what the rows have to fulfil.
+    """
+
+    owner: Owner
+    whole: frozenset[str]
+    usable: tuple[TypedPath, ...]
+    held: PushedFilter
+
+
+@dataclass(slots=True)
+class RemoteQuery:
+    """A query with its scans, and the text of `frame`. That is None for an explanation alone."""
+
+    tables: tuple[RemoteTable, ...] = ()
+    note: str = ""
+    frame: DataFrame | None = None
+    text: str = ""
+
+
+class RemoteQueries:
+    """Runs the queries of one Spark Connect session."""
+
+    def __init__(self, spark: SparkSession, tables: Tables) -> None:
+        self._spark: Any = spark
+        self._tables = tables
+        self._files = RemoteFiles(spark)
+
+    def run(self, text: str, args: Any, resolve: Resolve) -> DataFrame:
+        """The query's DataFrame. Raises InvalidQuery with Spark's sentence about this text."""
+        prepared = self._checked(text, args, resolve, run=True)
+        if prepared.frame is None:
+            raise InvalidQuery("the query has no result")
+        return prepared.frame
+
+    def plan(self, text: str, args: Any, resolve: Resolve) -> RemoteQuery:
+        """What the query would read; it is not run."""
+        return self._checked(text, args, resolve, run=False)
+
+    def read(self, table: TableVersion) -> DataFrame:
+        """A whole table."""
+        self._files.follow()
+        view = self._everything(table)
+        frame: DataFrame = self._spark.table(view)
+        self._files.drop_after(frame, [view])
+        return frame
+
+    def _checked(self, text: str, args: Any, resolve: Resolve, *, run: bool) -> RemoteQuery:
+        """As `_prepare`; where a text does not parse, what Spark says of it as it was written."""
+        try:
+            return self._prepare(text, args, resolve, run=run)
+        except InvalidQuery as error:
+            if "[PARSE_" in error.message and is_read_only(tokenize(text)):
+                try:
+                    self._sql(text, args)
+                except InvalidQuery as written:
+                    if "[PARSE_" in written.message:
+                        raise written from None
+            raise
+
+    def _prepare(self, text: str, args: Any, resolve: Resolve, *, run: bool) -> RemoteQuery:
+        explain = _EXPLAIN.match(text)  # which sqlglot takes for one word
+        if explain and is_read_only(tokenize(text[explain.end() :])):
+            return self._explanation(text, explain.end(), args, resolve, run=run)
+        tokens = tokenize(text)
+        find = functools.cache(lambda parts: resolve(parts) or self._in_catalog(parts))
+        found = self._found(text, tokens, find)
+        if cut := qualifier_splices(tokens, [name for name, _ in found]):
+            shorter = splice(text, cut)
+            tokens = tokenize(shorter)
+            found = self._found(shorter, tokens, find)
+        else:
+            shorter = text
+        if not found:
+            return RemoteQuery(note=SPARK_ALONE, frame=self._sql(text, args) if run else None)
+        in_spark = all(target.in_spark for _, target in found)
+        try:
+            tables = [(name, self._load(name, target, args)) for name, target in found]
+        except (NotADeltaTable, StoreFailed, UnsupportedFeature) as error:
+            return self._alone(text, args, str(error), error, run=run or is_read_only(tokens))
+        self._files.follow()
+        if not is_read_only(tokens):
+            inner = self._inside(shorter, tokens, tables, run=run) if args is None else None
+            if inner is not None or not run:
+                return inner or RemoteQuery(note=NOT_A_SELECT)
+            return self._statement(text if in_spark else None, shorter, args, tables)
+        try:
+            return self._select(shorter, args, tokens, tables, run=run)
+        except (InvalidQuery, UnsupportedFeature) as error:
+            error.message = with_origins(error.message, text, cut)
+            if not in_spark:
+                raise
+            return self._alone(text, args, SPARK_ALONE, error, run=True)
+
+    def _explanation(
+        self, text: str, start: int, args: Any, resolve: Resolve, *, run: bool
+    ) -> RemoteQuery:
+        """EXPLAIN of the query that starts there, as it is run."""
+        try:
+            inner = self._prepare(text[start:], args, resolve, run=run)
+        except VariantLakeError:
+            if not run:
+                raise
+            inner = RemoteQuery()  # Spark says it as part of the explanation
+        if run:
+            rewritten = text[:start] + inner.text if inner.text else text
+            inner = replace(inner, frame=self._sql(rewritten, args))
+        return inner
+
+    def _alone(
+        self, text: str, args: Any, note: str, error: VariantLakeError, *, run: bool
+    ) -> RemoteQuery:
+        """The text by Spark alone. Raises `error` where Spark does not take it either."""
+        if not run:
+            raise error
+        try:
+            return RemoteQuery(note=note, frame=self._sql(text, args))
+        except InvalidQuery:
+            raise error from None
+
+    def _inside(
+        self,
+        text: str,
+        tokens: Sequence[Token],
+        tables: Sequence[tuple[TableName, TableVersion]],
+        *,
+        run: bool,
+    ) -> RemoteQuery | None:
+        """INSERT and CREATE TABLE … AS, whose query is read as any other.
+
+        None for other statements, and where Spark does not take the query by itself.
+        """
+        first = inner_query(tokens)
+        start = 0 if first is None else tokens[first].start
+        if first is None or any(name.start < start for name, _ in tables):
+            return None
+        query = text[start:]
+        moved = [(name.moved(-start), table) for name, table in tables]
+        try:
+            inner = self._select(query, None, tokenize(query), moved, run=run)
+        except (InvalidQuery, UnsupportedFeature):
+            return None
+        if run:
+            # The query's own frame, which has been analysed alone, keeps its views until here.
+            inner = replace(inner, frame=self._sql(text[:start] + inner.text, None))
+        return inner
+
+    def _statement(
+        self,
+        whole: str | None,
+        text: str,
+        args: Any,
+        tables: Sequence[tuple[TableName, TableVersion]],
+    ) -> RemoteQuery:
+        """INSERT and the like, which are run at once: by Spark alone, or over native views.
+
+        `whole` is the text whose tables Spark may know, None where it cannot.
+        """
+        try:
+            if whole is not None:
+                return RemoteQuery(note=SPARK_ALONE, frame=self._sql(whole, args))
+        except InvalidQuery as error:
+            if not any(sign in error.message for sign in _NO_DELTA):
+                raise
+        views = [self._everything(table) for _, table in tables]
+        native = splice(text, over_views([name for name, _ in tables], views))
+        return RemoteQuery(note=NOT_A_SELECT, frame=self._sql(native, args))
+
+    def _everything(self, table: TableVersion) -> str:
+        """A view of all rows and columns."""
+        plan = self._tables.plan_everything(table, has_kernels=lambda: self._files.has_kernels)
+        return self._files.publish(scan(self._files, table, plan, {}), view_mark(table))
+
+    def _select(
+        self,
+        text: str,
+        args: Any,
+        tokens: Sequence[Token],
+        tables: Sequence[tuple[TableName, TableVersion]],
+        *,
+        run: bool,
+    ) -> RemoteQuery:
+        names = [name for name, _ in tables]
+        written = [text[name.start : name.stop] for name in names]
+        known = {source: table for source, (_, table) in zip(written, tables, strict=True)}
+        empty = {
+            source: self._files.publish(self._files.empty(table.schema))
+            for source, table in known.items()
+        }
+        try:
+            over = over_views(names, [empty[source] for source in written])
+            sources = {view: source for source, view in empty.items()}
+            original = self._sql(splice(text, over), args, sources)
+        except InvalidQuery as error:
+            error.message = with_origins(error.message, text, over)
+            raise
+        finally:
+            self._files.drop(empty.values())
+        scopes = Scopes(
+            text,
+            case_sensitive=self._is_on("spark.sql.caseSensitive"),
+            quoted_names=self._is_on("spark.sql.ansi.doubleQuotedIdentifiers"),
+        )
+        paths = self._paths(text, tokens, tables, scopes)
+        planned = alike(self._planned(text, tables, paths, scopes))
+        if not run:
+            return RemoteQuery(planned)
+        changes = path_changes(text, tokens, planned, original)
+        if changes:
+            query = self._over(text, args, planned, changes)
+            if query and query.frame and same_columns(query.frame, original):
+                return query
+        natively = replace(paths, found=(), whole=NOT_REWRITTEN)
+        planned = self._planned(text, tables, natively, scopes)
+        query = self._over(text, args, planned, [])
+        if query is None:
+            raise InvalidQuery(NOT_REWRITTEN)
+        return query
+
+    def _over(
+        self, text: str, args: Any, tables: tuple[RemoteTable, ...], changes: Sequence[Splice]
+    ) -> RemoteQuery | None:
+        """The query over the scans of its tables, analysed; None if Spark refuses it."""
+        views = [
+            self._files.publish(
+                scan(self._files, found.table, found.plan, found.columns, needed=found.needed),
+                view_mark(found.table),
+            )
+            for found in tables
+        ]
+        names = over_views([found.name for found in tables], views)
+        rewritten = splice(text, [*names, *changes])
+        try:
+            frame = self._sql(rewritten, args)
+        except InvalidQuery:
+            self._files.drop(views)
+            return None
+        # The client's plan has names in it: the server looks them up for every action.
+        self._files.drop_after(frame, views)
+        return RemoteQuery(tables, frame=frame, text=rewritten)
+
+    def _paths(
+        self,
+        text: str,
+        tokens: Sequence[Token],
+        tables: Sequence[tuple[TableName, TableVersion]],
+        scopes: Scopes,
+    ) -> Paths:
+        """The paths, and why none may be used where a type's name means another type here."""
+        variants = frozenset(name.lower() for _, table in tables for name in table.variants)
+        names = sure_names(tokens, table_names(text, tokens))
+        paths = typed_paths(text, tokens, variants, names, renames=scopes.renames())
+        if any(path.type == "timestamp" for path in paths.found):
+            kind = self._spark.conf.get("spark.sql.timestampType", "TIMESTAMP_LTZ")
+            if kind != "TIMESTAMP_LTZ":
+                return replace(paths, whole="TIMESTAMP has no time zone here")
+        if any(path.type == "string" for path in paths.found):
+            ours = {name.parts for name, _ in tables}
+            others = [name for name in table_names(text, tokens) if name.parts not in ours]
+            if self._collates(tokens, [table.schema for _, table in tables], others):
+                return replace(paths, whole="strings have collations here")
+        return paths
+
+    def _collates(
+        self, tokens: Sequence[Token], schemas: Sequence[StructType], others: Sequence[TableName]
+    ) -> bool:
+        """Whether strings of the query may have a collation that is not the usual one.
+
+        A field has another strength of collation than `variant_get`. No plan tells types, so all
+        that the text names is asked for its columns; names of common tables are nobody's.
+        """
+        if any(token.text.lower().startswith("collat") for token in tokens):
+            return True
+        for name in others:
+            try:
+                found = self._spark.table(".".join(map(quote_identifier, name.parts))).schema
+            except PySparkException:
+                continue
+            schemas = [*schemas, found]
+        return any("collate" in schema.simpleString() for schema in schemas)
+
+    def _is_on(self, setting: str) -> bool:
+        return str(self._spark.conf.get(setting, "false")).lower() == "true"
+
+    def _planned(
+        self,
+        text: str,
+        tables: Sequence[tuple[TableName, TableVersion]],
+        paths: Paths,
+        scopes: Scopes,
+    ) -> tuple[RemoteTable, ...]:
+        starred = scopes.starred()
+        owners = [
+            Owner(
+                name.called.lower(),
+                frozenset(map(str.lower, table.variants)),
+                None if starred is None else name.start in starred,
+            )
+            for name, table in tables
+        ]
+        whole = paths.read_whole(owners)
+        usable = paths.usable(owners, whole)
+        return tuple(
+            self._planned_table(
+                text,
+                name,
+                table,
+                paths,
+                _Reading(
+                    owner, read, usable, scopes.held(Place(name.start, table.snapshot.schema))
+                ),
+            )
+            for (name, table), owner, read in zip(tables, owners, whole, strict=True)
+        )
+
+    def _planned_table(
+        self, text: str, name: TableName, table: TableVersion, paths: Paths, reading: _Reading
+    ) -> RemoteTable:
+        predicate = reading.held.predicate
+        predicate = predicate and map_refs(predicate, table.stored_ref)
+        variants = {variant.lower(): variant for variant in table.variants}
+        alone = {
+            path: table.stored_ref(Ref((variants[path.column],), path.path, path.type, path.strict))
+            for path in reading.usable
+            if path.column in variants.keys() - reading.whole
+        }
+        stored = dict(zip(table.schema.names, table.stored.names, strict=True))
+        needed = {column for column in stored if paths.reads(reading.owner, column)}
+        by_paths = {variants[path.column] for path in alone}
+        plan = self._tables.plan(
+            table,
+            list(alone.values()),
+            {stored[column] for column in needed - by_paths},
+            predicate,
+            has_kernels=lambda: self._files.has_kernels,
+        )
+        notes = [reading.held.note]
+        if reading.whole & {path.column for path in paths.found if path.may_be_of(reading.owner)}:
+            beside = BESIDE_PATHS.format(", ".join(sorted(reading.whole)))
+            beside = A_STAR if paths.is_starred(reading.owner) else beside
+            notes.insert(0, NATIVELY.format(paths.whole or beside))
+        return RemoteTable(
+            name=name,
+            source=text[name.start : name.stop],
+            table=table,
+            predicate=predicate,
+            plan=plan,
+            refs=alone,
+            columns=path_columns(plan, alone.values()),
+            needed=frozenset(stored[column] for column in needed),
+            whole=tuple(sorted(variants[column] for column in reading.whole)),
+            note="; ".join(filter(None, notes)),
+        )
+
+    def _found(
+        self, text: str, tokens: Sequence[Token], resolve: Resolve
+    ) -> list[tuple[TableName, Target]]:
+        found = ((name, resolve(name.parts)) for name in table_names(text, tokens))
+        return [(name, target) for name, target in found if target is not None]
+
+    def _in_catalog(self, parts: Parts) -> Target | None:
+        """A Delta table of Spark's catalog by this name; views and all else are Spark's."""
+        found = find_remote(self._spark, parts)
+        if found is None or not found.is_delta:
+            return None
+        return Target(found.location, parts, in_spark=True)
+
+    def _load(self, name: TableName, target: Target, args: Any) -> TableVersion:
+        location, version, before = target.location, name.version, None
+        if location == name.parts[-1] and version is None and name.timestamp is None:
+            path, at, number = location.rpartition("@v")
+            if at and number.isdigit():
+                location, version = path, int(number)
+        if name.timestamp is not None:
+            text = f"SELECT unix_millis(try_cast(({name.timestamp}) AS TIMESTAMP))"
+            before = self._sql(text, args).collect()[0][0]
+            if before is None:
+                raise InvalidQuery(f"{name.timestamp} is not a timestamp")
+        return self._tables.load(location, version, before=before)
+
+    def _sql(self, text: str, args: Any, sources: Mapping[str, str] | None = None) -> DataFrame:
+        def analysed() -> DataFrame:
+            frame: DataFrame = self._spark.sql(text, args)
+            frame.schema  # noqa: B018 # analysed here, so that a mistake is said here
+            return frame
+
+        return or_invalid(analysed, sources or {})
+
+
+_EXPLAIN = re.compile(
+    r"\s*EXPLAIN\s+(?:(?:EXTENDED|FORMATTED|COST|CODEGEN|LOGICAL)\s+)?", re.IGNORECASE
+)
+
+_NO_DELTA = (
+    "[DATA_SOURCE_NOT_FOUND", "[INVALID_TEMP_OBJ_REFERENCE", "[TABLE_OR_VIEW_NOT_FOUND",
+    "[UNSUPPORTED_DATASOURCE_FOR_DIRECT_QUERY",
+)  # fmt: skip
+"""How Spark refuses a table's name for want of Delta Spark."""

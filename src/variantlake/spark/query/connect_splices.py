@@ -1,0 +1,134 @@
+"""A text whose tables become views and whose paths become fields, where Spark shows no plan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import sqlglot
+from pyspark.sql import DataFrame
+from sqlglot import exp
+from sqlglot.tokens import Token  # type: ignore[attr-defined]  # re-exported there
+
+from variantlake.planning.plan import ScanPlan
+from variantlake.planning.predicates import PRESENCE, Predicate, Ref
+from variantlake.spark.scan.dataframe import VARIANT_FIELD, PathColumn
+from variantlake.spark.scan.tables import TableVersion
+from variantlake.sql.splice import Splice, quote_identifier
+from variantlake.sql.token_paths import TypedPath
+from variantlake.sql.token_tables import TableName
+from variantlake.sql.tokens import select_items
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteTable:
+    """One place where a text reads a table, and what is read of it.
+
+    `refs` are the paths of the text as the table's files name them; `columns` are the Variants, by
+    the same names, that become structs of paths, `needed` all that are read. `note` says why
+    Variants do not become structs.
+    """
+
+    name: TableName
+    source: str
+    table: TableVersion
+    predicate: Predicate | None
+    plan: ScanPlan
+    refs: Mapping[TypedPath, Ref]
+    columns: Mapping[str, PathColumn]
+    needed: frozenset[str]
+    whole: tuple[str, ...]
+    note: str
+
+
+def over_views(names: Iterable[TableName], views: Iterable[str]) -> list[Splice]:
+    """The changes that make a query read views under the names of tables."""
+    return [
+        Splice(name.start, name.stop, _with_alias(name, view))
+        for name, view in zip(names, views, strict=True)
+    ]
+
+
+def _with_alias(name: TableName, view: str) -> str:
+    if name.aliased:
+        return view
+    named = f"{view} AS {quote_identifier(name.parts[-1])}"
+    return f"({named})" if name.sampled else named
+
+
+def alike(tables: Sequence[RemoteTable]) -> tuple[RemoteTable, ...]:
+    """The tables with structs of one form for one name: the text does not tell whose a path is."""
+    native = {
+        path.column
+        for table in tables
+        for path, ref in table.refs.items()
+        if table.columns[ref.column[0]].native
+    }
+    found = []
+    for table in tables:
+        columns = dict(table.columns)
+        for path, ref in table.refs.items():
+            column = ref.column[0]
+            columns[column] = replace(columns[column], native=path.column in native)
+        found.append(replace(table, columns=columns))
+    return tuple(found)
+
+
+def path_changes(
+    text: str, tokens: Sequence[Token], tables: Iterable[RemoteTable], original: DataFrame
+) -> list[Splice]:
+    """The paths as fields of structs, and the names of select items that they leave."""
+    paths = {
+        path: _field_splice(text, path, table.columns[ref.column[0]], ref)
+        for table in tables
+        for path, ref in table.refs.items()
+    }
+    if not paths:
+        return []
+    changes = list(paths.values())
+    unnamed = _unnamed_items(text, tokens, original.columns)
+    for start, stop, name in unnamed:
+        if any(start <= path.span[0] < stop for path in paths):
+            changes.append(_named(stop, name))
+    for path in paths:
+        outermost = any(start <= path.span[0] < stop for start, stop, _ in unnamed)
+        if path.item_end is not None and path.bare and not outermost:
+            changes.append(_named(path.item_end, path.bare))
+    return changes
+
+
+def _named(place: int, name: str) -> Splice:
+    return Splice(place, place, f" AS {quote_identifier(name)}")
+
+
+def _field_splice(text: str, path: TypedPath, column: PathColumn, ref: Ref) -> Splice:
+    """See `sql._field_splice`."""
+    name = text[slice(*path.name)]
+    field = f"{name}.{column.field(ref)}"
+    if not column.native or path.type == PRESENCE:
+        return Splice(*path.span, field)
+    before, after = text[path.span[0] : path.name[0]], text[path.name[1] : path.span[1]]
+    return Splice(*path.span, f"coalesce({field}, {before}{name}.{VARIANT_FIELD}{after})")
+
+
+def _unnamed_items(
+    text: str, tokens: Sequence[Token], names: Sequence[str]
+) -> list[tuple[int, int, str]]:
+    """The outermost select items without names of their own: spans, and what Spark names them."""
+    try:
+        parsed: Any = sqlglot.parse_one(text, read="databricks")
+    except sqlglot.errors.SqlglotError:
+        return []
+    while isinstance(parsed, exp.SetOperation | exp.Subquery):
+        parsed = parsed.this
+    items = select_items(tokens)
+    if not isinstance(parsed, exp.Select) or not len(parsed.expressions) == len(items) == len(
+        names
+    ):
+        return []
+    return [
+        (start, stop, name)
+        for (start, stop), name, item in zip(items, names, parsed.expressions, strict=True)
+        if not isinstance(item, exp.Alias | exp.Aliases)
+    ]

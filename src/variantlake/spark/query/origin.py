@@ -1,0 +1,60 @@
+"""Which version of a table a DataFrame was read of: the names of our views in its plan say it.
+
+Whatever is made of a DataFrame keeps them: filters, joins, views. Where Spark cuts the plan off
+(`checkpoint`, `createDataFrame`), or read the table itself, nothing is known.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from variantlake.delta.log.identity import replaced
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.spark.scan.tables import TableVersion
+from variantlake.spark.session.jobs import is_connect
+
+_MARK = re.compile(r"__vl_[0-9a-f]{8}_\d+_([0-9a-f]{16})_([0-9a-f]{16})_v(\d+)\b")
+
+
+def view_mark(table: TableVersion) -> str:
+    """The end of the name of a view of this table; empty for a version that somebody chose.
+
+    Who overwrites a table by its own older rows wants those.
+    """
+    snapshot = table.snapshot
+    return "" if table.chosen else f"_{'_'.join(_names(snapshot))}_v{snapshot.version}"
+
+
+def version_read(frame: DataFrame, snapshot: Snapshot) -> int | None:
+    """The oldest version of the snapshot's table that is read in a DataFrame; None for none.
+
+    Raises TableReplaced where it reads another table, that was at the location before.
+    """
+    location, table = _names(snapshot)
+    found = [match.groups() for match in _MARK.finditer(_plan(frame))]
+    here = [(identity, int(version)) for place, identity, version in found if place == location]
+    if any(identity != table for identity, _ in here):
+        raise replaced(snapshot.store)
+    return min((version for _, version in here), default=None)
+
+
+def _names(snapshot: Snapshot) -> tuple[str, str]:
+    """Short names of the location and of the table that is there."""
+    texts = (snapshot.store.uri, snapshot.metadata.id)
+    return (_short(texts[0]), _short(texts[1]))
+
+
+def _short(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _plan(frame: DataFrame) -> str:
+    """The analysed plan; the server's where the client has none."""
+    any_frame: Any = frame
+    if is_connect(frame.sparkSession):
+        return str(any_frame._explain_string(extended=True))  # noqa: SLF001 # as `explain` prints
+    return str(any_frame._jdf.queryExecution().analyzed().toString())  # noqa: SLF001 # no public way

@@ -1,0 +1,317 @@
+"""`spark.read.format("variantlake")`: a table as a data source in Python, read by our kernels.
+
+It serves where a table has to be named by a format and a path: in other people's code, in Spark
+Connect. `lake.sql` reads the same faster: a data source in Python is not told which columns and
+paths a query asks for. Options: Delta's `versionAsOf` and `timestampAsOf` (in the session's time
+zone at the time of `register`, where it says none), `version`, `timestamp` (ISO 8601, UTC where no
+zone is given) and `columns`, a comma between their names; `path@v3` names a version too. Others are
+refused.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from decimal import Decimal
+from functools import cached_property
+from typing import Any, ClassVar
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceWriter,
+    EqualNullSafe,
+    EqualTo,
+    Filter,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    InputPartition,
+    IsNotNull,
+    IsNull,
+    LessThan,
+    LessThanOrEqual,
+    StringStartsWith,
+)
+from pyspark.sql.types import StructField, StructType
+
+from variantlake.delta.log.file_paths import AbsolutePaths
+from variantlake.delta.log.identity import check_before_read
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.protocol.features import SCAN_FEATURES
+from variantlake.errors import InvalidQuery, UnsupportedFeature
+from variantlake.planning import predicates
+from variantlake.planning.plan import plan_scan
+from variantlake.planning.predicates import And, Compare, CompareOp, Literal, Predicate, Ref
+from variantlake.scan.scan_task import ScanTask
+from variantlake.spark.scan.source_options import SourceOptions
+from variantlake.spark.scan.tables import TableVersion, table_version
+from variantlake.spark.session.kernel_scan import arrow_schema
+from variantlake.spark.session.stores import follow_spark
+from variantlake.storage.options import set_storage_options, storage_options
+
+FORMAT = "variantlake"
+PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
+
+_TASKS = 32
+"""A data source is not told how many cores there are; small tables have fewer tasks."""
+
+
+def register(spark: SparkSession) -> None:
+    """Make `spark.read.format("variantlake").load(path)` known to a session, classic or Connect.
+
+    Where the session lets filters be pushed to data sources in Python
+    (`spark.sql.python.filterPushdown.enabled`), conditions on ordinary columns skip files and rows.
+    The workers need the package.
+    """
+    pushes = str(spark.conf.get(PUSHDOWN, "false")).lower() == "true"
+    follow_spark(spark)
+    sensitive = str(spark.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
+    time_zone = str(spark.conf.get("spark.sql.session.timeZone", "UTC"))
+    source = _FilteringSource if pushes else VariantlakeSource
+    spark.dataSource.register(_reaching(source, time_zone, case_sensitive_names=sensitive))
+
+
+def _reaching(
+    source: type[VariantlakeSource], time_zone: str, *, case_sensitive_names: bool
+) -> type[VariantlakeSource]:
+    """The source for Spark's Python processes, which know the settings of this one."""
+
+    class Reaching(source):  # type: ignore[misc, valid-type]  # pickled whole, with its settings
+        stores = storage_options()
+        absolute_paths = AbsolutePaths.setting()
+        case_sensitive = case_sensitive_names
+        zone = time_zone
+
+    return Reaching
+
+
+class VariantlakeSource(DataSource):
+    """A version of a table; `stores` are the options with which it is reached.
+
+    `absolute_paths` says whether it may name files by absolute paths, `case_sensitive` whether
+    Spark tells names of columns apart by case, `zone` is the session's.
+    """
+
+    stores: ClassVar[Mapping[str, str]] = {}
+    absolute_paths: ClassVar[AbsolutePaths | None] = None
+    case_sensitive: ClassVar[bool] = False
+    zone: ClassVar[str] = "UTC"
+
+    @classmethod
+    def name(cls) -> str:
+        """What `format` says."""
+        return FORMAT
+
+    def schema(self) -> StructType:
+        """The columns asked for, VARIANT ones among them.
+
+        Raises InvalidQuery for an option that means nothing; NotADeltaTable.
+        """
+        columns = self._table.schema
+        chosen = self._options.columns
+        if chosen is None:
+            return columns
+        return StructType([self._column(name) for name in chosen])
+
+    def _column(self, name: str) -> StructField:
+        """A column by its name. Raises InvalidQuery where the table has none."""
+        columns = self._table.schema
+        alike = [
+            column
+            for column in columns.fields
+            if column.name == name
+            or (not self.case_sensitive and column.name.lower() == name.lower())
+        ]
+        if not alike:
+            raise InvalidQuery(
+                f"the table has no column {name!r}", hint=f"it has {', '.join(columns.names)}"
+            )
+        return alike[0]
+
+    def _stored(self, schema: StructType) -> dict[str, str]:
+        """The names that files have for columns, by the names that a reader's schema gives them."""
+        stored = _stored_names(self._table)
+        return {field.name: stored[self._column(field.name).name] for field in schema.fields}
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Reads the columns of `schema`."""
+        return TableReader(self._table, schema, self._stored(schema), self.stores)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # PySpark's
+        """Raises UnsupportedFeature: it only reads."""
+        del schema, overwrite
+        raise UnsupportedFeature(
+            "the data source only reads",
+            hint="vl.spark.connect(spark).append(frame, path) writes, .overwrite replaces",
+        )
+
+    @cached_property
+    def _options(self) -> SourceOptions:
+        return SourceOptions.of(self.options, self.zone)
+
+    @cached_property
+    def _table(self) -> TableVersion:
+        options = self._options
+        _reach(self.stores)
+        snapshot = Snapshot.load(
+            options.location,
+            options.version,
+            timestamp=options.timestamp,
+            absolute_paths=self.absolute_paths,
+            applies=SCAN_FEATURES,
+        )
+        return table_version(options.location, snapshot)
+
+
+class _FilteringSource(VariantlakeSource):
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return _FilteringReader(self._table, schema, self._stored(schema), self.stores)
+
+
+class TableReader(DataSourceReader):
+    """Files of a table, some for each task."""
+
+    def __init__(
+        self,
+        table: TableVersion,
+        schema: StructType,
+        stored: Mapping[str, str],
+        stores: Mapping[str, str],
+    ) -> None:
+        self._table = table
+        self._stored = stored
+        self._schema = schema
+        self._filters: list[Predicate] = []
+        self._stores = stores
+
+    def partitions(self) -> list[InputPartition]:
+        """Files, and parts of large ones, in parts of like many bytes."""
+        _reach(self._stores)
+        table = self._table
+        check_before_read(table.snapshot)
+        predicate = And(tuple(self._filters)) if self._filters else None
+        plan = plan_scan(table.files, (), predicate, partition_types=table.partition_types)
+        stored = self._stored
+        columns = [
+            StructField(stored[item.name], item.dataType)
+            for item in self._schema.fields
+            if stored[item.name] not in table.partition_types
+        ]
+        task = ScanTask.of(
+            table.snapshot,
+            list(plan.files),
+            arrow_schema(StructType(columns)),
+            {_text_of(name): name for name in table.partition_types},
+            prefilter=self._filters,
+            partition_types=table.partition_types,
+            tasks=_TASKS,
+        )
+        wanted = arrow_schema(self._schema)
+        return [
+            InputPartition((replace(task, parts=(part,)), wanted, stored)) for part in task.parts
+        ]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of a partition's files. Raises as `ScanTask`."""
+        if partition.value is None:  # a table without files
+            return
+        _reach(self._stores)
+        # Loads the kernels.
+        from variantlake.scan.column_reads import as_type
+        from variantlake.scan.file_rows import partition_column
+
+        task, wanted, stored = partition.value
+        fields = {item.physical_name: item for item in task.table.schema.fields}
+        for batch in task(0):
+            arrays = []
+            for item in wanted:
+                name = stored[item.name]
+                if name in task.partition_types:
+                    (text,) = batch.column(_text_of(name)).slice(0, 1).to_pylist()
+                    values = partition_column(fields[name], text, batch.num_rows)
+                    arrays.append(as_type(values.array, item.type))
+                else:
+                    arrays.append(batch.column(name))
+            yield pa.RecordBatch.from_arrays(arrays, schema=wanted)
+
+
+class _FilteringReader(TableReader):
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 # PySpark's name
+        """Keep those on ordinary columns, to skip files and rows; Spark evaluates all again."""
+        stored = _stored_names(self._table)
+        for each in filters:
+            predicate = _predicate(each, self._table.schema, stored)
+            if predicate is not None:
+                self._filters.append(predicate)
+        return filters
+
+
+_COMPARISONS: dict[type[Filter], CompareOp] = {
+    EqualTo: "=",
+    EqualNullSafe: "<=>",
+    GreaterThan: ">",
+    GreaterThanOrEqual: ">=",
+    LessThan: "<",
+    LessThanOrEqual: "<=",
+}
+
+
+def _predicate(condition: Filter, schema: StructType, stored: dict[str, str]) -> Predicate | None:
+    """The condition as planning knows it; None for another one."""
+    attribute: tuple[str, ...] = getattr(condition, "attribute", ())
+    if len(attribute) != 1 or attribute[0] not in stored:
+        return None
+    if schema[attribute[0]].metadata:
+        return None  # a CHAR, which is padded in some sessions
+    type_ = schema[attribute[0]].dataType.simpleString()
+    ref = Ref((stored[attribute[0]],), None, type_, shown=attribute)
+    match condition:
+        case IsNull():
+            return predicates.IsNull(ref)
+        case IsNotNull():
+            return predicates.IsNotNull(ref)
+        case StringStartsWith(_, prefix) if type_ == "string":
+            return predicates.StartsWith(ref, prefix)
+        case In(_, values):
+            options = [_literal(value, type_) for value in values]
+            known = tuple(option for option in options if option is not None)
+            return predicates.In(ref, known) if len(known) == len(options) else None
+    op = _COMPARISONS.get(type(condition))
+    literal = _literal(getattr(condition, "value", None), type_)
+    return None if op is None or literal is None else Compare(op, ref, literal)
+
+
+def _literal(value: Any, type_: str) -> Literal | None:
+    """A constant of the column's own type; None where its form is not certain."""
+    match value:
+        case None | bool() | int() | float() | str() | bytes() | Decimal():
+            return Literal(value, type_)
+        case dt.datetime():
+            if (value.tzinfo is None) != (type_ == "timestamp_ntz"):
+                return None
+            moment = value.replace(tzinfo=value.tzinfo or dt.UTC)
+            return Literal((moment - _EPOCH) // dt.timedelta(microseconds=1), type_)
+        case dt.date():
+            return Literal((value - _EPOCH.date()).days, type_)
+    return None
+
+
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+
+
+def _reach(stores: Mapping[str, str]) -> None:
+    """In a Python process of Spark's: reach stores as the process that registered the source."""
+    if stores:
+        set_storage_options(stores)
+
+
+def _stored_names(table: TableVersion) -> dict[str, str]:
+    return dict(zip(table.schema.names, table.stored.names, strict=True))
+
+
+def _text_of(partition_column: str) -> str:
+    return f"__vl_text_{partition_column}"

@@ -1,0 +1,446 @@
+"""A scan plan as one Spark DataFrame: a union of its groups, each read in its own way.
+
+A Variant column that the query reads by paths alone becomes a struct, of the same name and in the
+same place: a field `__vl_p<i>` for each path, typed as asked, and `__vl_v`, the Variant itself,
+when some group is read natively. The query's text then says `event.__vl_p0` where it said
+`event:kind::string`. So whatever passes the column on (stars, CTEs, aliases, outer joins) passes
+its paths, and nothing new appears in stars or natural joins; Spark's optimizer takes the struct
+apart again and pushes filters into the files.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    BooleanType,
+    ByteType,
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    ShortType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+    VariantType,
+)
+
+from variantlake.planning.files import NO_ROWS, FileRows, ScanFile
+from variantlake.planning.implied import implied_bounds
+from variantlake.planning.plan import ScanGroup, ScanPlan
+from variantlake.planning.predicates import PRESENCE, In, Predicate, Ref
+from variantlake.planning.readings import Native, NullTest, PhysicalColumn, Reading
+from variantlake.scan.scan_task import ScanTask
+from variantlake.shredding.layout import METADATA
+from variantlake.spark.scan.deletion_vectors import FILE_NUMBER, has_deleted, without_deleted
+from variantlake.spark.scan.pushed_filters import literals_sql, pushed_sql
+from variantlake.spark.scan.tables import TableVersion
+from variantlake.spark.session.char_columns import char_columns, padded_sql, with_declarations
+from variantlake.spark.session.classic_files import EVERYTHING, Files, KnownFile, unused
+from variantlake.spark.session.kernel_scan import arrow_schema, with_texts
+from variantlake.spark.session.schemas import type_ddl, without_ids
+from variantlake.sql.splice import quote_identifier, quote_string
+from variantlake.types import Kind, ShreddedType
+
+VARIANT_FIELD = "__vl_v"
+
+
+def path_field(index: int) -> str:
+    """The struct field of a column's path number `index`."""
+    return f"__vl_p{index}"
+
+
+@dataclass(frozen=True, slots=True)
+class PathColumn:
+    """A Variant column that is read by `paths` alone; `native` when some file needs the Variant."""
+
+    paths: tuple[Ref, ...]
+    native: bool
+
+    def field(self, ref: Ref) -> str:
+        """The struct field that holds this path."""
+        return path_field(self.paths.index(ref))
+
+
+def path_columns(plan: ScanPlan, refs: Iterable[Ref]) -> dict[str, PathColumn]:
+    """The columns that become structs of the paths `refs`, for a plan that was asked for them."""
+    by_column: dict[str, list[Ref]] = {}
+    for ref in dict.fromkeys(refs):
+        by_column.setdefault(ref.column[0], []).append(ref)
+    return {
+        column: PathColumn(
+            tuple(paths),
+            any(isinstance(group.reading(ref), Native) for group in plan.groups for ref in paths),
+        )
+        for column, paths in by_column.items()
+    }
+
+
+def scan(
+    helper: Files,
+    table: TableVersion,
+    plan: ScanPlan,
+    columns: Mapping[str, PathColumn],
+    joined: Sequence[Predicate] = (),
+    *,
+    needed: Collection[str] | None = None,
+) -> DataFrame:
+    """The rows of the plan's files with the table's columns, in the table's order.
+
+    `columns` are those to be read as structs of paths; all others come as they are in the table.
+    `joined` are conjuncts of the plan that the query's text does not say. `needed` are the columns
+    that the query looks at, by the names in files; all when None.
+
+    Raises UnsupportedFeature for files in an object store with types that Spark's Variant reader
+    lacks, where one of their Variants is needed.
+    """
+    frames = [
+        frame
+        for group in plan.groups
+        for frame in _Group(helper, table, group, columns, plan.conjuncts, joined=joined).frames(
+            needed
+        )
+    ]
+    if not frames:
+        readings: tuple[tuple[Ref, Reading], ...] = ()
+        nothing = ScanGroup(readings, FileRows(table.files, NO_ROWS))
+        frames = [_Group(helper, table, nothing, columns).empty()]
+    whole = functools.reduce(lambda one, other: one.unionAll(other), frames)
+    return with_declarations(whole, table.snapshot.schema)
+
+
+class _Group:
+    """Reads files that share one layout for the asked paths."""
+
+    def __init__(
+        self,
+        helper: Files,
+        table: TableVersion,
+        group: ScanGroup,
+        columns: Mapping[str, PathColumn],
+        conjuncts: Sequence[Predicate] = (),
+        *,
+        joined: Sequence[Predicate] = (),
+    ) -> None:
+        self._helper = helper
+        self._table = table
+        self._files = group.files
+        self._columns = columns
+        self._conjuncts = conjuncts
+        self._joined = joined
+        self._readings = dict(group.readings)
+        self._constants = {
+            name: unused(f"__vl_c{at}", table.stored.names)
+            for at, name in enumerate(table.partition_types)
+        }
+        chars = char_columns(table.snapshot.schema)
+        self._chars = chars if chars and helper.pads_chars else {}
+        self._file_number = unused(FILE_NUMBER, table.stored.names)
+        self._stored = self._stored_schema(group)
+        self._by_kernels = group.by_kernels
+        self._found_by = group.prefilter
+        self._left_out: frozenset[str] = frozenset()
+
+    def frames(self, needed: Collection[str] | None) -> Iterator[DataFrame]:
+        """The rows of the files; those with deletion vectors are a scan of their own."""
+        files = list(self._files)
+        if self._by_kernels:
+            if needed is not None:  # of its own scans Spark itself takes what it needs
+                self._left_out = frozenset(self._table.stored.names) - frozenset(needed)
+            yield self._select(self._kernel_rows(files), constants=True)
+            return
+        whole = [file for file in files if not has_deleted(file)]
+        if whole:
+            yield self._rows(whole, columns=self._columns_of(constants=True))
+        rest = [file for file in files if has_deleted(file)]
+        if rest:
+            rows = self._rows(rest, numbered=True)
+            store = self._table.snapshot.store
+            rows = without_deleted(self._helper, rows, self._file_number, store, rest)
+            yield self._select(rows, constants=True)
+
+    def _rows(
+        self,
+        files: Sequence[ScanFile],
+        *,
+        columns: Sequence[str] = EVERYTHING,
+        numbered: bool = False,
+    ) -> DataFrame:
+        """What the files hold, with partition values; `numbered` is for `without_deleted`."""
+        types = {item.name: item.dataType for item in self._table.stored.fields}
+        constants = [StructField(field, types[name]) for name, field in self._constants.items()]
+        constants += [StructField(self._file_number, IntegerType())] if numbered else []
+        known = []
+        for number, file in enumerate(files):
+            # The protocol writes NULL as an empty string too.
+            values = [file.partition.get(name) or None for name in self._constants]
+            values += [str(number)] if numbered else []
+            known.append(KnownFile(file.path, file.size, file.modified, tuple(values)))
+        return self._helper.read_parquet(
+            known,
+            self._file_schema(),
+            StructType(constants),
+            row_index=numbered,
+            where=[*self._implied(), *self._pushed(), *self._plan_only_filters()],
+            columns=columns,
+        )
+
+    def _kernel_rows(self, files: Sequence[ScanFile]) -> DataFrame:
+        """The same as `_rows`, read by our kernels, without deleted rows."""
+        snapshot = self._table.snapshot
+        # Names inside of structs are the table's here.
+        own = dict(zip(self._table.stored.names, self._table.schema.fields, strict=True))
+        schema = StructType(
+            [
+                StructField(
+                    item.name,
+                    item.dataType if item.name in self._columns else own[item.name].dataType,
+                )
+                for item in self._file_schema().fields
+                if item.name not in self._left_out
+            ]
+        )
+        texts = {f: name for name, f in self._constants.items() if name not in self._left_out}
+        task = ScanTask.of(
+            snapshot,
+            files,
+            arrow_schema(schema),
+            texts,
+            prefilter=self._found_by,
+            partition_types=self._table.partition_types,
+            tasks=self._helper.parallelism,
+        )
+        rows = self._helper.batches(task, len(task.parts), with_texts(schema, [*texts]))
+        types = self._table.partition_types
+        return rows.selectExpr(
+            *(quote_identifier(item.name) for item in schema.fields),
+            *(f"TRY_CAST({field} AS {types[name]}) AS {field}" for field, name in texts.items()),
+        )
+
+    def empty(self) -> DataFrame:
+        """No rows, with the columns of every other group."""
+        return self._select(self._helper.empty(self._table.stored), constants=False)
+
+    def _select(self, rows: DataFrame, *, constants: bool) -> DataFrame:
+        return rows.selectExpr(*self._columns_of(constants=constants))
+
+    def _columns_of(self, *, constants: bool) -> list[str]:
+        """The table's columns as text: one crossing into the JVM instead of ten for each."""
+        fields = zip(self._stored.fields, self._table.schema.fields, strict=True)
+        return [
+            f"{self._column(stored, item, constants=constants)} AS {quote_identifier(item.name)}"
+            for stored, item in fields
+        ]
+
+    def _stored_schema(self, group: ScanGroup) -> StructType:
+        """The table's columns as these files have them: by names alone where that is known.
+
+        By its id Spark finds a column under any name, but pushes a condition to the column that has
+        this name in the file. Facts of a layout come only from files with the names of the schema.
+        """
+        table = self._table
+        variants = [group.files.columns.facts.variant(column) for column in table.stored_variants]
+        named = any(
+            known is not None and bool((known.layout[group.files.rows] >= 0).all())
+            for known in variants
+        )
+        return without_ids(table.stored) if named else table.stored
+
+    def _pushed(self) -> list[str]:
+        """The query's conditions on columns that are cast or hidden above the scan, said below."""
+        changed = {
+            stored.name
+            for stored, item in zip(self._stored.fields, self._table.schema.fields, strict=True)
+            if stored.name not in self._constants
+            and stored.name not in self._chars
+            and not stored.metadata
+            and (
+                type_ddl(stored.dataType) != type_ddl(item.dataType) or _is_hidden(stored.dataType)
+            )
+        }
+        texts = (pushed_sql(conjunct, changed) for conjunct in self._conjuncts)
+        return [text for text in texts if text is not None]
+
+    def _plan_only_filters(self) -> Iterator[str]:
+        """Conditions that only the plan has, on columns that are read as they are stored."""
+        plain = {item.name for item in self._stored.fields if not item.metadata}
+        plain -= self._chars.keys()
+        for part in self._joined:
+            ref = part.operand if isinstance(part, In) else None
+            reading = None if ref is None else self._readings.get(ref)
+            if isinstance(part, In) and isinstance(reading, PhysicalColumn) and reading.pushable:
+                leaf = _leaf(quote_identifier(part.operand.column[0]), reading.steps)
+                yield f"{reading.conversion.sql(leaf)} IN ({literals_sql(part.options)})"
+            elif text := pushed_sql(part, plain - self._constants.keys()):
+                yield text
+
+    def _file_schema(self) -> StructType:
+        """What to read of a file, built as types: keys of a path may be any text (rule 6)."""
+        fields = []
+        for item in self._stored.fields:
+            if item.name in self._constants:
+                continue
+            if item.name in self._columns and not self._is_native(item.name):
+                physical = self._physical_type(self._columns[item.name].paths)
+                if physical.fields:
+                    fields.append(StructField(item.name, physical, metadata=item.metadata))
+            else:
+                fields.append(item)
+        return StructType(fields)
+
+    def _implied(self) -> list[str]:
+        """What the query's conditions imply for columns that are read through a cast.
+
+        Spark pushes these into the files, where it does not push the casts (rule 13).
+        """
+        return [
+            bound.sql(_leaf(quote_identifier(ref.column[0]), reading.steps))
+            for ref, reading in self._readings.items()
+            if isinstance(reading, PhysicalColumn) and ref.column[0] in self._columns
+            if not any(isinstance(step, int) for step in reading.steps)  # pushes none into arrays
+            for conjunct in self._conjuncts
+            for bound in implied_bounds(conjunct, ref, reading)
+        ]
+
+    def _is_native(self, column: str) -> bool:
+        return any(
+            isinstance(self._readings.get(ref), Native) for ref in self._columns[column].paths
+        )
+
+    def _physical_type(self, paths: Sequence[Ref]) -> StructType:
+        root: _Tree = {}
+        for ref in paths:
+            reading = self._readings.get(ref)
+            if isinstance(reading, NullTest):
+                root[METADATA] = BinaryType()
+            elif isinstance(reading, PhysicalColumn):
+                *above, leaf = (
+                    ELEMENT if isinstance(step, int) else step for step in reading.steps
+                )
+                tree = root
+                for step in above:
+                    child = tree.setdefault(step, {})
+                    if not isinstance(child, dict):
+                        raise TypeError(f"{ref} goes through a typed leaf")
+                    tree = child
+                tree[leaf] = _LEAF_TYPES.get(reading.stored.kind) or _decimal(reading.stored)
+        return _struct(root)
+
+    def _column(self, stored: StructField, item: StructField, *, constants: bool) -> str:
+        name = quote_identifier(stored.name)
+        if stored.name in self._left_out:
+            # Never evaluated; were it, a wrong NULL would be worse.
+            message = f"variantlake took column {item.name} for one that the query leaves out"
+            return f"CAST(raise_error({quote_string(message)}) AS {type_ddl(item.dataType)})"
+        if stored.name in self._constants:
+            constant = self._constants[stored.name] if constants else name
+            return self._padded(constant, stored)
+        if stored.name not in self._columns:
+            # In id mode Spark would push a condition to the column that has this name in the file.
+            by_id = bool(stored.metadata)
+            read = hidden(name) if by_id or _is_hidden(item.dataType) else name
+            ddl = type_ddl(item.dataType)
+            read = self._padded(read, stored)
+            return read if ddl == type_ddl(stored.dataType) else f"CAST({read} AS {ddl})"
+        wanted = self._columns[stored.name]
+        fields = [f"{self._path(name, ref)} AS {wanted.field(ref)}" for ref in wanted.paths]
+        if wanted.native:
+            native = bool(self._readings) and self._is_native(stored.name)
+            whole = hidden(name) if native else "CAST(NULL AS VARIANT)"
+            fields.append(f"{whole} AS {VARIANT_FIELD}")
+        return f"struct({', '.join(fields)})"
+
+    def _padded(self, column: str, stored: StructField) -> str:
+        declared = self._chars.get(stored.name)
+        return column if declared is None else padded_sql(column, declared)
+
+    def _path(self, column: str, ref: Ref) -> str:
+        reading = self._readings.get(ref)
+        if ref.type == PRESENCE:
+            return f"IF({column} IS NULL, NULL, TRUE)"
+        if not isinstance(reading, PhysicalColumn):
+            return f"CAST(NULL AS {ref.type})"
+        leaf = _leaf(column, reading.steps)
+        return reading.conversion.sql(leaf if reading.pushable else hidden(leaf))
+
+
+def _leaf(column: str, steps: Iterable[str | int]) -> str:
+    """What is `steps` below a column; keys are literals, since they may be any text (rule 6).
+
+    `get` gives NULL beyond the end of an array, whatever ANSI says (rule 7).
+    """
+    for step in steps:
+        if isinstance(step, str):
+            column = f"{column}[{quote_string(step)}]"
+        else:
+            column = f"get({column}, {step})"
+    return column
+
+
+def hidden(column: str) -> str:
+    """The same values in a form that Spark's optimizer does not look through.
+
+    For a Variant: Spark pushes `variant_get` and casts of a bare column into the scan, where every
+    row is cast at once, also those that a CASE or an AND would have kept out (rule 1). For a
+    float: a predicate on a bare column is pushed to statistics that leave out NaN (rule 8).
+
+    `coalesce(c, c)` stays. `if(c IS NULL, NULL, c)` does not: a cast of it is pushed into the
+    branch, where it is bare again.
+    """
+    return f"coalesce({column}, {column})"
+
+
+def _is_hidden(type_: DataType) -> bool:
+    """Whether it holds what Spark must not look into: it does through structs, not arrays."""
+    if isinstance(type_, StructType):
+        return any(_is_hidden(item.dataType) for item in type_.fields)
+    return isinstance(type_, VariantType | FloatType | DoubleType)
+
+
+_Tree = dict[str | None, "DataType | _Tree"]
+ELEMENT = None
+"""The one child of an array in a _Tree, whatever its index: no key of an object."""
+
+
+def _type(tree: DataType | _Tree) -> DataType:
+    if not isinstance(tree, dict):
+        return tree
+    return ArrayType(_type(tree[ELEMENT])) if ELEMENT in tree else _struct(tree)
+
+
+def _struct(tree: _Tree) -> StructType:
+    return StructType(
+        [StructField(name, _type(child)) for name, child in tree.items() if name is not None]
+    )
+
+
+_LEAF_TYPES: dict[Kind, DataType] = {
+    Kind.BOOLEAN: BooleanType(),
+    Kind.INT8: ByteType(),
+    Kind.INT16: ShortType(),
+    Kind.INT32: IntegerType(),
+    Kind.INT64: LongType(),
+    Kind.FLOAT: FloatType(),
+    Kind.DOUBLE: DoubleType(),
+    Kind.DATE: DateType(),
+    Kind.TIMESTAMP: TimestampType(),
+    Kind.TIMESTAMP_NTZ: TimestampNTZType(),
+    Kind.BINARY: BinaryType(),
+    Kind.STRING: StringType(),
+}
+"""Exactly the types of the files: Spark's nested reader does not convert (rule 4)."""
+
+
+def _decimal(stored: ShreddedType) -> DecimalType:
+    return DecimalType(stored.precision, stored.scale)

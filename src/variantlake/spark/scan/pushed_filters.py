@@ -1,0 +1,136 @@
+"""Conditions on ordinary columns, said again of the columns as files name them.
+
+Spark pushes a condition into Parquet where it stands on a bare column. Above a struct whose fields
+were renamed (column mapping) there is a cast, through which it pushes nothing, and floats are
+hidden from it. The same condition below that, on the files' own names, skips row groups and pages;
+the user's stays above it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable
+from decimal import Decimal
+
+from variantlake.planning.casts import spark_type
+from variantlake.planning.predicates import (
+    And,
+    Compare,
+    In,
+    IsNotNull,
+    IsNull,
+    Literal,
+    Not,
+    Operand,
+    Or,
+    Predicate,
+    Ref,
+    StartsWith,
+    refs,
+)
+from variantlake.sql.splice import quote_identifier
+from variantlake.types import Kind
+
+
+def pushed_sql(conjunct: Predicate, columns: Collection[str]) -> str | None:
+    """The condition as Spark SQL over `columns` and their fields, by the names in files.
+
+    None where it is about anything else, or compares values of several types. Of conditions on
+    floats those alone are said that NaN does not fulfil, and that compare with no zero: Parquet's
+    statistics leave NaN out, and its dictionaries know two zeros (EXACTNESS, rule 8). `x > c` and
+    `x <> c` imply nothing that could be said: NaN fulfils them, and is seen in no row group.
+    """
+    return _sql(conjunct) if _is_pushable(conjunct, columns) else None
+
+
+def literals_sql(literals: Iterable[Literal]) -> str:
+    """Constants as Spark SQL, with commas; NULL for none, since a list may not be empty."""
+    return ", ".join(map(_operand, literals)) or "NULL"
+
+
+def _is_pushable(node: Predicate, columns: Collection[str]) -> bool:
+    match node:
+        case And(terms) | Or(terms):
+            return bool(terms) and all(_is_pushable(term, columns) for term in terms)
+        case Not(term):
+            return not any(map(_is_float, refs(term))) and _is_pushable(term, columns)
+        case IsNull(ref) | IsNotNull(ref) | StartsWith(ref):
+            return _are_pushable((ref,), columns)
+        case Compare(op, left, right):
+            return _are_pushable((left, right), columns) and (
+                not _is_float(left) or (op, isinstance(left, Ref)) in _WITHOUT_NAN
+            )
+        case In(ref, options):
+            return _are_pushable((ref, *options), columns)
+        case _:
+            return False
+
+
+_WITHOUT_NAN = frozenset(
+    {("=", True), ("=", False), ("<", True), ("<=", True), (">", False), (">=", False)}
+)
+"""Comparisons with a constant that NaN, the greatest of all floats, never fulfils; is the column on
+the left? Those of two columns Spark never pushes."""
+
+
+def _are_pushable(operands: Collection[Operand], columns: Collection[str]) -> bool:
+    (type_, *others) = {operand.type for operand in operands}
+    kind = spark_type(type_)
+    return (
+        not others
+        and kind is not None
+        and kind.kind is not Kind.BINARY
+        and all(
+            _is_plain(operand)
+            if isinstance(operand, Literal)
+            else operand.path is None and operand.column[0] in columns
+            for operand in operands
+        )
+    )
+
+
+def _is_float(operand: Operand) -> bool:
+    kind = spark_type(operand.type)
+    return kind is not None and kind.kind in (Kind.FLOAT, Kind.DOUBLE)
+
+
+def _is_plain(literal: Literal) -> bool:
+    """Not NaN and no zero."""
+    value = literal.value
+    return not isinstance(value, float) or (not math.isnan(value) and value != 0)
+
+
+def _sql(node: Predicate) -> str:
+    match node:
+        case And(terms):
+            return f"({' AND '.join(map(_sql, terms))})"
+        case Or(terms):
+            return f"({' OR '.join(map(_sql, terms))})"
+        case Not(term):
+            return f"(NOT {_sql(term)})"
+        case IsNull(ref):
+            return f"({_operand(ref)} IS NULL)"
+        case IsNotNull(ref):
+            return f"({_operand(ref)} IS NOT NULL)"
+        case StartsWith(ref, prefix):
+            return f"startswith({_operand(ref)}, {Literal(prefix, 'string')})"
+        case Compare(op, left, right):
+            return f"({_operand(left)} {op} {_operand(right)})"
+        case In(ref, options):
+            return f"({_operand(ref)} IN ({literals_sql(options)}))"
+    raise TypeError(f"{node} is no condition that can be said")
+
+
+def _operand(operand: Operand) -> str:
+    if isinstance(operand, Ref):
+        # The column's own type mostly, and then no cast at all.
+        return f"CAST({'.'.join(map(quote_identifier, operand.column))} AS {operand.type})"
+    # A number's own text may be of another type: 1 is an INT, 1.5 a DECIMAL(2,1).
+    return f"CAST('{operand.value}' AS {operand.type})" if _is_number(operand) else str(operand)
+
+
+def _is_number(literal: Literal) -> bool:
+    return isinstance(literal.value, int | float | Decimal) and literal.type.startswith(_NUMBERS)
+
+
+_NUMBERS = ("tinyint", "smallint", "int", "bigint", "decimal", "float", "double")

@@ -1,0 +1,107 @@
+"""What `spark.read.format("variantlake")` is asked for: Delta's names of options, and ours."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+import zoneinfo
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Self
+
+from variantlake.errors import InvalidQuery, did_you_mean
+
+_VERSION = re.compile(r"\+?\d{1,18}")
+_VERSION_IN_PATH = re.compile(r"(.+)@[vV](\d{1,18})", re.DOTALL)
+_TIME_IN_PATH = re.compile(r"(.+)@(\d{17})", re.DOTALL)
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+
+_NAMES = ("versionAsOf", "timestampAsOf", "version", "timestamp", "columns", "path")
+_TIME_TRAVEL = ("versionasof", "timestampasof", "version", "timestamp")
+
+
+@dataclass(frozen=True, slots=True)
+class SourceOptions:
+    """A table, the version or the time (milliseconds since the epoch) asked for, and columns."""
+
+    location: str
+    version: int | None
+    timestamp: int | None
+    columns: tuple[str, ...] | None
+
+    @classmethod
+    def of(cls, options: Mapping[str, str], zone: str) -> Self:
+        """The options as Spark gives them; `zone` is that of times in `timestampAsOf`.
+
+        Names are known in any case, as Spark's are. `path@v3` and `path@20260131120000000` name a
+        version and a time, as for Delta.
+
+        Raises InvalidQuery for an option that nobody knows or that means nothing.
+        """
+        given = {name.lower(): value for name, value in options.items()}
+        known = {name.lower() for name in _NAMES}
+        if unknown := [name for name in options if name.lower() not in known]:
+            raise InvalidQuery(
+                f"the data source has no option {unknown[0]!r}",
+                hint=did_you_mean(unknown[0], _NAMES) or f"it has {', '.join(_NAMES[:-1])}",
+            )
+        location = given.get("path", "")
+        if not location:
+            raise InvalidQuery("no table is named", hint="load(path) takes its location")
+        requested = [name for name in _TIME_TRAVEL if name in given]
+        if match := _VERSION_IN_PATH.fullmatch(location) or _TIME_IN_PATH.fullmatch(location):
+            location = match[1]
+            requested.append("@" + match[2])
+        if len(requested) > 1:
+            raise InvalidQuery(f"a version or a time is given twice: {', '.join(requested)}")
+        version = given.get("versionasof", given.get("version"))
+        timestamp: dt.datetime | None = None
+        if match is not None and match.re is _VERSION_IN_PATH:
+            version = match[2]
+        elif match is not None:
+            timestamp = _moment_in_path(match[2], zone)
+        elif "timestampasof" in given:
+            timestamp = _moment(given["timestampasof"], zone)
+        elif "timestamp" in given:
+            timestamp = _moment(given["timestamp"], "UTC")
+        columns = given.get("columns")
+        return cls(
+            location,
+            None if version is None else _version(version),
+            None if timestamp is None else (timestamp - _EPOCH) // dt.timedelta(milliseconds=1),
+            None if columns is None else tuple(name.strip() for name in columns.split(",")),
+        )
+
+
+def _version(text: str) -> int:
+    if not _VERSION.fullmatch(text):
+        raise InvalidQuery(f"{text!r} is no version", hint="a number from 0 on")
+    return int(text)
+
+
+def _moment(text: str, zone: str) -> dt.datetime:
+    try:
+        return _zoned(dt.datetime.fromisoformat(text), zone)
+    except (ValueError, OverflowError):
+        raise InvalidQuery(f"{text!r} is no timestamp", hint="2026-01-31T12:00:00Z") from None
+
+
+def _moment_in_path(digits: str, zone: str) -> dt.datetime:
+    """`yyyyMMddHHmmssSSS`."""
+    try:
+        return _zoned(dt.datetime.strptime(digits + "000", "%Y%m%d%H%M%S%f"), zone)  # noqa: DTZ007 - has none
+    except ValueError:
+        raise InvalidQuery(f"@{digits} is no timestamp", hint="@yyyyMMddHHmmssSSS") from None
+
+
+def _zoned(moment: dt.datetime, zone: str) -> dt.datetime:
+    """The moment, in `zone` where it says none itself."""
+    if moment.tzinfo is not None:
+        return moment
+    try:
+        return moment.replace(tzinfo=zoneinfo.ZoneInfo(zone))
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError):
+        raise InvalidQuery(
+            f"the session's time zone {zone!r} is not known here",
+            hint="write the zone into the time: 2026-01-31T12:00:00Z",
+        ) from None

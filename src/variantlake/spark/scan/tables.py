@@ -1,0 +1,197 @@
+"""The tables that a Lake knows: snapshots, Spark schemas, and what is known of each file."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from pyspark.sql.types import DataType, StructType, VariantType
+
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.log.time_travel import version_at
+from variantlake.delta.protocol.features import SCAN_FEATURES
+from variantlake.delta.schema.char_types import char_length_at
+from variantlake.paths import Path
+from variantlake.planning.footers import Footers
+from variantlake.planning.late_materialization import plan_late_materialization
+from variantlake.planning.log_files import LogFiles
+from variantlake.planning.plan import ScanPlan, plan_scan
+from variantlake.planning.predicates import Predicate, Ref, refs
+from variantlake.spark.session.schemas import spark_schema, stored_schema
+from variantlake.sql.names import VARIANT
+
+_REMEMBERED_TABLES = 64
+"""Tables of which the newest snapshot is kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableVersion:
+    """One version of a table, ready to be planned.
+
+    `chosen` tells that it was asked for by number or time. `files` have the facts that the log
+    holds. `schema` is the table's, for Spark; `stored` is the same with the names (and in id mode
+    the ids) that files have. `variants` names the Variant columns at the top; `partition_types`
+    gives Spark types of partition columns by stored names.
+    """
+
+    location: str
+    snapshot: Snapshot
+    schema: StructType
+    stored: StructType
+    variants: frozenset[str]
+    partition_types: Mapping[str, str]
+    files: LogFiles
+    chosen: bool = False
+
+    @property
+    def stored_variants(self) -> list[tuple[str, ...]]:
+        """The Variant columns at the top, by the names in files."""
+        pairs = zip(self.schema.names, self.stored.names, strict=True)
+        return [(stored,) for name, stored in pairs if name in self.variants]
+
+    @property
+    def is_by_id(self) -> bool:
+        """Whether files' columns are found by their ids (column mapping in id mode)."""
+        return any(item.metadata for item in self.stored.fields)
+
+    def stored_ref(self, ref: Ref) -> Ref:
+        """A Ref by the table's names as one by the files' names, with the length of a CHAR.
+
+        Fields of structs may be called in letters of any case, as a query may call them.
+        """
+        stored: list[str] = []
+        table: DataType = self.schema
+        files: DataType = self.stored
+        for name in ref.column:
+            if not isinstance(table, StructType) or not isinstance(files, StructType):
+                raise TypeError(f"{ref} goes through a column that is no struct")
+            at = _index(table.names, name)
+            stored.append(files[at].name)
+            table, files = table[at].dataType, files[at].dataType
+        if ref.path is None:
+            length = char_length_at(self.snapshot.schema, stored)
+            ref = replace(ref, char_length=max(length, ref.char_length))
+        if tuple(stored) == ref.column:
+            return ref
+        return replace(ref, column=tuple(stored), shown=ref.column)
+
+    def whole_variants(self, columns: Collection[str]) -> list[Ref]:
+        """The Variants in some columns (by stored names), at any depth, as they are."""
+        return [
+            Ref(column, Path(), "variant")
+            for column in self.snapshot.schema.variant_columns(physical=True)
+            if column[0] in columns
+        ]
+
+
+class Tables:
+    """Loads tables and remembers their newest versions and the footers of foreign files."""
+
+    def __init__(self) -> None:
+        self._newest: dict[str, TableVersion] = {}
+        self._footers = Footers()
+
+    def load(
+        self, location: str, version: int | None = None, *, before: int | None = None
+    ) -> TableVersion:
+        """The table at `location`: at its newest version, at `version`, or as it was at a time.
+
+        `before` is that time in milliseconds since the epoch: the last version up to then.
+
+        Raises as `Snapshot.load`; InvalidQuery when no version is that old.
+        """
+        if before is not None:
+            newest = self.load(location).snapshot
+            version = version_at(newest.store, newest.metadata, before)
+        if version is not None:
+            snapshot = Snapshot.load(location, version, applies=SCAN_FEATURES)
+            return replace(table_version(location, snapshot), chosen=True)
+        known = self._newest.get(location)
+        if known is None:
+            table = table_version(location, Snapshot.load(location, applies=SCAN_FEATURES))
+        else:
+            snapshot = known.snapshot.refresh()
+            if snapshot is known.snapshot:
+                return known
+            same = snapshot.metadata.id == known.snapshot.metadata.id
+            table = table_version(location, snapshot, known.files if same else None)
+        while len(self._newest) >= _REMEMBERED_TABLES:
+            self._newest.pop(next(iter(self._newest)))
+        self._newest[location] = table
+        return table
+
+    def plan(
+        self,
+        table: TableVersion,
+        paths: Sequence[Ref],
+        whole: Collection[str],
+        predicate: Predicate | None,
+        *,
+        has_kernels: Callable[[], bool],
+    ) -> ScanPlan:
+        """How a query's scan of a table reads it, all by stored names.
+
+        `paths` are read of Variants, the columns `whole` as they are. `has_kernels` is asked where
+        it matters that Spark's tasks can run our kernels.
+        """
+        whole_variants = table.whole_variants(whole)
+        # Of whole Variants as well: Spark's reader fails on some files (EXACTNESS, rule 10).
+        requested = [*paths, *refs(predicate), *whole_variants]
+        if predicate is not None and table.is_by_id:
+            # What tells that the files have the schema's names, so that conditions are pushed.
+            requested += [Ref(column, Path(()), VARIANT) for column in table.stored_variants]
+        planned = functools.partial(
+            plan_scan,
+            self.with_facts(table, requested),
+            [*paths, *whole_variants],
+            predicate,
+            partition_types=table.partition_types,
+        )
+        plan = planned(has_kernels=True)
+        if any(group.kernels for group in plan.groups) and not has_kernels():
+            plan = planned()
+        found = plan_late_materialization(plan, table.partition_types)
+        first = any(group.prefilter for group in found.groups)
+        return found if first and has_kernels() else plan
+
+    def plan_everything(self, table: TableVersion, *, has_kernels: Callable[[], bool]) -> ScanPlan:
+        """How all rows of a table are read as they are."""
+        return self.plan(table, (), table.stored.names, None, has_kernels=has_kernels)
+
+    def with_facts(self, table: TableVersion, paths: Iterable[Ref]) -> LogFiles:
+        """The table's files; of those whose layout the log does not tell, the footers are read."""
+        files = self._footers.with_facts(table.snapshot, table.files, paths)
+        if files is not table.files and self._newest.get(table.location) is table:
+            self._newest[table.location] = replace(table, files=files)
+        return files
+
+
+def table_version(location: str, snapshot: Snapshot, older: LogFiles | None = None) -> TableVersion:
+    """A snapshot for Spark; `older` are files of an earlier version, whose facts are kept."""
+    columns = StructType.fromJson(json.loads(snapshot.metadata.schema_string))
+    schema, stored = spark_schema(columns), stored_schema(columns, ids=_by_id(snapshot))
+    return TableVersion(
+        location,
+        snapshot,
+        schema,
+        stored,
+        frozenset(item.name for item in schema.fields if isinstance(item.dataType, VariantType)),
+        {
+            stored[schema.names.index(name)].name: schema[name].dataType.simpleString()
+            for name in snapshot.metadata.partition_columns
+        },
+        LogFiles(snapshot, older),
+    )
+
+
+def _index(names: Sequence[str], name: str) -> int:
+    if name in names:
+        return names.index(name)
+    return [known.lower() for known in names].index(name.lower())
+
+
+def _by_id(snapshot: Snapshot) -> bool:
+    """Whether files' columns are found by their ids (column mapping in id mode)."""
+    return snapshot.properties.get("delta.columnMapping.mode", "").lower() == "id"

@@ -1,0 +1,295 @@
+import java.math.BigInteger;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
+import java.security.MessageDigest;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.Iterator;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+
+import com.fasterxml.jackson.databind.ObjectMapper;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FileStatus;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.Dataset;
+import org.apache.spark.sql.RowFactory;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.BasePredicate;
+import org.apache.spark.sql.catalyst.expressions.Cast;
+import org.apache.spark.sql.catalyst.expressions.EvalMode$;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.expressions.Literal$;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression$;
+import org.apache.spark.sql.catalyst.expressions.Predicate$;
+import org.apache.spark.sql.catalyst.parser.ParserInterface;
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.plans.logical.Repartition;
+import org.apache.spark.sql.classic.Dataset$;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.classic.SparkSession$;
+import org.apache.spark.sql.execution.datasources.FileIndex;
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
+import org.apache.spark.sql.execution.datasources.LogicalRelation$;
+import org.apache.spark.sql.execution.datasources.PartitionDirectory;
+import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataType$;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.Metadata;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.unsafe.types.UTF8String;
+
+/**
+ * Reads Parquet files whose paths, sizes and times a log has told: nothing is listed.
+ *
+ * `spark.read.parquet` asks the file system about every path (0.25 ms each on a local disk, a job
+ * of thousands of tasks elsewhere), decodes globs, leaves out names that start with `_` or `.`, and
+ * makes columns of the names of folders. Here an index of our own gives Spark the files as they
+ * are, and with each file its constants: the values of columns that are the same in all of its rows
+ * (the partition columns, by the log), so that one scan reads the files of any number of partitions.
+ *
+ * Compiled by Janino: no lambdas, no generics.
+ */
+public class StaticFileIndex {
+    private static final ObjectMapper JSON = new ObjectMapper();
+
+    /**
+     * @param files JSON: `paths`, `sizes` (bytes), `times` (milliseconds), for each of the constants
+     *     one array in `constants`, of texts or nulls, and `one_task`: whether one task reads them
+     * @param schema JSON of what to read of the files
+     * @param constants JSON of the columns that files have constants for, cast from text as Spark
+     *     does
+     * @param zone the time zone of these casts
+     * @param where JSON of conditions as SQL, all of which the rows fulfil
+     * @param columns JSON of the columns of the result as SQL
+     */
+    public Dataset read(
+            SparkSession session, String files, String schema, String constants, String zone,
+            String where, String columns) throws Exception {
+        StructType read = (StructType) DataType$.MODULE$.fromJson(schema);
+        StructType fixed = (StructType) DataType$.MODULE$.fromJson(constants);
+        Map known = (Map) JSON.readValue(files, Map.class);
+        Index index = new Index(session, known, fixed, zone);
+        String identity = files + "\0" + zone + "\0" + schema + "\0" + constants;
+        byte[] digest = MessageDigest.getInstance("SHA-256")
+            .digest(identity.getBytes(StandardCharsets.UTF_8));
+        index.identity = new BigInteger(1, digest).toString(16);
+        LogicalPlan plan = LogicalRelation$.MODULE$.apply(
+            new HadoopFsRelation(
+                index, fixed, read, scala.Option.empty(), new ParquetFileFormat(),
+                (scala.collection.immutable.Map)
+                    scala.collection.immutable.Map$.MODULE$.empty(),
+                session),
+            false);
+        // One partition for sure: what is above needs no exchange of rows.
+        if (Boolean.TRUE.equals(known.get("one_task"))) plan = new Repartition(1, false, plan);
+        scala.Option before = SparkSession$.MODULE$.getActiveSession();
+        SparkSession$.MODULE$.setActiveSession(session); // whose settings the parser follows
+        try {
+            ParserInterface parser = session.sessionState().sqlParser();
+            Iterator conditions = ((List) JSON.readValue(where, List.class)).iterator();
+            while (conditions.hasNext()) {
+                plan = new Filter(parser.parseExpression((String) conditions.next()), plan);
+            }
+            List items = new ArrayList();
+            Iterator texts = ((List) JSON.readValue(columns, List.class)).iterator();
+            while (texts.hasNext()) items.add(parser.parseExpression((String) texts.next()));
+            return Dataset$.MODULE$.ofRows(session, new Project(seq(items), plan));
+        } finally {
+            if (before.isDefined()) {
+                SparkSession$.MODULE$.setActiveSession((SparkSession) before.get());
+            } else {
+                SparkSession$.MODULE$.clearActiveSession();
+            }
+        }
+    }
+
+    /**
+     * Deleted rows as bits: for each file its number (int), the number of words (int), and the
+     * words (long), little-endian; bit i of word w is row 64 * w + i.
+     */
+    public Dataset deleted(SparkSession session, byte[] vectors, StructType schema) {
+        ByteBuffer buffer = ByteBuffer.wrap(vectors).order(ByteOrder.LITTLE_ENDIAN);
+        List rows = new ArrayList();
+        while (buffer.hasRemaining()) {
+            Integer file = Integer.valueOf(buffer.getInt());
+            Long[] words = new Long[buffer.getInt()];
+            for (int i = 0; i < words.length; i++) {
+                words[i] = Long.valueOf(buffer.getLong());
+            }
+            rows.add(RowFactory.create(new Object[] {file, words}));
+        }
+        return session.createDataFrame(rows, schema);
+    }
+
+    static scala.collection.immutable.Seq seq(List items) {
+        return (scala.collection.immutable.Seq)
+            scala.jdk.javaapi.CollectionConverters.asScala(items).toSeq();
+    }
+
+    /** Files in groups of equal constants; Spark calls the constants partition values. */
+    public static class Index implements FileIndex {
+        public String identity = "";
+        private final StructType constants;
+        private final List paths = new ArrayList();
+        /** Values, as InternalRow, and their files; two texts of one value make two of them. */
+        private final List groups = new ArrayList();
+        private long bytes = 0;
+
+        public Index(SparkSession session, Map files, StructType constants, String zone)
+                throws Exception {
+            this.constants = constants;
+            Configuration configuration = session.sessionState().newHadoopConf();
+            Map systems = new HashMap();
+            Map members = new LinkedHashMap();
+            List names = (List) files.get("paths");
+            List sizes = (List) files.get("sizes");
+            List times = (List) files.get("times");
+            List columns = (List) files.get("constants");
+            for (int i = 0; i < names.size(); i++) {
+                Path path = new Path((String) names.get(i));
+                String home = path.toUri().getScheme() + "//" + path.toUri().getAuthority();
+                FileSystem system = (FileSystem) systems.get(home);
+                if (system == null) {
+                    system = path.getFileSystem(configuration);
+                    systems.put(home, system);
+                }
+                long size = ((Number) sizes.get(i)).longValue();
+                FileStatus status = new FileStatus(
+                    size, false, 1, 128L << 20, ((Number) times.get(i)).longValue(),
+                    system.makeQualified(path));
+                String[] values = new String[constants.length()];
+                for (int c = 0; c < values.length; c++) {
+                    values[c] = (String) ((List) columns.get(c)).get(i);
+                }
+                List key = Arrays.asList(values);
+                List group = (List) members.get(key);
+                if (group == null) {
+                    group = new ArrayList();
+                    members.put(key, group);
+                }
+                group.add(status);
+                paths.add(status.getPath());
+                bytes += size;
+            }
+            Iterator entries = members.entrySet().iterator();
+            while (entries.hasNext()) {
+                Map.Entry entry = (Map.Entry) entries.next();
+                List group = (List) entry.getValue();
+                groups.add(new Object[] {
+                    row((List) entry.getKey(), zone),
+                    group.toArray(new FileStatus[group.size()])});
+            }
+        }
+
+        private InternalRow row(List texts, String zone) {
+            Object[] values = new Object[texts.size()];
+            for (int i = 0; i < values.length; i++) {
+                if (texts.get(i) != null) {
+                    DataType type = constants.apply(i).dataType();
+                    Expression text = new Literal(
+                        UTF8String.fromString((String) texts.get(i)), DataTypes.StringType);
+                    values[i] = new Cast(
+                        text, type, scala.Option.apply(zone), EvalMode$.MODULE$.LEGACY()).eval(null);
+                }
+            }
+            return new GenericInternalRow(values);
+        }
+
+        public scala.collection.immutable.Seq listFiles(
+                scala.collection.immutable.Seq partitionFilters,
+                scala.collection.immutable.Seq dataFilters) {
+            // Spark does not test these filters again.
+            List tests = new ArrayList();
+            scala.collection.Iterator filters = partitionFilters.iterator();
+            while (filters.hasNext()) {
+                Expression filter = (Expression) filters.next();
+                BasePredicate test = Predicate$.MODULE$.create(filter, attributes(filter));
+                test.initialize(0);
+                tests.add(test);
+            }
+            List found = new ArrayList();
+            for (int g = 0; g < groups.size(); g++) {
+                Object[] group = (Object[]) groups.get(g);
+                InternalRow values = (InternalRow) group[0];
+                boolean kept = true;
+                for (int i = 0; kept && i < tests.size(); i++) {
+                    kept = ((BasePredicate) tests.get(i)).eval(values);
+                }
+                if (kept) {
+                    found.add(PartitionDirectory.apply(values, (FileStatus[]) group[1]));
+                }
+            }
+            return seq(found);
+        }
+
+        /** The constants in their order, by the attributes that a filter knows them as. */
+        private scala.collection.immutable.Seq attributes(Expression filter) {
+            Map known = new HashMap();
+            scala.collection.Iterator references = filter.references().iterator();
+            while (references.hasNext()) {
+                AttributeReference reference = (AttributeReference) references.next();
+                known.put(reference.name(), reference);
+            }
+            List found = new ArrayList();
+            for (int i = 0; i < constants.length(); i++) {
+                StructField field = constants.apply(i);
+                Object attribute = known.get(field.name());
+                if (attribute == null) {
+                    attribute = new AttributeReference(
+                        field.name(), field.dataType(), true, Metadata.empty(),
+                        NamedExpression$.MODULE$.newExprId(), seq(new ArrayList()));
+                }
+                found.add(attribute);
+            }
+            return seq(found);
+        }
+
+        public scala.collection.immutable.Seq rootPaths() {
+            return seq(paths);
+        }
+
+        public String[] inputFiles() {
+            String[] found = new String[paths.size()];
+            for (int i = 0; i < found.length; i++) {
+                found[i] = paths.get(i).toString();
+            }
+            return found;
+        }
+
+        public void refresh() {
+        }
+
+        public long sizeInBytes() {
+            return bytes;
+        }
+
+        public StructType partitionSchema() {
+            return constants;
+        }
+
+        /** Spark reads one side of a self-join in the place of the other if they are equal. */
+        public boolean equals(Object other) {
+            return other instanceof Index && ((Index) other).identity.equals(identity);
+        }
+
+        public int hashCode() {
+            return identity.hashCode();
+        }
+
+        public String toString() {
+            return "StaticFileIndex(" + paths.size() + " files)";
+        }
+    }
+}

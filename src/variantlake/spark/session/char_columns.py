@@ -1,0 +1,69 @@
+"""CHAR and VARCHAR columns for Spark: what pads them, and what tells it that they are such.
+
+Spark's own rule pads a CHAR where it reads a relation. Our scans are not always one, so they say it
+themselves. What compares a CHAR is the query's, and Spark pads it by the column's metadata.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from pyspark.sql import DataFrame
+
+from variantlake.delta.schema.char_types import char_length_of, declared_type, holds_char
+from variantlake.delta.schema.ddl import DECLARED
+from variantlake.delta.schema.table_schema import ArrayType, DataType, MapType, StructType
+from variantlake.sql.splice import quote_identifier, quote_string
+
+_PADS = (
+    ("spark.sql.readSideCharPadding", "true"),
+    ("spark.sql.legacy.charVarcharAsString", "false"),
+)
+
+
+def pads(setting: Callable[[str, str], str | None]) -> bool:
+    """Whether a session pads CHAR columns that it reads; `setting(name, default)` gives its own."""
+    return all(str(setting(name, value)).lower() == value for name, value in _PADS)
+
+
+def char_columns(schema: StructType) -> Mapping[str, DataType]:
+    """The declared types of a table's columns that hold a CHAR, by their names in files."""
+    declared = {field.physical_name: declared_type(field) for field in schema.fields}
+    return {name: type_ for name, type_ in declared.items() if holds_char(type_)}
+
+
+def with_declarations(frame: DataFrame, schema: StructType) -> DataFrame:
+    """The table's columns with what Spark knows a CHAR or VARCHAR by."""
+    for field in schema.fields:
+        if DECLARED in field.metadata:
+            frame = frame.withMetadata(field.name, {DECLARED: field.metadata[DECLARED]})
+    return frame
+
+
+def padded_sql(column: str, declared: DataType, depth: int = 0) -> str:
+    """The values of a column with every CHAR at its length; `declared` is of a file's column."""
+    if not holds_char(declared):
+        return column
+    match declared:
+        case StructType(fields):
+            parts = (
+                f"{quote_string(item.physical_name)}, "
+                + padded_sql(f"{column}.{quote_identifier(item.physical_name)}", item.type, depth)
+                for item in fields
+            )
+            return f"IF({column} IS NULL, NULL, named_struct({', '.join(parts)}))"
+        case ArrayType(element):
+            return _each(column, element, depth)
+        case MapType(key, value):
+            keys = _each(f"map_keys({column})", key, depth)
+            return f"map_from_arrays({keys}, {_each(f'map_values({column})', value, depth)})"
+        case _:
+            length = char_length_of(declared)
+            return f"rpad({column}, greatest({length}, char_length({column})))"
+
+
+def _each(array: str, declared: DataType, depth: int) -> str:
+    if not holds_char(declared):
+        return array
+    name = f"__vl_x{depth}"
+    return f"transform({array}, {name} -> {padded_sql(name, declared, depth + 1)})"

@@ -1,0 +1,267 @@
+"""The private helper session that makes the scans of one user session (EXACTNESS, rule 11).
+
+How Parquet is read follows the session that created the DataFrame. So the settings that our scans
+need are held by a session of our own, a clone of the user's, whose settings are never touched.
+Scans are published as global temporary views, which both sessions see.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import uuid
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import orjson
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from variantlake.errors import MissingDependency
+from variantlake.spark.session.char_columns import pads
+from variantlake.spark.session.janino import java_instance
+from variantlake.spark.session.kernel_scan import Task, batches, workers_have_package
+from variantlake.spark.session.stores import hadoop_path, reads_s3
+
+SETTINGS = {
+    # Reads a Variant column as the physical struct that it is in the file; a column asked for as
+    # VARIANT is still read as one.
+    "spark.sql.parquet.ignoreVariantAnnotation": "true",
+    # Keys of the physical struct are told apart by case (rule 5).
+    "spark.sql.caseSensitive": "true",
+    # Columns of a schema that has field ids are found by them (column mapping in id mode).
+    "spark.sql.parquet.fieldId.read.enabled": "true",
+    # Keys stand in our expressions as string literals.
+    "spark.sql.parser.escapedStringLiterals": "false",
+}
+TIME_ZONE = "spark.sql.session.timeZone"
+FOLLOWED = (TIME_ZONE,)
+"""Settings of the user that a scan's own casts depend on."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownFile:
+    """A file as the log tells it: size in bytes, time in milliseconds since the epoch.
+
+    `constants` are the texts of columns that are the same in all of its rows; None is NULL.
+    """
+
+    path: str
+    size: int
+    modified: int
+    constants: tuple[str | None, ...] = ()
+
+
+ROW_INDEX = "__vl_row"
+"""The column with a row's own place in its file, where it is asked for."""
+
+EVERYTHING = ("*",)
+"""The columns as they are."""
+
+ONE_TASK_BYTES = 8 << 20
+_OPEN_BYTES = 2 << 20
+"""What opening a file counts for."""
+
+
+def is_for_one_task(files: Iterable[KnownFile]) -> bool:
+    """Whether files are so few and small that one task is to read them all.
+
+    Then an aggregate or a sort of their rows needs no exchange, which takes longer than to read
+    them one by one.
+    """
+    return sum(file.size + _OPEN_BYTES for file in files) <= ONE_TASK_BYTES
+
+
+def unused(name: str, columns: Collection[str]) -> str:
+    """The name, longer where columns of a table already have it, in letters of any case."""
+    taken = {column.lower() for column in columns}
+    while name in taken:
+        name += "_"
+    return name
+
+
+class Files(Protocol):
+    """How the files of a scan become DataFrames."""
+
+    def empty(self, schema: StructType) -> DataFrame:
+        """A DataFrame without rows that costs no job."""
+
+    def read_parquet(
+        self,
+        files: Sequence[KnownFile],
+        schema: StructType,
+        constants: StructType,
+        *,
+        row_index: bool = False,
+        where: Sequence[str] = (),
+        columns: Sequence[str] = EVERYTHING,
+    ) -> DataFrame:
+        """The rows of files, read by exactly this schema; columns that a file lacks are NULL.
+
+        The columns of `constants` follow those of `schema`, with each file's own constants cast
+        from text to their types, as Spark casts without ANSI; then ROW_INDEX, if asked for. Over
+        these stand `columns` of the rows that fulfil all conditions of `where`.
+        """
+
+    def batches(self, task: Task, count: int, schema: StructType) -> DataFrame:
+        """The Arrow batches of `task(0)` … `task(count - 1)`, each run by one Spark task."""
+
+    @property
+    def parallelism(self) -> int:
+        """How many tasks make use of all cores."""
+
+    @property
+    def pads_chars(self) -> bool:
+        """Whether the user's session pads CHAR columns that it reads."""
+
+    def deleted(self, vectors: bytes, schema: StructType) -> DataFrame:
+        """Deleted rows as a small table; `vectors` is as `StaticFileIndex.deleted` wants it."""
+
+
+class HelperSession:
+    """Reads files and publishes views for one user session."""
+
+    def __init__(self, user: SparkSession) -> None:
+        self._user: Any = user
+        # The clone knows the user's settings; a new session would have those of the start.
+        clone = self._user._jsparkSession.cloneSession()  # noqa: SLF001 # no public way in classic
+        self.spark = SparkSession(user.sparkContext, clone)
+        for name, value in SETTINGS.items():
+            self.spark.conf.set(name, value)
+        self._files = java_instance(user, "StaticFileIndex")
+        self._views = java_instance(user, "ScanViews")
+        self._followed: dict[str, str] = {}
+        self._database = self.spark.conf.get("spark.sql.globalTempDatabase", "global_temp")
+        self._prefix = f"__vl_{uuid.uuid4().hex[:8]}_"
+        self._numbers = itertools.count()
+        self.follow()
+
+    @functools.cached_property
+    def has_kernels(self) -> bool:
+        """Whether Spark's Python workers have this package; asked once. Queries do without it."""
+        return workers_have_package(self.spark)
+
+    def follow(self) -> None:
+        """Take over the settings of the user that may have changed since."""
+        for name in FOLLOWED:
+            value = self._user.conf.get(name)
+            if self._followed.get(name) != value:
+                self.spark.conf.set(name, value)
+                self._followed[name] = value
+
+    def new_view(self, mark: str = "") -> str:
+        """A name for a view that nobody has, without its database; `mark` ends it."""
+        return f"{self._prefix}{next(self._numbers)}{mark}"
+
+    def qualified(self, view: str) -> str:
+        """The view's name as queries and plans write it."""
+        return f"{self._database}.{view}"
+
+    def publish(self, frame: DataFrame, view: str) -> None:
+        """Make `frame` known to all sessions as `view`, in the place of an older one."""
+        java: Any = frame
+        self._views.publish(self._java, java._jdf, view)  # noqa: SLF001 # no public way to a plan
+
+    def publish_empty(self, schema: StructType, view: str) -> None:
+        """Make a table without rows known to all sessions as `view`."""
+        self._views.publishEmpty(self._java, schema.json(), view)
+
+    def drop(self, view: str) -> None:
+        """Forget the view. DataFrames that were made from it have its plan and go on working."""
+        self._views.drop(self._java, view)
+
+    def empty(self, schema: StructType) -> DataFrame:
+        """A DataFrame without rows that costs no job."""
+        view = self.new_view()
+        self.publish_empty(schema, view)
+        try:
+            return self.spark.table(self.qualified(view))
+        finally:
+            self.drop(view)
+
+    def read_parquet(
+        self,
+        files: Sequence[KnownFile],
+        schema: StructType,
+        constants: StructType,
+        *,
+        row_index: bool = False,
+        where: Sequence[str] = (),
+        columns: Sequence[str] = EVERYTHING,
+    ) -> DataFrame:
+        """See Files.
+
+        Paths are taken as they are: no globs, no percent-decoding, no partition columns from the
+        names of folders. Nothing is listed; a file that is missing is found out when it is read.
+
+        Raises MissingDependency where this Spark has no file system for an object store.
+        """
+        known = {
+            "paths": [self._hadoop_path(file.path) for file in files],
+            "sizes": [file.size for file in files],
+            "times": [file.modified for file in files],
+            "constants": [[file.constants[at] for file in files] for at in range(len(constants))],
+            "one_task": is_for_one_task(files),
+        }
+        place = [f"_metadata.row_index AS {ROW_INDEX}"] if row_index else []
+        try:
+            frame = self._files.read(
+                self._java,
+                orjson.dumps(known).decode(),
+                schema.json(),
+                constants.json(),
+                self._followed[TIME_ZONE],
+                orjson.dumps(where).decode(),
+                orjson.dumps([*columns, *place]).decode(),
+            )
+        except Py4JJavaError as error:
+            raise _without_file_system(files, error) from error
+        return DataFrame(frame, self.spark)
+
+    @functools.cached_property
+    def _hadoop_path(self) -> Callable[[str], str]:
+        return str if reads_s3(self.spark) else hadoop_path
+
+    def batches(self, task: Task, count: int, schema: StructType) -> DataFrame:
+        """See Files."""
+        return batches(self.spark, task, count, schema)
+
+    @property
+    def parallelism(self) -> int:
+        """See Files."""
+        return int(self.spark.sparkContext.defaultParallelism)
+
+    @property
+    def pads_chars(self) -> bool:
+        """See Files."""
+        return pads(self._user.conf.get)
+
+    def deleted(self, vectors: bytes, schema: StructType) -> DataFrame:
+        """See Files."""
+        session: Any = self._java
+        frame = self._files.deleted(session, vectors, session.parseDataType(schema.json()))
+        return DataFrame(frame, self.spark)
+
+    @property
+    def _java(self) -> Any:
+        session: Any = self.spark
+        return session._jsparkSession  # noqa: SLF001 # no public way to a relation of known files
+
+
+def _without_file_system(files: Sequence[KnownFile], error: Any) -> BaseException:
+    """What is missing where Spark cannot open files; any other error as it is."""
+    reason = str(error.java_exception.getMessage())
+    if "No FileSystem for scheme" not in reason and "ClassNotFoundException" not in reason:
+        other: BaseException = error
+        return other
+    return MissingDependency(
+        f"Spark has no file system to read it with: {reason}",
+        file=files[0].path,
+        hint="start Spark with Hadoop's part for this store: for S3 spark.jars.packages="
+        "org.apache.hadoop:hadoop-aws of the version of Spark's Hadoop (3.5.0 for Spark 4.2)",
+        cli_hint="--engine local runs simple queries; for others give Spark Hadoop's part for this "
+        "store in PYSPARK_SUBMIT_ARGS, for S3 '--packages org.apache.hadoop:hadoop-aws:VERSION "
+        "pyspark-shell' with the version of Spark's Hadoop (3.5.0 for Spark 4.2)",
+    )

@@ -1,0 +1,256 @@
+"""Files as DataFrames through Spark Connect, which has no JVM to hand.
+
+Scans are made in a clone of the user's session and published as global temporary views, as in a
+classic session (`session`).
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import itertools
+import re
+import unicodedata
+import uuid
+import weakref
+import zlib
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import ArrayType, MapType, StringType, StructField, StructType
+
+from variantlake.errors import UnsupportedFeature
+from variantlake.spark.session.char_columns import pads
+from variantlake.spark.session.classic_files import (
+    EVERYTHING,
+    FOLLOWED,
+    ROW_INDEX,
+    SETTINGS,
+    KnownFile,
+    unused,
+)
+from variantlake.spark.session.jobs import functions_of
+from variantlake.spark.session.kernel_scan import Task, batches, workers_have_package
+from variantlake.spark.session.schemas import type_ddl
+from variantlake.spark.session.stores import hadoop_path, reads_s3
+from variantlake.sql.splice import quote_identifier, quote_string
+
+_GLOB = re.compile(r"[\\{}\[\]*?^]")
+_UNQUOTED = "/_-!.~'()*,;:$&+=@"
+_QUOTED = ("Cc", "Zs", "Zl", "Zp")
+_NOT_FOUND = "variantlake does not know a file by the path that Spark gives it: "
+
+MAX_SCANS = 32
+"""Scans in a union, one for each combination of constants; where there are more, they are looked up
+for each row. Constants in the plan let Spark leave out scans by conditions known late."""
+
+_LISTING = {
+    # Without it a scan of more than 32 files starts a job of thousands of tasks to look at them.
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "8",
+}
+
+
+class RemoteFiles:
+    """Files as DataFrames of a private clone of one Connect session; see `session.Files`."""
+
+    def __init__(self, user: SparkSession) -> None:
+        self._user: Any = user
+        self._prefix = f"__vl_{uuid.uuid4().hex[:8]}_"
+        self._numbers = itertools.count()
+        self._followed: dict[str, str] = {}
+        self._unused: deque[str] = deque()
+
+    @functools.cached_property
+    def _spark(self) -> Any:
+        clone = self._user.cloneSession()
+        # At the end it would call the server, for minutes if that was stopped with the user's
+        # session. The server itself forgets sessions that nobody uses.
+        atexit.unregister(clone.client._on_exit)  # noqa: SLF001 # nothing public leaves it out
+        for name, value in (SETTINGS | _LISTING).items():
+            if clone.conf.get(name) != value:  # to set a deprecated one warns the user
+                clone.conf.set(name, value)
+        return clone
+
+    @functools.cached_property
+    def has_kernels(self) -> bool:
+        """Whether Spark's Python workers have this package; a job asks, once."""
+        return workers_have_package(self._spark)
+
+    @functools.cached_property
+    def _reads_s3(self) -> bool:
+        return reads_s3(self._spark)
+
+    @functools.cached_property
+    def _database(self) -> str:
+        found: str = self._user.conf.get("spark.sql.globalTempDatabase", "global_temp")
+        return found
+
+    def follow(self) -> None:
+        """Take over the settings of the user that may have changed since; before each query."""
+        while self._unused:
+            self.drop([self._unused.popleft()])
+        for name in FOLLOWED:
+            value = self._user.conf.get(name)
+            if self._followed.get(name) != value:
+                self._spark.conf.set(name, value)
+                self._followed[name] = value
+
+    def publish(self, frame: DataFrame, mark: str = "") -> str:
+        """Make `frame` known to all sessions of the server; its whole name, which `mark` ends."""
+        view = f"{self._prefix}{next(self._numbers)}{mark}"
+        frame.createOrReplaceGlobalTempView(view)
+        return f"{self._database}.{view}"
+
+    def drop(self, views: Iterable[str]) -> None:
+        """Forget views by their whole names."""
+        for view in views:
+            self._spark.catalog.dropGlobalTempView(view.partition(".")[2])
+
+    def drop_after(self, frame: DataFrame, views: Iterable[str]) -> None:
+        """Forget views that a DataFrame names, once none that was made of it is left.
+
+        They are dropped when the next query comes: objects end at any moment, also in the midst of
+        a call to the server, which must not be called from there.
+        """
+        remote: Any = frame
+        # DataFrames made of this one keep its plan, not itself.
+        last = weakref.finalize(remote._plan, self._unused.extend, list(views))  # noqa: SLF001
+        last.atexit = False
+
+    def empty(self, schema: StructType) -> DataFrame:
+        """See Files."""
+        nothing = ", ".join(
+            f"CAST(NULL AS {type_ddl(item.dataType)}) AS {quote_identifier(item.name)}"
+            for item in schema.fields
+        )
+        found: DataFrame = self._spark.sql(f"SELECT {nothing} WHERE false")
+        return found
+
+    def read_parquet(
+        self,
+        files: Sequence[KnownFile],
+        schema: StructType,
+        constants: StructType,
+        *,
+        row_index: bool = False,
+        where: Sequence[str] = (),
+        columns: Sequence[str] = EVERYTHING,
+    ) -> DataFrame:
+        """See Files."""
+        if not self._reads_s3:
+            files = [replace(file, path=hadoop_path(file.path)) for file in files]
+        for file in files:
+            if file.path.rpartition("/")[2].startswith(("_", ".")):
+                raise UnsupportedFeature(
+                    "Spark Connect leaves out files with such a name without a word",
+                    file=file.path,
+                    hint="a classic session reads them",
+                )
+        more = [f"_metadata.row_index AS {ROW_INDEX}"] if row_index else []
+        groups: dict[tuple[str | None, ...], list[str]] = {}
+        for file in files:
+            groups.setdefault(file.constants, []).append(file.path)
+        if len(groups) > MAX_SCANS:
+            rows = self._looked_up(files, schema, constants, more)
+        else:
+            frames = []
+            for values, paths in groups.items():
+                # Columns that may be NULL, as the table's.
+                texts = [
+                    "NULL" if v is None else f"IF(false, NULL, {quote_string(v)})" for v in values
+                ]
+                own = _constants(constants, texts)
+                frames.append(self._read(paths, schema).selectExpr("*", *own, *more))
+            rows = functools.reduce(lambda one, other: one.unionAll(other), frames)
+        for condition in where:
+            rows = rows.filter(condition)
+        return rows if columns == EVERYTHING else rows.selectExpr(*columns)
+
+    def _looked_up(
+        self,
+        files: Sequence[KnownFile],
+        schema: StructType,
+        constants: StructType,
+        more: Sequence[str],
+    ) -> DataFrame:
+        """One scan of files with many different constants, which each row finds by its file's path.
+
+        A hash table as one value that Spark sends to every task: an array of maps by the checksum
+        of the path. No join: a path of another form than Spark's own would join to no rows
+        (EXACTNESS, rule 15), and conditions would be pushed below it (see `deletions`).
+        """
+        buckets: list[dict[str, tuple[str | None, ...]]] = [{} for _ in files]
+        for file in files:
+            path = _metadata_path(file.path)
+            buckets[zlib.crc32(path.encode()) % len(files)][path] = file.constants
+        texts = StructType([StructField(f"t{at}", StringType()) for at in range(len(constants))])
+        table = StructType([StructField("b", ArrayType(MapType(StringType(), texts)))])
+        values = self._spark.createDataFrame([(buckets,)], table).scalar()
+        rows: Any = self._read([file.path for file in files], schema)
+        sf = functions_of(self._spark)
+        path = rows.metadataColumn("_metadata").getField("file_path")
+        bucket = (sf.crc32(path.cast("binary")) % len(files)).cast("int")
+        found = sf.coalesce(
+            sf.try_element_at(sf.get(values, bucket), path),
+            sf.raise_error(sf.concat(sf.lit(_NOT_FOUND), path)),
+        )
+        name = unused("__vl_of_file", schema.names)
+        rows = rows.select("*", found.alias(name), *map(sf.expr, more))
+        names = [quote_identifier(item.name) for item in schema.fields]
+        columns = _constants(constants, [f"{name}.{field.name}" for field in texts.fields])
+        numbered = [ROW_INDEX] if more else []
+        selected: DataFrame = rows.selectExpr(*names, *columns, *numbered)
+        return selected
+
+    def _read(self, paths: Iterable[str], schema: StructType) -> DataFrame:
+        reader = self._spark.read.schema(schema)
+        # No columns from the names of folders, no globs.
+        reader = reader.option("recursiveFileLookup", "true")
+        found: DataFrame = reader.parquet(*(_GLOB.sub(r"\\\g<0>", path) for path in paths))
+        return found
+
+    def batches(self, task: Task, count: int, schema: StructType) -> DataFrame:
+        """See Files."""
+        return batches(self._spark, task, count, schema)
+
+    @property
+    def parallelism(self) -> int:
+        """See Files; the server does not say."""
+        return 8
+
+    @property
+    def pads_chars(self) -> bool:
+        """See Files."""
+        return pads(self._user.conf.get)
+
+    def deleted(self, vectors: bytes, schema: StructType) -> DataFrame:
+        """See Files."""
+        rows, position = [], 0
+        while position < len(vectors):
+            number, words = np.frombuffer(vectors, "<i4", 2, position).tolist()
+            bits = np.frombuffer(vectors, "<i8", words, position + 8).tolist()
+            rows.append((number, bits))
+            position += 8 + 8 * words
+        found: DataFrame = self._spark.createDataFrame(rows, schema)
+        return found
+
+
+def _constants(constants: StructType, texts: Sequence[str]) -> Iterator[str]:
+    for item, text in zip(constants.fields, texts, strict=True):
+        yield f"TRY_CAST({text} AS {type_ddl(item.dataType)}) AS {quote_identifier(item.name)}"
+
+
+def _metadata_path(path: str) -> str:
+    """What Spark calls a file in `_metadata.file_path`: a URI of Java, with one slash or none."""
+    scheme, slashes, rest = path.partition("://")
+    host, _, name = rest.partition("/") if slashes else ("", "", path.removeprefix("/"))
+    quoted = "".join(
+        quote(char, _UNQUOTED) if char.isascii() or unicodedata.category(char) in _QUOTED else char
+        for char in name
+    )
+    return f"{scheme if slashes else 'file'}:{'//' if host else ''}{host}/{quoted}"

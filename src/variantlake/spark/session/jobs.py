@@ -1,0 +1,302 @@
+"""Run one Python function per task on Spark's executors, classic or Connect, and watch it.
+
+Spark is used as a way to start tasks: each gets a number, does its work itself, and gives back a
+few small payloads. No data passes through the JVM. Classic Spark starts such tasks as an RDD:
+planning, compiling and running a DataFrame of numbers takes 50 to 100 ms more.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import sys
+import threading
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Protocol, cast
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession, functions
+from pyspark.sql.types import StructType
+
+from variantlake.errors import MissingDependency
+from variantlake.spark.session.stores import reaching_stores
+
+Task = Callable[[int], Iterable[bytes]]
+"""What runs on an executor: a task's number in, payloads out. It is pickled."""
+
+_Run = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+_BATCHES = {
+    # By bytes, not by rows: rows of 30 bytes come by the hundred thousand, those of 10 KB a few
+    # hundred at a time, so that Spark reads the next ones while these are written.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
+    "spark.sql.execution.arrow.maxBytesPerBatch": "4m",
+}
+_POLL_SECONDS = 0.2
+_CANCEL_SECONDS = 10.0
+
+
+def run_tasks(
+    spark: SparkSession,
+    task: Task,
+    count: int,
+    *,
+    description: str,
+    watch: Callable[[int], None] | None = None,
+) -> list[bytes]:
+    """Run `task(0)` … `task(count - 1)`, each as one Spark task, and give back all payloads.
+
+    Args:
+        spark: The session, classic or Connect.
+        task: Runs on the executors, where `variantlake` must be importable.
+        count: How many tasks.
+        description: What Spark's own pages call the job.
+        watch: Called in this thread, a few times a second, with the number of finished tasks.
+
+    Raises:
+        MissingDependency: The executors' Python has no `variantlake`.
+        KeyboardInterrupt: Ctrl-C; the job is cancelled, but Spark may let Python workers go on:
+            tasks must have a way of their own to learn of it.
+    """
+    if not is_connect(spark):
+        job = _ClassicJob(spark)
+        return _watched(job, lambda: job.run(task, count, description), watch)
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[bytes]:
+        for batch in batches:
+            for number in np.asarray(batch.column(0)):
+                yield from task(int(number))
+
+    return _run_over(spark, spark.range(0, count, 1, count), run, description, watch)
+
+
+def run_over(
+    spark: SparkSession,
+    frame: DataFrame,
+    task: Callable[[Iterator[pa.RecordBatch]], Iterable[bytes]],
+    *,
+    description: str,
+) -> list[bytes]:
+    """Run `task` over the Arrow batches of each partition of a DataFrame; all payloads.
+
+    Arguments and errors are those of `run_tasks`; a VARIANT column is struct<value, metadata>.
+    """
+    if not is_connect(spark):
+        frame = _in_large_batches(frame)
+    names = frame.columns
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterable[bytes]:
+        return task(batch.rename_columns(names) for batch in batches)
+
+    # PySpark looks columns up by name, and takes one with a dot for a field of a struct.
+    frame = frame.toDF(*(f"c{place}" for place in range(len(names))))
+    return _run_over(spark, frame, run, description, None)
+
+
+def _in_large_batches(frame: DataFrame) -> DataFrame:
+    """The frame in a clone of its session, whose own settings stay as they are."""
+    java: Any = frame
+    user: Any = frame.sparkSession
+    clone = user._jsparkSession.cloneSession()  # noqa: SLF001 # no public way in classic
+    session = SparkSession(user.sparkContext, clone)
+    for name, value in _BATCHES.items():
+        session.conf.set(name, value)
+    plan = java._jdf.queryExecution().analyzed()  # noqa: SLF001
+    datasets = user._jvm.org.apache.spark.sql.classic.Dataset  # noqa: SLF001
+    return DataFrame(datasets.ofRows(clone, plan), session)
+
+
+def _run_over(
+    spark: SparkSession,
+    frame: DataFrame,
+    task: Callable[[Iterator[pa.RecordBatch]], Iterable[bytes]],
+    description: str,
+    watch: Callable[[int], None] | None,
+) -> list[bytes]:
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for payload in task(batches):
+            yield pa.record_batch({"payload": pa.array([payload], pa.binary())})
+
+    job: _Job = _ConnectJob(spark) if is_connect(spark) else _ClassicJob(spark)
+    mapped = job.mapped(frame, run)
+
+    def collect() -> list[bytes]:
+        return [bytes(row.payload) for row in job.collect(mapped, description)]
+
+    return _watched(job, collect, watch)
+
+
+def _watched(
+    job: _Job, collect: Callable[[], list[bytes]], watch: Callable[[int], None] | None
+) -> list[bytes]:
+    """What `collect` gives, while this thread looks on; Ctrl-C cancels the job."""
+    payloads: list[bytes] = []
+    failures: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            payloads.extend(collect())
+        except BaseException as error:  # noqa: BLE001 - raised again in the caller's thread
+            failures.append(error)
+
+    thread = threading.Thread(target=run, name="variantlake-job", daemon=True)
+    thread.start()
+    try:
+        while thread.is_alive():
+            thread.join(_POLL_SECONDS)
+            if watch is not None and thread.is_alive():
+                watch(job.finished_tasks())
+    except BaseException:
+        job.cancel()
+        thread.join(_CANCEL_SECONDS)
+        raise
+    if failures:
+        raise _explained(failures[0])
+    return payloads
+
+
+def is_connect(spark: SparkSession) -> bool:
+    """Whether the session is a Spark Connect client."""
+    return type(spark).__module__.startswith("pyspark.sql.connect")
+
+
+def functions_of(spark: SparkSession) -> Any:
+    """`pyspark.sql.functions` for this session: a process may have sessions of both kinds."""
+    if is_connect(spark):
+        from pyspark.sql.connect import functions as remote_functions
+
+        return remote_functions
+    return functions
+
+
+def map_in_arrow(frame: DataFrame, run: _Run, schema: StructType | str) -> DataFrame:
+    """`DataFrame.mapInArrow` in workers that have the package, where that can be known."""
+    run = reaching_stores(run)
+    if is_connect(frame.sparkSession):
+        return frame.mapInArrow(run, schema)
+    with _own_python(frame.sparkSession.sparkContext):
+        return frame.mapInArrow(run, schema)
+
+
+@contextlib.contextmanager
+def _own_python(context: Any) -> Iterator[None]:
+    """Workers of what is made here run this Python, where that is known to be right.
+
+    They start `python3` from PATH unless PYSPARK_PYTHON says otherwise, and in a virtual
+    environment miss the package. On this machine the right one is ours; elsewhere only the user
+    knows it.
+    """
+    chosen = context.pythonExec
+    if chosen == "python3" and str(context.master).startswith("local"):
+        context.pythonExec = sys.executable
+    try:
+        yield
+    finally:
+        context.pythonExec = chosen
+
+
+class _Job(Protocol):
+    """What differs between classic Spark and Spark Connect."""
+
+    def mapped(self, frame: DataFrame, run: _Run) -> DataFrame: ...
+    def collect(self, frame: DataFrame, description: str) -> list[Any]: ...
+    def finished_tasks(self) -> int: ...
+    def cancel(self) -> None: ...
+
+
+class _ClassicJob:
+    """A job group of the SparkContext."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._context: Any = spark.sparkContext
+        self._group = f"variantlake-{uuid.uuid4()}"
+
+    def run(self, task: Task, count: int, description: str) -> list[bytes]:
+        def run(number: int, rows: Iterator[Any]) -> Iterator[bytes]:
+            # Numbers as rows would come 40 ms after the rest: the JVM sends rows in a packet of
+            # their own, which TCP holds back until the one before it was acknowledged.
+            yield from task(number)
+            for _ in rows:  # none; a worker that has not read to the end is not used again
+                pass
+            # PySpark collects garbage behind every task: through all modules that takes 50 ms on
+            # each core, just when Spark wants the cores to end the job. So they are left out.
+            if not gc.get_freeze_count():
+                gc.freeze()
+
+        tasks: Any = self._context.parallelize((), count).mapPartitionsWithIndex(
+            reaching_stores(run)
+        )
+        with _own_python(self._context):
+            tasks._jrdd  # noqa: B018, SLF001 - made now, with the Python of now
+        self._context.setJobGroup(self._group, description)  # see collect
+        return list(tasks.collect())
+
+    def mapped(self, frame: DataFrame, run: _Run) -> DataFrame:
+        return map_in_arrow(frame, run, "payload binary")
+
+    def collect(self, frame: DataFrame, description: str) -> list[Any]:
+        # Belongs to this thread only, which ends after it.
+        self._context.setJobGroup(self._group, description)
+        return frame.collect()
+
+    def finished_tasks(self) -> int:
+        return sum(stage.numCompletedTasks for stage in self._stages())
+
+    def cancel(self) -> None:
+        self._context.cancelJobGroup(self._group)
+
+    def _stages(self) -> Iterator[Any]:
+        tracker = self._context.statusTracker()
+        for job in tracker.getJobIdsForGroup(self._group):
+            info = tracker.getJobInfo(job)
+            for stage in info.stageIds if info is not None else ():
+                found = tracker.getStageInfo(stage)
+                if found is not None:
+                    yield found
+
+
+class _ConnectJob:
+    """An operation with a tag of its own."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._tag = f"variantlake-{uuid.uuid4()}"
+        self._finished: Mapping[int, int] = {}
+        self._handler = cast("Any", self._progress)
+
+    def mapped(self, frame: DataFrame, run: _Run) -> DataFrame:
+        return map_in_arrow(frame, run, "payload binary")
+
+    def collect(self, frame: DataFrame, description: str) -> list[Any]:
+        del description  # Connect has no name for an operation
+        self._spark.addTag(self._tag)
+        self._spark.registerProgressHandler(self._handler)
+        try:
+            return frame.collect()
+        finally:
+            self._spark.removeProgressHandler(self._handler)
+            self._spark.removeTag(self._tag)
+
+    def finished_tasks(self) -> int:
+        return sum(self._finished.values())
+
+    def cancel(self) -> None:
+        self._spark.interruptTag(self._tag)
+
+    def _progress(self, stages: Iterable[Any] | None, **_: Any) -> None:
+        self._finished = {stage.stage_id: stage.num_completed_tasks for stage in stages or ()}
+
+
+def _explained(error: BaseException) -> BaseException:
+    """A missing package on the executors as an error of ours; others as they are."""
+    if "No module named 'variantlake'" not in str(error):
+        return error
+    explained = MissingDependency(
+        "Spark's Python workers cannot import variantlake",
+        hint="before Spark starts set PYSPARK_PYTHON (or spark.pyspark.python) to a Python that "
+        f"has it on every executor, here {sys.executable}",
+    )
+    explained.__cause__ = error
+    return explained

@@ -1,0 +1,66 @@
+"""Files as a Spark DataFrame whose rows our kernels read: one crossing into the JVM, in Arrow.
+
+For Variants that Spark's own reader does not know, and for conditions that leave few rows: the rows
+are found on typed columns, and only their Variants rebuilt (`scan.scan_task`).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from importlib.metadata import version
+
+import numpy as np
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StringType, StructField, StructType
+
+from variantlake.spark.session.jobs import is_connect, map_in_arrow
+
+Task = Callable[[int], Iterator[pa.RecordBatch]]
+"""Pickles; called in a Spark task with the task's number."""
+
+
+def batches(spark: SparkSession, task: Task, count: int, schema: StructType) -> DataFrame:
+    """The Arrow batches of `task(0)` … `task(count - 1)`, each run by one Spark task.
+
+    The batches have exactly `arrow_schema(schema)`. The workers need the package.
+    """
+
+    def run(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in numbers:
+            for number in np.asarray(batch.column(0)):
+                yield from task(int(number))
+
+    return map_in_arrow(spark.range(0, count, 1, count), run, schema)
+
+
+def workers_have_package(spark: SparkSession) -> bool:
+    """Whether Spark's Python workers can run our tasks; where that is not known, a job asks."""
+    if not is_connect(spark):
+        context = spark.sparkContext
+        local = str(context.master).startswith("local")
+        if local and context.pythonExec in ("python3", sys.executable):
+            return True
+    schema = StructType([StructField("version", StringType())])
+    try:
+        found = batches(spark, _version, 1, schema).collect()
+    except (PySparkException, ImportError):
+        return False
+    return [row.version for row in found] == [version("variantlake")]
+
+
+def _version(_: int) -> Iterator[pa.RecordBatch]:
+    yield pa.record_batch({"version": [version("variantlake")]})
+
+
+def arrow_schema(schema: StructType) -> pa.Schema:
+    """Spark's Arrow types of columns; a VARIANT is a struct that is marked as one."""
+    return to_arrow_schema(schema, timezone="UTC")
+
+
+def with_texts(schema: StructType, names: Sequence[str]) -> StructType:
+    """The columns, and columns of text behind them."""
+    return StructType([*schema.fields, *(StructField(name, StringType()) for name in names)])

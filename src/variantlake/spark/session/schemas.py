@@ -1,0 +1,110 @@
+"""A table's schema for Spark, by the names that queries use and by those that files have.
+
+Under column mapping the two differ, at every depth. Spec: PROTOCOL, "Column Mapping".
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
+
+from variantlake.delta.schema.ddl import DECLARED
+from variantlake.sql.splice import quote_identifier
+
+_PHYSICAL_NAME = "delta.columnMapping.physicalName"
+_ID = "delta.columnMapping.id"
+_PARQUET_ID = "parquet.field.id"
+
+
+def spark_schema(columns: StructType) -> StructType:
+    """The columns without what only Delta needs; each may be NULL, since files may lack it.
+
+    What Spark knows a CHAR or VARCHAR by is kept.
+    """
+    return StructType(
+        [
+            StructField(item.name, _plain(item.dataType), metadata=_declaration(item))
+            for item in columns.fields
+        ]
+    )
+
+
+def stored_schema(columns: StructType, *, ids: bool) -> StructType:
+    """The same columns under the names in files; with `ids`, Spark finds them by their ids."""
+    fields = [_stored_field(item, ids=ids) for item in columns.fields]
+    return StructType([StructField(f.name, f.dataType, metadata=f.metadata) for f in fields])
+
+
+def without_ids(columns: StructType) -> StructType:
+    """The same columns, found by their names alone."""
+    return StructType([StructField(f.name, _plain(f.dataType), f.nullable) for f in columns.fields])
+
+
+def type_ddl(type_: DataType) -> str:
+    """The type as SQL writes it; fields may have any names."""
+    match type_:
+        case StructType():
+            fields = (
+                f"{quote_identifier(item.name)}: {type_ddl(item.dataType)}"
+                + ("" if item.nullable else " NOT NULL")
+                for item in type_.fields
+            )
+            return f"STRUCT<{', '.join(fields)}>"
+        case ArrayType():
+            return f"ARRAY<{type_ddl(type_.elementType)}>"
+        case MapType():
+            return f"MAP<{type_ddl(type_.keyType)}, {type_ddl(type_.valueType)}>"
+        case _:
+            return type_.simpleString()
+
+
+def same_columns(one: DataFrame, other: DataFrame) -> bool:
+    """Whether the columns have the same names and types."""
+    ours, theirs = one.schema.fields, other.schema.fields
+    return [(item.name, item.dataType) for item in ours] == [
+        (item.name, item.dataType) for item in theirs
+    ]
+
+
+def _declaration(item: StructField) -> dict[str, Any]:
+    metadata: dict[str, Any] = item.metadata or {}
+    return {DECLARED: metadata[DECLARED]} if DECLARED in metadata else {}
+
+
+def _plain(type_: DataType) -> DataType:
+    match type_:
+        case StructType():
+            return StructType(
+                [StructField(f.name, _plain(f.dataType), f.nullable) for f in type_.fields]
+            )
+        case ArrayType():
+            return ArrayType(_plain(type_.elementType), type_.containsNull)
+        case MapType():
+            return MapType(_plain(type_.keyType), _plain(type_.valueType), type_.valueContainsNull)
+        case _:
+            return type_
+
+
+def _stored_field(item: StructField, *, ids: bool) -> StructField:
+    metadata: dict[str, Any] = item.metadata or {}
+    name = metadata.get(_PHYSICAL_NAME, item.name)
+    kept = {_PARQUET_ID: metadata[_ID]} if ids and _ID in metadata else {}
+    return StructField(name, _stored(item.dataType, ids=ids), item.nullable, kept)
+
+
+def _stored(type_: DataType, *, ids: bool) -> DataType:
+    match type_:
+        case StructType():
+            return StructType([_stored_field(item, ids=ids) for item in type_.fields])
+        case ArrayType():
+            return ArrayType(_stored(type_.elementType, ids=ids), type_.containsNull)
+        case MapType():
+            return MapType(
+                _stored(type_.keyType, ids=ids),
+                _stored(type_.valueType, ids=ids),
+                type_.valueContainsNull,
+            )
+        case _:
+            return type_

@@ -1,0 +1,158 @@
+"""Columns and paths in a query's text, as Refs of one table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from variantlake.delta.schema.char_types import char_length
+from variantlake.delta.schema.table_schema import PrimitiveType, StructType, VariantType
+from variantlake.errors import InvalidPath, InvalidQuery
+from variantlake.paths import Path
+from variantlake.planning.predicates import Ref
+from variantlake.sql.literals import refused, type_name
+
+COLLATIONS = "__COLLATIONS"
+"""The key in a column's metadata under which Spark keeps the collations of its strings."""
+
+_SPARK_NAMES = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}
+
+
+class Columns:
+    """The columns of a table, which a text may also call by `table`."""
+
+    def __init__(self, schema: StructType, table: str) -> None:
+        self.schema = schema
+        self._table = table
+
+    def find(self, node: exp.Expression) -> Ref | None:
+        """A column, or a path and its type; None for anything else."""
+        if isinstance(node, exp.Paren):
+            return self.find(node.this)
+        if isinstance(node, exp.Column):
+            return self.whole(self._column(node))
+        if isinstance(node, exp.JSONExtract) and node.args.get("variant_extract"):
+            return self._path(node, "variant", strict=True)
+        if isinstance(node, exp.Cast | exp.TryCast) and not node.args.get("format"):
+            strict = not isinstance(node, exp.TryCast)
+            type_ = type_name(node.to)
+            inner = node.this.this if isinstance(node.this, exp.Paren) else node.this
+            if isinstance(inner, exp.JSONExtract):
+                return self._path(inner, type_, strict=strict)
+            if isinstance(inner, exp.Column):
+                return self._cast_column(inner, type_, strict=strict)
+        if isinstance(node, exp.Anonymous):
+            name = str(node.this).lower()
+            if name in ("variant_get", "try_variant_get"):
+                return self._variant_get(node, strict=name == "variant_get")
+        return None
+
+    def whole(self, name: str) -> Ref:
+        """A column by the name that the table has for it."""
+        column = self.schema.get(name)
+        type_ = "" if column is None else str(column.type)
+        if column is not None and isinstance(column.type, PrimitiveType):
+            collations: Mapping[str, str] = column.metadata.get(COLLATIONS) or {}
+            collation = collations.get(name)
+            type_ = f"{type_} collate {collation}" if collation else _SPARK_NAMES.get(type_, type_)
+        elif column is not None and not isinstance(column.type, VariantType):
+            type_ = "nested"
+        length = 0 if column is None else char_length(column)
+        return Ref((name,), None, type_, char_length=length)
+
+    def _cast_column(self, node: exp.Column, type_: str, *, strict: bool) -> Ref:
+        ref = self.whole(self._column(node))
+        if ref.type == "variant":
+            return Ref(ref.column, Path(()), type_, strict)
+        # Beside a cast Spark compares a CHAR with constants as they are.
+        if ref.type == type_ and not ref.char_length:
+            return ref
+        raise refused(f"a cast of the column {ref}, which is {ref.type}")
+
+    def _path(self, node: exp.JSONExtract, type_: str, *, strict: bool) -> Ref:
+        steps: list[str | int] = []
+        inner: exp.Expression = node
+        while isinstance(inner, exp.JSONExtract):
+            steps[:0] = self._steps(inner.expression)
+            inner = inner.this
+        if not isinstance(inner, exp.Column):
+            raise refused("a path of an expression")
+        return self._variant_ref(inner, Path(tuple(steps)), type_, strict=strict)
+
+    def _steps(self, path: exp.Expression) -> Iterator[str | int]:
+        for part in path.expressions:
+            if isinstance(part, exp.JSONPathRoot):
+                continue
+            if isinstance(part, exp.JSONPathKey) and isinstance(part.this, str):
+                yield part.this
+            elif isinstance(part, exp.JSONPathSubscript) and isinstance(part.this, int):
+                if part.this < 0:
+                    raise refused("a negative index")
+                yield part.this
+            else:
+                raise refused("a path with wildcards")
+
+    def _variant_get(self, node: exp.Anonymous, *, strict: bool) -> Ref:
+        column, *rest = node.expressions
+        texts = [part.this for part in rest if isinstance(part, exp.Literal) and part.is_string]
+        if (
+            not isinstance(column, exp.Column)
+            or len(texts) != len(rest)
+            or len(texts) not in (1, 2)
+        ):
+            raise refused("variant_get of more than a column, a path and a type as text")
+        try:
+            path = Path.parse_spark(texts[0])
+        except InvalidPath as error:
+            raise InvalidQuery(f"{texts[0]!r} is no path of variant_get: {error.message}") from None
+        type_ = _named_type(texts[1]) if rest[1:] else "variant"
+        return self._variant_ref(column, path, type_, strict=strict)
+
+    def _variant_ref(self, node: exp.Column, path: Path, type_: str, *, strict: bool) -> Ref:
+        ref = self.whole(self._column(node))
+        if ref.type != "variant":
+            raise InvalidQuery(f"the column {ref} is {ref.type}: only a VARIANT has paths")
+        return Ref(ref.column, path, type_, strict)
+
+    def _column(self, node: exp.Column) -> str:
+        """A column's name as the table has it: by its letters, else whatever their case."""
+        if node.args.get("db") or (node.table and node.table.lower() != self._table):
+            raise refused("a name with several parts")
+        known = [field.name for field in self.schema.fields]
+        if node.name in known:
+            return node.name
+        alike = [name for name in known if name.lower() == node.name.lower()]
+        if len(alike) != 1:
+            raise InvalidQuery(
+                f"the table has no column {node.name!r}",
+                hint=f"it has {', '.join(map(repr, known))}",
+            )
+        return alike[0]
+
+
+def _named_type(text: str) -> str:
+    """The type that a text means. Raises UnsupportedFeature for one without a column form."""
+    try:
+        type_ = exp.DataType.build(text, "databricks")
+    except SqlglotError:
+        raise refused(f"the type {text!r}") from None
+    # The parser passes over a collation.
+    if not isinstance(type_, exp.DataType) or "collate" in text.lower():
+        raise refused(f"the type {text!r}")
+    return type_name(type_)
+
+
+def name_of(node: exp.Expression, ref: Ref) -> str:
+    """The name that Spark gives to an item without one."""
+    inner: exp.Expr = node
+    while isinstance(inner, exp.Cast | exp.TryCast | exp.Paren):
+        inner = inner.this
+    if isinstance(inner, exp.Column):
+        return inner.name  # as the query writes it
+    if isinstance(inner, exp.Anonymous):
+        column, path, *_ = inner.expressions
+        return f"{str(inner.this).lower()}({column.name}, {path.this})"
+    keys = [] if ref.path is None else [step for step in ref.path.steps if isinstance(step, str)]
+    return keys[-1] if keys else ref.column[0]

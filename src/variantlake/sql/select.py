@@ -1,0 +1,176 @@
+"""SELECT items and conditions as text, for the local engine.
+
+sqlglot reads the text (dialect databricks, which knows the colon paths), and nothing is printed
+again. What the local engine does not know is refused with the expression named: Spark runs it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import sqlglot
+from sqlglot import exp
+
+from variantlake.delta.schema.table_schema import StructType
+from variantlake.errors import InvalidQuery, UnsupportedFeature
+from variantlake.planning.predicates import Predicate, Ref
+from variantlake.sql.columns import Columns, name_of
+from variantlake.sql.conditions import Conditions
+from variantlake.sql.literals import SPARK_RUNS_IT, refused
+from variantlake.sql.statements import QUERIES, first_word
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One column of a result: `ref` of the table, by its own names, under a name."""
+
+    name: str
+    ref: Ref
+
+
+@dataclass(frozen=True, slots=True)
+class SimpleSelect:
+    """`SELECT items FROM one table WHERE … LIMIT …`; `counts` for `SELECT count(*)` as `name`."""
+
+    items: tuple[Item, ...]
+    where: Predicate | None
+    limit: int | None
+    counts: str = ""
+
+
+class QueryText:
+    """Reads texts about the columns of one table, which they may also call by `table`.
+
+    `utc` tells that timestamps without a zone are in UTC; else they are refused.
+    """
+
+    def __init__(self, schema: StructType, table: str = "", *, utc: bool = True) -> None:
+        self._schema = schema
+        self._utc = utc
+        self._table = table.lower()
+
+    def items(self, texts: Iterable[str]) -> tuple[Item, ...]:
+        """The items of SELECT lists. Raises InvalidQuery and UnsupportedFeature."""
+        found: list[Item] = []
+        for text in texts:
+            with _about(text):
+                select = _parse(f"SELECT {text}")
+                _only(select, "expressions")
+                found += _items(select, Columns(self._schema, self._table))
+        return tuple(found)
+
+    def condition(self, text: str) -> Predicate:
+        """A condition as it stands after WHERE. Raises InvalidQuery and UnsupportedFeature."""
+        with _about(text):
+            select = _parse(f"SELECT 1 WHERE {text}")
+            _only(select, "expressions", "where")
+            return self._predicate(select.args["where"].this, self._table)
+
+    def select(self, text: str) -> SimpleSelect:
+        """A whole simple query of the table. Raises InvalidQuery and UnsupportedFeature."""
+        with _about(text):
+            select = _parse(text)
+            _only(select, "expressions", "where", "limit", "from_")
+            source = select.args.get("from_")
+            named = source.this if source is not None else None
+            if not isinstance(named, exp.Table) or not self._is_table(named):
+                raise refused("a query of more than the table")
+            table = named.alias.lower() or self._table
+            where, limit = select.args.get("where"), select.args.get("limit")
+            predicate = None if where is None else self._predicate(where.this, table)
+            rows = None if limit is None else _limit(limit)
+            counted = _counted(select)
+            if counted and limit is None:
+                return SimpleSelect((), predicate, None, counted)
+            return SimpleSelect(_items(select, Columns(self._schema, table)), predicate, rows)
+
+    def _predicate(self, node: exp.Expression, table: str) -> Predicate:
+        return Conditions(Columns(self._schema, table), utc=self._utc).predicate(node)
+
+    def _is_table(self, named: exp.Table) -> bool:
+        plain = {"this", "alias"}
+        if any(value for name, value in named.args.items() if name not in plain):
+            return False
+        alias = named.args.get("alias")
+        # Columns may have other names behind an alias, and `t@v1` is a version.
+        if alias and (alias.columns or not isinstance(alias.this, exp.Identifier)):
+            return False
+        return named.name.lower() == self._table
+
+
+def _parse(text: str) -> exp.Select:
+    if "\\" in text:
+        raise UnsupportedFeature(
+            "the local engine takes no backslashes in its texts", **SPARK_RUNS_IT
+        )
+    if "|>" in text:
+        # sqlglot makes one SELECT of the pipe and forgets whether LIMIT stood before WHERE.
+        raise UnsupportedFeature("the local engine takes no pipes", **SPARK_RUNS_IT)
+    if first_word(text) not in QUERIES:
+        # The parser would say on stderr what it does not know.
+        raise UnsupportedFeature("the local engine takes queries alone", **SPARK_RUNS_IT)
+    try:
+        parsed = sqlglot.parse_one(text, read="databricks")
+    except (sqlglot.errors.SqlglotError, RecursionError) as error:
+        reason = str(error).splitlines()[0] if str(error) else "too deep"
+        raise InvalidQuery(f"{text!r} does not parse: {reason}") from None
+    if not isinstance(parsed, exp.Select):
+        raise refused("a statement that is not a SELECT")
+    return parsed
+
+
+def _only(select: exp.Select, *parts: str) -> None:
+    more = [name for name, value in select.args.items() if value and name not in parts]
+    if more:
+        raise refused(more[0].strip("_").upper().replace("_", " "))
+
+
+def _limit(limit: exp.Expression) -> int:
+    rows = limit.expression
+    if not isinstance(rows, exp.Literal) or rows.is_string or not rows.this.isdigit():
+        raise refused("a LIMIT that is not a number")
+    return int(rows.this)
+
+
+def _counted(select: exp.Select) -> str:
+    """The name of the result of `SELECT count(*)`; empty for anything else."""
+    if len(select.expressions) != 1:
+        return ""
+    (item,) = select.expressions
+    inner = item.this if isinstance(item, exp.Alias) else item
+    if not isinstance(inner, exp.Count) or inner.expressions:
+        return ""
+    one = isinstance(inner.this, exp.Literal) and not inner.this.is_string
+    if not one and not isinstance(inner.this, exp.Star):
+        return ""
+    # Spark's own name for the column.
+    return item.alias or f"count({inner.this.this if one else 1})"
+
+
+def _items(select: exp.Select, columns: Columns) -> tuple[Item, ...]:
+    return tuple(item for part in select.expressions for item in _item(part, columns))
+
+
+def _item(part: exp.Expression, columns: Columns) -> Iterator[Item]:
+    if isinstance(part, exp.Star) and not any(part.args.values()):
+        for column in columns.schema.fields:
+            yield Item(column.name, columns.whole(column.name))
+        return
+    inner = part.this if isinstance(part, exp.Alias) else part
+    ref = columns.find(inner)
+    if ref is None:
+        raise refused("an expression that is neither a column nor a path")
+    yield Item(part.alias if isinstance(part, exp.Alias) else name_of(inner, ref), ref)
+
+
+@contextlib.contextmanager
+def _about(text: str) -> Iterator[None]:
+    """Say of what is refused where it stands."""
+    try:
+        yield
+    except UnsupportedFeature as error:
+        error.message += f", in {text!r}"
+        error.args = (error.message,)
+        raise

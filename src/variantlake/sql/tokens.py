@@ -1,0 +1,147 @@
+"""What a SQL text says by its tokens alone, where Spark shows no plan (sqlglot, databricks)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import sqlglot
+from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]  # re-exported there
+
+from variantlake.sql.names import Parts
+
+Span = tuple[int, int]
+
+
+NAMES = (TokenType.VAR, TokenType.IDENTIFIER)
+TEXTS = (TokenType.STRING, TokenType.RAW_STRING, TokenType.HEX_STRING)
+
+_CLAUSES = frozenset(
+    {
+        TokenType.SELECT, TokenType.FROM, TokenType.JOIN, TokenType.WHERE, TokenType.GROUP_BY,
+        TokenType.HAVING, TokenType.ORDER_BY, TokenType.ON, TokenType.USING, TokenType.WINDOW,
+        TokenType.QUALIFY, TokenType.WITH, TokenType.VALUES, TokenType.SORT_BY, TokenType.LATERAL,
+        TokenType.CLUSTER_BY, TokenType.DISTRIBUTE_BY, TokenType.PIPE_GT, TokenType.LIMIT,
+    }
+)  # fmt: skip
+
+_ENDS = _CLAUSES | {TokenType.UNION, TokenType.EXCEPT, TokenType.INTERSECT, TokenType.SEMICOLON}
+_WORD = re.compile(r"[^\W\d]\w*")
+
+
+def tokenize(text: str) -> list[Token]:
+    """The tokens; none for a text that sqlglot cannot take apart."""
+    try:
+        return list(sqlglot.tokenize(text, read="databricks"))
+    except sqlglot.errors.SqlglotError:
+        return []
+
+
+def is_read_only(tokens: Sequence[Token]) -> bool:
+    """Whether the statement is a query, which Spark does not run before its rows are asked for."""
+    first = next((token for token in tokens if token.token_type is not TokenType.L_PAREN), None)
+    words = {token.token_type for token in tokens}
+    return (
+        first is not None
+        and first.text.upper() in ("FROM", "SELECT", "TABLE", "VALUES", "WITH")
+        and TokenType.INSERT not in words
+    )
+
+
+def inner_query(tokens: Sequence[Token]) -> int | None:
+    """The first token of the query that INSERT or CREATE TABLE … AS ends in.
+
+    None where the statement is of another kind, or its tokens do not tell.
+    """
+    words = [token.text.upper() for token in tokens[:5]]
+    if words[:1] == ["INSERT"]:
+        return _first_query(tokens, 1)
+    if words[:1] == ["CREATE"] and "TABLE" in words and "VIEW" not in words:
+        for place in range(1, len(tokens)):
+            if kind_at(tokens, place) is TokenType.ALIAS and _starts_query(tokens, place + 1):
+                return place + 1
+    return None
+
+
+def _first_query(tokens: Sequence[Token], at: int) -> int | None:
+    depth = 0
+    for place in range(at, len(tokens)):
+        kind = tokens[place].token_type
+        if not depth and _starts_query(tokens, place):
+            return place
+        depth += (kind is TokenType.L_PAREN) - (kind is TokenType.R_PAREN)
+    return None
+
+
+def _starts_query(tokens: Sequence[Token], at: int) -> bool:
+    while kind_at(tokens, at) is TokenType.L_PAREN:
+        at += 1
+    if kind_at(tokens, at) is TokenType.WITH:
+        return is_word(tokens, at + 1) and tokens[at + 1].text.upper() != "SCHEMA"
+    return kind_at(tokens, at) is TokenType.SELECT
+
+
+def select_items(tokens: Sequence[Token]) -> list[Span]:
+    """The items of the outermost SELECT as spans of the text; none if that is not plain to see."""
+    depth = 0
+    start: int | None = None
+    found = []
+    for at, token in enumerate(tokens):
+        kind = token.token_type
+        if not depth and start is None:
+            if kind is TokenType.SELECT:
+                start = at + 1
+        elif not depth and start is not None and (kind in _ENDS or kind is TokenType.COMMA):
+            if at == start:
+                return []
+            found.append((tokens[start].start, tokens[at - 1].end + 1))
+            start = at + 1
+            if kind is not TokenType.COMMA:
+                return found
+        if kind in (TokenType.L_PAREN, TokenType.L_BRACKET):
+            depth += 1
+        elif kind in (TokenType.R_PAREN, TokenType.R_BRACKET):
+            depth -= 1
+    if start is not None and start < len(tokens):
+        found.append((tokens[start].start, tokens[-1].end + 1))
+    return found
+
+
+def kind_at(tokens: Sequence[Token], at: int) -> TokenType | None:
+    """What stands at this place; None before the first token and behind the last."""
+    return tokens[at].token_type if 0 <= at < len(tokens) else None
+
+
+def name_at(tokens: Sequence[Token], at: int) -> tuple[Parts, int]:
+    """The parts of the name that starts here, and its last token."""
+    parts = [tokens[at].text]
+    while kind_at(tokens, at + 1) is TokenType.DOT and is_word(tokens, at + 2):
+        at += 2
+        parts.append(tokens[at].text)
+    return tuple(parts), at
+
+
+def is_word(tokens: Sequence[Token], at: int) -> bool:
+    """Whether a name or a keyword that may be one stands here, no text and no number."""
+    if not 0 <= at < len(tokens):
+        return False
+    token = tokens[at]
+    if token.token_type is TokenType.IDENTIFIER:
+        return True
+    return token.token_type not in TEXTS and bool(_WORD.fullmatch(token.text))
+
+
+def clause_of(tokens: Sequence[Token], at: int) -> TokenType | None:
+    """The keyword whose clause, at its own depth, the token stands in; None between parentheses."""
+    depth = 0
+    for token in reversed(tokens[:at]):
+        kind = token.token_type
+        if kind in (TokenType.R_PAREN, TokenType.R_BRACKET):
+            depth += 1
+        elif kind in (TokenType.L_PAREN, TokenType.L_BRACKET):
+            if not depth:
+                return None
+            depth -= 1
+        elif not depth and kind in _CLAUSES:
+            return kind
+    return None

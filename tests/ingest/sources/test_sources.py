@@ -1,0 +1,146 @@
+"""Files, globs and directories of newline-delimited JSON, and how they are split."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import os
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from variantlake.errors import MissingSource, UnsupportedFeature
+from variantlake.ingest.sources.sources import (
+    Compression,
+    Source,
+    Split,
+    expand,
+    group_splits,
+    ndjson,
+    split_sources,
+)
+
+LINE = b'{"a": 1}\n'
+
+
+def write(folder: Path, *names: str) -> None:
+    for name in names:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(LINE)
+
+
+def names(sources: tuple[Source, ...], folder: Path) -> list[str]:
+    return [str(Path(source.path).relative_to(folder)) for source in sources]
+
+
+def test_a_file_is_itself_whatever_its_name(tmp_path: Path) -> None:
+    write(tmp_path, "_odd [1].txt")
+    assert expand(tmp_path / "_odd [1].txt") == (Source(str(tmp_path / "_odd [1].txt"), len(LINE)),)
+
+
+def test_a_glob_is_sorted_and_leaves_hidden_names_out(tmp_path: Path) -> None:
+    write(tmp_path, "b.json", "a.json", "_c.json", ".d.json", "e.txt", "sub/f.json")
+    assert names(expand(f"{tmp_path}/*.json"), tmp_path) == ["a.json", "b.json"]
+    assert names(expand(f"{tmp_path}/_*"), tmp_path) == ["_c.json"]
+    assert names(expand(f"{tmp_path}/**/*.json"), tmp_path) == ["a.json", "b.json", "sub/f.json"]
+
+
+def test_a_directory_is_read_with_its_subdirectories(tmp_path: Path) -> None:
+    write(tmp_path, "b.ndjson", "a.jsonl.gz", "README.md", "_x/c.json", "sub/d.json.zst", "_s.json")
+    assert names(expand(tmp_path), tmp_path) == ["a.jsonl.gz", "b.ndjson", "sub/d.json.zst"]
+
+
+def test_a_glob_that_matches_directories_reads_them(tmp_path: Path) -> None:
+    write(tmp_path, "day=1/a.json", "day=2/b.json")
+    (tmp_path / "day=3").mkdir()
+    assert names(expand(f"{tmp_path}/day=*"), tmp_path) == ["day=1/a.json", "day=2/b.json"]
+
+
+def test_sources_keep_their_order_and_are_read_once(tmp_path: Path) -> None:
+    write(tmp_path, "a.json", "b.json")
+    given: list[str | Path] = [
+        tmp_path / "b.json",
+        f"{tmp_path}/*.json",
+        f"{tmp_path}/../{tmp_path.name}/a.json",
+    ]
+    assert names(expand(given), tmp_path) == ["b.json", "a.json"]
+
+
+def test_a_file_uri_is_a_path(tmp_path: Path) -> None:
+    write(tmp_path, "a b.json")
+    assert names(expand((tmp_path / "a b.json").as_uri()), tmp_path) == ["a b.json"]
+
+
+@pytest.mark.parametrize(
+    "missing", ["nowhere.json", "*.json", "empty", "README.md/x", "**/*.gz", "empty*"]
+)
+def test_a_missing_source_is_named(tmp_path: Path, missing: str) -> None:
+    write(tmp_path, "README.md")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(MissingSource) as caught:
+        ndjson(tmp_path / missing)
+    assert caught.value.file == str(tmp_path / missing)
+
+
+def test_no_source_at_all_is_refused() -> None:
+    with pytest.raises(MissingSource, match="no source"):
+        expand([])
+
+
+@pytest.mark.parametrize("name", ["x" * 5000, "a\0b"])
+def test_a_name_that_no_file_can_have_is_a_missing_source(name: str) -> None:
+    with pytest.raises(MissingSource, match="cannot be looked up") as caught:
+        expand(name)
+    assert (caught.value.file, bool(caught.value.hint)) == (name, True)
+
+
+def test_an_empty_file_is_found(tmp_path: Path) -> None:
+    write(tmp_path, "a.json")
+    (tmp_path / "b.json").touch()
+    assert [source.size for source in expand(tmp_path)][1:] == [0]
+
+
+def test_a_pipe_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(MissingSource, match="regular"):
+        expand(tmp_path / "pipe")
+
+
+def test_other_schemes_are_refused_by_name() -> None:
+    with pytest.raises(UnsupportedFeature, match="ftp"):
+        expand("ftp://host/a.json")
+
+
+@pytest.mark.parametrize(
+    ("packed", "compression"),
+    [
+        (LINE, Compression.NONE),
+        (gzip.compress(LINE), Compression.GZIP),
+        (zstandard.compress(LINE), Compression.ZSTD),
+        (bz2.compress(LINE), Compression.BZ2),
+    ],
+    ids=lambda value: value.name if isinstance(value, Compression) else "",
+)
+def test_compression_is_told_by_the_bytes(
+    tmp_path: Path, packed: bytes, compression: Compression
+) -> None:
+    (tmp_path / "any.name").write_bytes(packed)
+    assert expand(tmp_path / "any.name")[0].compression is compression
+
+
+def test_splits_cover_a_plain_source_and_leave_a_compressed_one_whole() -> None:
+    plain, packed = Source("a", 1000), Source("b", 1000, Compression.GZIP)
+    assert split_sources([plain, packed], 300) == (
+        Split(plain, 0, 333),
+        Split(plain, 333, 666),
+        Split(plain, 666, 1000),
+        Split(packed, 0, 1000),
+    )
+
+
+def test_groups_keep_the_order_and_stay_within_the_target() -> None:
+    splits = [Split(Source(str(i), size), 0, size) for i, size in enumerate([5, 5, 20, 1, 4, 5])]
+    groups = group_splits(splits, 10)
+    assert [[split.size for split in group] for group in groups] == [[5, 5], [20], [1, 4, 5]]

@@ -1,0 +1,308 @@
+"""Bad documents in all three ways: the load fails, they go to a quarantine, or become NULL."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+from pathlib import Path
+from typing import Any, Literal
+
+import orjson
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import variantlake as vl
+from tests.encoding.spark_json import LENIENT
+from tests.ingest import bad_input
+from tests.ingest.test_load import documents
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.encoding.json import parse_json
+from variantlake.errors import InvalidJson, InvalidSchema, InvalidValue, VariantLakeError
+from variantlake.ingest.local_run import ingest_here
+from variantlake.ingest.sources import blocks
+
+LINES = {
+    "invalid UTF-8": b'{"a": "\xff"}',
+    "lone surrogate": b'{"a": "\\ud800"}',
+    "NUL byte in a string": b'{"a": "\x00"}',
+    "NUL byte between documents": b"\x00",
+    "duplicate keys": b'{"a": 1, "a": 2}',
+    "cut document": b'{"a": [1, 2',
+    "text behind the document": b"{} {}",
+    "number that is none": b"01",
+    "nesting beyond the limit": b"[" * 1001 + b"]" * 1001,
+}
+"""What no Variant can hold, each a line."""
+
+FINE = {
+    "NUL escaped": b'{"a": "\\u0000"}',
+    "surrogate pair": b'"\\ud83d\\ude00"',
+    "the greatest nesting": b"[" * 1000 + b"]" * 1000,
+    "blanks around": b" \t{} \t\r",
+}
+"""What looks odd and is a document."""
+
+
+def quarantined(folder: str | None) -> list[dict[str, Any]]:
+    assert folder is not None
+    return [
+        json.loads(line)
+        for path in sorted(Path(folder).glob("*.ndjson"))
+        for line in path.read_bytes().splitlines()
+    ]
+
+
+def text_of(record: dict[str, Any]) -> bytes:
+    return record["text"].encode() if "text" in record else base64.b64decode(record["base64"])
+
+
+@pytest.mark.parametrize("ending", [b"\n", b"\r\n"], ids=["LF", "CRLF"])
+@pytest.mark.parametrize("name", LINES)
+def test_a_bad_line_is_raised_kept_or_null(tmp_path: Path, name: str, ending: bytes) -> None:
+    source = tmp_path / "a.ndjson"
+    # A byte order mark, blank lines, and a last line without its end are no documents.
+    lines = [b"\xef\xbb\xbf1", b"", LINES[name], b"  ", b"2", LINES[name], b"3"]
+    source.write_bytes(ending.join(lines))
+    with pytest.raises(VariantLakeError) as caught:
+        ingest_here(source, tmp_path / "strict")
+    assert not (tmp_path / "strict").exists()
+    result = ingest_here(source, tmp_path / "quarantine", mode="quarantine")
+    assert (result.rows, result.bad_rows, result.version) == (3, 2, 0)
+    assert documents(tmp_path / "quarantine") == [parse_json(text) for text in "123"]
+    records = quarantined(result.quarantine)
+    assert [record["line"] for record in records] == [3, 6]
+    assert [text_of(record) for record in records] == [LINES[name]] * 2
+    for record in records:
+        assert record["reason"] == caught.value.message
+        assert (record["file"], record["column"]) == (str(source), caught.value.column)
+        assert source.read_bytes().startswith(LINES[name], record["offset"])
+    result = ingest_here(source, tmp_path / "null", mode="null")
+    assert (result.rows, result.bad_rows, result.quarantine) == (5, 2, None)
+    one, two, three = map(parse_json, "123")
+    assert documents(tmp_path / "null") == [one, None, two, None, three]
+
+
+@pytest.mark.parametrize("mode", ["strict", "quarantine", "null"])
+@pytest.mark.parametrize("name", FINE)
+def test_odd_documents_are_good_in_every_mode(
+    tmp_path: Path, name: str, mode: Literal["strict", "quarantine", "null"]
+) -> None:
+    (tmp_path / "a").write_bytes(FINE[name])
+    result = ingest_here(tmp_path / "a", tmp_path / "t", mode=mode)
+    assert (result.rows, result.bad_rows, result.quarantine) == (1, 0, None)
+    assert documents(tmp_path / "t") == [parse_json(FINE[name].strip())]
+    assert not (tmp_path / "t" / "_quarantine").exists()
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzip"])
+def test_positions_are_right_across_blocks_splits_and_files(
+    tmp_path: Path, pack: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("variantlake.ingest.load.SMALLEST_TASK_BYTES", 2000)
+    monkeypatch.setattr("variantlake.ingest.load.TASK_BYTES", 2000)
+    monkeypatch.setattr(
+        blocks.read_blocks, "__kwdefaults__", {"block_bytes": 300, "max_line_bytes": None}
+    )
+    expected = []
+    for name in "ab":
+        lines = [f'{{"é": {i}' + ("" if i % 7 == 3 else "}") for i in range(900)]
+        lines[1::5] = [""] * len(lines[1::5])
+        (tmp_path / name).write_bytes(pack("\n".join(lines).encode()))
+        expected += [
+            (str(tmp_path / name), number, line)
+            for number, line in enumerate(lines, start=1)
+            if line and not line.endswith("}")
+        ]
+    result = ingest_here([tmp_path / "a", tmp_path / "b"], tmp_path / "t", mode="quarantine")
+    records = quarantined(result.quarantine)
+    assert [(r["file"], r["line"], r["text"]) for r in records] == expected
+    assert {r["column"] - len(r["text"]) for r in records} == {1}
+    assert result.bad_rows == len(expected)
+
+
+@pytest.mark.parametrize("mode", ["quarantine", "null"])
+def test_a_line_over_the_limit_is_noted_and_not_kept(
+    tmp_path: Path, mode: Literal["quarantine", "null"], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(blocks, "MAX_VALUE_BYTES", 100)
+    (tmp_path / "a").write_bytes(b'1\n"' + b"x" * 200 + b'"\n{\n2')
+    result = ingest_here(tmp_path / "a", tmp_path / "t", mode=mode)
+    assert result.bad_rows == 2
+    if mode == "null":
+        one, two = map(parse_json, "12")
+        assert documents(tmp_path / "t") == [one, None, None, two]
+        return
+    long, cut = quarantined(result.quarantine)
+    assert (long["line"], long["column"], long["offset"], "text" in long) == (2, 1, 2, False)
+    assert "100 bytes" in long["reason"]
+    assert (cut["line"], cut["text"]) == (3, "{")
+
+
+def test_documents_up_to_128_mib_are_taken(tmp_path: Path) -> None:
+    size = (128 << 20) - 5  # with the string's own header, exactly the limit
+    with (tmp_path / "a").open("wb") as file:
+        for length in (size, size + 1):
+            file.write(b'"' + b"x" * length + b'"\n')
+        file.write(b"1")
+    result = ingest_here(tmp_path / "a", tmp_path / "t", mode="null", shredding="VARIANT")
+    assert (result.rows, result.bad_rows) == (3, 1)
+    rows = documents(tmp_path / "t")
+    assert [None if row is None else len(row.value) for row in rows] == [size + 5, None, 2]
+
+
+def test_a_load_of_bad_documents_alone_says_so(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("{\n")
+    result = ingest_here(tmp_path / "a", tmp_path / "t", mode="quarantine")
+    assert (result.version, result.rows, result.files, result.bad_rows) == (0, 0, 0, 1)
+    assert Snapshot.load(tmp_path / "t").files.num_rows == 0
+    assert len(quarantined(result.quarantine)) == 1
+
+
+def test_what_is_wrong_with_a_file_fails_in_every_mode(tmp_path: Path) -> None:
+    cut = bad_input.CASES["cut-gzip"].content
+    assert cut is not None
+    (tmp_path / "a").write_bytes(b"{\n")
+    (tmp_path / "b").write_bytes(cut)
+    with pytest.raises(VariantLakeError, match="cannot be read"):
+        ingest_here([tmp_path / "a", tmp_path / "b"], tmp_path / "t", mode="quarantine")
+    assert not (tmp_path / "t").exists()
+
+
+@pytest.mark.parametrize("text", LENIENT)
+def test_a_document_ends_with_its_value(tmp_path: Path, text: str) -> None:
+    table = vl.Table.create(tmp_path / "t", "event VARIANT")
+    data = pa.table({"event": [text]})
+    with pytest.raises(InvalidJson, match="after the end of the document"):
+        table.append(data, json_columns=["event"])
+    (tmp_path / "in.ndjson").write_text(f"{text}\n")
+    with pytest.raises(InvalidJson, match="after the end of the document"):
+        ingest_here([tmp_path / "in.ndjson"], table.uri)
+    assert table.refresh().version == 0
+
+
+def test_the_history_counts_bad_rows(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("1\n{\n2\n")
+    table = vl.Table.create(tmp_path / "t", "event VARIANT")
+    table.append(vl.ndjson(tmp_path / "a"), mode="quarantine")
+    table.append(vl.ndjson(tmp_path / "a"), mode="null")
+    entries = table.refresh().history()
+    newest, before = (entry.info["operationMetrics"] for entry in entries[:2])
+    assert (before["numOutputRows"], before["numQuarantinedRows"]) == ("2", "1")
+    assert (newest["numOutputRows"], newest["numNulledRows"]) == ("3", "1")
+
+
+def test_null_needs_a_nullable_column_and_modes_are_known(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("{\n")
+    table = vl.Table.create(tmp_path / "t", "event VARIANT NOT NULL")
+    with pytest.raises(InvalidSchema, match="NOT NULL"):
+        table.append(vl.ndjson(tmp_path / "a"), mode="null")
+    with pytest.raises(InvalidValue, match="mode is 'lenient'") as caught:
+        table.append(vl.ndjson(tmp_path / "a"), mode="lenient")  # type: ignore[arg-type]
+    assert "quarantine" in caught.value.hint
+    with pytest.raises(TypeError, match="'modus'"):
+        table.append(vl.ndjson(tmp_path / "a"), modus="null")  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize("mode", ["strict", "quarantine", "null"])
+def test_bad_json_text_of_arrow_data(
+    tmp_path: Path, mode: Literal["strict", "quarantine", "null"]
+) -> None:
+    table = vl.Table.create(tmp_path / "t", "id INT, event VARIANT, other VARIANT")
+    texts = ["1", '{"a": 1, "a": 2}', None, "{", "2"]
+    data = pa.table({"id": range(5), "event": texts, "other": ["1", "2", "3", "]", "5"]})
+
+    def append() -> int:
+        return table.append(data, json_columns=["event", "other"], mode=mode)
+
+    if mode == "strict":
+        with pytest.raises(InvalidJson, match="column 'event'") as caught:
+            append()
+        assert (caught.value.row, table.refresh().version) == (1, 0)
+        return
+    assert append() == 1
+    table = table.refresh()
+    (add,) = table.snapshot.add_files()
+    rows = vl.parquet.read_table(table.snapshot.location(add.path)).to_pylist()
+    good = [row["id"] for row in rows if row["event"] is not None]
+    assert good == [0, 4]
+    if mode == "null":
+        assert [row["id"] for row in rows] == [0, 1, 2, 3, 4]
+        assert [row["id"] for row in rows if row["other"] is None] == [3]
+        return
+    assert [row["id"] for row in rows] == [0, 2, 4]
+    (folder,) = (tmp_path / "t" / "_quarantine").iterdir()
+    records = quarantined(str(folder))
+    assert [(record["row"], record["values"]["event"]) for record in records] == [
+        (1, texts[1]),
+        (3, texts[3]),
+    ]
+    assert all("column 'event'" in record["reason"] for record in records)
+
+
+def test_bad_variants_of_arrow_data_are_kept_as_base64(tmp_path: Path) -> None:
+    table = vl.Table.create(tmp_path / "t", "event VARIANT")
+    values = [{"metadata": b"\x01\x00\x00", "value": value} for value in (b"\x00", b"\x02\x01")]
+    data = pa.table({"event": pa.array(values)})
+    assert table.append(data, mode="quarantine") == 1
+    (folder,) = (tmp_path / "t" / "_quarantine").iterdir()
+    (record,) = quarantined(str(folder))
+    assert record["row"] == 1
+    assert base64.b64decode(record["values"]["event"]["value"]) == b"\x02\x01"
+
+
+def test_a_quarantine_can_be_mended_and_loaded(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text('1\n{"a": 1,}\n')
+    result = ingest_here(tmp_path / "a", tmp_path / "t", mode="quarantine")
+    mended = [record["text"].replace(",}", "}") for record in quarantined(result.quarantine)]
+    (tmp_path / "b").write_text("\n".join(mended))
+    ingest_here(tmp_path / "b", tmp_path / "t")
+    assert sorted(row.to_json() for row in documents(tmp_path / "t") if row) == ["1", '{"a":1}']
+
+
+def test_no_reader_takes_a_quarantine_for_data(tmp_path: Path) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    (tmp_path / "a").write_text("1\n{\n")
+    result = ingest_here(tmp_path / "a", tmp_path / "t", mode="quarantine")
+    assert orjson.loads(next(Path(str(result.quarantine)).iterdir()).read_bytes())["line"] == 2
+    assert Path(str(result.quarantine)).parent == tmp_path / "t" / "_quarantine"
+    assert len(duckdb.sql(f"SELECT 1 FROM '{tmp_path}/t/*.parquet'").fetchall()) == 1
+
+
+lines_of_bytes = st.lists(
+    st.binary(max_size=6).map(lambda line: line.replace(b"\n", b""))
+    | st.sampled_from([*LINES.values(), *FINE.values(), b'{"a": [1, 2.5]}', b'"\xc3\xa9"', b"\xef"])
+    | st.from_regex(rb'[\[\]{}",:0-9.eE+-]{1,8}', fullmatch=True)
+)
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(lines=lines_of_bytes, ending=st.sampled_from([b"\n", b"\r\n"]), as_array=st.booleans())
+def test_what_the_plain_parser_takes_is_loaded_and_all_else_is_kept(
+    tmp_path_factory: pytest.TempPathFactory, lines: list[bytes], ending: bytes, as_array: bool
+) -> None:
+    folder = tmp_path_factory.mktemp("lines")
+    if as_array:  # what leaves a quote or a bracket open would take the next element along
+        lines = [line for line in lines if not set(line) & set(b'"[]{},') or line in LINES.values()]
+        lines = [line for line in lines if line != LINES["cut document"]]
+        text = b"[" + (b"," + ending).join([b"0", *lines]) + b"]"
+    else:
+        text = ending.join([b"0", *lines])
+    (folder / "a").write_bytes(text)
+    good, bad = ["0"], []
+    for line in lines:
+        document = line.strip(b" \t\r") if not as_array else line
+        if not document and not as_array:
+            continue
+        try:
+            good.append(parse_json(document).to_json())
+        except VariantLakeError:
+            bad.append(document.lstrip(b" \t\r\n"))
+    source = vl.json_array(folder / "a") if as_array else vl.ndjson(folder / "a")
+    result = ingest_here(source, folder / "t", mode="quarantine")
+    assert [row.to_json() for row in documents(folder / "t") if row] == good
+    assert result.bad_rows == len(bad)
+    if bad:
+        assert list(map(text_of, quarantined(result.quarantine))) == bad

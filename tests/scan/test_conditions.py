@@ -1,0 +1,50 @@
+"""Conditions over rows: SQL's three values, and errors that count only where the answer does."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from variantlake.paths import Path
+from variantlake.planning.predicates import And, Compare, Literal, Not, Or, Predicate, Ref
+from variantlake.scan.casts import Values
+from variantlake.scan.conditions import evaluate
+
+GUARD = Ref(("k",), None, "bigint")
+CAST = Ref(("v",), Path.parse("$.a"), "bigint")
+ROWS = 4
+"""The guard is true, false, null, true; the cast gives 5, but for an error in all other rows."""
+
+
+def operand(ref: Ref) -> Values:
+    if ref == GUARD:
+        return Values(pa.array([1, 0, None, 1], pa.int64()))
+    return Values(pa.array([None, None, None, 5], pa.int64()), np.array([1, 1, 1, 0], np.bool_))
+
+
+def equal(ref: Ref, value: int) -> Predicate:
+    return Compare("=", ref, Literal(value, "bigint"))
+
+
+@pytest.mark.parametrize(
+    ("condition", "true", "failed"),
+    [
+        (equal(CAST, 5), [3], [0, 1, 2]),
+        (Not(equal(CAST, 5)), [], [0, 1, 2]),
+        (And((equal(GUARD, 1), equal(CAST, 5))), [3], [0, 2]),
+        (And((equal(CAST, 5), equal(GUARD, 1))), [3], [0, 2]),
+        (And((equal(GUARD, 7), equal(CAST, 5))), [], [2]),
+        (Or((equal(GUARD, 1), equal(CAST, 6))), [0, 3], [1, 2]),
+        (Not(Or((equal(GUARD, 1), equal(CAST, 6)))), [], [1, 2]),
+    ],
+    ids=str,
+)
+def test_rule_1_an_error_counts_only_where_the_answer_depends_on_it(
+    condition: Predicate, true: list[int], failed: list[int]
+) -> None:
+    """`false AND error` is false, `true OR error` is true: EXACTNESS, rule 1."""
+    found = evaluate(condition, operand, ROWS)
+    assert np.flatnonzero(found.true).tolist() == true
+    assert np.flatnonzero(found.failed).tolist() == failed
+    assert not (found.true & found.false).any()

@@ -1,0 +1,269 @@
+"""`Table.scan` gives what Spark gives on the unshredded data, in rows, values and names."""
+
+from __future__ import annotations
+
+import datetime as dt
+import itertools
+from collections import Counter
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from tests import corpora
+from tests.spark.layouts import (
+    PUSHDOWN,
+    SHAPES,
+    changed,
+    judge,
+    make,
+)
+from variantlake import Table, Variant
+from variantlake.errors import InvalidValue, UnsupportedFeature
+from variantlake.planning.casts import spark_type
+from variantlake.scan.casts import _CASTS, cast_raw
+from variantlake.types import Kind, ShreddedType
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(scope="module")
+def tables(
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, str]]:
+    found = {}
+    for name, shape in SHAPES.items():
+        found[name] = make(spark, tmp_path_factory.mktemp("scan") / "a table", shape)
+        judge(spark, f"scan_{name}", shape)
+    yield found
+    for name in SHAPES:
+        spark.catalog.dropTempView(f"scan_{name}")
+
+
+def shown(value: Any) -> Any:
+    """A value as text that tells types apart; Variants as JSON."""
+    if isinstance(value, dict) and value.keys() == {"metadata", "value"}:
+        return Variant(value["metadata"], value["value"]).to_json()
+    if isinstance(value, bytearray):
+        return repr(bytes(value))
+    if isinstance(value, dt.datetime) and value.tzinfo is not None:
+        return repr(value.astimezone(dt.UTC).replace(tzinfo=None))
+    return repr(value)
+
+
+def ours(table: pa.Table) -> Counter[tuple[Any, ...]]:
+    return Counter(
+        tuple(map(shown, row.values())) for batch in table.to_batches() for row in batch.to_pylist()
+    )
+
+
+def theirs(spark: SparkSession, query: str) -> tuple[list[str], Counter[tuple[Any, ...]]]:
+    with changed(spark, {PUSHDOWN: "false"}):
+        frame = spark.sql(query)
+        variants = [kind == "variant" for _, kind in frame.dtypes]
+        text = frame.toDF(*(f"c{at}" for at in range(len(variants)))).selectExpr(
+            *(f"to_json(c{at})" if is_variant else f"c{at}" for at, is_variant in
+              enumerate(variants))
+        )  # fmt: skip
+        rows = [
+            tuple(
+                value if is_variant and value is not None else shown(value)
+                for value, is_variant in zip(row, variants, strict=True)
+            )
+            for row in text.collect()
+        ]
+    return frame.columns, Counter(rows)
+
+
+SELECTS = {
+    "columns": "event:id::bigint, event:kind::string, k",
+    "names": "EVENT:n.x::int, variant_get(event, '$.t', 'int'), K, event:arr[0]::string",
+    "try": "try_variant_get(event, '$.kind', 'int') AS a, try_cast(event:mixed AS bigint) AS b",
+    "strings": "event:mixed::string AS m, event:n::string AS n, event:price::string AS p",
+    "numbers": "try_cast(event:price AS decimal(10,2)) AS p, try_cast(event:price AS double) AS d, "
+    "try_variant_get(event, '$.price', 'int') AS i",
+    "texts": "try_cast(event:d AS date) AS d, try_cast(event:ok AS string) AS o, "
+    "try_cast(event:ok AS int) AS i",
+    "variants": "event, event:n AS n, event:n.x AS x",
+    "odd-keys": "event:n['odd key']::int, event:ID::string, event:nobody.knows::int",
+    "doubles": "try_cast(event:dbl AS double) AS d, try_cast(event:dbl AS bigint) AS i",
+}
+CONDITIONS = {
+    "none": "",
+    "range": "event:id::bigint BETWEEN 3 AND 104",
+    "text": "event:kind::string = 'good' AND k > 3",
+    "in": "event:kind::string IN ('bad', 'ugly') OR try_cast(event:id AS int) IN (1, NULL)",
+    "null": "event:kind::string IS NULL OR NOT (k >= 5)",
+    "not-null": "event:n.x::string IS NOT NULL AND event:kind::string NOT LIKE 'go%'",
+    "prefix": "startswith(event:kind::string, 'g') AND k <> 7",
+    "decimals": "try_cast(event:price AS decimal(12,3)) >= 2.5 AND event:id::bigint < 103",
+    "null-safe": "event:kind::string <=> NULL OR try_cast(event:t AS bigint) <=> 1005",
+    "booleans": "try_cast(event:ok AS boolean)",
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("name", SELECTS)
+def test_selected_values(
+    spark: SparkSession, tables: dict[str, str], name: str, shape: str
+) -> None:
+    found = Table.open(tables[shape]).scan(SELECTS[name]).to_arrow()
+    columns, rows = theirs(spark, f"SELECT {SELECTS[name]} FROM scan_{shape}")
+    assert found.column_names == columns
+    assert ours(found) == rows
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("name", CONDITIONS)
+def test_rows_that_fulfil_a_condition(
+    spark: SparkSession, tables: dict[str, str], name: str, shape: str
+) -> None:
+    where = CONDITIONS[name]
+    scan = Table.open(tables[shape]).scan("event, k", where or None)
+    _, rows = theirs(spark, f"SELECT event, k FROM scan_{shape} WHERE {where or 'true'}")
+    assert ours(scan.to_arrow()) == rows
+    assert scan.count() == sum(rows.values())
+
+
+def test_a_guard_keeps_errors_out(tables: dict[str, str]) -> None:
+    """Rule 1: a cast that fails counts only where the answer depends on it."""
+    table = Table.open(tables["mixed"])
+    run_load_task = "event:kind::string = 'bad' AND event:price::decimal(10, 2) > 3"
+    assert table.scan("k", run_load_task).count() > 0
+    with pytest.raises(InvalidValue, match="event:price"):
+        table.scan("event:price::decimal(10,2)").to_arrow()
+
+
+def test_partition_columns(spark: SparkSession, tables: dict[str, str]) -> None:
+    scan = Table.open(tables["mixed"]).scan("p, k", "p IS NOT NULL AND p >= 'g'")
+    _, rows = theirs(spark, "SELECT p, k FROM scan_mixed WHERE p >= 'g'")
+    assert ours(scan.to_arrow()) == rows
+    assert scan.explain().read_files == 1
+
+
+CONFORMANCE = corpora.DELTA_TABLES
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "spark-shredded-variant-preview-delta",
+        "spark-variant-checkpoint",
+        "variant-stats-no-checkpoint",
+        "variant-stats-state-reconstruction",
+    ],
+)
+def test_conformance_tables_are_read_as_delta_spark_reads_them(
+    delta_spark: SparkSession, name: str
+) -> None:
+    table = CONFORMANCE / name
+    frame = delta_spark.read.format("delta").load(str(table))
+    variant = next(column for column, kind in frame.dtypes if kind == "variant")
+    plain = [column for column, kind in frame.dtypes if kind in ("variant", "bigint", "int")]
+    found = Table.open(table).scan(", ".join(plain)).to_arrow()
+    _, rows = theirs(delta_spark, f"SELECT {', '.join(plain)} FROM delta.`{table}`")
+    assert ours(found) == rows
+    assert Table.open(table).scan("*", f"{variant} IS NOT NULL").count() == sum(
+        delta_spark.sql(f"SELECT {variant} FROM delta.`{table}` WHERE {variant} IS NOT NULL")
+        .groupBy()
+        .count()
+        .collect()[0]
+    )
+
+
+def test_mapped_columns_and_deleted_rows(delta_spark: SparkSession, tmp_path: Path) -> None:
+    table = tmp_path / "t"
+    delta_spark.sql(
+        f"CREATE TABLE delta.`{table}` (event VARIANT, k INT, st STRUCT<a: INT, v: VARIANT>, "
+        "p DATE) USING delta PARTITIONED BY (p) TBLPROPERTIES "
+        "('delta.columnMapping.mode'='name', 'delta.enableDeletionVectors'='true', "
+        "'delta.enableVariantShredding'='true', 'delta.enableTypeWidening'='true')"
+    )
+    delta_spark.sql(
+        f"""INSERT INTO delta.`{table}` SELECT parse_json(concat('{{"id":', id, '}}')), int(id),
+        named_struct('a', int(id), 'v', parse_json(string(id))),
+        date_add(date'2024-01-01', int(id % 2)) FROM range(0, 400, 1, 1)"""
+    )
+    delta_spark.sql(f"DELETE FROM delta.`{table}` WHERE k % 3 = 0 AND p = '2024-01-01'")
+    for old, new in {"event": "doc", "st.a": "b", "k": "`key no`"}.items():
+        delta_spark.sql(f"ALTER TABLE delta.`{table}` RENAME COLUMN {old} TO {new}")
+    delta_spark.sql(f"ALTER TABLE delta.`{table}` ALTER COLUMN `key no` TYPE BIGINT")
+    opened = Table.open(table)
+    for where in ("doc:id::int < 50", "`key no` >= 390 AND p = '2024-01-01'", "p > '2024-01-01'"):
+        found = opened.scan("doc, doc:id::int AS i, `key no`, p", where).to_arrow()
+        _, rows = theirs(
+            delta_spark,
+            f"SELECT doc, doc:id::int AS i, `key no`, p FROM delta.`{table}` WHERE {where}",
+        )
+        assert ours(found) == rows
+    nested = opened.scan("st", "doc:id::int = 7").to_arrow().to_pylist()
+    assert nested[0]["st"]["b"] == 7
+
+
+# --- Casts ----------------------------------------------------------------------------------------
+
+TEXTS = [
+    "1", "-5", "+7", " 12 ", "\t3\n", "1.5", "1e3", ".5", "5.", "", "x", "1x", "NaN", "-Infinity",
+    "inf", "INFINITY", "true", " T ", "No", "0", "2024-01-31", "2024-02-30", " 2024-12-01 ",
+    "99999999999999999999", "127", "128", "-129", "1e400", "1e-400", "00012", "0.005", "-0.005",
+    "12345678.995", "٣", "1_000", "- 1", "--1", "e5",
+]  # fmt: skip
+RAWS: dict[str, list[Any]] = {
+    "string": TEXTS,
+    "bigint": [0, 1, -1, 127, 128, -129, 2**31, 2**53 + 1, 2**63 - 1, -(2**63), 16777217],
+    "boolean": [True, False],
+    "double": [0.0, -0.0, 1.0, 1.9, -1.9, 127.9, 128.0, 1e10, 1e300, 5e-324, 2.0**63, -(2.0**63),
+               float("nan"), float("inf"), 0.1, 1e7, 123456789.125, 2147483647.5],
+    "float": [0.0, 1.5, -2.5, 3.4028234663852886e38, 0.10000000149011612, 16777216.0],
+    "decimal(10,2)": [Decimal("1.50"), Decimal("-0.01"), Decimal("100.00"), Decimal("127.99")],
+    "date": [0, 19782, -141427, 2932896],
+    "binary": [b"", b"abc", "é".encode()],
+}  # fmt: skip
+MAKE = {"date": "date_from_unix_date(raw)"}
+SCHEMAS = {"date": "int"}
+ASKED = ["tinyint", "smallint", "int", "bigint", "float", "double", "decimal(10,2)",
+         "decimal(38,10)", "string", "boolean", "date"]  # fmt: skip
+
+
+@pytest.mark.parametrize("stored", RAWS)
+def test_casts_are_those_of_spark(spark: SparkSession, stored: str) -> None:
+    values = RAWS[stored]
+    frame = spark.createDataFrame(
+        [(value,) for value in values], f"raw {SCHEMAS.get(stored, stored)}"
+    )
+    variants = frame.selectExpr(f"cast({MAKE.get(stored, 'raw')} AS variant) AS v")
+    gets = [
+        f"unix_date(try_variant_get(v, '$', '{requested}'))" if requested == "date"
+        else f"try_variant_get(v, '$', '{requested}')"
+        for requested in ASKED
+    ]  # fmt: skip
+    rows = variants.selectExpr(*gets).collect()
+    own = spark_type(stored)
+    assert own is not None
+    tried = 0
+    for value, row in zip(values, rows, strict=True):
+        for requested, expected in zip(ASKED, row, strict=True):
+            target = spark_type(requested)
+            assert target is not None
+            try:
+                found = cast_raw(value, own, target)
+            except UnsupportedFeature:
+                continue
+            tried += 1
+            assert repr(found) == repr(expected), (value, requested)
+    assert tried
+
+
+def test_every_cast_of_the_table_is_tried() -> None:
+    stored = {ShreddedType.parse(name).kind for name in RAWS}
+    requested = {ShreddedType.parse(name).kind for name in ASKED}
+    pairs = set(itertools.product(stored, requested))
+    narrow = {Kind.INT8, Kind.INT16, Kind.INT32}  # Spark's Variants have no narrow integers
+    untried = {pair for pair in _CASTS if pair not in pairs and pair[0] not in narrow}
+    assert untried == {(Kind.UUID, Kind.STRING)}  # Spark has no UUID

@@ -1,0 +1,219 @@
+"""Scans without Spark: what they take, what they refuse by name, and who reads them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import variantlake as vl
+from variantlake.delta.schema.ddl import parse_table_ddl
+from variantlake.errors import InvalidQuery, UnsupportedFeature, VariantLakeError
+from variantlake.kernels.shredded.unshred import unshred
+from variantlake.sql.select import QueryText
+
+SCHEMA = parse_table_ddl(
+    "event VARIANT, k INT, day DATE, at TIMESTAMP, name STRING, m DECIMAL(9,2)"
+)
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> vl.Table:
+    folder = tmp_path_factory.mktemp("scan")
+    made = vl.Table.create(folder / "t", "event VARIANT, k INT")
+    for start in (0, 1000, 2000):
+        lines = [
+            f'{{"id":{i},"kind":"k{i % 5}","n":{{"x":{i}.5}}}}' for i in range(start, start + 50)
+        ]
+        made.append(
+            pa.table({"event": lines, "k": pa.array(range(50), pa.int32())}), json_columns=["event"]
+        )
+    return made.refresh()
+
+
+def test_a_scan_is_an_arrow_stream(table: vl.Table) -> None:
+    scan = table.scan(["event:id::bigint AS id", "event:kind::string"], "event:id::int < 20")
+    assert scan.schema.names == ["id", "kind"]
+    assert pa.table(scan) == scan.to_arrow()
+    with duckdb.connect() as connection:
+        connection.register("found", scan)
+        connection.execute("SELECT kind, count(*) AS n FROM found GROUP BY kind ORDER BY kind")
+        found = connection.fetchall()
+    assert found == [(f"k{i}", 4) for i in range(5)]
+
+
+def test_polars_takes_a_scan(table: vl.Table) -> None:
+    scan = table.scan("event:id::bigint AS id, k", "k < 3")
+    assert pl.DataFrame(scan)["id"].to_list() == [0, 1, 2, 1000, 1001, 1002, 2000, 2001, 2002]
+
+
+def test_files_without_a_match_are_not_read(table: vl.Table) -> None:
+    scan = table.scan("*", "event:id::bigint BETWEEN 1003 AND 1004")
+    report = scan.explain()
+    assert (report.read_files, report.total_files) == (1, 3)
+    assert scan.count() == 2
+    for file in table.files()["path"].to_pylist()[1:]:
+        assert file
+
+
+def test_rule_14_only_the_hits_are_rebuilt(
+    table: vl.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rebuilt: list[int] = []
+
+    def counting(group: pa.StructArray) -> pa.StructArray:
+        rebuilt.append(len(group))
+        return unshred(group)
+
+    monkeypatch.setattr("variantlake.parquet.variant.variant_columns.unshred", counting)
+    found = table.scan("event", "event:id::bigint IN (7, 1003, 1004)").to_arrow()
+    assert found.num_rows == 3
+    assert sum(rebuilt) == 3
+
+
+def test_limit_and_count(table: vl.Table) -> None:
+    assert table.scan("k", limit=60).to_arrow().num_rows == 60
+    assert table.scan("k", limit=60).count() == 60
+    assert table.scan().count() == 150
+    assert table.scan(where="true").count() == 150
+    assert table.scan(where="false OR k < 1").count() == 3
+    assert table.scan(where="event:nobody::int = 1").to_arrow().num_rows == 0
+
+
+def test_explain_says_did_you_mean(table: vl.Table) -> None:
+    assert "Did you mean event:kind" in str(table.scan(where="event:kimd::string = 'x'").explain())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "k + 1",
+        "upper(name)",
+        "k = m",
+        "event:a",
+        "event:a::int = 'x'",
+        "name LIKE '%x'",
+        "name LIKE 'a_b%'",
+        "name RLIKE 'x'",
+        "k IN (SELECT 1)",
+        "k BETWEEN SYMMETRIC 5 AND 2",
+        "exists(SELECT 1)",
+        "event:a[*]::int = 1",
+        "event:a::interval = 1",
+        "at = '2024-01-01 00:00:00 Europe/Berlin'",
+        "name = 'a' 'b'",
+        "name = 'a\\\\b'",
+        "CASE WHEN k = 1 THEN true END",
+        "k IS TRUE",
+        "cast(k AS string) = '1'",
+        "event:a::int > 1e400",
+    ],
+)
+def test_what_only_spark_takes_is_refused_by_name(text: str) -> None:
+    with pytest.raises(UnsupportedFeature) as caught:
+        QueryText(SCHEMA).condition(text)
+    assert "Spark" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "text", ["nope = 1", "k:a::int = 1", "k = ", "k = 1; SELECT 1", "(k = 1", "event:a::nope = 1"]
+)
+def test_mistakes_get_a_sentence(text: str) -> None:
+    with pytest.raises(VariantLakeError) as caught:
+        QueryText(SCHEMA).condition(text)
+    assert caught.value.message
+
+
+def test_conditions_are_those_of_planning() -> None:
+    text = QueryText(SCHEMA).condition(
+        "event:a.b[0]['odd key']::decimal(10,2) >= 1.50 AND NOT K <= -5 OR name NOT LIKE 'p%' AND "
+        "day > DATE'2024-01-31' AND at < '2024-02-01' AND m BETWEEN 1 AND 2L"
+    )
+    assert str(text) == (
+        "(event:a.b[0]['odd key']::decimal(10,2) >= 1.50 AND NOT (k <= -5)) OR "
+        "(NOT (startswith(name, 'p')) AND day > DATE'2024-01-31' AND "
+        "at < TIMESTAMP'2024-02-01 00:00:00Z' AND m >= 1 AND m <= 2)"
+    )
+
+
+def test_only_simple_queries_are_taken_whole() -> None:
+    text = QueryText(SCHEMA, "t")
+    found = text.select("SELECT x.event:a::int AS a, k FROM t x WHERE k > 1 LIMIT 5")
+    assert [item.name for item in found.items] == ["a", "k"]
+    assert found.limit == 5
+    assert QueryText(SCHEMA, "t").select("SELECT count(*) FROM t").counts == "count(1)"
+    for query in (
+        "SELECT k FROM t ORDER BY k",
+        "SELECT k, count(*) FROM t GROUP BY k",
+        "SELECT count(k) FROM t",
+        "SELECT DISTINCT k FROM t",
+        "SELECT k FROM t JOIN t u USING (k)",
+        "SELECT k FROM other",
+        "SELECT k FROM (SELECT k FROM t)",
+        "WITH c AS (SELECT 1) SELECT k FROM t",
+        "SELECT k FROM t UNION ALL SELECT k FROM t",
+        "SELECT k FROM t TABLESAMPLE (5 ROWS)",
+        "SELECT k FROM t VERSION AS OF 1",
+        "SELECT * EXCEPT (k) FROM t",
+        "SELECT k FROM t LIMIT 5 OFFSET 2",
+        "SELECT k FROM t HAVING k > 1",
+        "DELETE FROM t",
+    ):
+        with pytest.raises((UnsupportedFeature, InvalidQuery)):
+            QueryText(SCHEMA, "t").select(query)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "FROM t |> LIMIT 3 |> WHERE k < 3",
+        "SELECT k FROM t AS u(event, name, day, at, k, m) WHERE k < 3",
+        "SELECT k FROM t@v0",
+        "SELECT * RENAME (k AS n) FROM t",
+        "SELECT * ILIKE 'k%' FROM t",
+        "SELECT * EXCEPT (k) FROM t",
+    ],
+)
+def test_a_select_that_means_more_than_it_seems_is_refused(query: str) -> None:
+    with pytest.raises(UnsupportedFeature):
+        QueryText(SCHEMA, "t").select(query)
+
+
+def test_row_groups_without_rows_are_passed_over(tmp_path: Path) -> None:
+    made = vl.Table.create(tmp_path / "t", "event VARIANT, k INT")
+    made.append(
+        pa.table({"event": ['{"a":1}', "[2]"], "k": pa.array([1, 2], pa.int32())}),
+        json_columns=["event"],
+    )
+    (file,) = (tmp_path / "t").glob("*.parquet")
+    whole = pq.ParquetFile(file)
+    with pq.ParquetWriter(tmp_path / "copy", whole.schema_arrow) as writer:
+        writer.write_table(whole.read().slice(0, 0))
+        writer.write_table(whole.read())
+    made = made.refresh()
+    (tmp_path / "copy").replace(file)
+    found = made.scan("event:a::int, k", "event:nobody::string IS NULL").to_arrow()
+    assert found.to_pydict() == {"a": [1, None], "k": [1, 2]}
+
+
+def test_a_variant_comes_in_parts_beside_its_row_s_other_columns(tmp_path: Path) -> None:
+    count = 20_000
+    empty = vl.Table.create(tmp_path / "t", "n BIGINT, v VARIANT")
+    values = vl.parquet.variant_array([{"n": n, "s": "x" * (n % 7)} for n in range(count)])
+    empty.append(pa.table({"n": pa.array(range(count)), "v": values}))
+    table = vl.Table.open(tmp_path / "t")
+    for where, wanted in (
+        ("", range(count)),
+        ("n >= 300 AND v:n::bigint < 19000", range(300, 19000)),
+    ):
+        scan = table.scan(["n", "v"], where=where or None)
+        batches = list(scan.to_batches())
+        assert max(batch.num_rows for batch in batches) < len(wanted)
+        found = pa.Table.from_batches(batches)
+        assert found["n"].to_pylist() == list(wanted)
+        texts = vl.parquet.to_json(found["v"]).to_pylist()
+        assert texts == [f'{{"n":{n},"s":"{"x" * (n % 7)}"}}' for n in wanted]

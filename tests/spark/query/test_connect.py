@@ -1,0 +1,379 @@
+"""Queries and appends through a real Spark Connect server: right, from columns, skipping files."""
+
+from __future__ import annotations
+
+import datetime as dt
+import importlib.util
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+import variantlake as vl
+from tests import corpora
+from tests.spark.layouts import (
+    CLEAN,
+    MIXED,
+    OTHER_TYPES,
+    PUSHDOWN,
+    UNSHREDDED,
+    Shape,
+    changed,
+    judge,
+    make,
+    rows,
+)
+from tests.spark.session.test_kernel_scan import made_of_odd_types
+from variantlake.delta.log.log_segment import commit_path
+from variantlake.delta.log.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+PORT = "spark.connect.grpc.binding.port"
+
+
+@pytest.fixture(scope="module")
+def server(spark: SparkSession) -> Iterator[str]:
+    """Spark Connect's service in the JVM that is there: a second one costs half a minute."""
+    if importlib.util.find_spec("grpc_status") is None:
+        corpora.missing("pyspark[connect]")
+    java: Any = spark
+    with socket.socket() as probe:
+        probe.bind(("localhost", 0))
+        port = probe.getsockname()[1]
+    java._jvm.org.apache.spark.SparkEnv.get().conf().set(PORT, str(port))
+    service = java._jvm.org.apache.spark.sql.connect.service.SparkConnectService
+    service.start(java._jsc.sc())
+    yield f"sc://localhost:{port}"
+    none = java._jvm.scala.Option.empty()
+    service.stop(none, none)
+
+
+SHAPE = Shape((CLEAN, OTHER_TYPES, UNSHREDDED, MIXED), partitioned=True)
+QUERIES = {
+    "columns": "SELECT event:id::bigint AS i, k FROM {t} WHERE p = 'first' AND k > 3",
+    "unnamed": """
+        SELECT upper(event:kind::string), (event:n.x::bigint), count(*) FROM {t} GROUP BY 1, 2""",
+    "cte": """
+        WITH c AS (
+            SELECT event:id::bigint, (SELECT max(b.event:t::bigint) FROM {t} b) AS m FROM {t})
+        SELECT '{{é😀}}' AS `}}`, c.id + 1, m FROM c -- {{event:id}}
+        WHERE c.id < 5""",
+    "join": """
+        SELECT cast(a.event:id AS bigint) i, try_variant_get(b.event, '$.kind', 'int') FROM {t} a
+        JOIN {t} b ON a.event:id::bigint = b.event:id::bigint - 100
+        WHERE CASE WHEN a.event:kind::string = 'good' THEN a.event:t::smallint > 0 END""",
+    "star": "SELECT * FROM {t} e WHERE e.event:id::bigint = 105 AND '{{}}' <> '}}'",
+    "null-tests": """
+        SELECT k, event IS NULL, e.event IS NOT NULL n, event:kind::string FROM {t} e
+        WHERE event IS NOT NULL AND event:id::bigint < 5 OR event IS NULL""",
+    "null-test-of-a-join": """
+        SELECT a.k, count(*), count_if(b.event IS NULL) FROM {t} a
+        LEFT JOIN {t} b ON a.k = b.k + 7 AND b.event IS NOT NULL AND b.event:kind::string = 'good'
+        WHERE a.event IS NOT NULL GROUP BY a.k""",
+    "beside": "SELECT event:id::bigint, count(event) AS n FROM {t} GROUP BY 1",
+    "union": "SELECT event:id::bigint AS i FROM {t} UNION ALL SELECT event:t::bigint FROM {t}",
+    "sides": """
+        SELECT a.event:id::bigint AS i, b.event:kind::string AS s FROM {t} a
+        LEFT JOIN {t} b ON a.k = b.k AND b.p = 'first' AND a.p > 'a'
+        WHERE a.event:id::bigint < 9""",
+    "derived": """
+        WITH c AS (SELECT event:id::bigint AS id, p FROM {t})
+        SELECT * FROM c WHERE p = 'first' AND id NOT IN (
+            SELECT b.event:id::bigint - 100 FROM {t} b WHERE p > 'g')""",
+    "one-whole": """
+        SELECT a.event, b.event:id::bigint AS i FROM {t} a JOIN {t} b USING (k, p)
+        WHERE p = 'first' AND a.k < 3""",
+}
+READ_BY_COLUMNS = (
+    *("columns", "unnamed", "cte", "join", "union"),
+    *("sides", "derived", "one-whole", "null-tests", "null-test-of-a-join"),
+)
+FILES_READ = {"columns": [1], "sides": [2, 1], "derived": [1, 1], "one-whole": [1, 4]}
+"""Of four, by each table of a query."""
+OTHERS = {
+    "version": "SELECT count(*) AS n FROM {t} VERSION AS OF 0",
+    "time": "SELECT count(event:id::int) AS n FROM {t} TIMESTAMP AS OF '2200-01-01'",
+    "view": "CREATE OR REPLACE TEMP VIEW mine AS SELECT event:id::bigint AS i FROM {t}",
+    "of-view": "SELECT count(i) FROM mine",
+    "nope": "SELECT nope FROM {t}",
+}
+
+
+GROUPED = """
+    WITH chosen AS (
+        SELECT event:kind::string AS kind, event:id::bigint AS n, k FROM judge_connect
+        WHERE event:id::bigint < 105),
+    sums AS (SELECT kind, sum(n) AS s FROM chosen GROUP BY kind)
+    SELECT kind, s, n, k, n * 2 AS twice FROM sums JOIN chosen USING (kind)
+"""
+"""What the client makes of a DataFrame with paths."""
+
+
+def client(remote: str, work: dict[str, Any]) -> dict[str, Any]:
+    """What a client of its own finds through this server; "local[2]" starts one, without Delta."""
+    environment = {name: value for name, value in os.environ.items() if "SPARK_" not in name}
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.spark.connect_client"],
+        input=json.dumps({"texts": {}, "remote": remote} | work),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+        cwd=corpora.REPOSITORY,
+        env=environment | {"PYSPARK_PYTHON": sys.executable},
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    found: dict[str, Any] = json.loads(done.stdout[done.stdout.index("{") :])
+    return found
+
+
+ROWS = """
+    SELECT id AS n, IF(id % 7 = 0, NULL, parse_json(concat('{"a": ', id, ', "b": "x"}'))) AS event,
+      concat('{"c": ', id, IF(id = 10, '', '}')) AS other
+    FROM range(0, 1000, 1, 3)"""
+
+
+def test_appends_of_a_connect_client(spark: SparkSession, server: str, tmp_path: Path) -> None:
+    table = str(tmp_path / "t")
+    vl.Table.create(table, "n BIGINT, event VARIANT, other VARIANT")
+    texts = {"json_columns": ["other"]}
+    good = f"SELECT * FROM ({ROWS}) WHERE n <> 10"
+    loads = [
+        {"query": good, "table": table, "options": texts | {"load_id": "one"}},
+        {"query": good, "table": table, "options": texts | {"load_id": "one"}},
+        {"query": ROWS, "table": table, "options": texts},
+        {"query": ROWS, "table": table, "options": texts | {"mode": "null"}},
+        {"query": ROWS, "table": table, "options": {}},
+        {"query": f"{ROWS} WHERE id < 0", "table": table, "options": texts},
+    ]
+    found = client(server, {"appends": loads})["appends"]
+    assert found[:2] == [[1, 999, 0], [1, 0, 0]]
+    assert found[2].startswith("InvalidJson: ")
+    assert found[3] == [2, 1000, 1]
+    assert found[4].startswith("InvalidSchema: ")
+    assert found[5] == [2, 0, 0]
+    stored = spark.read.format("delta").load(table)
+    columns = ["n", "to_json(event) AS event", "to_json(other) AS other"]
+    wanted = spark.sql(ROWS).selectExpr(*columns[:2], "to_json(try_parse_json(other)) AS other")
+    twice = wanted.union(wanted.where("n <> 10"))
+    mine, theirs = (
+        sorted((tuple(row) for row in frame.collect()), key=str)
+        for frame in (stored.selectExpr(*columns), twice)
+    )
+    assert mine == theirs
+    schema = Snapshot.load(table).properties["variantlake.shredding.event"]
+    assert "a" in schema
+    assert "b" in schema
+
+
+def test_overwrites_of_a_connect_client(server: str, tmp_path: Path) -> None:
+    table = str(tmp_path / "t")
+    made = vl.Table.create(table, "event VARIANT, n BIGINT", shredding={"event": "a BIGINT"})
+    rows = pa.table({"event": ['{"a": 1}', '{"a": 2}'], "n": [1, 2]})
+    made.append(rows, json_columns=["event"])
+    said = client(server, {"overwrites": [table]})["overwritten"]
+    assert said == [["CommitConflict", "CommitConflict", "CommitConflict", "1"]]
+
+
+def test_queries_of_a_connect_client(spark: SparkSession, server: str, tmp_path: Path) -> None:
+    table = make(spark, tmp_path / "a {b} table", SHAPE)
+    judge(spark, "judge_connect", SHAPE)
+    new_year_2200 = dt.datetime(2200, 1, 1, tzinfo=dt.UTC).timestamp()
+    os.utime(Path(table) / commit_path(0), (new_year_2200, new_year_2200))
+    texts = {name: query.format(t=f"delta.`{table}`") for name, query in (QUERIES | OTHERS).items()}
+    # Spark alone does not know the table, as without Delta's jar.
+    settings = {"spark.sql.runSQLOnFiles": "false"}
+    work = {"queries": texts, "explain": list(QUERIES), "table": table, "settings": settings}
+    found = client(server, work)
+    with changed(spark, {PUSHDOWN: "false"}):
+        for name, query in QUERIES.items():
+            theirs = spark.sql(query.format(t="judge_connect"))
+            assert found["rows"][name] == dict(rows(theirs)), name
+            assert found["columns"][name] == theirs.columns, name
+        assert found["read"] == dict(rows(spark.sql("SELECT event, k, p FROM judge_connect")))
+        grouped = dict(rows(spark.sql(GROUPED)))
+    assert found["grouped"] == [grouped, grouped]
+    assert all(path["physical"] for path in found["paths"])
+    for name, report in found["explain"].items():
+        physical = any(path["physical"] for scan in report["tables"] for path in scan["paths"])
+        assert physical == (name in READ_BY_COLUMNS), (name, report)
+        assert physical or all(scan["whole_variants"] for scan in report["tables"]), name
+    assert found["rows"]["version"] == {"(79,)": 1}
+    assert found["rows"]["of-view"] == {"(75,)": 1}
+    assert found["rows"]["nope"].startswith("InvalidQuery: [UNRESOLVED_COLUMN")
+    assert found["n"] == 79
+    assert found["left"] == 1, "the view under CREATE VIEW, and none of a query that is gone"
+    assert found["settings"] == [], "changed in the user's session"
+    for name, wanted in FILES_READ.items():
+        read = [scan["files"]["read"] for scan in found["explain"][name]["tables"]]
+        assert read == wanted, name
+    spark.catalog.dropTempView("judge_connect")
+
+
+def test_random_queries_of_several_selects(server: str, tmp_path: Path) -> None:
+    requested = {"folder": str(tmp_path), "seed": 0, "texts": 6}
+    _, skipped, _ = client(server, {"joins": requested})["joins"]
+    assert skipped > 0
+
+
+TEXTS: dict[str, tuple[dict[str, Any], str]] = {
+    # What a client is asked, and the same for Spark alone over the documents.
+    "registered-name": (
+        {
+            "sql": """SELECT my.events.event:kind::string, my.events.k FROM my.events
+                WHERE my.events.event:id::int > 3""",
+            "tables": {"my.events": "{table}"},
+        },
+        "SELECT event:kind::string, k FROM judge_texts WHERE event:id::int > 3",
+    ),
+    "path-as-qualifier": (
+        {"sql": "SELECT {t}.k, {t}.* FROM {t} WHERE {t}.event:id::bigint < 5"},
+        "SELECT k, * FROM judge_texts WHERE event:id::bigint < 5",
+    ),
+    "sample": (
+        {"sql": "SELECT t.event:id::bigint FROM t TABLESAMPLE (100 PERCENT)", "tables": "t"},
+        "SELECT event:id::bigint FROM judge_texts",
+    ),
+    "keywords-as-aliases": (
+        {
+            "sql": """SELECT date.event:id::bigint AS i FROM t date WHERE date.k < 3
+                MINUS SELECT first.event:t::bigint FROM t AS first""",
+            "tables": "t",
+        },
+        """SELECT event:id::bigint AS i FROM judge_texts WHERE k < 3
+            MINUS SELECT event:t::bigint FROM judge_texts""",
+    ),
+    "constants-are-looked-up": (
+        {"sql": "SELECT event:id::bigint, p FROM {t} WHERE k < 9 OR p > 'i'", "scans": 1},
+        "SELECT event:id::bigint, p FROM judge_texts WHERE k < 9 OR p > 'i'",
+    ),
+    "constants-of-whole-rows": ({"read": "{table}", "scans": 1}, "SELECT * FROM judge_texts"),
+    "rows-found-first": (
+        {"sql": "SELECT event, p FROM {t} WHERE event:id::bigint IN (5, 107, 205)", "late": 0},
+        "SELECT event, p FROM judge_texts WHERE event:id::bigint IN (5, 107, 205)",
+    ),
+    "natural-join-of-found-rows": (
+        {
+            "sql": """SELECT event:n FROM {t} NATURAL JOIN (SELECT 3 AS k, 'first' AS p)
+                WHERE event:id::bigint < 9""",
+            "late": 0,
+        },
+        "SELECT event:n FROM judge_texts WHERE event:id::bigint < 9 AND k = 3 AND p = 'first'",
+    ),
+    "data-source": ({"source": "{table}"}, "SELECT * FROM judge_texts"),
+    "zone": (
+        {
+            "sql": "SELECT event:d::timestamp FROM {t} WHERE k = 3 AND p = 'first'",
+            "settings": {"spark.sql.session.timeZone": "Asia/Tokyo"},
+            "select": ["unix_millis(d)"],
+        },
+        "SELECT 1704326400000 - 9 * 3600000 AS d",
+    ),
+    "view": (
+        {
+            "sql": "CREATE OR REPLACE TEMP VIEW texts AS SELECT event, k FROM {t}",
+            "then": "SELECT event:kind::string FROM texts WHERE k > 3",
+        },
+        "SELECT event:kind::string FROM judge_texts WHERE k > 3",
+    ),
+    "create": (
+        {
+            "sql": """CREATE TABLE delta.`{table} made` USING delta AS
+                SELECT event:id::int AS i, p FROM {t} WHERE p = 'first' -- and a comment""",
+            "then": "SELECT * FROM delta.`{table} made`",
+        },
+        "SELECT event:id::int, p FROM judge_texts WHERE p = 'first'",
+    ),
+    "insert": (
+        {
+            "sql": """INSERT OVERWRITE delta.`{table} made` (p, i)
+                SELECT b.p, event:kind::int FROM delta.`{table} made` b JOIN {t} a ON a.k = b.i
+                WHERE try_cast(a.event:kind AS INT) = 7 AND b.i > 1""",
+            "then": "SELECT * FROM delta.`{table} made`",
+        },
+        """SELECT a.event:kind::int, b.p FROM judge_texts a JOIN judge_texts b
+            ON a.k = b.event:id::int AND b.p = 'first'
+            WHERE try_cast(a.event:kind AS INT) = 7 AND b.event:id::int > 1""",
+    ),
+    "explain": (
+        {"sql": "EXPLAIN SELECT event:id::int FROM {t}", "select": ["plan LIKE '== Phys%'"]},
+        "SELECT true",
+    ),
+}
+
+
+def test_texts_of_every_form(spark: SparkSession, server: str, tmp_path: Path) -> None:
+    table = make(spark, tmp_path / "a {b}#? %41 é+ table", SHAPE)
+    odd = made_of_odd_types(tmp_path / "odd")
+    deleted = f"delta.`{tmp_path / 'deleted %41'}`"
+    spark.sql(
+        f"CREATE TABLE {deleted} (event VARIANT, k INT) USING delta "
+        "TBLPROPERTIES ('delta.enableDeletionVectors'='true')"
+    )
+    document = "parse_json(concat('{\"id\":', id, '}')), int(id)"
+    spark.sql(f"INSERT INTO {deleted} SELECT {document} FROM range(0, 60, 1, 3)")
+    spark.sql(f"DELETE FROM {deleted} WHERE k % 2 = 1")
+    judge(spark, "judge_texts", SHAPE)
+    texts: dict[str, dict[str, Any]] = {
+        "deleted": {"sql": f"SELECT event:id::int FROM {deleted} WHERE k > 5", "scans": 1},
+        "odd-types": {"read": odd, "select": ["event:id::int", "k", "p", "s.v:kind::string"]},
+        "odd-paths": {"sql": f"SELECT event:id::int i, event:kind::string, p FROM delta.`{odd}`"},
+    }
+    for name, (text, _) in TEXTS.items():
+        tables = {"t": "{table}"} if text.get("tables") == "t" else text.get("tables", {})
+        filled = json.dumps(text | {"tables": tables}).replace("{table}", table)
+        texts[name] = json.loads(filled.replace("{t}", f"delta.`{table}`"))
+    found = client(server, {"texts": texts})["texts"]
+    with changed(spark, {PUSHDOWN: "false"}):
+        for name, (_, plain) in TEXTS.items():
+            assert found[name] == dict(rows(spark.sql(plain))), name
+    spark.catalog.dropTempView("judge_texts")
+    assert found["deleted"] == {f"({k},)": 1 for k in range(6, 60, 2)}
+    rows_of_odd = [(i, i, "a" if i % 10 < 5 else None, f"k{i % 3}") for i in range(20)]
+    assert found["odd-types"] == {repr(row): 1 for row in rows_of_odd}
+    assert found["odd-paths"] == {repr((i, kind, p)): 1 for i, _, p, kind in rows_of_odd}
+
+
+CHARS = (
+    "SELECT id, c, s FROM {t}",
+    "SELECT id FROM {t} WHERE c = 'ab'",
+    "SELECT id FROM {t} WHERE c IN ('abcde', 'ab  ') AND NOT c > 'ab'",
+    "SELECT id FROM {t} WHERE c BETWEEN 'ab' AND 'ab'",
+    "SELECT id FROM {t} WHERE c LIKE 'ab %' AND e:k::string = 'good'",
+    "SELECT a.id, b.e:k::string AS k FROM {t} a LEFT JOIN {t} b ON a.c = b.c AND b.c = 'ab'",
+)
+COLLATED = (
+    "SELECT id FROM {t} WHERE variant_get(e, '$.k', 'string collate utf8_lcase') = 'GOOD'",
+    "SELECT concat(t.e:k::string, w.k) AS v FROM {t} t JOIN global_temp.w w USING (id)",
+    "SELECT t.id FROM {t} t JOIN global_temp.w w ON t.e:k::string = w.k",
+    "SELECT id FROM {t} WHERE try_variant_get(e, '$.k', 'time') IS NULL",
+)
+
+
+def test_chars_and_collations_of_a_connect_client(
+    spark: SparkSession, server: str, tmp_path: Path
+) -> None:
+    name = f"delta.`{tmp_path / 't'}`"
+    spark.sql(
+        f"CREATE TABLE {name} (id INT, c CHAR(5), s STRUCT<a: CHAR(3)>, e VARIANT) USING delta"
+    )
+    for row in ("1, 'ab', named_struct('a', 'x')", "2, 'abcde', NULL", "3, 'ab\\u0001', NULL"):
+        spark.sql(f'INSERT INTO {name} SELECT {row}, parse_json(\'{{"k": "good"}}\')')
+    spark.sql("CREATE GLOBAL TEMP VIEW w AS SELECT 1 AS id, 'GOOD' COLLATE utf8_lcase AS k")
+    texts = {query: {"sql": query.format(t=name)} for query in (*CHARS, *COLLATED)}
+    found = client(server, {"texts": texts})["texts"]
+    with changed(spark, {PUSHDOWN: "false"}):
+        for query in (*CHARS, *COLLATED):
+            assert found[query] == dict(rows(spark.sql(query.format(t=name)))), query
+    spark.catalog.dropGlobalTempView("w")

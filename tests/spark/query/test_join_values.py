@@ -1,0 +1,98 @@
+"""Values of a small joined side skip files of the other one; the answer is unchanged."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+import variantlake as vl
+from tests.spark.layouts import changed, rows
+from tests.spark.query.test_reading import executed
+from variantlake.spark.lake import Lake, connect
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+FILES = 6
+IDS = "(VALUES (103), (307), (NULL), (9999)) AS i(id)"
+SKIPS = {
+    # How many files of the events are read.
+    "inner": ("SELECT e.k, i.id FROM {e} e JOIN {i} ON e.event:id::int = i.id", 2),
+    "turned": ("SELECT e.k FROM {i} JOIN {e} e ON i.id = e.event:id::int AND e.k > 0", 2),
+    "semi": ("SELECT k FROM {e} e LEFT SEMI JOIN {i} ON e.event:id::int = i.id", 2),
+    "column": ("SELECT k FROM {e} JOIN {i} ON k = i.id", 2),
+    "right": ("SELECT e.k, i.id FROM {e} e RIGHT JOIN {i} ON e.event:id::int = i.id", 2),
+    "nothing": ("SELECT k FROM {e} e JOIN {i} ON e.event:id::int = i.id AND i.id IS NULL", 2),
+    "no-rows": ("SELECT k FROM {e} JOIN (SELECT id FROM {i} WHERE id < 0) ON k = id", 0),
+    "table": (
+        """SELECT count(*) FROM {e} e JOIN (SELECT event:id::int AS id FROM {s} WHERE k < 9) s
+           ON e.event:id::int = s.id""", 1,
+    ),
+    # Rows without a match are in the answer, or the values are not known to stay.
+    "left": ("SELECT e.k, i.id FROM {e} e LEFT JOIN {i} ON e.event:id::int = i.id", 6),
+    "anti": ("SELECT count(*) FROM {e} e LEFT ANTI JOIN {i} ON e.event:id::int = i.id", 6),
+    "full": ("SELECT count(*) FROM {e} e FULL JOIN {i} ON e.event:id::int = i.id", 6),
+    "limit": (
+        "SELECT count(*) FROM {e} JOIN (SELECT id FROM {i} ORDER BY id LIMIT 9) ON k = id", 6
+    ),
+    "limited": (
+        "SELECT count(*) FROM (SELECT * FROM {e} ORDER BY k LIMIT 500) e JOIN {i} ON k = i.id", 6
+    ),
+    "time": (
+        "SELECT count(*) FROM {e} JOIN (SELECT id FROM {i} WHERE now() > '2020-01-01') ON k = id",
+        6,
+    ),
+    "many": ("SELECT count(*) FROM {e} e JOIN range(90000) i ON e.event:id::bigint = i.id", 6),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    folder = tmp_path_factory.mktemp("joined")
+
+    def make(name: str, starts: range, rows_of_file: int) -> str:
+        made = vl.Table.create(folder / name, "event VARIANT, k INT")
+        for start in starts:
+            numbers = range(start, start + rows_of_file)
+            texts = [json.dumps({"id": i, "text": f"{i * 7919:x}" * 20}) for i in numbers]
+            data = pa.table({"event": texts, "k": pa.array(numbers, pa.int32())})
+            made.refresh().append(data, json_columns=["event"])
+        return f"delta.`{made.uri}`"
+
+    events = make("events", range(0, FILES * 100, 100), 100)
+    return {"e": events, "s": make("small", range(5, 6), 5), "i": IDS}
+
+
+@pytest.fixture(scope="module")
+def lake(spark: SparkSession) -> Lake:
+    return connect(spark)
+
+
+@pytest.mark.parametrize("name", SKIPS)
+def test_rule_18_values_of_a_joined_side_skip_where_rows_without_a_match_are_dropped(
+    lake: Lake, tables: dict[str, str], name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("variantlake.spark.query.catalyst_query.WORTH_BYTES", 0)
+    text, read = SKIPS[name]
+    query = text.format(**tables)
+    reports: list[dict[str, Any]] = lake.explain(query).to_dict()["tables"]
+    (events,) = (report for report in reports if report["files"]["total"] == FILES)
+    assert events["files"]["read"] == read
+    assert bool(events["joined"]) == (read < FILES)
+    found = rows(lake.sql(query))
+    monkeypatch.setattr("variantlake.spark.query.catalyst_query.MIN_FILES", FILES + 1)
+    assert found == rows(lake.sql(query))
+
+
+def test_the_values_are_pushed_into_the_files(
+    spark: SparkSession, lake: Lake, tables: dict[str, str]
+) -> None:
+    query = "SELECT e.k FROM {e} e JOIN {i} ON e.event:id::bigint = i.id"
+    with changed(spark, {"spark.sql.maxMetadataStringLength": "10000"}):
+        plan = executed(lake.sql(query.replace("{i}", "(VALUES (103L)) AS i(id)").format(**tables)))
+    assert "EqualTo(event.typed_value.id.typed_value,103)" in plan

@@ -1,0 +1,43 @@
+"""Statements that are no queries: what is to be done instead, by surface."""
+
+from __future__ import annotations
+
+import pytest
+
+from variantlake.delta.schema.ddl import parse_table_ddl
+from variantlake.errors import UnsupportedFeature
+from variantlake.sql.select import QueryText
+from variantlake.sql.statements import not_a_query
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "python", "shell"),
+    [
+        ("DELETE FROM t", "DELETE", "lake.overwrite", "Delta Spark"),
+        ("-- gone\n /* x */ delete from t", "DELETE", "lake.overwrite", "Delta Spark"),
+        ("INSERT INTO t VALUES (1)", "INSERT", "lake.append", "variantlake ingest"),
+        ("DESCRIBE HISTORY t", "DESCRIBE HISTORY", "Table.history", "variantlake history"),
+        ("describe t", "DESCRIBE", "schema", "variantlake inspect"),
+        ("SHOW TABLES", "SHOW", "Table.open", "variantlake inspect"),
+    ],
+)
+def test_what_is_no_query_says_what_to_do(text: str, name: str, python: str, shell: str) -> None:
+    error = not_a_query(text)
+    assert error is not None
+    assert error.message.startswith(f"{name} is not supported")
+    assert python in error.hint
+    assert shell in (error.cli_hint or "")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["SELECT 1", "(SELECT 1)", "WITH a AS (SELECT 1) TABLE a", "-- DELETE\nSELECT 1", ""],
+)
+def test_queries_are_queries(text: str) -> None:
+    assert not_a_query(text) is None
+
+
+def test_the_local_engine_is_quiet_about_statements(capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(UnsupportedFeature):
+        QueryText(parse_table_ddl("event VARIANT"), "t").select("SHOW TABLES")
+    assert capfd.readouterr() == ("", "")
