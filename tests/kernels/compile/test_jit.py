@@ -90,7 +90,7 @@ except IndexError as error:
     print(error)
 """
     out = run("-c", code, VARIANTLAKE_BOUNDS_CHECKED="1")
-    assert out == "lines.trim_lines went outside of an array\n"
+    assert out == "json.lines.trim_lines went outside of an array\n"
 
 
 @pytest.mark.slow

@@ -149,7 +149,7 @@ def test_a_processor_that_is_too_old_is_told_of_plain_python(
 def test_a_source_that_changed_says_how_to_compile_it(monkeypatch: pytest.MonkeyPatch) -> None:
     use()
     monkeypatch.setattr(_library, "digest_of", lambda unit: f"another {unit}")
-    with pytest.raises(NotCompiled, match="older than the source of 'json.lines'") as raised:
+    with pytest.raises(NotCompiled, match=r"older than the source of 'json\.lines'") as raised:
         use()
     assert "make setup" in raised.value.hint
 
