@@ -54,7 +54,7 @@ test-concurrency: setup ## Write one table from many processes, on disk and on S
 	@$(BIN)/python -m tests.delta.writers
 	@$(BIN)/python -m tests.delta.spark_race
 
-test-rules: setup ## Take each rule of docs/exactness.md out of a copy: do its tests notice?
+test-rules: setup ## Remove each exactness rule from a copy: do its tests notice?
 	@$(BIN)/python -m tests.mutations
 	@$(SPARK_ENV) $(BIN)/python -m tests.mutations --spark
 

@@ -1,9 +1,9 @@
 """Whether the tests of the rules notice when a rule is gone.
 
-`python -m tests.mutations` takes the protection of each rule of docs/exactness.md out of a copy of
-the sources, one small change at a time, and runs the tests that the rule's row names: one of them
-has to fail. `--spark` takes instead the changes that only tests with Spark notice; numbers choose
-rules. The checkout itself is never changed.
+`python -m tests.mutations` takes the protection of each rule of docs/maintainers/exactness.md out
+of a copy of the sources, one small change at a time, and runs the tests that the rule's row names:
+one of them has to fail. `--spark` takes instead the changes that only tests with Spark notice;
+numbers choose rules. The checkout itself is never changed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""docs/decisions: each record is listed, and at most a page."""
+"""docs/maintainers/decisions: each record is listed, and at most a page."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 from tests.corpora import REPOSITORY
 
-FOLDER = REPOSITORY / "docs" / "decisions"
+FOLDER = REPOSITORY / "docs" / "maintainers" / "decisions"
 A_PAGE = 45
 """Lines."""
 

@@ -1,4 +1,4 @@
-"""docs/exactness.md names a test for each rule, and those tests are there."""
+"""docs/maintainers/exactness.md names a test for each rule, and those tests are there."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from tests.corpora import REPOSITORY
 
-PAGE = REPOSITORY / "docs" / "exactness.md"
+PAGE = REPOSITORY / "docs" / "maintainers" / "exactness.md"
 RULES = (*range(1, 28), 29, *range(31, 35))
 ROW = re.compile(r"^\| (\d+) \| (.+?) \| (.+?) \|$", re.MULTILINE)
 TEST = re.compile(r"`([\w/]+\.py)::(\w+)`")
