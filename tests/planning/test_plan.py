@@ -133,6 +133,19 @@ def test_rule_31_an_unshredded_variant_is_bytes_to_spark() -> None:
     assert not group.kernels
 
 
+@pytest.mark.parametrize(("notes", "may_fail"), [(ValueNotes(), False), (None, True)])
+def test_rule_31_a_scalar_of_a_file_without_notes_needs_kernels(
+    notes: ValueNotes | None, may_fail: bool
+) -> None:
+    """It shows no types, but Spark's reader may fail at the Variant that it stands in."""
+    files = [file("1", facts("a DECIMAL(9,2)", OPEN, notes=notes))]
+    elsewhere = path("$.zzz", "string")
+    (group,) = plan_files(files, [elsewhere], has_kernels=True).groups
+    assert group.kernels == may_fail
+    (group,) = plan_files(files, [elsewhere]).groups
+    assert not group.kernels
+
+
 def test_rule_33_a_scalar_shows_no_type() -> None:
     """Spark itself gives the same text for 7 and 7.0."""
     notes = ValueNotes(integers=OF_A)
