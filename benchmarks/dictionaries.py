@@ -87,7 +87,7 @@ def measure(spark: SparkSession, rows: int, rounds: int, folder: Path) -> list[l
 
 
 def main() -> None:
-    """Run, print, and put the table into docs/performance.md."""
+    """Run, print, and put the table into docs/maintainers/performance.md."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--rows", type=int, default=300_000, help="a multiple of 1,000")
     parser.add_argument("--rounds", type=int, default=5)

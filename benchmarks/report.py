@@ -1,4 +1,4 @@
-"""Repeated times, their medians, and tables between markers of docs/performance.md."""
+"""Repeated times, their medians, and tables between markers of the pages on performance."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "performance.md"
+_DOCS = Path(__file__).resolve().parent.parent / "docs"
+PAGES = (_DOCS / "performance.md", _DOCS / "maintainers" / "performance.md")
 
 
 def timed(action: Callable[[], object]) -> float:
@@ -80,11 +81,12 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def replace_section(name: str, text: str) -> None:
-    """Put `text` between the page's markers of that name."""
+    """Put `text` between the markers of that name, on the page that has them."""
     start, end = f"<!-- benchmark: {name} -->", "<!-- end of benchmark -->"
-    page = PAGE.read_text(encoding="utf-8")
-    head, found, rest = page.partition(start)
-    if not found:
-        raise SystemExit(f"{PAGE} has no {start}")
-    _, _, tail = rest.partition(end)
-    PAGE.write_text(f"{head}{start}\n{text}\n{end}{tail}", encoding="utf-8")
+    for page in PAGES:
+        head, found, rest = page.read_text(encoding="utf-8").partition(start)
+        if found:
+            _, _, tail = rest.partition(end)
+            page.write_text(f"{head}{start}\n{text}\n{end}{tail}", encoding="utf-8")
+            return
+    raise SystemExit(f"no page on performance has {start}")

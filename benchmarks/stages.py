@@ -218,7 +218,7 @@ HEAD = ["stage", "time", "share", "MB/s of JSON text", "limit, MB/s"]
 
 
 def main() -> None:
-    """Run, print, and put the table of the nested events into docs/performance.md."""
+    """Run, print, and put the table of the nested events into docs/maintainers/performance.md."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--events", type=int, default=200_000)
     parser.add_argument("--rounds", type=int, default=3)
