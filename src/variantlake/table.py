@@ -84,7 +84,7 @@ class Table:
             UnsupportedFeature: A property of a feature that we do not write.
         """
         columns = parse_table_ddl(schema) if isinstance(schema, str) else schema
-        configuration = dict(properties or {})
+        configuration = check_properties(properties or {})
         for column, text in (shredding or {}).items():
             field = columns.get(column)
             if field is None or not isinstance(field.type, VariantType):

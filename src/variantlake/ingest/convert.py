@@ -477,4 +477,3 @@ def _copy(path: str, store: Store, name: str) -> None:
         except OSError as error:
             raise StoreFailed(f"the file cannot be copied: {error}", file=path) from error
         store.upload(name, file)
-    store.flush(name)

@@ -97,7 +97,7 @@ class Store(Protocol):
         """Write or replace the file; readers see the old or the new one, never a mixture."""
 
     def upload(self, path: str, file: Path) -> None:
-        """`put` of a local file, never all of it in memory."""
+        """`put` of a local file, never all of it in memory; durable when this returns."""
 
     def flush(self, path: str) -> None:
         """Make a file that was written to the disk past this store, and its name, durable.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -57,6 +58,16 @@ def test_wrong_ones_are_refused_when_set(
     with pytest.raises(error):
         ingest_here(source, tmp_path / "v", properties={name: value})
     assert not (tmp_path / "v").exists()
+
+
+def test_names_and_values_are_strings_of_a_mapping(tmp_path: Path) -> None:
+    table = vl.Table.create(tmp_path / "t", SCHEMA)
+    wrong: list[Any] = [{1: "x"}, {"a.b": 1}, ["a.b"], "a.b"]
+    for properties in wrong:
+        with pytest.raises(InvalidValue, match="properties"):
+            table.set_properties(properties)
+        with pytest.raises(InvalidValue, match="properties"):
+            vl.Table.create(tmp_path / "u", SCHEMA, properties=properties)
 
 
 def test_names_are_known_in_any_case(tmp_path: Path) -> None:

@@ -137,6 +137,8 @@ def check_properties(properties: Mapping[str, str]) -> dict[str, str]:
 
 def property_name(name: str) -> str:
     """A property's name as Delta and we write it. Raises InvalidValue for one nobody knows."""
+    if not isinstance(name, str):
+        raise InvalidValue(f"names of properties are strings, not {name!r}")
     if not name:
         raise InvalidValue("a property needs a name")
     known = _CANONICAL.get(name.lower())
@@ -158,6 +160,8 @@ def property_name(name: str) -> str:
 
 
 def _named(properties: Mapping[str, str]) -> dict[str, str]:
+    if not isinstance(properties, Mapping):
+        raise InvalidValue(f"properties are a mapping of names to values, not {properties!r}")
     named: dict[str, str] = {}
     for given, value in properties.items():
         name = property_name(given)
