@@ -37,3 +37,11 @@ def test_clustering_columns_have_statistics_wherever_they_stand(
         (tmp_path / commit_path(version)).unlink()
     (add,) = vl.Table.open(tmp_path).snapshot.add_files()
     assert json.loads(add.stats or "")["maxValues"] == expected
+
+
+def test_clustering_columns_are_in_the_domain_that_the_protocol_names(tmp_path: Path) -> None:
+    vl.Table.create(tmp_path, DDL, cluster_by=["last"])
+    lines = (tmp_path / "_delta_log" / f"{0:020}.json").read_text().splitlines()
+    (domain,) = [d for line in lines if (d := json.loads(line).get("domainMetadata"))]
+    assert domain["domain"] == "delta.clustering"
+    assert json.loads(domain["configuration"])["clusteringColumns"] == [["last"]]

@@ -11,7 +11,7 @@ from variantlake.delta.actions.log_lines import DomainMetadata
 from variantlake.delta.schema.table_schema import StructType, VariantType
 from variantlake.errors import InvalidSchema, MalformedLog
 
-DOMAIN = "delta.protocol.clustering"
+DOMAIN = "delta.clustering"
 
 
 def clustering_columns(domains: Mapping[str, DomainMetadata]) -> tuple[tuple[str, ...], ...]:

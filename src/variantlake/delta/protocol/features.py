@@ -219,7 +219,7 @@ FEATURES: dict[str, TableFeature] = {
             False,
             Support.YES,
             Support.IF_INACTIVE,
-            active=_field_metadata("delta.log.identity."),
+            active=_field_metadata("delta.identity."),
             legacy_writer=6,
             hint="append with Delta Spark, which alone gives out the numbers of an identity column",
         ),
