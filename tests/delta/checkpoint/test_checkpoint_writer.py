@@ -49,6 +49,10 @@ KNOWN = facts(
 VECTOR = {"storageType": "i", "pathOrInlineDv": "x", "sizeInBytes": 1, "cardinality": 1}
 
 
+def new(path: str) -> AddFile:
+    return AddFile(path, 1, 1)
+
+
 def _rows(root: Path, version: int) -> list[dict[str, Any]]:
     path = root / "_delta_log" / f"{version:020d}.checkpoint.parquet"
     rows: list[dict[str, Any]] = pq.read_table(path).to_pylist(maps_as_pydicts="strict")
@@ -255,14 +259,75 @@ def test_commits_write_checkpoints_at_the_interval(tmp_path: Path) -> None:
 def test_a_checkpoint_that_fails_does_not_fail_the_commit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*_arguments: object) -> int:
+    def fail(*_arguments: object) -> None:
         raise StoreFailed("disk full")
 
     create_table(open_store(tmp_path), SCHEMA, properties={"delta.checkpointInterval": "1"})
-    monkeypatch.setattr("variantlake.delta.transaction.post_commit.write_checkpoint", fail)
+    monkeypatch.setattr("variantlake.delta.transaction.post_commit.write_checkpoint_of", fail)
     with pytest.warns(UserWarning, match="no checkpoint after version 1"):
         append(Snapshot.load(tmp_path), [AddFile("f", 1, 1)])
     assert Snapshot.load(tmp_path).version == 1
+
+
+@pytest.mark.parametrize("policy", ["classic", "v2"])
+def test_checkpoints_after_commits_say_what_the_log_says(tmp_path: Path, policy: str) -> None:
+    """The commit's own state is written; only what was removed is read from the log."""
+    store = open_store(tmp_path)
+    now = time.time_ns() // 1_000_000
+    properties = {"delta.checkpointInterval": "2", "delta.checkpointPolicy": policy}
+    create_table(store, SCHEMA, properties=properties, adds=[new(name) for name in "abcd"])
+    for name in "abc":
+        removed = RemoveFile(name, deletion_timestamp=now)
+        snapshot = Snapshot.load(tmp_path)
+        stale = replace(removed, path="nowhere")
+        commit(snapshot, Changes("DELETE", removes=(removed, stale), adds=(new(f"{name}{name}"),)))
+    commit(Snapshot.load(tmp_path), Changes("RESTORE", adds=(new("b"),)))
+    segment, state = read_state(store, 4, tombstones=True)
+    assert segment.checkpoint is not None
+    assert not segment.commits
+    (tmp_path / "_delta_log" / "_last_checkpoint").unlink()
+    for path in (tmp_path / "_delta_log").glob("*.checkpoint*"):
+        path.unlink()
+    segment, by_commits = read_state(store, 4, tombstones=True)
+    assert segment.checkpoint is None
+    assert set(by_commits.files["path"].to_pylist()) == {"aa", "b", "bb", "cc", "d"}
+    assert by_commits.removes is not None
+    assert by_commits.removes.keys() == {("a", None), ("c", None), ("nowhere", None)}
+    assert state.removes == by_commits.removes
+    assert state.files.sort_by("path").equals(by_commits.files.sort_by("path"))
+    assert (state.protocol, state.metadata) == (by_commits.protocol, by_commits.metadata)
+
+
+def test_a_damaged_checkpoint_does_not_take_tombstones_away(tmp_path: Path) -> None:
+    store = open_store(tmp_path)
+    now = time.time_ns() // 1_000_000
+    properties = {"delta.checkpointInterval": "1"}
+    create_table(store, SCHEMA, properties=properties, adds=[new("a"), new("b")])
+    removed = RemoveFile("a", deletion_timestamp=now)
+    commit(Snapshot.load(tmp_path), Changes("DELETE", removes=(removed,)))
+    snapshot = Snapshot.load(tmp_path)
+    (tmp_path / "_delta_log" / f"{1:020d}.checkpoint.parquet").write_bytes(b"PAR1")
+    append(snapshot, [new("c")])
+    rows = _rows(tmp_path, 2)
+    assert [row["remove"]["path"] for row in rows if row["remove"]] == ["a"]
+    assert [row["add"]["path"] for row in rows if row["add"]] == ["b", "c"]
+
+
+def test_a_checkpoint_after_a_commit_reads_no_file_of_the_table_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create_table(open_store(tmp_path), SCHEMA, properties={"delta.checkpointInterval": "1"})
+    append(Snapshot.load(tmp_path), [new("a")])
+    snapshot = Snapshot.load(tmp_path)
+
+    def fail(*_arguments: object, **_named: object) -> None:
+        raise AssertionError("the state is read again")
+
+    monkeypatch.setattr("variantlake.delta.log.snapshot_state.read_checkpoint", fail)
+    append(snapshot, [new("b")])
+    monkeypatch.undo()
+    assert read_last_checkpoint(open_store(tmp_path)) == 2
+    assert set(Snapshot.load(tmp_path).files["path"].to_pylist()) == {"a", "b"}
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import io
 import time
 import uuid
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 import pyarrow.parquet as pq
 
@@ -27,7 +28,7 @@ from variantlake.delta.checkpoint.checkpoint_schema import Rows, file_rows
 from variantlake.delta.log.last_checkpoint import write_last_checkpoint
 from variantlake.delta.log.log_segment import LOG, SIDECARS
 from variantlake.delta.log.reconciliation import State
-from variantlake.delta.log.snapshot_state import read_state
+from variantlake.delta.log.snapshot_state import read_removes, read_state
 from variantlake.delta.protocol.clustering import clustering_columns
 from variantlake.delta.protocol.features import writer_features
 from variantlake.delta.protocol.intervals import property_millis
@@ -60,21 +61,33 @@ def write_checkpoint(store: Store, version: int | None = None) -> int:
     the same state. Raises as `Snapshot.load` for a log that cannot be read.
     """
     segment, state = read_state(store, version, tombstones=True)
+    _write(store, segment.version, state)
+    return segment.version
+
+
+def write_checkpoint_of(store: Store, version: int, state: State) -> None:
+    """Write the checkpoint of `version`, of which all but the removed files is known: `state`.
+
+    Else as `write_checkpoint`; of the log only the removed files are read.
+    """
+    _write(store, version, replace(state, removes=read_removes(store, version)))
+
+
+def _write(store: Store, version: int, state: State) -> None:
     if state.protocol is None or state.metadata is None:
         raise MalformedLog("the log has no protocol or no metadata", file=store.uri)
     configuration = state.metadata.configuration
     wants_v2 = configuration.get("delta.checkpointPolicy", "classic").lower() == "v2"
     may_v2 = "v2Checkpoint" in writer_features(state.protocol)
     write = _write_v2 if wants_v2 and may_v2 else _write_classic
-    size, size_in_bytes = write(store, segment.version, state, state.protocol, state.metadata)
+    size, size_in_bytes = write(store, version, state, state.protocol, state.metadata)
     write_last_checkpoint(
         store,
-        version=segment.version,
+        version=version,
         size=size,
         size_in_bytes=size_in_bytes,
         num_of_add_files=state.files.num_rows,
     )
-    return segment.version
 
 
 def _write_classic(

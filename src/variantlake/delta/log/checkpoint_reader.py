@@ -79,9 +79,7 @@ def read_checkpoint(
             if "add" in table.column_names:
                 tables.append(_add_files(table, file))
                 seen_files = True
-    for sidecar in [action for action in actions if isinstance(action, Sidecar)]:
-        with _named(store.join(checkpoint.files[0].path)):
-            path = f"{SIDECARS}/{_sidecar_name(sidecar.path)}"
+    for path in _sidecar_paths(store, checkpoint, actions):
         file = store.join(path)
         table = _read_parquet(store, path, file)
         if tombstones:
@@ -98,22 +96,52 @@ def read_checkpoint(
     return state
 
 
+def read_tombstones(store: Store, checkpoint: CheckpointFiles) -> dict[Key, RemoveFile]:
+    """The removed files that a checkpoint remembers; those that are there are not read.
+
+    Raises as `read_checkpoint`.
+    """
+    actions: list[Action] = []
+    for entry in checkpoint.files:
+        actions += _actions_of(store, entry.path, (Sidecar, RemoveFile))
+    for path in _sidecar_paths(store, checkpoint, actions):
+        actions += _actions_of(store, path, (RemoveFile,))
+    return _removes_by_key(actions, store.join(checkpoint.files[0].path))
+
+
 def sidecars_of(store: Store, entry: Entry) -> list[Sidecar]:
     """The sidecars that one file of a checkpoint names.
 
     Raises MalformedLog naming the file.
     """
-    file = store.join(entry.path)
-    if entry.path.endswith(".json"):
-        actions = parse_log(store.stream(entry.path), file)
-        return [action for action in actions if isinstance(action, Sidecar)]
-    with _opened(store, entry.path, file) as (parquet, check):
-        if Sidecar.KEY not in parquet.schema_arrow.names:
+    actions = _actions_of(store, entry.path, (Sidecar,))
+    return [action for action in actions if isinstance(action, Sidecar)]
+
+
+def _actions_of(store: Store, path: str, kinds: tuple[type[Action], ...]) -> list[Action]:
+    """The actions of these kinds in one file, whose other columns are not read."""
+    file = store.join(path)
+    if path.endswith(".json"):
+        return [each for each in parse_log(store.stream(path), file) if isinstance(each, kinds)]
+    with _opened(store, path, file) as (parquet, check):
+        found = [kind for kind in kinds if kind.KEY in parquet.schema_arrow.names]
+        if not found:
             return []
-        check([Sidecar.KEY])
-        table = parquet.read(columns=[Sidecar.KEY])
-    found = _objects(table, Sidecar.KEY, Sidecar, file)
-    return [action for action in found if isinstance(action, Sidecar)]
+        names = [kind.KEY for kind in found]
+        check(names)
+        table = _read_columns(parquet, names)
+    return [action for kind in found for action in _objects(table, kind.KEY, kind, file)]
+
+
+def _sidecar_paths(
+    store: Store, checkpoint: CheckpointFiles, actions: list[Action]
+) -> Iterator[str]:
+    """The files of the sidecars that the actions of a checkpoint name."""
+    for action in actions:
+        if isinstance(action, Sidecar):
+            with _named(store.join(checkpoint.files[0].path)):
+                path = f"{SIDECARS}/{_sidecar_name(action.path)}"
+            yield path
 
 
 def _state(actions: list[Action], files: pa.Table, file: str, *, tombstones: bool) -> State:
@@ -125,19 +153,11 @@ def _state(actions: list[Action], files: pa.Table, file: str, *, tombstones: boo
             f"expected one of each",
             file=file,
         )
-    removes: dict[Key, RemoveFile] | None = None
-    if tombstones:
-        with _named(file):
-            removes = {
-                (decode_path(action.path), action.key[1]): action
-                for action in actions
-                if isinstance(action, RemoveFile)
-            }
     return State(
         protocol=protocols[0],
         metadata=metadata[0],
         files=files,
-        removes=removes,
+        removes=_removes_by_key(actions, file) if tombstones else None,
         transactions={
             action.app_id: action for action in actions if isinstance(action, Transaction)
         },
@@ -147,6 +167,15 @@ def _state(actions: list[Action], files: pa.Table, file: str, *, tombstones: boo
             if isinstance(action, DomainMetadata) and not action.removed
         },
     )
+
+
+def _removes_by_key(actions: list[Action], file: str) -> dict[Key, RemoveFile]:
+    with _named(file):
+        return {
+            (decode_path(action.path), action.key[1]): action
+            for action in actions
+            if isinstance(action, RemoveFile)
+        }
 
 
 def _read_parquet(store: Store, path: str, file: str) -> pa.Table:
@@ -163,9 +192,13 @@ def _read_parquet(store: Store, path: str, file: str) -> pa.Table:
                 fields.append("stats_parsed")
             wanted += [f"add.{name}" for name in fields]
         check(wanted)
-        # In batches: the strings of a struct cannot be more than 2 GB at once.
-        batches = list(parquet.iter_batches(_BATCH_ROWS, columns=wanted, use_threads=True))
-        return pa.Table.from_batches(batches) if batches else parquet.read(columns=wanted)
+        return _read_columns(parquet, wanted)
+
+
+def _read_columns(parquet: pq.ParquetFile, columns: list[str]) -> pa.Table:
+    # In batches: the strings of a struct cannot be more than 2 GB at once.
+    batches = list(parquet.iter_batches(_BATCH_ROWS, columns=columns, use_threads=True))
+    return pa.Table.from_batches(batches) if batches else parquet.read(columns=columns)
 
 
 @contextlib.contextmanager

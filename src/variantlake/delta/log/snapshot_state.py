@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
-from variantlake.delta.actions.log_lines import Action
-from variantlake.delta.log.checkpoint_reader import read_checkpoint
+from variantlake.delta.actions.log_lines import Action, RemoveFile
+from variantlake.delta.log.checkpoint_reader import read_checkpoint, read_tombstones
 from variantlake.delta.log.log_segment import LogSegment, find_segment
 from variantlake.delta.log.reconciliation import (
     Commit,
+    Key,
     State,
     apply_commits,
     check_unique_paths,
@@ -56,6 +57,22 @@ def read_state(
                 unreadable[segment.checkpoint.version] = error
                 continue
         return segment, _by_compactions(store, segment, state) or _by_commits(store, segment, state)
+
+
+def read_removes(store: Store, version: int) -> Mapping[Key, RemoveFile]:
+    """The removed files that the log of `version` remembers, as `State.removes`.
+
+    Of the files that are there only those of commits after the checkpoint are read. Raises as
+    `read_state`.
+    """
+    segment = find_segment(store, version)
+    try:
+        removes = read_tombstones(store, segment.checkpoint) if segment.checkpoint else {}
+    except MalformedLog:
+        _, state = read_state(store, version, tombstones=True)  # by an older checkpoint or none
+    else:
+        state = apply_commits(State(removes=removes), _commits(store, segment.commits))
+    return state.removes or {}
 
 
 def _by_commits(store: Store, segment: LogSegment, state: State) -> State:
