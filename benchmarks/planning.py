@@ -187,7 +187,7 @@ def ours(root: FilePath) -> None:
         "load the kernels",
         lambda: importlib.import_module("variantlake.delta.stats.columnar_facts"),
     )
-    snapshot = timed("read the log", lambda: Snapshot.load(root))
+    snapshot = timed("read the log", lambda: Snapshot.read(root))
     files = timed("  and make it columns", lambda: LogFiles(snapshot))
     plan = timed("first plan, a range on one path", lambda: plan_scan(files, [TIME], time_range(5)))
     print(f"    {plan.read_files:,} of {plan.total_files:,} files are read")

@@ -51,7 +51,7 @@ PLACES = {
     "variantlake.ingest.encode.documents:split_lines": READ,
     "variantlake.kernels.json.json_reader:JsonReader.read": TAPE,
     "variantlake.kernels.shredded.shredder:Shredder.shred": COLUMNS,
-    "variantlake.parquet.stats.statistics_collector:FileTally.add": COUNTS,
+    "variantlake.parquet.stats.statistics_collector:StatisticsCollector.add": COUNTS,
     "variantlake.parquet.write.file_writer:choose_encodings": COUNTS,
     "pyarrow.parquet:ParquetWriter.write_table": ENCODE,
     "pyarrow.parquet:ParquetWriter.close": ENCODE,

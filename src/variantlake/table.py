@@ -126,7 +126,7 @@ class Table:
             moment = timestamp.replace(tzinfo=timestamp.tzinfo or dt.UTC)
             milliseconds = (moment - _EPOCH) // dt.timedelta(milliseconds=1)
         return cls(
-            Snapshot.load(location, version, timestamp=milliseconds, applies=READER_FEATURES)
+            Snapshot.read(location, version, timestamp=milliseconds, applies=READER_FEATURES)
         )
 
     @property

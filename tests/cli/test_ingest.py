@@ -50,7 +50,7 @@ def test_ingest_gives_json(
         monkeypatch, capfd, "ingest", "--local", "--json", f"{tmp_path}/*.ndjson", source, table
     )
     assert json.loads(done.out)["version"] == 1
-    assert Snapshot.load(table).version == 1
+    assert Snapshot.read(table).version == 1
 
 
 def test_ingest_replaces_the_rows_of_a_table(
@@ -59,7 +59,7 @@ def test_ingest_replaces_the_rows_of_a_table(
     table = tmp_path / "table"
     for _ in range(2):
         run(monkeypatch, capfd, "ingest", "--local", "--overwrite", source, table)
-    snapshot = Snapshot.load(table)
+    snapshot = Snapshot.read(table)
     assert (snapshot.version, snapshot.files.num_rows) == (1, 1)
 
 

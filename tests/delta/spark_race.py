@@ -93,7 +93,7 @@ def race(spark: SparkSession, root: Path, rounds: int, *, hold: bool) -> Outcome
             outcome.ours.remove(number)
             outcome.lost.add(number)
     spark.conf.unset(USER_METADATA)
-    snapshot = Snapshot.load(root)
+    snapshot = Snapshot.read(root)
     versions = [commit_version(entry.path) for entry in all_commits(snapshot.store)]
     assert versions == list(range(len(versions))), "versions without a hole"
     for add in snapshot.add_files():

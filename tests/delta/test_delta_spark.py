@@ -59,7 +59,7 @@ def _create(root: Path, schema: StructType = SCHEMA) -> None:
 
 def test_delta_spark_reads_and_extends_our_table(delta_spark: SparkSession, tmp_path: Path) -> None:
     _create(tmp_path)
-    snapshot = Snapshot.load(tmp_path)
+    snapshot = Snapshot.read(tmp_path)
     second = _write(tmp_path, "second%.parquet", range(5, 9))
     append(snapshot, [add_for(snapshot, "second%.parquet", second, {"day": None})])
     query = f"""SELECT n, variant_get(event, '$.a', 'int') AS a, day
@@ -86,7 +86,7 @@ def test_a_checkpoint_of_delta_spark_keeps_what_we_wrote(
     delta_spark: SparkSession, tmp_path: Path
 ) -> None:
     _create(tmp_path)
-    before = list(Snapshot.load(tmp_path).add_files())
+    before = list(Snapshot.read(tmp_path).add_files())
     delta_spark.sql(
         f"ALTER TABLE delta.`{tmp_path}` SET TBLPROPERTIES ('delta.checkpointInterval' = '1')"
     )
@@ -94,7 +94,7 @@ def test_a_checkpoint_of_delta_spark_keeps_what_we_wrote(
     assert list((tmp_path / "_delta_log").glob("*.checkpoint*.parquet"))
     for commit in (tmp_path / "_delta_log").glob("*.json"):
         commit.unlink()
-    snapshot = Snapshot.load(tmp_path)
+    snapshot = Snapshot.read(tmp_path)
     (ours,) = [file for file in snapshot.add_files() if file.path == before[0].path]
     assert ours.tags == before[0].tags
     assert known_facts(ours, snapshot.schema) == known_facts(before[0], snapshot.schema)
@@ -103,7 +103,7 @@ def test_a_checkpoint_of_delta_spark_keeps_what_we_wrote(
 def test_deletes_of_delta_spark_are_seen(delta_spark: SparkSession, tmp_path: Path) -> None:
     _create(tmp_path)
     delta_spark.sql(f"DELETE FROM delta.`{tmp_path}` WHERE n >= 3")
-    snapshot = Snapshot.load(tmp_path)
+    snapshot = Snapshot.read(tmp_path)
     found = [read_stats(file.stats, snapshot.schema).num_records for file in snapshot.add_files()]
     assert found == [3]
     # The rewritten file has none of our tags.
@@ -112,7 +112,7 @@ def test_deletes_of_delta_spark_are_seen(delta_spark: SparkSession, tmp_path: Pa
 
 def test_delta_spark_reads_our_checkpoint(delta_spark: SparkSession, tmp_path: Path) -> None:
     _create(tmp_path)
-    snapshot = Snapshot.load(tmp_path)
+    snapshot = Snapshot.read(tmp_path)
     second = _write(tmp_path, "second.parquet", range(5, 9))
     append(snapshot, [add_for(snapshot, "second.parquet", second, {"day": None})])
     assert write_checkpoint(snapshot.store) == 1

@@ -115,7 +115,7 @@ def run(location: str, processes: int, appends: int, overwrites: int) -> str:
 
 def check(processes: int, overwrites: int, location: str, _writer: int, appends: int) -> None:
     """No row lost or doubled, no version skipped, and the checkpoints say the same as the log."""
-    snapshot = Snapshot.load(location)
+    snapshot = Snapshot.read(location)
     store = snapshot.store
     commits = all_commits(store)
     versions = [commit_version(entry.path) for entry in commits]
@@ -137,7 +137,7 @@ def check(processes: int, overwrites: int, location: str, _writer: int, appends:
     assert not [name for name in names if name.startswith(".")]
     for entry in commits[:newest]:
         store.delete(entry.path)
-    again = Snapshot.load(location)
+    again = Snapshot.read(location)
     assert again.files.sort_by("path") == snapshot.files.sort_by("path")
 
 

@@ -136,7 +136,7 @@ def table_case(chance: random.Random) -> int:
     good = _checkpoint()
     data = flipped(good, chance)
     store = _store({"_delta_log/00000000000000000000.checkpoint.parquet": data})
-    found = _or_none(lambda: Snapshot.load("memory://t", store=store))
+    found = _or_none(lambda: Snapshot.read("memory://t", store=store))
     if found is not None:
         _or_none(lambda: list(found.add_files()))
     return len(data)

@@ -157,7 +157,7 @@ def test_a_load_of_bad_documents_alone_says_so(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("{\n")
     result = ingest_here(tmp_path / "a", tmp_path / "t", mode="quarantine")
     assert (result.version, result.rows, result.files, result.bad_rows) == (0, 0, 0, 1)
-    assert Snapshot.load(tmp_path / "t").files.num_rows == 0
+    assert Snapshot.read(tmp_path / "t").files.num_rows == 0
     assert len(quarantined(result.quarantine)) == 1
 
 

@@ -39,7 +39,7 @@ from variantlake.parquet.read.reader import read_table
 
 def documents(table: Path) -> list[Variant | None]:
     """Every row of the column `event`, in the order of the files' names."""
-    snapshot = Snapshot.load(table)
+    snapshot = Snapshot.read(table)
     rows: list[Variant | None] = []
     for add in sorted(snapshot.add_files(), key=lambda add: add.path):
         column = read_table(snapshot.location(add.path)).column("event")
@@ -98,7 +98,7 @@ def test_a_given_schema_is_kept_by_the_table(tmp_path: Path) -> None:
     ingest_here(tmp_path / "a", tmp_path / "table", shredding="b BIGINT")
     again = ingest_here(tmp_path / "a", tmp_path / "table")
     assert again.shredding == "b BIGINT"
-    properties = Snapshot.load(tmp_path / "table").properties
+    properties = Snapshot.read(tmp_path / "table").properties
     assert properties["variantlake.shredding.event"] == "b BIGINT"
     assert properties["delta.enableVariantShredding"] == "true"
 
@@ -106,7 +106,7 @@ def test_a_given_schema_is_kept_by_the_table(tmp_path: Path) -> None:
 def test_another_column_can_be_named(tmp_path: Path) -> None:
     (tmp_path / "a").write_text('{"a": 1}\n')
     ingest_here(tmp_path / "a", tmp_path / "table", column="payload")
-    assert [field.name for field in Snapshot.load(tmp_path / "table").schema.fields] == ["payload"]
+    assert [field.name for field in Snapshot.read(tmp_path / "table").schema.fields] == ["payload"]
     with pytest.raises(InvalidSchema, match="no column 'event'") as caught:
         ingest_here(tmp_path / "a", tmp_path / "table")
     assert "payload" in caught.value.hint
@@ -216,7 +216,7 @@ def test_the_result_is_json() -> None:
 def test_row_groups_follow_the_table_properties(tmp_path: Path) -> None:
     (tmp_path / "a").write_text('{"a": 1}\n' * 10)
     ingest_here(tmp_path / "a", tmp_path / "table", properties={"variantlake.rowGroupRows": "4"})
-    (add,) = Snapshot.load(tmp_path / "table").add_files()
+    (add,) = Snapshot.read(tmp_path / "table").add_files()
     metadata = pq.read_metadata(tmp_path / "table" / add.path)
     assert [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)] == [4, 4, 2]
 
@@ -273,7 +273,7 @@ def test_files_end_at_their_target_size(tmp_path: Path, monkeypatch: pytest.Monk
     result = ingest_here(
         tmp_path / "a", tmp_path / "t", properties=properties, target_file_bytes=target
     )
-    (*full, last) = sorted(Snapshot.load(tmp_path / "t").add_files(), key=lambda add: add.path)
+    (*full, last) = sorted(Snapshot.read(tmp_path / "t").add_files(), key=lambda add: add.path)
     assert whole.files == 1
     assert 3 <= len(full) <= 5
     sizes = [add.size for add in full]

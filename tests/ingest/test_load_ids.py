@@ -43,7 +43,7 @@ def test_a_repeated_load_does_nothing_and_names_the_version(tmp_path: Path, sour
         again = ingest_here(source, table, load_id=load_id)
         assert (again.version, again.already_loaded, again.rows) == (version, True, 0)
     assert bad_input.listing(table) == before
-    assert Snapshot.load(table).transactions.keys() == {"monday", "tuesday"}
+    assert Snapshot.read(table).transactions.keys() == {"monday", "tuesday"}
 
 
 def test_appends_of_arrow_data_have_ids_too(tmp_path: Path) -> None:

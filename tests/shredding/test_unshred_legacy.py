@@ -13,7 +13,7 @@ from variantlake.encoding.scalar import Scalar
 from variantlake.encoding.variant import Variant
 from variantlake.errors import InvalidSchema, MalformedFile, MalformedVariant, VariantLakeError
 from variantlake.shredding.arrays import AnyArray
-from variantlake.shredding.unshred_legacy import LegacyRule, construct, legacy_problems
+from variantlake.shredding.unshred_legacy import LegacyRule, legacy_problems, unshred_legacy_plain
 from variantlake.types import Primitive
 
 BIGINT: Any = leaf(pa.int64())
@@ -23,7 +23,7 @@ NULL = untyped(None)
 def values(arrow: pa.DataType, rows: list[Any]) -> list[Any]:
     """The rows as Python; a Variant null is the text `null`, to tell it from SQL NULL."""
     array = column(arrow, rows)
-    result = construct(array)
+    result = unshred_legacy_plain(array)
     result.validate(full=True)
     return [_plain(row) for row in result]
 
@@ -37,7 +37,7 @@ def _plain(row: pa.StructScalar) -> Any:
 
 def refused(arrow: pa.DataType, row: Any) -> VariantLakeError:
     with pytest.raises(VariantLakeError) as error:
-        construct(column(arrow, [None, row]))
+        unshred_legacy_plain(column(arrow, [None, row]))
     assert error.value.row == 1
     return error.value
 
@@ -329,7 +329,7 @@ def test_a_field_in_an_untyped_value_knows_its_own_dictionary() -> None:
 def test_a_typed_value_has_the_type_of_its_column(
     arrow: pa.DataType, typed: Any, expected: Scalar
 ) -> None:
-    found: Any = construct(column(leaf(arrow), [{"typed_value": typed}]))[0].as_py()
+    found: Any = unshred_legacy_plain(column(leaf(arrow), [{"typed_value": typed}]))[0].as_py()
     assert Variant(**found).tree() == expected
 
 
@@ -352,12 +352,12 @@ def test_a_typed_value_has_the_type_of_its_column(
 )
 def test_a_group_of_other_members_is_refused(arrow: pa.DataType, message: str) -> None:
     with pytest.raises(MalformedFile, match=message):
-        construct(pa.array([], arrow))  # type: ignore[arg-type]  # a struct
+        unshred_legacy_plain(pa.array([], arrow))  # type: ignore[arg-type]  # a struct
 
 
 def test_a_type_that_no_variant_has_is_refused() -> None:
     with pytest.raises(InvalidSchema):
-        construct(pa.array([], leaf(pa.uint32())))  # type: ignore[arg-type]  # a struct
+        unshred_legacy_plain(pa.array([], leaf(pa.uint32())))  # type: ignore[arg-type]  # a struct
 
 
 def test_members_with_an_underscore_are_ignored() -> None:
@@ -370,5 +370,5 @@ def test_members_with_an_underscore_are_ignored() -> None:
 def test_slices_of_a_column_read_like_the_column() -> None:
     rows = [{"array": [{"untyped_value": untyped(i)}] * i} for i in range(5)]
     array: AnyArray = column(NESTED, rows)
-    found = [_plain(row) for row in construct(array.slice(2, 2))]  # type: ignore[arg-type]
+    found = [_plain(row) for row in unshred_legacy_plain(array.slice(2, 2))]  # type: ignore[arg-type]
     assert found == [[2, 2], [3, 3, 3]]

@@ -105,7 +105,7 @@ def batches(
         return
     if variants:
         raise typer.BadParameter("--variant is for files: a table's schema names its columns")
-    snapshot = Snapshot.load(source)
+    snapshot = Snapshot.read(source)
     fields = [f for f in snapshot.schema.fields if column in (None, f.name)]
     if not fields:
         known = ", ".join(field.name for field in snapshot.schema.fields)

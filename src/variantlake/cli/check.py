@@ -67,7 +67,7 @@ def _files(source: str, variants: list[str]) -> Iterator[tuple[str, list[str]]]:
         return
     if variants:
         raise typer.BadParameter("--variant is for files: a table's schema names its columns")
-    snapshot = Snapshot.load(source, applies=("columnMapping", "deletionVectors"))
+    snapshot = Snapshot.read(source, applies=("columnMapping", "deletionVectors"))
     for path in absolute_paths(snapshot.files):
         print_note(f"the table refers to a file by an absolute path: {path}")
     columns = snapshot.schema.variant_columns(physical=True)

@@ -229,7 +229,7 @@ def open_target(
     """
     store = open_store(location)
     try:
-        snapshot = Snapshot.load(location, store=store, applies=READER_FEATURES)
+        snapshot = Snapshot.read(location, store=store, applies=READER_FEATURES)
     except NotADeltaTable:
         schema = merged_schema(files)
         if any(_inside(store, file.source.path) for file in files):

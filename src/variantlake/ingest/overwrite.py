@@ -67,7 +67,7 @@ class Overwrite:
             return target
         if version is not None and version != snapshot.version:
             store, applies = snapshot.store, snapshot.applies
-            snapshot = Snapshot.load(store.uri, version, store=store, applies=applies)
+            snapshot = Snapshot.read(store.uri, version, store=store, applies=applies)
         decided = Target.of(snapshot, evaluated=target.evaluated)
         return replace(
             decided, replacing=self.of(snapshot), serializable=self.expected_version is not None

@@ -68,7 +68,7 @@ class LegacyRule(enum.Enum):
     TYPED_VALUE = "`typed_value` is a value of its type"
 
 
-def construct(array: pa.StructArray) -> pa.StructArray:
+def unshred_legacy_plain(array: pa.StructArray) -> pa.StructArray:
     """Rebuild every row of a legacy column.
 
     Returns struct<metadata: binary not null, value: binary not null>; SQL NULL, a group that is
@@ -82,7 +82,7 @@ def construct(array: pa.StructArray) -> pa.StructArray:
     rows: list[tuple[bytes, bytes] | None] = []
     for row in range(len(array)):
         try:
-            tree = group.construct(row, Path(), _Reading())
+            tree = group.unshred(row, Path(), _Reading())
             rows.append(None if tree is None else encode(tree))
         except VariantLakeError as error:
             error.row = row
@@ -99,7 +99,7 @@ def legacy_problems(array: pa.StructArray) -> Iterator[Problem]:
     group = _Group(struct_of(array))
     for row in range(len(array)):
         check = _Checking(row)
-        group.construct(row, Path(), check)
+        group.unshred(row, Path(), check)
         yield from check.found
 
 
@@ -175,7 +175,7 @@ class _Group:
         forms = ((OBJECT, self._object), (ARRAY, self._array), (TYPED_VALUE, self._leaf))
         self._forms = [(name, form) for name, form in forms if form is not None]
 
-    def construct(self, i: int, path: Path, judge: _Judge) -> Tree | None:
+    def unshred(self, i: int, path: Path, judge: _Judge) -> Tree | None:
         """`ConstructVariant` of slot `i`; None is its null."""
         data = self._untyped[i]
         untyped = None if data is None else judge.untyped(path, data)
@@ -187,14 +187,14 @@ class _Group:
                 self._note_misplaced(path, judge, untyped)
             return untyped
         if OBJECT in set_forms and self._object is not None:
-            return self._object.construct(i, path, judge, untyped)
+            return self._object.unshred(i, path, judge, untyped)
         is_null_beside_leaf = untyped == NULL and set_forms == [TYPED_VALUE]
         if untyped is not None and not is_null_beside_leaf:
             message = f"{UNTYPED_VALUE} and {set_forms[0]} are both set"
             judge.refuse(path, LegacyRule.ALONE, message)
         if ARRAY in set_forms and self._array is not None:
-            return self._array.construct(i, path, judge)
-        typed = None if self._leaf is None else self._leaf.construct(i, path, judge)
+            return self._array.unshred(i, path, judge)
+        typed = None if self._leaf is None else self._leaf.unshred(i, path, judge)
         return typed if untyped is None else untyped
 
     def _note_misplaced(self, path: Path, judge: _Judge, untyped: Tree) -> None:
@@ -215,7 +215,7 @@ class _Object:
     def is_set(self, i: int) -> bool:
         return self._valid[i]
 
-    def construct(self, i: int, path: Path, judge: _Judge, untyped: Tree | None) -> Tree:
+    def unshred(self, i: int, path: Path, judge: _Judge, untyped: Tree | None) -> Tree:
         """`ConstructObject`."""
         fields: dict[str, Tree] = {}
         if isinstance(untyped, dict):
@@ -224,7 +224,7 @@ class _Object:
         elif untyped is not None:
             judge.refuse(path, LegacyRule.LEFTOVERS, f"{UNTYPED_VALUE} is no object")
         for name, group in self._fields.items():
-            tree = group.construct(i, path.child(name), judge)
+            tree = group.unshred(i, path.child(name), judge)
             if tree is not None:
                 fields[name] = tree
         return fields
@@ -246,11 +246,11 @@ class _Array:
     def is_set(self, i: int) -> bool:
         return self._valid[i]
 
-    def construct(self, i: int, path: Path, judge: _Judge) -> Tree:
+    def unshred(self, i: int, path: Path, judge: _Judge) -> Tree:
         """`ConstructArray`."""
         elements: list[Tree] = []
         for index, slot in enumerate(range(self._offsets[i], self._offsets[i + 1])):
-            element = self._element.construct(slot, path.child(index), judge)
+            element = self._element.unshred(slot, path.child(index), judge)
             if element is None:
                 judge.note(path.child(index), LegacyRule.ELEMENT, "nothing is set")
             elements.append(NULL if element is None else element)
@@ -265,7 +265,7 @@ class _Leaf:
     def is_set(self, i: int) -> bool:
         return self._raws[i] is not None
 
-    def construct(self, i: int, path: Path, judge: _Judge) -> Scalar | None:
+    def unshred(self, i: int, path: Path, judge: _Judge) -> Scalar | None:
         raw = self._raws[i]
         if raw is None:
             return None

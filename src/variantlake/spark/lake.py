@@ -145,7 +145,7 @@ class Lake:
         place = self._place(table)
         if place.location is None or VERSION_IN_PATH.fullmatch(place.location):
             return LakeTable(self, place.source, version).select()
-        found = self._tables.load(place.location, version)
+        found = self._tables.open(place.location, version)
         if self._remote is not None:
             return self._remote.read(found)
         self._helper.follow()
@@ -361,7 +361,7 @@ class Lake:
         """
         from variantlake.spark.load.constraints import add_constraint
 
-        snapshot = self._tables.load(self._written_to(table)).snapshot
+        snapshot = self._tables.open(self._written_to(table)).snapshot
         return add_constraint(self.read(table, snapshot.version), snapshot, name, expression)
 
     def set_not_null(self, table: Location, column: str) -> int:
@@ -371,7 +371,7 @@ class Lake:
         """
         from variantlake.spark.load.constraints import set_not_null
 
-        snapshot = self._tables.load(self._written_to(table)).snapshot
+        snapshot = self._tables.open(self._written_to(table)).snapshot
         return set_not_null(self.read(table, snapshot.version), snapshot, column)
 
     def _place(self, table: Location) -> Place:

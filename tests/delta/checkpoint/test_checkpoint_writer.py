@@ -62,7 +62,7 @@ def _rows(root: Path, version: int) -> list[dict[str, Any]]:
 def _without_commits(root: Path, version: int) -> Snapshot:
     for old in range(version + 1):
         (root / commit_path(old)).unlink()
-    return Snapshot.load(root, applies={"deletionVectors"})
+    return Snapshot.read(root, applies={"deletionVectors"})
 
 
 def test_the_state_comes_back(tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_the_state_comes_back(tmp_path: Path) -> None:
         ),
         [remove("c", deletionTimestamp=now, deletionVector=VECTOR), remove("old")],
     )
-    before = Snapshot.load(table, applies={"deletionVectors"})
+    before = Snapshot.read(table, applies={"deletionVectors"})
     _, state = read_state(open_store(table), None, tombstones=True)
     assert write_checkpoint(open_store(table)) == 1
     after = _without_commits(tmp_path, 1)
@@ -246,7 +246,7 @@ def test_the_interval_of_the_table(version: int, interval: str | None, due: bool
 def test_commits_write_checkpoints_at_the_interval(tmp_path: Path) -> None:
     store = open_store(tmp_path)
     create_table(store, SCHEMA, properties={"delta.checkpointInterval": "2"})
-    snapshot = Snapshot.load(tmp_path)
+    snapshot = Snapshot.read(tmp_path)
     for i in range(4):
         append(snapshot, [AddFile(f"f{i}", 1, 1)])
     assert read_last_checkpoint(store) == 4
@@ -265,8 +265,8 @@ def test_a_checkpoint_that_fails_does_not_fail_the_commit(
     create_table(open_store(tmp_path), SCHEMA, properties={"delta.checkpointInterval": "1"})
     monkeypatch.setattr("variantlake.delta.transaction.post_commit.write_checkpoint_of", fail)
     with pytest.warns(UserWarning, match="no checkpoint after version 1"):
-        append(Snapshot.load(tmp_path), [AddFile("f", 1, 1)])
-    assert Snapshot.load(tmp_path).version == 1
+        append(Snapshot.read(tmp_path), [AddFile("f", 1, 1)])
+    assert Snapshot.read(tmp_path).version == 1
 
 
 @pytest.mark.parametrize("policy", ["classic", "v2"])
@@ -278,10 +278,10 @@ def test_checkpoints_after_commits_say_what_the_log_says(tmp_path: Path, policy:
     create_table(store, SCHEMA, properties=properties, adds=[new(name) for name in "abcd"])
     for name in "abc":
         removed = RemoveFile(name, deletion_timestamp=now)
-        snapshot = Snapshot.load(tmp_path)
+        snapshot = Snapshot.read(tmp_path)
         stale = replace(removed, path="nowhere")
         commit(snapshot, Changes("DELETE", removes=(removed, stale), adds=(new(f"{name}{name}"),)))
-    commit(Snapshot.load(tmp_path), Changes("RESTORE", adds=(new("b"),)))
+    commit(Snapshot.read(tmp_path), Changes("RESTORE", adds=(new("b"),)))
     segment, state = read_state(store, 4, tombstones=True)
     assert segment.checkpoint is not None
     assert not segment.commits
@@ -304,8 +304,8 @@ def test_a_damaged_checkpoint_does_not_take_tombstones_away(tmp_path: Path) -> N
     properties = {"delta.checkpointInterval": "1"}
     create_table(store, SCHEMA, properties=properties, adds=[new("a"), new("b")])
     removed = RemoveFile("a", deletion_timestamp=now)
-    commit(Snapshot.load(tmp_path), Changes("DELETE", removes=(removed,)))
-    snapshot = Snapshot.load(tmp_path)
+    commit(Snapshot.read(tmp_path), Changes("DELETE", removes=(removed,)))
+    snapshot = Snapshot.read(tmp_path)
     (tmp_path / "_delta_log" / f"{1:020d}.checkpoint.parquet").write_bytes(b"PAR1")
     append(snapshot, [new("c")])
     rows = _rows(tmp_path, 2)
@@ -317,8 +317,8 @@ def test_a_checkpoint_after_a_commit_reads_no_file_of_the_table_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     create_table(open_store(tmp_path), SCHEMA, properties={"delta.checkpointInterval": "1"})
-    append(Snapshot.load(tmp_path), [new("a")])
-    snapshot = Snapshot.load(tmp_path)
+    append(Snapshot.read(tmp_path), [new("a")])
+    snapshot = Snapshot.read(tmp_path)
 
     def fail(*_arguments: object, **_named: object) -> None:
         raise AssertionError("the state is read again")
@@ -327,7 +327,7 @@ def test_a_checkpoint_after_a_commit_reads_no_file_of_the_table_again(
     append(snapshot, [new("b")])
     monkeypatch.undo()
     assert read_last_checkpoint(open_store(tmp_path)) == 2
-    assert set(Snapshot.load(tmp_path).files["path"].to_pylist()) == {"a", "b"}
+    assert set(Snapshot.read(tmp_path).files["path"].to_pylist()) == {"a", "b"}
 
 
 @pytest.mark.parametrize(
@@ -386,9 +386,9 @@ def test_transactions_are_remembered_as_long_as_the_table_says(
     table = write_log(
         tmp_path, [{"protocol": protocol}, {"metaData": metadata(**properties)}, *actions]
     )
-    assert Snapshot.load(table).transactions.keys() == ages.keys()
+    assert Snapshot.read(table).transactions.keys() == ages.keys()
     write_checkpoint(open_store(table))
-    assert Snapshot.load(table).transactions.keys() == kept
+    assert Snapshot.read(table).transactions.keys() == kept
 
 
 def test_an_old_protocol_has_no_feature_lists(tmp_path: Path) -> None:
@@ -415,14 +415,14 @@ def test_deltalake_reads_our_checkpoint(tmp_path: Path) -> None:
         partition_values={"day": "2026-01-02"},
     )
     create_table(open_store(tmp_path), schema, partition_columns=["day"], adds=[file])
-    append(Snapshot.load(tmp_path), [replace(file, path="g", partition_values={"day": None})])
+    append(Snapshot.read(tmp_path), [replace(file, path="g", partition_values={"day": None})])
     write_checkpoint(open_store(tmp_path))
     for version in range(2):
         (tmp_path / commit_path(version)).unlink()
     table = deltalake.DeltaTable(str(tmp_path))
     found = pa.table(table.get_add_actions(flatten=True)).to_pylist()
     assert sorted((row["path"], row["num_records"]) for row in found) == [("f", 5), ("g", 5)]
-    assert Snapshot.load(tmp_path).features >= {"variantType", "variantShredding"}
+    assert Snapshot.read(tmp_path).features >= {"variantType", "variantShredding"}
 
 
 V2 = {"delta.checkpointPolicy": "v2"}
@@ -439,12 +439,12 @@ def test_a_v2_checkpoint_has_its_files_in_sidecars(
     monkeypatch.setattr("variantlake.delta.checkpoint.checkpoint_writer.SIDECAR_FILES", 2)
     store = open_store(tmp_path)
     create_table(store, SCHEMA, properties=V2)
-    snapshot = Snapshot.load(tmp_path)
+    snapshot = Snapshot.read(tmp_path)
     assert "v2Checkpoint" in snapshot.features
     append(snapshot, [AddFile(f"{i}.parquet", 10, 1, stats='{"numRecords":1}') for i in range(5)])
     gone = RemoveFile("4.parquet", deletion_timestamp=1 << 50)
     commit(snapshot.refresh(), Changes("DELETE", removes=(gone,)))
-    before = Snapshot.load(tmp_path)
+    before = Snapshot.read(tmp_path)
     assert write_checkpoint(store) == 2
     top = pq.read_table(_top_level(tmp_path))
     assert top["add"].null_count == top["remove"].null_count == top.num_rows
@@ -455,7 +455,7 @@ def test_a_v2_checkpoint_has_its_files_in_sidecars(
     assert len(sidecars) == 2
     for version in range(2):
         (tmp_path / commit_path(version)).unlink()
-    after = Snapshot.load(tmp_path)
+    after = Snapshot.read(tmp_path)
     assert after.files.sort_by("path") == before.files.sort_by("path")
     assert after.metadata == before.metadata
     # The tombstone is there too: the next checkpoint needs it.
@@ -467,7 +467,7 @@ def test_a_v2_checkpoint_of_an_empty_table_can_be_read(tmp_path: Path) -> None:
     create_table(open_store(tmp_path), SCHEMA, properties=V2)
     write_checkpoint(open_store(tmp_path))
     (tmp_path / commit_path(0)).unlink()
-    assert Snapshot.load(tmp_path).files.num_rows == 0
+    assert Snapshot.read(tmp_path).files.num_rows == 0
 
 
 def test_without_the_feature_the_policy_is_not_followed(tmp_path: Path) -> None:
@@ -490,4 +490,4 @@ def test_the_codec_of_the_table_is_that_of_its_checkpoints(
     path = tmp_path / "_delta_log" / f"{0:020d}.checkpoint.parquet"
     assert pq.ParquetFile(path).metadata.row_group(0).column(0).compression == written
     (tmp_path / commit_path(0)).unlink()
-    assert Snapshot.load(tmp_path).version == 0
+    assert Snapshot.read(tmp_path).version == 0

@@ -29,7 +29,7 @@ def _table(root: Path, **properties: str) -> None:
     create_table(open_store(root), SCHEMA, properties=every_third)
     for number in range(1, 12):
         file = AddFile(f"{number}.parquet", 1, 1, stats='{"numRecords":1}')
-        append(Snapshot.load(root), [file])
+        append(Snapshot.read(root), [file])
     now = time.time()
     for path in (root / "_delta_log").iterdir():
         if path.name[0].isdecimal():
@@ -53,18 +53,18 @@ def _clean(root: Path, properties: Mapping[str, str]) -> int:
 )
 def test_what_no_kept_version_needs_goes(tmp_path: Path, days: int, oldest: int) -> None:
     _table(tmp_path)
-    rows = {version: Snapshot.load(tmp_path, version).files.num_rows for version in range(12)}
+    rows = {version: Snapshot.read(tmp_path, version).files.num_rows for version in range(12)}
     deleted = _clean(tmp_path, {"delta.logRetentionDuration": f"interval {days} days"})
     assert (deleted > 0) == (oldest > 0)
     left = _names(tmp_path)
     assert min(int(name.partition(".")[0]) for name in left) == oldest
     for version in range(oldest, 12):
-        assert Snapshot.load(tmp_path, version).files.num_rows == rows[version]
+        assert Snapshot.read(tmp_path, version).files.num_rows == rows[version]
     # Whatever is young enough is among them.
     assert oldest <= 11 - days or oldest == 0
     if oldest:
         with pytest.raises(MissingSource, match="cleaned up"):
-            Snapshot.load(tmp_path, oldest - 1)
+            Snapshot.read(tmp_path, oldest - 1)
     assert _clean(tmp_path, {"delta.logRetentionDuration": f"interval {days} days"}) == 0
 
 
@@ -99,7 +99,7 @@ def test_protected_checkpoints_go_all_or_none(tmp_path: Path) -> None:
 
 def test_a_log_without_checkpoints_stays(tmp_path: Path) -> None:
     create_table(open_store(tmp_path), SCHEMA)
-    append(Snapshot.load(tmp_path), [AddFile("f", 1, 1)])
+    append(Snapshot.read(tmp_path), [AddFile("f", 1, 1)])
     for path in (tmp_path / "_delta_log").iterdir():
         os.utime(path, (0, 0))
     assert _clean(tmp_path, {}) == 0
@@ -128,12 +128,12 @@ def test_sidecars_that_no_checkpoint_names_go_after_a_day(tmp_path: Path) -> Non
     assert len(left) == 3  # of the two checkpoints that are left, and the young one
     assert "young.parquet" in left
     for version in (6, 9, 11):
-        assert Snapshot.load(tmp_path, version).files.num_rows == version
+        assert Snapshot.read(tmp_path, version).files.num_rows == version
 
 
 def test_cleaning_up_follows_a_checkpoint(tmp_path: Path) -> None:
     _table(tmp_path, logRetentionDuration="interval 1 day")
-    append(Snapshot.load(tmp_path), [AddFile("f", 1, 1)])  # version 12: the next checkpoint
+    append(Snapshot.read(tmp_path), [AddFile("f", 1, 1)])  # version 12: the next checkpoint
     assert min(int(name.partition(".")[0]) for name in _names(tmp_path)) == 9
 
 
@@ -166,9 +166,9 @@ def test_durations(text: str, millis: int) -> None:
 
 def test_an_old_snapshot_does_not_take_the_cleaned_up_log_for_its_end(tmp_path: Path) -> None:
     create_table(open_store(tmp_path), SCHEMA)
-    stale = Snapshot.load(tmp_path)
+    stale = Snapshot.read(tmp_path)
     for number in range(3):
-        append(Snapshot.load(tmp_path), [AddFile(f"{number}.parquet", 1, 1)])
+        append(Snapshot.read(tmp_path), [AddFile(f"{number}.parquet", 1, 1)])
     write_checkpoint(open_store(tmp_path))
     for path in (tmp_path / "_delta_log").iterdir():
         os.utime(path, (0, 0))
@@ -178,7 +178,7 @@ def test_an_old_snapshot_does_not_take_the_cleaned_up_log_for_its_end(tmp_path: 
         append(stale, [AddFile("lost.parquet", 1, 1)])
     assert stale.refresh().version == 3
     append(stale.refresh(), [AddFile("kept.parquet", 1, 1)])
-    assert Snapshot.load(tmp_path).files.num_rows == 4
+    assert Snapshot.read(tmp_path).files.num_rows == 4
 
 
 def test_a_checkpoint_just_written_is_never_what_goes(tmp_path: Path) -> None:
@@ -188,4 +188,4 @@ def test_a_checkpoint_just_written_is_never_what_goes(tmp_path: Path) -> None:
         os.utime(path, (0, 0))
     _clean(tmp_path, {})
     assert _names(tmp_path) == ["11.checkpoint.parquet", "11.crc", "11.json"]
-    assert Snapshot.load(tmp_path).files.num_rows == 11
+    assert Snapshot.read(tmp_path).files.num_rows == 11

@@ -103,10 +103,10 @@ FILES = [add("a", stats="{}", tags={"k": "v"}), add("b"), remove("z")]
 def test_a_classic_checkpoint_stands_for_the_commits_before(tmp_path: Path) -> None:
     table = _table(tmp_path)
     write_checkpoint(tmp_path, _classic(1), [*STATE, *FILES])
-    snapshot = Snapshot.load(table)
+    snapshot = Snapshot.read(table)
     assert (snapshot.version, _paths(snapshot)) == (3, {"b", "c", "d"})
     assert snapshot.transactions["a"].version == 3
-    old = Snapshot.load(table, 1)
+    old = Snapshot.read(table, 1)
     first = next(file for file in old.add_files() if file.path == "a")
     assert (first.tags, first.stats) == ({"k": "v"}, "{}")
     assert snapshot.metadata.id == metadata()["id"]
@@ -116,13 +116,13 @@ def test_a_version_before_the_checkpoint_was_cleaned_up(tmp_path: Path) -> None:
     table = _table(tmp_path)
     write_checkpoint(tmp_path, _classic(1), [*STATE, *FILES])
     with pytest.raises(MissingSource, match="cleaned up") as caught:
-        Snapshot.load(table, 0)
+        Snapshot.read(table, 0)
     assert "1" in caught.value.hint
 
 
 def test_a_checkpoint_alone_is_a_table(tmp_path: Path) -> None:
     write_checkpoint(tmp_path, _classic(5), [*STATE, *FILES])
-    snapshot = Snapshot.load(tmp_path)
+    snapshot = Snapshot.read(tmp_path)
     assert (snapshot.version, _paths(snapshot)) == (5, {"a", "b"})
 
 
@@ -132,18 +132,18 @@ def test_the_pointer_saves_nothing_but_the_listing(tmp_path: Path) -> None:
     pointer = tmp_path / "_delta_log" / "_last_checkpoint"
     for version in (1, 2, 7):  # right, without a checkpoint, beyond the log
         pointer.write_text(json.dumps({"version": version, "size": 5}))
-        assert _paths(Snapshot.load(table)) == {"b", "c", "d"}
+        assert _paths(Snapshot.read(table)) == {"b", "c", "d"}
     write_checkpoint(tmp_path, _classic(2), [*STATE, add("only")])
     pointer.write_text('{"version":1,"size":5}')  # stale
-    assert _paths(Snapshot.load(table)) == {"only", "d"}
-    assert _paths(Snapshot.load(table, 1)) == {"a", "b"}
+    assert _paths(Snapshot.read(table)) == {"only", "d"}
+    assert _paths(Snapshot.read(table, 1)) == {"a", "b"}
 
 
 def test_a_pointer_beyond_the_asked_version_is_passed_over(tmp_path: Path) -> None:
     table = write_log(tmp_path, first_commit(add("a")), [add("b")], [add("c")])
     write_checkpoint(tmp_path, _classic(2), [*STATE, add("a"), add("b"), add("c")])
     (tmp_path / "_delta_log" / "_last_checkpoint").write_text('{"version":2,"size":5}')
-    assert _paths(Snapshot.load(table, 1)) == {"a", "b"}
+    assert _paths(Snapshot.read(table, 1)) == {"a", "b"}
 
 
 def test_a_checkpoint_in_parts_needs_all_of_them(tmp_path: Path) -> None:
@@ -151,9 +151,9 @@ def test_a_checkpoint_in_parts_needs_all_of_them(tmp_path: Path) -> None:
     parts = [f"{1:020d}.checkpoint.{part:010d}.{3:010d}.parquet" for part in (1, 2, 3)]
     write_checkpoint(tmp_path, parts[0], [*STATE, add("p1")])
     write_checkpoint(tmp_path, parts[1], [add("p2")], without=("protocol", "metaData"))
-    assert _paths(Snapshot.load(table)) == {"a", "b", "c"}
+    assert _paths(Snapshot.read(table)) == {"a", "b", "c"}
     write_checkpoint(tmp_path, parts[2], [add("p3")])
-    assert _paths(Snapshot.load(table)) == {"p1", "p2", "p3", "c"}
+    assert _paths(Snapshot.read(table)) == {"p1", "p2", "p3", "c"}
 
 
 @pytest.mark.parametrize("form", ["json", "parquet", "classic"])
@@ -179,7 +179,7 @@ def test_a_v2_checkpoint_with_sidecars(tmp_path: Path, form: str) -> None:
     else:
         name = f"{1:020d}.checkpoint.{UUID}.parquet" if form == "parquet" else _classic(1)
         write_checkpoint(tmp_path, name, actions, without=("add", "remove"))
-    assert _paths(Snapshot.load(table)) == {"b", "c", "d"}
+    assert _paths(Snapshot.read(table)) == {"b", "c", "d"}
 
 
 def test_a_v2_checkpoint_without_sidecars(tmp_path: Path) -> None:
@@ -187,7 +187,7 @@ def test_a_v2_checkpoint_without_sidecars(tmp_path: Path) -> None:
     lines = [{"checkpointMetadata": {"version": 1}}, *STATE, *FILES]
     name = tmp_path / "_delta_log" / f"{1:020d}.checkpoint.{UUID}.json"
     name.write_text("\n".join(map(json.dumps, lines)))
-    assert _paths(Snapshot.load(table)) == {"b", "c", "d"}
+    assert _paths(Snapshot.read(table)) == {"b", "c", "d"}
 
 
 def test_statistics_in_struct_form_become_text(tmp_path: Path) -> None:
@@ -208,7 +208,7 @@ def test_statistics_in_struct_form_become_text(tmp_path: Path) -> None:
         [*STATE, add("a", stats_parsed=stats), add("b")],
         {**fields, "stats_parsed": parsed},
     )
-    snapshot = Snapshot.load(tmp_path)
+    snapshot = Snapshot.read(tmp_path)
     first, second = (read_stats(file.stats, snapshot.schema) for file in snapshot.add_files())
     assert (first.num_records, first.columns[0].minimum, first.columns[0].maximum) == (3, 1, None)
     (found,) = first.minimums[("event",)].values()
@@ -219,13 +219,13 @@ def test_statistics_in_struct_form_become_text(tmp_path: Path) -> None:
 def test_columns_of_other_widths_are_taken(tmp_path: Path) -> None:
     fields = {**ADD, "size": pa.int32(), "path": pa.large_string()}
     write_checkpoint(tmp_path, _classic(0), [*STATE, *FILES], fields)
-    assert _paths(Snapshot.load(tmp_path)) == {"a", "b"}
+    assert _paths(Snapshot.read(tmp_path)) == {"a", "b"}
 
 
 def test_columns_that_nobody_needs_may_be_missing(tmp_path: Path) -> None:
     fields = {name: ADD[name] for name in ("path", "partitionValues", "size", "modificationTime")}
     write_checkpoint(tmp_path, _classic(0), [*STATE, *FILES], fields, without=("txn", "remove"))
-    assert _paths(Snapshot.load(tmp_path)) == {"a", "b"}
+    assert _paths(Snapshot.read(tmp_path)) == {"a", "b"}
 
 
 # Damaged checkpoints
@@ -264,26 +264,26 @@ def test_a_checkpoint_without_what_it_must_hold_is_named(
             row[name] = [value]
     path = write_checkpoint(tmp_path, _classic(0), [*STATE, {"add": row}], fields, without)
     with pytest.raises(MalformedLog, match=message) as caught:
-        Snapshot.load(tmp_path)
+        Snapshot.read(tmp_path)
     assert caught.value.file == str(path)
 
 
 def test_two_protocols_are_refused(tmp_path: Path) -> None:
     write_checkpoint(tmp_path, _classic(0), [*STATE, {"protocol": PROTOCOL}])
     with pytest.raises(MalformedLog, match="2 protocol"):
-        Snapshot.load(tmp_path)
+        Snapshot.read(tmp_path)
 
 
 def test_a_row_without_a_path_is_refused(tmp_path: Path) -> None:
     write_checkpoint(tmp_path, _classic(0), [*STATE, {"add": {"size": 1}}])
     with pytest.raises(MalformedLog, match=r"add\.path is null"):
-        Snapshot.load(tmp_path)
+        Snapshot.read(tmp_path)
 
 
 def test_a_file_that_stands_twice_is_refused(tmp_path: Path) -> None:
     path = write_checkpoint(tmp_path, _classic(0), [*STATE, add("a"), add("a")])
     with pytest.raises(MalformedLog, match="twice") as caught:
-        Snapshot.load(tmp_path)
+        Snapshot.read(tmp_path)
     assert caught.value.file == str(path)
 
 
@@ -301,11 +301,11 @@ def test_a_damaged_checkpoint_gives_way_to_the_commits(tmp_path: Path, damage: s
             "footer": data[:footer] + bytes(40) + data[footer + 40 :],
         }[damage]
     )
-    assert _paths(Snapshot.load(table)) == {"a", "b"}
+    assert _paths(Snapshot.read(table)) == {"a", "b"}
     # Where the commits are gone, it is the checkpoint that the error names.
     (tmp_path / "_delta_log" / f"{0:020d}.json").unlink()
     with pytest.raises(MalformedLog) as caught:
-        Snapshot.load(table)
+        Snapshot.read(table)
     assert caught.value.file == str(path)
 
 
@@ -330,7 +330,7 @@ def test_a_page_header_that_lies_is_found_before_the_page_is_read(
     data[at] = 0x7E
     path.write_bytes(data)
     with pytest.raises(MalformedLog, match="page") as caught:
-        Snapshot.load(tmp_path)
+        Snapshot.read(tmp_path)
     assert caught.value.file == str(path)
 
 
@@ -346,7 +346,7 @@ def test_a_flipped_bit_in_a_page_of_ours_is_found(tmp_path: Path) -> None:
     path.write_bytes(data.replace(name.encode(), name.replace("name", "nome").encode(), 1))
     (tmp_path / "_delta_log" / f"{0:020d}.json").unlink()
     with pytest.raises(MalformedLog) as caught:
-        Snapshot.load(tmp_path)
+        Snapshot.read(tmp_path)
     assert caught.value.file == str(path)
 
 
@@ -354,10 +354,10 @@ def test_a_missing_sidecar_gives_way_to_the_commits_or_is_named(tmp_path: Path) 
     side = {"sidecar": {"path": "gone.parquet", "sizeInBytes": 1, "modificationTime": 1}}
     table = write_log(tmp_path, first_commit(add("a")))
     write_checkpoint(tmp_path, _classic(0), [*STATE, side], without=("add", "remove"))
-    assert _paths(Snapshot.load(table)) == {"a"}
+    assert _paths(Snapshot.read(table)) == {"a"}
     (tmp_path / "_delta_log" / f"{0:020d}.json").unlink()
     with pytest.raises(MalformedLog) as caught:
-        Snapshot.load(table)
+        Snapshot.read(table)
     assert caught.value.file == str(tmp_path / "_delta_log" / "_sidecars" / "gone.parquet")
 
 
@@ -366,5 +366,5 @@ def test_a_sidecar_never_leads_away(tmp_path: Path, path: str) -> None:
     side = {"sidecar": {"path": path, "sizeInBytes": 1, "modificationTime": 1}}
     checkpoint = write_checkpoint(tmp_path, _classic(0), [*STATE, side], without=("add", "remove"))
     with pytest.raises(MalformedLog, match="names no file") as caught:
-        Snapshot.load(tmp_path)
+        Snapshot.read(tmp_path)
     assert caught.value.file == str(checkpoint)

@@ -104,7 +104,7 @@ def test_of_each_file_the_last_action_counts(tmp_path: Path) -> None:
         [add("a", size=3), remove("c d")],
         [remove("b"), add("f"), add("f")],
     )
-    files = {each.path: each.size for each in Snapshot.load(location).add_files()}
+    files = {each.path: each.size for each in Snapshot.read(location).add_files()}
     assert files == {"a": 3, "e": 10, "f": 10}
 
 
@@ -122,7 +122,7 @@ def test_actions_that_contradict_each_other(
     tmp_path: Path, commit: list[dict[str, Any]], text: str
 ) -> None:
     with pytest.raises(MalformedLog, match=text) as error:
-        Snapshot.load(write_log(tmp_path, first_commit(), commit))
+        Snapshot.read(write_log(tmp_path, first_commit(), commit))
     assert error.value.file.endswith("1.json")
 
 

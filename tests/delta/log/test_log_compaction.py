@@ -37,7 +37,7 @@ def _compact(root: Path, first: int, last: int, actions: list[dict[str, Any]] | 
 
 
 def _state(location: str, version: int | None = None) -> tuple[Any, ...]:
-    snapshot = Snapshot.load(location, version)
+    snapshot = Snapshot.read(location, version)
     files = sorted((file.path, file.size) for file in snapshot.add_files())
     info = snapshot.commit_info
     return files, dict(snapshot.transactions), snapshot.metadata, info and info.txn_id
@@ -133,4 +133,4 @@ def test_a_hole_that_a_compaction_covers_is_still_a_hole(tmp_path: Path) -> None
     _compact(tmp_path, 1, 3, MIDDLE)
     (tmp_path / "_delta_log" / f"{2:020d}.json").unlink()
     with pytest.raises(MalformedLog, match="hole"):
-        Snapshot.load(location)
+        Snapshot.read(location)

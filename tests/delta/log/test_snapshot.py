@@ -51,7 +51,7 @@ def _paths(snapshot: Snapshot) -> set[str]:
 @pytest.mark.parametrize("name", CONFORMANCE)
 def test_tables_of_other_writers(name: str) -> None:
     version, rows, shredding = CONFORMANCE[name]
-    snapshot = Snapshot.load(TABLES / name)
+    snapshot = Snapshot.read(TABLES / name)
     assert snapshot.version == version
     assert snapshot.shredding_enabled is shredding
     found = [read_stats(file.stats, snapshot.schema) for file in snapshot.add_files()]
@@ -74,7 +74,7 @@ def test_a_checkpoint_and_the_commits_say_the_same(name: str, tmp_path: Path) ->
     (tmp_path / "_delta_log").mkdir()
     for commit in log.glob("*.json"):
         (tmp_path / "_delta_log" / commit.name).write_bytes(commit.read_bytes())
-    by_commits, by_checkpoint = Snapshot.load(tmp_path), Snapshot.load(TABLES / name)
+    by_commits, by_checkpoint = Snapshot.read(tmp_path), Snapshot.read(TABLES / name)
     key = "path"
     assert by_commits.files.sort_by(key).select([key, "size", "stats"]) == (
         by_checkpoint.files.sort_by(key).select([key, "size", "stats"])
@@ -87,7 +87,7 @@ def test_older_versions_are_read(tmp_path: Path) -> None:
     table = write_log(
         tmp_path, first_commit(add("a")), [add("b")], [remove("a"), add("c")], [remove("c")]
     )
-    assert [_paths(Snapshot.load(table, version)) for version in range(4)] == [
+    assert [_paths(Snapshot.read(table, version)) for version in range(4)] == [
         {"a"},
         {"a", "b"},
         {"b", "c"},
@@ -99,13 +99,13 @@ def test_a_file_that_is_added_again_has_its_newest_fields(tmp_path: Path) -> Non
     table = write_log(
         tmp_path, first_commit(add("a", tags={"k": "1"})), [add("a", tags={"k": "2"})]
     )
-    (found,) = Snapshot.load(table).add_files()
+    (found,) = Snapshot.read(table).add_files()
     assert found.tags == {"k": "2"}
 
 
 def test_two_spellings_of_a_path_are_one_file(tmp_path: Path) -> None:
     table = write_log(tmp_path, first_commit(add("a%2Db"), add("c d")), [remove("a-b")])
-    assert _paths(Snapshot.load(table)) == {"c d"}
+    assert _paths(Snapshot.read(table)) == {"c d"}
 
 
 VECTOR = {"storageType": "i", "pathOrInlineDv": "x", "sizeInBytes": 1, "cardinality": 1}
@@ -119,13 +119,13 @@ def test_a_new_deletion_vector_replaces_the_file(tmp_path: Path) -> None:
         [remove("a"), add("a", deletionVector=VECTOR)],
         [remove("a", deletionVector=VECTOR), add("a", deletionVector=second)],
     )
-    snapshot = Snapshot.load(table, applies={"deletionVectors"})
+    snapshot = Snapshot.read(table, applies={"deletionVectors"})
     (found,) = snapshot.add_files()
     assert found.deletion_vector is not None
     assert found.deletion_vector.path_or_inline_dv == "y"
     with pytest.raises(UnsupportedFeature, match="deletionVectors"):
-        Snapshot.load(table)
-    assert _paths(Snapshot.load(table, 0)) == {"a"}
+        Snapshot.read(table)
+    assert _paths(Snapshot.read(table, 0)) == {"a"}
 
 
 def test_the_newest_of_all_other_actions_wins(tmp_path: Path) -> None:
@@ -139,18 +139,18 @@ def test_the_newest_of_all_other_actions_wins(tmp_path: Path) -> None:
         [{"metaData": metadata(**{"delta.appendOnly": "true"})}, {"commitInfo": {"txnId": "x"}}],
         [{"protocol": {**PROTOCOL, "readerFeatures": [], "writerFeatures": []}}],
     )
-    snapshot = Snapshot.load(table)
+    snapshot = Snapshot.read(table)
     assert snapshot.transactions["a"].version == 6
     assert {name: found.configuration for name, found in snapshot.domains.items()} == {"d": "2"}
     assert snapshot.properties == {"delta.appendOnly": "true"}
     assert snapshot.features == frozenset()
     assert snapshot.commit_info is None
-    assert Snapshot.load(table, 2).commit_info is not None
+    assert Snapshot.read(table, 2).commit_info is not None
 
 
 def test_a_refresh_reads_what_is_new_and_changes_nothing_old(tmp_path: Path) -> None:
     table = write_log(tmp_path, first_commit(add("a")))
-    old = Snapshot.load(table)
+    old = Snapshot.read(table)
     assert old.refresh() is old
     write_log(tmp_path, [add("b")], [remove("a")], start=1)
     new = old.refresh()
@@ -161,12 +161,12 @@ def test_a_refresh_reads_what_is_new_and_changes_nothing_old(tmp_path: Path) -> 
 def test_history_is_newest_first(tmp_path: Path) -> None:
     info = {"commitInfo": {"timestamp": 5, "operation": "WRITE", "operationMetrics": {"n": "1"}}}
     table = write_log(tmp_path, first_commit(), [info], [add("x")])
-    newest, middle, oldest = Snapshot.load(table).history()
+    newest, middle, oldest = Snapshot.read(table).history()
     assert (newest.version, newest.operation) == (2, None)
     assert (middle.version, middle.timestamp, middle.operation) == (1, 5, "WRITE")
     assert middle.info["operationMetrics"] == {"n": "1"}
     assert oldest.version == 0
-    assert [entry.version for entry in Snapshot.load(table, 1).history(1)] == [1]
+    assert [entry.version for entry in Snapshot.read(table, 1).history(1)] == [1]
 
 
 def test_a_table_in_an_object_store(tmp_path: Path) -> None:
@@ -175,13 +175,13 @@ def test_a_table_in_an_object_store(tmp_path: Path) -> None:
     for commit in (Path(table) / "_delta_log").iterdir():
         backend.put(f"_delta_log/{commit.name}", commit.read_bytes())
     store = ObjectStore("s3://bucket/table", backend)
-    snapshot = Snapshot.load("", store=store)
+    snapshot = Snapshot.read("", store=store)
     assert _paths(snapshot) == {"a%20b", "c"}
     assert snapshot.location("a%20b") == "s3://bucket/table/a b"
 
 
 def test_the_schema_is_parsed(tmp_path: Path) -> None:
-    snapshot = Snapshot.load(write_log(tmp_path, first_commit()))
+    snapshot = Snapshot.read(write_log(tmp_path, first_commit()))
     assert snapshot.schema == SCHEMA
     assert isinstance(snapshot.schema.fields[0].type, VariantType)
     assert snapshot.files.num_rows == 0
@@ -192,11 +192,11 @@ def test_shredding_needs_the_property_and_the_feature(tmp_path: Path) -> None:
     enabled = {"delta.enableVariantShredding": "true"}
     plain = {**PROTOCOL, "readerFeatures": ["variantType"], "writerFeatures": ["variantType"]}
     table = write_log(tmp_path, [{"protocol": plain}, {"metaData": metadata(**enabled)}])
-    assert not Snapshot.load(table).shredding_enabled
+    assert not Snapshot.read(table).shredding_enabled
     write_log(tmp_path, first_commit(**enabled))
-    assert Snapshot.load(table).shredding_enabled
+    assert Snapshot.read(table).shredding_enabled
     write_log(tmp_path, first_commit())
-    assert not Snapshot.load(table).shredding_enabled
+    assert not Snapshot.read(table).shredding_enabled
 
 
 # What is not a table, or a version that is not there
@@ -208,7 +208,7 @@ def test_a_location_without_a_log_is_no_table(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     for name in ("empty", "log", "nowhere", "file"):
         with pytest.raises(NotADeltaTable, match=name) as caught:
-            Snapshot.load(tmp_path / name)
+            Snapshot.read(tmp_path / name)
         assert caught.value.hint
 
 
@@ -216,7 +216,7 @@ def test_a_version_that_does_not_exist_is_named(tmp_path: Path) -> None:
     table = write_log(tmp_path, first_commit(), [add("a")])
     for version in (2, -1, 10**18):
         with pytest.raises(MissingSource, match=f"version {version} does not exist"):
-            Snapshot.load(table, version)
+            Snapshot.read(table, version)
 
 
 @pytest.mark.parametrize("gone", [0, 1, 2])
@@ -225,14 +225,14 @@ def test_a_hole_is_named(tmp_path: Path, gone: int) -> None:
     missing = tmp_path / "_delta_log" / f"{gone:020d}.json"
     missing.unlink()
     with pytest.raises(MalformedLog, match="hole") as caught:
-        Snapshot.load(table)
+        Snapshot.read(table)
     assert caught.value.file == str(missing)
 
 
 def test_an_older_version_does_not_care_for_a_later_hole(tmp_path: Path) -> None:
     table = write_log(tmp_path, first_commit(), [add("a")], [add("b")], [add("c")])
     (tmp_path / "_delta_log" / f"{2:020d}.json").unlink()
-    assert _paths(Snapshot.load(table, 1)) == {"a"}
+    assert _paths(Snapshot.read(table, 1)) == {"a"}
 
 
 # Hostile logs: commits line by line, and by columns
@@ -271,10 +271,10 @@ def _write_raw(root: Path, version: int, data: bytes) -> str:
 def test_a_damaged_commit_is_named(tmp_path: Path, data: bytes, line: int | None) -> None:
     table = _write_raw(tmp_path, 1, data)
     with pytest.raises(MalformedLog) as caught:
-        Snapshot.load(table)
+        Snapshot.read(table)
     assert caught.value.file.endswith(f"{1:020d}.json")
     assert caught.value.line == line
-    assert _paths(Snapshot.load(table, 0)) == {"a"}
+    assert _paths(Snapshot.read(table, 0)) == {"a"}
 
 
 @each_way
@@ -285,10 +285,10 @@ def test_a_commit_without_actions_changes_nothing(
 ) -> None:
     table = write_log(tmp_path, first_commit(add("a")), [add("b")], [add("c")])
     (tmp_path / commit_path(version)).write_bytes(data)
-    found = Snapshot.load(table)
+    found = Snapshot.read(table)
     assert (found.version, _paths(found)) == (2, {"a", "b", "c"} - {"bc"[version - 1]})
     assert [entry.operation for entry in found.history()] == [None] * 3
-    older = Snapshot.load(table, 0)
+    older = Snapshot.read(table, 0)
     assert _paths(older.refresh()) == _paths(found)
 
 
@@ -297,7 +297,7 @@ def test_a_first_commit_without_actions_leaves_no_table(tmp_path: Path) -> None:
     table = write_log(tmp_path, first_commit(), [add("b")])
     (tmp_path / commit_path(0)).write_bytes(b"")
     with pytest.raises(MalformedLog, match="no commit up to version 1 has a protocol action"):
-        Snapshot.load(table)
+        Snapshot.read(table)
 
 
 @each_way
@@ -307,7 +307,7 @@ def test_an_empty_commit_that_a_checksum_contradicts_is_refused(tmp_path: Path) 
         table.append(pa.table({"n": pa.array([number], pa.int32())}))
     (tmp_path / commit_path(2)).write_bytes(b"")
     with pytest.raises(MalformedLog, match="disagree about the number of files: 3 and 2"):
-        Snapshot.load(tmp_path)
+        Snapshot.read(tmp_path)
 
 
 @each_way
@@ -327,7 +327,7 @@ def test_actions_that_contradict_each_other_are_refused(
 ) -> None:
     table = write_log(tmp_path, first_commit(add("a")), actions)
     with pytest.raises(MalformedLog) as caught:
-        Snapshot.load(table)
+        Snapshot.read(table)
     assert caught.value.file.endswith(f"{1:020d}.json")
 
 
@@ -335,7 +335,7 @@ def test_actions_that_contradict_each_other_are_refused(
 def test_a_file_with_two_deletion_vectors_is_refused(tmp_path: Path) -> None:
     table = write_log(tmp_path, first_commit(add("a")), [add("a", deletionVector=VECTOR)])
     with pytest.raises(MalformedLog, match="'a' is in the table twice"):
-        Snapshot.load(table, applies={"deletionVectors"})
+        Snapshot.read(table, applies={"deletionVectors"})
 
 
 LEAVING = ["../x", "a/../../x", "%2e%2e/x", "%2E%2E%2Fx", "..%2fx", "a/%2e./../x", "", ".", "%ff"]
@@ -346,7 +346,7 @@ LEAVING = ["../x", "a/../../x", "%2e%2e/x", "%2E%2E%2Fx", "..%2fx", "a/%2e./../x
 def test_a_path_that_leaves_the_table_is_refused(tmp_path: Path, path: str) -> None:
     table = write_log(tmp_path, first_commit(add("fine"), add(path)))
     with pytest.raises(MalformedLog, match=re.escape(repr(path))) as caught:
-        Snapshot.load(table)
+        Snapshot.read(table)
     assert caught.value.file.startswith(table)
 
 
@@ -354,17 +354,17 @@ def test_a_path_that_leaves_the_table_is_refused(tmp_path: Path, path: str) -> N
 @pytest.mark.parametrize("path", LEAVING[:4])
 def test_a_snapshot_never_locates_what_leaves_the_table(tmp_path: Path, path: str) -> None:
     with pytest.raises(MalformedLog, match="leaves"):
-        Snapshot.load(write_log(tmp_path, first_commit(add("fine")))).location(path)
+        Snapshot.read(write_log(tmp_path, first_commit(add("fine")))).location(path)
 
 
 @each_way
 def test_absolute_paths_follow_the_policy(tmp_path: Path) -> None:
     # What SHALLOW CLONE writes.
     table = write_log(tmp_path, first_commit(add("file:///source/a%20b.parquet")))
-    snapshot = Snapshot.load(table)
+    snapshot = Snapshot.read(table)
     assert [snapshot.location(path) for path in _paths(snapshot)] == ["/source/a b.parquet"]
     with pytest.raises(UnsupportedFeature, match="absolute path: file:///source/a%20b") as caught:
-        Snapshot.load(table, absolute_paths=AbsolutePaths.REFUSE)
+        Snapshot.read(table, absolute_paths=AbsolutePaths.REFUSE)
     assert caught.value.file == table
 
 
@@ -384,24 +384,24 @@ def test_one_setting_refuses_absolute_paths(
     ]
     monkeypatch.delenv("VARIANTLAKE_ABSOLUTE_PATHS", raising=False)
     for table in tables:
-        Snapshot.load(table, applies={"deletionVectors"})
+        Snapshot.read(table, applies={"deletionVectors"})
     monkeypatch.setenv("VARIANTLAKE_ABSOLUTE_PATHS", "")  # put back what the call below sets
     vl.set_absolute_paths("refuse")
     for table in tables:
         with pytest.raises(UnsupportedFeature, match=r"absolute path: .*passwd"):
-            Snapshot.load(table, applies={"deletionVectors"})
+            Snapshot.read(table, applies={"deletionVectors"})
         with pytest.raises(UnsupportedFeature, match="absolute path"):
             vl.Table.open(table)
     monkeypatch.setenv("VARIANTLAKE_ABSOLUTE_PATHS", "sometimes")
     with pytest.raises(InvalidValue, match="VARIANTLAKE_ABSOLUTE_PATHS is 'sometimes'"):
-        Snapshot.load(tables[0])
+        Snapshot.read(tables[0])
 
 
 @pytest.mark.parametrize("what", ["protocol", "metaData"])
 def test_a_table_without_protocol_or_metadata_is_refused(tmp_path: Path, what: str) -> None:
     actions = [action for action in first_commit(add("a")) if what not in action]
     with pytest.raises(MalformedLog, match=what):
-        Snapshot.load(write_log(tmp_path, actions))
+        Snapshot.read(write_log(tmp_path, actions))
 
 
 def test_an_unknown_reader_feature_is_refused_before_the_schema_is_parsed(tmp_path: Path) -> None:
@@ -412,7 +412,7 @@ def test_an_unknown_reader_feature_is_refused_before_the_schema_is_parsed(tmp_pa
         tmp_path, [{"protocol": protocol}, {"metaData": {**metadata(), "schemaString": text}}]
     )
     with pytest.raises(UnsupportedFeature, match="newType") as caught:
-        Snapshot.load(table)
+        Snapshot.read(table)
     assert caught.value.file == table
 
 
@@ -434,7 +434,7 @@ def test_metadata_that_contradict_themselves_are_refused(
 ) -> None:
     table = write_log(tmp_path, [{"protocol": PROTOCOL}, {"metaData": {**metadata(), **changes}}])
     with pytest.raises(MalformedLog, match=message) as caught:
-        Snapshot.load(table)
+        Snapshot.read(table)
     assert caught.value.file == table
 
 
@@ -443,7 +443,7 @@ def test_a_schema_that_does_not_parse_names_the_table(tmp_path: Path) -> None:
         tmp_path, [{"protocol": PROTOCOL}, {"metaData": {**metadata(), "schemaString": "{"}}]
     )
     with pytest.raises(MalformedLog, match="schemaString") as caught:
-        Snapshot.load(table)
+        Snapshot.read(table)
     assert caught.value.file == table
 
 
@@ -452,7 +452,7 @@ def test_a_line_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr("variantlake.delta.actions.log_lines.MAX_LINE_BYTES", 10_000)
     table = _write_raw(tmp_path, 1, b'{"add":"' + b"x" * (20 << 20))
     with pytest.raises(LimitExceeded) as caught:
-        Snapshot.load(table)
+        Snapshot.read(table)
     assert caught.value.file.endswith(f"{1:020d}.json")
 
 
@@ -474,7 +474,7 @@ def test_of_a_line_of_a_gigabyte_no_more_than_the_limit_is_read(
 
     monkeypatch.setattr(LocalStore, "stream", counted)
     with pytest.raises(LimitExceeded, match="longer than 67108864 bytes") as caught:
-        Snapshot.load(table)
+        Snapshot.read(table)
     assert caught.value.file.endswith(f"{1:020d}.json")
     assert caught.value.line == 2
     assert read < 120 << 20
@@ -511,7 +511,7 @@ def test_a_field_of_a_wrong_type_is_named(
 ) -> None:
     table = write_log(tmp_path, first_commit(add("a")), [add("b"), action])
     with pytest.raises(MalformedLog, match=message) as caught:
-        Snapshot.load(table)
+        Snapshot.read(table)
     assert caught.value.file.endswith(f"{1:020d}.json")
     assert caught.value.line == 2
 
@@ -522,7 +522,7 @@ def test_a_field_of_a_wrong_type_is_named(
 def test_a_pointer_that_makes_no_sense_is_passed_over(tmp_path: Path, text: str) -> None:
     table = write_log(tmp_path, first_commit(add("a")), [add("b")])
     (tmp_path / "_delta_log" / "_last_checkpoint").write_text(text)
-    assert _paths(Snapshot.load(table)) == {"a", "b"}
+    assert _paths(Snapshot.read(table)) == {"a", "b"}
 
 
 def test_other_files_in_the_log_are_passed_over(tmp_path: Path) -> None:
@@ -533,7 +533,7 @@ def test_other_files_in_the_log_are_passed_over(tmp_path: Path) -> None:
     (log / f"{0:020d}.{3:020d}.compacted.json").write_text("{")
     (log / "_staged_commits").mkdir()
     (log / f"{7:020d}.json").mkdir()
-    assert Snapshot.load(table).version == 0
+    assert Snapshot.read(table).version == 0
 
 
 @each_way
@@ -541,4 +541,4 @@ def test_errors_are_all_ours(tmp_path: Path) -> None:
     for fields in ({"path": None}, {"path": "x", "partitionValues": {"a": {}}}):
         table = write_log(tmp_path, first_commit(), [{"add": fields}])
         with pytest.raises(VariantLakeError):
-            Snapshot.load(table)
+            Snapshot.read(table)

@@ -37,7 +37,7 @@ def _table(root: Path, stamps: list[int | None], written: list[int], **propertie
 
 
 def _at(location: str, milliseconds: int) -> int:
-    return Snapshot.load(location, timestamp=milliseconds).version
+    return Snapshot.read(location, timestamp=milliseconds).version
 
 
 def test_by_the_times_of_the_files(tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_a_commit_without_the_timestamp_that_is_promised(tmp_path: Path) -> None
 def test_a_version_or_a_time(tmp_path: Path) -> None:
     location = _table(tmp_path, [None] * 2, [10, 20])
     with pytest.raises(InvalidQuery, match="one of them"):
-        Snapshot.load(location, 0, timestamp=0)
+        Snapshot.read(location, 0, timestamp=0)
     moment = dt.datetime(1970, 1, 1, 0, 0, 15)  # noqa: DTZ001 - without a zone it is UTC
     assert Table.open(location, timestamp=moment).version == 0
     zoned = dt.datetime(1970, 1, 1, 1, 0, 20, tzinfo=dt.timezone(dt.timedelta(hours=1)))

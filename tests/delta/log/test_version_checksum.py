@@ -36,7 +36,7 @@ def _document(root: Path, version: int) -> dict[str, Any]:
 
 def test_every_commit_has_a_checksum_of_the_state_after_it(tmp_path: Path) -> None:
     create_table(open_store(tmp_path), SCHEMA)
-    old = Snapshot.load(tmp_path)
+    old = Snapshot.read(tmp_path)
     append(old, [FILE], transactions=[Transaction("app", 1)])
     # Another commit in between, and files that go.
     append(old, [replace(FILE, path="g", size=20)])
@@ -52,7 +52,7 @@ def test_every_commit_has_a_checksum_of_the_state_after_it(tmp_path: Path) -> No
     assert found[3]["setTransactions"] == [{"appId": "app", "version": 1}]
     assert "inCommitTimestampOpt" not in found[3]
     for version in range(4):
-        snapshot = Snapshot.load(tmp_path, version)
+        snapshot = Snapshot.read(tmp_path, version)
         info = snapshot.commit_info
         assert info is not None
         assert found[version]["txnId"] == info.txn_id
@@ -62,7 +62,7 @@ def test_every_commit_has_a_checksum_of_the_state_after_it(tmp_path: Path) -> No
 def test_a_timestamp_in_the_commit_is_in_the_checksum(tmp_path: Path) -> None:
     properties = {"delta.enableInCommitTimestamps": "true"}
     create_table(open_store(tmp_path), SCHEMA, properties=properties)
-    info = Snapshot.load(tmp_path).commit_info
+    info = Snapshot.read(tmp_path).commit_info
     assert info is not None
     assert _document(tmp_path, 0)["inCommitTimestampOpt"] == info.in_commit_timestamp
 
@@ -82,14 +82,14 @@ def test_a_checksum_that_contradicts_the_log_is_an_error(
     path = tmp_path / checksum_path(0)
     path.write_text(json.dumps({**_document(tmp_path, 0), **change}))
     with pytest.raises(MalformedLog, match=message) as caught:
-        Snapshot.load(tmp_path)
+        Snapshot.read(tmp_path)
     assert caught.value.file == str(path)
     # A checkpoint in place of the commit changes nothing.
     path.unlink()
     write_checkpoint(open_store(tmp_path), 0)
     path.write_text(json.dumps({"txnId": _txn_id(tmp_path), **change}))
     with pytest.raises(MalformedLog, match=message):
-        Snapshot.load(tmp_path)
+        Snapshot.read(tmp_path)
 
 
 @pytest.mark.parametrize("checkpoint", [False, True])
@@ -103,7 +103,7 @@ def test_a_checksum_that_does_not_speak_of_the_commit_says_nothing(
     if checkpoint:
         write_checkpoint(open_store(tmp_path), 0)
     (tmp_path / checksum_path(0)).write_text(text)
-    assert Snapshot.load(tmp_path).files.num_rows == 1
+    assert Snapshot.read(tmp_path).files.num_rows == 1
 
 
 def test_a_checksum_that_is_too_large_is_not_read(
@@ -112,17 +112,17 @@ def test_a_checksum_that_is_too_large_is_not_read(
     create_table(open_store(tmp_path), SCHEMA, adds=[FILE])
     (tmp_path / checksum_path(0)).write_text('{"numFiles": 7}')
     monkeypatch.setattr(version_checksum, "MAX_CHECKSUM_BYTES", 10)
-    assert Snapshot.load(tmp_path).files.num_rows == 1
+    assert Snapshot.read(tmp_path).files.num_rows == 1
 
 
 def test_only_the_checksum_of_the_version_itself_counts(tmp_path: Path) -> None:
     create_table(open_store(tmp_path), SCHEMA, adds=[FILE])
-    append(Snapshot.load(tmp_path), [replace(FILE, path="g")])
+    append(Snapshot.read(tmp_path), [replace(FILE, path="g")])
     (tmp_path / checksum_path(0)).write_text('{"numFiles": 7}')
     (tmp_path / checksum_path(2)).write_text('{"numFiles": 7}')
-    assert Snapshot.load(tmp_path).files.num_rows == 2
+    assert Snapshot.read(tmp_path).files.num_rows == 2
     with pytest.raises(MalformedLog, match="number of files: 7 and 1"):
-        Snapshot.load(tmp_path, 0)
+        Snapshot.read(tmp_path, 0)
 
 
 def test_two_spellings_of_one_state_agree(tmp_path: Path) -> None:
@@ -132,7 +132,7 @@ def test_two_spellings_of_one_state_agree(tmp_path: Path) -> None:
     schema = document["metadata"]["schemaString"]
     document["metadata"]["schemaString"] = json.dumps(json.loads(schema), indent=1)
     (tmp_path / checksum_path(0)).write_text(json.dumps(document))
-    assert Snapshot.load(tmp_path).files.num_rows == 1
+    assert Snapshot.read(tmp_path).files.num_rows == 1
 
 
 SPARK = ("spark-shredded-variant-preview-delta", "variant-stats-no-checkpoint")
@@ -144,18 +144,18 @@ def test_the_checksums_of_delta_spark_hold_and_are_held_against_the_log(
 ) -> None:
     table = tmp_path / name
     shutil.copytree(TABLES / name, table)
-    newest = Snapshot.load(table)
+    newest = Snapshot.read(table)
     path = table / checksum_path(newest.version)
     document = json.loads(path.read_text())
     assert document["numFiles"] == newest.files.num_rows
     path.write_text(json.dumps({**document, "tableSizeBytes": document["tableSizeBytes"] + 1}))
     with pytest.raises(MalformedLog, match="size of the table in bytes") as caught:
-        Snapshot.load(table)
+        Snapshot.read(table)
     assert caught.value.file == str(path)
 
 
 def _txn_id(root: Path) -> str | None:
-    info = Snapshot.load(root).commit_info
+    info = Snapshot.read(root).commit_info
     if info is not None:
         return info.txn_id
     actions = read_commit(open_store(root), commit_path(0))
@@ -165,6 +165,6 @@ def _txn_id(root: Path) -> str | None:
 def test_a_checksum_is_never_overwritten(tmp_path: Path) -> None:
     create_table(open_store(tmp_path), SCHEMA, adds=[FILE])
     before = _document(tmp_path, 0)
-    snapshot = Snapshot.load(tmp_path)
+    snapshot = Snapshot.read(tmp_path)
     write_checksum(snapshot.store, 0, replace(snapshot.state(), files=snapshot.files.slice(0, 0)))
     assert _document(tmp_path, 0) == before

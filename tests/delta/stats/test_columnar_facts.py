@@ -268,7 +268,7 @@ def test_a_newer_version_decodes_only_what_is_new() -> None:
 
 def test_a_refresh_keeps_in_memory_what_no_commit_touches(tmp_path: Path) -> None:
     location = write_log(tmp_path, first_commit(*(line(f"f{i}") for i in range(5))))
-    old = Snapshot.load(location)
+    old = Snapshot.read(location)
     facts_of_old = LogFacts(old.files, old.schema)
     write_log(tmp_path, [line("g")], start=1)
     added = old.refresh()
@@ -326,7 +326,7 @@ def test_rule_25_tags_of_another_file_among_many_are_not_believed(changes: dict[
 @pytest.mark.parametrize("name", CONFORMANCE)
 def test_facts_of_other_writers_tables(name: str) -> None:
     root = corpora.DELTA_TABLES
-    snapshot = Snapshot.load(root / name, applies=["columnMapping", "deletionVectors"])
+    snapshot = Snapshot.read(root / name, applies=["columnMapping", "deletionVectors"])
     mine, reader = LogFacts(snapshot.files, snapshot.schema), FactsReader(snapshot.schema)
     known = [reader.known(add) or reader.of_stats(add) for add in snapshot.add_files()]
     plain = RecordColumns(known)

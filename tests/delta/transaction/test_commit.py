@@ -114,13 +114,13 @@ def test_a_protocol_lists_what_the_table_uses(
     protocol = _lines(tmp_path, 0)[1]["protocol"]
     assert protocol.get("readerFeatures") == reader
     assert set(protocol["writerFeatures"]) == writer
-    assert Snapshot.load(tmp_path).schema == parse_table_ddl(ddl)
+    assert Snapshot.read(tmp_path).schema == parse_table_ddl(ddl)
 
 
 def test_properties_of_the_user_win(tmp_path: Path) -> None:
     properties = {"delta.enableVariantShredding": "false", "variantlake.rowGroupRows": "7"}
     create_table(open_store(tmp_path), SCHEMA, properties=properties)
-    snapshot = Snapshot.load(tmp_path)
+    snapshot = Snapshot.read(tmp_path)
     assert snapshot.properties == {"delta.checkpoint.writeStatsAsStruct": "true", **properties}
     assert not snapshot.shredding_enabled
 
@@ -189,9 +189,9 @@ def test_a_table_is_not_created_over_another(tmp_path: Path) -> None:
 
 def test_an_append_rebases_on_other_appends(tmp_path: Path) -> None:
     create_table(open_store(tmp_path), SCHEMA)
-    old = Snapshot.load(tmp_path)
+    old = Snapshot.read(tmp_path)
     for number in range(3):
-        append(Snapshot.load(tmp_path), [replace(FILE, path=f"other{number}")])
+        append(Snapshot.read(tmp_path), [replace(FILE, path=f"other{number}")])
     done = append(old, [FILE])
     assert (done.version, done.attempts) == (4, 4)
     assert len(_paths(old.refresh())) == 4
@@ -202,14 +202,14 @@ def test_an_append_rebases_on_other_appends(tmp_path: Path) -> None:
 
 def test_an_append_meets_a_change_of_the_schema(tmp_path: Path) -> None:
     create_table(open_store(tmp_path), SCHEMA)
-    old = Snapshot.load(tmp_path)
+    old = Snapshot.read(tmp_path)
     changes = Changes("SET TBLPROPERTIES", metadata=with_properties(old, {"a": "b"}))
     assert commit(old, changes).version == 1
     assert old.refresh().properties["a"] == "b"
     with pytest.raises(CommitConflict, match="version 1 first and changed the schema") as caught:
         append(old, [FILE])
     assert "nothing was committed" in caught.value.hint
-    assert Snapshot.load(tmp_path).version == 1
+    assert Snapshot.read(tmp_path).version == 1
 
 
 METADATA = json.dumps(first_commit()[1]).encode()
@@ -258,7 +258,7 @@ def test_conflicts(changes: Changes, winner: bytes, message: str | None) -> None
 
 def test_removes_are_refused_in_an_append_only_table(tmp_path: Path) -> None:
     create_table(open_store(tmp_path), SCHEMA, properties={"delta.appendOnly": "true"})
-    snapshot = Snapshot.load(tmp_path)
+    snapshot = Snapshot.read(tmp_path)
     with pytest.raises(UnsupportedFeature, match="append-only"):
         commit(snapshot, REMOVING)
     moved = replace(REMOVING, removes=(RemoveFile("a", data_change=False),))
@@ -270,7 +270,7 @@ def test_a_table_that_we_cannot_write_is_refused_by_name(tmp_path: Path) -> None
     text = (tmp_path / commit_path(0)).read_text()
     features = text.replace('"appendOnly"', '"checkConstraints"')
     (tmp_path / commit_path(0)).write_text(features)
-    snapshot = Snapshot.load(table)
+    snapshot = Snapshot.read(table)
     with pytest.raises(UnsupportedFeature, match="checkConstraints"):
         append(snapshot, [FILE])
     assert snapshot.refresh() is snapshot
@@ -284,7 +284,7 @@ def test_every_file_needs_every_partition_value(tmp_path: Path) -> None:
     file = replace(FILE, partition_values={"day": None})
     create_table(store, schema, partition_columns=["day"], adds=[file])
     with pytest.raises(InvalidValue, match="partition columns"):
-        append(Snapshot.load(tmp_path), [replace(FILE, partition_values={"Day": "x"})])
+        append(Snapshot.read(tmp_path), [replace(FILE, partition_values={"Day": "x"})])
 
 
 def test_in_commit_timestamps_rise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -293,12 +293,12 @@ def test_in_commit_timestamps_rise(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     first = _lines(tmp_path, 0)[0]["commitInfo"]
     assert next(iter(first)) == "inCommitTimestamp"
     monkeypatch.setattr("variantlake.delta.transaction.commit._now", lambda: 5)
-    old = Snapshot.load(tmp_path)
+    old = Snapshot.read(tmp_path)
     append(old, [FILE])
     append(old, [replace(FILE, path="g")])
     stamps = [_lines(tmp_path, n)[0]["commitInfo"]["inCommitTimestamp"] for n in range(3)]
     assert stamps == [stamps[0], stamps[0] + 1, stamps[0] + 2]
-    assert Snapshot.load(tmp_path).history()[0].timestamp == stamps[2]
+    assert Snapshot.read(tmp_path).history()[0].timestamp == stamps[2]
 
 
 class Interfering:
@@ -327,22 +327,22 @@ def test_a_commit_that_is_overwritten_is_lost(tmp_path: Path) -> None:
 
     store: Any = Interfering(plain, overwrite)
     with pytest.raises(CommitLost, match="version 1"):
-        append(replace(Snapshot.load(tmp_path), store=store), [FILE])
+        append(replace(Snapshot.read(tmp_path), store=store), [FILE])
 
 
 def test_a_commit_that_is_overwritten_later_is_said_to_be_lost_once(tmp_path: Path) -> None:
     plain = open_store(tmp_path)
     create_table(plain, SCHEMA)
-    before = Snapshot.load(tmp_path)
+    before = Snapshot.read(tmp_path)
     append(before, [FILE])
     plain.put(commit_path(1), DATA)
     with pytest.raises(CommitLost, match="version 1"):
         before.refresh()
-    assert Snapshot.load(tmp_path).version == 1
+    assert Snapshot.read(tmp_path).version == 1
     append(before, [FILE])
     plain.put(commit_path(2), DATA)
     with pytest.raises(CommitLost, match="version 2"):
-        Snapshot.load(tmp_path)
+        Snapshot.read(tmp_path)
     assert before.refresh().version == 2
 
 
@@ -352,13 +352,13 @@ def test_a_commit_is_not_looked_at_for_ever(
     create_table(open_store(tmp_path), SCHEMA)
     shutil.rmtree(tmp_path / "_delta_log")
     with pytest.raises(NotADeltaTable):
-        Snapshot.load(tmp_path)
+        Snapshot.read(tmp_path)
     create_table(open_store(tmp_path), SCHEMA)
     monkeypatch.setattr("variantlake.delta.log.lost_commit_check.SECONDS", 0)
-    Snapshot.load(tmp_path)
+    Snapshot.read(tmp_path)
     log = tmp_path / commit_path(0)
     log.write_bytes(b'{"commitInfo":{"engineInfo":"another table"}}\n' + log.read_bytes())
-    assert Snapshot.load(tmp_path).version == 0
+    assert Snapshot.read(tmp_path).version == 0
 
 
 def test_a_commit_whose_answer_was_lost_is_known_again(tmp_path: Path) -> None:
@@ -370,8 +370,8 @@ def test_a_commit_whose_answer_was_lost_is_known_again(tmp_path: Path) -> None:
 
     store: Any = Interfering(plain, lose_the_answer)
     assert create_table(store, SCHEMA).version == 0
-    assert append(replace(Snapshot.load(tmp_path), store=store), [FILE]).version == 1
-    assert Snapshot.load(tmp_path).version == 1
+    assert append(replace(Snapshot.read(tmp_path), store=store), [FILE]).version == 1
+    assert Snapshot.read(tmp_path).version == 1
 
 
 def test_another_table_that_comes_first_wins(tmp_path: Path) -> None:
@@ -388,7 +388,7 @@ def test_another_table_that_comes_first_wins(tmp_path: Path) -> None:
 def test_commits_in_an_object_store() -> None:
     store = ObjectStore("s3://bucket/t", MemoryStore())
     create_table(store, SCHEMA, adds=[FILE])
-    old = Snapshot.load("", store=store)
+    old = Snapshot.read("", store=store)
     append(old, [replace(FILE, path="g")])
     append(old, [replace(FILE, path="h")])
     assert _paths(old.refresh()) == {"f.parquet", "g", "h"}
@@ -398,7 +398,7 @@ def test_an_add_has_statistics_by_the_table_properties(tmp_path: Path) -> None:
     properties = {"variantlake.stats.stringLength": "2", "delta.enableVariantShredding": "true"}
     create_table(open_store(tmp_path), SCHEMA, properties=properties)
     known = facts(paths={"$['s']": {"minimum": "abc", "maximum": "abd"}})
-    file = add_for(Snapshot.load(tmp_path), "a b%.parquet", known)
+    file = add_for(Snapshot.read(tmp_path), "a b%.parquet", known)
     assert file.path == "a%20b%25.parquet"
     assert json.loads(file.stats or "")["minValues"]["event"]
     assert (file.tags or {})["variantlake.file"] == "100:5"
@@ -445,7 +445,7 @@ def test_deltalake_opens_what_we_wrote(tmp_path: Path) -> None:
     )
     create_table(open_store(tmp_path), schema, partition_columns=["day"], adds=[file])
     append(
-        Snapshot.load(tmp_path), [replace(file, path="g.parquet", partition_values={"day": None})]
+        Snapshot.read(tmp_path), [replace(file, path="g.parquet", partition_values={"day": None})]
     )
     table = deltalake.DeltaTable(str(tmp_path))
     assert table.version() == 1

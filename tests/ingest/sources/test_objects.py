@@ -98,7 +98,7 @@ def test_documents_and_table_in_the_store(tmp_path: Path, monkeypatch: pytest.Mo
     assert b'"text":"{"' in store.read(record.path)
     again = ingest_here(f"{ROOT}/lines", f"{ROOT}/table", load_id="x")
     assert (again.version, again.already_loaded) == (0, True)
-    assert Snapshot.load(f"{ROOT}/table").files.num_rows == result.files
+    assert Snapshot.read(f"{ROOT}/table").files.num_rows == result.files
     assert vl.Table.open(f"{ROOT}/table").append(vl.json_array(put("a/a.json", b"[1, 2]"))) == 1
 
 

@@ -26,7 +26,7 @@ MAGNITUDES = "properties STRUCT<mag: DECIMAL(18, 4), place: STRING>"
 
 def magnitudes(table: Path) -> list[list[float | None]]:
     """The magnitudes of each file, in the order of its rows."""
-    snapshot = Snapshot.load(table)
+    snapshot = Snapshot.read(table)
     found = []
     for add in sorted(snapshot.add_files(), key=lambda add: add.path):
         column = vl.parquet.read_table(snapshot.location(add.path)).column("event")
@@ -68,7 +68,7 @@ def test_pages_and_row_groups_get_narrow_bounds(tmp_path: Path) -> None:
     source.write_text("".join(f'{{"n": {i * 7919 % 10_000}}}\n' for i in range(10_000)))
     properties = {"variantlake.rowGroupRows": "1000"}
     ingest_here(source, tmp_path / "t", order_by="$.n", properties=properties)
-    (add,) = Snapshot.load(tmp_path / "t").add_files()
+    (add,) = Snapshot.read(tmp_path / "t").add_files()
     metadata = pq.read_metadata(tmp_path / "t" / add.path)
     bounds = []
     for group in range(metadata.num_row_groups):
@@ -123,7 +123,7 @@ def test_strings_of_many_bytes_have_bounds_in_the_log(tmp_path: Path) -> None:
     texts = ["b" * 6000, "a" * 7000, "c" * 9000]
     source.write_text("\n".join(json.dumps({"text": text, "n": 1}) for text in texts))
     ingest_here(source, tmp_path / "t")
-    (add,) = Snapshot.load(tmp_path / "t").add_files()
+    (add,) = Snapshot.read(tmp_path / "t").add_files()
     column = pq.read_metadata(tmp_path / "t" / add.path).row_group(0)
     assert any(  # what Parquet's own writer leaves out
         not getattr(column.column(i).statistics, "has_min_max", False)

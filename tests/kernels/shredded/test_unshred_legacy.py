@@ -26,7 +26,7 @@ from tests.strategies import MORE
 from variantlake.encoding.tree import Tree, decode
 from variantlake.errors import VariantLakeError
 from variantlake.kernels.shredded.unshred_legacy import unshred_legacy
-from variantlake.shredding.unshred_legacy import construct
+from variantlake.shredding.unshred_legacy import unshred_legacy_plain
 
 
 def outcome(read: Any, array: pa.StructArray) -> object:
@@ -48,7 +48,7 @@ def _text(tree: Tree) -> str:
 
 
 def check(array: pa.StructArray) -> None:
-    assert outcome(unshred_legacy, array) == outcome(construct, array)
+    assert outcome(unshred_legacy, array) == outcome(unshred_legacy_plain, array)
 
 
 UNTYPED = trees.map(untyped_tree)
@@ -91,8 +91,8 @@ GOOD = {
 
 def test_good_rows_need_no_twin(monkeypatch: pytest.MonkeyPatch) -> None:
     array = column(NESTED, [GOOD, None, {}, {"untyped_value": untyped({"a": 1})}])
-    expected = outcome(construct, array)
-    monkeypatch.delattr("variantlake.kernels.shredded.unshred_legacy.construct")
+    expected = outcome(unshred_legacy_plain, array)
+    monkeypatch.delattr("variantlake.kernels.shredded.unshred_legacy.unshred_legacy_plain")
     assert outcome(unshred_legacy, array) == expected
 
 

@@ -15,7 +15,7 @@ import variantlake as vl
 from tests.parquet.write.test_table_writer import of
 from variantlake.parquet.metadata.annotate import ColumnPath
 from variantlake.parquet.metadata.footer import read_footer
-from variantlake.parquet.metadata.value_notes import NOTES_KEY, NotesTally, encode_all, notes_of
+from variantlake.parquet.metadata.value_notes import NOTES_KEY, NotesCollector, encode_all, notes_of
 from variantlake.parquet.read.reader import read_table
 from variantlake.parquet.stats.facts import read_facts
 from variantlake.parquet.write.file_writer import FileWriter
@@ -114,6 +114,6 @@ def test_notes_that_make_no_sense_are_none(text: str) -> None:
 
 
 def test_notes_of_nested_columns_have_their_names() -> None:
-    collector = NotesTally([("l", "list", "element"), ("a.b",)])
+    collector = NotesCollector([("l", "list", "element"), ("a.b",)])
     collector.add({("l", "list", "element"): ValueNotes(lacking=True), ("a.b",): ValueNotes()})
     assert notes_of([(NOTES_KEY, encode_all(collector.found))]) == collector.found

@@ -19,7 +19,7 @@ from variantlake.parquet.stats.facts import UNKNOWN, facts_of
 from variantlake.parquet.variant.variant_group import variant_groups
 from variantlake.paths import Path
 from variantlake.shredding.schema import Leaf
-from variantlake.shredding.unshred_legacy import construct
+from variantlake.shredding.unshred_legacy import unshred_legacy_plain
 
 
 @st.composite
@@ -30,7 +30,7 @@ def columns(draw: st.DrawFn) -> pa.StructArray:
 
 
 def variants_of(array: pa.StructArray) -> list[Variant | None]:
-    return vl.parquet.variants(construct(array))
+    return vl.parquet.variants(unshred_legacy_plain(array))
 
 
 def at(variant: Variant | None, path: Path) -> str | None:

@@ -97,7 +97,7 @@ def test_every_way_of_loading_gives_what_parse_json_gives(
     expected = json_of(parsed.selectExpr("event:n::int AS n", "event"))
     shreddings = set()
     for name, table in tables.items():
-        snapshot = Snapshot.load(table)
+        snapshot = Snapshot.read(table)
         shreddings.add(snapshot.properties["variantlake.shredding.event"])
         # Numbers of 39 digits and more are double, of which Spark and we write the same text.
         found = spark.read.format("delta").load(str(table)).selectExpr("event:n::int AS n", "event")
@@ -141,7 +141,7 @@ def test_all_columns_are_written_with_partitions_and_nulls(
     assert [row.asDict() for row in mine] == [row.asDict() for row in theirs]
     assert mine[5].price == Decimal("1.25")
     assert found.where("day = DATE '2026-01-02' AND kind IS NULL").count() == 20 // 2
-    snapshot = Snapshot.load(table)
+    snapshot = Snapshot.read(table)
     assert {tuple(add.partition_values.values()) for add in snapshot.add_files()} == {
         ("2026-01-01", "a b/ü%"),
         ("2026-01-02", "a b/ü%"),

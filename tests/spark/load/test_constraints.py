@@ -57,7 +57,7 @@ def table(tmp_path: Path) -> Snapshot:
         "delta.constraints.kind": "variant_get(event, '$.kind', 'string') IN ('a', 'b')",
     }
     create_table(open_store(tmp_path), schema, properties=properties)
-    return Snapshot.load(tmp_path)
+    return Snapshot.read(tmp_path)
 
 
 def _frame(spark: SparkSession, sql: str) -> DataFrame:
@@ -127,7 +127,7 @@ def test_a_table_without_expressions_leaves_the_frame_alone(
 
     create_table(open_store(tmp_path), parse_table_ddl("event VARIANT"))
     frame = _frame(spark, "SELECT '1' AS event")
-    assert evaluated(frame, Snapshot.load(tmp_path), ["event"]) == (frame, frozenset({"event"}))
+    assert evaluated(frame, Snapshot.read(tmp_path), ["event"]) == (frame, frozenset({"event"}))
 
 
 GENERATED = _with(

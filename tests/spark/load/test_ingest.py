@@ -75,7 +75,7 @@ def test_a_table_of_delta_spark_is_written_unshredded(spark: SparkSession, tmp_p
     spark.sql(f"CREATE TABLE delta.`{table}` (id INT, event VARIANT) USING DELTA")
     result = ingest(spark, EARTHQUAKES, table)
     assert (result.version, result.shredding) == (1, "VARIANT")
-    (add,) = Snapshot.load(table).add_files()
+    (add,) = Snapshot.read(table).add_files()
     assert '"event"' not in (add.stats or "").split("nullCount")[0]
     counted = spark.sql(
         f"SELECT count(*) AS n, count(id) AS ids, max(event:properties.mag::double) AS mag "

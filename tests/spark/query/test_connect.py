@@ -172,7 +172,7 @@ def test_appends_of_a_connect_client(spark: SparkSession, server: str, tmp_path:
         for frame in (stored.selectExpr(*columns), twice)
     )
     assert mine == theirs
-    schema = Snapshot.load(table).properties["variantlake.shredding.event"]
+    schema = Snapshot.read(table).properties["variantlake.shredding.event"]
     assert "a" in schema
     assert "b" in schema
 

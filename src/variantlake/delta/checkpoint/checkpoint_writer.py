@@ -58,7 +58,7 @@ def write_checkpoint(store: Store, version: int | None = None) -> int:
     """Write the checkpoint of `version`, the newest if None, and point to it; gives the version.
 
     The checkpoint appears whole or not at all; a classic one that is there already is replaced by
-    the same state. Raises as `Snapshot.load` for a log that cannot be read.
+    the same state. Raises as `Snapshot.read` for a log that cannot be read.
     """
     segment, state = read_state(store, version, tombstones=True)
     _write(store, segment.version, state)

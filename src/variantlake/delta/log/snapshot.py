@@ -81,7 +81,7 @@ class Snapshot:
     applies: frozenset[str] = frozenset()
 
     @classmethod
-    def load(
+    def read(
         cls,
         location: str | os.PathLike[str],
         version: int | None = None,
@@ -140,7 +140,7 @@ class Snapshot:
         lost_commit_check.check(self.store)
         commits = commits_after(self.store, self.version, self.last)
         if commits is None:
-            return Snapshot.load(
+            return Snapshot.read(
                 self.store.uri,
                 store=self.store,
                 absolute_paths=self.absolute_paths,

@@ -18,7 +18,7 @@ import pyarrow as pa
 from variantlake.errors import InvalidValue, StoreFailed, VariantLakeError
 from variantlake.ingest.target.sort_rows import SortKey, sorted_pieces
 from variantlake.parquet.metadata.annotate import ColumnPath
-from variantlake.parquet.metadata.value_notes import NO_NOTES, NotesTally
+from variantlake.parquet.metadata.value_notes import NO_NOTES, NotesCollector
 from variantlake.parquet.write.file_writer import FileWriter, WriteOptions, WrittenFile
 from variantlake.shredding.values import ValueNotes
 from variantlake.storage.store import LocalStore, Store, make_folder, start_flush
@@ -138,10 +138,10 @@ class FileSet:
     _unsorted_bytes: int = 0
     _scratch: str | None = None
     _path: Path = Path()
-    _unsorted_notes: NotesTally = field(init=False)
+    _unsorted_notes: NotesCollector = field(init=False)
 
     def __post_init__(self) -> None:
-        self._unsorted_notes = NotesTally(self.variant_columns)
+        self._unsorted_notes = NotesCollector(self.variant_columns)
 
     @property
     def is_open(self) -> bool:
@@ -170,7 +170,7 @@ class FileSet:
     def _write_sorted(self) -> None:
         """Write the rows so far in order, and finish the file: what comes next is not in it."""
         batches, self._unsorted = self._unsorted, []
-        notes, self._unsorted_notes = self._unsorted_notes, NotesTally(self.variant_columns)
+        notes, self._unsorted_notes = self._unsorted_notes, NotesCollector(self.variant_columns)
         for batch in sorted_pieces(batches, self.order):
             self._write(batch, notes.found)
         self._unsorted_bytes = 0

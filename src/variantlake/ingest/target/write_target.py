@@ -186,7 +186,7 @@ class Target:
         """
         store = open_store(location)
         try:
-            snapshot = Snapshot.load(location, store=store, applies=READER_FEATURES)
+            snapshot = Snapshot.read(location, store=store, applies=READER_FEATURES)
         except NotADeltaTable:
             _check_vacant(store)
             return cls.new(store, schema, properties, partition_columns)
@@ -394,7 +394,7 @@ class Target:
             try:
                 return target._commit(adds, metrics, load_id), True
             except CommitConflict:
-                newest = Snapshot.load(self.store.uri, store=self.store, applies=READER_FEATURES)
+                newest = Snapshot.read(self.store.uri, store=self.store, applies=READER_FEATURES)
                 target = replace(self, snapshot=newest, properties=newest.properties, altered=None)
                 known = None if load_id is None else target.loaded(load_id)
                 if known is not None:

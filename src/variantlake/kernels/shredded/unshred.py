@@ -41,11 +41,11 @@ _KEPT_BYTES = 1 << 14
 
 
 def unshred(array: pa.StructArray, shortest: frozenset[Path] = frozenset()) -> pa.StructArray:
-    """Rebuild every row of a Variant column, as `reconstruct` does: same bytes, same errors.
+    """Rebuild every row of a Variant column, as `unshred_plain` does: same bytes, same errors.
 
     Returns struct<metadata: binary not null, value: binary not null>; SQL NULL is a null struct.
 
-    Raises MalformedFile, MalformedVariant, InvalidSchema as `reconstruct` does.
+    Raises MalformedFile, MalformedVariant, InvalidSchema as `unshred_plain` does.
     """
     _check(array.type)
     storage = struct_of(array)
@@ -76,10 +76,10 @@ def rebuild(
 ) -> pa.StructArray:
     """Rebuild the rows of struct<metadata, value, typed_value>, one row at least.
 
-    `reconstruct` gives one row by the plain reader, which decides about all that is wrong or rare;
-    `marked` (uint8, one a row, changed in place) are rows to leave to it from the beginning.
+    `unshred_plain` gives one row by the plain reader, which decides about all that is wrong or
+    rare; `marked` (uint8, one a row, changed in place) are rows to leave to it from the beginning.
 
-    Raises what `reconstruct` raises; LeftToTwin, or ArrowNotImplementedError, when all rows are
+    Raises what `unshred_plain` raises; LeftToTwin, or ArrowNotImplementedError, when all rows are
     better left to it.
     """
     rows = len(storage)

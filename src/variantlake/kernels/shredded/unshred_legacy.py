@@ -40,7 +40,7 @@ from variantlake.shredding.legacy import (
     LegacyGroup,
     legacy_group_of,
 )
-from variantlake.shredding.unshred_legacy import construct
+from variantlake.shredding.unshred_legacy import unshred_legacy_plain
 from variantlake.types import NULL_VALUE
 
 _DICTIONARIES_BYTES = 64 << 20
@@ -50,21 +50,21 @@ _LARGEST_ARRAY = (1 << 31) - 1
 
 
 def unshred_legacy(array: pa.StructArray) -> pa.StructArray:
-    """Rebuild every row of a legacy column: the values of `construct`, and its errors.
+    """Rebuild every row of a legacy column: the values of `unshred_legacy_plain`, and its errors.
 
     Returns struct<metadata: binary not null, value: binary not null>; SQL NULL is a null struct.
     Unlike there, rows may share a dictionary.
 
-    Raises MalformedFile, MalformedVariant, InvalidSchema as `construct` does.
+    Raises MalformedFile, MalformedVariant, InvalidSchema as `unshred_legacy_plain` does.
     """
     group = legacy_group_of(array.type)
     storage = struct_of(array)
     if not group.has_one_form or len(storage) == 0:
-        return construct(array)
+        return unshred_legacy_plain(array)
     try:
         return _rebuild(storage, group)
     except (LeftToTwin, pa.ArrowNotImplementedError):
-        return construct(array)
+        return unshred_legacy_plain(array)
 
 
 def _rebuild(storage: pa.StructArray, group: LegacyGroup) -> pa.StructArray:
@@ -75,7 +75,7 @@ def _rebuild(storage: pa.StructArray, group: LegacyGroup) -> pa.StructArray:
         return pa.concat_arrays([_rebuild(half, group) for half in halves])
     whole = rebuild(
         batch.final(),
-        unshred_plain=lambda row: construct(storage.slice(row, 1)),
+        unshred_plain=lambda row: unshred_legacy_plain(storage.slice(row, 1)),
         marked=batch.marked,
     )
     if len(batch.metadata) <= SHARED_BYTES:

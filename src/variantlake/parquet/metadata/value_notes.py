@@ -25,7 +25,7 @@ SPARK_KEY = "org.apache.spark.version"
 for its writer fails at it as its reader does."""
 
 
-class NotesTally:
+class NotesCollector:
     """Joins the notes of a file's parts. A column has some as long as it has them in all parts."""
 
     def __init__(self, columns: Iterable[ColumnPath]) -> None:

@@ -160,11 +160,11 @@ class NodeCollector:
 
     @property
     def has_long_text(self) -> bool:
-        """See LeafTally."""
+        """See LeafCollector."""
         return self._leaf is not None and self._leaf.has_long_text
 
     def refine(self, facts: PathFacts, groups: Sequence[PathFacts]) -> PathFacts:
-        """The facts of this node with the counts taken here; `groups` as for LeafTally."""
+        """The facts of this node with the counts taken here; `groups` as for LeafCollector."""
         counted = replace(
             facts,
             typed=self._typed,
@@ -213,7 +213,7 @@ class VariantCollector:
 
     @property
     def has_long_text(self) -> bool:
-        """Whether a path has; see LeafTally."""
+        """Whether a path has; see LeafCollector."""
         return any(collector.has_long_text for collector in self._root.walk())
 
     def refine(self, facts: VariantFacts, groups: Sequence[VariantFacts]) -> VariantFacts:
@@ -273,12 +273,12 @@ class StatisticsCollector:
                 for i, variant in enumerate(facts.variants)
             ),
             columns=tuple(
-                self._improve_column(column, [group.columns[i] for group in groups])
+                self._refine_column(column, [group.columns[i] for group in groups])
                 for i, column in enumerate(facts.columns)
             ),
         )
 
-    def _improve_column(self, facts: ColumnFacts, groups: Sequence[ColumnFacts]) -> ColumnFacts:
+    def _refine_column(self, facts: ColumnFacts, groups: Sequence[ColumnFacts]) -> ColumnFacts:
         collector = self._columns[facts.column]
         return collector.refine(replace(facts, nulls=collector.nulls), groups)
 

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from variantlake.errors import InvalidSchema, InvalidValue, MissingSource
 from variantlake.parquet.metadata.annotate import ColumnPath, annotate
 from variantlake.parquet.metadata.footer import parse_footer
-from variantlake.parquet.metadata.value_notes import NO_NOTES, NOTES_KEY, NotesTally, encode_all
+from variantlake.parquet.metadata.value_notes import NO_NOTES, NOTES_KEY, NotesCollector, encode_all
 from variantlake.parquet.stats.facts import FileFacts, facts_of, row_group_facts
 from variantlake.parquet.stats.statistics_collector import StatisticsCollector
 from variantlake.parquet.write.encodings import choose_encodings
@@ -106,7 +106,7 @@ class FileWriter:
         self._options = options
         shreddings = _shreddings(self._schema, self._variants)
         self._collector = StatisticsCollector(self._schema, shreddings)
-        self._noted = NotesTally(
+        self._noted = NotesCollector(
             [path for path, each in shreddings.items() if not isinstance(each.root, Untyped)]
         )
         self._metadata: SharedMetadata | None = None

@@ -66,7 +66,7 @@ def target_of(
     """The table, or the one that these rows make."""
     location = os.fspath(table)
     try:
-        snapshot = Snapshot.load(location, applies=READER_FEATURES)
+        snapshot = Snapshot.read(location, applies=READER_FEATURES)
     except NotADeltaTable:
         if new is None:
             raise

@@ -384,7 +384,7 @@ class QueryRunner:
         before = None
         if reference.timestamp is not None:
             before = self._milliseconds(reference.timestamp, args)
-        return self._tables.load(reference.target.location, reference.version, before=before)
+        return self._tables.open(reference.target.location, reference.version, before=before)
 
     def _milliseconds(self, timestamp: str, args: Any) -> int:
         """When an expression of a time travel is, by the user's time zone."""

@@ -436,7 +436,7 @@ class RemoteQueries:
             before = self._sql(text, args).collect()[0][0]
             if before is None:
                 raise InvalidQuery(f"{name.timestamp} is not a timestamp")
-        return self._tables.load(location, version, before=before)
+        return self._tables.open(location, version, before=before)
 
     def _sql(self, text: str, args: Any, sources: Mapping[str, str] | None = None) -> DataFrame:
         def analysed() -> DataFrame:

@@ -157,7 +157,7 @@ class VariantlakeSource(DataSource):
     def _table(self) -> TableVersion:
         options = self._options
         _reach(self.stores)
-        snapshot = Snapshot.load(
+        snapshot = Snapshot.read(
             options.location,
             options.version,
             timestamp=options.timestamp,

@@ -93,24 +93,24 @@ class Tables:
         self._newest: dict[str, TableVersion] = {}
         self._footers = Footers()
 
-    def load(
+    def open(
         self, location: str, version: int | None = None, *, before: int | None = None
     ) -> TableVersion:
         """The table at `location`: at its newest version, at `version`, or as it was at a time.
 
         `before` is that time in milliseconds since the epoch: the last version up to then.
 
-        Raises as `Snapshot.load`; InvalidQuery when no version is that old.
+        Raises as `Snapshot.read`; InvalidQuery when no version is that old.
         """
         if before is not None:
-            newest = self.load(location).snapshot
+            newest = self.open(location).snapshot
             version = version_at(newest.store, newest.metadata, before)
         if version is not None:
-            snapshot = Snapshot.load(location, version, applies=SCAN_FEATURES)
+            snapshot = Snapshot.read(location, version, applies=SCAN_FEATURES)
             return replace(table_version(location, snapshot), chosen=True)
         known = self._newest.get(location)
         if known is None:
-            table = table_version(location, Snapshot.load(location, applies=SCAN_FEATURES))
+            table = table_version(location, Snapshot.read(location, applies=SCAN_FEATURES))
         else:
             snapshot = known.snapshot.refresh()
             if snapshot is known.snapshot:
