@@ -110,6 +110,17 @@ def test_a_missing_library_says_how_to_make_it(
 
 
 @pytest.mark.usefixtures("_loaded_anew")
+def test_a_package_in_an_archive_says_to_unpack_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "packages.zip" / "variantlake" / "libkernels.so"
+    monkeypatch.setattr(_library, "library_file", lambda: file)
+    with pytest.raises(NotCompiled, match=r"packages.zip.*in an archive") as raised:
+        use()
+    assert "spark.archives" in raised.value.hint
+
+
+@pytest.mark.usefixtures("_loaded_anew")
 def test_a_damaged_library_says_how_to_make_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -156,10 +156,21 @@ def test_ctrl_c_leaves_nothing(
     assert bad_input.listing(table) == []
 
 
-def test_workers_without_the_package_are_explained(spark: SparkSession) -> None:
+@pytest.mark.parametrize("module", ["variantlake", "pyroaring"])
+def test_workers_without_the_package_are_explained(spark: SparkSession, module: str) -> None:
     def task(number: int) -> list[bytes]:
-        raise ModuleNotFoundError(f"No module named 'variantlake' {number}", name="variantlake")
+        raise ModuleNotFoundError(f"No module named '{module}' {number}", name=module)
 
-    with pytest.raises(MissingDependency, match="cannot import variantlake") as caught:
+    with pytest.raises(MissingDependency, match=f"cannot import {module}") as caught:
         run_tasks(spark, task, 1, description="test")
-    assert "PYSPARK_PYTHON" in caught.value.hint
+    for named in ("PYSPARK_PYTHON", "spark.archives", "docs/deploying.md"):
+        assert named in caught.value.hint
+
+
+def test_what_tasks_need_besides_the_package_is_not_ours_to_explain(spark: SparkSession) -> None:
+    def task(number: int) -> list[bytes]:
+        raise ModuleNotFoundError(f"No module named 'duckdb' {number}", name="duckdb")
+
+    with pytest.raises(Exception, match="duckdb") as caught:
+        run_tasks(spark, task, 1, description="test")
+    assert not isinstance(caught.value, MissingDependency)

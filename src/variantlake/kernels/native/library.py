@@ -71,6 +71,13 @@ def _library() -> ctypes.CDLL:
         if not levels():
             machine = f"{platform.system()} on {platform.machine()}"
             raise NotCompiled(f"no kernels are compiled for {machine}", hint=_PURE) from error
+        if not file.parent.is_dir():
+            raise NotCompiled(
+                "the package lies in an archive, out of which no machine code can be loaded",
+                file=str(file),
+                hint="unpack it; Spark does so for its workers with spark.archives, not with"
+                " --py-files (docs/deploying.md)",
+            ) from None
         if file.exists():
             raise NotCompiled(
                 f"the compiled kernels cannot be loaded: {error}", hint=_BUILD

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import re
 import sys
 import threading
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from importlib.metadata import requires
 from typing import Any, Protocol, cast
 
 import numpy as np
@@ -290,13 +292,21 @@ class _ConnectJob:
 
 
 def _explained(error: BaseException) -> BaseException:
-    """A missing package on the executors as an error of ours; others as they are."""
-    if "No module named 'variantlake'" not in str(error):
+    """A package that the executors lack, ours or one that it needs, as an error of ours."""
+    found = re.search(r"No module named '(\w+)", str(error))
+    if found is None or found[1] not in _needed():
         return error
     explained = MissingDependency(
-        "Spark's Python workers cannot import variantlake",
-        hint="before Spark starts set PYSPARK_PYTHON (or spark.pyspark.python) to a Python that "
-        f"has it on every executor, here {sys.executable}",
+        f"Spark's Python workers cannot import {found[1]}",
+        hint="before Spark starts set PYSPARK_PYTHON to a Python that has variantlake on every "
+        f"executor (on this machine {sys.executable}), or send its packages by spark.archives and "
+        "name their folder in spark.executorEnv.PYTHONPATH (docs/deploying.md)",
     )
     explained.__cause__ = error
     return explained
+
+
+def _needed() -> set[str]:
+    """The modules that our tasks need; of other distributions they have the names of these."""
+    required = (each for each in requires("variantlake") or () if "extra ==" not in each)
+    return {"variantlake", *(re.split(r"[^\w.-]", each)[0] for each in required)}
