@@ -29,6 +29,7 @@ def main() -> None:
     lake = vl.spark.connect(spark)
     overwritten = [overwrite(spark, lake, table) for table in work.get("overwrites", ())]
     done = [append(spark, lake, load) for load in work.get("appends", ())]
+    placed = use_names(spark, lake, **work["names"]) if "names" in work else []
     answers = queried(spark, lake, work, settings) if "queries" in work else {}
     if "joins" in work:
         requested = work["joins"]
@@ -38,7 +39,9 @@ def main() -> None:
     answers["texts"] = {
         name: answered(spark, lake, text) for name, text in work.get("texts", {}).items()
     }
-    sys.stdout.write(json.dumps({"appends": done, "overwritten": overwritten, **answers}))
+    sys.stdout.write(
+        json.dumps({"appends": done, "overwritten": overwritten, "placed": placed, **answers})
+    )
     spark.stop()
 
 
@@ -49,6 +52,42 @@ def append(spark: SparkSession, lake: Any, load: dict[str, Any]) -> Any:
     except vl.VariantLakeError as error:
         return f"{type(error).__name__}: {error}"
     return [result.version, result.rows, result.bad_rows]
+
+
+def use_names(
+    spark: SparkSession,
+    lake: Any,
+    *,
+    setup: list[str],
+    source: str,
+    registered: str,
+    tables: list[str],
+) -> list[list[Any]]:
+    """For each name: rows after a load, an append and an overwrite by it, or their errors."""
+    for statement in setup:
+        spark.sql(statement)
+    lake.register("known", registered)
+    frame = spark.sql("SELECT parse_json('{\"a\": 7}') AS event")
+
+    def after(table: str, change: Any) -> Any:
+        try:
+            change()
+            counts = {lake.read(table).count(), lake.table(table).select("event").count()}
+            if "/" not in table or "`" in table:
+                counts.add(lake.sql(f"SELECT event FROM {table}").count())
+                lake.explain(f"SELECT event:a::int FROM {table}")
+        except vl.VariantLakeError as error:
+            return type(error).__name__
+        return counts.pop() if len(counts) == 1 else sorted(counts)
+
+    return [
+        [
+            after(table, lambda table=table: lake.ingest(source, table)),
+            after(table, lambda table=table: lake.append(frame, table)),
+            after(table, lambda table=table: lake.overwrite(frame, table)),
+        ]
+        for table in tables
+    ]
 
 
 def overwrite(spark: SparkSession, lake: Any, table: str) -> list[str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from pyspark.sql import DataFrame, SparkSession
 
-from variantlake.errors import InvalidQuery
+from variantlake.errors import InvalidQuery, InvalidValue
 from variantlake.planning.explain import explain
 from variantlake.planning.expressions import Condition, TypedPath
 from variantlake.planning.footers import row_groups
@@ -164,7 +164,14 @@ class Lake:
             table: Its name, path or URL, as for `read`.
             version: An older version of it.
             timestamp: The version at this time instead, as text in the session's time zone.
+
+        Raises InvalidValue for a version that is no whole number, or one with a time.
         """
+        if not isinstance(version, int | None) or (version is not None and timestamp is not None):
+            raise InvalidValue(
+                f"version is {version!r} and timestamp {timestamp!r}",
+                hint="give a whole number as version, or a time as timestamp, not both",
+            )
         return LakeTable(self, self._place(table).source, version, timestamp)
 
     def explain(

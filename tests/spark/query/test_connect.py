@@ -186,6 +186,30 @@ def test_overwrites_of_a_connect_client(server: str, tmp_path: Path) -> None:
     assert said == [["CommitConflict", "CommitConflict", "CommitConflict", "1"]]
 
 
+def test_names_of_a_connect_client(server: str, tmp_path: Path) -> None:
+    source, registered, other = tmp_path / "a.ndjson", tmp_path / "known", tmp_path / "other"
+    source.write_text('{"a": 1}\n{"a": 2}\n')
+    vl.Table.create(registered, "event VARIANT")
+    setup = [
+        "CREATE DATABASE connect_names",
+        f"CREATE TABLE connect_names.t (event VARIANT) USING delta LOCATION '{tmp_path / 't'}'",
+    ]
+    found = ["connect_names.t", "spark_catalog.`connect_names`.t", "known", f"delta.`{other}`"]
+    missing = ["nobodyknows", "connect_names.nobodyknows", "dbfs:/nobodyknows"]
+    names = {"setup": setup, "source": str(source), "registered": str(registered)}
+    try:
+        placed = client(server, {"names": names | {"tables": found + missing}})["placed"]
+    finally:
+        client(
+            server,
+            {"names": names | {"setup": ["DROP DATABASE connect_names CASCADE"], "tables": []}},
+        )
+    assert placed[:4] == [[2, 3, 1], [3, 4, 1], [2, 3, 1], [2, 3, 1]]
+    assert {error for errors in placed[4:] for error in errors} == {"NotADeltaTable", "StoreFailed"}
+    assert not list(corpora.REPOSITORY.glob("*nobodyknows*"))
+    assert vl.Table.open(tmp_path / "t").version == 6
+
+
 def test_queries_of_a_connect_client(spark: SparkSession, server: str, tmp_path: Path) -> None:
     table = make(spark, tmp_path / "a {b} table", SHAPE)
     judge(spark, "judge_connect", SHAPE)

@@ -33,6 +33,8 @@ def test_wrong_arguments_are_told_where_they_belong(spark: SparkSession, tmp_pat
         (lambda: lake.append(text, tmp_path / "t"), "lake.ingest"),
         (lambda: lake.append(frame, nothing), "location"),
         (lambda: lake.read(nothing), "location"),
+        (lambda: lake.table(tmp_path / "t", text), "whole number"),
+        (lambda: lake.table(tmp_path / "t", 0, timestamp="2026-01-02"), "not both"),
         (lambda: lake.convert(frame, tmp_path / "t"), "lake.append"),
         (lambda: vl.Table.open(nothing), "location"),
         (lambda: vl.Table.open(""), "location"),
