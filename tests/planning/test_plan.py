@@ -239,7 +239,7 @@ def test_explain_as_text_and_as_json() -> None:
         "    v:a::bigint = 5: the file holds 1 to 9",
         "    f(x): planning does not understand it",
         "  old.parquet",
-        "    v:a::bigint = 5: nothing is known of the file",
+        "    v:a::bigint = 5: nothing is known about the file",
         "    f(x): planning does not understand it",
     ]
     as_json = json.loads(json.dumps(explanation.to_dict()))

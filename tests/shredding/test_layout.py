@@ -70,7 +70,7 @@ def test_siblings_that_start_with_an_underscore_are_ignored() -> None:
         (pa.struct([pa.field("metadata", pa.string()), VALUE]), "'metadata' is string"),
         (pa.struct([METADATA, pa.field("value", pa.int32())]), "'value' is int32"),
         (pa.struct([METADATA, VALUE, pa.field("other", pa.int32())]), "unknown field 'other'"),
-        (pa.struct([METADATA, VALUE, VALUE]), "'value' stands twice"),
+        (pa.struct([METADATA, VALUE, VALUE]), "'value' appears twice"),
         (
             pa.struct([METADATA, VALUE, pa.field("typed_value", pa.list_(pa.string()))]),
             "elements of a shredded array are string",

@@ -345,7 +345,7 @@ def test_a_typed_value_has_the_type_of_its_column(
         (pa.struct([("object", pa.struct([("a", pa.int64())]))]), "expected a group"),
         (
             pa.struct([("object", pa.struct([("a", leaf(pa.int64())), ("a", BIGINT)]))]),
-            "stands twice",
+            "appears twice",
         ),
     ],
     ids=str,

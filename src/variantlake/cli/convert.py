@@ -37,7 +37,7 @@ def convert(
     ] = None,
     variant_column: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="A group to read as a Variant although nothing says so."),
+        typer.Option(metavar="NAME", help="A group to read as a Variant without an annotation."),
     ] = None,
     shredding: Annotated[
         str | None,

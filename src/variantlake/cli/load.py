@@ -54,16 +54,16 @@ def ingest(
         Format,
         typer.Option(
             metavar="|".join(Format),
-            help="How documents stand in a file: one a line, in one array, or one document a file, "
-            "over as many lines as it likes.",
+            help="How a file holds documents: one per line, one array of them, or one document "
+            "per file, on any number of lines.",
         ),
     ] = Format.LINES,
     mode: Annotated[
         BadRows,
         typer.Option(
             metavar="|".join(BadRows),
-            help="What becomes of a bad document: the load fails, it is written with its reason to "
-            "a file beside the table, or its row is NULL.",
+            help="What happens to a bad document: the load fails, the document is written with "
+            "the reason to a file in the table's folder, or its row is NULL.",
         ),
     ] = BadRows.STRICT,
     load_id: Annotated[
@@ -80,7 +80,7 @@ def ingest(
         ),
     ] = None,
     arrays: Annotated[
-        bool, typer.Option("--arrays", help="Where a schema is inferred, shred arrays too.")
+        bool, typer.Option("--arrays", help="If the schema is inferred, shred arrays too.")
     ] = False,
     max_rows_per_file: Annotated[
         int | None, typer.Option(metavar="N", help="The most rows of one file.", min=1)

@@ -172,7 +172,7 @@ def constant(value: Constant) -> str:
             return f"TIMESTAMP'{value.astimezone(dt.UTC).replace(tzinfo=None)}Z'"
         case dt.date() if not isinstance(value, dt.datetime):
             return f"DATE'{value}'"
-    raise InvalidValue(f"{value!r} is no constant of a condition")
+    raise InvalidValue(f"{value!r} is not a constant of a condition")
 
 
 def _spark_path(at: Path) -> str:

@@ -76,12 +76,12 @@ class Native:
 
 Reading = PhysicalColumn | NullColumn | NullTest | Native
 
-NO_STATISTICS = "nothing is known of the file"
-WHOLE_VARIANT = "the Variant itself is asked for"
-NO_METADATA = "in the older layout nothing else tells whether there is a Variant"
+NO_STATISTICS = "nothing is known about the file"
+WHOLE_VARIANT = "the query needs the whole Variant"
+NO_METADATA = "the older layout has no column that shows whether there is a Variant"
 TWIN_KEY = "the layout has a key that differs only by case"
 MIXED = "some rows hold a value of another type"
-UNCHECKED = "nothing says that its column holds all of its values"
+UNCHECKED = "it is unknown whether its column has all of its values"
 IN_RESIDUAL = "the path is not a column in this file"
 NOT_A_SCALAR = "the path is an object or an array in this file"
 

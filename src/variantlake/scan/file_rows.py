@@ -273,7 +273,7 @@ class FileReader:
                 node = _below(node, step)
         if node is None or node.leaf is None:
             raise MalformedFile(
-                f"the log tells of a column for {ref} that the file has not", file=self.file.path
+                f"the file lacks the column for {ref} that the log names", file=self.file.path
             )
         return node.leaf
 

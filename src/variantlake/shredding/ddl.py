@@ -123,7 +123,7 @@ class _Parser:
             if not name.quoted and not _is_word(name):
                 raise self._error(name, "expected a field name")
             if name.text in fields:
-                raise self._error(name, f"field {name.text!r} stands twice")
+                raise self._error(name, f"field {name.text!r} appears twice")
             if self._peek_is(":"):
                 self._next()
             fields[name.text] = self.bare_type(depth)

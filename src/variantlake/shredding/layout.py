@@ -167,7 +167,7 @@ def _object_fields(arrow: pa.StructType, path: Path) -> Iterator[tuple[str, Node
     for field in arrow:
         child = path.child(field.name)
         if field.name in seen:
-            raise MalformedFile("a shredded field stands twice", path=str(child))
+            raise MalformedFile("a shredded field appears twice", path=str(child))
         seen.add(field.name)
         if not is_struct(field.type):
             raise MalformedFile(
@@ -189,14 +189,14 @@ def group_members(
     for field in group:
         if field.name in known:
             if field.name in seen:
-                raise MalformedFile(f"{field.name!r} stands twice in a group", path=str(path))
+                raise MalformedFile(f"{field.name!r} appears twice in a group", path=str(path))
             seen.add(field.name)
             yield field
         elif not field.name.startswith("_"):
             raise MalformedFile(
                 f"unknown field {field.name!r} in a Variant group",
                 path=str(path),
-                hint="only metadata, value, typed_value and names that start with _ may stand here",
+                hint="only metadata, value, typed_value and names that start with _ are allowed",
             )
 
 

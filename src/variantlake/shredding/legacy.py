@@ -41,7 +41,7 @@ ARRAY = "array"
 MEMBERS = (UNTYPED_VALUE, OBJECT, ARRAY, TYPED_VALUE)
 """What may stand in a group, apart from names that start with `_`."""
 
-HINT = f"only {', '.join(MEMBERS)} and names that start with _ may stand here"
+HINT = f"only {', '.join(MEMBERS)} and names that start with _ are allowed here"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ def _members(group: pa.StructType, path: Path) -> Iterator[pa.Field[pa.DataType]
     seen: set[str] = set()
     for field in group:
         if field.name in seen:
-            raise MalformedFile(f"{field.name!r} stands twice in a group", path=str(path))
+            raise MalformedFile(f"{field.name!r} appears twice in a group", path=str(path))
         if field.name in MEMBERS:
             seen.add(field.name)
             yield field
@@ -129,7 +129,7 @@ def _fields_of(arrow: pa.DataType, path: Path) -> Iterator[tuple[str, LegacyGrou
     for field in struct_storage(arrow):
         child = path.child(field.name)
         if field.name in seen:
-            raise MalformedFile("a shredded field stands twice", path=str(child))
+            raise MalformedFile("a shredded field appears twice", path=str(child))
         seen.add(field.name)
         yield field.name, _group_of(field.type, child)
 

@@ -170,7 +170,7 @@ class _LeafChecks:
 
     def check(self, i: int, _: _Row, path: Path, value: bytes | None) -> _Broken:
         if value is not None:
-            yield path, Rule.CONFLICT, "both are set, and the typed_value is no object"
+            yield path, Rule.CONFLICT, "both are set, and the typed_value is not an object"
         raw = self._raws[i]
         if raw is None:
             return

@@ -171,7 +171,7 @@ class _Group:
         basic = basic_type(value)
         if self._typed is not None and basic is self._typed.basic:
             noun = "object" if basic is BasicType.OBJECT else "array"
-            raise MalformedFile(f"an {noun} stands in `value` while typed_value is null")
+            raise MalformedFile(f"an {noun} is in `value` while typed_value is null")
 
 
 class _LeafColumn:
@@ -188,7 +188,7 @@ class _LeafColumn:
     def read(self, i: int, _: RowDictionary, value: bytes | None) -> bytes:
         raw = self._raws[i]
         if value is not None or raw is None:
-            raise _conflict("the typed_value is no object")
+            raise _conflict("the typed_value is not an object")
         try:
             return encode_scalar(self._scalar(raw, self._primitive))
         except (InvalidValue, MalformedVariant) as error:
@@ -229,7 +229,7 @@ class _ObjectColumn:
         for name in names:
             if name in self._groups:
                 raise MalformedFile(
-                    f"field {name!r} is shredded and stands in `value` too",
+                    f"field {name!r} is shredded and is in `value` too",
                     hint="the typed_value would win, if it were read at all",
                 )
         return {

@@ -106,7 +106,8 @@ class Columns:
         try:
             path = Path.parse_spark(texts[0])
         except InvalidPath as error:
-            raise InvalidQuery(f"{texts[0]!r} is no path of variant_get: {error.message}") from None
+            message = f"{texts[0]!r} is not a path of variant_get: {error.message}"
+            raise InvalidQuery(message) from None
         type_ = _named_type(texts[1]) if rest[1:] else "variant"
         return self._variant_ref(column, path, type_, strict=strict)
 

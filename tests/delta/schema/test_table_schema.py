@@ -189,7 +189,7 @@ def test_ddl_takes_what_spark_takes() -> None:
         ("a", "expected a type"),
         ("a INT,", "expected a column name"),
         ("a INT b INT", "expected ','"),
-        ("a INT, a STRING", "stands twice"),
+        ("a INT, a STRING", "appears twice"),
         ("a NUMBER", "unknown type 'NUMBER'"),
         ("a ARRAY<INT", "expected '>'"),
         ("a ARRAY INT", "expected '<'"),

@@ -100,8 +100,8 @@ BROKEN: dict[str, tuple[bytes, str, tuple[int, int]]] = {
     "lines": (b' \n{"a": 1}\n{"a": 2}', "not a JSON array", (2, 1)),
     "open": (b'[1, \n{"a": 2}', "ends within the array", (2, 9)),
     "open string": (b'[1, "a, 2]', "ends within the array", (1, 11)),
-    "text behind": (b"[1, 2]\n x", "behind the array", (2, 2)),
-    "two arrays": (b"[1, 2]\n[3]", "behind the array", (2, 1)),
+    "text behind": (b"[1, 2]\n x", "after the array", (2, 2)),
+    "two arrays": (b"[1, 2]\n[3]", "after the array", (2, 1)),
 }
 
 

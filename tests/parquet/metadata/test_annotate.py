@@ -97,8 +97,8 @@ def test_other_readers_see_a_variant(file: File) -> None:
     [
         (("none",), "no column 'none'"),
         (("v", "none"), "no column 'v.none'"),
-        (("i",), "'i' is no group"),
-        (("v", "value"), "'v.value' is no group"),
+        (("i",), "'i' is not a group"),
+        (("v", "value"), "'v.value' is not a group"),
         (("l",), "has the logical type LIST"),
     ],
 )

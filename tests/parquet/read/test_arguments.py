@@ -33,7 +33,7 @@ def file(tmp_path: Path) -> Path:
         (lambda f: list(vp.iter_batches(f, row_groups=[1])), InvalidValue, "no row group 1"),
         (lambda f: list(vp.iter_batches(f, row_groups=[-1])), InvalidValue, "no row group -1"),
         (lambda f: vp.read_paths(f, {"a": "event:a"}, on_mismatch="x"), InvalidValue, "'x'"),
-        (lambda f: ANY.write_table([{"a": 1}], f), InvalidValue, "list is no Arrow table"),
+        (lambda f: ANY.write_table([{"a": 1}], f), InvalidValue, "list is not an Arrow table"),
         (lambda f: ANY.write_table(ROWS, f, shredding=5), InvalidSchema, "type int"),
         (lambda f: ANY.write_table(ROWS, f, shredding={"event": ["a"]}), InvalidSchema, "list"),
     ],

@@ -123,7 +123,7 @@ def test_it_only_reads(spark: SparkSession, tmp_path: Path) -> None:
         ({"versionAsOf": 0, "timestampAsOf": "2026-01-01"}, "given twice"),
         ({"version_as_of": 0}, "did you mean versionAsOf"),
         ({"nonsense": 0}, "no option 'nonsense'"),
-        ({"timestamp": "soon"}, "'soon' is no timestamp"),
+        ({"timestamp": "soon"}, "'soon' is not a timestamp"),
     ],
 )
 def test_options_that_mean_nothing_get_a_sentence(

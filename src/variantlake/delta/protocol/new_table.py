@@ -104,7 +104,7 @@ def check_schema(
         if not isinstance(field.type, PrimitiveType):
             raise InvalidSchema(f"column {column!r} is nested, and cannot partition a table")
     if len(set(partition_columns)) != len(partition_columns):
-        raise InvalidSchema("a partition column stands twice")
+        raise InvalidSchema("a partition column appears twice")
     if len(partition_columns) == len(schema.fields):
         raise InvalidSchema("a table needs a column that it is not partitioned by")
 

@@ -131,7 +131,7 @@ class _Parser:
         while True:
             name = self._name()
             if any(name == other.name for other in found):
-                raise self._error(f"column {name!r} stands twice")
+                raise self._error(f"column {name!r} appears twice")
             self._take(":")
             found.append(self._field(name))
             if self._at_end() if not end else self._take(end):

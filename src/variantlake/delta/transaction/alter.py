@@ -265,7 +265,7 @@ def _check_possible(snapshot: Snapshot, properties: Mapping[str, str]) -> None:
     for key, value in properties.items():
         if key.startswith(CONSTRAINT_PREFIX) and own.get(key) != value:
             raise UnsupportedFeature(
-                f"{key} must be checked against the rows that are there",
+                f"{key} must be checked against the existing rows",
                 hint="lake.add_constraint(...) does that",
             )
 

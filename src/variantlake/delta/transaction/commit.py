@@ -332,7 +332,7 @@ def _confirmed(
         raise CommitLost(
             f"another writer overwrote version {version} after it was committed here",
             file=store.join(commit_path(version)),
-            hint="its store does not commit atomically beside other writers; repeat the write",
+            hint="its store does not commit atomically with other writers; repeat the write",
         )
     if before is not None:
         lost_commit_check.remember(store, version, payload.txn_id, before)

@@ -224,7 +224,7 @@ def _ref(text: str, documents: StructField) -> Ref:
     items = QueryText(StructType((StructField(documents.name, VariantType()),))).items([text])
     if len(items) != 1 or items[0].ref.path is None or items[0].ref.type == "variant":
         raise InvalidQuery(
-            f"{text!r} is no path of the documents with a type",
+            f"{text!r} is not a path of the documents with a type",
             hint=f'as in partition_by="day={documents.name}:ts::date"',
             cli_hint=f"the path needs a type, as in {documents.name}:ts::date",
         )

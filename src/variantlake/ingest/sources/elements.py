@@ -128,7 +128,7 @@ def _only_blanks(source: Source, text: bytearray, offset: int) -> None:
     content = text.lstrip(_BLANKS)
     if content:
         place = offset + len(text) - len(content)
-        raise _refused(source, place, "there is more text behind the array")
+        raise _refused(source, place, "there is more text after the array")
 
 
 def _refused(source: Source, offset: int, message: str) -> VariantLakeError:

@@ -61,7 +61,7 @@ class Format(enum.StrEnum):
     ARRAY = "array"
     """One JSON array of documents."""
     WHOLE = "json"
-    """One document, over as many lines as it likes."""
+    """One document, on any number of lines."""
 
 
 _MAGIC = {
@@ -127,7 +127,7 @@ class Documents:
         if isinstance(given, Documents):
             if format is not None:
                 raise InvalidValue(
-                    f"format={format!r} is given beside documents that have a format",
+                    f"format={format!r} is given, but the documents already have a format",
                     hint="leave it out, or give the paths alone",
                 )
             return given

@@ -129,7 +129,7 @@ def _path_below(
 
 def _must_be_marked(fields: Fields, path: ColumnPath) -> bool:
     if 1 in fields:
-        raise MalformedFile(f"column {'.'.join(path)!r} is no group and cannot be a VARIANT")
+        raise MalformedFile(f"column {'.'.join(path)!r} is not a group and cannot be a VARIANT")
     logical = fields.get(10) or of_converted(fields.get(6), fields.get(8, 0), fields.get(7, 0))
     if logical is None:
         return True
@@ -150,7 +150,7 @@ def _schema_size(reader: CompactReader) -> int:
         reader.skip(wire)
     element, size = reader.list_header()
     if element != Wire.STRUCT:
-        raise reader.fail("the schema in the Parquet footer is no list of structs")
+        raise reader.fail("the schema in the Parquet footer is not a list of structs")
     return size
 
 

@@ -35,7 +35,7 @@ def to_json(column: pa.Array[Any] | pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any
     """
     if not is_variant_type(column.type):
         raise InvalidValue(
-            f"a column of {column.type} is no struct<metadata: binary, value: binary>"
+            f"a column of {column.type} is not a struct<metadata: binary, value: binary>"
         )
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
     readers: list[VariantReader] = []

@@ -24,7 +24,7 @@ def members_of(group: SchemaNode, path: Path, known: Sequence[str]) -> dict[str,
     for child in group.children:
         if child.name in known:
             if child.name in members:
-                raise MalformedFile(f"{child.name!r} stands twice in a group", path=str(path))
+                raise MalformedFile(f"{child.name!r} appears twice in a group", path=str(path))
             if child.repetition == "repeated":
                 raise MalformedFile(f"{child.name!r} is repeated", path=str(path))
             members[child.name] = child
@@ -32,7 +32,7 @@ def members_of(group: SchemaNode, path: Path, known: Sequence[str]) -> dict[str,
             raise MalformedFile(
                 f"unknown field {child.name!r} in a Variant group",
                 path=str(path),
-                hint=f"only {', '.join(known)} and names that start with _ may stand here",
+                hint=f"only {', '.join(known)} and names that start with _ are allowed here",
             )
     return members
 

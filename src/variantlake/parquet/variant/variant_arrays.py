@@ -39,7 +39,7 @@ def variants(column: pa.Array[Any] | pa.ChunkedArray[Any]) -> list[Variant | Non
     """
     if not is_variant_type(column.type):
         raise InvalidValue(
-            f"a column of {column.type} is no struct<metadata: binary, value: binary>"
+            f"a column of {column.type} is not a struct<metadata: binary, value: binary>"
         )
     rows: list[Any] = column.to_pylist()
     return [row and Variant(row["metadata"], row["value"]) for row in rows]

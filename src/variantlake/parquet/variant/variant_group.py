@@ -280,7 +280,7 @@ def _parse_fields(typed: SchemaNode, path: Path) -> Iterator[tuple[str, GroupNod
     for child in typed.children:
         field = path.child(child.name)
         if child.name in seen:
-            raise MalformedFile("a shredded field stands twice", path=str(field))
+            raise MalformedFile("a shredded field appears twice", path=str(field))
         seen.add(child.name)
         yield child.name, _parse_child(child, field)
 
@@ -354,7 +354,7 @@ def _legacy_object(group: SchemaNode, member: SchemaNode, path: Path) -> GroupNo
     for child in member.children:
         field = path.child(child.name)
         if child.name in fields:
-            raise MalformedFile("a shredded field stands twice", path=str(field))
+            raise MalformedFile("a shredded field appears twice", path=str(field))
         fields[child.name] = _parse_legacy(child, field)
     node = Object(tuple((name, child.node) for name, child in fields.items()))
     return GroupNode(node, group, None, None, tuple(fields.items()))
@@ -372,7 +372,7 @@ def _legacy_leaf(group: SchemaNode, member: SchemaNode, path: Path) -> GroupNode
         raise MalformedFile(
             f"{TYPED_VALUE!r} is a group, expected a primitive type",
             path=str(path),
-            hint=f"objects stand in {OBJECT!r}, arrays in {ARRAY!r}",
+            hint=f"objects belong in {OBJECT!r}, arrays in {ARRAY!r}",
         )
     leaf = Leaf(shredded_type(member, path))
     return GroupNode(leaf, group, None, member.leaf, parquet_type=parquet_type(member))

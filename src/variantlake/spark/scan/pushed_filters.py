@@ -118,7 +118,7 @@ def _sql(node: Predicate) -> str:
             return f"({_operand(left)} {op} {_operand(right)})"
         case In(ref, options):
             return f"({_operand(ref)} IN ({literals_sql(options)}))"
-    raise TypeError(f"{node} is no condition that can be said")
+    raise TypeError(f"{node} cannot be written as SQL")
 
 
 def _operand(operand: Operand) -> str:

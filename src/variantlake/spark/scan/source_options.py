@@ -83,7 +83,7 @@ def _moment(text: str, zone: str) -> dt.datetime:
     try:
         return _zoned(dt.datetime.fromisoformat(text), zone)
     except (ValueError, OverflowError):
-        raise InvalidQuery(f"{text!r} is no timestamp", hint="2026-01-31T12:00:00Z") from None
+        raise InvalidQuery(f"{text!r} is not a timestamp", hint="2026-01-31T12:00:00Z") from None
 
 
 def _moment_in_path(digits: str, zone: str) -> dt.datetime:
@@ -91,7 +91,7 @@ def _moment_in_path(digits: str, zone: str) -> dt.datetime:
     try:
         return _zoned(dt.datetime.strptime(digits + "000", "%Y%m%d%H%M%S%f"), zone)  # noqa: DTZ007 - has none
     except ValueError:
-        raise InvalidQuery(f"@{digits} is no timestamp", hint="@yyyyMMddHHmmssSSS") from None
+        raise InvalidQuery(f"@{digits} is not a timestamp", hint="@yyyyMMddHHmmssSSS") from None
 
 
 def _zoned(moment: dt.datetime, zone: str) -> dt.datetime:

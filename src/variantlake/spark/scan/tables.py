@@ -66,7 +66,7 @@ class TableVersion:
         files: DataType = self.stored
         for name in ref.column:
             if not isinstance(table, StructType) or not isinstance(files, StructType):
-                raise TypeError(f"{ref} goes through a column that is no struct")
+                raise TypeError(f"{ref} goes through a column that is not a struct")
             at = _index(table.names, name)
             stored.append(files[at].name)
             table, files = table[at].dataType, files[at].dataType
