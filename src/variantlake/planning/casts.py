@@ -1,7 +1,7 @@
 """Spark's casts on bounds: exact and monotone functions, or none at all.
 
-A bound of the stored type says something about the asked type only through Spark's own cast, and
-only while that cast keeps the order (EXACTNESS, rule 16): `variant_get(1.9, 'int')` is 1 and
+A bound of the stored type says something about the requested type only through Spark's own cast,
+and only while that cast keeps the order (EXACTNESS, rule 16): `variant_get(1.9, 'int')` is 1 and
 `variant_get(1.5, 'decimal(5,0)')` is 2. The functions here are those casts, value by value; a test
 compares each with Spark.
 """
@@ -24,7 +24,7 @@ from variantlake.types import Kind, ShreddedType
 
 
 class Beyond(enum.Enum):
-    """A value that the asked type cannot hold: the cast gives NULL or raises."""
+    """A value that the requested type cannot hold: the cast gives NULL or raises."""
 
     BELOW = "below"
     ABOVE = "above"

@@ -38,7 +38,7 @@ NO_TYPES: Mapping[str, str] = {}
 
 @dataclass(frozen=True, slots=True)
 class Domains:
-    """The values of one operand, as the asked type, in each of many files.
+    """The values of one operand, as the requested type, in each of many files.
 
     `values` and `nulls` say whether some row of the file may have a value, may be NULL. All values
     lie within `minimum`..`maximum` (not known: unbounded), by Spark's order; where `nan` is true,
@@ -319,7 +319,7 @@ def _counted(nulls: Int64s, records: Int64s, requested: ShreddedType | None) -> 
 def _translated(
     bounds: BoundColumns, stored: ShreddedType, requested: ShreddedType, nulls: Bools
 ) -> Domains:
-    """Bounds of a stored type as those of the asked one, in rows that have values.
+    """Bounds of a stored type as those of the requested one, in rows that have values.
 
     `nulls` says whether some row of the file may have none. A value that the cast cannot hold is
     NULL (or an error, which skipping may leave out).

@@ -41,7 +41,7 @@ class RowGroups:
 
 @dataclass(frozen=True, slots=True)
 class PathUse:
-    """How one asked path is read, in numbers of files.
+    """How one requested path is read, in numbers of files.
 
     `kernels` counts the native files whose Variants our kernels rebuild, and not the engine.
     `why_native` counts the reasons of the native files.

@@ -101,7 +101,7 @@ def _raw(
         # What rounds to this double lies between its neighbours.
         exact = Decimal(math.nextafter(float(value), -math.inf if down else math.inf))
     else:
-        # Casts cut a fraction, or round to the unit of the asked type: less than one of its units.
+        # Casts cut a fraction, or round to a unit of the requested type: by less than one unit.
         unit = Decimal((0, (1,), -requested.scale))
         number = Decimal(value) if isinstance(value, int | float | Decimal) else Decimal(0)
         exact = (_WIDE.subtract if down else _WIDE.add)(number, unit)

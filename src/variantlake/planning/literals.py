@@ -1,6 +1,6 @@
 """Which type Spark compares in, and a literal as that type.
 
-Bounds of the asked type decide a comparison only when Spark compares in the asked type itself, or
+Bounds of the requested type decide a comparison only when Spark compares in this type itself, or
 in one that holds every value of it unchanged (EXACTNESS, rule 17): as doubles,
 `9007199254740993::bigint = 9007199254740992.0D` is true. Pairs whose common type depends on ANSI
 mode, and strings compared with anything else, have none here: the file is kept.

@@ -1,7 +1,7 @@
-"""The scan plan: which files are read, and how each asked path is read in which of them.
+"""The scan plan: which files are read, and how each requested path is read in which of them.
 
-Files of one layout for the asked paths form a group, and a group is one scan. Its key is the exact
-Parquet type of each asked leaf with its conversion, because Spark's nested reader neither checks
+Files of one layout for the requested paths form a group, and a group is one scan. Its key is the
+exact Parquet type of each requested leaf with its conversion. Spark's nested reader neither checks
 nor converts types (EXACTNESS, rule 4): a leaf of another type would be read as garbage.
 """
 
@@ -38,7 +38,7 @@ MAX_KEPT_SAMPLE = 20
 
 @dataclass(frozen=True, slots=True)
 class ScanGroup:
-    """Files that are scanned together, and how each asked path is read in all of them.
+    """Files that are scanned together, and how each requested path is read in all of them.
 
     In one group a Variant column is read one way: when one of its paths is Native, all are.
     `kernels` is true when a column that is read natively holds types which Spark's own Variant
@@ -149,7 +149,7 @@ def plan_scan(
     max_groups: int = MAX_GROUPS,
     has_kernels: bool = False,
 ) -> ScanPlan:
-    """Skip what the predicate excludes, and group the rest by how the asked paths are read.
+    """Skip what the predicate excludes, and group the rest by how the requested paths are read.
 
     `requests` are the Refs that the query reads, those of its predicates included; ordinary columns
     among them need no reading and are left out. `partition_types` gives Spark types of partition

@@ -53,7 +53,7 @@ class PhysicalColumn:
 
 @dataclass(frozen=True, slots=True)
 class NullColumn:
-    """No row of the file has a value at the path: a NULL of the asked type.
+    """No row of the file has a value at the path: a NULL of the requested type.
 
     `joinable` is true when nothing stands at the path's place in the file's layout, so that a scan
     which asks for a physical column there gets NULLs as well.
@@ -310,7 +310,7 @@ class Reader:
         """By the layout and the node's facts.
 
         Of the facts nothing may matter but whether the node is clean, has residuals, has typed
-        values, whether these fit the asked type, and `plain_floats`: see `_read_placed`.
+        values, whether these fit the requested type, and `plain_floats`: see `_read_placed`.
         """
         if place.if_clean is not None and own.clean:
             return place.if_clean

@@ -67,7 +67,7 @@ def requested_type(ref: Ref) -> ShreddedType:
 
 
 def convert(array: AnyArray, stored: ShreddedType, ref: Ref, conversion: Conversion) -> Values:
-    """The typed column of a clean path as the asked type, by planning's conversion."""
+    """The typed column of a clean path as the requested type, by planning's conversion."""
     requested = requested_type(ref)
     if isinstance(array, pa.DictionaryArray):
         array = array.dictionary_decode()
@@ -113,7 +113,7 @@ def _invalid(array: AnyArray) -> Bools:
 
 
 def extract(variants: AnyArray, ref: Ref) -> Values:
-    """A path of Variants (struct<metadata, value>) as the asked type, row by row."""
+    """A path of Variants (struct<metadata, value>) as the requested type, row by row."""
     group = struct_of(variants)
     metadata, values = (bytes_of(group.field(name)) for name in (METADATA, VALUE))
     valid = group.is_valid().to_pylist()

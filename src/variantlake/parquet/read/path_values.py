@@ -37,7 +37,7 @@ from variantlake.types import NULL_VALUE, BasicType, ShreddedType
 
 
 class Mismatch(enum.Enum):
-    """What to do with a value that the asked type cannot hold exactly."""
+    """What to do with a value that the requested type cannot hold exactly."""
 
     ERROR = "error"
     NULL = "null"

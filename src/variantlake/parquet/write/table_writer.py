@@ -100,8 +100,9 @@ def write_table(
     if isinstance(table, pa.RecordBatch):
         table = pa.Table.from_batches([table])
     elif not isinstance(table, pa.Table):
-        name = type(table).__name__
-        raise InvalidValue(f"{name} is not an Arrow table", hint="pa.table makes one")
+        raise InvalidValue(
+            f"{type(table).__name__} is not an Arrow table", hint="pa.table makes one"
+        )
     found = _find_variants(table.schema, variant_columns)
     schemas = _schemas(table, found, shredding, inference or InferenceOptions())
     types = {column: type_of(wanted) for column, wanted in schemas.items()}

@@ -1,7 +1,7 @@
 """A scan plan as one Spark DataFrame: a union of its groups, each read in its own way.
 
 A Variant column that the query reads by paths alone becomes a struct, of the same name and in the
-same place: a field `__vl_p<i>` for each path, typed as asked, and `__vl_v`, the Variant itself,
+same place: a field `__vl_p<i>` for each path, typed as requested, and `__vl_v`, the Variant itself,
 when some group is read natively. The query's text then says `event.__vl_p0` where it said
 `event:kind::string`. So whatever passes the column on (stars, CTEs, aliases, outer joins) passes
 its paths, and nothing new appears in stars or natural joins; Spark's optimizer takes the struct
@@ -121,7 +121,7 @@ def scan(
 
 
 class _Group:
-    """Reads files that share one layout for the asked paths."""
+    """Reads files that share one layout for the requested paths."""
 
     def __init__(
         self,
