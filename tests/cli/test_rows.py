@@ -20,6 +20,6 @@ def test_strings_that_are_not_utf8_are_an_error_with_their_row() -> None:
 def test_dates_beyond_the_year_9999_are_as_spark_prints_them() -> None:
     dates = pa.array([0, 2**31 - 1], pa.int32()).view(pa.date32())
     assert list(json_lines(pa.record_batch({"d": dates}))) == [
-        '{"d":"1970-01-01"}',
-        '{"d":"+5881580-07-11"}',
+        '{"d": "1970-01-01"}',
+        '{"d": "+5881580-07-11"}',
     ]
