@@ -18,6 +18,7 @@ from variantlake.errors import (
     InvalidJson,
     InvalidSchema,
     InvalidValue,
+    LimitExceeded,
     MalformedFile,
     MalformedVariant,
     MissingSource,
@@ -243,6 +244,20 @@ def test_old_timestamps_are_rewritten_as_instants(tmp_path: Path) -> None:
     assert actions(result) == [Action.REWRITE]
     (file,) = stored(table)
     assert pq.read_table(file).column("at").to_pylist() == [moment.replace(tzinfo=dt.UTC), None]
+
+
+def test_a_dry_run_finds_years_beyond_microseconds(tmp_path: Path) -> None:
+    source, table = tmp_path / "x.parquet", tmp_path / "table"
+    options: Any = {"use_deprecated_int96_timestamps": True, "use_dictionary": False}
+    times = pa.array([1_577_836_800_000_000, 1_577_923_200_000_000], pa.timestamp("us"))
+    rows = pa.table({"n": [1, 2], "at": pa.StructArray.from_arrays([times], ["t"])})
+    pq.write_table(rows, source, compression="none", **options)
+    day = (2_440_588 + 18_263).to_bytes(4, "little")
+    source.write_bytes(source.read_bytes().replace(day, (2**31 - 1).to_bytes(4, "little")))
+    for dry_run in (True, False):
+        with pytest.raises(LimitExceeded, match="beyond the years") as caught:
+            vl.convert(source, table, dry_run=dry_run)
+        assert (caught.value.file, caught.value.row) == (str(source), 1)
 
 
 # --- What is wrong --------------------------------------------------------------------------------

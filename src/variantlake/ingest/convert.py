@@ -49,6 +49,8 @@ from variantlake.ingest.target.options import LoadOptions, no_option
 from variantlake.ingest.target.write_target import UNSHREDDED, FilePlan, Target
 from variantlake.kernels.tape.tape import Tape
 from variantlake.kernels.variant.profiler import profile
+from variantlake.parquet.metadata.footer import read_footer
+from variantlake.parquet.metadata.old_times import OldTimes
 from variantlake.parquet.read.nanoseconds import first_below_micros
 from variantlake.parquet.read.reader import iter_batches
 from variantlake.parquet.stats.facts import FileFacts, read_facts
@@ -223,6 +225,7 @@ def run_convert(
     steps = plan_steps(files, target, rewrite=request.rewrite)
     if request.dry_run:
         _check_timestamps(steps, request)
+        _check_old_times(steps, request)
         rows = sum(step.rows for step in steps)
         return ConvertResult(version=_DRY_RUN, rows=rows, steps=steps, empty_sources=len(empty))
     target, schemas = _with_shredding(target, files, steps, request)
@@ -259,6 +262,22 @@ def _check_timestamps(steps: Sequence[Step], request: Request) -> None:
             error = lossy_timestamp(*found)
             error.file = step.path
             raise error
+
+
+def _check_old_times(steps: Sequence[Step], request: Request) -> None:
+    """Raise what rewriting files would raise for dates and timestamps of older writers."""
+    for step in steps:
+        if step.action is not Action.REWRITE:
+            continue
+        footer = read_footer(step.path)
+        old = OldTimes.of(footer)
+        columns = [top.name for top in footer.schema.children if old.concern([*top.leaves()])]
+        if columns:
+            batches = iter_batches(
+                step.path, columns=columns, variant_columns=request.variant_columns
+            )
+            for _ in batches:
+                pass
 
 
 def _groups(steps: Sequence[Step], parallelism: int) -> tuple[tuple[Step, ...], ...]:
