@@ -12,7 +12,7 @@ FUZZ_SECONDS ?= 60
 QUERY_SECONDS ?= 300
 LONG ?= 20
 
-.PHONY: help setup demo test test-fast test-long test-runtime test-kill test-concurrency test-rules test-queries lint format wheel docs fuzz bench bench-appends bench-ingest bench-kernels bench-planning bench-query clean
+.PHONY: help setup demo test test-fast test-long test-runtime test-matrix audit test-kill test-concurrency test-rules test-queries lint format wheel docs fuzz bench bench-appends bench-ingest bench-kernels bench-planning bench-query clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-17s %s\n", $$1, $$2}'
@@ -46,6 +46,14 @@ test-runtime: setup ## Install the package into an environment without developme
 	@rm -rf .venv-runtime && $(BIN)/python -m venv .venv-runtime
 	@.venv-runtime/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt .
 	@folder=$$(mktemp -d) && .venv-runtime/bin/python -P tests/runtime_smoke.py "$$folder" && rm -rf "$$folder"
+
+test-matrix: setup ## Use the wheel with each version of docs/support.md (ROWS="spark-4.1 …" for some)
+	@$(BIN)/python -m tests.matrix $(ROWS)
+
+audit: setup ## Ask PyPI's advisories about all pinned versions; fails where it cannot be asked
+	@$(BIN)/python -m venv .venv-audit && .venv-audit/bin/python -m pip install --quiet pip-audit
+	@.venv-audit/bin/pip-audit --strict --no-deps --disable-pip --requirement constraints.txt \
+	  || { echo "Advisories are known above, or PyPI's advisory service did not answer for a package." >&2; exit 1; }
 
 test-kill: setup ## Kill writers at every moment around a storage call; print the counts
 	@$(BIN)/python -m tests.delta.crashes
@@ -103,4 +111,4 @@ bench-kernels: setup ## Time the compiled kernels in MB/s of JSON text
 	@$(BIN)/python -m benchmarks.kernels
 
 clean: ## Remove the virtual environment and caches
-	@rm -rf $(VENV) .venv-runtime .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist spark-warehouse
+	@rm -rf $(VENV) .venv-runtime .venv-audit .work/matrix .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist spark-warehouse

@@ -37,6 +37,7 @@ from variantlake.spark.session.arguments import (
 from variantlake.spark.session.classic_files import HelperSession
 from variantlake.spark.session.jobs import is_connect
 from variantlake.spark.session.stores import follow_spark
+from variantlake.spark.session.versions import check_version
 from variantlake.sql.names import Parts
 from variantlake.sql.splice import quote_string
 from variantlake.sql.statements import not_a_query
@@ -471,9 +472,10 @@ def connect(spark: SparkSession) -> Lake:
     Its settings for S3 (`fs.s3a.access.key`, `fs.s3a.endpoint`, …) serve for all that is read,
     unless the environment or `set_storage_options` says how stores are reached.
 
-    Raises InvalidValue for what is no session.
+    Raises InvalidValue for what is no session, UnsupportedFeature for a Spark before 4.1.
     """
     check_session(spark)
+    check_version(spark)
     follow_spark(spark)
     return Lake(spark)
 

@@ -36,6 +36,7 @@ from variantlake.delta.log.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+from variantlake.spark.session.versions import UNTRIED
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -237,6 +238,26 @@ def test_queries_of_a_connect_client(spark: SparkSession, server: str, tmp_path:
     assert found["rows"]["of-view"] == {"(75,)": 1}
     assert found["rows"]["nope"].startswith("InvalidQuery: [UNRESOLVED_COLUMN")
     assert found["n"] == 79
+
+
+def test_a_server_newer_than_those_that_were_tried(
+    spark: SparkSession, server: str, tmp_path: Path
+) -> None:
+    """Its queries give the same, natively and of all files."""
+    table = make(spark, tmp_path / "t", SHAPE)
+    judge(spark, "judge_connect", SHAPE)
+    new_year_2200 = dt.datetime(2200, 1, 1, tzinfo=dt.UTC).timestamp()
+    os.utime(Path(table) / commit_path(0), (new_year_2200, new_year_2200))  # the client asks for it
+    texts = {"columns": QUERIES["columns"].format(t=f"delta.`{table}`")}
+    work = {"queries": texts, "explain": ["columns"], "table": table, "newest": [4, 0]}
+    found = client(server, work)
+    theirs = spark.sql(QUERIES["columns"].format(t="judge_connect"))
+    assert found["rows"]["columns"] == dict(rows(theirs))
+    (scan,) = found["explain"]["columns"]["tables"]
+    assert not any(path["physical"] for path in scan["paths"])
+    assert scan["whole_variants"] == ["event"]
+    assert UNTRIED in scan["note"]
+    assert scan["files"] == {"total": 4, "read": 4, "skipped": 0}
     assert found["left"] == 1, "the view under CREATE VIEW, and none of a query that is gone"
     assert found["settings"] == [], "changed in the user's session"
     for name, wanted in FILES_READ.items():

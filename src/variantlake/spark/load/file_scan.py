@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from variantlake.ingest.encode.parquet_rows import VARIANT, FileColumn, FilePart, file_parts
 from variantlake.spark.session.janino import java_instance
 from variantlake.spark.session.jobs import is_connect
+from variantlake.spark.session.versions import is_tried
 
 _ARROW = {
     "variant": VARIANT,
@@ -45,7 +46,7 @@ def file_scan(spark: SparkSession, frame: DataFrame) -> FileScan | None:
 
     Only files of a local disk are meant, or of one that all executors see by the same names.
     """
-    if is_connect(spark):  # shows no plans
+    if is_connect(spark) or not is_tried(spark):  # shows no plans, or unknown ones
         return None
     types = {field.name: _ARROW.get(field.dataType.simpleString()) for field in frame.schema.fields}
     if None in types.values() or any(spark.conf.get(name) == "true" for name in _OFF):

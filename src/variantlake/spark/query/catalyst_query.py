@@ -55,6 +55,7 @@ from variantlake.spark.scan.tables import Tables, TableVersion
 from variantlake.spark.session.classic_files import HelperSession
 from variantlake.spark.session.refusals import REFUSALS, or_invalid, quiet, sentence
 from variantlake.spark.session.schemas import same_columns
+from variantlake.spark.session.versions import UNTRIED, is_tried
 from variantlake.sql.names import Parts
 from variantlake.sql.splice import Splice, splice
 
@@ -260,7 +261,8 @@ class QueryRunner:
         original = self._empty(query)
         analysis = self._analyse(query, original)
         prepared = PreparedQuery(
-            tuple(self._planned(query, view, use) for view, use in analysis.tables.items())
+            tuple(self._planned(query, view, use) for view, use in analysis.tables.items()),
+            note="" if self._is_tried else f"tables are read natively and in full: {UNTRIED}",
         )
         prepared.tables = self._with_joined(query, analysis, prepared.tables)
         if not run:
@@ -326,6 +328,9 @@ class QueryRunner:
             return None  # an error of the query itself comes when the query runs
 
     def _analyse(self, query: _Query, original: DataFrame) -> Analysis:
+        whole = {view: _everything(view, table) for view, table in query.tables.items()}
+        if not self._is_tried:
+            return Analysis(whole, ())
         views = {self._helper.qualified(view): view for view in query.tables}
         try:
             parsed, analysed = self._catalyst.plans(original, query.text)
@@ -334,8 +339,11 @@ class QueryRunner:
             return analyse(parsed, analysed, views, query.text)
         except RecursionError:
             # A condition of thousands of terms: too deep to look through, but Spark takes it.
-            whole = {view: _everything(view, table) for view, table in query.tables.items()}
             return Analysis(whole, ())
+
+    @functools.cached_property
+    def _is_tried(self) -> bool:
+        return is_tried(self._spark)
 
     def _planned(self, query: _Query, view: str, use: TableUse) -> PlannedTable:
         table = query.tables[view]

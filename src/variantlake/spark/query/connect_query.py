@@ -39,6 +39,7 @@ from variantlake.spark.scan.tables import Tables, TableVersion
 from variantlake.spark.session.connect_files import RemoteFiles
 from variantlake.spark.session.refusals import or_invalid
 from variantlake.spark.session.schemas import same_columns
+from variantlake.spark.session.versions import UNTRIED, is_tried
 from variantlake.sql.names import Parts
 from variantlake.sql.scopes import Place, PushedFilter, Scopes
 from variantlake.sql.splice import Splice, quote_identifier, splice, with_origins
@@ -310,6 +311,8 @@ class RemoteQueries:
         variants = frozenset(name.lower() for _, table in tables for name in table.variants)
         names = sure_names(tokens, table_names(text, tokens))
         paths = typed_paths(text, tokens, variants, names, renames=scopes.renames())
+        if not self._is_tried:
+            return replace(paths, whole=UNTRIED)
         if any(path.type == "timestamp" for path in paths.found):
             kind = self._spark.conf.get("spark.sql.timestampType", "TIMESTAMP_LTZ")
             if kind != "TIMESTAMP_LTZ":
@@ -338,6 +341,10 @@ class RemoteQueries:
                 continue
             schemas = [*schemas, found]
         return any("collate" in schema.simpleString() for schema in schemas)
+
+    @functools.cached_property
+    def _is_tried(self) -> bool:
+        return is_tried(self._spark)
 
     def _is_on(self, setting: str) -> bool:
         return str(self._spark.conf.get(setting, "false")).lower() == "true"
@@ -376,7 +383,7 @@ class RemoteQueries:
     def _planned_table(
         self, text: str, name: TableName, table: TableVersion, paths: Paths, reading: _Reading
     ) -> RemoteTable:
-        predicate = reading.held.predicate
+        predicate = reading.held.predicate if self._is_tried else None
         predicate = predicate and map_refs(predicate, table.stored_ref)
         variants = {variant.lower(): variant for variant in table.variants}
         alone = {

@@ -10,32 +10,14 @@ refused.
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from decimal import Decimal
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
-from pyspark.sql.datasource import (
-    DataSource,
-    DataSourceReader,
-    DataSourceWriter,
-    EqualNullSafe,
-    EqualTo,
-    Filter,
-    GreaterThan,
-    GreaterThanOrEqual,
-    In,
-    InputPartition,
-    IsNotNull,
-    IsNull,
-    LessThan,
-    LessThanOrEqual,
-    StringStartsWith,
-)
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWriter, InputPartition
 from pyspark.sql.types import StructField, StructType
 
 from variantlake.delta.log.file_paths import AbsolutePaths
@@ -43,15 +25,18 @@ from variantlake.delta.log.identity import check_before_read
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.features import SCAN_FEATURES
 from variantlake.errors import InvalidQuery, UnsupportedFeature
-from variantlake.planning import predicates
 from variantlake.planning.plan import plan_scan
-from variantlake.planning.predicates import And, Compare, CompareOp, Literal, Predicate, Ref
+from variantlake.planning.predicates import And, Predicate
 from variantlake.scan.scan_task import ScanTask
 from variantlake.spark.scan.source_options import SourceOptions
 from variantlake.spark.scan.tables import TableVersion, table_version
 from variantlake.spark.session.kernel_scan import arrow_schema
 from variantlake.spark.session.stores import follow_spark
+from variantlake.spark.session.versions import check_version
 from variantlake.storage.options import set_storage_options, storage_options
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import Filter  # from PySpark 4.1
 
 FORMAT = "variantlake"
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
@@ -65,8 +50,9 @@ def register(spark: SparkSession) -> None:
 
     Where the session lets filters be pushed to data sources in Python
     (`spark.sql.python.filterPushdown.enabled`), conditions on ordinary columns skip files and rows.
-    The workers need the package.
+    The workers need the package. Raises UnsupportedFeature for a Spark before 4.1.
     """
+    check_version(spark)
     pushes = str(spark.conf.get(PUSHDOWN, "false")).lower() == "true"
     follow_spark(spark)
     sensitive = str(spark.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
@@ -242,65 +228,14 @@ class TableReader(DataSourceReader):
 class _FilteringReader(TableReader):
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 # PySpark's name
         """Keep those on ordinary columns, to skip files and rows; Spark evaluates all again."""
+        from variantlake.spark.scan.source_filters import predicate_of  # there from PySpark 4.1
+
         stored = _stored_names(self._table)
         for each in filters:
-            predicate = _predicate(each, self._table.schema, stored)
+            predicate = predicate_of(each, self._table.schema, stored)
             if predicate is not None:
                 self._filters.append(predicate)
         return filters
-
-
-_COMPARISONS: dict[type[Filter], CompareOp] = {
-    EqualTo: "=",
-    EqualNullSafe: "<=>",
-    GreaterThan: ">",
-    GreaterThanOrEqual: ">=",
-    LessThan: "<",
-    LessThanOrEqual: "<=",
-}
-
-
-def _predicate(condition: Filter, schema: StructType, stored: dict[str, str]) -> Predicate | None:
-    """The condition as planning knows it; None for another one."""
-    attribute: tuple[str, ...] = getattr(condition, "attribute", ())
-    if len(attribute) != 1 or attribute[0] not in stored:
-        return None
-    if schema[attribute[0]].metadata:
-        return None  # a CHAR, which is padded in some sessions
-    type_ = schema[attribute[0]].dataType.simpleString()
-    ref = Ref((stored[attribute[0]],), None, type_, shown=attribute)
-    match condition:
-        case IsNull():
-            return predicates.IsNull(ref)
-        case IsNotNull():
-            return predicates.IsNotNull(ref)
-        case StringStartsWith(_, prefix) if type_ == "string":
-            return predicates.StartsWith(ref, prefix)
-        case In(_, values):
-            options = [_literal(value, type_) for value in values]
-            known = tuple(option for option in options if option is not None)
-            return predicates.In(ref, known) if len(known) == len(options) else None
-    op = _COMPARISONS.get(type(condition))
-    literal = _literal(getattr(condition, "value", None), type_)
-    return None if op is None or literal is None else Compare(op, ref, literal)
-
-
-def _literal(value: Any, type_: str) -> Literal | None:
-    """A constant of the column's own type; None where its form is not certain."""
-    match value:
-        case None | bool() | int() | float() | str() | bytes() | Decimal():
-            return Literal(value, type_)
-        case dt.datetime():
-            if (value.tzinfo is None) != (type_ == "timestamp_ntz"):
-                return None
-            moment = value.replace(tzinfo=value.tzinfo or dt.UTC)
-            return Literal((moment - _EPOCH) // dt.timedelta(microseconds=1), type_)
-        case dt.date():
-            return Literal((value - _EPOCH.date()).days, type_)
-    return None
-
-
-_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 def _reach(stores: Mapping[str, str]) -> None:

@@ -38,6 +38,7 @@ from variantlake.spark.session.jobs import functions_of
 from variantlake.spark.session.kernel_scan import Task, batches, workers_have_package
 from variantlake.spark.session.schemas import type_ddl
 from variantlake.spark.session.stores import hadoop_path, reads_s3
+from variantlake.spark.session.versions import at_exit
 from variantlake.sql.splice import quote_identifier, quote_string
 
 _GLOB = re.compile(r"[\\{}\[\]*?^]")
@@ -70,7 +71,7 @@ class RemoteFiles:
         clone = self._user.cloneSession()
         # At the end it would call the server, for minutes if that was stopped with the user's
         # session. The server itself forgets sessions that nobody uses.
-        atexit.unregister(clone.client._on_exit)  # noqa: SLF001 # nothing public leaves it out
+        atexit.unregister(at_exit(clone.client))
         for name, value in (SETTINGS | _LISTING).items():
             if clone.conf.get(name) != value:  # to set a deprecated one warns the user
                 clone.conf.set(name, value)

@@ -6,14 +6,20 @@ import importlib.resources
 import uuid
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
+
+from variantlake.errors import UnsupportedFeature
 
 _instances: list[tuple[Any, dict[str, Any]]] = []
 """The JVM gateways of this process (one, unless Spark was stopped), each with its instances."""
 
 
 def java_instance(spark: SparkSession, name: str) -> Any:
-    """The instance of the class in `<name>.java` beside this module, one for each JVM."""
+    """The instance of the class in `<name>.java` beside this module, one for each JVM.
+
+    Raises UnsupportedFeature where it does not compile: for a Spark that was not tried.
+    """
     context: Any = spark.sparkContext
     gateway = context._gateway  # noqa: SLF001 # py4j has no public door in PySpark
     known = next((found for owner, found in _instances if owner is gateway), None)
@@ -34,7 +40,14 @@ def _compile(gateway: Any, name: str) -> Any:
     compiler = gateway.jvm.org.codehaus.janino.SimpleCompiler()
     compiler.setParentClassLoader(java.Thread.currentThread().getContextClassLoader())
     compiler.setTargetVersion(17)  # by default it refuses static methods of interfaces
-    compiler.cook(source.replace(name, unique))
+    try:
+        compiler.cook(source.replace(name, unique))
+    except Py4JJavaError as error:
+        raise UnsupportedFeature(
+            f"this Spark's inner parts are not as known: {error.java_exception.getMessage()}",
+            hint="use a version of Spark that docs/support.md lists, or read tables by "
+            'spark.read.format("variantlake") after vl.spark.register(spark)',
+        ) from error
     loaded = compiler.getClassLoader().loadClass(unique)
     constructor = loaded.getDeclaredConstructor(gateway.new_array(java.Class, 0))
     return constructor.newInstance(gateway.new_array(java.Object, 0))

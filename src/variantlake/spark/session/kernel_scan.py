@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StringType, StructField, StructType
 
 from variantlake.spark.session.jobs import is_connect, map_in_arrow
+from variantlake.spark.session.versions import utc_arrow_schema
 
 Task = Callable[[int], Iterator[pa.RecordBatch]]
 """Pickles; called in a Spark task with the task's number."""
@@ -58,7 +58,7 @@ def _version(_: int) -> Iterator[pa.RecordBatch]:
 
 def arrow_schema(schema: StructType) -> pa.Schema:
     """Spark's Arrow types of columns; a VARIANT is a struct that is marked as one."""
-    return to_arrow_schema(schema, timezone="UTC")
+    return utc_arrow_schema(schema)
 
 
 def with_texts(schema: StructType, names: Sequence[str]) -> StructType:

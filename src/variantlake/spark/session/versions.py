@@ -1,0 +1,83 @@
+"""What differs between versions of Spark: the only place that asks which one it is.
+
+docs/support.md says which were tried, with what (`make test-matrix`). The Java classes beside this
+module are the same for all of them.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable
+from typing import Any, Final
+
+import pyarrow as pa
+import pyspark
+from pyspark.sql import SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from variantlake.errors import UnsupportedFeature
+
+OLDEST: Final = (4, 1)
+NEWEST: Final = (4, 3)
+"""The first and the last version of Spark with which the tests of the matrix were run."""
+
+UNTRIED = "this version of Spark is newer than those that were tried"
+
+_warned: set[str] = set()
+
+
+def check_version(spark: SparkSession) -> None:
+    """Raise UnsupportedFeature for a Spark that cannot read our files."""
+    if _numbers(str(spark.version)) < OLDEST:
+        raise UnsupportedFeature(
+            f"Spark {spark.version} cannot open Parquet files with the VARIANT annotation, and "
+            "knows no paths such as event:kind",
+            hint="use Spark 4.1 or newer: pip install 'variantlake[spark]'",
+        )
+
+
+def is_tried(spark: SparkSession) -> bool:
+    """Whether this Spark (for Spark Connect, its server) is of a version that was tried.
+
+    What is exact was proven by what these do. What a newer one does is not known: its queries read
+    whole Variants, and skip no files. The first session of a version warns.
+    """
+    version = str(spark.version)
+    if _numbers(version) <= NEWEST:
+        return True
+    if version not in _warned:
+        _warned.add(version)
+        newest = ".".join(map(str, NEWEST))
+        warnings.warn(
+            f"Spark {version} is newer than this version of variantlake, which was tried up to "
+            f"Spark {newest}: queries read whole tables, and paths natively, which is slower; "
+            f"upgrade variantlake, or use Spark {newest}",
+            stacklevel=2,
+        )
+    return False
+
+
+def utc_arrow_schema(schema: StructType) -> pa.Schema:
+    """PySpark's Arrow types of columns, those of TIMESTAMP in UTC."""
+    if _numbers(pyspark.__version__) < (4, 2):
+        return to_arrow_schema(schema)  # UTC without being told
+    return to_arrow_schema(schema, timezone="UTC")
+
+
+def at_exit(client: Any) -> Callable[[], None]:
+    """What a client of Spark Connect has the interpreter do at its end; nothing public tells it."""
+    name = "_cleanup_ml_cache" if _numbers(pyspark.__version__) < (4, 2) else "_on_exit"
+    found: Callable[[], None] = getattr(client, name, _nothing)
+    return found
+
+
+def _nothing() -> None:
+    pass
+
+
+def _numbers(version: str) -> tuple[int, int]:
+    """Major and minor version; of what has none, one that nobody tried."""
+    found = re.match(r"(\d+)\.(\d+)", version)
+    return (int(found[1]), int(found[2])) if found else (1 << 30, 0)
