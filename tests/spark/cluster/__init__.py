@@ -1,0 +1,1 @@
+"""Tests on a cluster: a master, workers and executors in processes of their own."""

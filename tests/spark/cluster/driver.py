@@ -1,0 +1,177 @@
+"""What a user's program does on a cluster, as JSON says; a driver in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil  # type: ignore[import-untyped] # ships no types
+from pyspark.sql import SparkSession
+
+import variantlake as vl
+from tests.spark.layouts import rows
+from variantlake.ingest.commit_load import LoadResult
+from variantlake.ingest.load import LoadProgress
+
+
+class Driver:
+    """A session on the cluster, and the folder that it shares with the workers."""
+
+    def __init__(self, work: dict[str, Any]) -> None:
+        builder = SparkSession.builder
+        for name, value in work["settings"].items():
+            builder = builder.config(name, value)
+        self.spark = builder.getOrCreate()
+        self.lake = vl.spark.connect(self.spark)
+        self.work = work
+        self.folder = Path(work["folder"])
+        self.table = str(self.folder / "table")
+        self.sources = sorted(map(str, self.folder.glob("*.ndjson")))
+
+    def everything(self) -> dict[str, Any]:
+        """Load, query, and lose a worker."""
+        return {
+            "seen": self.seen_by_workers(),
+            "ingested": said(lambda: self.lake.ingest(self.sources[:1], self.table)),
+            "appended": said(lambda: self.lake.append(self.spark.sql(MORE), self.table)),
+            "queries": {name: self.queried(query) for name, query in self.work["queries"].items()},
+            "odd": said(self.rebuilt),
+            "source": said(self.data_source),
+            "crashed": self.losing(self.end_python_workers, "crashed"),
+            "lost": self.losing(self.end_a_node, "lost"),
+        }
+
+    def queried(self, query: str) -> Any:
+        """The answer to a query."""
+        return said(lambda: answer(self.lake.sql(query)))
+
+    def missing(self) -> dict[str, Any]:
+        """The same in a cluster without the package."""
+        native = self.work["queries"]["paths"]
+        return {
+            "ingested": said(lambda: self.lake.ingest(self.sources[:1], f"{self.table}-none")),
+            "appended": said(lambda: self.lake.append(self.spark.sql(MORE), self.table)),
+            "queries": {"paths": self.queried(native)},
+            "odd": said(self.rebuilt),
+        }
+
+    def seen_by_workers(self) -> list[list[Any]]:
+        """Of each of two tasks: which package, which Python, which of our modules there are."""
+
+        def look(_: Iterable[int]) -> Iterator[list[Any]]:
+            import importlib.util
+
+            import variantlake as theirs
+
+            foreign = [
+                name for name in ("numba", "pytest", "tests") if importlib.util.find_spec(name)
+            ]
+            yield [theirs.__file__, sys.executable, str(Path.cwd()), foreign]
+
+        return list(self.spark.sparkContext.parallelize(range(2), 2).mapPartitions(look).collect())
+
+    def rebuilt(self) -> Any:
+        """Rows whose Variants Spark itself cannot read."""
+        frame = self.lake.sql(f"SELECT * FROM delta.`{self.work['odd']}`")
+        return answer(frame.selectExpr("event:id::int AS i", "event:kind::string AS kind", "k"))
+
+    def data_source(self) -> Any:
+        """The table as a data source, whose plan Spark makes in a Python on the driver."""
+        vl.spark.register(self.spark)
+        frame = self.spark.read.format("variantlake").load(self.table)
+        return answer(frame.selectExpr("count(*) AS n"))
+
+    def losing(self, kill: Callable[[], bool], name: str) -> dict[str, Any]:
+        """A load in which something is killed once it has written a file; then what there is."""
+        killed: list[int] = []
+
+        def watch(progress: LoadProgress) -> None:
+            if progress.files and kill():
+                killed.append(progress.files)
+
+        before = vl.Table.open(self.table).version
+        count = f"SELECT count(*) AS n FROM delta.`{self.table}`"
+        rows_before = answer(self.lake.sql(count))
+        done = said(
+            lambda: self.lake.ingest(
+                self.sources, self.table, load_id=name, max_rows_per_file=5_000, progress=watch
+            )
+        )
+        after = vl.Table.open(self.table).version
+        return {
+            "killed": killed,
+            "rows_before": rows_before,
+            "done": done,
+            "versions": [before, after],
+            "rows": answer(self.lake.sql(count)),
+            "again": said(lambda: self.lake.ingest(self.sources, self.table, load_id=name)),
+            "rows_again": answer(self.lake.sql(count)),
+        }
+
+    def end_python_workers(self) -> bool:
+        """Kill the Python processes of all executors, each time that they are there."""
+        found = False
+        for node in self.work["nodes"].values():
+            for process in _of_group(node):
+                for child in process.children(recursive=True):
+                    if "python" in child.name():
+                        child.kill()
+                        found = True
+        return found
+
+    def end_a_node(self) -> bool:
+        """Kill a worker with its executor; once."""
+        node = self.work["nodes"].pop("two", None)
+        if node is not None:
+            os.killpg(node, signal.SIGKILL)
+        return node is not None
+
+
+MORE = 'SELECT parse_json(concat(\'{"n": \', id, \', "kind": "more"}\')) AS event FROM range(10)'
+
+
+def _of_group(group: int) -> list[psutil.Process]:
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if os.getpgid(process.pid) == group:
+                found.append(process)
+        except ProcessLookupError:
+            continue
+    return found
+
+
+def answer(frame: Any) -> list[Any]:
+    """The rows of a DataFrame, sorted, as JSON can hold them."""
+    return sorted([str(row), count] for row, count in dict(rows(frame)).items())
+
+
+def said(do: Callable[[], Any]) -> Any:
+    """What came of it: version and rows of a load, an answer, or the error."""
+    try:
+        done = do()
+    except vl.VariantLakeError as error:
+        return f"{type(error).__name__}: {error}"
+    except Exception as error:  # noqa: BLE001 - Spark's own, which the test looks at
+        return f"{type(error).__module__}.{type(error).__name__}: {error}"
+    finally:
+        sys.stderr.write(f"{do}\n")
+    return [done.version, done.rows] if isinstance(done, LoadResult) else done
+
+
+def main() -> None:
+    """Work from stdin, what came of it to stdout."""
+    work = json.load(sys.stdin)
+    driver = Driver(work)
+    found = getattr(driver, work["do"])()
+    sys.stdout.write(json.dumps(found))
+    driver.spark.stop()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,169 @@
+"""A cluster whose nodes do not see the checkout: the package goes to them as the docs tell."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests import corpora
+from tests.spark.cluster import standalone
+from tests.spark.session.test_kernel_scan import made_of_odd_types
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.xdist_group("cluster")]
+
+ROWS, FILES = 60_000, 4
+FOUND = """
+    SELECT event:kind::string AS kind, count(*) AS c, max(event:n::bigint) AS n
+    FROM delta.`{}` GROUP BY 1"""
+WHOLE = "SELECT to_json(event) AS e, schema_of_variant(event) AS s FROM delta.`{}`"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Files to load, which nodes and driver see alike."""
+    folder = tmp_path_factory.mktemp("shared")
+    pad = "p" * 250  # a task takes 16 MB or more
+    lines = (
+        f'{{"n": {n}, "x": {n if n % 3 else n + 0.5}, "kind": "k{n % 2}", "pad": "{pad}{n}"}}\n'
+        for n in range(ROWS)
+    )
+    (folder / "0.ndjson").write_text("".join(lines), encoding="utf-8")
+    for number in range(1, FILES):
+        shutil.copy(folder / "0.ndjson", folder / f"{number}.ndjson")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[standalone.Cluster]:
+    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+        corpora.missing("Java")
+    with standalone.running(tmp_path_factory.mktemp("cluster")) as cluster:
+        yield cluster
+
+
+def drive(
+    cluster: standalone.Cluster, folder: Path, packages: Path | None, **work: Any
+) -> dict[str, Any]:
+    """What a driver finds, in a folder that has nothing of the project."""
+    queries = {
+        "paths": FOUND.format(folder / "table"),
+        "whole": WHOLE.format(folder / "table") + " WHERE event:n::bigint IN (3, 4)",
+    }
+    work |= {
+        "settings": standalone.settings(cluster, packages),
+        "folder": str(folder),
+        "queries": queries,
+        "nodes": cluster.nodes,
+    }
+    environment = {name: value for name, value in os.environ.items() if "SPARK_" not in name}
+    environment |= {"PYSPARK_PYTHON": str(cluster.python), "PYTHONPATH": str(corpora.REPOSITORY)}
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.spark.cluster.driver"],
+        input=json.dumps(work),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+        cwd=cluster.folder,
+        env=environment,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    found: dict[str, Any] = json.loads(done.stdout[done.stdout.index("{") :])
+    return found
+
+
+@pytest.fixture(scope="module")
+def odd(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A table whose Variants Spark cannot read: the kernels have to, in its tasks."""
+    return made_of_odd_types(tmp_path_factory.mktemp("odd") / "t")
+
+
+@pytest.fixture(scope="module")
+def found(cluster: standalone.Cluster, folder: Path, odd: str) -> dict[str, Any]:
+    """With the package; at its end one worker is gone."""
+    packages = standalone.archive(cluster.folder)
+    return drive(cluster, folder, packages, do="everything", odd=odd)
+
+
+@pytest.fixture(scope="module")
+def without(
+    found: dict[str, Any], cluster: standalone.Cluster, folder: Path, odd: str
+) -> dict[str, Any]:
+    """Without the package, after that."""
+    assert found
+    return drive(cluster, folder, None, do="missing", odd=odd)
+
+
+def test_tasks_see_the_package_that_was_sent_and_no_checkout(
+    found: dict[str, Any], cluster: standalone.Cluster
+) -> None:
+    assert len({cwd for _, _, cwd, _ in found["seen"]}) == 2
+    for package, python, cwd, foreign in found["seen"]:
+        assert cwd.startswith(str(cluster.folder / "work"))
+        assert (
+            Path(cwd, package).resolve() == Path(cwd, "packages/variantlake/__init__.py").resolve()
+        )
+        assert python == str(cluster.python)
+        assert foreign == []
+
+
+def test_tasks_load_and_queries_answer(found: dict[str, Any]) -> None:
+    assert found["ingested"] == [0, ROWS]
+    assert found["appended"] == [1, 10]
+    kinds = {"k0": (ROWS // 2, ROWS - 2), "k1": (ROWS // 2, ROWS - 1), "more": (10, 9)}
+    assert found["queries"]["paths"] == [[str((kind, *row)), 1] for kind, row in kinds.items()]
+
+
+def test_kernels_rebuild_variants_in_tasks(found: dict[str, Any]) -> None:
+    """Integers that lie among decimals come back as integers; TIME no reader of Spark's knows."""
+    whole = " ".join(text for text, _ in found["queries"]["whole"])
+    assert '"x":4' in whole
+    assert "x: BIGINT" in whole
+    assert found["odd"] == sorted([str((i, f"k{i % 3}", i)), 1] for i in range(20))
+    assert found["source"] == [[f"({ROWS + 10},)", 1]]
+
+
+@pytest.mark.parametrize("lost", ["crashed", "lost"])
+def test_a_load_that_loses_workers_is_whole_or_not_at_all(found: dict[str, Any], lost: str) -> None:
+    """Python processes that are killed until Spark gives up; a node that dies with its executor."""
+    load = found[lost]
+    assert load["killed"]
+    before, after = load["versions"]
+    rows = count(load["rows_before"])
+    if isinstance(load["done"], str):
+        assert (after, count(load["rows"])) == (before, rows)
+        assert load["again"] == [before + 1, FILES * ROWS]
+    else:
+        assert (after, count(load["rows"])) == (before + 1, rows + FILES * ROWS)
+        assert load["again"] == [before + 1, 0]  # found
+    assert count(load["rows_again"]) == rows + FILES * ROWS
+
+
+def test_the_tasks_of_a_node_that_dies_run_elsewhere(found: dict[str, Any]) -> None:
+    assert found["lost"]["done"] == [3, FILES * ROWS]
+
+
+def test_spark_gives_up_where_every_try_is_killed(found: dict[str, Any]) -> None:
+    assert "SparkException" in found["crashed"]["done"]
+
+
+def test_workers_without_the_package_are_explained(without: dict[str, Any]) -> None:
+    """Loads say what to do; queries go by Spark's own reader."""
+    for load in ("ingested", "appended"):
+        assert without[load].startswith("MissingDependency: Spark's Python workers cannot import")
+        assert "spark.archives" in without[load]
+    assert len(without["queries"]["paths"]) == 3
+
+
+def count(rows: list[Any]) -> int:
+    """The number in the only row."""
+    ((text, _),) = rows
+    return int(text.strip("(,)"))
