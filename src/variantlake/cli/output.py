@@ -35,7 +35,7 @@ _UNSEEN = re.compile(
 )
 """Controls (C0, DEL, C1), what turns the direction of text or ends a line, and lone surrogates."""
 
-# What Java's Parquet reader tells of a file that is none: bytes that are nobody's business.
+# Java's Parquet reader quotes bytes of a file that is not Parquet; these must not be shown.
 _FOUND_BYTES = re.compile(r",? but found \[[-\d, ]*\]")
 
 

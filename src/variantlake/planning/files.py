@@ -60,7 +60,7 @@ class FileColumns(Protocol):
         """What planning derived of these very files."""
 
     def partition(self, column: str) -> PartitionColumn | None:
-        """A partition column by its physical name; None for one that is none."""
+        """A partition column by its physical name; None for any other column."""
 
     def files(self, rows: Int64s) -> Iterator[ScanFile]:
         """The files in these rows."""

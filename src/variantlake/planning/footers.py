@@ -34,10 +34,10 @@ class Footers:
         self._layouts: dict[ShreddingSchema, ShreddingSchema] = {}
 
     def with_facts(self, snapshot: Snapshot, files: LogFiles, paths: Iterable[Ref]) -> LogFiles:
-        """The files of a snapshot; of those whose layout the log does not tell, footers are read.
+        """The files of a snapshot; footers are read if the log lacks the layout.
 
-        Only when a path is asked, and once for each file. What cannot be read stays unknown here:
-        whoever scans it will say why.
+        Only when a query reads a path, and once for each file. An unreadable one stays unknown:
+        the scan then says why.
         """
         lacking = files.lacking({ref.column for ref in paths if ref.path is not None})
         if not len(lacking):

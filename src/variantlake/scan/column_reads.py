@@ -53,7 +53,7 @@ class ColumnRead:
 
         A Variant column whose wanted type has other members than a Variant is read as the typed
         columns that these name. `by_id` tells that the file's fields are found by their ids. Raises
-        MalformedFile for a Variant group that is none.
+        MalformedFile for an invalid Variant group.
         """
         if isinstance(field.type, VariantType) and not _is_variant(item.type):
             return cls(item, node, tuple(_named_leaves(node, item.type)), None, None, by_id)

@@ -60,7 +60,7 @@ _LACKS_DELTA = (
     "[NOT_SUPPORTED_COMMAND",
     "[UNSUPPORTED_FEATURE.TABLE_OPERATION]",
 )
-"""How Spark refuses a statement that it knows of Delta tables alone."""
+"""How Spark refuses a statement that it supports for Delta tables only."""
 
 
 class Lake:

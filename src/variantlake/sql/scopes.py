@@ -92,7 +92,7 @@ _AROUND_WHERE = frozenset(
         "joins", "limit", "offset", "order", "qualify", "sort", "where", "windows", "with_",
     }
 )  # fmt: skip
-"""Parts of a SELECT beside which the rows that its WHERE drops matter nowhere."""
+"""Parts of a SELECT that allow dropping the rows which its WHERE excludes."""
 
 _ROW_BY_ROW = frozenset({"expressions", "from_", "hint", "joins", "order", "where", "with_"})
 """Parts of a SELECT that makes each row of its result from one row of its FROM and no other."""

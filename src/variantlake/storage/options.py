@@ -64,7 +64,7 @@ _CLIENT_NAMES = frozenset(
 """Options of the HTTP client, behind each store's prefix."""
 
 _SAYS_LITTLE = frozenset({"AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ALLOW_HTTP"})
-"""Options beside which Spark's credentials and endpoint still serve."""
+"""Options that do not replace Spark's credentials and endpoint."""
 
 _given: dict[str, str] = {}
 _of_spark: dict[str, str] = {}
@@ -91,7 +91,7 @@ def set_storage_options(options: Mapping[str, str]) -> None:
 
 
 def fall_back_to(options: Mapping[str, str]) -> None:
-    """The options of Spark's own file system for S3, where nothing else is told here."""
+    """The options of Spark's own file system for S3, unless options for S3 are set here."""
     _of_spark.clear()
     _of_spark.update(options)
 

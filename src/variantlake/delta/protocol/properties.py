@@ -30,7 +30,7 @@ SCHEMA_PREFIX = "variantlake.shredding."
 """Property with the shredding DDL of a column; the column's physical name follows."""
 
 _CUSTOMARY = ("appendOnly", "invariants")
-# Properties of features that we do not write; whoever sets them would get a table that lies.
+# Properties of features that we do not write: setting them would make the table inconsistent.
 _REFUSED = re.compile(
     r"delta\.(enableIcebergCompat.*|enableIcebergWriterCompat.*|universalFormat\..*"
     r"|clusteringColumns|coordinatedCommits\..*|redirect(ReaderWriter|WriterOnly)-preview"

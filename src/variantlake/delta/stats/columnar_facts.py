@@ -1,4 +1,4 @@
-"""What the log says of all files of a snapshot, as columns decoded when they are asked for.
+"""What the log says of all files of a snapshot, as columns that are decoded on demand.
 
 The statistics and tags stay texts in Arrow; compiled kernels pick out of all of them what one query
 wants: a member of the statistics, one node's counts, one path's bound. What a text does not hold in

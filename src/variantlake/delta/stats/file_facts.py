@@ -50,7 +50,7 @@ class FactsReader:
         return FileFacts(add.size, stats.num_records, UNKNOWN, tuple(variants), stats.columns)
 
     def of_stats(self, add: AddFile) -> FileFacts:
-        """The facts of a file's ordinary columns from its statistics, whoever wrote them.
+        """The facts of a file's ordinary columns from its statistics, from any writer.
 
         Variant columns are left out: their layout is not known.
         """

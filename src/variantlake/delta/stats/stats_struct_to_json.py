@@ -110,7 +110,7 @@ def _string(array: Any) -> Any:
 
 
 def _moment(array: Any) -> Any:
-    """Quoted; what is outside of Arrow's years has a text that is none."""
+    """Quoted; a date outside of Arrow's years gives an invalid text."""
     return _quoted(_where(array, pc.invert(pc.starts_with(array, "<"))))
 
 

@@ -1,4 +1,4 @@
-"""Lines and columns of bytes in a source's text, counted only once somebody has to be told."""
+"""Lines and columns of bytes in a source's text, counted only when an error needs them."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ class Documents:
     ) -> Documents:
         """What a caller names: without more, files are newline-delimited.
 
-        Raises InvalidValue for what names no files, and for a format that is none; else as
+        Raises InvalidValue for what names no files, and for an unknown format; else as
         `ndjson`.
         """
         if isinstance(given, Documents):

@@ -162,7 +162,7 @@ def facts_of(footer: Footer, size: int, columns: Collection[ColumnPath] = ()) ->
     `columns` names the Variant columns that the file itself does not mark. Variant columns inside
     arrays and maps have no facts.
 
-    Raises MalformedFile for a Variant group that is none by specification.
+    Raises MalformedFile for a Variant group that breaks the specification.
     """
     return _Facts(footer, columns).of(footer.row_groups, size)
 
