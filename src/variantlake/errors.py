@@ -135,6 +135,10 @@ class UnsupportedFeature(VariantLakeError, NotImplementedError):
     """A protocol version or table feature that we do not support, refused by name."""
 
 
+class AbsolutePathRefused(UnsupportedFeature):
+    """A table names a file by an absolute path, which a setting refuses: no engine reads it."""
+
+
 class CommitConflict(VariantLakeError, RuntimeError):
     """Another writer's commit contradicts ours; nothing of ours was committed."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import re
 from collections.abc import Iterator
@@ -29,7 +30,13 @@ from tests.spark.layouts import (
     make,
     rows,
 )
-from variantlake.errors import InvalidQuery, MissingDependency, MissingSource, NotADeltaTable
+from variantlake.errors import (
+    AbsolutePathRefused,
+    InvalidQuery,
+    MissingDependency,
+    MissingSource,
+    NotADeltaTable,
+)
 from variantlake.shredding import layout
 from variantlake.spark.lake import Lake, connect
 from variantlake.spark.session.classic_files import HelperSession, KnownFile, is_for_one_task
@@ -143,7 +150,9 @@ def test_a_table_by_expressions_is_an_ordinary_dataframe(
     spark: SparkSession, lake: Lake, table: str
 ) -> None:
     kind, number = vl.path("event", "$.kind").string(), vl.path("event", "$.id").bigint()
-    chosen = lake.table(table, timestamp="2200-01-01").where(number < 105)
+    last = vl.Table.open(table).history(1)[0].timestamp / 1000
+    newest = dt.datetime.fromtimestamp(last, dt.UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
+    chosen = lake.table(table, timestamp=newest).where(number < 105)
     frame = chosen.select(kind, number.alias("n"), "k")
     made = frame.groupBy("kind").agg(sf.sum("n").alias("s")).join(frame, "kind").orderBy("k")
     made = made.withColumn("twice", made["n"] * 2)
@@ -476,6 +485,21 @@ def test_a_location_without_a_log(lake: Lake, tmp_path: Path) -> None:
         lake.read(tmp_path / "nowhere")
 
 
+def test_what_a_setting_refuses_is_not_left_to_delta_spark(
+    delta_spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, clone = tmp_path / "source", f"delta.`{tmp_path / 'clone'}`"
+    vl.Table.create(source, "id INT").append(pa.table({"id": pa.array([1], pa.int32())}))
+    delta_spark.sql(f"CREATE TABLE {clone} SHALLOW CLONE delta.`{source}`")
+    monkeypatch.setenv("VARIANTLAKE_ABSOLUTE_PATHS", "allow")
+    assert connect(delta_spark).sql(f"SELECT id FROM {clone}").collect() == [(1,)]
+    monkeypatch.setenv("VARIANTLAKE_ABSOLUTE_PATHS", "refuse")
+    lake = connect(delta_spark)
+    for query in ("SELECT * FROM", "SELECT _metadata.file_path FROM"):
+        with pytest.raises(AbsolutePathRefused, match="by an absolute path"):
+            lake.sql(f"{query} {clone}").collect()
+
+
 def test_a_version_that_is_not_there(lake: Lake, table: str) -> None:
     assert lake.sql(f"SELECT count(*) FROM delta.`{table}` VERSION AS OF 0").collect()[0][0] == 79
     with pytest.raises(MissingSource):
@@ -483,8 +507,8 @@ def test_a_version_that_is_not_there(lake: Lake, table: str) -> None:
 
 
 def test_a_store_that_spark_has_no_file_system_for_is_named(spark: SparkSession) -> None:
-    file = KnownFile("s3://bucket/a.parquet", 10, 0)
+    file = KnownFile("az://bucket/a.parquet", 10, 0)
     with pytest.raises(MissingDependency, match="hadoop-aws") as caught:
         HelperSession(spark).read_parquet([file], StructType(), StructType())
     assert caught.value.file == file.path
-    assert 'scheme "s3"' in caught.value.message
+    assert 'scheme "az"' in caught.value.message

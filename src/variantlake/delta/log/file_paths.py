@@ -17,7 +17,7 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from variantlake.errors import InvalidValue, MalformedLog, UnsupportedFeature
+from variantlake.errors import AbsolutePathRefused, InvalidValue, MalformedLog
 from variantlake.storage.store import is_local
 
 # RFC 2396 allows these unescaped in a path; the colon is escaped so that no relative path looks
@@ -98,7 +98,7 @@ def decoded_paths(paths: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
 def check_paths(paths: pa.ChunkedArray[Any], policy: AbsolutePaths) -> None:
     """Raise for a path that leads where it must not.
 
-    Raises MalformedLog for one that leaves the table by `..` or names no file, UnsupportedFeature
+    Raises MalformedLog for one that leaves the table by `..` or names no file, AbsolutePathRefused
     for an absolute one where the policy refuses them.
     """
     special: list[Any] = paths.filter(pc.match_substring_regex(paths, _SPECIAL)).to_pylist()
@@ -111,7 +111,7 @@ def check_paths(paths: pa.ChunkedArray[Any], policy: AbsolutePaths) -> None:
 
 
 def check_vectors(vectors: pa.ChunkedArray[Any], policy: AbsolutePaths) -> None:
-    """Raise UnsupportedFeature for a deletion vector at an absolute path that the policy refuses.
+    """Raise AbsolutePathRefused for a deletion vector at an absolute path that the policy refuses.
 
     `vectors` is the column `deletion_vector` of a table's files.
     """
@@ -121,9 +121,9 @@ def check_vectors(vectors: pa.ChunkedArray[Any], policy: AbsolutePaths) -> None:
 
 
 def check_absolute(path: str, policy: AbsolutePaths) -> None:
-    """Raise UnsupportedFeature for an absolute path where the policy refuses them."""
+    """Raise AbsolutePathRefused for an absolute path where the policy refuses them."""
     if policy is AbsolutePaths.REFUSE and is_absolute(path):
-        raise UnsupportedFeature(
+        raise AbsolutePathRefused(
             f"the table refers to a file by an absolute path: {path}",
             hint="a shallow clone does, and hostile tables do; where you know whose table it is, "
             "vl.set_absolute_paths('allow') allows it",

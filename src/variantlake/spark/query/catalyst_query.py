@@ -20,6 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DataType
 
 from variantlake.errors import (
+    AbsolutePathRefused,
     InvalidQuery,
     NotADeltaTable,
     StoreFailed,
@@ -154,7 +155,8 @@ class QueryRunner:
         self, text: str, args: Any, note: str, error: VariantLakeError, *, run: bool
     ) -> PreparedQuery:
         """The text by Spark alone. Raises `error` where Spark does not take it either."""
-        if not run:
+        # What is refused by a setting is for nobody to read.
+        if not run or isinstance(error, AbsolutePathRefused):
             raise error
         try:
             with quiet():

@@ -20,6 +20,7 @@ from pyspark.sql.types import StructType
 from sqlglot.tokens import Token  # type: ignore[attr-defined]  # re-exported there
 
 from variantlake.errors import (
+    AbsolutePathRefused,
     InvalidQuery,
     NotADeltaTable,
     StoreFailed,
@@ -172,7 +173,8 @@ class RemoteQueries:
         self, text: str, args: Any, note: str, error: VariantLakeError, *, run: bool
     ) -> RemoteQuery:
         """The text by Spark alone. Raises `error` where Spark does not take it either."""
-        if not run:
+        # What is refused by a setting is for nobody to read.
+        if not run or isinstance(error, AbsolutePathRefused):
             raise error
         try:
             return RemoteQuery(note=note, frame=self._sql(text, args))
