@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.abc
+import io
 import json
 import sys
 from collections.abc import Sequence
@@ -26,7 +28,6 @@ class Missing(importlib.abc.MetaPathFinder):
 
 def check(folder: Path) -> None:
     import variantlake as vl
-    from variantlake.cli.main import main
 
     assert vl.parse_json('{"a": 1.5}').to_json() == '{"a":1.5}'
     table, source, file = folder / "table", folder / "lines.ndjson", folder / "file.parquet"
@@ -38,13 +39,47 @@ def check(folder: Path) -> None:
     vl.parquet.write_table(vl.parquet.read_table(next(table.glob("*.parquet"))), str(file))
     assert vl.parquet.to_json(variants).to_pylist() == ["[1]", None]
     for command in (["check", str(table)], ["inspect", str(file)]):
-        sys.argv = ["variantlake", *command]
-        code: object = None
+        assert run(command)[0] == 0, command
+    check_without_pyspark(str(table), str(source), str(file))
+
+
+def check_without_pyspark(table: str, source: str, file: str) -> None:
+    """What needs PySpark says what to install, in Python and on the command line."""
+    import variantlake as vl
+    from variantlake.errors import MissingDependency
+
+    wanted = "pip install 'variantlake[spark]'"
+    for _ in range(2):  # a module that failed to load is tried again
+        said = ""
         try:
+            said = f"{vl.spark} is there"
+        except MissingDependency as error:
+            said = str(error)
+        assert "pyspark" in said, said
+        assert wanted in said, said
+    for command in (
+        ["query", table, "SELECT event:a::int + 1 FROM t"],
+        ["query", table, "SELECT event FROM t", "--engine", "spark"],
+        ["ingest", source, table],
+        ["convert", file, "--to", f"{table}-2", "--spark"],
+    ):
+        code, said = run(command)
+        assert code == 1, (command, said)
+        assert wanted in said, (command, said)
+
+
+def run(command: Sequence[str]) -> tuple[int, str]:
+    """The exit code of a command, and what it says on stderr."""
+    from variantlake.cli.main import main
+
+    sys.argv = ["variantlake", *command]
+    said = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(said):
             main()
-        except SystemExit as end:
-            code = end.code
-        assert not code, command
+    except SystemExit as end:
+        return int(end.code or 0), said.getvalue()
+    return 0, said.getvalue()
 
 
 if __name__ == "__main__":
