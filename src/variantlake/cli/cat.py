@@ -6,19 +6,18 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import pyarrow as pa
 import typer
 
 import variantlake as vl
+from variantlake.cli.counts import count_rows
 from variantlake.cli.output import print_json_lines, rows_of_files
 from variantlake.cli.rows import json_lines
-from variantlake.delta.log.snapshot import Snapshot
-from variantlake.delta.schema.table_schema import StructField, VariantType, arrow_type
 from variantlake.errors import InvalidPath, MissingSource
-from variantlake.parquet.metadata.footer import read_footer
 from variantlake.parquet.read.reader import Progress
+from variantlake.sql.splice import quote_identifier
 from variantlake.storage.objects import open_object
 from variantlake.storage.store import is_local, local_path
 
@@ -95,7 +94,7 @@ def batches(
     variants: Sequence[str] = (),
     shown: Callable[[str], Progress | None] = _silent,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a file, or those of a table, file by file, with its partition columns."""
+    """The rows of a file, or those of a table, without deleted ones."""
     if is_file(source):
         file = path_of(source)
         columns = None if column is None else [column]
@@ -105,32 +104,19 @@ def batches(
         return
     if variants:
         raise typer.BadParameter("--variant is for files: a table's schema names its columns")
-    snapshot = Snapshot.read(source)
-    fields = [f for f in snapshot.schema.fields if column in (None, f.name)]
-    if not fields:
-        known = ", ".join(field.name for field in snapshot.schema.fields)
-        raise InvalidPath(f"there is no column {column!r}", file=source, hint=f"columns: {known}")
-    for add in snapshot.add_files():
-        location = snapshot.location(add.path)
-        stored = {node.name for node in read_footer(location).schema.children}
-        names = [field.name for field in fields if field.name in stored]
-        # A file need not have a column that was added later, or nothing but NULLs.
-        for batch in vl.parquet.iter_batches(
-            location, columns=names or None, progress=shown(location)
-        ):
-            yield pa.record_batch(
-                {
-                    field.name: batch.column(field.name)
-                    if field.name in names
-                    else _constant(add.partition_values.get(field.name), field, batch.num_rows)
-                    for field in fields
-                }
+    table = vl.Table.open(source)
+    fields = table.schema.fields
+    if column is not None:
+        known = ", ".join(field.name for field in fields)
+        fields = tuple(field for field in fields if field.name.lower() == column.lower())
+        if not fields:
+            raise InvalidPath(
+                f"there is no column {column!r}", file=source, hint=f"columns: {known}"
             )
-
-
-def _constant(text: str | None, field: StructField, rows: int) -> pa.Array[Any]:
-    """A partition value, or NULL, in every row."""
-    kind = arrow_type(field.type)
-    if text is None or isinstance(field.type, VariantType):
-        return pa.array([None] * rows, kind)
-    return pa.array([text] * rows, pa.string()).cast(kind)
+    done, rows = 0, count_rows(table)
+    progress = None if rows is None else shown(source)
+    for batch in table.scan([quote_identifier(field.name) for field in fields]).to_batches():
+        yield batch
+        done += batch.num_rows
+        if progress is not None and rows is not None:
+            progress(done, rows)

@@ -10,6 +10,7 @@ import typer
 
 import variantlake as vl
 from variantlake.cli.cat import VariantOption, is_file, path_of
+from variantlake.cli.counts import count_rows
 from variantlake.cli.output import (
     print_fields,
     print_json,
@@ -20,9 +21,8 @@ from variantlake.cli.output import (
 )
 from variantlake.delta.log.file_paths import absolute_paths
 from variantlake.delta.stats.file_facts import FactsReader
-from variantlake.delta.stats.stats_reader import StatsReader
 from variantlake.parquet.read.inspect import SAMPLE_ROWS, FileView, NodeView, VariantView
-from variantlake.parquet.stats.facts import UNKNOWN, PathFacts, VariantFacts
+from variantlake.parquet.stats.facts import PathFacts, VariantFacts
 from variantlake.shredding.ddl import MAX_SCHEMA_DEPTH
 from variantlake.shredding.infer import Inference, InferenceOptions
 from variantlake.shredding.schema import Array, Leaf, Object
@@ -237,7 +237,7 @@ def _print_table(table: Table, *, as_json: bool) -> None:
     reader = FactsReader(table.schema)
     known = [reader.known(add) for add in table.snapshot.add_files()]
     facts = [each for each in known if each is not None]
-    rows = _rows(table)
+    rows = count_rows(table)
     outside = absolute_paths(files)
     total = sum(add.size for add in table.snapshot.add_files())
     columns = table.schema.variant_columns(physical=True)
@@ -297,19 +297,6 @@ def _print_table(table: Table, *, as_json: bool) -> None:
                 for p in paths
             ),
         )
-
-
-def _rows(table: Table) -> int | None:
-    """The rows that are not deleted, by the log; None where it does not tell for all files."""
-    reader = StatsReader(table.schema)
-    rows = 0
-    for add in table.snapshot.add_files():
-        records = reader.read(add.stats).num_records
-        if records == UNKNOWN:
-            return None
-        vector = add.deletion_vector
-        rows += records - (vector.cardinality if vector else 0)
-    return rows
 
 
 def _totals(variants: Sequence[VariantFacts]) -> Iterator[_PathTotal]:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 from variantlake.delta.log.last_checkpoint import read_last_checkpoint
 from variantlake.errors import MalformedLog, MissingSource, NotADeltaTable
-from variantlake.storage.store import Entry, LocalStore, Store
+from variantlake.storage.store import Entry, LocalStore, Store, is_local, local_path
 
 LOG = "_delta_log"
 SIDECARS = f"{LOG}/_sidecars"
@@ -224,6 +225,14 @@ def _hole(
 
 
 def _not_a_table(store: Store) -> NotADeltaTable:
+    if is_local(store.uri) and Path(local_path(store.uri)).is_file():
+        return NotADeltaTable(
+            "a file, not a Delta table, which is a folder",
+            file=store.uri,
+            hint="vl.parquet.read_table reads one Parquet file; of a table give the folder",
+            cli_hint="name the folder of the table; `variantlake cat` and `variantlake inspect` "
+            "take single Parquet files, `variantlake ingest` loads JSON",
+        )
     return NotADeltaTable(
         "not a Delta table: there is no commit in its _delta_log folder",
         file=store.uri,

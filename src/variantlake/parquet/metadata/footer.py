@@ -48,6 +48,8 @@ ENCRYPTED_MAGIC = b"PARE"
 MAX_FOOTER_BYTES = 32 << 20
 """Our limit on the size of a footer: the Python objects made of it take up to 50 times as much."""
 
+_NOT_PARQUET = "not a Parquet file, or one that was cut short while it was written"
+
 _CODECS = ("UNCOMPRESSED", "SNAPPY", "GZIP", "LZO", "BROTLI", "LZ4", "ZSTD", "LZ4_RAW")
 
 
@@ -134,7 +136,9 @@ def read_tail(file: Source) -> Tail:
 def _read_tail(file: InputFile) -> Tail:
     size = file.size
     if size < 12:
-        raise MalformedFile(f"{size} bytes are too few for a Parquet file", offset=0)
+        raise MalformedFile(
+            f"{size} bytes are too few for a Parquet file", offset=0, hint=_NOT_PARQUET
+        )
     end = _read_at(file, max(0, size - TAIL_BYTES), min(size, TAIL_BYTES))
     if end[-4:] == ENCRYPTED_MAGIC:
         raise MalformedFile("the Parquet footer is encrypted", offset=size - 4)
@@ -143,7 +147,7 @@ def _read_tail(file: InputFile) -> Tail:
             # What it ends with instead may be the end of a file that is nobody's business.
             f"the file does not end with {MAGIC.decode()}, as a Parquet file does",
             offset=size - 4,
-            hint="not a Parquet file, or one that was cut short while it was written",
+            hint=_NOT_PARQUET,
         )
     length = int.from_bytes(end[-8:-4], "little")
     offset = size - 8 - length
