@@ -15,6 +15,7 @@ from variantlake.ingest.commit_load import LoadResult, TaskResult, commit_load, 
 from variantlake.ingest.encode.rows import Partition, TableRows, given_schema
 from variantlake.ingest.overwrite import Overwrite
 from variantlake.ingest.target.files import FileSet, new_load_id, rows_of
+from variantlake.ingest.target.keywords import check_options, names_of
 from variantlake.ingest.target.options import LoadOptions
 from variantlake.ingest.target.quarantine import BadRowLog
 from variantlake.ingest.target.write_target import NOT_COMMITTED, FilePlan, Target
@@ -51,6 +52,8 @@ def append_arrow(
     CommitConflict.
     """
     started = time.perf_counter()
+    check_options(merge_schema=merge_schema)
+    json_columns = names_of("json_columns", json_columns)
     target = Target.of(snapshot)
     if overwrite is not None:
         target = overwrite.applied(target)

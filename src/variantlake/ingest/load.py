@@ -40,6 +40,7 @@ from variantlake.ingest.sources.sources import (
     split_sources,
 )
 from variantlake.ingest.target.files import count_files, new_load_id
+from variantlake.ingest.target.keywords import check_options, wrong_option
 from variantlake.ingest.target.options import BadRows
 from variantlake.ingest.target.write_target import UNSHREDDED, FilePlan, Target
 from variantlake.shredding.ddl import format_ddl, parse_ddl
@@ -161,6 +162,9 @@ def run_load(
     load is removed.
     """
     started = time.perf_counter()
+    check_options(column=column, shredding=shredding, properties=properties, progress=progress)
+    if column is None:  # mypy's word does not reach who does not use it
+        raise wrong_option("column", column, "the name of a VARIANT column")
     if snapshot is None:
         new = options.wanted.new_fields(StructField(column, VariantType()))
         target = Target.open(table, new, properties or {}, tuple(options.wanted.paths))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from pyspark.sql import DataFrame, SparkSession
 
-from variantlake.errors import InvalidQuery, InvalidValue
+from variantlake.errors import InvalidQuery
 from variantlake.planning.explain import explain
 from variantlake.planning.expressions import Condition, TypedPath
 from variantlake.planning.footers import row_groups
@@ -27,11 +27,14 @@ from variantlake.spark.query.references import (
 from variantlake.spark.scan.dataframe import scan
 from variantlake.spark.scan.tables import Tables
 from variantlake.spark.session.arguments import (
+    check_expressions,
     check_frame,
     check_location,
     check_session,
     check_sources,
+    check_tables,
     check_text,
+    check_version,
     is_frame,
 )
 from variantlake.spark.session.classic_files import HelperSession
@@ -168,11 +171,7 @@ class Lake:
 
         Raises InvalidValue for a version that is no whole number, or one with a time.
         """
-        if not isinstance(version, int | None) or (version is not None and timestamp is not None):
-            raise InvalidValue(
-                f"version is {version!r} and timestamp {timestamp!r}",
-                hint="give a whole number as version, or a time as timestamp, not both",
-            )
+        check_version(version, timestamp)
         return LakeTable(self, self._place(table).source, version, timestamp)
 
     def explain(
@@ -369,6 +368,8 @@ class Lake:
         """
         from variantlake.spark.load.constraints import add_constraint
 
+        check_text(expression, "a constraint")
+        check_text(name, "a constraint's name")
         snapshot = self._tables.open(self._written_to(table)).snapshot
         return add_constraint(self.read(table, snapshot.version), snapshot, name, expression)
 
@@ -397,6 +398,7 @@ class Lake:
 
     def _resolver(self, tables: Mapping[str, Location] | None) -> Resolve:
         given = {}
+        check_tables(tables)
         for name, table in (tables or {}).items():
             check_location(name, table)
             given[name.lower()] = self._written_to(table)
@@ -424,6 +426,7 @@ class LakeTable:
 
     def where(self, *conditions: Condition | str) -> LakeTable:
         """Only rows that fulfil all of these; texts are as they stand after WHERE."""
+        check_expressions(conditions, "a condition")
         texts = tuple(f"({condition})" for condition in conditions)
         return replace(self, conditions=(*self.conditions, *texts))
 
@@ -439,10 +442,12 @@ class LakeTable:
         return self.lake.explain(self._text(items))
 
     def _text(self, items: Sequence[TypedPath | str]) -> str:
+        check_expressions(items, "what is selected")
         version = "" if self.version is None else f" VERSION AS OF {self.version}"
         if self.timestamp is not None:
             version += f" TIMESTAMP AS OF {quote_string(self.timestamp)}"
-        where = f" WHERE {' AND '.join(self.conditions)}" if self.conditions else ""
+        # In parentheses of its own: Spark reads `t WHERE (x)` as an alias of t with a column x.
+        where = f" WHERE ({' AND '.join(self.conditions)})" if self.conditions else ""
         columns = ", ".join(map(str, items)) or "*"
         return f"SELECT {columns} FROM {self.source}{version}{where}"  # noqa: S608 - the user's own query
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import variantlake as vl
-from variantlake.errors import InvalidValue, UnsupportedFeature
+from variantlake.errors import InvalidSchema, InvalidValue, UnsupportedFeature
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,11 +24,15 @@ def test_wrong_arguments_are_told_where_they_belong(spark: SparkSession, tmp_pat
     frame: Any = spark.range(1)
     text: Any = str(tmp_path / "a.ndjson")
     nothing: Any = None
+    wrong_number: Any = 5
+    moment: Any = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
     wrong: list[tuple[Callable[[], object], str]] = [
         (lambda: vl.spark.connect(nothing), "SparkSession"),
         (lambda: lake.ingest(frame, tmp_path / "t"), "lake.append"),
         (lambda: lake.sql("SELECT * FROM t", tables={"t": frame}), "createOrReplaceTempView"),
         (lambda: lake.sql("SELECT * FROM t", tables={"t": table}), "table.uri"),  # type: ignore[dict-item] # wrong on purpose
+        (lambda: lake.sql("SELECT * FROM t", tables=[text]), "tables={'t'"),  # type: ignore[arg-type] # wrong on purpose
+        (lambda: lake.explain("SELECT * FROM t", tables=text), "tables={'t'"),
         (lambda: lake.register("t", frame), "createOrReplaceTempView"),
         (lambda: lake.sql(frame), "lake.sql"),
         (lambda: lake.append(text, tmp_path / "t"), "lake.ingest"),
@@ -36,6 +41,16 @@ def test_wrong_arguments_are_told_where_they_belong(spark: SparkSession, tmp_pat
         (lambda: lake.table(tmp_path / "t", text), "whole number"),
         (lambda: lake.table(tmp_path / "t", 0, timestamp="2026-01-02"), "not both"),
         (lambda: lake.convert(frame, tmp_path / "t"), "lake.append"),
+        (lambda: lake.table(tmp_path / "t", timestamp=moment), "timestamp='"),
+        (lambda: lake.table(tmp_path / "t", True), "whole number"),
+        (lambda: lake.table(tmp_path / "t", 0, timestamp="2026-01-01"), "not both"),
+        (lambda: lake.table(tmp_path / "t").where(nothing), "where('"),
+        (lambda: lake.table(tmp_path / "t").select(nothing), "select('"),
+        (lambda: lake.add_constraint(tmp_path / "t", "c", nothing), "lake"),
+        (lambda: lake.append(frame, tmp_path / "t", json_columns=wrong_number), "list of texts"),
+        (lambda: lake.append(frame, tmp_path / "n", partition_by=wrong_number), "list of texts"),
+        (lambda: lake.append(frame, tmp_path / "n", shredding=wrong_number), "DDL"),
+        (lambda: lake.append(frame, tmp_path / "n", properties=wrong_number), "mapping"),
         (lambda: vl.Table.open(nothing), "location"),
         (lambda: vl.Table.open(""), "location"),
         (lambda: vl.Table.open(tmp_path / "t", text), "whole number"),
@@ -46,6 +61,36 @@ def test_wrong_arguments_are_told_where_they_belong(spark: SparkSession, tmp_pat
         with pytest.raises(InvalidValue, match=" is ") as caught:
             call()
         assert hint in caught.value.hint
+
+
+def test_names_are_those_of_the_table_in_any_case(spark: SparkSession, tmp_path: Path) -> None:
+    lake, table = vl.spark.connect(spark), tmp_path / "t"
+    first = spark.sql("SELECT 1 AS Id, DATE'2026-01-31' AS Day, true AS flag")
+    lake.append(first, table, partition_by="DAY")
+    lake.append(spark.sql("SELECT 2 AS ID, DATE'2026-02-01' AS day"), table, partition_by=["day"])
+    assert vl.Table.open(table).snapshot.partition_columns == ("Day",)
+    assert sorted(row.asDict()["Id"] for row in lake.read(table).collect()) == [1, 2]
+    texts = spark.sql("""SELECT '{"a": 1}' AS Event""")
+    lake.append(texts, tmp_path / "e", json_columns="Event")
+    lake.append(texts.toDF("EVENT"), tmp_path / "e", json_columns="event", merge_schema=True)
+    assert vl.Table.open(tmp_path / "e").scan("event:a::int AS a").to_arrow()["a"].to_pylist() == [
+        1,
+        1,
+    ]
+
+
+def test_one_column_alone_is_a_condition(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark reads `t WHERE (flag)` as an alias of a table with one column."""
+    lake = vl.spark.connect(spark)
+    lake.append(spark.sql("SELECT * FROM VALUES (true), (false) AS t(flag)"), tmp_path / "t")
+    assert lake.table(tmp_path / "t").where("flag").select().collect() == [(True,)]
+
+
+def test_types_that_delta_lacks_make_no_table(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(InvalidSchema, match="interval day") as caught:
+        vl.spark.connect(spark).append(spark.sql("SELECT INTERVAL 1 DAY AS i"), tmp_path / "t")
+    assert "cast" in caught.value.hint
+    assert not (tmp_path / "t").exists()
 
 
 def test_statements_that_need_delta_say_so(spark: SparkSession, tmp_path: Path) -> None:

@@ -34,6 +34,7 @@ from variantlake.errors import (
     VariantLakeError,
 )
 from variantlake.ingest.sources.sources import Source
+from variantlake.ingest.target.keywords import names_of
 from variantlake.parquet.read.path_values import Mismatch, PathRequest
 from variantlake.paths import Path
 from variantlake.planning.predicates import Ref
@@ -209,7 +210,7 @@ def _requested(given: PartitionBy) -> Iterator[tuple[str, str | None, StructFiel
         for name, path in given.items():
             yield name, path or None, None
         return
-    for text in (given,) if isinstance(given, str) else given:
+    for text in names_of("partition_by", given):
         if match := _OF_PATH.fullmatch(text):
             yield match[1].strip("`"), match[2].strip(), None
         elif re.search(r"\w\s+\w", text):

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Self, Unpack, cast
 
+from variantlake.errors import InvalidValue
 from variantlake.ingest.encode.document_columns import PartitionBy, Wanted
+from variantlake.ingest.target.keywords import check_options
 from variantlake.ingest.target.options import LoadKeywords, LoadOptions, no_option
 
 
@@ -40,10 +42,19 @@ class DocumentOptions:
 
     @classmethod
     def of(cls, **keywords: Unpack[DocumentKeywords]) -> Self:
-        """The options as users give them. Raises InvalidValue for one that nobody knows."""
+        """The options as users give them.
+
+        Raises InvalidValue for one that nobody knows, or that says nothing of documents.
+        """
         known = DocumentKeywords.__annotations__.keys() | LoadKeywords.__annotations__.keys()
         if unknown := keywords.keys() - known:
             raise no_option(min(unknown), known)
+        check_options(**keywords)
+        if keywords.get("truncate_timestamps"):
+            raise InvalidValue(
+                "documents have no timestamps to truncate",
+                hint="leave truncate_timestamps out: it is for Arrow data and DataFrames",
+            )
         shared: dict[str, Any] = {
             name: value for name, value in keywords.items() if name in LoadKeywords.__annotations__
         }

@@ -244,10 +244,16 @@ def specs(sources: SourceSpec | Iterable[SourceSpec]) -> list[SourceSpec]:
     # Tables and frames can be walked through as well, by column.
     if isinstance(given, list | tuple | set | frozenset | Iterator):
         specs = list(given)
-        wrong = next((each for each in specs if not isinstance(each, str | os.PathLike)), None)
-        if wrong is None:
+        wrong = [each for each in specs if not isinstance(each, str | os.PathLike)]
+        if not wrong:
             return specs
-        given = wrong
+        if isinstance(wrong[0], list | tuple):
+            raise InvalidValue(
+                "files to read are named one by one; what is given is a list in a list",
+                hint="vl.ndjson(*paths), and so for vl.json_array and vl.json_files",
+                cli_hint="",
+            )
+        given = wrong[0]
     raise InvalidValue(
         f"files to read are named by paths or URLs; what is given is a {type(given).__name__}",
         hint="data that is in memory is not loaded but appended: lake.append(frame, table) takes "

@@ -9,6 +9,7 @@ from typing import Literal, Self, TypedDict, Unpack
 
 from variantlake.errors import InvalidValue, did_you_mean
 from variantlake.ingest.target.files import DEFAULT_LIMITS, FileLimits
+from variantlake.ingest.target.keywords import check_options, names_of
 from variantlake.shredding.infer import InferenceOptions
 
 MAX_LOAD_ID = 512
@@ -51,7 +52,7 @@ class LoadOptions:
     arrays: Whether a schema that is inferred here makes columns of what arrays hold.
     limits: When the next file is begun.
     truncate_timestamps: Whether timestamps of Arrow data in nanoseconds lose the digits below
-        microseconds; without it such digits are an error. Documents have no such timestamps.
+        microseconds; without it such digits are an error. Loads of documents refuse it.
 
     Raises InvalidValue for a mode, load id or limit that cannot be.
     """
@@ -73,11 +74,11 @@ class LoadOptions:
         # Checked here because mypy's word does not reach who does not use it.
         if unknown := keywords.keys() - LoadKeywords.__annotations__.keys():
             raise no_option(min(unknown), LoadKeywords.__annotations__)
-        order = keywords.get("order_by", ())
+        check_options(**keywords)
         return cls(
             mode=_mode(keywords.get("mode", "strict")),
             load_id=keywords.get("load_id"),
-            order_by=(order,) if isinstance(order, str) else tuple(order),
+            order_by=names_of("order_by", keywords.get("order_by", ())),
             arrays=keywords.get("arrays", False),
             limits=FileLimits.of(
                 keywords.get("target_file_bytes"), keywords.get("max_rows_per_file")

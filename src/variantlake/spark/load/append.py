@@ -35,6 +35,7 @@ from variantlake.ingest.encode.rows import TableRows, check_columns
 from variantlake.ingest.overwrite import Overwrite
 from variantlake.ingest.sources.blocks import bytes_at_once
 from variantlake.ingest.target.files import new_load_id
+from variantlake.ingest.target.keywords import check_options, names_of
 from variantlake.ingest.target.options import LoadKeywords, LoadOptions
 from variantlake.ingest.target.write_target import UNSHREDDED, FilePlan, Target
 from variantlake.kernels.variant.profiler import Profiler
@@ -42,7 +43,7 @@ from variantlake.shredding.arrays import AnyArray
 from variantlake.shredding.infer import InferenceOptions, infer
 from variantlake.shredding.layout import VARIANT_TYPE
 from variantlake.shredding.schema import ShreddingSchema
-from variantlake.spark.load.append_target import NewTable, columns_of, target_of
+from variantlake.spark.load.append_target import NewTable, columns_of, in_schema, target_of
 from variantlake.spark.load.constraints import evaluated, refusals
 from variantlake.spark.load.file_scan import FileScan, file_scan
 from variantlake.spark.query.origin import version_read
@@ -95,6 +96,8 @@ def append(
     """
     started = time.perf_counter()
     chosen = LoadOptions.of(**options)
+    check_options(merge_schema=merge_schema)
+    json_columns = names_of("json_columns", json_columns)
     target = target_of(frame, table, json_columns, new)
     if (known := found(target, chosen)) is not None:
         return known
@@ -103,6 +106,8 @@ def append(
             if overwrite.expected_version is None:
                 overwrite = replace(overwrite, expected_version=version_read(frame, snapshot))
             target = overwrite.applied(target)
+        frame = _with_names_of(target, frame)
+        json_columns = in_schema(json_columns, target.schema)
         frame, json_columns = evaluated(frame, snapshot, json_columns)
         if merge_schema:
             target = target.with_columns(columns_of(frame, json_columns))
@@ -241,6 +246,12 @@ class FilesTask:
         return run_load_task(
             self.append.plan, number, lambda check: self.append.write(number, rows, check)
         )
+
+
+def _with_names_of(target: Target, frame: DataFrame) -> DataFrame:
+    """The rows by the table's names: Spark's ignore case."""
+    names = in_schema(frame.columns, target.schema)
+    return frame if list(names) == frame.columns else frame.toDF(*names)
 
 
 def _check_variants(frame: DataFrame, target: Target, json_columns: Collection[str]) -> None:

@@ -12,8 +12,9 @@ from pyspark.sql import DataFrame
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.properties import SCHEMA_PREFIX
 from variantlake.delta.schema.table_schema import StructField, StructType, VariantType
-from variantlake.errors import InvalidSchema, NotADeltaTable
+from variantlake.errors import InvalidSchema, MalformedLog, NotADeltaTable
 from variantlake.ingest.convert_plan import nullable_type
+from variantlake.ingest.target.keywords import check_options, names_of, wrong_option
 from variantlake.ingest.target.write_target import READER_FEATURES, Target
 from variantlake.shredding.ddl import format_ddl, parse_ddl
 
@@ -34,8 +35,10 @@ class NewTable:
         properties: Mapping[str, str] | None,
     ) -> Self:
         """The table as a user describes it."""
-        names = (partition_by,) if isinstance(partition_by, str) else tuple(partition_by)
-        return cls(names, shredding, properties or {})
+        check_options(properties=properties)
+        if shredding is not None and not isinstance(shredding, str | Mapping):
+            raise wrong_option("shredding", shredding, "DDL, or a mapping of columns to DDL")
+        return cls(names_of("partition_by", partition_by), shredding, properties or {})
 
     def properties_of(self, schema: StructType) -> dict[str, str]:
         """The properties, with the shredding schemas among them.
@@ -71,9 +74,10 @@ def target_of(
         if new is None:
             raise
         schema = columns_of(frame, json_columns)
-        return Target.open(location, schema, new.properties_of(schema), new.partition_by)
+        names = in_schema(new.partition_by, schema)
+        return Target.open(location, schema, new.properties_of(schema), names)
     target = Target.of(snapshot, evaluated=True)
-    requested = () if new is None else new.partition_by
+    requested = () if new is None else in_schema(new.partition_by, snapshot.schema)
     if requested and requested != snapshot.partition_columns:
         known = ", ".join(snapshot.partition_columns) or "no column"
         raise InvalidSchema(
@@ -92,9 +96,21 @@ def target_of(
     return target
 
 
+def in_schema(names: Sequence[str], schema: StructType) -> tuple[str, ...]:
+    """Names as the columns are written: Spark's ignore case."""
+    written = {field.name.lower(): field.name for field in schema.fields}
+    return tuple(written.get(name.lower(), name) for name in names)
+
+
 def columns_of(frame: DataFrame, json_columns: Collection[str]) -> StructType:
     """The columns of a table that a DataFrame would make, which all may be NULL."""
-    found = StructType.from_json(frame.schema.json())
+    try:
+        found = StructType.from_json(frame.schema.json())
+    except MalformedLog as error:  # as it would be in a table's log
+        raise InvalidSchema(
+            f"a Delta table cannot hold the DataFrame's columns: {error.message}",
+            hint="cast the column to a type of Delta, or leave it out",
+        ) from None
     for name in json_columns:
         if found.get(name) is None:
             raise InvalidSchema(f"the data have no column {name!r} of JSON text")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeGuard
 
 from pyspark.sql import DataFrame
 
 from variantlake.errors import InvalidValue
+from variantlake.planning.expressions import Condition, TypedPath, VariantPath
 
 
 def is_frame(given: object) -> TypeGuard[DataFrame]:
@@ -20,19 +22,46 @@ def check_session(given: object) -> None:
     """Raise InvalidValue for what is no session, classic or Connect."""
     if not any(each.__name__ == "SparkSession" for each in type(given).__mro__):
         raise InvalidValue(
-            f"connect takes a SparkSession; what is given is {_described(given)}",
+            f"connect takes a SparkSession; what is given is {described(given)}",
             hint="vl.spark.connect(SparkSession.builder.getOrCreate())",
             cli_hint="",
         )
 
 
-def check_text(query: object) -> None:
-    """Raise InvalidValue for a query that is no text."""
-    if not isinstance(query, str):
+def check_text(given: object, what: str = "a query") -> None:
+    """Raise InvalidValue for a query, or what else is named, that is no text."""
+    if not isinstance(given, str):
         raise InvalidValue(
-            f"a query is text; what is given is {_described(query)}",
+            f"{what} is text; what is given is {described(given)}",
             hint="lake.sql('SELECT event:kind::string FROM delta.`/lake/events`')",
             cli_hint="",
+        )
+
+
+def check_expressions(given: Iterable[object], what: str) -> None:
+    """Raise InvalidValue unless conditions or selected items are texts or made of paths."""
+    for each in given:
+        if not isinstance(each, str | Condition | TypedPath | VariantPath):
+            raise InvalidValue(
+                f"{what} is text, or made of vl.path(...); what is given is {described(each)}",
+                hint="lake.table(t).where('id > 7').select('event:kind::string AS kind')",
+                cli_hint="",
+            )
+
+
+def check_version(version: object, timestamp: object) -> None:
+    """Raise InvalidValue for what names no version of a table, and for two names of one."""
+    number = isinstance(version, int) and not isinstance(version, bool)
+    if version is not None and (timestamp is not None or not number):
+        raise InvalidValue(
+            f"version is {version!r} and timestamp {timestamp!r}",
+            hint="give a whole number as version, or a time as timestamp, not both",
+        )
+    if timestamp is not None and not isinstance(timestamp, str):
+        raise InvalidValue(
+            f"timestamp is text in the session's time zone; what is given is "
+            f"{described(timestamp)}",
+            hint="timestamp='2026-01-31 12:00:00'",
         )
 
 
@@ -40,7 +69,7 @@ def check_frame(given: object) -> None:
     """Raise InvalidValue for what is no DataFrame."""
     if not is_frame(given):
         raise InvalidValue(
-            f"append takes a DataFrame of Spark; what is given is {_described(given)}",
+            f"append takes a DataFrame of Spark; what is given is {described(given)}",
             hint="lake.ingest(paths, table) loads files of JSON; spark.createDataFrame(...) makes "
             "one of rows, pandas' and Arrow's tables",
             cli_hint="",
@@ -57,10 +86,22 @@ def check_sources(given: object) -> None:
         )
 
 
+def check_tables(given: object) -> None:
+    """Raise InvalidValue unless tables are given by their names, or not at all."""
+    if given is not None and not isinstance(given, Mapping):
+        raise InvalidValue(
+            f"tables is a mapping of names to locations; what is given is {described(given)}",
+            hint="lake.sql('SELECT * FROM t', tables={'t': '/lake/events'})",
+            cli_hint="",
+        )
+
+
 def check_location(name: object, table: Any) -> None:
     """Raise InvalidValue unless a name is given to the location of a table."""
     if not isinstance(name, str):
-        raise InvalidValue(f"names of tables are text; what is given is {_described(name)}")
+        raise InvalidValue(f"names of tables are text; what is given is {described(name)}")
+    if not name.strip():
+        raise InvalidValue("a name of a table is empty")
     if not isinstance(table, str | os.PathLike):
         hint = "give its path or URL"
         if is_frame(table):
@@ -68,11 +109,12 @@ def check_location(name: object, table: Any) -> None:
         elif isinstance(getattr(table, "uri", None), str):
             hint = "give its location, as table.uri"
         raise InvalidValue(
-            f"the table {name!r} is to be a location; what is given is {_described(table)}",
+            f"the table {name!r} is to be a location; what is given is {described(table)}",
             hint=hint,
             cli_hint="",
         )
 
 
-def _described(given: object) -> str:
+def described(given: object) -> str:
+    """What was given, by its type."""
     return "None" if given is None else f"a {type(given).__name__}"
