@@ -84,8 +84,8 @@ def test_names_paths_and_urls(name: Any, place: str) -> None:
         ("shop.csv", UnsupportedFeature, "no Delta table"),
         ("late", UnsupportedFeature, "a view"),
         ("/lake/t@v3", InvalidQuery, "can only be read"),
-        (7, InvalidValue, "given is a int"),
-        (b"/lake/t", InvalidValue, "given is a bytes"),
+        (7, InvalidValue, "not by a int"),
+        (b"/lake/t", InvalidValue, "not by a bytes"),
     ],
 )
 def test_what_is_no_table_is_an_error(name: Any, error: type[VariantLakeError], says: str) -> None:
