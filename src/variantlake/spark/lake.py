@@ -32,9 +32,9 @@ from variantlake.spark.session.arguments import (
     check_location,
     check_session,
     check_sources,
+    check_table_version,
     check_tables,
     check_text,
-    check_version,
     is_frame,
 )
 from variantlake.spark.session.classic_files import HelperSession
@@ -171,7 +171,7 @@ class Lake:
 
         Raises InvalidValue for a version that is no whole number, or one with a time.
         """
-        check_version(version, timestamp)
+        check_table_version(version, timestamp)
         return LakeTable(self, self._place(table).source, version, timestamp)
 
     def explain(

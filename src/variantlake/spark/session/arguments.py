@@ -49,7 +49,7 @@ def check_expressions(given: Iterable[object], what: str) -> None:
             )
 
 
-def check_version(version: object, timestamp: object) -> None:
+def check_table_version(version: object, timestamp: object) -> None:
     """Raise InvalidValue for what names no version of a table, and for two names of one."""
     number = isinstance(version, int) and not isinstance(version, bool)
     if version is not None and (timestamp is not None or not number):
