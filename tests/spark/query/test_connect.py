@@ -33,10 +33,10 @@ from tests.spark.layouts import (
 from tests.spark.session.test_kernel_scan import made_of_odd_types
 from variantlake.delta.log.log_segment import commit_path
 from variantlake.delta.log.snapshot import Snapshot
+from variantlake.spark.session.versions import UNTRIED
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-from variantlake.spark.session.versions import UNTRIED
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -238,6 +238,12 @@ def test_queries_of_a_connect_client(spark: SparkSession, server: str, tmp_path:
     assert found["rows"]["of-view"] == {"(75,)": 1}
     assert found["rows"]["nope"].startswith("InvalidQuery: [UNRESOLVED_COLUMN")
     assert found["n"] == 79
+    assert found["left"] == 1, "the view under CREATE VIEW, and none of a query that is gone"
+    assert found["settings"] == [], "changed in the user's session"
+    for name, wanted in FILES_READ.items():
+        read = [scan["files"]["read"] for scan in found["explain"][name]["tables"]]
+        assert read == wanted, name
+    spark.catalog.dropTempView("judge_connect")
 
 
 def test_a_server_newer_than_those_that_were_tried(
@@ -258,12 +264,6 @@ def test_a_server_newer_than_those_that_were_tried(
     assert scan["whole_variants"] == ["event"]
     assert UNTRIED in scan["note"]
     assert scan["files"] == {"total": 4, "read": 4, "skipped": 0}
-    assert found["left"] == 1, "the view under CREATE VIEW, and none of a query that is gone"
-    assert found["settings"] == [], "changed in the user's session"
-    for name, wanted in FILES_READ.items():
-        read = [scan["files"]["read"] for scan in found["explain"][name]["tables"]]
-        assert read == wanted, name
-    spark.catalog.dropTempView("judge_connect")
 
 
 def test_random_queries_of_several_selects(server: str, tmp_path: Path) -> None:
