@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import re
 import subprocess
 import sys
 import tarfile
+import tempfile
 import tomllib
 import zipfile
 from email import message_from_bytes
@@ -31,7 +33,10 @@ slow = pytest.mark.slow
 @pytest.fixture(scope="module")
 def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("dist")
-    wheel.build(folder)
+    # A build writes into the checkout: two at once would take each other's files away.
+    with (Path(tempfile.gettempdir()) / "variantlake-wheel.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        wheel.build(folder)
     return folder
 
 

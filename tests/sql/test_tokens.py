@@ -121,7 +121,7 @@ def test_typed_paths(text: str, expected: list[str]) -> None:
         "SELECT event:a:b::int FROM t",
         "SELECT event:['it''s']::int FROM t",
         "SELECT variant_get(event, p, 'int'), variant_get(event, '$.a') FROM t",
-        "SELECT `event` IS NULL FROM t",
+        "SELECT coalesce(`event`, NULL) FROM t",
         "SELECT * FROM t",
         "SELECT t.* FROM t",
         "SELECT to_json(struct(*)) FROM t",

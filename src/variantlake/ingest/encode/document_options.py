@@ -54,6 +54,7 @@ class DocumentOptions:
             raise InvalidValue(
                 "documents have no timestamps to truncate",
                 hint="leave truncate_timestamps out: it is for Arrow data and DataFrames",
+                cli_hint="",
             )
         shared: dict[str, Any] = {
             name: value for name, value in keywords.items() if name in LoadKeywords.__annotations__

@@ -75,8 +75,8 @@ def _library() -> ctypes.CDLL:
             raise NotCompiled(
                 "the package lies in an archive, out of which no machine code can be loaded",
                 file=str(file),
-                hint="unpack it; Spark does so for its workers with spark.archives, not with"
-                " --py-files (docs/deploying.md)",
+                hint="unpack it; Spark does so for its workers with spark.archives, and does not"
+                " with spark.submit.pyFiles (docs/deploying.md)",
             ) from None
         if file.exists():
             raise NotCompiled(

@@ -47,6 +47,7 @@ def _compile(gateway: Any, name: str) -> Any:
             f"this Spark's inner parts are not as known: {error.java_exception.getMessage()}",
             hint="use a version of Spark that docs/support.md lists, or read tables by "
             'spark.read.format("variantlake") after vl.spark.register(spark)',
+            cli_hint="use a version of Spark that docs/support.md lists",
         ) from error
     loaded = compiler.getClassLoader().loadClass(unique)
     constructor = loaded.getDeclaredConstructor(gateway.new_array(java.Class, 0))
