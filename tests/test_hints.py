@@ -23,8 +23,9 @@ PYTHON_ALONE = {
     "delta/protocol/properties.py", "delta/transaction/alter.py", "encoding/arrow_values.py",
     "encoding/json.py", "ingest/append.py", "parquet/read/path_values.py",
     "parquet/read/reader.py", "parquet/read/single_paths.py", "parquet/write/table_writer.py",
-    "spark/lake.py", "spark/load/append_target.py", "spark/query/places.py",
-    "spark/scan/data_source.py", "spark/scan/source_options.py", "table.py",
+    "spark/lake/lake.py", "spark/lake/queries.py", "spark/lake/loads.py",
+    "spark/load/append_target.py", "spark/query/places.py", "spark/scan/data_source.py",
+    "spark/scan/source_options.py", "table/table.py", "table/alterations.py",
 }  # fmt: skip
 
 

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 import variantlake as vl
-from variantlake.cli.cat import batches
-from variantlake.cli.rows import json_lines
+from variantlake.cli.tables.cat import batches
+from variantlake.cli.terminal.rows import json_lines
 from variantlake.delta.protocol.clustering import clustering_columns
 from variantlake.encoding.variant import Variant
 from variantlake.errors import (

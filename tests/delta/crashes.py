@@ -29,8 +29,8 @@ import orjson
 import pyarrow as pa
 
 import variantlake as vl
-from variantlake.cli.cat import batches
-from variantlake.cli.rows import json_lines
+from variantlake.cli.tables.cat import batches
+from variantlake.cli.terminal.rows import json_lines
 from variantlake.delta.checkpoint.checkpoint_writer import write_checkpoint
 from variantlake.delta.checkpoint.log_cleanup import clean_log
 from variantlake.errors import CommitConflict, NotADeltaTable, StoreFailed, VariantLakeError

@@ -11,9 +11,11 @@ from typing import Annotated, Any
 import typer
 
 import variantlake
-from variantlake.cli import analyze, cat, check, convert, history, load, query
-from variantlake.cli import inspect as inspect_command
-from variantlake.cli.output import print_error, print_note, visible
+from variantlake.cli import query
+from variantlake.cli.loads import convert, load
+from variantlake.cli.tables import analyze, cat, check, history
+from variantlake.cli.tables import inspect as inspect_command
+from variantlake.cli.terminal.output import print_error, print_note, visible
 from variantlake.delta.log.file_paths import ABSOLUTE_PATHS, set_absolute_paths
 
 app = typer.Typer(

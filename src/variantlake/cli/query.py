@@ -10,9 +10,15 @@ from typing import Annotated, Any, Protocol
 import typer
 
 import variantlake as vl
-from variantlake.cli.local_rows import LocalRows, shows
-from variantlake.cli.local_spark import spark_session
-from variantlake.cli.output import MAX_SHOWN, escaped, print_json_lines, print_note, print_rows
+from variantlake.cli.terminal.local_rows import LocalRows, shows
+from variantlake.cli.terminal.local_spark import spark_session
+from variantlake.cli.terminal.output import (
+    MAX_SHOWN,
+    escaped,
+    print_json_lines,
+    print_note,
+    print_rows,
+)
 from variantlake.errors import InvalidQuery, UnsupportedFeature
 from variantlake.scan.table_scan import Scan
 from variantlake.sql.select import QueryText

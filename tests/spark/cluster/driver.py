@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -118,10 +119,7 @@ class Driver:
         found = False
         for node in self.work["nodes"].values():
             for process in _of_group(node):
-                for child in process.children(recursive=True):
-                    if "python" in child.name():
-                        child.kill()
-                        found = True
+                found |= _kill_pythons_below(process)
         return found
 
     def end_a_node(self) -> bool:
@@ -143,6 +141,18 @@ def _of_group(group: int) -> list[psutil.Process]:
                 found.append(process)
         except ProcessLookupError:
             continue
+    return found
+
+
+def _kill_pythons_below(process: psutil.Process) -> bool:
+    """Kill the Python processes that a process started; any of them may end by itself meanwhile."""
+    found = False
+    with contextlib.suppress(psutil.NoSuchProcess):
+        for child in process.children(recursive=True):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                if "python" in child.name():
+                    child.kill()
+                    found = True
     return found
 
 

@@ -16,7 +16,7 @@ import pytest
 import variantlake as vl
 from tests.cli.command import run
 from tests.delta.tables import add, first_commit, write_log
-from variantlake.cli.output import escaped, visible
+from variantlake.cli.terminal.output import escaped, visible
 
 Capture = pytest.CaptureFixture[str]
 Patch = pytest.MonkeyPatch

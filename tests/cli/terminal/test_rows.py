@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from variantlake.cli.rows import json_lines
+from variantlake.cli.terminal.rows import json_lines
 from variantlake.errors import MalformedFile
 
 

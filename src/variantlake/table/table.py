@@ -5,21 +5,15 @@ from __future__ import annotations
 import datetime as dt
 import os
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Self, Unpack, cast
 
 import pyarrow as pa
 
-from variantlake.delta.actions.log_lines import Protocol
-from variantlake.delta.log.identity import check_before_read, check_same_table
-from variantlake.delta.log.snapshot import HistoryEntry, Snapshot
+from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.properties import SCHEMA_PREFIX, check_properties
 from variantlake.delta.schema.ddl import parse_table_ddl
 from variantlake.delta.schema.table_schema import StructType, VariantType
-from variantlake.delta.transaction import alter
-from variantlake.delta.transaction.analyze import Analysis, analyze
-from variantlake.delta.transaction.backfill import backfill_row_ids
-from variantlake.delta.transaction.commit import commit, create_table
+from variantlake.delta.transaction.commit import create_table
 from variantlake.errors import InvalidSchema
 from variantlake.ingest.append import append_arrow
 from variantlake.ingest.encode.document_options import DocumentKeywords
@@ -33,23 +27,19 @@ from variantlake.scan.table_scan import Scan
 from variantlake.shredding.ddl import format_ddl, parse_ddl
 from variantlake.sql.select import QueryText
 from variantlake.storage.opening import open_store
+from variantlake.table.alterations import TableAlterations
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(TableAlterations):
     """A Delta table at one version; it never changes, `refresh` and `append` lead to newer ones.
 
     A table that was removed and made again is another one: what writes by a handle of the old one
     raises TableReplaced, and so does a scan.
     """
 
-    snapshot: Snapshot
-    _latest: _Latest = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_latest", _Latest(self.snapshot))
+    __slots__ = ()
 
     @classmethod
     def create(
@@ -129,35 +119,6 @@ class Table:
             Snapshot.read(location, version, timestamp=milliseconds, applies=READER_FEATURES)
         )
 
-    @property
-    def uri(self) -> str:
-        """Where the table is: an absolute path or a URL."""
-        return self.snapshot.store.uri
-
-    @property
-    def version(self) -> int:
-        """The version that this is."""
-        return self.snapshot.version
-
-    @property
-    def schema(self) -> StructType:
-        """The columns; `schema.to_arrow()` gives them as Arrow's."""
-        return self.snapshot.schema
-
-    @property
-    def protocol(self) -> Protocol:
-        """Versions and features that readers and writers need."""
-        return self.snapshot.protocol
-
-    @property
-    def properties(self) -> dict[str, str]:
-        """The table properties."""
-        return self.snapshot.properties
-
-    def files(self) -> pa.Table:
-        """One row for each data file: path, size, partition values, statistics, tags."""
-        return self.snapshot.files
-
     def scan(
         self,
         select: str | TypedPath | Sequence[str | TypedPath] = "*",
@@ -185,91 +146,6 @@ class Table:
         parts = [select] if isinstance(select, str | TypedPath) else select
         condition = None if where is None else text.condition(str(where))
         return Scan(self.snapshot, text.items(map(str, parts)), condition, limit)
-
-    def history(self, limit: int | None = None) -> list[HistoryEntry]:
-        """The commits up to this version that the log still holds, newest first.
-
-        Raises TableReplaced where another table is at the location by now.
-        """
-        check_before_read(self.snapshot)
-        return self.snapshot.history(limit)
-
-    def refresh(self) -> Self:
-        """The newest version of the table at the location.
-
-        Where it was removed and made again, that is the new one's.
-        """
-        return type(self)(self._latest.snapshot.refresh())
-
-    def set_properties(self, properties: Mapping[str, str]) -> int:
-        """Set table properties, with the table features that they need; gives the new version.
-
-        `{"delta.enableVariantShredding": "true"}` lets new files be shredded, `"false"` forbids it.
-        `{"delta.enableRowTracking": "true"}` first gives row ids to the files that are there, in
-        commits of its own.
-
-        Raises:
-            InvalidValue: A value that the property cannot have.
-            UnsupportedFeature: A property of a feature that we do not write, or one that the rows
-                that are there would have to be checked or rewritten for.
-            CommitConflict: Another writer changed the table in a way that contradicts this.
-        """
-        snapshot = self._newest()
-        properties = check_properties(properties)
-        if alter.enables_row_tracking(snapshot, properties):
-            snapshot = backfill_row_ids(snapshot)
-        return commit(snapshot, alter.set_properties(snapshot, properties)).version
-
-    def analyze(self, *, dry_run: bool = False) -> Analysis:
-        """Fill in the statistics of files of other writers by reading their footers.
-
-        The files are added again under their own paths; no row changes. With `dry_run` nothing is
-        committed, and the answer tells what would be.
-
-        Raises:
-            MalformedFile, MissingSource: A file that cannot be read, by name.
-            CommitConflict: Another writer changed one of the files.
-            UnsupportedFeature: The table needs a feature that we do not write.
-        """
-        return analyze(self._newest(), dry_run=dry_run)
-
-    def unset_properties(self, *names: str) -> int:
-        """Take table properties away, back to their defaults; gives the new version.
-
-        Raises InvalidValue for a property that files depend on, else as `set_properties`.
-        """
-        snapshot = self._newest()
-        return commit(snapshot, alter.unset_properties(snapshot, names)).version
-
-    def drop_constraint(self, name: str) -> int:
-        """Take a CHECK constraint away; gives the new version. `lake.add_constraint` adds one.
-
-        Raises InvalidValue for one that is not there, else as `set_properties`.
-        """
-        snapshot = self._newest()
-        return commit(snapshot, alter.drop_constraint(snapshot, name)).version
-
-    def drop_not_null(self, column: str) -> int:
-        """Let a column hold NULL; gives the new version. `lake.set_not_null` does the opposite.
-
-        Raises InvalidSchema for a column that is not there, else as `set_properties`.
-        """
-        snapshot = self._newest()
-        return commit(snapshot, alter.set_not_null(snapshot, column, not_null=False)).version
-
-    def add_column(self, column: str) -> int:
-        """Add columns at the end, NULL in the rows that are there; gives the new version.
-
-        Args:
-            column: DDL of one or more columns, `note STRING`. A VARIANT column brings its features.
-
-        Raises:
-            InvalidSchema: The DDL does not parse, the column is there already or is NOT NULL.
-            UnsupportedFeature, CommitConflict: As `set_properties`.
-        """
-        snapshot = self._newest()
-        changes = alter.add_columns(snapshot, parse_table_ddl(column))
-        return commit(snapshot, changes).version
 
     def overwrite(
         self,
@@ -360,13 +236,6 @@ class Table:
             options=LoadOptions.of(**cast("LoadKeywords", options)),
         ).version
 
-    def _newest(self) -> Snapshot:
-        """What a write is decided on. Raises TableReplaced."""
-        newest = self._latest.snapshot.refresh()
-        check_same_table(self.snapshot, newest)
-        self._latest.snapshot = newest
-        return newest
-
     def _load(
         self,
         data: Documents,
@@ -394,13 +263,6 @@ class Table:
                 hint="say with column= which one takes the documents",
             )
         return names[0]
-
-
-@dataclass(slots=True)
-class _Latest:
-    """The newest version that a handle has seen: it need not be read again for the next write."""
-
-    snapshot: Snapshot
 
 
 def _names(given: str | Sequence[str] | None) -> Sequence[str]:

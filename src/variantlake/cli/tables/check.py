@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 import variantlake as vl
-from variantlake.cli.cat import VariantOption, is_file, path_of
-from variantlake.cli.output import print_json, print_line, print_note, rows_of_files
+from variantlake.cli.tables.cat import VariantOption, is_file, path_of
+from variantlake.cli.terminal.output import print_json, print_line, print_note, rows_of_files
 from variantlake.delta.log.file_paths import absolute_paths
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.errors import VariantLakeError

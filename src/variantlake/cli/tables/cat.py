@@ -12,9 +12,9 @@ import pyarrow as pa
 import typer
 
 import variantlake as vl
-from variantlake.cli.counts import count_rows
-from variantlake.cli.output import print_json_lines, rows_of_files
-from variantlake.cli.rows import json_lines
+from variantlake.cli.terminal.counts import count_rows
+from variantlake.cli.terminal.output import print_json_lines, rows_of_files
+from variantlake.cli.terminal.rows import json_lines
 from variantlake.errors import InvalidPath, MissingSource
 from variantlake.parquet.read.reader import Progress
 from variantlake.sql.splice import quote_identifier

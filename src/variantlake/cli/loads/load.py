@@ -15,8 +15,8 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
-from variantlake.cli.local_spark import spark_session
-from variantlake.cli.output import print_fields, print_json, size, stderr
+from variantlake.cli.terminal.local_spark import spark_session
+from variantlake.cli.terminal.output import print_fields, print_json, size, stderr
 from variantlake.ingest.encode.document_options import DocumentKeywords
 from variantlake.ingest.load import IngestResult, LoadProgress
 from variantlake.ingest.local_run import ingest_here

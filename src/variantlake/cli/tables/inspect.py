@@ -9,9 +9,9 @@ from typing import Annotated, Any
 import typer
 
 import variantlake as vl
-from variantlake.cli.cat import VariantOption, is_file, path_of
-from variantlake.cli.counts import count_rows
-from variantlake.cli.output import (
+from variantlake.cli.tables.cat import VariantOption, is_file, path_of
+from variantlake.cli.terminal.counts import count_rows
+from variantlake.cli.terminal.output import (
     print_fields,
     print_json,
     print_line,

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from variantlake.cli.output import print_json, print_rows
+from variantlake.cli.terminal.output import print_json, print_rows
 from variantlake.delta.log.snapshot import HistoryEntry
 from variantlake.table import Table
 

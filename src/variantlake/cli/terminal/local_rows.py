@@ -12,8 +12,8 @@ from typing import Any
 import pyarrow as pa
 
 from variantlake import Variant
-from variantlake.cli.rows import json_texts
-from variantlake.cli.times import is_time, time_texts, with_time_texts
+from variantlake.cli.terminal.rows import json_texts
+from variantlake.cli.terminal.times import is_time, time_texts, with_time_texts
 from variantlake.encoding.java_numbers import double_text, float_text
 from variantlake.scan.table_scan import Scan
 from variantlake.shredding.fit import raws_of

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from variantlake.cli.output import print_json, print_line
+from variantlake.cli.terminal.output import print_json, print_line
 from variantlake.table import Table
 
 

@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 import variantlake as vl
-from variantlake.cli.load import progress_bar
-from variantlake.cli.local_spark import spark_session
-from variantlake.cli.output import print_fields, print_json, print_rows, size
+from variantlake.cli.loads.load import progress_bar
+from variantlake.cli.terminal.local_spark import spark_session
+from variantlake.cli.terminal.output import print_fields, print_json, print_rows, size
 from variantlake.ingest.convert import ConvertKeywords, ConvertResult
 
 

@@ -1,0 +1,91 @@
+"""What all of a lake works on: a session, its helper, and the one way that names have here."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+
+from pyspark.sql import DataFrame, SparkSession
+
+from variantlake.spark.query.catalyst_query import QueryRunner
+from variantlake.spark.query.connect_query import RemoteQueries
+from variantlake.spark.query.names import CatalogNames, CatalogTable, CatalogView, find_remote
+from variantlake.spark.query.places import Location, Place, find_place, writable
+from variantlake.spark.query.references import (
+    Resolve,
+    Target,
+)
+from variantlake.spark.scan.tables import Tables
+from variantlake.spark.session.arguments import (
+    check_location,
+    check_tables,
+)
+from variantlake.spark.session.classic_files import HelperSession
+from variantlake.spark.session.jobs import is_connect
+from variantlake.sql.names import Parts
+
+
+class LakeSession:
+    """A session of the user's, what stands beside it, and the tables that were named."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._tables = Tables()
+        self._names: dict[str, str] = {}
+
+    @functools.cached_property
+    def _helper(self) -> HelperSession:
+        return HelperSession(self._spark)
+
+    @functools.cached_property
+    def _remote(self) -> RemoteQueries | None:
+        """For Spark Connect: its sessions show neither plans nor a JVM."""
+        return RemoteQueries(self._spark, self._tables) if is_connect(self._spark) else None
+
+    @functools.cached_property
+    def _queries(self) -> QueryRunner:
+        return QueryRunner(self._spark, self._helper, self._tables)
+
+    def _place(self, table: Location) -> Place:
+        """What a caller named, by the one way that names have here."""
+        return find_place(table, self._names, self._find)
+
+    def _written_to(self, table: Location) -> str:
+        """The location of a table that is loaded into or changed."""
+        return writable(self._place(table), table)
+
+    def _find(self, parts: Parts) -> CatalogTable | CatalogView | None:
+        if is_connect(self._spark):
+            return find_remote(self._spark, parts)
+        return CatalogNames(self._spark).find(parts)
+
+    def _resolver(self, tables: Mapping[str, Location] | None) -> Resolve:
+        given = {}
+        check_tables(tables)
+        for name, table in (tables or {}).items():
+            check_location(name, table)
+            given[name.lower()] = self._written_to(table)
+        return _resolver({**self._names, **given})
+
+    def _in_user_session(self, frame: DataFrame, mark: str) -> DataFrame:
+        """A DataFrame of the helper session as one of the user's."""
+        view = self._helper.new_view(mark)
+        self._helper.publish(frame, view)
+        try:
+            return self._spark.table(self._helper.qualified(view))
+        finally:
+            self._helper.drop(view)
+
+
+def _resolver(named: Mapping[str, str]) -> Resolve:
+    """Locations by names in lower case, of one or several parts with dots between them."""
+
+    def resolve(parts: Parts) -> Target | None:
+        location = named.get(".".join(parts).lower())
+        if location is not None:
+            return Target(location, parts, in_spark=False)
+        if len(parts) == 2 and parts[0].lower() == "delta":
+            return Target(parts[1], parts, in_spark=True)
+        return None
+
+    return resolve

@@ -1,0 +1,33 @@
+"""`connect(spark)`: the whole of a lake."""
+
+from __future__ import annotations
+
+from pyspark.sql import SparkSession
+
+from variantlake.spark.lake.loads import LakeLoads
+from variantlake.spark.session.arguments import (
+    check_session,
+)
+from variantlake.spark.session.stores import follow_spark
+from variantlake.spark.session.versions import check_version
+
+
+class Lake(LakeLoads):
+    """Delta tables with Variant columns, as one Spark session sees them.
+
+    The session's settings are never changed; nothing of ours is left in its catalog.
+    """
+
+
+def connect(spark: SparkSession) -> Lake:
+    """Query and load Delta tables with Variant columns through this session.
+
+    Its settings for S3 (`fs.s3a.access.key`, `fs.s3a.endpoint`, …) serve for all that is read,
+    unless the environment or `set_storage_options` says how stores are reached.
+
+    Raises InvalidValue for what is no session, UnsupportedFeature for a Spark before 4.1.
+    """
+    check_session(spark)
+    check_version(spark)
+    follow_spark(spark)
+    return Lake(spark)

@@ -1,0 +1,202 @@
+"""Loading data and changing what a table demands of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Unpack, cast
+
+from pyspark.sql import DataFrame
+
+from variantlake.spark.lake.queries import LakeQueries
+from variantlake.spark.query.places import Location
+from variantlake.spark.session.arguments import (
+    check_frame,
+    check_sources,
+    check_text,
+    is_frame,
+)
+
+if TYPE_CHECKING:
+    from variantlake.ingest.commit_load import LoadResult
+    from variantlake.ingest.convert import ConvertKeywords, ConvertResult
+    from variantlake.ingest.encode.document_options import DocumentKeywords
+    from variantlake.ingest.load import IngestResult, LoadProgress
+    from variantlake.ingest.overwrite import Where
+    from variantlake.ingest.sources.sources import Documents, SourceSpec
+    from variantlake.ingest.target.options import LoadKeywords
+
+
+class LakeLoads(LakeQueries):
+    """The part of `Lake` that loads data."""
+
+    def ingest(
+        self,
+        sources: Documents | SourceSpec | Iterable[SourceSpec],
+        table: Location,
+        *,
+        format: str | None = None,  # noqa: A002 - as Spark's reader calls it
+        column: str = "event",
+        shredding: str | None = None,
+        properties: Mapping[str, str] | None = None,
+        progress: Callable[[LoadProgress], None] | None = None,
+        **options: Unpack[DocumentKeywords],
+    ) -> IngestResult:
+        """Load JSON documents into a VARIANT column; see `spark.ingest.ingest`."""
+        # Loads the kernels, which queries do without.
+        from variantlake.spark.load.ingest import ingest
+
+        check_sources(sources)
+        return ingest(
+            self._spark,
+            sources,
+            self._written_to(table),
+            format=format,
+            column=column,
+            shredding=shredding,
+            properties=properties,
+            progress=progress,
+            **options,
+        )
+
+    def convert(
+        self,
+        sources: SourceSpec | Iterable[SourceSpec],
+        table: Location,
+        *,
+        progress: Callable[[LoadProgress], None] | None = None,
+        **options: Unpack[ConvertKeywords],
+    ) -> ConvertResult:
+        """Convert Parquet files into a table; `vl.convert` says how, and names the options."""
+        # Loads the kernels, which queries do without.
+        from variantlake.spark.load.convert import convert
+
+        return convert(self._spark, sources, self._written_to(table), progress=progress, **options)
+
+    def append(
+        self,
+        frame: DataFrame,
+        table: Location,
+        *,
+        json_columns: Collection[str] = (),
+        partition_by: str | Sequence[str] = (),
+        shredding: str | Mapping[str, str] | None = None,
+        properties: Mapping[str, str] | None = None,
+        merge_schema: bool = False,
+        **options: Unpack[LoadKeywords],
+    ) -> LoadResult:
+        """Append the rows of a DataFrame, to a new table where none is; see `spark.append.append`.
+
+        Args:
+            frame: As there.
+            table: Its name, path or URL, as for `read`.
+            json_columns: As there.
+            partition_by: Name or names of a new table's partition columns.
+            shredding: DDL of what becomes columns, by VARIANT column, or of the only one. None
+                takes the table's own, or infers it from a sample.
+            properties: Table properties for a table that is made here.
+            merge_schema: As there.
+            **options: As there.
+        """
+        from variantlake.spark.load.append import append
+        from variantlake.spark.load.append_target import NewTable
+
+        check_frame(frame)
+        return append(
+            self._spark,
+            frame,
+            self._written_to(table),
+            json_columns=json_columns,
+            new=NewTable.of(partition_by, shredding, properties),
+            merge_schema=merge_schema,
+            **options,
+        )
+
+    def overwrite(
+        self,
+        data: DataFrame | Documents,
+        table: Location,
+        *,
+        where: Where | None = None,
+        partitions: bool = False,
+        expected_version: int | None = None,
+        column: str = "event",
+        json_columns: Collection[str] = (),
+        **options: Unpack[DocumentKeywords],
+    ) -> LoadResult:
+        """Put rows in the place of a table's rows, or of some partitions', in one commit.
+
+        Args:
+            data: A DataFrame, as for `append`; `vl.ndjson(...)` or `vl.json_array(...)`, as for
+                `ingest`.
+            table: Its name, path or URL, as for `read`.
+            where: Only these partitions: `{"day": date(2026, 1, 2)}` or `"day >= '2026-01-02'"`,
+                a condition over partition columns. All new rows must be in them.
+            partitions: Only those partitions are replaced that the new rows are in.
+            expected_version: The version of the table that the new rows were made of. Rows that
+                another writer added or removed since, among those that are replaced, raise
+                CommitConflict. None replaces what the newest version holds, but of a
+                DataFrame that this lake's `read`, `table` or `sql` made of the table, at its newest
+                version then: that version is expected.
+            column: The VARIANT column that takes documents.
+            json_columns: As for `append`.
+            **options: As for `append`, and for documents as for `ingest`.
+
+        Raises:
+            InvalidSchema: The data do not fit the table, or it is not partitioned so.
+            InvalidQuery: A condition that does not parse.
+            InvalidValue: A row is not in the partitions of `where`, or cannot be stored.
+            CommitConflict: Another writer added or removed rows of what is replaced.
+            TableReplaced: The DataFrame was read of another table at this location.
+            MissingSource: The expected version is not in the log.
+            UnsupportedFeature: As for `append`; also an append-only table.
+        """
+        from variantlake.ingest.overwrite import Overwrite
+        from variantlake.spark.load.append import append
+        from variantlake.spark.load.ingest import ingest
+
+        overwrite = Overwrite(where, partitions, expected_version)
+        location = self._written_to(table)
+        if is_frame(data):
+            return append(
+                self._spark,
+                data,
+                location,
+                json_columns=json_columns,
+                overwrite=overwrite,
+                merge_schema=options.pop("merge_schema", False),
+                # Those of documents are refused there.
+                **cast("dict[str, Any]", options),
+            )
+        documents: Any = data
+        return ingest(
+            self._spark, documents, location, column=column, overwrite=overwrite, **options
+        )
+
+    def add_constraint(self, table: Location, name: str, expression: str) -> int:
+        """Add a CHECK constraint, once Spark has seen that every row fulfils it; the new version.
+
+        `lake.add_constraint(t, "kinds", "event:kind::string IN ('a', 'b')")`: paths of Variants
+        may stand in it. NULL does not fulfil it. `Table.drop_constraint` takes it away.
+
+        Raises:
+            InvalidQuery: Spark does not take the expression.
+            InvalidValue: A row breaks it, or the table has one of this name.
+            CommitConflict: Another writer added rows in the meantime.
+            UnsupportedFeature: As for `append`.
+        """
+        from variantlake.spark.load.constraints import add_constraint
+
+        check_text(expression, "a constraint")
+        check_text(name, "a constraint's name")
+        snapshot = self._tables.open(self._written_to(table)).snapshot
+        return add_constraint(self.read(table, snapshot.version), snapshot, name, expression)
+
+    def set_not_null(self, table: Location, column: str) -> int:
+        """Make a column NOT NULL, once Spark has seen that no row has NULL there; the new version.
+
+        Raises InvalidSchema for a column that is not there, else as `add_constraint`.
+        """
+        from variantlake.spark.load.constraints import set_not_null
+
+        snapshot = self._tables.open(self._written_to(table)).snapshot
+        return set_not_null(self.read(table, snapshot.version), snapshot, column)

@@ -1,0 +1,227 @@
+"""Queries: text, whole tables, paths as expressions, and what they would read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from variantlake.errors import InvalidQuery
+from variantlake.planning.explain import explain
+from variantlake.planning.expressions import Condition, TypedPath
+from variantlake.planning.footers import row_groups
+from variantlake.spark.lake.base import LakeSession
+from variantlake.spark.lake.explain import QueryExplanation, TableExplanation
+from variantlake.spark.query.connect_query import RemoteQuery
+from variantlake.spark.query.origin import view_mark
+from variantlake.spark.query.places import Location
+from variantlake.spark.query.references import (
+    VERSION_IN_PATH,
+)
+from variantlake.spark.scan.dataframe import scan
+from variantlake.spark.session.arguments import (
+    check_expressions,
+    check_location,
+    check_table_version,
+    check_text,
+)
+from variantlake.sql.splice import quote_string
+from variantlake.sql.statements import not_a_query
+
+_LACKS_DELTA = (
+    "[TABLE_OR_VIEW_NOT_FOUND]",
+    "[PARSE_SYNTAX_ERROR]",
+    "[UNSUPPORTED_DATASOURCE_FOR_DIRECT_QUERY]",
+    "[DATA_SOURCE_NOT_FOUND]",
+    "[NOT_SUPPORTED_COMMAND",
+    "[UNSUPPORTED_FEATURE.TABLE_OPERATION]",
+)
+"""How Spark refuses a statement that it supports for Delta tables only."""
+
+
+class LakeQueries(LakeSession):
+    """The part of `Lake` that reads."""
+
+    def sql(
+        self,
+        query: str,
+        args: Mapping[str, Any] | list[Any] | None = None,
+        *,
+        tables: Mapping[str, Location] | None = None,
+    ) -> DataFrame:
+        """Run Spark SQL in which ``delta.`path` `` names a table.
+
+        Paths of Variant columns are read from typed columns where that is exact, and files that
+        cannot match are skipped; the answer is what Spark gives on the unshredded data.
+
+        Args:
+            query: The text, in Spark's own dialect.
+            args: Parameters, as in `SparkSession.sql`.
+            tables: Names that the text may use for tables, with their locations.
+
+        Raises:
+            InvalidQuery: Spark does not take the text; the message is Spark's.
+            NotADeltaTable: A location without a log.
+            MalformedLog, UnsupportedFeature: A table that cannot be read.
+        """
+        check_text(query)
+        resolve = self._resolver(tables)
+        try:
+            if self._remote is not None:
+                return self._remote.run(query, _args(args), resolve)
+            return self._queries.run(query, _args(args), resolve)
+        except InvalidQuery as error:
+            # Delta Spark takes such a statement, where it is there.
+            if any(sign in error.message for sign in _LACKS_DELTA):
+                raise not_a_query(query) or error from None
+            raise
+
+    def register(self, name: str, table: Location) -> None:
+        """Let queries of this Lake call a table `name`, in which dots part a database from it.
+
+        For Spark without Delta's jar, whose catalog holds no Delta tables. A name given here goes
+        before the same one in Spark's catalog; `tables` of a query go before both.
+
+        Raises NotADeltaTable, UnsupportedFeature for a table that is named and not there.
+        """
+        check_location(name, table)
+        self._names[name.lower()] = self._written_to(table)
+
+    def read(self, table: Location, version: int | None = None) -> DataFrame:
+        """The whole table as a DataFrame, its VARIANT columns as they are.
+
+        Args:
+            table: Its name, path or URL, as everywhere: a name is one that was registered or that
+                a query could use, ``delta.`path` `` as well.
+            version: An older version of it; `path@v3` is one too.
+
+        Raises as `sql` does for a table that cannot be read, NotADeltaTable for a name that nobody
+        knows.
+        """
+        place = self._place(table)
+        if place.location is None or VERSION_IN_PATH.fullmatch(place.location):
+            return LakeTable(self, place.source, version).select()
+        found = self._tables.open(place.location, version)
+        if self._remote is not None:
+            return self._remote.read(found)
+        self._helper.follow()
+        plan = self._tables.plan_everything(found, has_kernels=lambda: self._helper.has_kernels)
+        return self._in_user_session(scan(self._helper, found, plan, {}), view_mark(found))
+
+    def table(
+        self, table: Location, version: int | None = None, *, timestamp: str | None = None
+    ) -> LakeTable:
+        """A table whose paths are asked for as expressions: `where` and `select`.
+
+        `lake.table(t).where(vl.path("event", "$.kind").string() == "x").select("event", "k")` is an
+        ordinary DataFrame, planned as `sql` plans: it can be grouped, joined, and used again.
+
+        Args:
+            table: Its name, path or URL, as for `read`.
+            version: An older version of it.
+            timestamp: The version at this time instead, as text in the session's time zone.
+
+        Raises InvalidValue for a version that is no whole number, or one with a time.
+        """
+        check_table_version(version, timestamp)
+        return LakeTable(self, self._place(table).source, version, timestamp)
+
+    def explain(
+        self,
+        query: str,
+        args: Mapping[str, Any] | list[Any] | None = None,
+        *,
+        tables: Mapping[str, Location] | None = None,
+    ) -> QueryExplanation:
+        """What `sql` would read and skip, by which predicate, and how each path is read.
+
+        Nothing runs but the reading of logs, footers and small joined sides. Arguments and errors
+        as in `sql`.
+        """
+        check_text(query)
+        resolve = self._resolver(tables)
+        if self._remote is not None:
+            return _explain_remote(self._remote.plan(query, _args(args), resolve))
+        prepared = self._queries.plan(query, _args(args), resolve)
+        return QueryExplanation(
+            tuple(
+                TableExplanation(
+                    table=planned.source,
+                    version=planned.table.snapshot.version,
+                    scan=explain(
+                        planned.plan,
+                        row_groups(
+                            planned.table.snapshot, planned.plan, planned.table.partition_types
+                        ),
+                    ),
+                    whole=tuple(sorted(planned.use.whole & planned.table.variants)),
+                    note="",
+                    joined=tuple(map(str, planned.joined)),
+                )
+                for planned in prepared.tables
+            ),
+            prepared.note,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class LakeTable:
+    """A table, perhaps with conditions on its rows; `select` makes a DataFrame of it."""
+
+    lake: LakeQueries
+    source: str
+    version: int | None = None
+    timestamp: str | None = None
+    conditions: tuple[str, ...] = ()
+
+    def where(self, *conditions: Condition | str) -> LakeTable:
+        """Only rows that fulfil all of these; texts are as they stand after WHERE."""
+        check_expressions(conditions, "a condition")
+        texts = tuple(f"({condition})" for condition in conditions)
+        return replace(self, conditions=(*self.conditions, *texts))
+
+    def select(self, *items: TypedPath | str) -> DataFrame:
+        """These columns and paths, all columns without any; texts are as in a SELECT list.
+
+        Raises as `Lake.sql`.
+        """
+        return self.lake.sql(self._text(items))
+
+    def explain(self, *items: TypedPath | str) -> QueryExplanation:
+        """What `select` of these would read and skip."""
+        return self.lake.explain(self._text(items))
+
+    def _text(self, items: Sequence[TypedPath | str]) -> str:
+        check_expressions(items, "what is selected")
+        version = "" if self.version is None else f" VERSION AS OF {self.version}"
+        if self.timestamp is not None:
+            version += f" TIMESTAMP AS OF {quote_string(self.timestamp)}"
+        # In parentheses of its own: Spark reads `t WHERE (x)` as an alias of t with a column x.
+        where = f" WHERE ({' AND '.join(self.conditions)})" if self.conditions else ""
+        columns = ", ".join(map(str, items)) or "*"
+        return f"SELECT {columns} FROM {self.source}{version}{where}"  # noqa: S608 - the user's own query
+
+
+def _explain_remote(query: RemoteQuery) -> QueryExplanation:
+    return QueryExplanation(
+        tuple(
+            TableExplanation(
+                table=found.source,
+                version=found.table.snapshot.version,
+                scan=explain(
+                    found.plan,
+                    row_groups(found.table.snapshot, found.plan, found.table.partition_types),
+                ),
+                whole=found.whole,
+                note=found.note,
+            )
+            for found in query.tables
+        ),
+        query.note,
+    )
+
+
+def _args(args: Mapping[str, Any] | list[Any] | None) -> Any:
+    return dict(args) if isinstance(args, Mapping) else args

@@ -1,0 +1,89 @@
+"""Changing what a table is: properties, columns, constraints, statistics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from variantlake.delta.protocol.properties import check_properties
+from variantlake.delta.schema.ddl import parse_table_ddl
+from variantlake.delta.transaction import alter
+from variantlake.delta.transaction.analyze import Analysis, analyze
+from variantlake.delta.transaction.backfill import backfill_row_ids
+from variantlake.delta.transaction.commit import commit
+from variantlake.table.handle import TableHandle
+
+
+class TableAlterations(TableHandle):
+    """The part of `Table` that changes its metadata."""
+
+    __slots__ = ()
+
+    def set_properties(self, properties: Mapping[str, str]) -> int:
+        """Set table properties, with the table features that they need; gives the new version.
+
+        `{"delta.enableVariantShredding": "true"}` lets new files be shredded, `"false"` forbids it.
+        `{"delta.enableRowTracking": "true"}` first gives row ids to the files that are there, in
+        commits of its own.
+
+        Raises:
+            InvalidValue: A value that the property cannot have.
+            UnsupportedFeature: A property of a feature that we do not write, or one that the rows
+                that are there would have to be checked or rewritten for.
+            CommitConflict: Another writer changed the table in a way that contradicts this.
+        """
+        snapshot = self._newest()
+        properties = check_properties(properties)
+        if alter.enables_row_tracking(snapshot, properties):
+            snapshot = backfill_row_ids(snapshot)
+        return commit(snapshot, alter.set_properties(snapshot, properties)).version
+
+    def analyze(self, *, dry_run: bool = False) -> Analysis:
+        """Fill in the statistics of files of other writers by reading their footers.
+
+        The files are added again under their own paths; no row changes. With `dry_run` nothing is
+        committed, and the answer tells what would be.
+
+        Raises:
+            MalformedFile, MissingSource: A file that cannot be read, by name.
+            CommitConflict: Another writer changed one of the files.
+            UnsupportedFeature: The table needs a feature that we do not write.
+        """
+        return analyze(self._newest(), dry_run=dry_run)
+
+    def unset_properties(self, *names: str) -> int:
+        """Take table properties away, back to their defaults; gives the new version.
+
+        Raises InvalidValue for a property that files depend on, else as `set_properties`.
+        """
+        snapshot = self._newest()
+        return commit(snapshot, alter.unset_properties(snapshot, names)).version
+
+    def drop_constraint(self, name: str) -> int:
+        """Take a CHECK constraint away; gives the new version. `lake.add_constraint` adds one.
+
+        Raises InvalidValue for one that is not there, else as `set_properties`.
+        """
+        snapshot = self._newest()
+        return commit(snapshot, alter.drop_constraint(snapshot, name)).version
+
+    def drop_not_null(self, column: str) -> int:
+        """Let a column hold NULL; gives the new version. `lake.set_not_null` does the opposite.
+
+        Raises InvalidSchema for a column that is not there, else as `set_properties`.
+        """
+        snapshot = self._newest()
+        return commit(snapshot, alter.set_not_null(snapshot, column, not_null=False)).version
+
+    def add_column(self, column: str) -> int:
+        """Add columns at the end, NULL in the rows that are there; gives the new version.
+
+        Args:
+            column: DDL of one or more columns, `note STRING`. A VARIANT column brings its features.
+
+        Raises:
+            InvalidSchema: The DDL does not parse, the column is there already or is NOT NULL.
+            UnsupportedFeature, CommitConflict: As `set_properties`.
+        """
+        snapshot = self._newest()
+        changes = alter.add_columns(snapshot, parse_table_ddl(column))
+        return commit(snapshot, changes).version

@@ -1,0 +1,82 @@
+"""What every handle of a table has: its version, and the newest one that it has seen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Self
+
+import pyarrow as pa
+
+from variantlake.delta.actions.log_lines import Protocol
+from variantlake.delta.log.identity import check_before_read, check_same_table
+from variantlake.delta.log.snapshot import HistoryEntry, Snapshot
+from variantlake.delta.schema.table_schema import StructType
+
+
+@dataclass(frozen=True, slots=True)
+class TableHandle:
+    """A Delta table at one version."""
+
+    snapshot: Snapshot
+    _latest: _Latest = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_latest", _Latest(self.snapshot))
+
+    @property
+    def uri(self) -> str:
+        """Where the table is: an absolute path or a URL."""
+        return self.snapshot.store.uri
+
+    @property
+    def version(self) -> int:
+        """The version that this is."""
+        return self.snapshot.version
+
+    @property
+    def schema(self) -> StructType:
+        """The columns; `schema.to_arrow()` gives them as Arrow's."""
+        return self.snapshot.schema
+
+    @property
+    def protocol(self) -> Protocol:
+        """Versions and features that readers and writers need."""
+        return self.snapshot.protocol
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """The table properties."""
+        return self.snapshot.properties
+
+    def files(self) -> pa.Table:
+        """One row for each data file: path, size, partition values, statistics, tags."""
+        return self.snapshot.files
+
+    def history(self, limit: int | None = None) -> list[HistoryEntry]:
+        """The commits up to this version that the log still holds, newest first.
+
+        Raises TableReplaced where another table is at the location by now.
+        """
+        check_before_read(self.snapshot)
+        return self.snapshot.history(limit)
+
+    def refresh(self) -> Self:
+        """The newest version of the table at the location.
+
+        Where it was removed and made again, that is the new one's.
+        """
+        return type(self)(self._latest.snapshot.refresh())
+
+    def _newest(self) -> Snapshot:
+        """What a write is decided on. Raises TableReplaced."""
+        newest = self._latest.snapshot.refresh()
+        check_same_table(self.snapshot, newest)
+        self._latest.snapshot = newest
+        return newest
+
+
+@dataclass(slots=True)
+class _Latest:
+    """The newest version that a handle has seen: it need not be read again for the next write."""
+
+    snapshot: Snapshot
