@@ -93,10 +93,10 @@ class Overwrite:
                     f"{ref.column[0]!r} is not a partition column: whole partitions are replaced",
                     hint=f"partition columns: {', '.join(columns) or 'none'}",
                 )
-        return replace_chosen(_Partitions(snapshot, predicate))
+        return replace_chosen(PartitionsWhere(snapshot, predicate))
 
 
-class _Partitions:
+class PartitionsWhere:
     """Whether a condition is true of a partition's rows, as `Reads`; each is asked once."""
 
     def __init__(self, snapshot: Snapshot, predicate: Predicate) -> None:
@@ -106,6 +106,7 @@ class _Partitions:
         self._known: dict[tuple[str | None, ...], bool] = {}
 
     def __call__(self, values: StringMap) -> bool:
+        """See Reads."""
         key = tuple(values.get(name) for name in self._names)
         if key not in self._known:
 

@@ -11,15 +11,17 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from variantlake.delta.log.identity import check_before_read
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.schema.table_schema import arrow_type
 from variantlake.errors import InvalidValue
+from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.planning.casts import spark_type
 from variantlake.planning.explain import Explanation, explain
-from variantlake.planning.files import ScanFile
+from variantlake.planning.files import NO_ROWS, ScanFile
 from variantlake.planning.footers import Footers, row_groups
 from variantlake.planning.log_files import LogFiles
 from variantlake.planning.plan import ScanPlan, plan_scan
@@ -32,6 +34,19 @@ from variantlake.shredding.layout import VARIANT_TYPE
 from variantlake.sql.select import Item
 
 _SPARK_NAMES = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}
+
+
+@dataclass(frozen=True, slots=True)
+class RowPlaces:
+    """Rows of one file: its row in `Snapshot.files`, and `places` from 0, rising, int64.
+
+    `num_rows` are the rows of the file, deleted ones included.
+    """
+
+    number: int
+    file: ScanFile
+    places: Int64s
+    num_rows: int
 
 
 @dataclass(frozen=True)
@@ -84,6 +99,37 @@ class Scan:
         rows = sum(batch.num_rows for batch in self._batches(()))
         return rows if self.limit is None else min(rows, self.limit)
 
+    def places(self) -> Iterator[RowPlaces]:
+        """Where the rows that fulfil the condition are; files without any are left out.
+
+        Raises as `to_batches`.
+        """
+        check_before_read(self.snapshot)
+        skipper = Skipper(self._predicate, self._partition_types)
+        for group in self._plan.groups:
+            for number, file in zip(group.files.rows.tolist(), group.files, strict=True):
+                places, rows = self._places_in(file, skipper)
+                if len(places):
+                    yield RowPlaces(number, file, places, rows)
+
+    def _places_in(self, file: ScanFile, skipper: Skipper) -> tuple[Int64s, int]:
+        requested = list(refs(self._predicate))
+        found = [NO_ROWS]
+        with FileReader(self.snapshot, file, requested, self._partition_types) as reader:
+            sizes = [group.num_rows for group in reader.footer.row_groups]
+            starts = np.cumsum([0, *sizes])
+            for rows in reader.rows(skipper):
+                chosen = np.flatnonzero(self._chosen(rows))
+                found.append(rows.places[chosen] + int(starts[rows.row_group]))
+        return np.concatenate(found), int(starts[-1])
+
+    def _chosen(self, rows: Rows) -> Bools:
+        """The rows that are not deleted and fulfil the condition."""
+        if self._predicate is None:
+            return rows.kept
+        truth = evaluate(self._predicate, rows.values, rows.count)
+        return _true(truth, rows.kept, self._predicate)
+
     def explain(self) -> Explanation:
         """What is read and skipped, by which predicate, and how each path is read."""
         check_before_read(self.snapshot)
@@ -98,12 +144,7 @@ class Scan:
 
     @cached_property
     def _partition_types(self) -> Mapping[str, str]:
-        found = {}
-        for column in self.snapshot.schema.fields:
-            if column.name in self.snapshot.partition_columns:
-                name = str(column.type)
-                found[column.physical_name] = _SPARK_NAMES.get(name, name)
-        return found
+        return partition_types(self.snapshot)
 
     @cached_property
     def _predicate(self) -> Predicate | None:
@@ -155,10 +196,7 @@ class Scan:
         requested = [*wanted, *refs(self._predicate)]
         with FileReader(self.snapshot, file, requested, self._partition_types) as reader:
             for rows in reader.rows(skipper):
-                chosen = rows.kept
-                if self._predicate is not None:
-                    truth = evaluate(self._predicate, rows.values, rows.count)
-                    chosen = _true(truth, rows.kept, self._predicate)
+                chosen = self._chosen(rows)
                 if not chosen.any():
                     continue
                 yield from self._selected(rows.only(chosen), wanted, schema, file)
@@ -191,6 +229,16 @@ class Scan:
             batch[at] = _cast(part, schema.field(at).type)
             start += len(part)
             yield pa.RecordBatch.from_arrays(batch, schema=schema)
+
+
+def partition_types(snapshot: Snapshot) -> dict[str, str]:
+    """Spark's types of the partition columns, by the names in files."""
+    found = {}
+    for column in snapshot.schema.fields:
+        if column.name in snapshot.partition_columns:
+            name = str(column.type)
+            found[column.physical_name] = _SPARK_NAMES.get(name, name)
+    return found
 
 
 def _cast(array: Any, wanted: pa.DataType) -> Any:

@@ -198,7 +198,10 @@ def commit(snapshot: Snapshot, changes: Changes) -> Committed:
             # The store did the work and lost the answer; its own retry then met our commit.
             break
         weak = isolation.lower() != "serializable" and not changes.serializable
-        check_conflicts(changes, winner, version, write_serializable=weak)
+        against: Sequence[Action] = winner
+        if changes.rebased is not None:
+            changes, against = changes.rebased(changes, winner, version)
+        check_conflicts(changes, against, version, write_serializable=weak)
         winners.append(winner)
         ground = ground.after(winner)
     else:
@@ -295,18 +298,20 @@ def _payload(
     fields |= {
         "isolationLevel": isolation,
         "isBlindAppend": changes.blind_append,
-        "operationMetrics": {**_file_metrics(changes), **changes.metrics},
+        "operationMetrics": {
+            **(_file_metrics(changes) if changes.file_metrics else {}),
+            **changes.metrics,
+        },
     }
     if assigns_ids(ground.features, ground.metadata.configuration):
-        # Rows are added and removed, never copied: nothing had to be preserved.
-        fields["tags"] = {"delta.rowTracking.preserved": "true"}
+        fields["tags"] = {"delta.rowTracking.preserved": str(changes.keeps_row_ids).lower()}
         adds, mark = with_row_ids(adds, version, ground.high_water)
         others = tuple(domain for domain in domains if domain.domain != ROW_TRACKING)
         domains = others if mark is None else (*others, mark)
     fields |= {"engineInfo": _engine(), "txnId": txn_id}
     actions: list[Action] = [CommitInfo(fields)]
     actions += [action for action in (changes.protocol, metadata) if action is not None]
-    actions += [*changes.transactions, *domains, *changes.removes, *adds]
+    actions += [*changes.transactions, *domains, *changes.removes, *adds, *changes.change_files]
     return _Payload(actions, txn_id, timestamp, serialise(actions))
 
 

@@ -6,11 +6,12 @@ checker, as far as our operations need them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from variantlake.delta.actions.log_lines import (
     Action,
+    AddCdcFile,
     AddFile,
     CommitInfo,
     DomainMetadata,
@@ -24,6 +25,10 @@ from variantlake.errors import CommitConflict
 
 Reads = Callable[[StringMap], bool]
 """Which files a change depends on, by their partition values."""
+
+Rebase = Callable[["Changes", Sequence[Action], int], tuple["Changes", Sequence[Action]]]
+"""A change, the actions that won, their version: the change after them, and which of them still
+have to be held against it. Raises CommitConflict."""
 
 ROW_TRACKING = "delta.rowTracking"
 
@@ -39,13 +44,16 @@ class Changes:
 
     An append that looks at no row is blind, and conflicts with no other change of data.
     `serializable` holds it against the appends of others whatever the table's isolation level is.
-    `operation`, `parameters` and `metrics` describe it in the history. `evaluated` says that the
-    rows of its files have gone through the table's SQL expressions.
+    `operation`, `parameters` and `metrics` describe it in the history, with the numbers of files
+    where `file_metrics` are asked for. `evaluated` says that the rows of its files have gone
+    through the table's SQL expressions. `rebased` puts it on the ground of a commit that came
+    first. `keeps_row_ids` is false where a row gets another row id than it had.
     """
 
     operation: str
     adds: tuple[AddFile, ...] = ()
     removes: tuple[RemoveFile, ...] = ()
+    change_files: tuple[AddCdcFile, ...] = ()
     metadata: Metadata | None = None
     protocol: Protocol | None = None
     transactions: tuple[Transaction, ...] = ()
@@ -53,6 +61,9 @@ class Changes:
     reads: Reads | None = None
     serializable: bool = False
     evaluated: bool = False
+    rebased: Rebase | None = None
+    file_metrics: bool = True
+    keeps_row_ids: bool = True
     parameters: Mapping[str, str] = field(default_factory=dict)
     metrics: Mapping[str, str] = field(default_factory=dict)
 

@@ -1,0 +1,74 @@
+"""DELETE in this process: rows that a condition finds by bounds and typed columns."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from variantlake.delta.actions.log_lines import AddFile
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.dml.found_rows import find_rows, finds_any
+from variantlake.dml.new_files import NewFiles
+from variantlake.dml.result import ChangeResult
+from variantlake.dml.row_change import RowChange, check_not_append_only, predicate_parameter
+from variantlake.dml.row_conflicts import FilesMoved
+from variantlake.dml.taken_rows import TakenRows
+from variantlake.planning.predicates import Predicate
+from variantlake.sql.select import QueryText
+
+MAX_DECISIONS = 10
+"""How often a change is decided again because its rows were moved to other files meanwhile."""
+
+
+def delete(snapshot: Snapshot, where: str | None, *, dry_run: bool = False) -> ChangeResult:
+    """Delete the rows for which `where` is true, all for None.
+
+    Raises InvalidQuery, UnsupportedFeature for what only Spark takes, by name; InvalidValue for a
+    value that a cast of the condition fails at; CommitConflict.
+    """
+    condition = None if where is None else QueryText(snapshot.schema).condition(where)
+    return decided_again(
+        snapshot, lambda newest: _delete(newest, condition, where, dry_run=dry_run)
+    )
+
+
+def decided_again(snapshot: Snapshot, change: Callable[[Snapshot], ChangeResult]) -> ChangeResult:
+    """Do a change, and once more on a newer version where another writer moved its rows."""
+    for _ in range(MAX_DECISIONS - 1):
+        try:
+            return change(snapshot)
+        except FilesMoved:
+            snapshot = snapshot.refresh()
+    return change(snapshot)
+
+
+def _delete(
+    snapshot: Snapshot, condition: Predicate | None, where: str | None, *, dry_run: bool
+) -> ChangeResult:
+    started = time.perf_counter()
+    check_not_append_only(snapshot)
+    files = NewFiles.of(snapshot, evaluated=True)
+    taken = find_rows(snapshot, condition)
+    change = delete_change(
+        snapshot, taken, where, lambda add: finds_any(snapshot, condition, add), started
+    )
+    return change.planned() if dry_run else change.commit(files)
+
+
+def delete_change(
+    snapshot: Snapshot,
+    taken: Sequence[TakenRows],
+    where: str | None,
+    finds: Callable[[AddFile], bool],
+    started: float,
+) -> RowChange:
+    """The change that deletes these rows."""
+    return RowChange(
+        snapshot,
+        "DELETE",
+        {"predicate": predicate_parameter(where)},
+        taken,
+        finds,
+        started,
+        time.perf_counter(),
+    )

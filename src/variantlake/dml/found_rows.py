@@ -1,0 +1,72 @@
+"""The rows that a condition finds, without Spark: whole files by partition, others by rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from variantlake.delta.actions.log_lines import AddFile
+from variantlake.delta.log.logical_files import adds_of, files_of, values
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.dml.taken_rows import TakenRows, num_records, vector_rows
+from variantlake.errors import InvalidValue, UnsupportedFeature
+from variantlake.ingest.overwrite import PartitionsWhere
+from variantlake.parquet.metadata.footer import read_footer
+from variantlake.parquet.stats.fact_columns import Int64s
+from variantlake.planning.files import NO_ROWS
+from variantlake.planning.log_files import LogFiles
+from variantlake.planning.predicates import Predicate, refs
+from variantlake.scan.table_scan import Scan
+
+
+def find_rows(snapshot: Snapshot, condition: Predicate | None) -> list[TakenRows]:
+    """The rows for which the condition is true, file by file; all rows for None.
+
+    NULL is not true. Raises as `Scan.to_batches`.
+    """
+    if condition is None or _is_of_partitions(snapshot, condition):
+        return list(_whole_files(snapshot, condition))
+    found = list(Scan(snapshot, (), condition).places())
+    adds = _adds(snapshot, np.array([each.number for each in found], np.int64))
+    return [
+        TakenRows.of(snapshot, add, each.file, each.places, each.num_rows)
+        for add, each in zip(adds, found, strict=True)
+    ]
+
+
+def finds_any(snapshot: Snapshot, condition: Predicate | None, add: AddFile) -> bool:
+    """Whether the condition is true of a row of this file, which need not be of the snapshot.
+
+    A row that the condition cannot be decided for counts as found.
+    """
+    alone = replace(snapshot, files=files_of([add]))
+    try:
+        return condition is None or any(True for _ in Scan(alone, (), condition).places())
+    except (InvalidValue, UnsupportedFeature):
+        return True
+
+
+def _is_of_partitions(snapshot: Snapshot, condition: Predicate) -> bool:
+    return all(ref.column[0] in snapshot.partition_columns for ref in refs(condition))
+
+
+def _whole_files(snapshot: Snapshot, condition: Predicate | None) -> Iterator[TakenRows]:
+    """Files of which all rows are found: nothing of them is read, if the log counts their rows."""
+    numbers = np.arange(snapshot.files.num_rows, dtype=np.int64)
+    if condition is not None:
+        holds = PartitionsWhere(snapshot, condition)
+        partitions = values(snapshot.files["partition_values"])
+        chosen = [row for row, partition in enumerate(partitions) if holds(partition or {})]
+        numbers = np.array(chosen, np.int64)
+    files = LogFiles(snapshot).files(numbers)
+    for add, file in zip(_adds(snapshot, numbers), files, strict=True):
+        rows = num_records(add)
+        if rows is None:
+            rows = read_footer(file.path).num_rows
+        yield TakenRows(add, file, NO_ROWS, rows, vector_rows(snapshot, add, rows), whole=True)
+
+
+def _adds(snapshot: Snapshot, numbers: Int64s) -> list[AddFile]:
+    return list(adds_of(snapshot.files.take(numbers)))

@@ -1,0 +1,81 @@
+"""The files that a change of rows writes: new and rewritten rows, change files, vectors.
+
+Until the commit none of them belongs to the table, and all of them can be taken back.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from variantlake.delta.actions.log_lines import AddFile
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.ingest.append import write_rows
+from variantlake.ingest.encode.rows import TableRows
+from variantlake.ingest.target.files import delete_load, new_load_id
+from variantlake.ingest.target.options import LoadOptions
+from variantlake.ingest.target.write_target import FilePlan, Target
+from variantlake.shredding.infer import InferenceOptions
+from variantlake.storage.opening import open_store
+
+
+@dataclass(slots=True)
+class NewFiles:
+    """The files of one change, until it is committed.
+
+    `others` are files by their paths below the table's root, `folders` those in which files of the
+    load are besides the root.
+    """
+
+    target: Target
+    plan: FilePlan
+    others: list[str] = field(default_factory=list)
+    folders: list[str] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, *, evaluated: bool) -> NewFiles:
+        """Raises UnsupportedFeature, by name, where we must not write."""
+        target = Target.of(snapshot, evaluated=evaluated)
+        return cls(target, target.file_plan(new_load_id(), LoadOptions()))
+
+    def write(
+        self, tables: Iterable[pa.Table], plan: FilePlan | None = None
+    ) -> tuple[AddFile, ...]:
+        """Rows as `rows_at` gives them as files of the table, or of `plan`; none for no rows.
+
+        Raises InvalidValue and others for a row that the table does not take.
+        """
+        plan = plan or self.plan
+        batches = _batches(tables)
+        first = next(batches, None)
+        if first is None:
+            return ()
+        if plan is not self.plan:
+            self.folders.append(plan.location)
+        with plan.bad_row_log(0) as bad_rows:
+            rows = TableRows(
+                first.schema,
+                itertools.chain([first], batches),
+                plan,
+                shreddings=self.target.shreddings(),
+                json_columns=frozenset(),
+                bad_rows=bad_rows,
+                inference=InferenceOptions(),
+            )
+            return write_rows(rows, plan).adds
+
+    def take_back(self) -> None:
+        """Remove everything that was written."""
+        self.target.clean_up(self.plan.load_id)
+        for folder in self.folders:
+            delete_load(open_store(folder), self.plan.load_id)
+        for path in self.others:
+            self.target.store.delete(path)
+
+
+def _batches(tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
+    for table in tables:
+        yield from (batch for batch in table.to_batches() if batch.num_rows)

@@ -1,0 +1,249 @@
+"""One change of rows as one commit: rows leave files, new rows come, or nothing happens."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import orjson
+import pyarrow as pa
+
+from variantlake.delta.actions.log_lines import AddCdcFile, AddFile
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.transaction.commit import commit
+from variantlake.delta.transaction.conflicts import Changes, whole_table
+from variantlake.delta.transaction.new_actions import removes_of
+from variantlake.dml.change_feed import (
+    AFTER,
+    BEFORE,
+    DELETE,
+    INSERT,
+    Changed,
+    needs_changes,
+    write_changes,
+)
+from variantlake.dml.deletion_vectors import write_vectors
+from variantlake.dml.new_files import NewFiles
+from variantlake.dml.result import ChangeResult
+from variantlake.dml.row_conflicts import RowLevel
+from variantlake.dml.taken_rows import (
+    ROW_TRACKING,
+    Fates,
+    TakenRows,
+    fates,
+    is_on,
+    rows_left,
+    rows_taken,
+    with_vector,
+)
+from variantlake.errors import UnsupportedFeature
+from variantlake.ingest.target.write_target import NOT_COMMITTED
+
+Tables = Callable[[], Iterable[pa.Table]]
+"""Rows as `rows_at` gives them, from the start each time."""
+
+
+def no_tables() -> Iterable[pa.Table]:
+    """No rows."""
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class NewRows:
+    """Rows that a change brings: `updated` ones in the place of old ones, `inserted` ones.
+
+    `adds` are files of them that somebody else wrote, of `updated_count` and `inserted_count` rows;
+    `change_files` those that go with them.
+    """
+
+    updated: Tables = no_tables
+    inserted: Tables = no_tables
+    updated_count: int = 0
+    inserted_count: int = 0
+    adds: tuple[AddFile, ...] = ()
+    change_files: tuple[AddCdcFile, ...] = ()
+
+
+NOTHING_NEW = NewRows()
+
+
+@dataclass(frozen=True, slots=True)
+class RowChange:
+    """What one change does. `deleted` and `updated` rows leave their files; none is in both.
+
+    `operation`, `parameters` and `metrics` are for the history. `finds` tells whether the change
+    would have found a row of a file that another writer added. `started` and `found` are when it
+    began, and when its rows were found (`time.perf_counter`).
+    """
+
+    snapshot: Snapshot
+    operation: str
+    parameters: Mapping[str, str]
+    taken: Sequence[TakenRows]
+    finds: Callable[[AddFile], bool]
+    started: float
+    found: float
+    new: NewRows = NOTHING_NEW
+    preimages: Sequence[TakenRows] = ()
+    metrics: Mapping[str, str] = field(default_factory=dict)
+
+    def planned(self) -> ChangeResult:
+        """What it would do, for a dry run."""
+        decided = fates(self.snapshot, self.taken)
+        return replace(self._result(decided, (), 0), dry_run=True)
+
+    def commit(self, files: NewFiles) -> ChangeResult:
+        """Write and commit it. Nothing is done where there is no row.
+
+        When anything fails before the commit, no file is left. Raises CommitConflict, FilesMoved,
+        UnsupportedFeature for a table whose rows must keep their ids.
+        """
+        if not self.taken and not self.new.inserted_count and not self.new.adds:
+            return self._result(fates(self.snapshot, ()), (), 0)
+        decided = fates(self.snapshot, self.taken)
+        check_row_ids(self.snapshot, decided, updated=bool(self.new.updated_count))
+        try:
+            changes, done = self._written(files, decided)
+        except BaseException:
+            files.take_back()
+            raise
+        try:
+            version = commit(self.snapshot, changes).version
+        except NOT_COMMITTED:
+            files.take_back()
+            raise
+        return replace(done, version=version, seconds=time.perf_counter() - self.started)
+
+    def _written(self, files: NewFiles, decided: Fates) -> tuple[Changes, ChangeResult]:
+        """All files of the change, and the actions that name them."""
+        adds_rows = bool(self.new.updated_count or self.new.inserted_count)
+        fed = needs_changes(self.snapshot, decided, adds_rows=adds_rows)
+        change_files = self.new.change_files
+        if fed:
+            change_files += write_changes(files, self._changed())
+        adds = (*self.new.adds, *files.write(self._new_rows(decided)))
+        store = self.snapshot.store
+        vectors, path = write_vectors(store, [each.deleted for each in decided.marked])
+        files.others += [] if path is None else [path]
+        marked = tuple(
+            with_vector(each.add, vector, each.num_rows)
+            for each, vector in zip(decided.marked, vectors, strict=True)
+        )
+        more = sum(each.size for each in change_files)
+        more += sum(each.size_in_bytes for each in vectors)
+        done = self._result(decided, adds, more)
+        changes = Changes(
+            operation=self.operation,
+            adds=(*marked, *adds),
+            removes=removes_of(each.add for each in self.taken),
+            change_files=change_files,
+            reads=whole_table,
+            # Rows that stay have gone through the table's expressions before.
+            evaluated=files.target.evaluated or not adds_rows,
+            rebased=RowLevel(
+                self.snapshot,
+                marked=_by_path(decided.marked),
+                gone=_by_path(decided.gone),
+                rewritten=_by_path(decided.rewritten),
+                overlaps=not adds_rows and not change_files,
+                finds=self.finds,
+                written=files.others,
+            ),
+            keeps_row_ids=not self.new.updated_count and not decided.rewritten,
+            file_metrics=False,
+            parameters=self.parameters,
+            metrics={**self._metrics(decided, done, len(change_files)), **self.metrics},
+        )
+        return changes, done
+
+    def _changed(self) -> Iterator[Changed]:
+        """The rows of the change feed: of updated ones both images."""
+        updated = {each.add.path: each for each in self.preimages}
+        for each in self.taken:
+            both = updated.get(each.add.path)
+            if both is None:
+                yield DELETE, rows_taken(self.snapshot, [each])
+                continue
+            yield BEFORE, rows_taken(self.snapshot, [both])
+            rest = each.without(both)
+            if rest.count:
+                yield DELETE, rows_taken(self.snapshot, [rest])
+        yield AFTER, self.new.updated()
+        yield INSERT, self.new.inserted()
+
+    def _new_rows(self, decided: Fates) -> Iterator[pa.Table]:
+        yield from rows_left(self.snapshot, decided.rewritten)
+        yield from self.new.updated()
+        yield from self.new.inserted()
+
+    def _result(self, decided: Fates, adds: Sequence[AddFile], more: int) -> ChangeResult:
+        return ChangeResult(
+            version=self.snapshot.version,
+            deleted=sum(each.count for each in self.taken) - self.new.updated_count,
+            updated=self.new.updated_count,
+            inserted=self.new.inserted_count,
+            files_touched=len(self.taken),
+            files_removed=len(decided.gone),
+            files_rewritten=len(decided.rewritten),
+            files_added=len(adds),
+            vectors=len(decided.marked),
+            rows_copied=sum(each.left for each in decided.rewritten),
+            bytes_written=sum(add.size for add in adds) + more,
+            seconds=time.perf_counter() - self.started,
+        )
+
+    def _metrics(self, decided: Fates, done: ChangeResult, change_files: int) -> dict[str, str]:
+        """As Delta Spark names and counts them; times in milliseconds."""
+        out = (*decided.gone, *decided.rewritten)
+        had = sum(each.add.deletion_vector is not None for each in out)
+        again = sum(each.add.deletion_vector is not None for each in decided.marked)
+        now = time.perf_counter()
+        found = {
+            "numRemovedFiles": len(out),
+            "numRemovedBytes": sum(each.add.size for each in out),
+            "numAddedFiles": done.files_added,
+            "numAddedBytes": done.bytes_written,
+            "numCopiedRows": done.rows_copied,
+            "numAddedChangeFiles": change_files,
+            "numDeletionVectorsAdded": done.vectors,
+            "numDeletionVectorsRemoved": had + again,
+            "numDeletionVectorsUpdated": again,
+            "scanTimeMs": round((self.found - self.started) * 1000),
+            "rewriteTimeMs": round((now - self.found) * 1000),
+            "executionTimeMs": round((now - self.started) * 1000),
+        }
+        if self.operation == "DELETE":
+            found["numDeletedRows"] = done.deleted
+        elif self.operation == "UPDATE":
+            found["numUpdatedRows"] = done.updated
+        return {name: str(number) for name, number in found.items()}
+
+
+def check_row_ids(snapshot: Snapshot, decided: Fates, *, updated: bool) -> None:
+    """Raise UnsupportedFeature where rows would lose the ids that the table promises to keep."""
+    if is_on(snapshot, ROW_TRACKING) and (updated or decided.rewritten):
+        raise UnsupportedFeature(
+            "the table tracks its rows (delta.enableRowTracking), and rows that are written anew "
+            "here would lose their row ids",
+            file=snapshot.store.uri,
+            hint="do this with Delta Spark; rows are deleted here where the table has deletion "
+            "vectors (delta.enableDeletionVectors)",
+        )
+
+
+def check_not_append_only(snapshot: Snapshot) -> None:
+    """Raise UnsupportedFeature for a table that rows may only be added to, before the work."""
+    if is_on(snapshot, "delta.appendOnly"):
+        raise UnsupportedFeature(
+            "the table is append-only (delta.appendOnly)", file=snapshot.store.uri
+        )
+
+
+def predicate_parameter(text: str | None) -> str:
+    """A condition as the history has it: a JSON list."""
+    return orjson.dumps(["true" if text is None else text]).decode()
+
+
+def _by_path(taken: Sequence[TakenRows]) -> dict[str, TakenRows]:
+    return {each.add.path: each for each in taken}

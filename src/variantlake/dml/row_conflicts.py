@@ -1,0 +1,122 @@
+"""Two changes at the same time, held against each other row by row.
+
+A commit that came first may have taken other rows of a file than we do: then the file gets one
+vector of both. It may have added rows: they matter only if ours would have found one of them. What
+remains is for the rules of files (`delta.transaction.conflicts`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from variantlake.delta.actions.log_lines import Action, AddFile, RemoveFile
+from variantlake.delta.log.logical_files import adds_of
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.transaction.conflicts import Changes
+from variantlake.delta.transaction.new_actions import removes_of
+from variantlake.dml.deletion_vectors import write_vectors
+from variantlake.dml.taken_rows import TakenRows, num_records, vector_rows, with_vector
+from variantlake.errors import CommitConflict
+
+
+class FilesMoved(CommitConflict):
+    """The rows are in other files now: the change has to be decided again."""
+
+
+@dataclass(slots=True)
+class RowLevel:
+    """What a change of rows needs to go on after another one: `Changes.rebased`.
+
+    `marked` and `gone` are the files with a new vector, and those that go, by their path in the
+    log. `overlaps` says that a row that both take away is no contradiction. `finds` tells whether
+    the change would have found a row of a file. `written` are the vector files, kept up to date.
+    """
+
+    snapshot: Snapshot
+    marked: dict[str, TakenRows]
+    gone: dict[str, TakenRows]
+    rewritten: Mapping[str, TakenRows]
+    overlaps: bool
+    finds: Callable[[AddFile], bool]
+    written: list[str] = field(default_factory=list)
+
+    def __call__(
+        self, changes: Changes, winner: Sequence[Action], version: int
+    ) -> tuple[Changes, Sequence[Action]]:
+        """See Rebase. Raises CommitConflict; FilesMoved where the change can be decided again."""
+        removed = {each.path: each for each in winner if isinstance(each, RemoveFile)}
+        again = {each.path: each for each in winner if isinstance(each, AddFile)}
+        touched = self.marked.keys() | self.gone.keys() | self.rewritten.keys()
+        for path in touched & (removed.keys() | again.keys()):
+            add = again.get(path)
+            if add is None or path in self.rewritten or path not in removed:
+                raise self._moved(path, version)
+            changes = self._after(changes, path, add, version)
+        rest: list[Action] = []
+        for action in winner:
+            match action:
+                case RemoveFile():
+                    # Each row was decided by itself: one that is gone changes nothing for others.
+                    continue
+                case AddFile() if action.path in touched:
+                    continue
+                case AddFile() if action.data_change and not self._adds_rows(action):
+                    continue
+            rest.append(action)
+        return changes, rest
+
+    def _after(self, changes: Changes, path: str, add: AddFile, version: int) -> Changes:
+        """The change, where the other one took rows of one of its files as well."""
+        taken = self.marked.get(path) or self.gone[path]
+        theirs = vector_rows(self.snapshot, add, taken.num_rows)
+        if not np.isin(taken.before, theirs).all():
+            raise self._moved(path, version)  # rows came back
+        if not self.overlaps and np.isin(taken.places(), theirs).any():
+            raise CommitConflict(
+                f"another writer committed version {version} first and changed a row of file "
+                f"{path!r} that this one changes",
+                hint="nothing was committed; open the table again and repeat",
+            )
+        merged = replace(taken, add=add, before=theirs)
+        removes = tuple(each for each in changes.removes if each.path != path)
+        changes = replace(changes, removes=(*removes, *removes_of([add])))
+        if path in self.gone:
+            self.gone[path] = merged
+            return changes
+        if len(merged.deleted) == len(theirs):
+            # They took all of our rows. An inline vector of the same rows would be the same file.
+            del self.marked[path]
+            kept = tuple(each for each in changes.adds if each.path != path)
+            return replace(changes, adds=kept, removes=removes)
+        (vector,), file = write_vectors(self.snapshot.store, [merged.deleted])
+        self.written += [] if file is None else [file]
+        self.marked[path] = merged
+        adds = tuple(each for each in changes.adds if each.path != path)
+        return replace(changes, adds=(*adds, with_vector(add, vector, taken.num_rows)))
+
+    def _adds_rows(self, add: AddFile) -> bool:
+        """Whether a file has rows that the change would have found, and could not."""
+        known = self.snapshot.files.filter(
+            pc.equal(self.snapshot.files["path"], pa.scalar(add.path, pa.string()))
+        )
+        for before in adds_of(known):
+            rows = num_records(before)
+            if rows is not None and self._only_loses(before, add, rows):
+                return False
+        return self.finds(add)
+
+    def _only_loses(self, before: AddFile, add: AddFile, rows: int) -> bool:
+        gone = vector_rows(self.snapshot, before, rows)
+        return bool(np.isin(gone, vector_rows(self.snapshot, add, rows)).all())
+
+    def _moved(self, path: str, version: int) -> FilesMoved:
+        return FilesMoved(
+            f"another writer committed version {version} first and rewrote or removed file "
+            f"{path!r}, which this one touches",
+            hint="nothing was committed; open the table again and repeat",
+        )

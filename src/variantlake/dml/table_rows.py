@@ -1,0 +1,56 @@
+"""Whole rows of data files, by their places, as Arrow columns that a load takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.schema.table_schema import StructField, arrow_type
+from variantlake.parquet.stats.fact_columns import Int64s
+from variantlake.planning.files import ScanFile
+from variantlake.scan.file_rows import FileReader, partition_column
+from variantlake.scan.table_scan import partition_types
+
+
+def rows_schema(snapshot: Snapshot) -> pa.Schema:
+    """The table's columns; VARIANT ones are struct<metadata: binary, value: binary>."""
+    return pa.schema([_arrow(field, field.name) for field in snapshot.schema.fields])
+
+
+def rows_at(snapshot: Snapshot, file: ScanFile, places: Int64s) -> Iterator[pa.Table]:
+    """The rows at these places of a file (from 0, rising), in order, as `rows_schema` says.
+
+    Raises MalformedFile and MalformedVariant with file and row.
+    """
+    schema = rows_schema(snapshot)
+    parted = snapshot.partition_columns
+    stored = [field for field in snapshot.schema.fields if field.name not in parted]
+    wanted = pa.schema([_arrow(field, field.physical_name) for field in stored])
+    with FileReader(snapshot, file, (), partition_types(snapshot)) as reader:
+        start = 0
+        for number, group in enumerate(reader.footer.row_groups):
+            low, high = np.searchsorted(places, (start, start + group.num_rows))
+            if low < high:
+                for table in reader.columns(number, wanted, places[low:high] - start):
+                    yield _whole(snapshot, file, table, schema)
+            start += group.num_rows
+
+
+def _whole(snapshot: Snapshot, file: ScanFile, table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The rows with the values that the file has for the partition columns."""
+    arrays = [
+        partition_column(field, file.partition.get(field.physical_name), table.num_rows).array.cast(
+            schema.field(field.name).type
+        )
+        if field.name in snapshot.partition_columns
+        else table.column(field.physical_name)
+        for field in snapshot.schema.fields
+    ]
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _arrow(field: StructField, name: str) -> pa.Field[pa.DataType]:
+    return pa.field(name, arrow_type(field.type))

@@ -1,0 +1,150 @@
+"""Rows that leave their files, and what becomes of each file: gone, a vector, or written anew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import orjson
+import pyarrow as pa
+
+from variantlake.delta.actions.log_lines import AddFile, DeletionVectorDescriptor
+from variantlake.delta.log.deletion_vectors import deleted_rows
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.dml.stats_text import wide_stats
+from variantlake.dml.table_rows import rows_at
+from variantlake.parquet.stats.fact_columns import Int64s
+from variantlake.planning.files import NO_ROWS, ScanFile
+
+ALMOST_EMPTY = 16
+"""A file that keeps fewer than one row of so many is written anew: readers pay for all of it."""
+
+VECTORS = "delta.enableDeletionVectors"
+CHANGE_FEED = "delta.enableChangeDataFeed"
+ROW_TRACKING = "delta.enableRowTracking"
+
+
+@dataclass(frozen=True, slots=True)
+class TakenRows:
+    """Rows that leave one file.
+
+    `rows` are their places, `before` those that were deleted already, both rising; `num_rows` are
+    the rows of the file, deleted ones included. With `whole` all rows that it still has leave it,
+    and `rows` need not be known.
+    """
+
+    add: AddFile
+    file: ScanFile
+    rows: Int64s
+    num_rows: int
+    before: Int64s
+    whole: bool = False
+
+    @classmethod
+    def of(
+        cls, snapshot: Snapshot, add: AddFile, file: ScanFile, rows: Int64s, num_rows: int
+    ) -> TakenRows:
+        """These rows of a file, none of them deleted. Raises MalformedLog for its vector."""
+        before = vector_rows(snapshot, add, num_rows)
+        whole = len(rows) + len(before) == num_rows
+        return cls(add, file, rows, num_rows, before, whole)
+
+    @property
+    def count(self) -> int:
+        """Rows that leave the file."""
+        return self.num_rows - len(self.before) if self.whole else len(self.rows)
+
+    @property
+    def left(self) -> int:
+        """Rows that stay."""
+        return self.num_rows - len(self.before) - self.count
+
+    @property
+    def deleted(self) -> Int64s:
+        """All deleted rows after it; not of a file that goes as a whole."""
+        return np.union1d(self.before, self.rows)
+
+    def places(self) -> Int64s:
+        """The rows that leave, also of a file that goes as a whole."""
+        if len(self.rows) == self.count:
+            return self.rows
+        return np.setdiff1d(np.arange(self.num_rows, dtype=np.int64), self.before)
+
+    def without(self, other: TakenRows) -> TakenRows:
+        """These rows without some of them."""
+        rows = np.setdiff1d(self.places(), other.places())
+        return replace(self, rows=rows, whole=False)
+
+    def staying(self) -> Int64s:
+        """The rows that stay."""
+        return np.setdiff1d(np.arange(self.num_rows, dtype=np.int64), self.deleted)
+
+
+@dataclass(frozen=True, slots=True)
+class Fates:
+    """What becomes of the files that rows leave."""
+
+    gone: tuple[TakenRows, ...]
+    marked: tuple[TakenRows, ...]
+    rewritten: tuple[TakenRows, ...]
+
+
+def fates(snapshot: Snapshot, taken: Sequence[TakenRows]) -> Fates:
+    """Decide by the table's properties. Spec: PROTOCOL, "Writer Requirements" of the feature."""
+    gone, marked, rewritten = [], [], []
+    vectors = has_vectors(snapshot)
+    # Rows that are written anew would show in the change feed, and lose their row ids.
+    keeps = is_on(snapshot, CHANGE_FEED) or is_on(snapshot, ROW_TRACKING)
+    for each in taken:
+        if not each.left:
+            gone.append(each)
+        elif vectors and (keeps or each.left * ALMOST_EMPTY >= each.num_rows):
+            marked.append(each)
+        else:
+            rewritten.append(each)
+    return Fates(tuple(gone), tuple(marked), tuple(rewritten))
+
+
+def is_on(snapshot: Snapshot, name: str) -> bool:
+    """Whether a table property is true."""
+    return snapshot.metadata.configuration.get(name, "").lower() == "true"
+
+
+def has_vectors(snapshot: Snapshot) -> bool:
+    """Whether new deletion vectors may be written: feature and property, as the protocol asks."""
+    return is_on(snapshot, VECTORS) and "deletionVectors" in snapshot.features
+
+
+def num_records(add: AddFile) -> int | None:
+    """The rows of a file by its statistics, deleted ones included; None where they do not say."""
+    try:
+        document = orjson.loads(add.stats or "{}")
+    except orjson.JSONDecodeError:
+        return None
+    count = document.get("numRecords") if isinstance(document, dict) else None
+    return count if type(count) is int and count >= 0 else None
+
+
+def vector_rows(snapshot: Snapshot, add: AddFile, num_rows: int) -> Int64s:
+    """The deleted rows of a file."""
+    vector = add.deletion_vector
+    return NO_ROWS if vector is None else deleted_rows(snapshot.store, vector, num_rows)
+
+
+def with_vector(add: AddFile, vector: DeletionVectorDescriptor, num_rows: int) -> AddFile:
+    """The file again, with another deletion vector; its tags and row ids stay."""
+    stats = wide_stats(add.stats, num_rows)
+    return replace(add, data_change=True, stats=stats, deletion_vector=vector)
+
+
+def rows_left(snapshot: Snapshot, taken: Sequence[TakenRows]) -> Iterator[pa.Table]:
+    """The rows that stay in these files, as `rows_at` gives them."""
+    for each in taken:
+        yield from rows_at(snapshot, each.file, each.staying())
+
+
+def rows_taken(snapshot: Snapshot, taken: Sequence[TakenRows]) -> Iterator[pa.Table]:
+    """The rows that leave these files, as `rows_at` gives them."""
+    for each in taken:
+        yield from rows_at(snapshot, each.file, each.places())
