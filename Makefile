@@ -33,6 +33,7 @@ demo: setup ## The main job: ingest earthquakes into a shredded Delta table and 
 	@$(SPARK_ENV) $(BIN)/python examples/demo.py
 
 test: setup ## Run all tests (Spark and Delta Spark included)
+	@scripts/find_chromium.sh --install >/dev/null || true # without it tests say why they are skipped
 	@$(SPARK_ENV) $(BIN)/python -m pytest -n 2 --dist loadgroup $(PYTEST_ARGS)
 
 test-fast: setup ## Run the tests that need no Spark

@@ -51,6 +51,7 @@ LAYERS = [
     "ingest",
     "maintenance",
     "dml",
+    "report",
     "spark.session",
     "spark.scan",
     "spark.query",

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from variantlake.ingest.convert import convert
     from variantlake.ingest.sources.sources import json_array, json_files, ndjson
     from variantlake.planning.expressions import path
+    from variantlake.report.profile import profile
     from variantlake.storage.options import set_storage_options
     from variantlake.table import Table
 
@@ -36,6 +37,7 @@ __all__ = [
     "parquet",
     "parse_json",
     "path",
+    "profile",
     "set_absolute_paths",
     "set_storage_options",
     "spark",
@@ -51,6 +53,7 @@ _HOMES = {
     "parse_json": "variantlake.encoding.json",
     "set_absolute_paths": "variantlake.delta.log.file_paths",
     "path": "variantlake.planning.expressions",
+    "profile": "variantlake.report.profile",
     "set_storage_options": "variantlake.storage.options",
 }
 _MODULES = ("parquet", "spark")
@@ -74,4 +77,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted(__all__)

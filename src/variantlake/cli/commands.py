@@ -13,7 +13,7 @@ import typer
 import variantlake
 from variantlake.cli import query
 from variantlake.cli.loads import convert, load
-from variantlake.cli.tables import analyze, cat, check, history
+from variantlake.cli.tables import analyze, cat, check, history, profile, report
 from variantlake.cli.tables import inspect as inspect_command
 from variantlake.cli.terminal.output import print_error, print_note, visible
 from variantlake.delta.log.file_paths import ABSOLUTE_PATHS, set_absolute_paths
@@ -77,6 +77,8 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "analyze": analyze.analyze,
     "cat": cat.cat,
     "inspect": inspect_command.inspect,
+    "profile": profile.profile,
+    "report": report.report,
     "check": check.check,
 }
 for _name, _command in _COMMANDS.items():

@@ -106,7 +106,7 @@ class Scan:
         """
         check_before_read(self.snapshot)
         skipper = Skipper(self._predicate, self._partition_types)
-        for group in self._plan.groups:
+        for group in self.plan.groups:
             for number, file in zip(group.files.rows.tolist(), group.files, strict=True):
                 places, rows = self._places_in(file, skipper)
                 if len(places):
@@ -133,7 +133,7 @@ class Scan:
     def explain(self) -> Explanation:
         """What is read and skipped, by which predicate, and how each path is read."""
         check_before_read(self.snapshot)
-        return explain(self._plan, row_groups(self.snapshot, self._plan, self._partition_types))
+        return explain(self.plan, row_groups(self.snapshot, self.plan, self._partition_types))
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """The Arrow C stream interface."""
@@ -151,7 +151,8 @@ class Scan:
         return None if self.where is None else map_refs(self.where, self._stored)
 
     @cached_property
-    def _plan(self) -> ScanPlan:
+    def plan(self) -> ScanPlan:
+        """What is read of which file, decided once."""
         requests = [self._stored(item.ref) for item in self.items]
         requested = [*requests, *refs(self._predicate)]
         files = Footers().with_facts(self.snapshot, LogFiles(self.snapshot), requested)
@@ -182,7 +183,7 @@ class Scan:
         schema = pa.schema([pa.field(item.name, self._type_of(item.ref)) for item in items])
         wanted = [self._stored(item.ref) for item in items]
         skipper = Skipper(self._predicate, self._partition_types)
-        for group in self._plan.groups:
+        for group in self.plan.groups:
             for file in group.files:
                 yield from self._file(file, wanted, schema, skipper)
 

@@ -13,7 +13,7 @@ from variantlake.delta.log.snapshot import HistoryEntry, Snapshot
 from variantlake.delta.schema.table_schema import StructType
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class TableHandle:
     """A Delta table at one version."""
 
@@ -22,6 +22,9 @@ class TableHandle:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_latest", _Latest(self.snapshot))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.uri!r}, version={self.version})"
 
     @property
     def uri(self) -> str:

@@ -27,12 +27,12 @@ from variantlake.scan.table_scan import Scan
 from variantlake.shredding.ddl import format_ddl, parse_ddl
 from variantlake.sql.select import QueryText
 from variantlake.storage.opening import open_store
-from variantlake.table.changes import TableChanges
+from variantlake.table.reports import TableReports
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
-class Table(TableChanges):
+class Table(TableReports):
     """A Delta table at one version; it never changes, `refresh` and `append` lead to newer ones.
 
     A table that was removed and made again is another one: what writes by a handle of the old one

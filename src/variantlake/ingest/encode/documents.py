@@ -164,12 +164,20 @@ def sample_profile(sources: Sequence[Source]) -> Profile:
 
     Bad documents are left out here: the load itself reports them with their position.
     """
-    pieces = _sample_pieces(sources)
-    rows = -(-SAMPLE_ROWS // len(pieces))
     reader, profiler = JsonReader(), Profiler()
-    for piece in pieces:
-        _profile_start(piece, rows, SAMPLE_BYTES // len(pieces), reader, profiler)
+    for batch in sample_batches(sources):
+        profiler.add(reader.read(batch.block.padded, batch.starts, batch.ends))
     return profiler.result()
+
+
+def sample_batches(sources: Sequence[Source], rows: int = SAMPLE_ROWS) -> Iterator[Batch]:
+    """About `rows` documents, and about SAMPLE_BYTES at most, from several places of the sources.
+
+    Raises as `read_batches`.
+    """
+    pieces = _sample_pieces(sources)
+    for piece in pieces:
+        yield from _start_of(piece, -(-rows // len(pieces)), SAMPLE_BYTES // len(pieces))
 
 
 def _sample_pieces(sources: Sequence[Source]) -> list[Split]:
@@ -184,16 +192,13 @@ def _sample_pieces(sources: Sequence[Source]) -> list[Split]:
     return [splits[len(splits) * i // count] for i in range(count)]
 
 
-def _profile_start(
-    piece: Split, rows: int, most_bytes: int, reader: JsonReader, profiler: Profiler
-) -> None:
+def _start_of(piece: Split, rows: int, most_bytes: int) -> Iterator[Batch]:
     seen = 0
     for batch in read_batches(piece, block_bytes=_SAMPLE_BLOCK_BYTES):
         if isinstance(batch, LongLine):
             break
-        tape = reader.read(batch.block.padded, batch.starts[:rows], batch.ends[:rows])
-        profiler.add(tape)
-        rows -= tape.rows
+        yield Batch(batch.block, batch.starts[:rows], batch.ends[:rows])
+        rows -= len(batch.starts)
         seen += batch.block.size
         if rows <= 0 or seen >= most_bytes:
             break

@@ -229,8 +229,8 @@ def _node_view(
         nulls=None if known is None else _known(known.nulls),
         residuals=None if known is None else _known(known.residuals),
         share=None if typed is None or not footer.num_rows else typed / footer.num_rows,
-        minimum="" if known is None else _text(stored, known.minimum),
-        maximum="" if known is None else _text(stored, known.maximum),
+        minimum="" if known is None else bound_text(stored, known.minimum),
+        maximum="" if known is None else bound_text(stored, known.maximum),
         value_size=None if node.value is None else _size(footer, node.value),
         typed_value_size=None if node.typed_value is None else _size(footer, node.typed_value),
         children=tuple(children),
@@ -248,7 +248,7 @@ def _type_name(node: GroupNode) -> str:
     return "VARIANT"
 
 
-def _text(stored: ShreddedType | None, raw: Raw | None) -> str:
+def bound_text(stored: ShreddedType | None, raw: Raw | None) -> str:
     """A bound as JSON."""
     if stored is None or raw is None:
         return ""

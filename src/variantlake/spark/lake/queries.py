@@ -128,6 +128,33 @@ class LakeQueries(LakeSession):
         check_table_version(version, timestamp)
         return LakeTable(self, self._place(table).source, version, timestamp)
 
+    def create_view(
+        self, name: str, table: Location, *, column: str | None = None, sample_rows: int = 10_000
+    ) -> DataFrame:
+        """Make a temporary view with the frequent paths of a VARIANT column as typed columns.
+
+        `vl.profile(table).as_view(name)` gives its text instead, to keep or to change. The view is
+        of the table's newest version now; in the user's session, until the session ends.
+
+        Args:
+            name: The view's name, of one part.
+            table: Its name, path or URL, as for `read`.
+            column: The VARIANT column; None for the only one.
+            sample_rows: The rows of the sample that decides which paths are frequent.
+
+        Returns the DataFrame of the view. Raises as `vl.profile`, and as `sql`.
+        """
+        # Loads the kernels, which queries do without.
+        from variantlake.report.profile import profile
+
+        place = self._place(table)
+        if place.location is None:
+            raise InvalidQuery("a view of a view is Spark's own: CREATE VIEW makes it")
+        found = profile(place.location, column, sample_rows=sample_rows, examples=False)
+        frame = self.sql(f"SELECT {found.select()} FROM {place.source}")  # noqa: S608 - quoted
+        frame.createOrReplaceTempView(name)
+        return frame
+
     def explain(
         self,
         query: str,
@@ -188,6 +215,19 @@ class LakeTable:
         Raises as `Lake.sql`.
         """
         return self.lake.sql(self._text(items))
+
+    def show(self, n: int = 20, truncate: bool | int = True) -> None:
+        """Print the first rows of all columns, as `DataFrame.show` does."""
+        self.select().show(n, truncate)
+
+    def count(self) -> int:
+        """The number of rows that fulfil the conditions."""
+        return int(self.select("count(*) AS n").collect()[0][0])
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the table's columns."""
+        return list(self.select().columns)
 
     def explain(self, *items: TypedPath | str) -> QueryExplanation:
         """What `select` of these would read and skip."""

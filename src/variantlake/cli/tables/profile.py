@@ -1,0 +1,120 @@
+"""`variantlake profile`: what each path of a source holds, before or after it is loaded."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+import variantlake as vl
+from variantlake.cli.terminal.output import print_fields, print_json, print_line, print_rows
+from variantlake.ingest.sources.sources import Format
+from variantlake.planning.predicates import path_text
+from variantlake.report.profile import PathProfile, SourceProfile
+from variantlake.report.samples import SAMPLE_ROWS
+from variantlake.shredding.infer import InferenceOptions
+
+_SHOWN = 100
+"""Paths that the table for people shows."""
+
+_WIDTH = 24
+"""Characters of an example there."""
+
+
+def profile(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="TABLE|FILE|SRC",
+            help="A Delta table, a Parquet file, or files of JSON documents.",
+            show_default=False,
+        ),
+    ],
+    *,
+    column: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The VARIANT column of a table or a file.")
+    ] = None,
+    format: Annotated[  # noqa: A002 - the option's name
+        Format | None,
+        typer.Option(
+            metavar="|".join(Format),
+            help="How files hold JSON documents: one per line, one array of them, or one per file.",
+        ),
+    ] = None,
+    sample: Annotated[
+        int, typer.Option(metavar="ROWS", help="The most rows to look at.", min=1)
+    ] = SAMPLE_ROWS,
+    arrays: Annotated[
+        bool, typer.Option("--arrays", help="Let inference make columns of arrays too.")
+    ] = False,
+    as_view: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Print a CREATE VIEW with the paths as typed columns instead."
+        ),
+    ] = None,
+    over: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TABLE", help="For --as-view: the table that the view is over, as SQL names it."
+        ),
+    ] = None,
+    examples: Annotated[
+        bool, typer.Option("--examples/--no-examples", help="Whether to show values of the data.")
+    ] = True,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+) -> None:
+    """Show the paths of a sample: shares, types, distinct values, and what would be a column."""
+    found = vl.profile(
+        source,
+        column,
+        sample_rows=sample,
+        examples=examples,
+        format=format,
+        options=InferenceOptions(arrays=arrays),
+    )
+    if as_view is not None:
+        for line in (found.as_view(as_view, over) + ";").splitlines():
+            print_line(line)
+    elif as_json:
+        print_json(found.to_dict())
+    else:
+        _print(found)
+
+
+def _print(found: SourceProfile) -> None:
+    print_fields(
+        {
+            "source": found.source,
+            "rows looked at": f"{found.rows:,}",
+            "shredding": found.shredding,
+            "in columns": f"{found.saved:.0%} of the text of the documents",
+        }
+    )
+    names = ["path", "rows", "types", "distinct", "text", "column", "examples"]
+    print_rows(names, map(_row, found.paths[:_SHOWN]))
+    more = len(found.paths) - _SHOWN + found.more_paths
+    if more > 0:
+        print_line(f"{more:,} rarer paths are not shown; --json has the first 1,000.")
+
+
+def _row(each: PathProfile) -> list[str]:
+    types = ", ".join(
+        name if share == 1 else f"{name} {share:.0%}" for name, share in each.types.items()
+    )
+    distinct = f"{each.distinct:,}{'+' if each.many else ''}" if each.distinct else ""
+    return [
+        path_text(each.path),
+        f"{each.share:.1%}" if each.share is not None else f"{each.count:,} elements",
+        types,
+        distinct,
+        f"{each.text_share:.1%}" if each.text_share else "",
+        each.column or "",
+        ", ".join(
+            text if len(text) <= _WIDTH else f"{text[: _WIDTH - 1]}…" for text in each.examples
+        ),
+    ]
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 1]}…"

@@ -1,0 +1,350 @@
+"""`vl.profile`: what each path of a source holds, and what inference would make of it."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path as FilePath
+from typing import Any
+
+from variantlake.delta.log.log_segment import has_log
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.schema.table_schema import StructType, VariantType
+from variantlake.errors import InvalidPath, InvalidSchema, InvalidValue
+from variantlake.ingest.sources.sources import Documents
+from variantlake.ingest.target.write_target import READER_FEATURES
+from variantlake.parquet.metadata.footer import MAGIC
+from variantlake.parquet.read.reader import find_variants
+from variantlake.paths import Path
+from variantlake.planning.expressions import VariantPath
+from variantlake.planning.predicates import path_text
+from variantlake.report.samples import (
+    SAMPLE_ROWS,
+    Sample,
+    sample_documents,
+    sample_file,
+    sample_table,
+)
+from variantlake.report.values import MAX_DISTINCT, PathValues, values_of
+from variantlake.shredding.ddl import format_ddl
+from variantlake.shredding.infer import Inference, InferenceOptions, infer
+from variantlake.shredding.profile import Profile
+from variantlake.shredding.schema import Leaf
+from variantlake.sql.splice import quote_identifier
+from variantlake.storage.opening import open_store
+from variantlake.storage.store import is_local, local_path
+from variantlake.types import Primitive
+
+FORMAT = 1
+"""Of `to_dict`; it grows when a reader of the JSON would have to change."""
+
+_TYPES = {
+    **dict.fromkeys((Primitive.TRUE, Primitive.FALSE), "boolean"),
+    **dict.fromkeys((Primitive.INT8, Primitive.INT16, Primitive.INT32, Primitive.INT64), "integer"),
+    **dict.fromkeys((Primitive.DECIMAL4, Primitive.DECIMAL8, Primitive.DECIMAL16), "decimal"),
+}
+"""Types that differ in width alone are one to a reader."""
+
+MAX_SHOWN_PATHS = 1_000
+"""Paths of a profile, the most frequent first: keys that are ids make as many as there are rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class PathProfile:
+    """One path of a sample.
+
+    `share` is the part of the rows that hold it, a Variant null included; inside of arrays (a step
+    `[0]` stands for all elements) `share` is None and `count` counts elements. `types` are the
+    parts of its values by type, `null` among them. `distinct` is the number of its scalar values in
+    the rows whose text was looked at, `many` where there are more than were counted. `text_share`
+    is the part of the documents' text that its scalar values are. `column` is the type that
+    inference gives it, None without a column; `why` is the reason.
+    """
+
+    path: Path
+    count: int
+    share: float | None
+    types: Mapping[str, float]
+    distinct: int
+    many: bool
+    examples: tuple[str, ...]
+    text_share: float
+    column: str | None
+    why: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON-ready values."""
+        return {
+            "path": path_text(self.path),
+            "count": self.count,
+            "share": self.share,
+            "types": dict(self.types),
+            "distinct": self.distinct,
+            "distinct_is_more": self.many,
+            "examples": list(self.examples),
+            "text_share": self.text_share,
+            "column": self.column,
+            "why": self.why,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class SourceProfile:
+    """What the documents of a source look like, from a sample of `rows` rows.
+
+    `column` is the VARIANT column of a table or a file, empty for JSON documents. `shredding` is
+    the DDL that inference gives, `saved` the part of the documents' text that then lies in typed
+    columns, where a query on one path reads that path alone.
+    """
+
+    source: str
+    column: str
+    rows: int
+    shredding: str
+    saved: float
+    paths: tuple[PathProfile, ...] = field(repr=False)
+    more_paths: int = 0
+    is_table: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON-ready values."""
+        return {
+            "format": FORMAT,
+            "source": self.source,
+            "column": self.column,
+            "rows": self.rows,
+            "shredding": self.shredding,
+            "saved": self.saved,
+            "more_paths": self.more_paths,
+            "paths": [path.to_dict() for path in self.paths],
+        }
+
+    def select(self) -> str:
+        """A SELECT list with each path that inference makes a column of, under a name of its own.
+
+        Paths are read by `try_variant_get`: a value of another type is NULL, not an error.
+        """
+        columns = {each.path: each.column for each in self.paths if each.share is not None}
+        typed = {path: type_ for path, type_ in columns.items() if type_ is not None}
+        names = _view_names(typed)
+        items = []
+        for path, type_ in typed.items():
+            value = VariantPath(self.column or "event", path).as_type(type_, strict=False)
+            items.append(f"{value.text} AS {quote_identifier(names[path])}")
+        return ",\n  ".join(items)
+
+    def as_view(self, name: str, table: str | None = None) -> str:
+        """The text of a `CREATE VIEW` with the paths as typed columns.
+
+        Args:
+            name: The view, `shop.events` for one in a database.
+            table: The table as Spark SQL names it; None for the one that was profiled.
+
+        Raises InvalidValue where no path would be a column, and without `table` for a source that
+        is no table.
+        """
+        items = self.select()
+        if not items:
+            raise InvalidValue("no path would become a column", file=self.source)
+        if table is None:
+            if not self.is_table:
+                raise InvalidValue(
+                    "a view is over a table",
+                    file=self.source,
+                    hint="name the table that it will be over with table=",
+                    cli_hint="--over names the table that it will be over",
+                )
+            table = f"delta.{quote_identifier(self.source)}"
+        view = ".".join(map(quote_identifier, name.split(".")))
+        return f"CREATE VIEW {view} AS\nSELECT\n  {items}\nFROM {table}"
+
+
+def profile(
+    source: str | os.PathLike[str] | Documents,
+    column: str | None = None,
+    *,
+    sample_rows: int = SAMPLE_ROWS,
+    examples: bool = True,
+    format: str | None = None,  # noqa: A002 - as in `ingest`
+    options: InferenceOptions | None = None,
+) -> SourceProfile:
+    """Look at a sample of a table, a Parquet file or JSON documents.
+
+    Args:
+        source: A table, a Parquet file, or files of JSON documents as for `vl.ndjson`; also what
+            `vl.ndjson`, `vl.json_array` and `vl.json_files` give.
+        column: The VARIANT column of a table or a file; None for the only one.
+        sample_rows: The most rows that are looked at, 1 or more.
+        examples: False leaves values out of the result.
+        format: How files hold documents, as for `ingest`: `lines`, `array` or `whole`.
+        options: Thresholds of the inference.
+
+    Raises:
+        MissingSource: There is no such table or file.
+        InvalidSchema: The table or file has no VARIANT column, or several and none is named.
+        InvalidPath: It has no column of that name.
+        InvalidValue: `sample_rows` is less than 1.
+    """
+    if sample_rows < 1:
+        raise InvalidValue(f"sample_rows is {sample_rows}, expected 1 or more")
+    make = partial(_profiled, options=options, examples=examples)
+    if isinstance(source, Documents):
+        return make("documents", "", sample_documents(source, sample_rows))
+    location = os.fspath(source)
+    if format is None and _is_table(location):
+        snapshot = Snapshot.read(location, applies=READER_FEATURES)
+        name = variant_column(snapshot.schema, column, snapshot.store.uri)
+        sample = sample_table(snapshot, name, sample_rows)
+        return make(snapshot.store.uri, name, sample, is_table=True)
+    if format is None and _is_parquet(location):
+        name = _file_column(location, column)
+        return make(location, name, sample_file(location, name, sample_rows))
+    documents = Documents.of(location, format)
+    return make(location, "", sample_documents(documents, sample_rows))
+
+
+def variant_column(schema: StructType, column: str | None, table: str) -> str:
+    """The VARIANT column of a table that is named, or its only one.
+
+    Raises InvalidPath and InvalidSchema.
+    """
+    names = [item.name for item in schema.fields if isinstance(item.type, VariantType)]
+    return _one_of(names, column, table)
+
+
+def _file_column(path: str, column: str | None) -> str:
+    names = [name for name in find_variants(path) if "." not in name]
+    return _one_of(names, column, path)
+
+
+def _one_of(names: list[str], column: str | None, source: str) -> str:
+    listed = ", ".join(names) or "none"
+    if column is None:
+        if len(names) != 1:
+            raise InvalidSchema(
+                f"there are {len(names)} VARIANT columns, expected one",
+                file=source,
+                hint=f"name one with column=: {listed}",
+                cli_hint=f"name one with --column: {listed}",
+            )
+        return names[0]
+    found = [name for name in names if name.lower() == column.lower()]
+    if not found:
+        raise InvalidPath(
+            f"there is no VARIANT column {column!r}", file=source, hint=f"its columns: {listed}"
+        )
+    return found[0]
+
+
+def _is_table(location: str) -> bool:
+    if not is_local(location):
+        return has_log(open_store(location))
+    return FilePath(local_path(location), "_delta_log").is_dir()
+
+
+def _is_parquet(location: str) -> bool:
+    if not is_local(location):
+        return location.lower().endswith(".parquet")
+    path = FilePath(local_path(location))
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(len(MAGIC)) == MAGIC
+
+
+def _profiled(
+    source: str,
+    column: str,
+    sample: Sample,
+    *,
+    options: InferenceOptions | None,
+    examples: bool,
+    is_table: bool = False,
+) -> SourceProfile:
+    inference = infer(sample.profile, options)
+    paths = path_profiles(sample, inference, examples=examples)
+    return SourceProfile(
+        source=source,
+        column=column,
+        rows=sample.rows,
+        shredding=format_ddl(inference.schema),
+        saved=sum(each.text_share for each in paths if _is_column(each)),
+        paths=paths[:MAX_SHOWN_PATHS],
+        more_paths=max(0, len(paths) - MAX_SHOWN_PATHS),
+        is_table=is_table,
+    )
+
+
+def path_profiles(
+    sample: Sample, inference: Inference, *, examples: bool = True
+) -> tuple[PathProfile, ...]:
+    """All paths of a sample, the most frequent first, parents before what is in them."""
+    values = values_of(sample.texts)
+    total = sum(len(text.encode()) for text in sample.texts) or 1
+    columns = {
+        path: node.type.ddl for path, node in inference.schema.nodes() if isinstance(node, Leaf)
+    }
+    reasons = {path: why for path, _, why in inference.reasons}
+    found, shares = [], []
+    for path, profile_, share in _walk(sample.profile):
+        known = values.get(path, PathValues())
+        shares.append(share)
+        found.append(
+            PathProfile(
+                path=path,
+                count=profile_.rows,
+                share=None if 0 in path.steps else share,
+                types=_types(profile_),
+                distinct=len(known.distinct),
+                many=len(known.distinct) == MAX_DISTINCT,
+                examples=tuple(known.examples) if examples else (),
+                text_share=known.text_bytes / total,
+                column=columns.get(path),
+                why=reasons.get(path, ""),
+            )
+        )
+    order = sorted(range(len(found)), key=lambda place: (-shares[place], place))
+    return tuple(found[place] for place in order)
+
+
+def _walk(root: Profile) -> Iterator[tuple[Path, Profile, float]]:
+    """All profiles with their paths and shares; elements have the share of their array's rows."""
+    todo = [(Path(), root, 1.0)]
+    while todo:
+        path, profile_, share = todo.pop()
+        yield path, profile_, share
+        if profile_.element is not None:
+            todo.append((path.child(0), profile_.element, share))
+        for name, each in reversed(profile_.fields.items()):
+            inside = share if 0 in path.steps else each.rows / root.rows
+            todo.append((path.child(name), each, inside))
+
+
+def _types(profile_: Profile) -> dict[str, float]:
+    counts = Counter[str]()
+    for kind, count in profile_.primitives.items():
+        counts[_TYPES.get(kind, kind.name.lower())] += count
+    counts += Counter({"object": profile_.objects, "array": profile_.arrays})
+    rows = max(profile_.rows, 1)
+    return {name: count / rows for name, count in counts.most_common() if count}
+
+
+def _is_column(path: PathProfile) -> bool:
+    return path.column is not None and path.share is not None
+
+
+def _view_names(paths: Iterable[Path]) -> dict[Path, str]:
+    """A name for each path: its last key, with those before it where several would be alike."""
+    names: dict[Path, str] = {}
+    used: set[str] = set()
+    for path in paths:
+        keys = [str(step) for step in path.steps] or ["value"]
+        options = ["_".join(keys[-length:]) for length in range(1, len(keys) + 1)]
+        options += [f"{options[-1]}_{number}" for number in range(2, len(used) + 3)]
+        name = next(each for each in options if each.lower() not in used)
+        used.add(name.lower())
+        names[path] = name
+    return names

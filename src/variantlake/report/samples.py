@@ -1,0 +1,124 @@
+"""A bounded sample of rows: what paths hold in it, and its rows as JSON text.
+
+A sample of a table comes from several of its files, deleted rows left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.ingest.encode.documents import sample_batches
+from variantlake.ingest.sources.sources import Documents
+from variantlake.kernels.json.json_reader import JsonReader
+from variantlake.kernels.variant.profiler import Profiler
+from variantlake.kernels.variant.variant_reader import VariantReader
+from variantlake.parquet.read.json_column import to_json
+from variantlake.parquet.read.reader import iter_batches
+from variantlake.scan.table_scan import Scan
+from variantlake.shredding.arrays import struct_of
+from variantlake.shredding.profile import Profile
+from variantlake.sql.select import QueryText
+from variantlake.sql.splice import quote_identifier
+
+SAMPLE_ROWS = 10_000
+"""Rows of a sample, unless the caller wants another number."""
+
+SAMPLE_FILES = 8
+"""Files of a table that a sample is taken from, evenly among all of them."""
+
+MAX_TEXTS = 2_000
+"""Rows whose text is kept, for examples and distinct values."""
+
+MAX_TEXT_BYTES = 1 << 20
+"""A longer text is not kept: its paths are counted all the same."""
+
+
+@dataclass(slots=True)
+class Sample:
+    """Rows that were looked at: `profile` counts all of them, `texts` holds some as JSON."""
+
+    profile: Profile = field(default_factory=Profile)
+    texts: list[str] = field(default_factory=list)
+
+    @property
+    def rows(self) -> int:
+        """Rows that were looked at and that hold a value."""
+        return self.profile.rows
+
+
+def sample_table(snapshot: Snapshot, column: str, rows: int = SAMPLE_ROWS) -> Sample:
+    """Rows of a VARIANT column of a table. Raises as `Scan.to_batches`."""
+    taker, count = _Taker(rows), snapshot.files.num_rows
+    files = sorted({count * i // SAMPLE_FILES for i in range(SAMPLE_FILES)} if count else ())
+    items = QueryText(snapshot.schema).items([quote_identifier(column)])
+    for done, row in enumerate(files):
+        one = replace(snapshot, files=snapshot.files.take(pa.array([row])))
+        most = -(-(rows - taker.rows) // (len(files) - done))
+        for batch in Scan(one, items, None, most).to_batches():
+            taker.add(batch.column(0))
+    return taker.sample()
+
+
+def sample_file(path: str, column: str, rows: int = SAMPLE_ROWS) -> Sample:
+    """The first rows of a VARIANT column of a Parquet file. Raises as `parquet.iter_batches`."""
+    taker = _Taker(rows)
+    for batch in iter_batches(path, min(rows, SAMPLE_ROWS), [column]):
+        taker.add(batch.column(0).slice(0, rows - taker.rows))
+        if taker.rows >= rows:
+            break
+    return taker.sample()
+
+
+def sample_documents(documents: Documents, rows: int = SAMPLE_ROWS) -> Sample:
+    """Documents from several places of several sources; bad ones are left out.
+
+    Raises MissingSource, StoreFailed and MalformedFile for sources that cannot be read.
+    """
+    reader, profiler, texts = JsonReader(), Profiler(), _Texts()
+    for batch in sample_batches(documents.sources, rows):
+        profiler.add(reader.read(batch.block.padded, batch.starts, batch.ends))
+        texts.add(batch.text(row).decode(errors="replace") for row in range(len(batch.starts)))
+    return Sample(profiler.result(), texts.kept)
+
+
+class _Taker:
+    """Adds up Variants until there are enough rows."""
+
+    def __init__(self, rows: int) -> None:
+        self.rows = 0
+        self._most = rows
+        self._reader, self._profiler, self._texts = VariantReader(), Profiler(), _Texts()
+
+    def add(self, column: pa.Array[Any]) -> None:
+        self.rows += len(column)
+        self._profiler.add(self._reader.read(struct_of(column)))
+        wanted = column.slice(0, MAX_TEXTS)
+        self._texts.add(text for text in to_json(wanted).to_pylist() if text is not None)
+
+    def sample(self) -> Sample:
+        return Sample(self._profiler.result(), self._texts.kept)
+
+
+class _Texts:
+    """At most MAX_TEXTS texts; of more, each has the same chance to stay."""
+
+    def __init__(self) -> None:
+        self.kept: list[str] = []
+        self._seen = 0
+        self._random = np.random.default_rng(0)  # the same sample every time
+
+    def add(self, texts: Iterator[str]) -> None:
+        for text in texts:
+            if len(text) > MAX_TEXT_BYTES:
+                continue
+            self._seen += 1
+            if len(self.kept) < MAX_TEXTS:
+                self.kept.append(text)
+            elif (place := int(self._random.integers(self._seen))) < MAX_TEXTS:
+                self.kept[place] = text

@@ -1,0 +1,264 @@
+"""The data of a report on a table: what the log says, and a bounded sample of its rows."""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path as FilePath
+from typing import Any
+
+import numpy as np
+
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.schema.table_schema import VariantType
+from variantlake.parquet.read.inspect import bound_text
+from variantlake.parquet.stats.fact_columns import VariantColumns
+from variantlake.parquet.stats.facts import UNKNOWN
+from variantlake.paths import Path
+from variantlake.planning.log_files import LogFiles
+from variantlake.planning.predicates import path_text
+from variantlake.report.page import render
+from variantlake.report.paths import PathTotals, VariantPaths, add_sizes, most_used, paths_of
+from variantlake.report.profile import PathProfile, path_profiles
+from variantlake.report.query_report import MAX_FILES, report_query
+from variantlake.report.samples import sample_table
+from variantlake.report.skip_power import skip_powers
+from variantlake.report.versions import versions_of
+from variantlake.scan.table_scan import Scan
+from variantlake.shredding.ddl import format_ddl
+from variantlake.shredding.infer import infer
+
+FORMAT = 1
+"""Of the data; it grows when a reader of the JSON would have to change."""
+
+MAX_PATHS = 10_000
+"""Paths of one column, those that most rows hold."""
+
+MAX_BUCKETS = 40
+"""Points in time of the share in residuals."""
+
+RARE = 0.01
+"""A column that fewer rows use is named as one to give up."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableReport:
+    """A report: `data` as JSON-ready values, of format FORMAT."""
+
+    data: dict[str, Any] = field(repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The data as JSON-ready values; `format` tells their version."""
+        return self.data
+
+    def to_html(self) -> str:
+        """The report as one page that needs nothing from outside."""
+        return render(json.dumps(self.data, ensure_ascii=False))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the page to a file."""
+        FilePath(path).write_text(self.to_html(), encoding="utf-8")
+
+    def _repr_html_(self) -> str:
+        """The page in a frame of its own, for notebooks."""
+        page = html.escape(self.to_html(), quote=True)
+        return (
+            f'<iframe srcdoc="{page}" title="Table report" sandbox="allow-scripts" '
+            'style="width: 100%; height: 40rem; border: 0"></iframe>'
+        )
+
+    def with_query(self, sql: str, scan: Scan) -> TableReport:
+        """The report with what a query of the table reads and skips."""
+        return TableReport({**self.data, "query": report_query(sql, scan)})
+
+
+def report_table(snapshot: Snapshot, *, examples: bool = True) -> TableReport:
+    """Look at a version of a table.
+
+    `examples=False` leaves values of the data out, and bounds with them.
+
+    Raises as `Scan.to_batches` for a file of the sample that cannot be read.
+    """
+    files = LogFiles(snapshot)
+    rows, deleted = _rows(snapshot, files)
+    columns = [
+        _column(snapshot, files, item.name, item.physical_name, examples=examples)
+        for item in snapshot.schema.fields
+        if isinstance(item.type, VariantType)
+    ]
+    return TableReport(
+        {
+            "format": FORMAT,
+            "made_by": version("variantlake"),
+            "location": snapshot.store.uri,
+            "name": snapshot.metadata.name,
+            "version": snapshot.version,
+            "files": files.rows,
+            "bytes": int(files.sizes.sum()),
+            "rows": rows,
+            "deleted_rows": deleted,
+            "features": sorted(snapshot.features),
+            "properties": snapshot.properties,
+            "partition_columns": list(snapshot.partition_columns),
+            "columns_of_the_table": [
+                {"name": item.name, "type": str(item.type)} for item in snapshot.schema.fields
+            ],
+            "versions": versions_of(snapshot, rows),
+            "file_names": snapshot.files["path"].slice(0, MAX_FILES).to_pylist(),
+            "file_bytes": files.sizes[:MAX_FILES].tolist(),
+            "columns": columns,
+        }
+    )
+
+
+def _rows(snapshot: Snapshot, files: LogFiles) -> tuple[int | None, int]:
+    """Rows that are there, None where the log does not tell, and rows that are marked deleted."""
+    vectors = snapshot.files["deletion_vector"].drop_null().to_pylist()
+    deleted = sum(vector["cardinality"] for vector in vectors if vector is not None)
+    records = files.of_log.num_records
+    if (records == UNKNOWN).any():
+        return None, deleted
+    return int(records.sum()) - deleted, deleted
+
+
+def _column(
+    snapshot: Snapshot, files: LogFiles, name: str, physical: str, *, examples: bool
+) -> dict[str, Any]:
+    variant = files.facts.variant((physical,))
+    paths = paths_of(variant)
+    add_sizes(paths, snapshot, (physical,))
+    sample = sample_table(snapshot, name)
+    inference = infer(sample.profile)
+    profiles = {each.path: each for each in path_profiles(sample, inference, examples=examples)}
+    powers = skip_powers(variant, files.rows, paths.paths)
+    return {
+        "name": name,
+        "layouts": paths.layouts,
+        "files_known": paths.known,
+        "files_counted": paths.counted,
+        "sampled_rows": sample.rows,
+        "shredding": snapshot.properties.get(f"variantlake.shredding.{physical}", ""),
+        "inferred": format_ddl(inference.schema),
+        "paths": _paths(paths, profiles, examples=examples),
+        "skip": [
+            {"path": path_text(power.path), **power.to_dict()} for power in powers if examples
+        ],
+        "drift": _drift(snapshot, variant, paths.paths),
+        "advice": _advice(paths.paths, list(profiles.values()), sample.rows),
+    }
+
+
+def _paths(
+    paths: VariantPaths, profiles: dict[Path, PathProfile], *, examples: bool
+) -> list[dict[str, Any]]:
+    """The paths of the layouts, then those that only the sample knows."""
+    found = [
+        {
+            **_stored(each, paths, examples=examples),
+            **_sampled(profiles.get(each.path)),
+        }
+        for each in most_used(paths.paths, MAX_PATHS)
+    ]
+    known = {each.path for each in paths.paths}
+    others = [each for path, each in profiles.items() if path not in known]
+    found += [
+        {"path": path_text(each.path), "type": "", **_sampled(each)}
+        for each in others[: MAX_PATHS - len(found)]
+    ]
+    return found
+
+
+def _stored(each: PathTotals, paths: VariantPaths, *, examples: bool) -> dict[str, Any]:
+    stored = each.type if examples else None
+    return {
+        "path": path_text(each.path),
+        "type": each.type_name,
+        "files": each.files,
+        "clean_files": each.clean,
+        "bounded_files": each.bounded,
+        "typed": each.typed,
+        "nulls": each.nulls,
+        "residuals": each.residuals,
+        "minimum": bound_text(stored, each.minimum),
+        "maximum": bound_text(stored, each.maximum),
+        "bytes_share": each.stored_bytes / paths.sized_bytes if paths.sized_bytes else None,
+    }
+
+
+def _sampled(profile: PathProfile | None) -> dict[str, Any]:
+    if profile is None:
+        return {}
+    return {
+        "share": profile.share,
+        "types": dict(profile.types),
+        "distinct": profile.distinct,
+        "distinct_is_more": profile.many,
+        "examples": list(profile.examples),
+        "text_share": profile.text_share,
+    }
+
+
+def _drift(
+    snapshot: Snapshot, variant: VariantColumns | None, paths: Sequence[PathTotals]
+) -> list[dict[str, Any]]:
+    """The share of values that lie in residuals, by the time at which files were written."""
+    if variant is None or not paths:
+        return []
+    modified = snapshot.files["modification_time"].to_numpy()
+    known = np.flatnonzero(variant.layout >= 0).astype(np.int64)
+    known = known[np.argsort(modified[known], kind="stable")]
+    buckets = np.array_split(known, min(MAX_BUCKETS, len(known))) if len(known) else []
+    found = []
+    for rows in buckets:
+        typed = residuals = 0
+        for code in np.unique(variant.layout[rows]).tolist():
+            own = rows[variant.layout[rows] == code][:MAX_BUCKETS]
+            count = len(list(variant.schemas[code].nodes()))
+            nodes = np.tile(np.arange(count, dtype=np.int64), len(own))
+            counts = variant.counts(np.repeat(own, count), nodes)
+            typed += int(np.maximum(counts.typed, 0).sum())
+            residuals += int(np.maximum(counts.residuals, 0).sum())
+        found.append(
+            {
+                "from": int(modified[rows[0]]),
+                "to": int(modified[rows[-1]]),
+                "files": len(rows),
+                "share": residuals / max(typed + residuals, 1),
+            }
+        )
+    return found
+
+
+def _advice(
+    paths: Sequence[PathTotals], profiles: Sequence[PathProfile], rows: int
+) -> list[dict[str, Any]]:
+    """Paths that would be worth a column, and columns that hardly any row uses."""
+    have = {each.path for each in paths if each.type is not None}
+    found = [
+        {
+            "path": path_text(each.path),
+            "advice": "add",
+            "type": each.column,
+            "why": each.why,
+            "text_share": each.text_share,
+        }
+        for each in profiles
+        if each.column is not None and each.share is not None and each.path not in have
+    ]
+    shares = {each.path: each.share for each in profiles}
+    found += [
+        {
+            "path": path_text(each.path),
+            "advice": "give up",
+            "type": each.type_name,
+            "why": f"{share:.1%} of the rows that were looked at hold it",
+            "text_share": 0.0,
+        }
+        for each in paths
+        if rows and each.type is not None and (share := shares.get(each.path) or 0.0) < RARE
+    ]
+    return found

@@ -1,0 +1,82 @@
+"""What single paths hold in the texts of a sample: examples, distinct values, bytes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from variantlake.paths import Path
+
+MAX_DISTINCT = 1_000
+"""Distinct values that are counted at a path; more are "at least so many"."""
+
+MAX_EXAMPLES = 3
+"""Examples of a path."""
+
+MAX_EXAMPLE_LENGTH = 60
+"""Characters of an example; longer ones are cut."""
+
+MAX_PATHS = 10_000
+"""Paths that are followed; keys that are ids would make as many paths as there are rows."""
+
+MAX_ELEMENTS = 100
+"""Elements of one array that are looked at."""
+
+
+@dataclass(slots=True)
+class PathValues:
+    """Values at one path. `text_bytes` is the length of its values as JSON, without their keys."""
+
+    count: int = 0
+    text_bytes: int = 0
+    distinct: set[str] = field(default_factory=set)
+    examples: list[str] = field(default_factory=list)
+
+    def add(self, text: str) -> None:
+        """Count one value by its JSON text."""
+        self.count += 1
+        self.text_bytes += len(text)
+        if text in self.distinct or len(self.distinct) >= MAX_DISTINCT:
+            return
+        self.distinct.add(text)
+        if len(self.examples) < MAX_EXAMPLES and text != "null":
+            cut = len(text) > MAX_EXAMPLE_LENGTH
+            self.examples.append(f"{text[: MAX_EXAMPLE_LENGTH - 1]}…" if cut else text)
+
+
+def values_of(texts: Iterable[str]) -> dict[Path, PathValues]:
+    """The scalar values of each path; in a path the step 0 stands for all elements of an array.
+
+    A text that is not JSON, as a bad document, is left out.
+    """
+    found: dict[tuple[str | int, ...], PathValues] = {}
+    for text in texts:
+        try:
+            _add(orjson.loads(text), (), found)
+        except (orjson.JSONDecodeError, UnicodeError):
+            continue
+    return {Path(steps): values for steps, values in found.items()}
+
+
+def _add(
+    value: Any, steps: tuple[str | int, ...], found: dict[tuple[str | int, ...], PathValues]
+) -> None:
+    """Count a value and what is in it; its depth is bounded by the JSON parser's own limit."""
+    todo = [(steps, value)]
+    while todo:
+        steps, value = todo.pop()
+        if isinstance(value, dict):
+            todo.extend(((*steps, key), child) for key, child in value.items())
+        elif isinstance(value, list):
+            todo.extend(((*steps, 0), child) for child in value[:MAX_ELEMENTS])
+        else:
+            known = found.get(steps)
+            if known is None:
+                if len(found) >= MAX_PATHS:
+                    continue
+                known = found[steps] = PathValues()
+            known.add(json.dumps(value, ensure_ascii=False))

@@ -1,0 +1,73 @@
+"""How a table grew: files, bytes and rows at each of its last versions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from variantlake.delta.actions.add_remove import AddFile, RemoveFile
+from variantlake.delta.actions.log_lines import Action
+from variantlake.delta.log.log_segment import commit_path
+from variantlake.delta.log.reconciliation import read_commit
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.stats.stats_reader import StatsReader
+from variantlake.errors import VariantLakeError
+from variantlake.parquet.stats.facts import UNKNOWN
+
+MAX_VERSIONS = 200
+"""Versions that are shown, the newest: each costs one read of the log."""
+
+
+def versions_of(snapshot: Snapshot, rows: int | None) -> list[dict[str, Any]]:
+    """The last versions that the log holds, oldest first, with what the table was at each.
+
+    `rows` is the number of rows at the newest version. `rows` of a version is None where the log
+    does not tell how many rows a commit before the newest removed.
+    """
+    files, size = snapshot.files.num_rows, sum(add.size for add in snapshot.add_files())
+    reader = StatsReader(snapshot.schema)
+    found = []
+    for entry in snapshot.history(MAX_VERSIONS):
+        try:
+            actions = read_commit(snapshot.store, commit_path(entry.version))
+        except VariantLakeError:  # cleaned up meanwhile: those before it are gone as well
+            break
+        adds = _new_files(actions)
+        removes = [each for each in actions if isinstance(each, RemoveFile)]
+        found.append(
+            {
+                "version": entry.version,
+                "timestamp": entry.timestamp,
+                "operation": entry.operation,
+                "files": files,
+                "bytes": size,
+                "rows": rows,
+                "added": len(adds),
+                "removed": len(removes),
+            }
+        )
+        files += len(removes) - len(adds)
+        size += sum(each.size or 0 for each in removes) - sum(each.size for each in adds)
+        rows = _before(rows, [*adds, *removes], reader)
+    return found[::-1]
+
+
+def _new_files(actions: Sequence[Action]) -> list[AddFile]:
+    """The files that a commit added; not those that it only described anew (`analyze`)."""
+    adds = [each for each in actions if isinstance(each, AddFile)]
+    replaces = any(isinstance(each, RemoveFile) for each in actions)
+    return [each for each in adds if each.data_change or replaces]
+
+
+def _before(
+    rows: int | None, files: Sequence[AddFile | RemoveFile], reader: StatsReader
+) -> int | None:
+    """The rows of the version before a commit that added and removed these files."""
+    for file in files:
+        records = reader.read(file.stats).num_records
+        if rows is None or records == UNKNOWN:
+            return None
+        vector = file.deletion_vector
+        kept = records - (vector.cardinality if vector else 0)
+        rows += kept if isinstance(file, RemoveFile) else -kept
+    return rows
