@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from variantlake.delta.protocol.cluster_paths import PROPERTY as CLUSTER_BY
 from variantlake.delta.protocol.properties import check_properties
 from variantlake.delta.schema.ddl import parse_table_ddl
 from variantlake.delta.transaction import alter
@@ -57,6 +58,25 @@ class TableAlterations(TableHandle):
         """
         snapshot = self._newest()
         return commit(snapshot, alter.unset_properties(snapshot, names)).version
+
+    def set_clustering(self, *paths: str) -> int:
+        """Say in which order the rows of the table shall lie; gives the new version.
+
+        Loads then sort each file by it, and `cluster` orders the files. Nothing is rewritten here.
+
+        Args:
+            paths: Paths that are typed columns (`event:kind::string`, `$.kind` where there is one
+                VARIANT column) and ordinary columns, at most 4; none takes the order away.
+
+        Raises:
+            InvalidSchema: What rows cannot be ordered by: a path that is no column, a partition
+                column, a column that is not there or is a Variant.
+            InvalidPath, InvalidValue: A path that does not parse, or too many.
+            CommitConflict: As `set_properties`.
+        """
+        if not paths:
+            return self.unset_properties(CLUSTER_BY)
+        return self.set_properties({CLUSTER_BY: ", ".join(paths)})
 
     def drop_constraint(self, name: str) -> int:
         """Take a CHECK constraint away; gives the new version. `lake.add_constraint` adds one.

@@ -10,6 +10,8 @@ from typing import Self, Unpack, cast
 import pyarrow as pa
 
 from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.protocol.cluster_paths import PROPERTY as CLUSTER_BY
+from variantlake.delta.protocol.cluster_paths import names_paths, split_paths
 from variantlake.delta.protocol.properties import SCHEMA_PREFIX, check_properties
 from variantlake.delta.schema.ddl import parse_table_ddl
 from variantlake.delta.schema.table_schema import StructType, VariantType
@@ -60,8 +62,10 @@ class Table(TableReports):
             location: A path or URL; no table may be there.
             schema: Columns as DDL, `event VARIANT, day DATE NOT NULL`.
             partition_by: Name or names of partition columns, never VARIANT ones; None for none.
-            cluster_by: Name or names of the columns that engines which cluster shall order files
-                by, never VARIANT ones; instead of `partition_by`.
+            cluster_by: What the rows of the table shall lie in the order of: paths of VARIANT
+                columns, `event:kind::string`, and columns; a text may name several, with commas.
+                With a path among them they become `variantlake.clusterBy`, see `set_clustering`.
+                Columns alone are Delta's own clustering, instead of `partition_by`.
             properties: Table properties.
             shredding: For VARIANT columns the DDL of what becomes columns. A column that is left
                 out gets its schema inferred from the first data.
@@ -80,11 +84,15 @@ class Table(TableReports):
             if field is None or not isinstance(field.type, VariantType):
                 raise InvalidSchema(f"{column!r} is not a VARIANT column of the table")
             configuration[SCHEMA_PREFIX + field.physical_name] = format_ddl(parse_ddl(text))
+        clustering = _clustering(cluster_by, columns)
+        if names_paths(clustering):
+            configuration[CLUSTER_BY] = ", ".join(clustering)
+            clustering = ()
         create_table(
             open_store(location),
             columns,
             partition_columns=_names(partition_by),
-            cluster_columns=_names(cluster_by),
+            cluster_columns=clustering,
             properties=configuration,
             name=name,
             description=description,
@@ -263,6 +271,13 @@ class Table(TableReports):
                 hint="say with column= which one takes the documents",
             )
         return names[0]
+
+
+def _clustering(given: str | Sequence[str] | None, schema: StructType) -> Sequence[str]:
+    """What to cluster by as users give it: names, or one text with commas."""
+    if isinstance(given, str) and schema.get(given) is None:
+        return split_paths(given)
+    return _names(given)
 
 
 def _names(given: str | Sequence[str] | None) -> Sequence[str]:

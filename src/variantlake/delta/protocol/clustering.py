@@ -50,7 +50,7 @@ def clustering_domain(
         if isinstance(field.type, VariantType):
             raise InvalidSchema(
                 f"column {column!r} is a Variant, which cannot cluster a table: it has no order",
-                hint="cluster by an ordinary column; load the data in the order of a path instead",
+                hint=f"name a path of it, as in {column}:id::bigint, or an ordinary column",
             )
         paths.append([field.physical_name])
     configuration = orjson.dumps({"clusteringColumns": paths, "domainName": DOMAIN}).decode()

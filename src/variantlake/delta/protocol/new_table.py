@@ -14,6 +14,7 @@ from variantlake.delta.actions.log_lines import Metadata, Protocol
 from variantlake.delta.protocol.properties import (
     FEATURE_PREFIX,
     SHREDDING_PROPERTY,
+    check_clustering,
     check_properties,
     needed_features,
     new_protocol,
@@ -64,6 +65,7 @@ def new_table(
     if mapped:
         schema, configuration = with_mapping(schema, configuration, keep_names=False)
         configuration = of_table(configuration, schema)
+    check_clustering(configuration, schema, partition_columns)
     if configuration.get(ROW_TRACKING_PROPERTY, "").lower() == "true":
         configuration |= materialized_columns()
     return new_protocol(features), Metadata(

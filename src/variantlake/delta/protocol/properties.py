@@ -6,10 +6,11 @@ Spec: PROTOCOL, "Table Properties", "Table Features for New and Existing Tables"
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 from variantlake.delta.actions.log_lines import Protocol
+from variantlake.delta.protocol import cluster_paths
 from variantlake.delta.protocol.features import (
     FEATURES,
     VARIANT_SHREDDING,
@@ -22,6 +23,7 @@ from variantlake.delta.schema.table_schema import PrimitiveType, StructType, Var
 from variantlake.errors import InvalidSchema, InvalidValue, UnsupportedFeature, did_you_mean
 from variantlake.parquet.write.file_writer import Compression
 from variantlake.shredding.ddl import parse_ddl
+from variantlake.shredding.schema import ShreddingSchema
 
 SHREDDING_PROPERTY = "delta.enableVariantShredding"
 FEATURE_PREFIX = "delta.feature."
@@ -49,6 +51,7 @@ _INSTEAD = {
     "delta.ignoreProtocolDefaults": "new tables have the features that they need, and no others",
     "delta.enableChangeDataCapture": "its name is delta.enableChangeDataFeed",
 }
+_ANY = re.compile(r".*", re.DOTALL)
 _BOOLEAN = re.compile(r"true|false")
 _NATURAL = re.compile(r"[1-9]\d{0,8}")
 _BYTES = re.compile(r"[1-9]\d{0,11}")
@@ -71,6 +74,7 @@ _CODECS: dict[str, Compression] = {
 }
 _VALUES = {
     SHREDDING_PROPERTY: _BOOLEAN,
+    cluster_paths.PROPERTY: _ANY,
     "delta.appendOnly": _BOOLEAN,
     "delta.autoOptimize": _BOOLEAN,
     "delta.autoOptimize.autoCompact": _BOOLEAN,
@@ -82,7 +86,7 @@ _VALUES = {
     "delta.checkpointRetentionDuration": _DURATION,
     "delta.columnMapping.mode": re.compile(r"none|name|id", re.IGNORECASE),
     "delta.dataSkippingNumIndexedCols": re.compile(r"-1|\d{1,9}"),
-    "delta.dataSkippingStatsColumns": re.compile(r".*", re.DOTALL),
+    "delta.dataSkippingStatsColumns": _ANY,
     "delta.dataSkippingStringPrefixLength": _COUNT,
     "delta.deletedFileRetentionDuration": _DURATION,
     "delta.dropFeatureTruncateHistory.retentionDuration": _DURATION,
@@ -190,6 +194,9 @@ def _checked(key: str, value: str) -> str:
         _check_feature(key, value)
     if key.startswith(SCHEMA_PREFIX):
         _check_shredding(key, value)
+    if key == cluster_paths.PROPERTY:
+        cluster_paths.check_text(value)
+        return ", ".join(cluster_paths.split_paths(value))
     pattern = _VALUES.get(key)
     if pattern is None:
         return value
@@ -247,6 +254,35 @@ def of_table(properties: Mapping[str, str], schema: StructType) -> dict[str, str
             )
         found[SCHEMA_PREFIX + column.physical_name] = value
     return found
+
+
+def shredding_schemas(
+    properties: Mapping[str, str], schema: StructType
+) -> dict[str, ShreddingSchema]:
+    """The shredding schemas that a table has, by the physical names of its VARIANT columns.
+
+    That of a column is unshredded where the table forbids shredding, and not there while no data
+    has come that it could be inferred from. Raises InvalidSchema for one that does not parse.
+    """
+    enabled = properties.get(SHREDDING_PROPERTY, "").lower() == "true"
+    names = [f.physical_name for f in schema.fields if isinstance(f.type, VariantType)]
+    if not enabled:
+        return {name: ShreddingSchema() for name in names}
+    texts = ((name, properties.get(SCHEMA_PREFIX + name)) for name in names)
+    return {name: parse_ddl(text) for name, text in texts if text is not None}
+
+
+def check_clustering(
+    properties: Mapping[str, str], schema: StructType, partition_columns: Sequence[str]
+) -> None:
+    """Refuse properties whose `variantlake.clusterBy` names what rows cannot be ordered by.
+
+    Raises InvalidSchema, InvalidPath and InvalidValue.
+    """
+    text = properties.get(cluster_paths.PROPERTY)
+    if text is not None:
+        known = shredding_schemas(properties, schema)
+        cluster_paths.cluster_paths(text, schema, partition_columns, known)
 
 
 def _check_stats_columns(text: str, schema: StructType) -> None:

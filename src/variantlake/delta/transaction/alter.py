@@ -17,6 +17,7 @@ from variantlake.delta.protocol.properties import (
     CONSTRAINT_PREFIX,
     FEATURE_PREFIX,
     SHREDDING_PROPERTY,
+    check_clustering,
     check_properties,
     constraints,
     extended_protocol,
@@ -52,6 +53,7 @@ def set_properties(snapshot: Snapshot, properties: Mapping[str, str]) -> Changes
     schema = snapshot.schema
     if is_mapped(configuration) and not is_mapped(snapshot.metadata.configuration):
         schema, configuration = with_mapping(schema, configuration, keep_names=True)
+    check_clustering(configuration, schema, snapshot.partition_columns)
     if kept.get(ROW_TRACKING_PROPERTY, "").lower() == "true":
         configuration = {**materialized_columns(), **configuration}
     protocol = extended_protocol(snapshot.protocol, needed_features(schema, properties))

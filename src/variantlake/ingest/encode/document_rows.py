@@ -21,7 +21,6 @@ from variantlake.ingest.sources.blocks import bytes_at_once
 from variantlake.ingest.sources.sources import Source, Split
 from variantlake.ingest.target.options import BadRows
 from variantlake.ingest.target.quarantine import BadRow, BadRowLog
-from variantlake.ingest.target.sort_rows import sort_keys
 from variantlake.ingest.target.write_target import FilePlan
 from variantlake.kernels.json.json_reader import JsonReader
 from variantlake.kernels.shredded.shredder import Shredder
@@ -65,7 +64,7 @@ class DocumentRows:
         beside = [field for field in (columns.file, columns.moment) if field is not None]
         stored = [pa.field(field.physical_name, arrow_form(field.type)) for field in beside]
         # What files cannot be sorted by is said before the work.
-        sort_keys(plan.order_by, plan.schema, pa.schema([*self._schema, *stored]))
+        plan.order(pa.schema([*self._schema, *stored]))
         fields = {field.name: field for field in plan.schema.fields}
         self._partitioned = [fields[column] for column in plan.partition_columns]
         self.partition_names = [field.physical_name for field in self._partitioned]

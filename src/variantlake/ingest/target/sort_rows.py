@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,13 +11,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from variantlake.delta.protocol.cluster_paths import order_of
 from variantlake.delta.schema.table_schema import StructType, VariantType
 from variantlake.errors import InvalidSchema
 from variantlake.paths import ColumnPath, Path
 from variantlake.shredding.ddl import parse_ddl
 from variantlake.shredding.layout import TYPED_VALUE, is_list, is_struct, plain_type
 from variantlake.shredding.schema import Leaf
-from variantlake.types import PRIMITIVES, Family, ShreddedType
+from variantlake.types import ShreddedType
 
 _PIECE_ROWS = 1 << 14
 """Rows of a sorted table that are given on at a time."""
@@ -40,6 +42,20 @@ def sort_keys(order_by: Sequence[str], table: StructType, stored: pa.Schema) -> 
     parse.
     """
     return tuple(_sort_key(text, table, stored) for text in order_by)
+
+
+def known_sort_keys(
+    order_by: Sequence[str], table: StructType, stored: pa.Schema
+) -> tuple[SortKey, ...]:
+    """As `sort_keys`, without those that these files do not have.
+
+    For what a table asks of every load: one whose documents lack a path is loaded all the same.
+    """
+    found: list[SortKey] = []
+    for text in order_by:
+        with contextlib.suppress(InvalidSchema):
+            found.append(_sort_key(text, table, stored))
+    return tuple(found)
 
 
 def sorted_pieces(
@@ -98,8 +114,8 @@ def _sort_key(text: str, table: StructType, stored: pa.Schema) -> SortKey:
         raise _no_column(text, "the path is shredded, but holds objects or arrays", stored)
     if wanted.type:
         requested = parse_ddl(wanted.type).root
-        found = _kind_of_order(ShreddedType.from_arrow(plain_type(kind)))
-        if not isinstance(requested, Leaf) or _kind_of_order(requested.type) != found:
+        found = order_of(ShreddedType.from_arrow(plain_type(kind)))
+        if not isinstance(requested, Leaf) or order_of(requested.type) != found:
             raise _no_column(text, f"the path is shredded as {kind}", stored)
     return SortKey(field.physical_name, tuple(members))
 
@@ -114,15 +130,6 @@ def _column_path(text: str, table: StructType) -> ColumnPath:
             hint="write the column before the path, as in event:a.b",
         )
     return ColumnPath(variants[0], Path.parse(text))
-
-
-def _kind_of_order(shredded: ShreddedType) -> str:
-    """What values are ordered as; all numbers are of one kind."""
-    family = PRIMITIVES[shredded.info.primitives[0]].family
-    return "number" if family in _NUMBERS else family.value
-
-
-_NUMBERS = (Family.EXACT_NUMERIC, Family.DOUBLE, Family.FLOAT)
 
 
 def _no_column(text: str, why: str, stored: pa.Schema) -> InvalidSchema:

@@ -16,6 +16,8 @@ from variantlake.delta.actions.log_lines import AddFile, Metadata, Protocol, Tra
 from variantlake.delta.log.log_segment import commit_path
 from variantlake.delta.log.reconciliation import read_commit
 from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.protocol.cluster_paths import PROPERTY as CLUSTER_BY
+from variantlake.delta.protocol.cluster_paths import split_paths
 from variantlake.delta.protocol.clustering import clustering_columns
 from variantlake.delta.protocol.features import (
     SCAN_FEATURES,
@@ -52,7 +54,7 @@ from variantlake.ingest.target.files import FileLimits, FileSet, delete_load, is
 from variantlake.ingest.target.options import BadRows, LoadOptions
 from variantlake.ingest.target.quarantine import FOLDER as QUARANTINE_FOLDER
 from variantlake.ingest.target.quarantine import BadRowLog, delete_quarantine
-from variantlake.ingest.target.sort_rows import sort_keys
+from variantlake.ingest.target.sort_rows import SortKey, known_sort_keys, sort_keys
 from variantlake.parquet.stats.facts import FileFacts
 from variantlake.parquet.write.file_writer import WriteOptions, WrittenFile
 from variantlake.shredding.ddl import format_ddl, parse_ddl
@@ -95,6 +97,7 @@ class FilePlan:
     limits: FileLimits
     mode: BadRows
     order_by: tuple[str, ...]
+    cluster_by: tuple[str, ...]
     truncate_timestamps: bool
 
     def bad_row_log(self, task: int) -> BadRowLog:
@@ -118,8 +121,17 @@ class FilePlan:
             options=write_options(self.properties),
             limits=self.limits,
             check=check,
-            order=sort_keys(self.order_by, self.schema, schema),
+            order=self.order(schema),
         )
+
+    def order(self, stored: pa.Schema) -> tuple[SortKey, ...]:
+        """What files of these columns are sorted by: as the load says, else as the table says.
+
+        Raises InvalidSchema and InvalidPath for an order of the load that files cannot have.
+        """
+        if self.order_by:
+            return sort_keys(self.order_by, self.schema, stored)
+        return known_sort_keys(self.cluster_by, self.schema, stored)
 
     def add(
         self, file: WrittenFile, partition_values: Mapping[str, str | None] | None = None
@@ -345,6 +357,7 @@ class Target:
             limits=options.limits,
             mode=options.mode,
             order_by=options.order_by,
+            cluster_by=split_paths(text) if (text := self.properties.get(CLUSTER_BY)) else (),
             truncate_timestamps=options.truncate_timestamps,
         )
 

@@ -1,0 +1,203 @@
+"""Our own clustering: the paths and columns in whose order the rows of a table shall lie.
+
+Delta's clustering domain names ordinary columns alone (PROTOCOL, "Clustered Table"). So paths of
+Variants stand in a property of ours, `variantlake.clusterBy`: `event:kind::string, n`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from variantlake.delta.schema.table_schema import (
+    PrimitiveType,
+    StructField,
+    StructType,
+    VariantType,
+)
+from variantlake.errors import InvalidSchema, InvalidValue, VariantLakeError, did_you_mean
+from variantlake.paths import ColumnPath, Path
+from variantlake.shredding.ddl import parse_ddl
+from variantlake.shredding.schema import Leaf, Node, ShreddingSchema
+from variantlake.types import PRIMITIVES, Family, ShreddedType
+
+PROPERTY = "variantlake.clusterBy"
+
+MAX_PATHS = 4
+"""Our limit: with each path more, every one of them is ordered less."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterPath:
+    """One path or column: `text` as the user wrote it, `column` by its physical name.
+
+    `path` is None for an ordinary column, else the steps from the root of the Variant.
+    """
+
+    text: str
+    column: str
+    path: Path | None
+
+
+def split_paths(text: str) -> tuple[str, ...]:
+    """The parts of a list of paths, without blanks; commas in quotes and brackets do not part.
+
+    Raises InvalidValue for an empty part and for a quote or bracket that is not closed.
+    """
+    parts, depth, quote, start = [], 0, "", 0
+    for position, char in enumerate(text):
+        if quote:
+            quote = "" if char == quote and text[position - 1] != "\\" else quote
+        elif char in "'\"`":
+            quote = char
+        elif char in "([":
+            depth += 1
+        elif char in ")]":
+            depth -= 1
+        elif char == "," and not depth:
+            parts.append(text[start:position].strip())
+            start = position + 1
+    parts.append(text[start:].strip())
+    if quote or depth:
+        raise InvalidValue(f"cannot cluster by {text!r}: a quote or bracket is not closed")
+    if not all(parts):
+        raise InvalidValue(
+            f"cannot cluster by {text!r}: a path is empty",
+            hint="paths and columns stand between commas, as in 'event:kind::string, day'",
+        )
+    return tuple(parts)
+
+
+def check_text(text: str) -> None:
+    """Raise for a text that names no paths, in the words of the property.
+
+    Raises InvalidValue and InvalidPath.
+    """
+    try:
+        parts = split_paths(text)
+        for part in parts:
+            _ = Path.parse(part) if part.startswith("$") else ColumnPath.parse(part)
+    except VariantLakeError as error:
+        error.message = f"the property {PROPERTY}: {error.message}"
+        error.args = (error.message,)
+        raise
+    if len(parts) > MAX_PATHS:
+        raise InvalidValue(
+            f"the property {PROPERTY} names {len(parts)} paths, at most {MAX_PATHS} are of use",
+            hint="name those first that most queries compare with constants",
+        )
+
+
+def names_paths(texts: Sequence[str]) -> bool:
+    """Whether one of the texts is a path of a Variant, which Delta's own clustering cannot name."""
+    return any(text.startswith("$") or ":" in text for text in texts)
+
+
+def cluster_paths(
+    text: str,
+    schema: StructType,
+    partition_columns: Sequence[str],
+    shreddings: Mapping[str, ShreddingSchema] | None = None,
+) -> tuple[ClusterPath, ...]:
+    """What `variantlake.clusterBy` names in a table of this schema.
+
+    `shreddings` are the table's own shredding schemas by physical names: where a column has one, a
+    path must be a typed column of it.
+
+    Raises InvalidSchema for what rows cannot be ordered by, InvalidPath and InvalidValue.
+    """
+    check_text(text)
+    found = tuple(
+        _cluster_path(part, schema, partition_columns, shreddings or {})
+        for part in split_paths(text)
+    )
+    if len({(each.column, each.path) for each in found}) < len(found):
+        raise InvalidSchema(f"cannot cluster by {text!r}: a path appears twice")
+    return found
+
+
+def _cluster_path(
+    text: str,
+    schema: StructType,
+    partition_columns: Sequence[str],
+    shreddings: Mapping[str, ShreddingSchema],
+) -> ClusterPath:
+    wanted = _column_path(text, schema)
+    field = schema.get(wanted.column)
+    if field is None:
+        names = [each.name for each in schema.fields]
+        raise InvalidSchema(
+            f"cannot cluster by {text!r}: the table has no column {wanted.column!r}",
+            hint=did_you_mean(wanted.column, names) or f"columns: {', '.join(names)}",
+        )
+    if field.name in partition_columns:
+        raise InvalidSchema(
+            f"cannot cluster by {text!r}: the table is partitioned by it",
+            hint="within a partition its value is one; leave it out",
+        )
+    if not isinstance(field.type, VariantType):
+        if wanted.path.steps or wanted.type or not isinstance(field.type, PrimitiveType):
+            raise InvalidSchema(
+                f"cannot cluster by {text!r}: the column {field.name!r} is {field.type}"
+            )
+        return ClusterPath(text, field.physical_name, None)
+    if not wanted.path.steps and not wanted.type:
+        raise InvalidSchema(
+            f"cannot cluster by {text!r}: column {field.name!r} is a Variant, which has no order",
+            hint=f"name a path of it, as in {field.name}:id::bigint",
+        )
+    if any(isinstance(step, int) for step in wanted.path.steps):
+        raise InvalidSchema(f"cannot cluster by {text!r}: an element of an array has no column")
+    if field.physical_name in shreddings:
+        _check_shredded(text, wanted, shreddings[field.physical_name], field)
+    return ClusterPath(text, field.physical_name, wanted.path)
+
+
+def _column_path(text: str, schema: StructType) -> ColumnPath:
+    if not text.startswith("$"):
+        return ColumnPath.parse(text)
+    variants = [field.name for field in schema.fields if isinstance(field.type, VariantType)]
+    if len(variants) != 1:
+        raise InvalidSchema(
+            f"cannot cluster by {text!r}: the table has {len(variants)} VARIANT columns",
+            hint="write the column before the path, as in event:a.b",
+        )
+    return ColumnPath(variants[0], Path.parse(text))
+
+
+def _check_shredded(
+    text: str, wanted: ColumnPath, shredding: ShreddingSchema, field: StructField
+) -> None:
+    node, where = shredding.find(wanted.path)
+    if where != wanted.path or not isinstance(node, Leaf):
+        leaves = list(_leaves(shredding))
+        raise InvalidSchema(
+            f"cannot cluster by {text!r}: the path is not shredded into a column",
+            hint=f"paths of {field.name} that are: {', '.join(leaves[:8])}"
+            if leaves
+            else f"column {field.name} is not shredded",
+        )
+    if wanted.type and not _same_order(wanted.type, node):
+        raise InvalidSchema(f"cannot cluster by {text!r}: the path is shredded as {node.type.ddl}")
+
+
+def _leaves(shredding: ShreddingSchema) -> Iterator[str]:
+    for path, node in shredding.nodes():
+        if isinstance(node, Leaf):
+            yield str(path)
+
+
+def _same_order(requested: str, leaf: Node) -> bool:
+    asked = parse_ddl(requested).root
+    return (
+        isinstance(asked, Leaf)
+        and isinstance(leaf, Leaf)
+        and order_of(asked.type) == order_of(leaf.type)
+    )
+
+
+def order_of(shredded: ShreddedType) -> str:
+    """What values of a type are ordered as; all numbers are of one kind."""
+    family = PRIMITIVES[shredded.info.primitives[0]].family
+    numbers = (Family.EXACT_NUMERIC, Family.DOUBLE, Family.FLOAT)
+    return "number" if family in numbers else family.value
