@@ -26,6 +26,7 @@ LAYERS = [
     "kernels.json",
     "kernels.variant",
     "kernels.shredded",
+    "kernels.digest",
     "kernels.log",
     "kernels.compile",
     "parquet.metadata",

@@ -7,12 +7,14 @@ values are read as they are.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
 import orjson
 
+from variantlake.paths import Path
 from variantlake.shredding.values import ValueNotes, decode_notes
 
 ColumnPath = tuple[str, ...]
@@ -38,6 +40,35 @@ class NotesCollector:
                 self.found[path] = self.found[path].merge(notes[path])
             else:
                 del self.found[path]
+
+
+NotedPart = Mapping[ColumnPath, tuple[ValueNotes, frozenset[Path]]]
+"""Notes of one file's columns as they were read, each with the paths known to hold no typed value
+in it."""
+
+
+def joined_notes(parts: Sequence[NotedPart]) -> dict[ColumnPath, ValueNotes]:
+    """What holds for the rows of all these files; nothing of a column that one of them lacks.
+
+    Notes in a file say nothing of padded decimals where no integers are. So a path that has
+    integers in one file counts as padded where another one may have decimals at all.
+    """
+    found: dict[ColumnPath, ValueNotes] = {}
+    for column in parts[0] if parts else ():
+        if not all(column in part for part in parts):
+            continue
+        notes = [part[column] for part in parts]
+        joined = notes[0][0]
+        for each, _ in notes[1:]:
+            joined = joined.merge(each)
+        unknown = {
+            path
+            for path in joined.integers
+            for each, empty in notes
+            if path not in each.integers and path not in empty
+        }
+        found[column] = replace(joined, padded=joined.padded | unknown)
+    return found
 
 
 def encode_all(notes: Mapping[ColumnPath, ValueNotes]) -> str:

@@ -1,0 +1,66 @@
+"""What all digests are made of: words mixed into 64 bits, and hashes of bytes.
+
+Fixed seeds: two processes, and two versions of the package, get the same. So nothing here resists
+somebody who looks for collisions; it finds what goes wrong by itself.
+"""
+
+from __future__ import annotations
+
+from variantlake.kernels.native.declared import Bytes, bytes_in, i64, int64, uint64
+from variantlake.kernels.native.jit import entry, helper, tiny
+from variantlake.kernels.tape.words import load8, load64, multiply_high
+
+_FIRST = uint64(0x9E3779B97F4A7C15)  # 2**64 divided by the golden ratio
+_SECOND = uint64(0xD6E8FEB86659FD93)
+_BYTES = 0x1F83D9ABFB41BD6B
+_LANE = 0x5BE0CD19137E2179
+
+
+@tiny
+def fold(word: int) -> int:
+    """Both halves of a product of a word, so that every bit counts."""
+    mixed = uint64(word)
+    return int64(multiply_high(mixed, _FIRST) ^ (mixed * _FIRST))
+
+
+@tiny
+def blend(state: int, word: int) -> int:
+    """64 bits that a state and a word make; their order counts."""
+    mixed = uint64(fold(state ^ word) + state)
+    return int64(multiply_high(mixed, _SECOND) ^ (mixed * _SECOND))
+
+
+@helper
+def hash_text(data: Bytes, start: int, size: int, seed: int) -> int:
+    """A hash of data[start:start + size]; reads no byte besides."""
+    state = blend(seed, int64(size) + int64(_BYTES))
+    if size < 8:
+        word = int64(0)
+        for k in range(size):
+            word |= load8(data, start + k) << int64(8 * k)
+        return blend(state, word)
+    done = int64(0)
+    while done + 8 < size:
+        state = fold(state ^ load64(data, start + done)) + seed
+        done += 8
+    return blend(state, load64(data, start + size - 8))
+
+
+@entry(i64(bytes_in, i64, i64))
+def hash_bytes(data: Bytes, size: int, seed: int) -> int:
+    """A hash of data[:size], in four lanes; `seed` may be the hash of what came before.
+
+    Allocates nothing, never raises. Twin: digests.plain_hash_bytes.
+    """
+    lane = int64(_LANE)
+    one, two = blend(int64(seed), int64(1)), blend(int64(seed), int64(2))
+    three, four = blend(int64(seed), int64(3)), blend(int64(seed), int64(4))
+    done = int64(0)
+    while done + 32 <= size:
+        one = fold(one ^ load64(data, done)) + lane
+        two = fold(two ^ load64(data, done + 8)) + lane
+        three = fold(three ^ load64(data, done + 16)) + lane
+        four = fold(four ^ load64(data, done + 24)) + lane
+        done += 32
+    state = blend(blend(one, two), blend(three, four))
+    return hash_text(data, done, int64(size) - done, state)

@@ -1,0 +1,376 @@
+"""The row groups of a footer, taken apart so that they can stand in another file.
+
+Nothing is decoded that need not change: of a row group's bytes only the numbers that are places in
+the file are found, and written anew where it moves. A field that we do not know may be a place as
+well, so a footer with one is not taken apart. The bytes are hostile: every place must lie in the
+file, and no two column chunks may overlap.
+Spec: Parquet, `parquet.thrift`, FileMetaData, RowGroup, ColumnChunk, ColumnMetaData; PageIndex.md.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from variantlake.errors import MalformedFile
+from variantlake.parquet.metadata.footer import Footer, Tail
+from variantlake.parquet.metadata.thrift import CompactReader, Struct, Wire
+
+ReadAt = Callable[[int, int], bytes]
+"""Takes a number of bytes and an offset; gives fewer bytes only at the end of the file."""
+
+Span = tuple[int, int]
+"""Where a value starts and ends in the footer."""
+
+
+class NotMovable(Exception):
+    """Row groups that cannot be copied as bytes; the text says why."""
+
+
+_FILE = {1: Wire.I32, 2: Wire.LIST, 3: Wire.I64, 4: Wire.LIST, 5: Wire.LIST, 6: Wire.BINARY}
+_FILE |= {7: Wire.LIST}
+_GROUP = {1: Wire.LIST, 2: Wire.I64, 3: Wire.I64, 4: Wire.LIST, 5: Wire.I64, 6: Wire.I64}
+_GROUP |= {7: Wire.I16}
+_CHUNK = {2: Wire.I64, 3: Wire.STRUCT, 4: Wire.I64, 5: Wire.I32, 6: Wire.I64, 7: Wire.I32}
+_META = {1: Wire.I32, 2: Wire.LIST, 3: Wire.LIST, 4: Wire.I32, 5: Wire.I64, 6: Wire.I64}
+_META |= {7: Wire.I64, 8: Wire.LIST, 9: Wire.I64, 10: Wire.I64, 11: Wire.I64, 12: Wire.STRUCT}
+_META |= {13: Wire.LIST, 14: Wire.I64, 15: Wire.I32, 16: Wire.STRUCT, 17: Wire.STRUCT}
+"""The fields that may stand in each struct. Those of encryption, and `file_path`, are none of
+them."""
+
+_BLOOM_HEADER = Struct({1: Wire.I32})
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Bytes that belong to a chunk and lie elsewhere: an index or a bloom filter.
+
+    `place` is where the footer says their offset, `length_place` their length, if it does.
+    """
+
+    place: Span
+    length_place: Span | None
+    offset: int
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class MovedChunk:
+    """A column chunk: its pages are the bytes `start` to `end` of the file.
+
+    `moving` are the offsets that move with its pages, `cleared` those that point nowhere.
+    """
+
+    start: int
+    end: int
+    moving: tuple[tuple[Span, int], ...]
+    cleared: tuple[Span, ...]
+    column_index: Part | None
+    offset_index: Part | None
+    bloom_filter: Part | None
+
+
+@dataclass(frozen=True, slots=True)
+class MovedGroup:
+    """A row group: `span` are its bytes in the footer, the others places in them."""
+
+    span: Span
+    rows: int
+    file_offset: Span | None
+    ordinal: Span | None
+    chunks: tuple[MovedChunk, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MovableFooter:
+    """A footer whose row groups can move. `schema` and the others are values as they stand."""
+
+    data: bytes
+    version: int
+    schema: bytes
+    column_orders: bytes
+    created_by: bytes | None
+    groups: tuple[MovedGroup, ...]
+
+
+def movable(tail: Tail, footer: Footer, read_at: ReadAt) -> MovableFooter:
+    """Take a footer apart; `footer` is what `parse_footer` made of it.
+
+    Raises NotMovable for one that we do not know in full, or whose places do not fit the file;
+    MalformedFile for one that is no footer.
+    """
+    reader = CompactReader(tail.footer, tail.offset)
+    fields = _fields(reader, _FILE, "the footer")
+    if 2 not in fields or 4 not in fields:
+        raise NotMovable("its footer has no schema or no row groups")
+    data = tail.footer
+    reader.position = fields[4][0]
+    element, count = reader.list_header()
+    if count and element != Wire.STRUCT:
+        raise NotMovable("its row groups are no list of structs")
+    groups = tuple(_group(reader, tail.offset, read_at) for _ in range(count))
+    if [group.rows for group in groups] != [group.num_rows for group in footer.row_groups]:
+        raise NotMovable("its footer has more than one list of row groups")
+    _check_places(groups, tail.offset)
+    orders = fields.get(7)
+    return MovableFooter(
+        data,
+        _number(reader, fields[1], 32) if 1 in fields else 1,
+        data[slice(*fields[2])],
+        b"" if orders is None else data[slice(*orders)],
+        None if 6 not in fields else _binary(reader, fields[6]),
+        groups,
+    )
+
+
+def _fields(reader: CompactReader, known: Mapping[int, Wire], what: str) -> dict[int, Span]:
+    """Where the fields of a struct stand; leaves the reader behind it."""
+    found: dict[int, Span] = {}
+    last = 0
+    while True:
+        wire, last = reader.field_header(last)
+        if wire == Wire.STOP:
+            return found
+        if known.get(last) != wire:
+            raise NotMovable(f"{what} has a field {last} that is not known, or encryption")
+        if last in found:
+            raise NotMovable(f"{what} has field {last} twice")
+        start = reader.position
+        reader.skip(wire)
+        found[last] = (start, reader.position)
+
+
+def _number(reader: CompactReader, span: Span, bits: int = 64) -> int:
+    reader.position = span[0]
+    return reader.integer(bits)
+
+
+def _binary(reader: CompactReader, span: Span) -> bytes:
+    reader.position = span[0]
+    return reader.binary()
+
+
+def _group(reader: CompactReader, limit: int, read_at: ReadAt) -> MovedGroup:
+    start = reader.position
+    fields = _fields(reader, _GROUP, "a row group")
+    end = reader.position
+    if 1 not in fields or 3 not in fields:
+        raise NotMovable("a row group has no columns or no row count")
+    rows = _number(reader, fields[3])
+    if not rows:  # nothing of it is copied, and its offsets may be any
+        reader.position = end
+        return MovedGroup((start, end), 0, None, None, ())
+    reader.position = fields[1][0]
+    element, count = reader.list_header()
+    if element != Wire.STRUCT:
+        raise NotMovable("a row group has no columns")
+    chunks = tuple(_chunk(reader, limit, read_at) for _ in range(count))
+    reader.position = end
+    return MovedGroup((start, end), rows, fields.get(5), fields.get(7), chunks)
+
+
+def _chunk(reader: CompactReader, limit: int, read_at: ReadAt) -> MovedChunk:
+    fields = _fields(reader, _CHUNK, "a column chunk")
+    end = reader.position
+    if 3 not in fields:
+        raise NotMovable("a column chunk has no metadata")
+    reader.position = fields[3][0]
+    meta = _fields(reader, _META, "the metadata of a column chunk")
+    if 7 not in meta or 9 not in meta:
+        raise NotMovable("a column chunk has no place")
+    size, pages = _number(reader, meta[7]), _number(reader, meta[9])
+    dictionary = _number(reader, meta[11]) if 11 in meta else 0
+    first = dictionary if 0 < dictionary < pages else pages
+    last = first + size
+    if first < 4 or size < 0 or last > limit:
+        raise NotMovable("a column chunk lies outside of the file")
+    moving, cleared = [], []
+    for place in (meta[9], *(meta[field] for field in (10, 11) if field in meta)):
+        value = _number(reader, place)
+        if first <= value <= last:
+            moving.append((place, value))
+        elif value:
+            raise NotMovable("a page lies outside of its column chunk")
+    if 2 in fields:  # deprecated: where the metadata stands a second time, or the pages
+        value = _number(reader, fields[2])
+        if first <= value < last:
+            moving.append((fields[2], value))
+        else:
+            cleared.append(fields[2])
+    column_index = _part(reader, fields, (6, 7), limit)
+    offset_index = _part(reader, fields, (4, 5), limit)
+    bloom = _bloom_filter(reader, meta, limit, read_at)
+    reader.position = end
+    return MovedChunk(first, last, tuple(moving), tuple(cleared), column_index, offset_index, bloom)
+
+
+def _part(
+    reader: CompactReader, fields: Mapping[int, Span], places: tuple[int, int], limit: int
+) -> Part | None:
+    offset, length = places
+    if offset not in fields and length not in fields:
+        return None
+    if offset not in fields or length not in fields:
+        raise NotMovable("an index has an offset or a length alone")
+    part = Part(
+        fields[offset],
+        fields[length],
+        _number(reader, fields[offset]),
+        _number(reader, fields[length], 32),
+    )
+    if part.offset < 4 or part.length < 1 or part.offset + part.length > limit:
+        raise NotMovable("an index lies outside of the file")
+    return part
+
+
+_BLOOM_HEADER_BYTES = 64
+_MAX_BLOOM_BYTES = 128 << 20
+
+
+def _bloom_filter(
+    reader: CompactReader, meta: Mapping[int, Span], limit: int, read_at: ReadAt
+) -> Part | None:
+    """A bloom filter; where the footer lacks its length, its header has that of the bits."""
+    if 14 not in meta:
+        if 15 in meta:
+            raise NotMovable("a bloom filter has a length alone")
+        return None
+    offset = _number(reader, meta[14])
+    if not 4 <= offset < limit:
+        raise NotMovable("a bloom filter lies outside of the file")
+    header = CompactReader(read_at(min(_BLOOM_HEADER_BYTES, limit - offset), offset), offset)
+    header.what = "header of a bloom filter"
+    try:
+        bits = header.read(_BLOOM_HEADER, Wire.STRUCT).get(1, -1)
+    except MalformedFile as error:
+        raise NotMovable("a bloom filter has no header") from error
+    length = header.position + bits
+    if not 0 <= bits <= _MAX_BLOOM_BYTES or offset + length > limit:
+        raise NotMovable("a bloom filter lies outside of the file")
+    if 15 in meta and _number(reader, meta[15], 32) != length:
+        raise NotMovable("a bloom filter has another length than its header says")
+    return Part(meta[14], None, offset, length)
+
+
+def _check_places(groups: Sequence[MovedGroup], limit: int) -> None:
+    """No two chunks may share a byte, and all indexes together cannot be more than the file."""
+    chunks = sorted((chunk.start, chunk.end) for group in groups for chunk in group.chunks)
+    for (_, end), (start, _) in itertools.pairwise(chunks):
+        if start < end:
+            raise NotMovable("two column chunks overlap")
+    if sum(part.length for group in groups for part in parts_of(group)) > limit:
+        raise NotMovable("its indexes overlap")
+
+
+def parts_of(group: MovedGroup) -> Iterator[Part]:
+    """The indexes and bloom filters of all chunks of a row group."""
+    for chunk in group.chunks:
+        for part in (chunk.column_index, chunk.offset_index, chunk.bloom_filter):
+            if part is not None:
+                yield part
+
+
+def moved_offset_index(data: bytes, chunk: MovedChunk, to: int) -> bytes:
+    """An OffsetIndex after its chunk's pages moved to the offset `to`.
+
+    Raises NotMovable unless its pages follow each other in the chunk.
+    """
+    reader = CompactReader(data, 0, "offset index")
+    try:
+        pages = _page_offsets(reader, chunk)
+    except MalformedFile as error:
+        raise NotMovable(f"an offset index does not read: {error.message}") from error
+    return patched(data, 0, len(data), [(span, old - chunk.start + to) for span, old in pages])
+
+
+_INDEX = {1: Wire.LIST, 2: Wire.LIST}
+_LOCATION = {1: Wire.I64, 2: Wire.I32, 3: Wire.I64}
+
+
+def _page_offsets(reader: CompactReader, chunk: MovedChunk) -> list[tuple[Span, int]]:
+    fields = _fields(reader, _INDEX, "an offset index")
+    if reader.position != len(reader.data) or 1 not in fields:
+        raise NotMovable("an offset index is longer than its content")
+    reader.position = fields[1][0]
+    element, count = reader.list_header()
+    if count and element != Wire.STRUCT:
+        raise NotMovable("an offset index holds no pages")
+    found = []
+    before = chunk.start
+    for _ in range(count):
+        location = _fields(reader, _LOCATION, "a page of an offset index")
+        end = reader.position
+        if location.keys() != _LOCATION.keys():
+            raise NotMovable("a page of an offset index has no place")
+        offset, size = _number(reader, location[1]), _number(reader, location[2], 32)
+        if offset < before or size < 0 or offset + size > chunk.end:
+            raise NotMovable("an offset index names a page outside of its column chunk")
+        before = offset + size
+        found.append((location[1], offset))
+        reader.position = end
+    return found
+
+
+# --- Writing --------------------------------------------------------------------------------------
+
+
+def patched(data: bytes, start: int, end: int, numbers: Sequence[tuple[Span, int]]) -> bytes:
+    """data[start:end] with other numbers at some places."""
+    out = bytearray()
+    at = start
+    for (first, last), number in sorted(numbers):
+        out += data[at:first]
+        out += zigzag(number)
+        at = last
+    out += data[at:end]
+    return bytes(out)
+
+
+def varint(number: int) -> bytes:
+    """An unsigned number in LEB128."""
+    out = bytearray()
+    while number > 0x7F:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    out.append(number)
+    return bytes(out)
+
+
+def zigzag(number: int) -> bytes:
+    """A signed number of at most 64 bits as the compact protocol writes it."""
+    return varint((number << 1 ^ number >> 63) & 0xFFFFFFFFFFFFFFFF)
+
+
+def binary(data: bytes) -> bytes:
+    """A size and that many bytes."""
+    return varint(len(data)) + data
+
+
+def list_of(elements: Sequence[bytes], wire: Wire = Wire.STRUCT) -> bytes:
+    """A list of values of one type."""
+    count = len(elements)
+    head = bytes([count << 4 | wire]) if count < 15 else bytes([0xF0 | wire]) + varint(count)
+    return head + b"".join(elements)
+
+
+def struct_of(fields: Mapping[int, tuple[Wire, bytes]]) -> bytes:
+    """A struct; its fields in the order of their ids, at most 15 apart."""
+    out = bytearray()
+    last = 0
+    for field in sorted(fields):
+        wire, value = fields[field]
+        out += bytes([field - last << 4 | wire]) + value
+        last = field
+    return bytes(out) + b"\x00"
+
+
+def key_values(entries: Sequence[tuple[str, str | None]]) -> bytes:
+    """FileMetaData.key_value_metadata."""
+    out = []
+    for key, value in entries:
+        fields = {1: (Wire.BINARY, binary(key.encode()))}
+        if value is not None:
+            fields[2] = (Wire.BINARY, binary(value.encode()))
+        out.append(struct_of(fields))
+    return list_of(out)

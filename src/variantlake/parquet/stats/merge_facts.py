@@ -1,0 +1,160 @@
+"""The facts of a file whose rows are those of others, from the facts of these.
+
+What one of them does not know is not known of the whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from variantlake.parquet.stats.bounds import Bounds
+from variantlake.parquet.stats.facts import (
+    UNKNOWN,
+    ColumnFacts,
+    FileFacts,
+    PathFacts,
+    VariantFacts,
+)
+
+Facts = TypeVar("Facts", PathFacts, ColumnFacts)
+
+
+def merge_facts(parts: Sequence[FileFacts], size: int) -> FileFacts:
+    """The facts of a file of `size` bytes that holds the rows of these, one at least.
+
+    Columns whose layouts differ are left out, and columns that one of them lacks.
+    """
+    first = parts[0]
+    parts = [part for part in parts if part.num_records] or [first]
+    return FileFacts(
+        size=size,
+        num_records=_sum(part.num_records for part in parts),
+        row_groups=_sum(part.row_groups for part in parts),
+        variants=tuple(
+            _variant(found)
+            for variant in first.variants
+            if (found := [v for p in parts if (v := p.variant(variant.column)) is not None])
+            and len(found) == len(parts)
+            and all(each.schema == found[0].schema for each in found)
+        ),
+        columns=tuple(
+            _column(of_all, [part.num_records for part in parts])
+            for column in first.columns
+            if (of_all := [c for p in parts if (c := p.column(column.column)) is not None])
+            and len(of_all) == len(parts)
+            and all(each.type == of_all[0].type for each in of_all)
+        ),
+    )
+
+
+def sharpened(facts: FileFacts, merged: FileFacts) -> FileFacts:
+    """The facts of a footer with what is known better from the parts of the same rows.
+
+    Both are true, so of each count and bound the one that is known is taken.
+    """
+    return replace(
+        facts,
+        variants=tuple(
+            variant
+            if (other := merged.variant(variant.column)) is None or other.schema != variant.schema
+            else replace(
+                variant,
+                nulls=_known(variant.nulls, other.nulls),
+                paths=tuple(map(_sharper_path, variant.paths, other.paths)),
+            )
+            for variant in facts.variants
+        ),
+        columns=tuple(
+            column
+            if (same := merged.column(column.column)) is None or same.type != column.type
+            else replace(_sharper(column, same), nulls=_known(column.nulls, same.nulls))
+            for column in facts.columns
+        ),
+    )
+
+
+def _variant(found: Sequence[VariantFacts]) -> VariantFacts:
+    return replace(
+        found[0],
+        nulls=_sum(each.nulls for each in found),
+        paths=tuple(_path(each) for each in zip(*(v.paths for v in found), strict=True)),
+        is_legacy=any(each.is_legacy for each in found),
+        has_others=any(each.has_others for each in found),
+        notes=None,  # a file's own are in its footer
+    )
+
+
+def _path(parts: Sequence[PathFacts]) -> PathFacts:
+    counted = replace(
+        parts[0],
+        typed=_sum(each.typed for each in parts),
+        nulls=_sum(each.nulls for each in parts),
+        residuals=_sum(each.residuals for each in parts),
+    )
+    inside = parts[0].clean_inside
+    for each in parts:
+        inside &= each.clean_inside
+    return _bounded(replace(counted, clean_inside=inside), [p for p in parts if p.typed != 0])
+
+
+def _column(parts: Sequence[ColumnFacts], rows: Sequence[int]) -> ColumnFacts:
+    counted = replace(parts[0], nulls=_sum(each.nulls for each in parts))
+    return _bounded(
+        counted, [part for part, count in zip(parts, rows, strict=True) if part.nulls != count]
+    )
+
+
+def _bounded(facts: Facts, parts: Sequence[Facts]) -> Facts:
+    """With the bounds of these parts, which are those that may hold a value."""
+    bounds: Bounds | None = None
+    for each in parts:
+        own = Bounds(each.minimum, each.maximum, each.minimum_exact, each.maximum_exact)
+        bounds = own if bounds is None else bounds.merge(own)
+    bounds = bounds or Bounds()
+    return replace(
+        facts,
+        minimum=bounds.minimum,
+        maximum=bounds.maximum,
+        minimum_exact=bounds.minimum_exact,
+        maximum_exact=bounds.maximum_exact,
+        plain_floats=facts.plain_floats and all(each.plain_floats for each in parts),
+    )
+
+
+def _sharper_path(facts: PathFacts, other: PathFacts) -> PathFacts:
+    return replace(
+        _sharper(facts, other),
+        typed=_known(facts.typed, other.typed),
+        nulls=_known(facts.nulls, other.nulls) if facts.residuals < 0 else facts.nulls,
+        residuals=_known(facts.residuals, other.residuals),
+        clean_inside=facts.clean_inside | other.clean_inside,
+    )
+
+
+def _sharper(facts: Facts, other: Facts) -> Facts:
+    low = facts if facts.minimum is not None else other
+    high = facts if facts.maximum is not None else other
+    return replace(
+        facts,
+        minimum=low.minimum,
+        minimum_exact=low.minimum_exact,
+        maximum=high.maximum,
+        maximum_exact=high.maximum_exact,
+        plain_floats=facts.plain_floats or other.plain_floats,
+    )
+
+
+def _known(count: int, other: int) -> int:
+    return other if count == UNKNOWN else count
+
+
+def _sum(counts: Iterable[int]) -> int:
+    """UNKNOWN if one is."""
+    total = 0
+    for count in counts:
+        if count == UNKNOWN:
+            return UNKNOWN
+        total += count
+    return total

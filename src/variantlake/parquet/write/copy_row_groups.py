@@ -1,0 +1,424 @@
+"""Join Parquet files without decoding a value: row groups copied as bytes under a new footer.
+
+Pages, indexes and bloom filters are the same bytes in another place; only offsets change, in the
+footer and in offset indexes. So files are joined only if all that gives their bytes a meaning is
+the same: the schema to the last byte, the column orders, the program that wrote them, and their
+key-value metadata, except for our own notes, which are joined. What is not known in full is not
+copied. The finished file is read again and compared with its sources before anybody sees it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import BinaryIO
+
+import numpy as np
+
+from variantlake.errors import MalformedFile, VariantLakeError
+from variantlake.kernels.digest.mixing import hash_bytes
+from variantlake.parquet.metadata.footer import (
+    MAGIC,
+    MAX_FOOTER_BYTES,
+    ColumnChunk,
+    Footer,
+    RowGroup,
+    Tail,
+    parse_footer,
+    read_tail,
+)
+from variantlake.parquet.metadata.moved_chunks import (
+    MovableFooter,
+    MovedChunk,
+    MovedGroup,
+    NotMovable,
+    Part,
+    binary,
+    key_values,
+    list_of,
+    movable,
+    moved_offset_index,
+    patched,
+    struct_of,
+    zigzag,
+)
+from variantlake.parquet.metadata.pages import check_pages
+from variantlake.parquet.metadata.thrift import Wire
+from variantlake.parquet.metadata.value_notes import (
+    NOTES_KEY,
+    ColumnPath,
+    NotedPart,
+    encode_all,
+    joined_notes,
+    notes_of,
+)
+from variantlake.parquet.stats.facts import FileFacts, facts_of
+from variantlake.parquet.stats.merge_facts import merge_facts, sharpened
+from variantlake.paths import Path
+from variantlake.shredding.schema import Leaf
+from variantlake.shredding.values import ValueNotes
+from variantlake.storage.input_file import InputFile
+from variantlake.storage.opening import Source, name_of, open_file
+
+MIN_ROW_GROUP_BYTES = 8 << 20
+"""Compressed bytes that a row group takes on average, so that its file is copied as it is.
+
+Each row group costs a reader about as much as some hundred KB of values (docs/maintainers), and
+its dictionaries and compression begin anew. From here on that is below 3 %."""
+
+MAX_ROW_GROUPS = 1 << 15
+"""Ordinals of row groups have 16 bits."""
+
+_PIECE = 4 << 20
+"""Bytes that are copied at a time."""
+
+__all__ = ["CopiedFile", "CopySource", "NotMovable", "copy_row_groups", "look", "why_not"]
+
+
+@dataclass(frozen=True, slots=True)
+class CopySource:
+    """A file that can be copied: what its footer says, taken apart. Nothing of it is open.
+
+    `facts` are those of its footer. `known` may be better ones, of the log.
+    """
+
+    source: Source
+    tail: Tail
+    footer: Footer
+    moved: MovableFooter
+    facts: FileFacts
+    known: FileFacts | None = None
+
+    @property
+    def name(self) -> str:
+        """What errors call it."""
+        return name_of(self.source)
+
+    @property
+    def pages_bytes(self) -> int:
+        """Bytes of all pages."""
+        return sum(c.end - c.start for group in self.moved.groups for c in group.chunks)
+
+    @property
+    def metadata(self) -> tuple[tuple[str, str | None], ...]:
+        """The key-value metadata that must be the same in all files."""
+        return tuple(
+            sorted(
+                ((k, v) for k, v in self.footer.key_value_metadata if k != NOTES_KEY),
+                key=repr,
+            )
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CopiedFile:
+    """A finished file: its size in bytes, its footer, and the facts of its rows."""
+
+    path: str
+    size: int
+    footer: Footer
+    facts: FileFacts
+
+
+def look(
+    file: Source, known: FileFacts | None = None, columns: Iterable[ColumnPath] = ()
+) -> CopySource:
+    """Read a file's footer and take it apart.
+
+    `known` are the facts that the log has of it, of all its rows; `columns` as for `facts_of`.
+
+    Raises NotMovable where its row groups cannot be copied, with the reason; MalformedFile and
+    MissingSource as `read_footer`.
+    """
+    try:
+        with open_file(file) as found:
+            tail = read_tail(found.borrowed())
+            footer = parse_footer(tail.footer, tail.offset)
+            moved = movable(tail, footer, found.read_at)
+            facts = facts_of(footer, tail.size, tuple(columns))
+    except VariantLakeError as error:
+        error.file = error.file or name_of(file)
+        raise
+    return CopySource(file, tail, footer, moved, facts, known)
+
+
+def why_not(sources: Sequence[CopySource], *, small: bool = False) -> str | None:
+    """Why these files cannot become one by copying their row groups; None if they can.
+
+    With `small` even those whose row groups are small.
+    """
+    first = sources[0]
+    for other in sources:
+        if not small and (reason := _too_small(other)) is not None:
+            return reason
+        if other.moved.schema != first.moved.schema:
+            return "their schemas differ"
+        if other.moved.column_orders != first.moved.column_orders:
+            return "their column orders differ"
+        if other.moved.created_by != first.moved.created_by:
+            return "different programs wrote them"
+        if other.metadata != first.metadata:
+            keys = {entry[0] for entry in {*other.metadata} ^ {*first.metadata}}
+            return f"their key-value metadata differ ({min(keys, default='one entry twice')})"
+    if sum(len(source.moved.groups) for source in sources) >= MAX_ROW_GROUPS:
+        return "they have too many row groups for one file"
+    joined = _notes(sources)
+    for source in sources:
+        for column, (notes, _) in _noted(source).items():
+            after = joined.get(column, _NOTHING).told_apart
+            if source.footer.num_rows and not notes.told_apart <= after:
+                return "integers in a column of decimals would come back as decimals"
+    return None
+
+
+_NOTHING = ValueNotes()
+
+
+def _too_small(source: CopySource) -> str | None:
+    groups = sum(group.rows > 0 for group in source.moved.groups)
+    if source.pages_bytes < groups * MIN_ROW_GROUP_BYTES:
+        return f"row groups are small ({source.pages_bytes // max(groups, 1) >> 10} KiB)"
+    return None
+
+
+def copy_row_groups(sources: Sequence[CopySource], path: str | os.PathLike[str]) -> CopiedFile:
+    """Write the row groups of these files, in their order, to a new file at `path`.
+
+    Memory follows one column chunk's piece and the footers. Every page header is checked on the
+    way, and the finished file is read again: each column chunk has the bytes of its source.
+
+    Raises NotMovable where `why_not` has a reason (small row groups aside), MalformedFile for pages
+    that do not fit their footer, or a copy that differs. No file is left then.
+    """
+    reason = why_not(sources, small=True)
+    if reason is not None:
+        raise NotMovable(reason)
+    target = os.fspath(path)
+    try:
+        with open(target, "xb") as out:  # noqa: PTH123  # str and PathLike alike
+            writer = _Writer(out)
+            for source in sources:
+                writer.add(source)
+            end = writer.finish(sources)
+        copied = _compared(target, sources, writer.hashes)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            os.unlink(target)  # noqa: PTH108  # str in, str out
+        raise
+    if copied.size != end:
+        raise MalformedFile("the copy has another size than was written", file=target)
+    return copied
+
+
+@dataclass(slots=True)
+class _Group:
+    """A row group that was copied: its new places are `starts` of the chunks."""
+
+    source: CopySource
+    group: MovedGroup
+    starts: list[int]
+    parts: dict[int, int] = field(default_factory=dict)
+
+
+class _Writer:
+    """One new file. `hashes` are those of the column chunks, by row group."""
+
+    def __init__(self, out: BinaryIO) -> None:
+        self.hashes: list[list[int]] = []
+        self._out = out
+        self._end = 0
+        self._groups: list[_Group] = []
+        self._write(MAGIC)
+
+    def _write(self, data: bytes) -> None:
+        self._out.write(data)
+        self._end += len(data)
+
+    def add(self, source: CopySource) -> None:
+        """Copy the pages of a file."""
+        try:
+            with open_file(source.source) as file:
+                pairs = zip(source.moved.groups, source.footer.row_groups, strict=True)
+                for moved, group in pairs:
+                    if moved.rows:
+                        self._add_group(source, file, moved, group)
+                self._parts(source, file)
+        except VariantLakeError as error:
+            error.file = error.file or source.name
+            raise
+
+    def _add_group(
+        self, source: CopySource, file: InputFile, moved: MovedGroup, group: RowGroup
+    ) -> None:
+        file.prefetch((chunk.start, chunk.end - chunk.start) for chunk in moved.chunks)
+        leaves = source.footer.leaves
+        starts = [0] * len(moved.chunks)
+        hashes = [0] * len(moved.chunks)
+        for index in sorted(range(len(leaves)), key=lambda at: moved.chunks[at].start):
+            chunk = moved.chunks[index]
+            check_pages(file.read_at, leaves[index], group.columns[index], group)
+            starts[index] = self._end
+            hashes[index] = _hashed(file, chunk.start, chunk.end, self._write)
+        self._groups.append(_Group(source, moved, starts))
+        self.hashes.append(hashes)
+
+    def _parts(self, source: CopySource, file: InputFile) -> None:
+        """Copy indexes and bloom filters of the row groups of this file: all of a kind together."""
+        own = [group for group in self._groups if group.source is source]
+        for kind in ("bloom_filter", "column_index", "offset_index"):
+            for group in own:
+                for chunk, start in zip(group.group.chunks, group.starts, strict=True):
+                    part: Part | None = getattr(chunk, kind)
+                    if part is None:
+                        continue
+                    data = _exactly(file, part.offset, part.length)
+                    if kind == "offset_index":
+                        data = moved_offset_index(data, chunk, start)
+                    group.parts[part.place[0]] = self._end
+                    group.parts[~part.place[0]] = len(data)
+                    self._write(data)
+
+    def finish(self, sources: Sequence[CopySource]) -> int:
+        """Write the footer; the size of the file."""
+        first = sources[0].moved
+        groups = [self._row_group(number, group) for number, group in enumerate(self._groups)]
+        metadata = list(sources[0].metadata)
+        if notes := _notes(sources):
+            metadata.append((NOTES_KEY, encode_all(notes)))
+        rows = sum(group.group.rows for group in self._groups)
+        fields = {
+            1: (Wire.I32, zigzag(max(source.moved.version for source in sources))),
+            2: (Wire.LIST, first.schema),
+            3: (Wire.I64, zigzag(rows)),
+            4: (Wire.LIST, list_of(groups)),
+        }
+        if metadata:
+            fields[5] = (Wire.LIST, key_values(metadata))
+        if first.created_by is not None:
+            fields[6] = (Wire.BINARY, binary(first.created_by))
+        if first.column_orders:
+            fields[7] = (Wire.LIST, first.column_orders)
+        footer = struct_of(fields)
+        if len(footer) > MAX_FOOTER_BYTES:
+            raise NotMovable("the footer of all row groups would be too large")
+        self._write(footer + len(footer).to_bytes(4, "little") + MAGIC)
+        return self._end
+
+    def _row_group(self, number: int, copied: _Group) -> bytes:
+        group = copied.group
+        numbers = []
+        if group.ordinal is not None:
+            numbers.append((group.ordinal, number))
+        if group.file_offset is not None:
+            numbers.append((group.file_offset, min(copied.starts, default=0)))
+        for chunk, start in zip(group.chunks, copied.starts, strict=True):
+            numbers += [(span, value - chunk.start + start) for span, value in chunk.moving]
+            numbers += [(span, 0) for span in chunk.cleared]
+            numbers += _part_numbers(chunk, copied.parts)
+        return patched(copied.source.moved.data, *group.span, numbers)
+
+
+def _part_numbers(
+    chunk: MovedChunk, places: Mapping[int, int]
+) -> Iterable[tuple[tuple[int, int], int]]:
+    for part in (chunk.column_index, chunk.offset_index, chunk.bloom_filter):
+        if part is not None:
+            yield part.place, places[part.place[0]]
+            if part.length_place is not None:
+                yield part.length_place, places[~part.place[0]]
+
+
+def _exactly(file: InputFile, offset: int, size: int) -> bytes:
+    data = file.read_at(size, offset)
+    if len(data) != size:
+        raise MalformedFile("the file became shorter while it was read", offset=offset)
+    return data
+
+
+def _hashed(
+    file: InputFile, start: int, end: int, write: Callable[[bytes], object] | None = None
+) -> int:
+    """A hash of a range, which is written on the way if `write` is given."""
+    state = 0
+    for at in range(start, end, _PIECE):
+        data = _exactly(file, at, min(_PIECE, end - at))
+        if write is not None:
+            write(data)
+        state = hash_bytes(np.frombuffer(data, np.uint8), len(data), state)
+    return state
+
+
+def _compared(
+    path: str, sources: Sequence[CopySource], hashes: Sequence[Sequence[int]]
+) -> CopiedFile:
+    """The finished file, after each of its column chunks was compared with that of its source."""
+    tail = read_tail(path)
+    footer = parse_footer(tail.footer, tail.offset)
+    expected = [
+        (source, group)
+        for source in sources
+        for group in source.footer.row_groups
+        if group.num_rows
+    ]
+    if len(expected) != len(footer.row_groups) or footer.schema != sources[0].footer.schema:
+        raise MalformedFile("the copy has other row groups or another schema", file=path)
+    with open_file(path) as file:
+        pairs = zip(expected, footer.row_groups, hashes, strict=True)
+        for number, ((source, old), new, of_old) in enumerate(pairs):
+            for leaf, chunk in enumerate(new.columns):
+                start = chunk.first_page
+                same = _unmoved(chunk) == _unmoved(old.columns[leaf])
+                if (
+                    not same
+                    or new.num_rows != old.num_rows
+                    or _hashed(file, start, start + chunk.compressed_size) != of_old[leaf]
+                ):
+                    name = footer.leaves[leaf].node.name
+                    raise MalformedFile(
+                        f"the copy of row group {number}, column {name!r}, differs from its"
+                        f" source {source.name}",
+                        file=path,
+                    )
+    own = facts_of(footer, tail.size, _columns(sources))
+    parts = [source.known for source in sources]
+    known = [part for part in parts if part is not None]
+    if known and len(known) == len(parts):
+        own = sharpened(own, merge_facts(known, tail.size))
+    return CopiedFile(path, tail.size, footer, own)
+
+
+def _columns(sources: Sequence[CopySource]) -> tuple[ColumnPath, ...]:
+    return tuple(variant.column for variant in sources[0].facts.variants)
+
+
+_UNMOVED = (
+    *("num_values", "null_count", "min_value", "max_value", "min_exact", "max_exact"),
+    *("compressed_size", "uncompressed_size", "codec", "page_index"),
+)
+
+
+def _unmoved(chunk: ColumnChunk) -> tuple[object, ...]:
+    """What a column chunk has in every file."""
+    return tuple(getattr(chunk, name) for name in _UNMOVED)
+
+
+def _notes(sources: Sequence[CopySource]) -> Mapping[ColumnPath, ValueNotes]:
+    """The notes that hold for the rows of all files: nothing of a column that one of them lacks."""
+    return joined_notes([_noted(source) for source in sources if source.footer.num_rows])
+
+
+def _noted(source: CopySource) -> NotedPart:
+    """The notes of a file, those that its footer implies included."""
+    noted = notes_of(source.footer.key_value_metadata)
+    found = {column: (notes, frozenset[Path]()) for column, notes in noted.items()}
+    for variant in source.facts.variants:
+        if variant.notes is not None:
+            empty = {
+                facts.path
+                for facts in variant.paths
+                if isinstance(facts.node, Leaf) and facts.typed == 0
+            }
+            found[variant.column] = (variant.notes, frozenset(empty))
+    return found
