@@ -55,19 +55,19 @@ class ObjectStore:
 
     def read(self, path: str) -> bytes:
         """See Store."""
-        with self._failures(path):
+        with self.failures(path):
             return bytes(obstore.get(self.backend, path).bytes())
 
     def read_range(self, path: str, start: int, length: int) -> bytes:
         """See Store."""
-        with self._failures(path):
+        with self.failures(path):
             return bytes(obstore.get_range(self.backend, path, start=start, length=length))
 
     def read_ranges(
         self, path: str, starts: Sequence[int], lengths: Sequence[int]
     ) -> list[memoryview]:
         """Ranges that lie in the object; near ones are one request."""
-        with self._failures(path):
+        with self.failures(path):
             return [
                 memoryview(data)
                 for data in obstore.get_ranges(self.backend, path, starts=starts, lengths=lengths)
@@ -75,7 +75,7 @@ class ObjectStore:
 
     def read_tail(self, path: str, length: int) -> tuple[bytes, int]:
         """The last `length` bytes, or all where there are fewer, and the size of the object."""
-        with self._failures(path):
+        with self.failures(path):
             try:
                 found = obstore.get(self.backend, path, options={"range": {"suffix": length}})
                 return bytes(found.bytes()), found.meta["size"]
@@ -89,7 +89,7 @@ class ObjectStore:
 
     def stream(self, path: str) -> Iterator[bytes]:
         """See Store."""
-        with self._failures(path):
+        with self.failures(path):
             for piece in obstore.get(self.backend, path).stream(min_chunk_size=CHUNK):
                 yield bytes(piece)
 
@@ -103,7 +103,7 @@ class ObjectStore:
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
         """See Store."""
-        with self._failures(path):
+        with self.failures(path):
             try:
                 obstore.put(self.backend, path, data, mode="create", use_multipart=False)
             except (AlreadyExistsError, PreconditionError):
@@ -112,12 +112,12 @@ class ObjectStore:
 
     def put(self, path: str, data: bytes) -> None:
         """See Store."""
-        with self._failures(path):
+        with self.failures(path):
             obstore.put(self.backend, path, data)
 
     def upload(self, path: str, file: Path) -> None:
         """See Store."""
-        with self._failures(path):
+        with self.failures(path):
             obstore.put(self.backend, path, file)
 
     def flush(self, path: str) -> None:
@@ -125,15 +125,25 @@ class ObjectStore:
 
     def delete(self, path: str) -> None:
         """See Store."""
-        with self._failures(path), contextlib.suppress(FileNotFoundError):
+        with self.failures(path), contextlib.suppress(FileNotFoundError):
             obstore.delete(self.backend, path)
+
+    def delete_all(self, paths: Sequence[str]) -> None:
+        """See Store."""
+        try:
+            with self.failures(""):
+                obstore.delete(self.backend, list(paths))
+        except (MissingSource, StoreFailed):
+            # A store without such a request, or one file of many: the error names which.
+            for path in paths:
+                self.delete(path)
 
     def list_from(self, folder: str, after: str = "") -> Iterator[Entry]:
         """See Store."""
         start = len(folder) + 1 if folder else 0
         offset = (f"{folder}/{after}" if folder else after) if after else None
         found: list[Entry] = []
-        with self._failures(folder):
+        with self.failures(folder):
             for page in obstore.list(self.backend, folder or None, offset=offset, chunk_size=1000):
                 found += [_entry(meta) for meta in page if "/" not in meta["path"][start:]]
         # Object stores list in the order of names; the backends for tests need not.
@@ -142,14 +152,14 @@ class ObjectStore:
     def entry(self, path: str) -> Entry | None:
         """See Store."""
         try:
-            with self._failures(path):
+            with self.failures(path):
                 return _entry(obstore.head(self.backend, path))
         except MissingSource:
             return None
 
     def size(self, path: str) -> int:
         """See Store."""
-        with self._failures(path):
+        with self.failures(path):
             return obstore.head(self.backend, path)["size"]
 
     def exists(self, path: str) -> bool:
@@ -165,7 +175,7 @@ class ObjectStore:
         return f"{self.uri}/{path}"
 
     @contextlib.contextmanager
-    def _failures(self, path: str) -> Iterator[None]:
+    def failures(self, path: str) -> Iterator[None]:
         """The backend's errors as ours, naming the object."""
         try:
             yield

@@ -18,7 +18,7 @@ import time
 import urllib.parse
 import urllib.request
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, cast
@@ -108,6 +108,9 @@ class Store(Protocol):
     def delete(self, path: str) -> None:
         """Remove the file; one that is absent is no error."""
 
+    def delete_all(self, paths: Sequence[str]) -> None:
+        """Remove many files, in few requests. After an error some of them may be there."""
+
     def list_from(self, folder: str, after: str = "") -> Iterator[Entry]:
         """The files directly in `folder` whose names sort after `after`, in the order of names.
 
@@ -147,31 +150,31 @@ class LocalStore:
 
     def read(self, path: str) -> bytes:
         """See Store."""
-        with self._failures(path):
+        with self.failures(path):
             return (self.root / path).read_bytes()
 
     def read_range(self, path: str, start: int, length: int) -> bytes:
         """See Store."""
-        with self._failures(path), (self.root / path).open("rb") as file:
+        with self.failures(path), (self.root / path).open("rb") as file:
             file.seek(start)
             return file.read(length)
 
     def stream(self, path: str) -> Iterator[bytes]:
         """See Store."""
-        with self._failures(path), (self.root / path).open("rb") as file:
+        with self.failures(path), (self.root / path).open("rb") as file:
             while piece := file.read(CHUNK):
                 yield piece
 
     def open(self, path: str) -> InputFile:
         """See Store."""
         location = str(self.root / path)
-        with self._failures(path):
+        with self.failures(path):
             return InputFile(location, pa.OSFile(location, mode="r"))
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
         """See Store."""
         target = self.root / path
-        with self._failures(path):
+        with self.failures(path):
             temporary = _write_beside(target, data)
             try:
                 _await_renames(target)
@@ -195,7 +198,7 @@ class LocalStore:
     def put(self, path: str, data: bytes) -> None:
         """See Store."""
         target = self.root / path
-        with self._failures(path):
+        with self.failures(path):
             temporary = _write_beside(target, data)
             try:
                 temporary.replace(target)
@@ -206,7 +209,7 @@ class LocalStore:
     def upload(self, path: str, file: Path) -> None:
         """See Store."""
         target = self.root / path
-        with self._failures(path):
+        with self.failures(path):
             make_folder(target.parent)
             temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex}.tmp")
             try:
@@ -220,18 +223,23 @@ class LocalStore:
     def flush(self, path: str) -> None:
         """See Store."""
         target = self.root / path
-        with self._failures(path):
+        with self.failures(path):
             _flush_file(target)
             _flush_folder(target.parent)
 
     def delete(self, path: str) -> None:
         """See Store."""
-        with self._failures(path):
+        with self.failures(path):
             (self.root / path).unlink(missing_ok=True)
+
+    def delete_all(self, paths: Sequence[str]) -> None:
+        """See Store."""
+        for path in paths:
+            self.delete(path)
 
     def list_from(self, folder: str, after: str = "") -> Iterator[Entry]:
         """See Store."""
-        with self._failures(folder):
+        with self.failures(folder):
             try:
                 entries = [e for e in os.scandir(self.root / folder) if e.name > after]
             except (FileNotFoundError, NotADirectoryError):
@@ -247,19 +255,19 @@ class LocalStore:
     def entry(self, path: str) -> Entry | None:
         """See Store."""
         try:
-            with self._failures(path):
+            with self.failures(path):
                 return _entry(path, (self.root / path).stat())
         except MissingSource:
             return None
 
     def size(self, path: str) -> int:
         """See Store."""
-        with self._failures(path):
+        with self.failures(path):
             return (self.root / path).stat().st_size
 
     def exists(self, path: str) -> bool:
         """See Store."""
-        with self._failures(path):
+        with self.failures(path):
             return (self.root / path).exists()
 
     def join(self, path: str) -> str:
@@ -267,7 +275,7 @@ class LocalStore:
         return str(self.root / path)
 
     @contextlib.contextmanager
-    def _failures(self, path: str) -> Iterator[None]:
+    def failures(self, path: str) -> Iterator[None]:
         """Operating system errors as ours, naming the file."""
         try:
             yield

@@ -2,6 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from variantlake.maintenance.vacuum import (
+    Retention,
+    VacuumProgress,
+    VacuumResult,
+    vacuum,
+)
+from variantlake.maintenance.vacuum_listing import UnneededFile
 from variantlake.table.alterations import TableAlterations
 
 
@@ -9,3 +18,46 @@ class TableMaintenance(TableAlterations):
     """The part of `Table` that keeps its files in shape; no row changes."""
 
     __slots__ = ()
+
+    def vacuum(
+        self,
+        retention: Retention | None = None,
+        *,
+        dry_run: bool = False,
+        force: bool = False,
+        quarantine: bool = False,
+        report: Callable[[UnneededFile], None] | None = None,
+        progress: Callable[[VacuumProgress], None] | None = None,
+    ) -> VacuumResult:
+        """Remove files below the table's folder that no version within the retention needs.
+
+        Data files, deletion vectors and change files that left the table, what killed loads and
+        rewrites left behind, and folders that are empty then. Only files that are older than the
+        retention go, and never the log's. Versions that are older cannot be read after it.
+
+        Args:
+            retention: Hours, or a timedelta; None is the table's own
+                (`delta.deletedFileRetentionDuration`, a week where it says nothing).
+            dry_run: Remove nothing; the result tells what would go.
+            force: Allow a retention that is shorter than the table's own. Only where nothing else
+                uses the table: readers of older versions and running writers lose their files.
+            quarantine: Remove old quarantine files of loads that were committed, too.
+            report: Called with each file (`path`, `size`, `kind`) before any is removed.
+            progress: Called now and then with how far it is.
+
+        Raises:
+            InvalidValue: A retention that is too short or none.
+            StoreFailed: Files could not be deleted, by name; the others are gone.
+            CommitConflict: Another writer changed the protocol or the properties meanwhile; nothing
+                is gone.
+            UnsupportedFeature: The table needs a feature that we do not write.
+        """
+        return vacuum(
+            self._newest(),
+            retention,
+            dry_run=dry_run,
+            force=force,
+            quarantine=quarantine,
+            report=report,
+            progress=progress,
+        )

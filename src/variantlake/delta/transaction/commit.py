@@ -302,6 +302,7 @@ def _payload(
             **(_file_metrics(changes) if changes.file_metrics else {}),
             **changes.metrics,
         },
+        **changes.provenance,
     }
     if assigns_ids(ground.features, ground.metadata.configuration):
         fields["tags"] = {"delta.rowTracking.preserved": str(changes.keeps_row_ids).lower()}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from variantlake.delta.actions.log_lines import (
     Action,
@@ -47,7 +48,8 @@ class Changes:
     `operation`, `parameters` and `metrics` describe it in the history, with the numbers of files
     where `file_metrics` are asked for. `evaluated` says that the rows of its files have gone
     through the table's SQL expressions. `rebased` puts it on the ground of a commit that came
-    first. `keeps_row_ids` is false where a row gets another row id than it had.
+    first. `keeps_row_ids` is false where a row gets another row id than it had. `provenance` are
+    fields of `commitInfo` in the place of those that follow from the rest.
     """
 
     operation: str
@@ -64,8 +66,9 @@ class Changes:
     rebased: Rebase | None = None
     file_metrics: bool = True
     keeps_row_ids: bool = True
-    parameters: Mapping[str, str] = field(default_factory=dict)
+    parameters: Mapping[str, Any] = field(default_factory=dict)
     metrics: Mapping[str, str] = field(default_factory=dict)
+    provenance: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def blind_append(self) -> bool:

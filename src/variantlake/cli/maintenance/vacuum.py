@@ -1,0 +1,131 @@
+"""`variantlake vacuum`: remove the files that no version within the retention needs."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from variantlake.cli.terminal.output import (
+    print_fields,
+    print_json,
+    print_note,
+    print_rows,
+    size,
+)
+from variantlake.cli.terminal.progress import counting
+from variantlake.maintenance.vacuum import VacuumProgress, VacuumResult
+from variantlake.maintenance.vacuum_listing import UnneededFile
+from variantlake.table import Table
+
+MAX_ROWS = 50
+"""Files that a dry run shows to people; `--json` prints all."""
+
+
+def vacuum(
+    table: Annotated[
+        str, typer.Argument(help="The Delta table: a path or URL.", show_default=False)
+    ],
+    *,
+    retention: Annotated[
+        float | None,
+        typer.Option(
+            metavar="HOURS",
+            help="How long removed files are kept; the table's own setting if left out.",
+            show_default=False,
+            min=0,
+        ),
+    ] = None,
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force",
+            help="Allow a retention below the table's own: readers of older versions and running "
+            "writers lose their files.",
+        ),
+    ] = False,
+    quarantine: Annotated[
+        bool, typer.Option("--quarantine", help="Remove old quarantine files as well.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say what would be removed.")
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="One JSON object a file, then one with the counts.")
+    ] = False,
+) -> None:
+    """Remove files that no version within the retention needs; older versions go with them.
+
+    Data files, deletion vectors and change files that left the table, and what killed loads left.
+    """
+    shown: list[UnneededFile] = []
+
+    def report(found: UnneededFile) -> None:
+        if as_json:
+            print_json({"path": found.path, "size": found.size, "kind": str(found.kind)})
+        elif dry_run and len(shown) < MAX_ROWS:
+            shown.append(found)
+
+    with counting(_text) as progress:
+        done = Table.open(table).vacuum(
+            retention,
+            dry_run=dry_run,
+            force=force,
+            quarantine=quarantine,
+            report=report,
+            progress=progress,
+        )
+    if as_json:
+        print_json(_document(done))
+    else:
+        _print(table, done, shown)
+    if done.is_dry_run and done.may_break_clones:
+        print_note(
+            "The log does not know of shallow clones: one elsewhere that was made of an older "
+            "version still reads these files."
+        )
+
+
+def _text(at: VacuumProgress) -> str:
+    if at.deleted:
+        return f"{at.deleted:,} of {at.found:,} files deleted"
+    return f"{at.listed:,} files listed, {at.found:,} of them not needed"
+
+
+def _document(done: VacuumResult) -> dict[str, Any]:
+    return {
+        "files": done.files,
+        "bytes": done.size,
+        "kinds": dict(done.kinds),
+        "deleted": done.deleted,
+        "folders": done.folders,
+        "listed": done.listed,
+        "retention_hours": done.retention_hours,
+        "quarantine_files": done.quarantine_files,
+        "quarantine_bytes": done.quarantine_size,
+        "may_break_clones": done.may_break_clones,
+        "dry_run": done.is_dry_run,
+        "version": done.version,
+    }
+
+
+def _print(table: str, done: VacuumResult, shown: list[UnneededFile]) -> None:
+    if shown:
+        print_rows(["file", "kind", "size"], [(f.path, f.kind, size(f.size)) for f in shown])
+        if done.files > len(shown):
+            print_note(f"{done.files - len(shown):,} more files; --json prints all.")
+    kinds = ", ".join(f"{count:,} {kind}" for kind, count in done.kinds.items())
+    what = "would be removed" if done.is_dry_run else "removed"
+    fields: dict[str, Any] = {
+        "table": table,
+        "retention": f"{done.retention_hours:g} hours",
+        "files listed": f"{done.listed:,}",
+        what: f"{done.files:,} files, {size(done.size)}" + (f" ({kinds})" if kinds else ""),
+    }
+    if not done.is_dry_run:
+        fields["version"] = done.version
+    if done.quarantine_files:
+        fields["quarantine"] = (
+            f"{done.quarantine_files:,} files, {size(done.quarantine_size)}, stay"
+        )
+    print_fields(fields)

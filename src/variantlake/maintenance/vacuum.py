@@ -1,0 +1,306 @@
+"""Vacuum: remove the files below a table's folder that no version within the retention needs.
+
+First the log says what is needed, then the folder is listed, then a commit says what will go
+(`VACUUM START`), then it goes, and a commit says how that ended (`VACUUM END`). Killed anywhere, a
+repeat does what is left: a file that is gone was needed by nobody.
+
+A file is kept for three reasons: a version within the retention names it; it is younger than the
+retention, so a writer that still runs may be about to commit it; or it is not ours to judge (hidden
+names, links, tables within the table). A commit that lands meanwhile adds young files. One that
+brings old ones back (a restore of a version older than the retention) is looked for again before
+each thousand files. Spec: PROTOCOL, "VACUUM Protocol Check", "Delta Log Entries".
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import time
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from variantlake.delta.log.log_segment import commits_after
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.protocol.intervals import property_millis
+from variantlake.delta.transaction.commit import Committed, commit
+from variantlake.delta.transaction.conflicts import Changes
+from variantlake.errors import CommitConflict, InvalidValue, StoreFailed, VariantLakeError
+from variantlake.maintenance.vacuum_deletion import Deletion, delete_empty_folders, delete_files
+from variantlake.maintenance.vacuum_listing import (
+    FileKind,
+    Listing,
+    UnneededFile,
+    UnneededFiles,
+    list_unneeded,
+)
+from variantlake.maintenance.vacuum_retained import RetainedPaths, keep_commits, retained_paths
+
+PROPERTY = "delta.deletedFileRetentionDuration"
+DEFAULT_RETENTION = "interval 1 week"
+HOUR_MILLIS = 3_600_000
+
+MAX_SAMPLE = 100
+"""Paths that a result names; `report` is told all."""
+
+_LONGEST = 100 * 365 * 24 * HOUR_MILLIS
+_ATTEMPTS = 5
+
+Retention = float | dt.timedelta
+"""Hours, or a duration."""
+
+
+@dataclass(frozen=True, slots=True)
+class VacuumProgress:
+    """How far a vacuum is, in files: `listed` so far, `found` to be removed, `deleted`."""
+
+    listed: int
+    found: int = 0
+    deleted: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class VacuumResult:
+    """What a vacuum removed, or would remove.
+
+    `files` and `size` (bytes) are what no version within the retention needs, by `kinds`; `sample`
+    names the first of them, from the table's root. `deleted` of them are gone, with `folders` that
+    were left empty. `listed` files were looked at. Quarantine files stay unless asked for: how many
+    and their bytes. `retention_hours` is what counted; `version` is that of `VACUUM END`.
+    """
+
+    files: int
+    size: int
+    retention_hours: float
+    listed: int
+    is_dry_run: bool
+    deleted: int = 0
+    folders: int = 0
+    version: int | None = None
+    kinds: Mapping[str, int] = field(default_factory=dict)
+    sample: tuple[str, ...] = ()
+    quarantine_files: int = 0
+    quarantine_size: int = 0
+
+    @property
+    def may_break_clones(self) -> bool:
+        """Whether files go that a shallow clone of an older version, elsewhere, would still read.
+
+        The log of a table does not know its clones.
+        """
+        return bool(self.kinds.get(FileKind.DATA) or self.kinds.get(FileKind.VECTOR))
+
+
+def vacuum(
+    snapshot: Snapshot,
+    retention: Retention | None = None,
+    *,
+    dry_run: bool = False,
+    force: bool = False,
+    quarantine: bool = False,
+    report: Callable[[UnneededFile], None] | None = None,
+    progress: Callable[[VacuumProgress], None] | None = None,
+    now: int | None = None,
+) -> VacuumResult:
+    """Remove what no version within the retention needs; `snapshot` is the newest version.
+
+    `report` is called with each file before any is removed. `now` is in milliseconds since the
+    epoch. See `Table.vacuum`.
+    """
+    snapshot.check_writable(evaluated=True)  # no row is added
+    span = _Span.of(snapshot, retention, force=force)
+    cutoff = (time.time_ns() // 1_000_000 if now is None else now) - span.millis
+    told = progress or _silent
+    retained = retained_paths(snapshot, cutoff)
+    with UnneededFiles() as listed, UnneededFiles() as found:
+        listing = list_unneeded(
+            snapshot,
+            retained,
+            cutoff,
+            listed,
+            quarantine=quarantine,
+            progress=lambda files: told(VacuumProgress(files, listed.count)),
+        )
+        sample: list[str] = []
+        # Only now is it known what lies behind links, and in tables within this one.
+        for each in listed:
+            if listing.keeps(each.path):
+                continue
+            found.add(each)
+            if len(sample) < MAX_SAMPLE:
+                sample.append(each.path)
+            if report is not None:
+                report(each)
+        run = _Run(snapshot, span, retained, found, listing, told)
+        done, folders, version = (Deletion(), 0, None) if dry_run else run.delete()
+        return VacuumResult(
+            files=found.count,
+            size=found.size,
+            retention_hours=span.millis / HOUR_MILLIS,
+            listed=listing.files,
+            is_dry_run=dry_run,
+            deleted=done.deleted,
+            folders=folders,
+            version=version,
+            kinds={str(kind): count for kind, count in sorted(found.kinds.items())},
+            sample=tuple(sample),
+            quarantine_files=listing.quarantine_files,
+            quarantine_size=listing.quarantine_size,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Span:
+    """How long removed files are kept, in milliseconds: this time, and by the table's property."""
+
+    millis: int
+    default: int
+    specified: int | None
+    is_checked: bool
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, retention: Retention | None, *, force: bool) -> _Span:
+        """Raises InvalidValue for a retention that is none, or is too short."""
+        default = property_millis(snapshot.properties, PROPERTY, DEFAULT_RETENTION)
+        specified = None if retention is None else _millis(retention)
+        if specified is None and default > _LONGEST:
+            raise InvalidValue(
+                f"the table property {PROPERTY} is {snapshot.properties.get(PROPERTY)!r}, which is "
+                "no duration in weeks, days, hours, minutes or seconds",
+                file=snapshot.store.uri,
+                hint="set it to one, 'interval 7 days', or give retention=",
+                cli_hint="set it to one, 'interval 7 days', or give --retention",
+            )
+        if specified is not None and specified < default and not force:
+            raise InvalidValue(
+                f"a retention of {_hours(specified)} is shorter than the table's own, "
+                f"{_hours(default)}: a reader of an older version would lose its files, and a "
+                "writer that still runs those that it has not committed",
+                file=snapshot.store.uri,
+                hint=f"where nothing else uses the table, force=True does it; {PROPERTY} sets the "
+                "table's own",
+                cli_hint=f"where nothing else uses the table, --force does it; {PROPERTY} sets the "
+                "table's own",
+            )
+        millis = default if specified is None else specified
+        return cls(millis, default, specified, is_checked=not force)
+
+
+def _millis(retention: Retention) -> int:
+    if isinstance(retention, dt.timedelta):
+        retention = retention.total_seconds() / 3600
+    if type(retention) not in (int, float) or not math.isfinite(retention) or retention < 0:
+        raise InvalidValue(f"retention is {retention!r}, expected hours or a timedelta, 0 or more")
+    return min(round(retention * HOUR_MILLIS), _LONGEST)
+
+
+def _hours(millis: int) -> str:
+    hours = millis / HOUR_MILLIS
+    return "for ever" if millis > _LONGEST else f"{hours:g} hour{'' if hours == 1 else 's'}"
+
+
+@dataclass(slots=True)
+class _Run:
+    """The part that deletes. `snapshot` is the newest version whose files are `retained`."""
+
+    snapshot: Snapshot
+    span: _Span
+    retained: RetainedPaths
+    found: UnneededFiles
+    listing: Listing
+    told: Callable[[VacuumProgress], None]
+
+    def delete(self) -> tuple[Deletion, int, int | None]:
+        """Delete the files; what came of it, the folders removed, and the version of the end.
+
+        Raises StoreFailed naming files that could not be deleted.
+        """
+        started = self._start()
+        done = Deletion()
+        folders = 0
+        status = "FAILED"
+        try:
+            delete_files(
+                self.snapshot.store,
+                (each.path for each in self.found),
+                self._still_unneeded,
+                done,
+                lambda d: self.told(
+                    VacuumProgress(self.listing.files, self.found.count, d.deleted)
+                ),
+            )
+            folders = delete_empty_folders(self.snapshot.store, self.listing.folders)
+            status = "FAILED" if done.failed else "COMPLETED"
+        finally:
+            # Also where it was interrupted: the history says what is gone.
+            ended = self._end(status, done, started)
+        if done.failed:
+            names = "; ".join(done.failures)
+            more = done.failed - len(done.failures)
+            raise StoreFailed(
+                f"{done.failed:,} of {self.found.count:,} files could not be deleted: {names}"
+                + (f"; and {more:,} more" if more else ""),
+                file=self.snapshot.store.uri,
+                hint="the others are gone; a repeat tries these again",
+            )
+        return done, folders, ended
+
+    def _start(self) -> Committed:
+        parameters: dict[str, object] = {
+            "retentionCheckEnabled": self.span.is_checked,
+            "defaultRetentionMillis": self.span.default,
+        }
+        if self.span.specified is not None:
+            parameters["specifiedRetentionMillis"] = self.span.specified
+        metrics = {
+            "numFilesToDelete": str(self.found.count),
+            "sizeOfDataToDelete": str(self.found.size),
+        }
+        # A change of the protocol or the properties since is a conflict: nothing is gone yet.
+        changes = Changes("VACUUM START", parameters=parameters, metrics=metrics, provenance=_BLIND)
+        return commit(self.snapshot, changes)
+
+    def _still_unneeded(self, paths: list[str]) -> list[str]:
+        """Those of these files that no commit since brought back."""
+        store, last = self.snapshot.store, self.snapshot.last
+        commits = commits_after(store, self.snapshot.version, last)
+        if commits is None:
+            raise CommitConflict(
+                "the table was removed, or its log was cleaned up, while its files were deleted",
+                file=store.uri,
+                hint="nothing more was deleted; repeat it",
+            )
+        if commits:
+            keep_commits(self.retained, store, commits)
+            self.snapshot = self.snapshot.refresh()
+        needed = self.retained.holds(paths).tolist()
+        return [path for path, is_needed in zip(paths, needed, strict=True) if not is_needed]
+
+    def _end(self, status: str, done: Deletion, started: Committed) -> int | None:
+        metrics = {
+            "numDeletedFiles": str(done.deleted),
+            "numVacuumedDirectories": str(self.listing.visited),
+        }
+        changes = Changes(
+            "VACUUM END", parameters={"status": status}, metrics=metrics, provenance=_BLIND
+        )
+        for attempt in range(1, _ATTEMPTS + 1):
+            try:
+                return commit(self.snapshot.refresh(), changes).version
+            except CommitConflict:
+                if attempt < _ATTEMPTS:
+                    continue
+            except VariantLakeError as error:
+                # What is gone is gone, and was needed by nobody: that nobody notes it is no harm.
+                warnings.warn(
+                    f"no VACUUM END after version {started.version}: {error}", stacklevel=5
+                )
+                return None
+        return None
+
+
+_BLIND = {"isolationLevel": "SnapshotIsolation", "isBlindAppend": True}
+
+
+def _silent(_progress: VacuumProgress) -> None:
+    pass

@@ -1,0 +1,251 @@
+"""What lies in a table's folder that no version needs: listed as a stream, noted on the disk.
+
+Hidden names (`_` or `.` first) are nobody's data and stay, as in Delta Spark, but for change data
+files, partition columns of such names, checksums that Hadoop wrote beside a file, and temporary
+files of our own. `_delta_log` is never looked into, nor a folder with a log of its own.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+import pyarrow.compute as pc
+
+from variantlake.delta.log.log_segment import LOG
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.ingest.target.quarantine import FOLDER as QUARANTINE
+from variantlake.maintenance.batches import batched
+from variantlake.maintenance.vacuum_retained import RetainedPaths
+from variantlake.storage.store import Entry, LocalStore
+from variantlake.storage.walk import Folder, Link, walk
+
+CHANGE_DATA = "_change_data"
+
+_MARKER = re.compile(r"variantlake-load-([0-9a-f]{32})\.running")
+_VECTOR = re.compile(r"deletion_vector_[0-9a-f-]{36}\.bin")
+_TEMPORARY = re.compile(r"\..+\.[0-9a-f]{32}\.tmp")
+_CHECKSUM = re.compile(r"\.(.+)\.crc")
+_ENTRIES_AT_ONCE = 4096
+
+
+class FileKind(enum.StrEnum):
+    """What a file was, by its name."""
+
+    DATA = "data"
+    VECTOR = "deletion vector"
+    CHANGES = "change data"
+    CHECKSUM = "checksum"
+    MARKER = "marker of a load"
+    TEMPORARY = "temporary"
+    QUARANTINE = "quarantine"
+
+
+@dataclass(frozen=True, slots=True)
+class UnneededFile:
+    """A file that no version within the retention needs. `path` is from the table's root."""
+
+    path: str
+    size: int
+    kind: FileKind
+
+
+class UnneededFiles:
+    """The files, kept in a temporary file of this machine; a context manager that removes it."""
+
+    def __init__(self) -> None:
+        self._file = tempfile.TemporaryFile(prefix="variantlake-vacuum-")  # noqa: SIM115 - see exit
+        self.count = 0
+        self.size = 0
+        self.kinds: Counter[FileKind] = Counter()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._file.close()
+
+    def add(self, found: UnneededFile) -> None:
+        """Note one more."""
+        name = found.path.encode("utf-8", "surrogateescape")
+        self._file.write(b"%d %s %s\0" % (found.size, found.kind.name.encode(), name))
+        self.count += 1
+        self.size += found.size
+        self.kinds[found.kind] += 1
+
+    def __iter__(self) -> Iterator[UnneededFile]:
+        """All of them, in the order in which they were found; not while more are added."""
+        self._file.seek(0)
+        rest = b""
+        while piece := self._file.read(1 << 20):
+            *records, rest = (rest + piece).split(b"\0")
+            for record in records:
+                size, kind, name = record.split(b" ", 2)
+                path = name.decode("utf-8", "surrogateescape")
+                yield UnneededFile(path, int(size), FileKind[kind.decode()])
+
+
+@dataclass(slots=True)
+class Listing:
+    """What a listing found besides the files: `folders` of a disk that may go if they are empty.
+
+    `kept_below` are folders and files that stay whatever the log says. `quarantine_files` and
+    `quarantine_size` (bytes) are of quarantine files that stay.
+    """
+
+    folders: list[str] = field(default_factory=list)
+    kept_below: set[str] = field(default_factory=set)
+    files: int = 0
+    visited: int = 1
+    quarantine_files: int = 0
+    quarantine_size: int = 0
+
+    def keeps(self, path: str) -> bool:
+        """Whether a file is one of those that stay, or in such a folder."""
+        if not self.kept_below:
+            return False
+        steps = path.split("/")
+        starts = ("/".join(steps[:count]) for count in range(len(steps) + 1))
+        return not self.kept_below.isdisjoint(starts)
+
+
+def list_unneeded(
+    snapshot: Snapshot,
+    retained: RetainedPaths,
+    cutoff: int,
+    found: UnneededFiles,
+    *,
+    quarantine: bool,
+    progress: Callable[[int], None],
+) -> Listing:
+    """Add to `found` the files that are not `retained` and were written before `cutoff`.
+
+    Later ones may be a running writer's. `quarantine` says that old quarantine files go too; else
+    only those of killed loads do. `progress` is told how many files were looked at.
+    """
+    names = _Names.of(snapshot)
+    listing = Listing()
+    killed: set[str] = set()
+    entries = _files(snapshot, names, listing, cutoff)
+    for some in batched(entries, _ENTRIES_AT_ONCE):
+        needed = retained.holds([_subject(entry.path) for entry in some])
+        for entry, is_needed in zip(some, np.asarray(needed).tolist(), strict=True):
+            kind = names.kind(entry.path)
+            marker = _MARKER.fullmatch(entry.path)
+            if kind is None or is_needed or entry.modified >= cutoff:
+                if kind is FileKind.QUARANTINE:
+                    listing.quarantine_files += 1
+                    listing.quarantine_size += entry.size
+                continue
+            if marker and not _is_in_log(snapshot, marker[1]):
+                killed.add(marker[1])
+            if kind is FileKind.QUARANTINE and not (quarantine or _load_of(entry.path) in killed):
+                listing.quarantine_files += 1
+                listing.quarantine_size += entry.size
+                continue
+            found.add(UnneededFile(entry.path, entry.size, kind))
+        listing.files += len(some)
+        progress(listing.files)
+    return listing
+
+
+def _files(snapshot: Snapshot, names: _Names, listing: Listing, cutoff: int) -> Iterator[Entry]:
+    """The files of a walk; the rest of what it gives goes into `listing`."""
+    store = snapshot.store
+
+    def enter(folder: str) -> bool:
+        if folder.endswith(f"/{LOG}"):
+            listing.kept_below.add(folder.rpartition("/")[0])
+        if not names.is_entered(folder):
+            return False
+        if isinstance(store, LocalStore) and (store.root / folder / LOG).is_dir():
+            listing.kept_below.add(folder)
+            return False
+        return True
+
+    for each in walk(store, enter):
+        match each:
+            case Folder():
+                listing.visited += 1
+                if each.modified < cutoff:
+                    listing.folders.append(each.path)
+            case Link():
+                listing.kept_below.add(each.path)
+                if each.target is not None:
+                    listing.kept_below.add(each.target)
+            case Entry():
+                yield each
+
+
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """What names mean in a table with these starts of partition folders."""
+
+    partitions: tuple[str, ...]
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> _Names:
+        fields = [snapshot.schema.get(name) for name in snapshot.partition_columns]
+        names = {name for f in fields if f is not None for name in (f.name, f.physical_name)}
+        return cls(tuple(f"{name}=" for name in sorted(names)))
+
+    def is_entered(self, folder: str) -> bool:
+        """Whether files in a folder may be the table's."""
+        name = folder.rpartition("/")[2]
+        # Of the folders above it has been asked already.
+        if name == LOG or name.startswith("_delta_index"):
+            return False
+        return not _is_hidden(name) or folder in (CHANGE_DATA, QUARANTINE) or self._is_value(name)
+
+    def kind(self, path: str) -> FileKind | None:
+        """What a file is; None for one that is nobody's business here."""
+        name = path.rpartition("/")[2]
+        if path.startswith(f"{QUARANTINE}/"):
+            return FileKind.QUARANTINE
+        if _is_hidden(name):
+            if _TEMPORARY.fullmatch(name):
+                return FileKind.TEMPORARY
+            checked = _CHECKSUM.fullmatch(name)
+            return FileKind.CHECKSUM if checked and not _is_hidden(checked[1]) else None
+        if path.startswith(f"{CHANGE_DATA}/"):
+            return FileKind.CHANGES
+        if _VECTOR.fullmatch(name):
+            return FileKind.VECTOR
+        return FileKind.MARKER if _MARKER.fullmatch(path) else FileKind.DATA
+
+    def _is_value(self, name: str) -> bool:
+        return name.startswith(self.partitions) if self.partitions else False
+
+
+def _is_hidden(name: str) -> bool:
+    return name.startswith(("_", "."))
+
+
+def _subject(path: str) -> str:
+    """The file by which it is decided whether this one is needed: that of a checksum, or itself."""
+    folder, slash, name = path.rpartition("/")
+    checked = _CHECKSUM.fullmatch(name) if name.startswith(".") else None
+    return f"{folder}{slash}{checked[1]}" if checked else path
+
+
+def _load_of(path: str) -> str:
+    """The load that a quarantine file is of."""
+    return path.split("/")[1]
+
+
+def _is_in_log(snapshot: Snapshot, load_id: str) -> bool:
+    """Whether a load was committed, as far as the newest version tells."""
+    named = pc.match_substring(snapshot.files["path"], f"-{load_id}-")
+    return load_id in snapshot.transactions or bool(pc.any(named).as_py())

@@ -1,0 +1,187 @@
+"""Which files a table's versions need: the live ones, and those that left it within the retention.
+
+A path becomes a hash of 64 bits, so that a million of them take 8 MB. Two paths with one hash mean
+a file that is kept although nobody needs it; never the opposite. So does everything here that is
+not certain: where it is not clear what a path of the log means, all that it may mean is kept.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow.compute as pc
+
+from variantlake.delta.actions.log_lines import (
+    AddCdcFile,
+    AddFile,
+    DeletionVectorDescriptor,
+    RemoveFile,
+    parse_log,
+)
+from variantlake.delta.log.deletion_vectors import vector_location
+from variantlake.delta.log.file_paths import decode_path, is_absolute
+from variantlake.delta.log.log_segment import all_commits, commit_version
+from variantlake.delta.log.logical_files import values
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.log.snapshot_state import read_removes
+from variantlake.errors import MissingSource, VariantLakeError
+from variantlake.maintenance.batches import batched
+from variantlake.storage.store import Entry, Store
+
+_SPECIAL = r"^/|[%:\\]|(^|/)\.{0,2}(/|$)"
+"""What may lead elsewhere than it seems; all other paths are plain relative names."""
+
+_COMMITS_AT_ONCE = 64
+_THREADS = min(16, 4 * (os.cpu_count() or 1))
+
+
+class RetainedPaths:
+    """A set of paths from the table's root that grows, and is asked about many at a time."""
+
+    def __init__(self) -> None:
+        self._sorted: npt.NDArray[np.int64] = np.empty(0, np.int64)
+        self._waiting: list[npt.NDArray[np.int64]] = []
+
+    def keep(self, paths: Sequence[str]) -> None:
+        """Keep files that the log names so, relative or absolute."""
+        self._add([name for path in paths for name in meanings(path)])
+
+    def keep_plain(self, paths: Sequence[str]) -> None:
+        """Keep files by paths from the root that need no decoding."""
+        self._add(paths)
+
+    def holds(self, paths: Sequence[str]) -> npt.NDArray[np.bool_]:
+        """Which of these paths from the root are kept."""
+        if self._waiting:
+            self._sorted = np.unique(np.concatenate([self._sorted, *self._waiting]))
+            self._waiting = []
+        hashes = _hashes(paths)
+        places = np.searchsorted(self._sorted, hashes)
+        places[places == self._sorted.size] = 0
+        if not self._sorted.size:
+            return np.zeros(len(paths), np.bool_)
+        found: npt.NDArray[np.bool_] = self._sorted[places] == hashes
+        return found
+
+    def _add(self, paths: Sequence[str]) -> None:
+        if paths:
+            self._waiting.append(np.unique(_hashes(paths)))
+
+
+def _hashes(paths: Sequence[str]) -> npt.NDArray[np.int64]:
+    # Python's own, which nobody outside of the process can predict.
+    return np.fromiter(map(hash, paths), np.int64, len(paths))
+
+
+def meanings(path: str) -> Iterator[str]:
+    """The paths from the table's root that a path of the log may mean.
+
+    A relative path means one file. An absolute one may lead into the table too, by another name of
+    its root (a link, a mount, another scheme of the same store): all of its ends may be meant.
+    """
+    yield path
+    try:
+        decoded = decode_path(path)
+    except VariantLakeError:
+        return
+    steps: list[str] = []
+    left = is_absolute(path) or "\\" in decoded
+    for step in decoded.replace("\\", "/").split("/"):
+        if step == "..":
+            left = left or not steps
+            del steps[-1:]
+        elif step not in ("", "."):
+            steps.append(step)
+    yield "/".join(steps)
+    if left:
+        yield from ("/".join(steps[start:]) for start in range(1, len(steps)))
+
+
+def retained_paths(snapshot: Snapshot, cutoff: int) -> RetainedPaths:
+    """What the versions need that were the newest at `cutoff` or later, in milliseconds.
+
+    Files of the log itself are not among them. Raises as `Snapshot.read` for a log that cannot be
+    read.
+    """
+    found = RetainedPaths()
+    for batch in snapshot.files.select(["path", "deletion_vector"]).to_batches(max_chunksize=65536):
+        _keep_paths(found, batch.column("path"))
+        if batch.column("deletion_vector").null_count < batch.num_rows:
+            vectors = values(batch.column("deletion_vector").drop_null())
+            _keep_vectors(found, snapshot.store, (DeletionVectorDescriptor(**v) for v in vectors))
+    removes = read_removes(snapshot.store, snapshot.version).values()
+    young = (remove for remove in removes if (remove.deletion_timestamp or 0) >= cutoff)
+    for some in batched(young, 4096):
+        _keep_actions(found, snapshot.store, some)
+    keep_commits(found, snapshot.store, _since(snapshot, cutoff))
+    return found
+
+
+def keep_commits(found: RetainedPaths, store: Store, commits: Iterable[Entry]) -> None:
+    """Keep every file that these commits name: added, removed or of the change data feed."""
+    with ThreadPoolExecutor(_THREADS) as pool:
+        for some in batched(commits, _COMMITS_AT_ONCE):
+            for actions in pool.map(partial(_files_of, store), some):
+                _keep_actions(found, store, actions)
+
+
+FileAction = AddFile | RemoveFile | AddCdcFile
+
+
+def _since(snapshot: Snapshot, cutoff: int) -> list[Entry]:
+    """The commits whose versions were the newest at `cutoff` or later, by the times of the files.
+
+    Tombstones of a checkpoint may be fewer: whoever wrote it left out those that were older than
+    the retention of then. Nothing says that the times rise: all after the first young one count.
+    """
+    commits = [
+        entry
+        for entry in all_commits(snapshot.store)
+        if (commit_version(entry.path) or 0) <= snapshot.version
+    ]
+    young = (number for number, entry in enumerate(commits) if entry.modified >= cutoff)
+    return commits[next(young, len(commits)) :]
+
+
+def _files_of(store: Store, entry: Entry) -> list[FileAction]:
+    """The actions of files in one commit, without what is not needed of them."""
+    try:
+        return [
+            action
+            for action in parse_log(store.stream(entry.path), store.join(entry.path))
+            if isinstance(action, AddFile | RemoveFile | AddCdcFile)
+        ]
+    except MissingSource:  # cleaned up in the meantime: nobody reads that version any more
+        return []
+
+
+def _keep_actions(found: RetainedPaths, store: Store, actions: Sequence[FileAction]) -> None:
+    found.keep([action.path for action in actions])
+    others = (action for action in actions if not isinstance(action, AddCdcFile))
+    _keep_vectors(found, store, (a.deletion_vector for a in others if a.deletion_vector))
+
+
+def _keep_paths(found: RetainedPaths, paths: Any) -> None:
+    special = pc.match_substring_regex(paths, _SPECIAL)
+    found.keep_plain(paths.to_pylist())
+    found.keep(paths.filter(special).to_pylist())
+
+
+def _keep_vectors(
+    found: RetainedPaths, store: Store, vectors: Iterable[DeletionVectorDescriptor]
+) -> None:
+    plain: list[str] = []
+    paths: list[str] = []
+    for vector in vectors:
+        if vector.storage_type == "p":
+            paths.append(vector.path_or_inline_dv)
+        elif vector.storage_type == "u":
+            plain.append(vector_location(store, vector).removeprefix(f"{store.uri}/"))
+    found.keep_plain(plain)
+    found.keep(paths)

@@ -1,0 +1,74 @@
+"""Vacuum of a table in an object store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from unittest.mock import patch
+
+import obstore
+import pyarrow as pa
+import pytest
+
+import variantlake as vl
+from tests import s3_server
+from variantlake.errors import StoreFailed
+from variantlake.maintenance.vacuum import vacuum
+from variantlake.storage.objects import ObjectStore
+from variantlake.storage.walk import walk
+
+ROOT = f"s3://{s3_server.BUCKET}"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def s3() -> Iterator[None]:
+    with s3_server.running():
+        yield
+
+
+def rows(n: int) -> pa.Table:
+    return pa.table({"n": pa.array([n], pa.int32())})
+
+
+def test_a_table_of_a_store_is_listed_and_emptied_of_what_nobody_needs() -> None:
+    location = f"{ROOT}/odd name%20/vacuum"
+    table = vl.Table.create(location, "n INT")
+    table.append(rows(1))
+    table.overwrite(rows(2))
+    store = table.snapshot.store
+    orphans = [f"day=a%3Ab/o {n}+%20é.parquet" for n in range(3)]
+    others = ["_hidden/x", "inner/_delta_log/0.json", "inner/a.parquet", "inner/z.parquet"]
+    for path in [*orphans, *others]:
+        store.put(path, b"x")
+    assert isinstance(store, ObjectStore)
+    later = table.snapshot.refresh().last.modified + 24 * 3_600_000
+    plan = vacuum(table.refresh().snapshot, 1, force=True, dry_run=True, now=later)
+    assert (plan.files, plan.kinds) == (4, {"data": 4})
+    done = vacuum(table.refresh().snapshot, 1, force=True, now=later)
+    assert done.deleted == 4
+    left = {entry.path for entry in walk(store, lambda _: True)}
+    assert left >= set(others)
+    assert len([path for path in left if not path.startswith(("_", "inner/"))]) == 1
+    assert table.refresh().scan().to_arrow().to_pydict() == {"n": [2]}
+    assert [each.operation for each in table.refresh().history(2)] == ["VACUUM END", "VACUUM START"]
+
+
+def test_a_request_for_many_that_fails_is_made_one_by_one() -> None:
+    table = vl.Table.create(f"{ROOT}/one by one", "n INT")
+    store = table.snapshot.store
+    for name in ("a.parquet", "b.parquet", "c.parquet"):
+        store.put(name, b"x")
+    delete = obstore.delete
+
+    def failing(backend: object, paths: object) -> None:
+        if not isinstance(paths, str) or paths == "b.parquet":
+            raise PermissionError(paths)
+        delete(backend, paths)  # type: ignore[arg-type]
+
+    later = table.snapshot.last.modified + 24 * 3_600_000
+    with (
+        patch.object(obstore, "delete", failing),
+        pytest.raises(StoreFailed, match=r"1 of 3 files could not be deleted: s3.*b.parquet"),
+    ):
+        vacuum(table.snapshot, 1, force=True, now=later)
+    assert store.exists("b.parquet")
+    assert not store.exists("c.parquet")
