@@ -26,7 +26,7 @@ def put(root: Path, path: str, millis: int, data: bytes = b"x" * 100) -> Path:
 
 
 def touch(file: Path, millis: int) -> Path:
-    os.utime(file, (millis / 1000, millis / 1000))
+    os.utime(file, ns=(millis * 1_000_000, millis * 1_000_000))
     return file
 
 
