@@ -207,18 +207,22 @@ class _Names:
         # Of the folders above it has been asked already.
         if name == LOG or name.startswith("_delta_index"):
             return False
-        return not _is_hidden(name) or folder in (CHANGE_DATA, QUARANTINE) or self._is_value(name)
+        return (
+            not _has_hidden_name(name)
+            or folder in (CHANGE_DATA, QUARANTINE)
+            or self._is_value(name)
+        )
 
     def kind(self, path: str) -> FileKind | None:
         """What a file is; None for one that is nobody's business here."""
         name = path.rpartition("/")[2]
         if path.startswith(f"{QUARANTINE}/"):
             return FileKind.QUARANTINE
-        if _is_hidden(name):
+        if _has_hidden_name(name):
             if _TEMPORARY.fullmatch(name):
                 return FileKind.TEMPORARY
             checked = _CHECKSUM.fullmatch(name)
-            return FileKind.CHECKSUM if checked and not _is_hidden(checked[1]) else None
+            return FileKind.CHECKSUM if checked and not _has_hidden_name(checked[1]) else None
         if path.startswith(f"{CHANGE_DATA}/"):
             return FileKind.CHANGES
         if _VECTOR.fullmatch(name):
@@ -229,7 +233,7 @@ class _Names:
         return name.startswith(self.partitions) if self.partitions else False
 
 
-def _is_hidden(name: str) -> bool:
+def _has_hidden_name(name: str) -> bool:
     return name.startswith(("_", "."))
 
 
