@@ -62,6 +62,7 @@ LAYERS = [
     "spark.streaming",
     "spark.lake",
     "spark",
+    "functions",
     "table",
     "cli.terminal",
     "cli.loads",

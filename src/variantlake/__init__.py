@@ -18,6 +18,16 @@ if TYPE_CHECKING:
     from variantlake.delta.log.file_paths import set_absolute_paths
     from variantlake.encoding.json import parse_json
     from variantlake.encoding.variant import Variant
+    from variantlake.functions import (
+        try_variant_array_append,
+        try_variant_insert,
+        try_variant_set,
+        variant_array_append,
+        variant_delete,
+        variant_insert,
+        variant_remove,
+        variant_set,
+    )
     from variantlake.ingest.convert import convert
     from variantlake.ingest.sources.sources import json_array, json_files, ndjson
     from variantlake.planning.expressions import path
@@ -41,6 +51,14 @@ __all__ = [
     "set_absolute_paths",
     "set_storage_options",
     "spark",
+    "try_variant_array_append",
+    "try_variant_insert",
+    "try_variant_set",
+    "variant_array_append",
+    "variant_delete",
+    "variant_insert",
+    "variant_remove",
+    "variant_set",
 ]
 
 _HOMES = {
@@ -55,6 +73,14 @@ _HOMES = {
     "path": "variantlake.planning.expressions",
     "profile": "variantlake.report.profile",
     "set_storage_options": "variantlake.storage.options",
+    "try_variant_array_append": "variantlake.functions",
+    "try_variant_insert": "variantlake.functions",
+    "try_variant_set": "variantlake.functions",
+    "variant_array_append": "variantlake.functions",
+    "variant_delete": "variantlake.functions",
+    "variant_insert": "variantlake.functions",
+    "variant_remove": "variantlake.functions",
+    "variant_set": "variantlake.functions",
 }
 _MODULES = ("parquet", "spark")
 

@@ -115,6 +115,14 @@ class InvalidValue(VariantLakeError, TypeError):
     """A Python or Arrow value that no Variant type can hold."""
 
 
+class PathTypeMismatch(VariantLakeError, TypeError):
+    """A path that a change follows goes through a value of another type."""
+
+
+class DuplicateKey(VariantLakeError, ValueError):
+    """A field that shall be inserted is there already."""
+
+
 class MissingSource(VariantLakeError, FileNotFoundError):
     """A source or file that does not exist."""
 

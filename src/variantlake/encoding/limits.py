@@ -15,6 +15,9 @@ MAX_DEPTH = 1000
 MAX_KEYS = 1 << 24
 """Keys of one dictionary."""
 
+MAX_PADDING = 1 << 24
+"""Variant nulls that a change may put between the end of an array and a new element."""
+
 MAX_NUMBER_DIGITS = 1000
 """Digits of one number in JSON text, those of its exponent included (Jackson's limit)."""
 

@@ -15,6 +15,7 @@ try:
     from variantlake.spark.local import local_session
     from variantlake.spark.rows import json_rows, text_rows
     from variantlake.spark.scan.data_source import register
+    from variantlake.spark.session.variant_functions import register_functions
 except ModuleNotFoundError as error:
     _missing = (error.name or "").partition(".")[0]
     if _missing not in _OPTIONAL:
@@ -24,4 +25,12 @@ except ModuleNotFoundError as error:
         hint="pip install 'variantlake[spark]'",
     ) from error
 
-__all__ = ["Lake", "connect", "json_rows", "local_session", "register", "text_rows"]
+__all__ = [
+    "Lake",
+    "connect",
+    "json_rows",
+    "local_session",
+    "register",
+    "register_functions",
+    "text_rows",
+]

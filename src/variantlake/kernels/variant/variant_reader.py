@@ -71,7 +71,7 @@ TOO_LARGE = 7
 """More than MAX_VALUE_BYTES bytes, or MAX_KEYS keys."""
 
 # Places in the reader's state array, after those of keys.
-_NODES, _POSITION, _DICTIONARY = 4, 5, 7
+_NODES, _POSITION, DICTIONARY = 4, 5, 7
 
 _WIDTHS = np.array([PRIMITIVES[primitive].width for primitive in Primitive], np.int64)
 _PRIMITIVES = len(_WIDTHS)
@@ -85,7 +85,7 @@ _LIMIT, _DEPTH_WORDS, _KEYS_LIMIT, _SCALE_LIMIT = (
 
 
 @helper
-def _read_metadata(
+def read_metadata(
     metadata: Bytes,
     start: int,
     end: int,
@@ -132,7 +132,7 @@ def _read_metadata(
         offset = following
     if strings + offset != end:
         return int64(MALFORMED)
-    state[_DICTIONARY] = size
+    state[DICTIONARY] = size
     return int64(GOOD)
 
 
@@ -198,7 +198,7 @@ def _read_scalar(data: Bytes, start: int, end: int, nodes: Records, at: int) -> 
 
 
 @helper
-def _read_ids(
+def read_ids(
     data: Bytes, place: int, count: int, width: int, seen: Int64s, local: Int32s, state: Int64s
 ) -> bool:
     """Whether an object's field ids are in the dictionary, and no name comes twice."""
@@ -206,7 +206,7 @@ def _read_ids(
     state[KEY_SERIAL] = serial
     for index in range(count):
         field = load_unsigned(data, place + index * width, width)
-        if field >= state[_DICTIONARY]:
+        if field >= state[DICTIONARY]:
             return False
         key = uint64(int64(local[uint64(field)]))
         if seen[key] == serial:
@@ -281,7 +281,7 @@ def _read_value(
                 return int64(-MALFORMED)
             if not read_extents(data, offsets, count, offset_width, size, work, top):
                 return int64(-MALFORMED)
-            if is_object and not _read_ids(data, ids, count, id_width, seen, local, state):
+            if is_object and not read_ids(data, ids, count, id_width, seen, local, state):
                 return int64(-MALFORMED)
             node.tag = OBJECT if is_object else ARRAY
             node.extra = count
@@ -390,7 +390,7 @@ def read_variants(
             result = int64(TOO_LARGE)
         elif size != known_size or not equal_bytes(metadata, from_, metadata, known, size):
             known, known_size = from_, size
-            result = _read_metadata(metadata, from_, to, keys, key_bytes, slots, seen, local, state)
+            result = read_metadata(metadata, from_, to, keys, key_bytes, slots, seen, local, state)
             if result != GOOD:
                 known_size = int64(-1)
         if result == GOOD:
@@ -426,8 +426,8 @@ class VariantReader:
     def read(self, array: pa.StructArray) -> Tape:
         """Read struct<metadata: binary, value: binary>, in any order of the two."""
         rows = len(array)
-        metadata, metadata_offsets = _bytes_of(array.field("metadata"))
-        data, offsets = _bytes_of(array.field("value"))
+        metadata, metadata_offsets = bytes_of(array.field("metadata"))
+        data, offsets = bytes_of(array.field("value"))
         valid = np.ascontiguousarray(array.is_valid().to_numpy(zero_copy_only=False), np.uint8)
         if self._keys.count > _FORGET_KEYS:
             self._keys = KeyTable()
@@ -466,7 +466,7 @@ def _any_lacking(tags: Bytes) -> bool:
     return bool(known or (tags == OPAQUE).any())
 
 
-def _bytes_of(array: AnyArray) -> tuple[Bytes, Int32s]:
+def bytes_of(array: AnyArray) -> tuple[Bytes, Int32s]:
     """The data of a binary array, padded, and the offsets of its rows."""
     binary = array if pa.types.is_binary(array.type) else array.cast(pa.binary())
     _, places, content = binary.buffers()

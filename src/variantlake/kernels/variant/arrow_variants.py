@@ -1,0 +1,78 @@
+"""Arrow arrays of any type as arrays of Variants, and what counts as such an array."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from variantlake.encoding.variant import Variant
+from variantlake.errors import VariantLakeError
+from variantlake.shredding.arrays import struct_of, variants_of
+from variantlake.shredding.layout import METADATA, VALUE, is_struct, struct_storage
+
+_BINARIES = (
+    pa.types.is_binary,
+    pa.types.is_large_binary,
+    pa.types.is_binary_view,
+)
+
+
+def is_variants(arrow: pa.DataType) -> bool:
+    """Whether this is struct<metadata, value> of two binaries, in any order."""
+    if not is_struct(arrow):
+        return False
+    fields = list(struct_storage(arrow))
+    return {field.name for field in fields} == {METADATA, VALUE} and all(
+        any(test(field.type) for test in _BINARIES) for field in fields
+    )
+
+
+def variant_column(values: Sequence[Variant | None]) -> pa.StructArray:
+    """struct<metadata, value> of single Variants."""
+    return variants_of([None if each is None else (each.metadata, each.value) for each in values])
+
+
+def as_variants(array: Any) -> pa.StructArray:
+    """The values as struct<metadata, value>; Variants, at the top or inside, as they are.
+
+    A null is a SQL NULL at the top, a Variant null inside. Each distinct value is converted once,
+    in Python. Raises InvalidValue, with the row, for what no Variant type holds.
+    """
+    if is_variants(array.type):
+        return struct_of(array)
+    if pa.types.is_null(array.type):
+        return variant_column([None] * len(array))
+    if not pa.types.is_nested(array.type) and not pa.types.is_dictionary(array.type):
+        encoded = array.dictionary_encode()
+        distinct = [_variant(each, row) for row, each in enumerate(encoded.dictionary)]
+        if not distinct:
+            return variant_column([None] * len(array))
+        return variant_column(distinct).take(encoded.indices)
+    return variant_column(
+        [_variant(each, row) if each.is_valid else None for row, each in enumerate(array)]
+    )
+
+
+def _variant(scalar: Any, row: int) -> Variant:
+    try:
+        return Variant.of(_plain(scalar))
+    except VariantLakeError as error:
+        error.row = row
+        raise
+
+
+def _plain(scalar: Any) -> Any:
+    """A scalar with the Variants that are in it as such."""
+    if not scalar.is_valid or not pa.types.is_nested(scalar.type):
+        return scalar
+    if is_variants(scalar.type):
+        return Variant(scalar[METADATA].as_py(), scalar[VALUE].as_py())
+    if pa.types.is_struct(scalar.type):
+        return {field.name: _plain(scalar[i]) for i, field in enumerate(scalar.type)}
+    if pa.types.is_map(scalar.type):
+        entries = scalar.values
+        keys = entries.field(0).to_pylist()
+        return dict(zip(keys, map(_plain, entries.field(1)), strict=True))
+    return [_plain(each) for each in scalar.values]

@@ -1,0 +1,186 @@
+"""Arrays of Variants with a value changed inside of each. Twin: encoding.edit."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import numpy as np
+import pyarrow as pa
+
+from variantlake.encoding.edit import Change, Edit, edited
+from variantlake.encoding.limits import MAX_DEPTH
+from variantlake.encoding.metadata import encode_metadata
+from variantlake.encoding.tree import decode
+from variantlake.errors import LimitExceeded, VariantLakeError
+from variantlake.kernels.native.declared import Int64s
+from variantlake.kernels.tape.arrow_arrays import array_of, buffer_of, new_buffer, struct_of
+from variantlake.kernels.tape.containers import MARGIN
+from variantlake.kernels.tape.tape import SQL_NULL, Tape
+from variantlake.kernels.tape.words import PADDING
+from variantlake.kernels.variant.edit_rows import (
+    DUPLICATE,
+    MISMATCH,
+    NEED,
+    NEED_METADATA,
+    STATE_WORDS,
+    WORDS,
+    edit_rows,
+)
+from variantlake.kernels.variant.variant_reader import VariantReader, bad_variant, bytes_of
+from variantlake.shredding.layout import VARIANT_TYPE
+
+_NO_VALUE = pa.array([{"metadata": b"\x01\x00\x00", "value": b"\x00"}], VARIANT_TYPE)
+_TOO_LONG = "the changed Variants pass the 2 GB of one Arrow array"
+
+
+def edit_variants(
+    array: pa.StructArray, edit: Edit, new: pa.StructArray | None, *, lenient: bool = False
+) -> pa.StructArray:
+    """The Variants after the change, as struct<metadata, value>.
+
+    Args:
+        array: struct<metadata: binary, value: binary>, in any order of the two.
+        edit: What is done.
+        new: The value for all rows, or one for each; None for DELETE. A null makes a null.
+        lenient: A row whose path meets another type, or that has the field already which shall be
+            inserted, becomes null.
+
+    Raises with the row: PathTypeMismatch, DuplicateKey, MalformedVariant, LimitExceeded.
+    """
+    reader = VariantReader()
+    steps = _steps(edit, reader)
+    values = reader.read(cast("pa.StructArray", _NO_VALUE) if new is None else new)
+    work = _Work(array, values, steps, edit)
+    work.run()
+    _check(array, new, edit, work.status, lenient=lenient)
+    return work.result()
+
+
+def _steps(edit: Edit, reader: VariantReader) -> Int64s:
+    """The path as the kernel takes it; its keys get ids in the reader's table."""
+    names = dict.fromkeys(step for step in edit.path.steps if isinstance(step, str))
+    row = {"metadata": encode_metadata(list(names)), "value": b"\x00"}
+    table = reader.read(cast("pa.StructArray", pa.array([row], VARIANT_TYPE))).keys
+    ids = {name.decode(): number for number, name in enumerate(table.names()) if number}
+    numbers = [(0, ids[step]) if isinstance(step, str) else (1, step) for step in edit.path.steps]
+    return np.array(numbers, np.int64).reshape(-1)
+
+
+class _Work:
+    """What one call of the kernel after the other works on."""
+
+    def __init__(self, array: pa.StructArray, values: Tape, steps: Int64s, edit: Edit) -> None:
+        self._values, self._steps, self._edit = values, steps, edit
+        rows = len(array)
+        self._metadata, self._metadata_offsets = bytes_of(array.field("metadata"))
+        self._data, self._offsets = bytes_of(array.field("value"))
+        valid = array.is_valid().to_numpy(zero_copy_only=False)
+        self._valid = np.ascontiguousarray(valid, np.uint8)
+        self.status = np.zeros(rows, np.int64)
+        size = int(self._offsets[-1] - self._offsets[0])
+        more = int(values.nodes["length"][: values.node_count].max(initial=0)) + 64
+        self._out = _Output(rows, size + rows * min(more, 1 << 20))
+        names = int(self._metadata_offsets[-1] - self._metadata_offsets[0])
+        self._out_metadata = _Output(rows, names + rows * 8)
+
+    def run(self) -> None:
+        """Change all rows."""
+        rows, table, values = len(self.status), self._values.keys, self._values
+        longest = int(np.diff(self._offsets).max(initial=0))
+        local = np.empty(int(np.diff(self._metadata_offsets).max(initial=0)) + 1, np.int32)
+        work = np.empty(longest + 2 * MAX_DEPTH + 64, np.int64)
+        padding = sum(step for step in self._edit.path.steps if isinstance(step, int))
+        spans = int(values.nodes["span"][: values.node_count].max(initial=0))
+        padding = 0 if self._edit.change is Change.DELETE else padding
+        entries = np.empty(longest + spans + padding + 4 * MAX_DEPTH + 64, np.int64)
+        frames = np.zeros(WORDS * 2 * (MAX_DEPTH + 2), np.int64)
+        state = np.zeros(STATE_WORDS, np.int64)
+        row = 0
+        while row < rows:
+            stamps = np.zeros(len(table.keys), np.int64)
+            places, added = np.zeros(len(stamps), np.int32), np.zeros(len(stamps), np.int64)
+            state[:] = 0
+            before = row
+            row = edit_rows(
+                self._metadata, self._metadata_offsets, self._data, self._offsets, self._valid,
+                row, self._steps, int(self._edit.change), int(self._edit.create_if_missing),
+                values.text, values.arena, values.nodes, values.first, values.status, table.keys,
+                table.key_bytes, table.slots, table.seen, local, table.state, stamps, places,
+                added, work, entries, frames, state, self._out.data, self._out.offsets,
+                self._out_metadata.data, self._out_metadata.offsets, self.status,
+            )  # fmt: skip
+            if row == rows:
+                break
+            names = int(self._metadata_offsets[row + 1] - self._metadata_offsets[row])
+            table.reserve(names // 2 + 2, 2 * names + PADDING)
+            grew = self._out.grow(row, int(state[NEED]))
+            grew |= self._out_metadata.grow(row, int(state[NEED_METADATA]))
+            if row == before and not grew and len(table.keys) == len(stamps):
+                raise LimitExceeded(_TOO_LONG, row=row, hint="change fewer rows at a time")
+
+    def result(self) -> pa.StructArray:
+        """The changed rows."""
+        rows = len(self.status)
+        good = self.status == 0
+        valid = None if good.all() else buffer_of(np.packbits(good, bitorder="little"))
+        children = [self._out_metadata.array(), self._out.array()]
+        return struct_of(VARIANT_TYPE, rows, valid, children)
+
+
+class _Output:
+    """The data of a binary array that the kernel writes, and its offsets."""
+
+    def __init__(self, rows: int, size: int) -> None:
+        self._rows = rows
+        self._buffer, self.data = new_buffer(size + 2 * MARGIN)
+        self.offsets = np.zeros(rows + 1, np.int32)
+
+    def grow(self, row: int, need: int) -> bool:
+        """Make room for `need` bytes of this row, and as much for those after it."""
+        used = int(self.offsets[row])
+        if used + need <= len(self.data):
+            return False
+        if used + need > 1 << 32:
+            raise LimitExceeded(_TOO_LONG, row=row, hint="change fewer rows at a time")
+        mean = used // max(row, 1)
+        size = used + need + max(need, (self._rows - row) * (mean + 64)) // 2 + 2 * MARGIN
+        buffer, data = new_buffer(size)
+        data[:used] = self.data[:used]
+        self._buffer, self.data = buffer, data
+        return True
+
+    def array(self) -> pa.Array[pa.Scalar[pa.DataType]]:
+        """The rows that were written."""
+        return array_of(pa.binary(), self._rows, [None, buffer_of(self.offsets), self._buffer])
+
+
+def _check(
+    array: pa.StructArray,
+    new: pa.StructArray | None,
+    edit: Edit,
+    status: Int64s,
+    *,
+    lenient: bool,
+) -> None:
+    """Raise what the plain twin says of the first row that could not be changed."""
+    allowed = [0, SQL_NULL, *([MISMATCH, DUPLICATE] if lenient else [])]
+    bad = np.flatnonzero(~np.isin(status, allowed))
+    if not len(bad):
+        return
+    row = int(bad[0])
+    found: VariantLakeError = bad_variant(array, row)
+    try:
+        tree = None
+        if new is not None:
+            tree = decode(*_binaries(new, 0 if len(new) == 1 else row))
+        metadata, value = _binaries(array, row)
+        edited(metadata, value, edit, tree)
+    except VariantLakeError as error:
+        found = error
+    found.row = row
+    raise found
+
+
+def _binaries(rows: pa.StructArray, row: int) -> tuple[bytes, bytes]:
+    parts = [rows.field(name)[row].as_py() for name in ("metadata", "value")]
+    return bytes(parts[0] or b""), bytes(parts[1] or b"")

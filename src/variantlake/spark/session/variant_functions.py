@@ -1,0 +1,216 @@
+"""The functions that change Variants, as UDFs over Arrow: for columns, and by name for SQL.
+
+A VARIANT column reaches an Arrow UDF as struct<value, metadata> and may be given back as one, in
+Spark 4.1 and newer. Spark 4.3 has functions of these names itself: they stay what they are.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Column, SparkSession
+from pyspark.sql.pandas.functions import arrow_udf
+from pyspark.sql.types import VariantType
+from pyspark.util import PythonEvalType
+
+from variantlake.encoding.edit import Change, Edit
+from variantlake.encoding.variant import Variant
+from variantlake.errors import InvalidPath, UnsupportedFeature
+from variantlake.kernels.variant.arrow_variants import as_variants, is_variants, variant_column
+from variantlake.kernels.variant.editor import edit_variants
+from variantlake.paths import Path
+from variantlake.spark.session.jobs import is_connect
+
+_CHANGES = {
+    "variant_set": (Change.SET, False),
+    "try_variant_set": (Change.SET, True),
+    "variant_insert": (Change.INSERT, False),
+    "try_variant_insert": (Change.INSERT, True),
+    "variant_delete": (Change.DELETE, False),
+    "variant_remove": (Change.DELETE, False),
+    "variant_array_append": (Change.APPEND, False),
+    "try_variant_array_append": (Change.APPEND, True),
+}
+NAMES = tuple(_CHANGES)
+"""The functions, by their names in SQL."""
+
+_CALLS = re.compile(rf"\b({'|'.join(NAMES)})\s*\(", re.IGNORECASE)
+
+
+def changed_column(target: Any, edit: Edit, value: Any, *, lenient: bool) -> Any:
+    """The column after the change, as `variantlake.functions` says."""
+    connect = type(target).__module__.startswith("pyspark.sql.connect")
+    if edit.change is Change.DELETE:
+
+        def deleted(rows: Any) -> Any:
+            return _stored(edit_variants(_variants(rows), edit, None))
+
+        return _udf(deleted, connect=connect)(target)
+    if isinstance(value, Column) or type(value).__module__.startswith("pyspark.sql.connect"):
+
+        def changed(rows: Any, values: Any) -> Any:
+            found = edit_variants(_variants(rows), edit, as_variants(values), lenient=lenient)
+            return _stored(found)
+
+        return _udf(changed, connect=connect)(target, value)
+    new = Variant.of(value)
+
+    def put(rows: Any) -> Any:
+        given = variant_column([new])
+        return _stored(edit_variants(_variants(rows), edit, given, lenient=lenient))
+
+    return _udf(put, connect=connect)(target)
+
+
+def register_functions(spark: SparkSession) -> tuple[str, ...]:
+    """Let this session's SQL call `variant_set`, `variant_insert`, `variant_delete` and the others.
+
+    They are temporary functions: they live as long as the session does. A function of Spark's own
+    (4.3 and newer) or of the user's that has such a name stays. `lake.sql` of a classic session
+    needs no call of this.
+
+    Returns the names that were registered.
+    """
+    missing = tuple(name for name in NAMES if not spark.catalog.functionExists(name))
+    for name in missing:
+        spark.udf.register(name, _sql_function(name, connect=is_connect(spark)))
+    return missing
+
+
+_lock = threading.Lock()
+_users: Counter[tuple[int, str]] = Counter()
+
+
+@contextlib.contextmanager
+def functions_of_text(spark: SparkSession, text: str) -> Iterator[None]:
+    """While a text is analysed the session knows the functions that it calls.
+
+    The plan keeps them, so the catalog need not: afterwards it is what it was. A session of Spark
+    Connect analyses a text again whenever it runs it, so there nothing is done.
+    """
+    called = {name.lower() for name in _CALLS.findall(text)}
+    if not called or is_connect(spark):
+        yield
+        return
+    held = []
+    try:
+        with _lock:
+            for name in sorted(called):
+                key = (id(spark), name)
+                if not _users[key]:
+                    if spark.catalog.functionExists(name):
+                        continue
+                    spark.udf.register(name, _sql_function(name, connect=False))
+                _users[key] += 1
+                held.append(name)
+        yield
+    finally:
+        with _lock:
+            for name in held:
+                _users[id(spark), name] -= 1
+                if not _users[id(spark), name]:
+                    del _users[id(spark), name]
+                    spark.sql(f"DROP TEMPORARY FUNCTION IF EXISTS {name}")
+
+
+def _udf(function: Callable[..., Any], *, connect: bool) -> Any:
+    kind: Any = PythonEvalType.SQL_SCALAR_ARROW_UDF
+    if connect:
+        from pyspark.sql.connect import udf as remote
+
+        return remote._create_udf(function, VariantType(), kind)  # noqa: SLF001 # no public way
+    return arrow_udf(function, VariantType(), kind)
+
+
+def _sql_function(name: str, *, connect: bool) -> Any:
+    change, lenient = _CHANGES[name]
+
+    def function(rows: Any, *rest: Any) -> Any:
+        return _stored(_call(name, change, _variants(rows), rest, lenient=lenient))
+
+    function.__name__ = name
+    return _udf(function, connect=connect)
+
+
+def _call(name: str, change: Change, rows: Any, rest: tuple[Any, ...], *, lenient: bool) -> Any:
+    """A function of SQL over one batch of its arguments."""
+    most = 3 if change is Change.SET else 2
+    if change is Change.DELETE:
+        for paths in rest:
+            rows = _by_path(rows, paths, None, None, change, lenient=False)
+        if not rest:
+            raise InvalidPath(f"{name} needs a path")
+        return rows
+    if not 2 <= len(rest) <= most:
+        raise UnsupportedFeature(
+            f"{name} takes {most + 1} arguments at most, found {len(rest) + 1}"
+        )
+    flags = rest[2] if len(rest) > 2 else None
+    return _by_path(rows, rest[0], as_variants(rest[1]), flags, change, lenient=lenient)
+
+
+def _by_path(rows: Any, paths: Any, new: Any, flags: Any, change: Change, *, lenient: bool) -> Any:
+    """The rows, each changed at its own path; most often all have the same.
+
+    NULL for a path or a flag gives NULL, where something is deleted the row as it is.
+    """
+    keys = pa.table({"path": paths, "flag": _true(len(rows)) if flags is None else flags})
+    kinds = keys.group_by(["path", "flag"], use_threads=False).aggregate([]).to_pylist()
+    done, order = [], []
+    for kind in kinds:
+        chosen = _rows_of(keys, kind) if len(kinds) > 1 else np.arange(len(rows))
+        order.append(chosen)
+        part = rows.take(pa.array(chosen)) if len(kinds) > 1 else rows
+        if kind["path"] is None or kind["flag"] is None:
+            done.append(part if new is None else variant_column([None] * len(part)))
+            continue
+        edit = Edit(change, Path.parse_spark(kind["path"]), kind["flag"])
+        values = new
+        if new is not None and len(kinds) > 1:
+            values = new.take(pa.array(chosen))
+        done.append(edit_variants(part, edit, values, lenient=lenient))
+    if len(done) == 1:
+        return done[0]
+    whole = pa.concat_arrays([_stored(part) for part in done])
+    return whole.take(pa.array(np.argsort(np.concatenate(order), kind="stable")))
+
+
+def _rows_of(keys: Any, kind: dict[str, Any]) -> Any:
+    """The rows with this path and this flag."""
+    found = np.ones(keys.num_rows, np.bool_)
+    for name, value in kind.items():
+        column: Any = keys[name]
+        same: Any = pc.is_null(column)
+        if value is not None:
+            functions: Any = pc
+            same = functions.fill_null(functions.equal(column, value), fill_value=False)
+        found &= np.asarray(same)
+    return np.flatnonzero(found)
+
+
+def _true(rows: int) -> Any:
+    return pa.repeat(pa.scalar(True), rows)
+
+
+def _variants(rows: Any) -> Any:
+    if not is_variants(rows.type):
+        raise UnsupportedFeature(
+            f"expected a VARIANT, found {rows.type}", hint="parse_json makes a VARIANT of JSON text"
+        )
+    return rows
+
+
+def _stored(found: Any) -> Any:
+    """In the order that Spark has the two parts in."""
+    fields = [pa.field(name, pa.binary(), nullable=False) for name in ("value", "metadata")]
+    parts = [found.field(field.name) for field in fields]
+    mask = found.is_null() if found.null_count else None
+    return pa.StructArray.from_arrays(parts, fields=fields, mask=mask)
