@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from decimal import Decimal
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -17,7 +18,7 @@ def column(*texts: str | None) -> pa.StructArray:
     return variant_column([None if text is None else vl.parse_json(text) for text in texts])
 
 
-def texts(array: pa.StructArray | pa.ChunkedArray) -> list[str | None]:  # type: ignore[type-arg]  # any
+def texts(array: Any) -> list[str | None]:
     return [
         row and vl.Variant(row["metadata"], row["value"]).to_json() for row in array.to_pylist()
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
@@ -37,7 +37,7 @@ def array_of(rows: Sequence[Row]) -> pa.StructArray:
     return cast("pa.StructArray", pa.array(members, nullable))
 
 
-def rows_of(array: pa.StructArray) -> list[Row]:
+def rows_of(array: Any) -> list[Row]:
     return [row and (row["metadata"], row["value"]) for row in array.to_pylist()]
 
 

@@ -7,6 +7,7 @@ Spark 4.1 and newer. Spark 4.3 has functions of these names itself: they stay wh
 from __future__ import annotations
 
 import contextlib
+import inspect
 import re
 import threading
 from collections import Counter
@@ -122,12 +123,16 @@ def functions_of_text(spark: SparkSession, text: str) -> Iterator[None]:
 
 
 def _udf(function: Callable[..., Any], *, connect: bool) -> Any:
-    kind: Any = PythonEvalType.SQL_SCALAR_ARROW_UDF
     if connect:
         from pyspark.sql.connect import udf as remote
 
+        kind: Any = PythonEvalType.SQL_SCALAR_ARROW_UDF
         return remote._create_udf(function, VariantType(), kind)  # noqa: SLF001 # no public way
-    return arrow_udf(function, VariantType(), kind)
+    # By its hints PySpark tells what kind of function this is; a kind that is given warns.
+    names = (*inspect.signature(function).parameters, "return")
+    function.__annotations__ = dict.fromkeys(names, pa.Array)
+    made: Callable[..., Any] = arrow_udf
+    return made(function, VariantType())
 
 
 def _sql_function(name: str, *, connect: bool) -> Any:
@@ -208,9 +213,15 @@ def _variants(rows: Any) -> Any:
     return rows
 
 
+_STORED = [
+    pa.field("value", pa.binary(), nullable=False),
+    # By this Spark tells a VARIANT from a struct of the same fields.
+    pa.field("metadata", pa.binary(), nullable=False, metadata={"variant": "true"}),
+]
+
+
 def _stored(found: Any) -> Any:
-    """In the order that Spark has the two parts in."""
-    fields = [pa.field(name, pa.binary(), nullable=False) for name in ("value", "metadata")]
-    parts = [found.field(field.name) for field in fields]
+    """As Spark takes a VARIANT from Arrow."""
+    parts = [found.field(field.name) for field in _STORED]
     mask = found.is_null() if found.null_count else None
-    return pa.StructArray.from_arrays(parts, fields=fields, mask=mask)
+    return pa.StructArray.from_arrays(parts, fields=_STORED, mask=mask)
