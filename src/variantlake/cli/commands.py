@@ -13,7 +13,7 @@ import typer
 import variantlake
 from variantlake.cli import query
 from variantlake.cli.loads import convert, load
-from variantlake.cli.maintenance import vacuum
+from variantlake.cli.maintenance import drift, vacuum
 from variantlake.cli.tables import analyze, cat, check, history, profile, report
 from variantlake.cli.tables import inspect as inspect_command
 from variantlake.cli.terminal.output import print_error, print_note, visible
@@ -76,6 +76,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "query": query.query,
     "history": history.history,
     "analyze": analyze.analyze,
+    "drift": drift.drift,
     "cat": cat.cat,
     "inspect": inspect_command.inspect,
     "profile": profile.profile,

@@ -11,10 +11,10 @@ from variantlake.maintenance.vacuum import (
     vacuum,
 )
 from variantlake.maintenance.vacuum_listing import UnneededFile
-from variantlake.table.alterations import TableAlterations
+from variantlake.table.layouts import TableLayouts
 
 
-class TableMaintenance(TableAlterations):
+class TableMaintenance(TableLayouts):
     """The part of `Table` that keeps its files in shape; no row changes."""
 
     __slots__ = ()

@@ -11,11 +11,11 @@ from variantlake.maintenance.vacuum import (
     vacuum,
 )
 from variantlake.maintenance.vacuum_listing import UnneededFile
-from variantlake.spark.lake.loads import LakeLoads
+from variantlake.spark.lake.layouts import LakeLayouts
 from variantlake.spark.query.places import Location
 
 
-class LakeMaintenance(LakeLoads):
+class LakeMaintenance(LakeLayouts):
     """The part of `Lake` that keeps tables in shape."""
 
     def vacuum(

@@ -1,0 +1,100 @@
+"""`variantlake drift`: what lies in residuals, and which paths would be worth a column."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+
+from variantlake.cli.terminal.output import (
+    print_fields,
+    print_json,
+    print_line,
+    print_rows,
+    rows_of_files,
+    size,
+)
+from variantlake.maintenance.reshredding.drift import Drift, PathResiduals, VersionsDrift
+from variantlake.table import Table
+
+SHOWN = 10
+"""Paths that are shown of each group of versions: those with the most bytes in residuals."""
+
+
+def drift(
+    table: Annotated[
+        str, typer.Argument(help="The Delta table: a path or URL.", show_default=False)
+    ],
+    *,
+    column: Annotated[
+        str | None, typer.Option(metavar="NAME", help="One VARIANT column; all without it.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+) -> None:
+    """Show what lies in residuals, version by version, and paths that would be worth a column."""
+    with rows_of_files() as shown:
+        report = Table.open(table).drift(column, progress=shown("footers and samples"))
+    if as_json:
+        document: dict[str, Any] = asdict(report)
+        for each, found in zip(document["versions"], report.versions, strict=True):
+            each["residual_share"] = found.residual_share
+        print_json(document)
+        return
+    _print(report)
+
+
+def _print(report: Drift) -> None:
+    print_fields({"version": report.version})
+    for each in report.versions:
+        print_line("")
+        print_line(
+            f"versions {_range(each)}: {each.files:,} files, {each.examined:,} examined, "
+            f"{each.layouts} layouts, {size(each.residual_bytes)} of {size(each.bytes)} in "
+            f"residuals ({each.residual_share:.1%})",
+            "bold",
+        )
+        most = sorted(each.paths, key=lambda path: -path.residual_bytes)
+        print_rows(
+            ["column", "path", "type", "residual rows", "residual", "column's own"],
+            map(_row, most[:SHOWN]),
+        )
+        if len(most) > SHOWN:
+            print_line(f"{len(most) - SHOWN} more paths; --json prints all")
+    for column in report.columns:
+        print_line("")
+        print_line(f"{column.column}: {column.sampled_rows:,} rows sampled", "bold")
+        if not column.new_columns:
+            print_line("no path would be worth a new column")
+            continue
+        print_rows(
+            ["path", "type", "why", "a query reads less"],
+            ([new.path, new.type, new.why, size(new.saves_bytes)] for new in column.new_columns),
+        )
+        print_line(
+            f"variantlake reshred would make columns of them; the column would take "
+            f"{column.bytes_ratio:.0%} of its bytes"
+        )
+
+
+def _row(found: PathResiduals) -> list[str]:
+    return [
+        found.column,
+        found.path,
+        found.type,
+        _count(found.residual_rows),
+        size(found.residual_bytes),
+        size(found.typed_bytes),
+    ]
+
+
+def _range(each: VersionsDrift) -> str:
+    if each.first_version is None:
+        return "that the log no longer tells"
+    if each.first_version == each.last_version:
+        return f"{each.first_version}"
+    return f"{each.first_version} to {each.last_version}"
+
+
+def _count(rows: int | None) -> str:
+    return "unknown" if rows is None else f"{rows:,}"

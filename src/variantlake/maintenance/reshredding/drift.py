@@ -1,0 +1,381 @@
+"""What lies in residuals, version by version, and which paths would be worth a column.
+
+Sizes and counts come from footers, of a bounded number of files spread over each group of versions;
+new paths from a sample of rows, by the inference that a first load uses.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.protocol.properties import shredding_schemas
+from variantlake.delta.schema.table_schema import VariantType
+from variantlake.errors import InvalidSchema, VariantLakeError, did_you_mean
+from variantlake.maintenance.reshredding.sample import (
+    SAMPLE_FILES,
+    Progress,
+    Sample,
+    sample_column,
+    spread,
+)
+from variantlake.maintenance.reshredding.versions import order_of_files, versions_of_files
+from variantlake.parquet.metadata.footer import Footer, read_footer
+from variantlake.parquet.stats.facts import UNKNOWN, facts_of
+from variantlake.parquet.variant.variant_group import VariantGroup, variant_groups
+from variantlake.parquet.write.table_writer import write_table
+from variantlake.paths import Path
+from variantlake.shredding.ddl import format_ddl
+from variantlake.shredding.schema import Array, Leaf, Node, Object, ShreddingSchema
+
+MAX_GROUPS = 12
+"""Groups of versions of a report; each has as many versions as it takes."""
+
+MAX_FILES = 240
+"""Footers that are read for a report."""
+
+_THREADS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class PathResiduals:
+    """One path of a Variant column in the examined files of a group of versions.
+
+    `type` is that of its column (DDL; STRUCT, ARRAY or VARIANT without one), "several" where files
+    differ. `rows` are those of the files that have the node, `residual_rows` those of them with
+    something else than NULL and a Variant null in its residual; None where a footer does not tell.
+    Bytes are compressed ones.
+    """
+
+    column: str
+    path: str
+    type: str
+    rows: int
+    residual_rows: int | None
+    residual_bytes: int
+    typed_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class VersionsDrift:
+    """The files that came with some versions; both are None where the log no longer tells.
+
+    `examined` of the `files` had their footers read: `rows`, `bytes`, `residual_bytes` (of all
+    residuals, compressed) and `paths` are about them. `layouts` counts their different layouts.
+    """
+
+    first_version: int | None
+    last_version: int | None
+    files: int
+    examined: int
+    rows: int
+    bytes: int
+    residual_bytes: int
+    layouts: int
+    paths: tuple[PathResiduals, ...]
+
+    @property
+    def residual_share(self) -> float:
+        """Bytes in residuals by those of the files."""
+        return self.residual_bytes / self.bytes if self.bytes else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class NewColumn:
+    """A path that is no column, or one of another type, and is worth one.
+
+    `share` is that of the sampled rows that hold it with this type (DDL), as said by `why`.
+    `saves_bytes` is what a query of this path reads less, over the whole table: the residual that
+    it is read from now, less the new column; an estimate from the sample.
+    """
+
+    column: str
+    path: str
+    type: str
+    why: str
+    saves_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnDrift:
+    """A Variant column: the schema that the table has, and what inference would give it now.
+
+    `sampled_rows` rows were looked at. `bytes_ratio` are their bytes when shredded anew by their
+    bytes as shredded now, an estimate for the whole column.
+    """
+
+    column: str
+    shredding: str | None
+    proposed: str
+    sampled_rows: int
+    bytes_ratio: float
+    new_columns: tuple[NewColumn, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """How far the layout of a table has drifted from its data, at `version`."""
+
+    version: int
+    versions: tuple[VersionsDrift, ...]
+    columns: tuple[ColumnDrift, ...]
+
+
+def drift(
+    snapshot: Snapshot, column: str | None = None, *, progress: Progress | None = None
+) -> Drift:
+    """Report on all top VARIANT columns, or on one.
+
+    `progress` is called with the files that are read and all that will be.
+
+    Raises InvalidSchema for a column that is no VARIANT column, MalformedFile and MissingSource
+    naming a file that cannot be read.
+    """
+    columns = variant_columns(snapshot, column)
+    ordered = order_of_files(snapshot, versions_of_files(snapshot))
+    groups = _groups(ordered)
+    chosen = [spread(group, max(1, MAX_FILES // max(len(groups), 1))) for group in groups]
+    sampled = [path for _, path, _ in spread(ordered, SAMPLE_FILES)]
+    total = sum(map(len, chosen)) + len(sampled) * len(columns)
+    done = 0
+
+    def count(_done: int = 0, _all: int = 0) -> None:
+        nonlocal done
+        done += 1
+        if progress is not None:
+            progress(done, total)
+
+    reader = _FooterReader(snapshot, frozenset((physical,) for physical in columns.values()))
+    names = {physical: name for name, physical in columns.items()}
+    versions = []
+    with ThreadPoolExecutor(_THREADS, thread_name_prefix="variantlake-drift") as pool:
+        for group, examined in zip(groups, chosen, strict=True):
+            sums = _Sums(names)
+            for footer, (_, _, size) in zip(pool.map(reader.read, examined), examined, strict=True):
+                sums.add(footer, size)
+                count()
+            versions.append(sums.report(group, len(examined)))
+    known = shredding_schemas(snapshot.properties, snapshot.schema)
+    total_rows = _rows(snapshot, versions)
+    found = []
+    for name, physical in columns.items():
+        sample = sample_column(snapshot, sampled, physical, progress=count)
+        found.append(_column(name, sample, known.get(physical), total_rows))
+    return Drift(snapshot.version, tuple(versions), tuple(found))
+
+
+def variant_columns(snapshot: Snapshot, column: str | None = None) -> dict[str, str]:
+    """The top VARIANT columns with their physical names, or this one.
+
+    Raises InvalidSchema for one that there is not.
+    """
+    found = {
+        item.name: item.physical_name
+        for item in snapshot.schema.fields
+        if isinstance(item.type, VariantType)
+    }
+    if column is None:
+        return found
+    if column not in found:
+        raise InvalidSchema(
+            f"the table has no VARIANT column {column!r}",
+            file=snapshot.store.uri,
+            hint=did_you_mean(column, found) or f"VARIANT columns: {', '.join(found) or 'none'}",
+        )
+    return {column: found[column]}
+
+
+# --- Footers --------------------------------------------------------------------------------------
+
+_File = tuple[int, str, int]
+
+
+def _groups(ordered: Sequence[_File]) -> list[list[_File]]:
+    """The files by runs of versions; those of unknown versions are one group, and the first."""
+    unknown = [file for file in ordered if file[0] < 0]
+    known = sorted({version for version, _, _ in ordered if version >= 0})
+    limit = MAX_GROUPS - bool(unknown)
+    place = {v: i if len(known) <= limit else i * limit // len(known) for i, v in enumerate(known)}
+    groups: dict[int, list[_File]] = {}
+    for file in ordered:
+        if file[0] >= 0:
+            groups.setdefault(place[file[0]], []).append(file)
+    return [*([unknown] if unknown else []), *groups.values()]
+
+
+@dataclass(frozen=True, slots=True)
+class _FooterReader:
+    snapshot: Snapshot
+    variants: frozenset[tuple[str, ...]]
+
+    def read(self, file: _File) -> tuple[Footer, dict[str, VariantGroup]]:
+        location = self.snapshot.location(file[1])
+        try:
+            footer = read_footer(location)
+            found = variant_groups(footer, self.variants)
+        except VariantLakeError as error:
+            error.file = error.file or location
+            raise
+        return footer, {group.column[0]: group for group in found if len(group.column) == 1}
+
+
+@dataclass(slots=True)
+class _Sums:
+    """The footers of one group of versions, added up; `names` are columns by physical name."""
+
+    names: Mapping[str, str]
+    rows: int = 0
+    bytes: int = 0
+    layouts: set[tuple[str, ShreddingSchema]] = field(default_factory=set)
+    paths: dict[tuple[str, Path], PathResiduals] = field(default_factory=dict)
+
+    def add(self, read: tuple[Footer, dict[str, VariantGroup]], size: int) -> None:
+        footer, groups = read
+        self.rows += footer.num_rows
+        self.bytes += size
+        facts = facts_of(footer, size, {(physical,) for physical in groups})
+        for physical, group in groups.items():
+            self.layouts.add((physical, group.schema))
+            known = facts.variant((physical,))
+            residuals = {} if known is None else {each.path: each.residuals for each in known.paths}
+            for path, node in group.nodes():
+                rows = residuals.get(path, UNKNOWN)
+                leaf = None if node.element is not None else node.typed_value
+                inside = [] if node.element is None else list(node.element.leaves())
+                self._add(
+                    PathResiduals(
+                        self.names[physical],
+                        str(path),
+                        type_name(node.node),
+                        footer.num_rows,
+                        None if rows == UNKNOWN else rows,
+                        _bytes(footer, [] if node.value is None else [node.value]),
+                        _bytes(footer, inside if leaf is None else [leaf]),
+                    ),
+                    path,
+                )
+
+    def _add(self, more: PathResiduals, path: Path) -> None:
+        key = (more.column, path)
+        known = self.paths.get(key)
+        if known is None:
+            self.paths[key] = more
+            return
+        both = (known.residual_rows, more.residual_rows)
+        self.paths[key] = replace(
+            known,
+            type=known.type if known.type == more.type else "several",
+            rows=known.rows + more.rows,
+            residual_rows=None if None in both else sum(filter(None, both)),
+            residual_bytes=known.residual_bytes + more.residual_bytes,
+            typed_bytes=known.typed_bytes + more.typed_bytes,
+        )
+
+    def report(self, group: Sequence[_File], examined: int) -> VersionsDrift:
+        versions = [version for version, _, _ in group]
+        known = min(versions) >= 0
+        return VersionsDrift(
+            first_version=min(versions) if known else None,
+            last_version=max(versions) if known else None,
+            files=len(group),
+            examined=examined,
+            rows=self.rows,
+            bytes=self.bytes,
+            residual_bytes=sum(each.residual_bytes for each in self.paths.values()),
+            layouts=len(self.layouts),
+            paths=tuple(self.paths.values()),
+        )
+
+
+def type_name(node: Node) -> str:
+    """The type of a node as reports show it: DDL of a leaf, else what it holds."""
+    match node:
+        case Leaf(type=stored):
+            return stored.ddl
+        case Object():
+            return "STRUCT"
+        case Array():
+            return "ARRAY"
+    return "VARIANT"
+
+
+def _bytes(footer: Footer, leaves: Sequence[int]) -> int:
+    return sum(
+        group.columns[leaf].compressed_size for group in footer.row_groups for leaf in leaves
+    )
+
+
+def _rows(snapshot: Snapshot, versions: Sequence[VersionsDrift]) -> int:
+    """Rows of the table, from those of the files that were examined."""
+    examined = sum(each.examined for each in versions)
+    rows = sum(each.rows for each in versions)
+    return rows * snapshot.files.num_rows // examined if examined else 0
+
+
+# --- New columns ----------------------------------------------------------------------------------
+
+
+def _column(name: str, sample: Sample, shredding: ShreddingSchema | None, rows: int) -> ColumnDrift:
+    inference = sample.infer()
+    now = shredding or ShreddingSchema()
+    before, after = _Trial.of(sample, now), _Trial.of(sample, inference.schema)
+    found = []
+    for path, node in inference.schema.nodes():
+        if not isinstance(node, Leaf) or now.find(path) == (node, path):
+            continue
+        saved = before.read_for(path) - after.read_for(path)
+        found.append(
+            NewColumn(
+                name,
+                str(path),
+                node.type.ddl,
+                inference.why(path)[2],
+                max(0, round(saved * rows / max(sample.table.num_rows, 1))),
+            )
+        )
+    found.sort(key=lambda each: -each.saves_bytes)
+    return ColumnDrift(
+        name,
+        None if shredding is None else format_ddl(shredding),
+        format_ddl(inference.schema),
+        sample.table.num_rows,
+        after.bytes / before.bytes if before.bytes else 1.0,
+        tuple(found),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    """The sample as a file of one layout."""
+
+    footer: Footer
+    group: VariantGroup
+
+    @classmethod
+    def of(cls, sample: Sample, schema: ShreddingSchema) -> _Trial:
+        with tempfile.TemporaryDirectory(prefix="variantlake-") as folder:
+            file = f"{folder}/sample.parquet"
+            write_table(sample.table, file, shredding=schema)
+            footer = read_footer(file)
+        (group,) = variant_groups(footer, {(sample.column,)})
+        return cls(footer, group)
+
+    @property
+    def bytes(self) -> int:
+        return _bytes(self.footer, list(self.group.leaves()))
+
+    def read_for(self, path: Path) -> int:
+        """Bytes that a query of a path reads: its column, or the residual that it may be in."""
+        node, depth = self.group.root, 0
+        for step in path.steps:
+            below = node.get(step) if isinstance(step, str) else None
+            if below is None:
+                break
+            node, depth = below, depth + 1
+        leaves = [leaf for leaf in (node.value, node.typed_value) if leaf is not None]
+        if depth < len(path.steps) or node.typed_value is None:
+            leaves += [] if self.group.metadata is None else [self.group.metadata]
+        return _bytes(self.footer, leaves)

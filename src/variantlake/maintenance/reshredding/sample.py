@@ -1,0 +1,94 @@
+"""A sample of the Variants of a table, from files all over it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.errors import InvalidPath
+from variantlake.kernels.variant.profiler import profile
+from variantlake.kernels.variant.variant_reader import VariantReader
+from variantlake.parquet.metadata.footer import Footer, read_footer
+from variantlake.parquet.read.reader import iter_batches
+from variantlake.shredding.arrays import struct_of
+from variantlake.shredding.infer import Inference, InferenceOptions, infer
+from variantlake.shredding.layout import VARIANT_TYPE
+from variantlake.shredding.profile import Profile
+
+SAMPLE_FILES = 32
+SAMPLE_ROWS = 10_000
+"""Rows of all files together."""
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Rows of one top Variant column: `table` has it alone, as struct<metadata, value>."""
+
+    column: str
+    table: pa.Table
+
+    def infer(self, options: InferenceOptions | None = None) -> Inference:
+        """What inference makes of them. Raises MalformedVariant for bytes that are none."""
+        found, reader = Profile(), VariantReader()
+        for batch in self.table.to_batches():
+            found.merge(profile(reader.read(struct_of(batch.column(0)))))
+        return infer(found, options)
+
+
+def spread(items: Sequence[Any], count: int) -> list[Any]:
+    """At most `count` of the items, evenly from first to last."""
+    if len(items) <= count:
+        return list(items)
+    return [items[i * len(items) // count] for i in range(count)]
+
+
+def sample_column(
+    snapshot: Snapshot,
+    paths: Sequence[str],
+    column: str,
+    *,
+    rows: int = SAMPLE_ROWS,
+    progress: Progress | None = None,
+) -> Sample:
+    """Rows of a top Variant column (physical name) from these files, as many of each.
+
+    Each file gives rows from its middle, because the first rows of a sorted file are alike.
+    `progress` is called with the files that are done and all of them. Deleted rows count too.
+
+    Raises MalformedFile and MissingSource naming a file that cannot be read.
+    """
+    batches: list[pa.RecordBatch] = []
+    each = max(1, -(-rows // max(len(paths), 1)))
+    for number, path in enumerate(paths, start=1):
+        batches += _rows(snapshot.location(path), column, each)
+        if progress is not None:
+            progress(number, len(paths))
+    schema = pa.schema([pa.field(column, VARIANT_TYPE)])
+    return Sample(column, pa.Table.from_batches(batches, schema))
+
+
+def _rows(location: str, column: str, rows: int) -> Iterator[pa.RecordBatch]:
+    footer = read_footer(location)
+    left = rows
+    try:
+        for batch in iter_batches(
+            location, rows, [column], row_groups=_middle(footer), variant_columns=[column]
+        ):
+            if batch.schema.field(0).type != VARIANT_TYPE or not left:
+                return
+            part = batch.slice(0, left)
+            left -= part.num_rows
+            yield pa.RecordBatch.from_arrays([part.column(0)], names=[column])
+    except InvalidPath:  # a file from before the column, or one that calls it otherwise
+        return
+
+
+def _middle(footer: Footer) -> list[int]:
+    groups = len(footer.row_groups)
+    return [groups // 2] if groups else []
