@@ -23,7 +23,6 @@ app = typer.Typer(
     name="variantlake",
     help="Semi-structured data in Delta tables as shredded Variant columns.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
 

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from dataclasses import dataclass, replace
+import sys
+from dataclasses import dataclass
 from decimal import Decimal
+from typing import Any
 
 from variantlake.errors import InvalidValue
 from variantlake.paths import Path
@@ -17,8 +19,45 @@ Digits = int
 Constant = bool | int | float | Decimal | str | dt.date | dt.datetime | None
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
+class _SparkColumn:
+    """What DataFrames take for a Column of their own.
+
+    They ask `isinstance`, which believes `__class__`, and then for attributes of a Column, which
+    come from one that Spark makes of the text. PySpark has no public way for other classes.
+    """
+
+    __slots__ = ()
+
+    @property  # type: ignore[misc]  # a class on purpose, see above
+    def __class__(self) -> Any:
+        column = _spark_column(str(self))
+        return type(self) if column is None else type(column)
+
+    def __getattr__(self, name: str) -> Any:
+        # Copying asks for names of this form, before there is a text.
+        column = None if name.startswith("__") else _spark_column(str(self))
+        if column is None:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return getattr(column, name)
+
+    def __reduce__(self) -> Any:
+        fields: tuple[str, ...] = self.__slots__
+        return type(self), tuple(getattr(self, field) for field in fields)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self}>"
+
+
+def _spark_column(text: str) -> Any:
+    """The expression as a Column of the running session; None without PySpark or a session."""
+    sql = sys.modules.get("pyspark.sql")
+    if sql is None or sql.SparkSession.getActiveSession() is None:
+        return None
+    return sys.modules["pyspark.sql.functions"].expr(text)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Condition(_SparkColumn):
     """What is true of some rows; `&`, `|` and `~` join conditions."""
 
     text: str
@@ -39,16 +78,19 @@ class Condition:
         return self.text
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TypedPath:
-    """A path read as one type; comparisons with constants make conditions."""
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class TypedPath(_SparkColumn):
+    """A path read as one type; comparisons with constants make conditions.
+
+    Like a condition it also stands where a DataFrame takes a Column: `frame.select(path)`.
+    """
 
     text: str
     name: str = ""
 
     def alias(self, name: str) -> TypedPath:
         """The path under a name of its own in a result."""
-        return replace(self, name=name)
+        return TypedPath(self.text, name)
 
     def __eq__(self, other: Constant) -> Condition:  # type: ignore[override]  # as in PySpark
         return self._compared("=", other)

@@ -15,6 +15,7 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
+from variantlake.cli.loads.standard_input import with_standard_input
 from variantlake.cli.terminal.local_spark import spark_session
 from variantlake.cli.terminal.output import print_fields, print_json, size, stderr
 from variantlake.ingest.encode.document_options import DocumentKeywords
@@ -30,7 +31,8 @@ def ingest(
         list[str],
         typer.Argument(
             metavar="SRC...",
-            help="Files, globs, directories or URLs of JSON documents: plain, gzip, zstd, bz2.",
+            help="Files, globs, directories or URLs of JSON documents: plain, gzip, zstd, bz2; "
+            "- for standard input.",
             show_default=False,
         ),
     ],
@@ -123,11 +125,6 @@ def ingest(
     A bad document stops the load with its file, line and column, and nothing is committed, unless
     --mode says otherwise.
     """
-    documents: Documents | list[str] = sources
-    if load_id is None:
-        # A missing source is said at once, not after Spark has started. With a load id it may have
-        # gone since: a load that is done already asks for none.
-        documents = Documents.of(sources, format)
     layout = None if load_id is None else format
     options: DocumentKeywords = {
         "mode": mode.value,
@@ -142,7 +139,12 @@ def ingest(
         "skip_empty": skip_empty,
     }
     replacing = Overwrite() if overwrite else None
-    with progress_bar() as progress:
+    with with_standard_input(sources) as files, progress_bar() as progress:
+        documents: Documents | list[str] = files
+        if load_id is None:
+            # A missing source is said at once, not after Spark has started. With a load id it may
+            # have gone since: a load that is done already asks for none.
+            documents = Documents.of(files, format)
         if local:
             result = ingest_here(
                 documents,

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 import variantlake as vl
+from variantlake.cli.loads.standard_input import with_standard_input
 from variantlake.cli.terminal.output import print_fields, print_json, print_line, print_rows
 from variantlake.ingest.sources.sources import Format
 from variantlake.planning.predicates import path_text
@@ -26,7 +27,7 @@ def profile(
         str,
         typer.Argument(
             metavar="TABLE|FILE|SRC",
-            help="A Delta table, a Parquet file, or files of JSON documents.",
+            help="A Delta table, a Parquet file, or files of JSON documents; - for standard input.",
             show_default=False,
         ),
     ],
@@ -65,14 +66,15 @@ def profile(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:
     """Show the paths of a sample: shares, types, distinct values, and what would be a column."""
-    found = vl.profile(
-        source,
-        column,
-        sample_rows=sample,
-        examples=examples,
-        format=format,
-        options=InferenceOptions(arrays=arrays),
-    )
+    with with_standard_input([source]) as (file,):
+        found = vl.profile(
+            file,
+            column,
+            sample_rows=sample,
+            examples=examples,
+            format=format,
+            options=InferenceOptions(arrays=arrays),
+        )
     if as_view is not None:
         for line in (found.as_view(as_view, over) + ";").splitlines():
             print_line(line)
