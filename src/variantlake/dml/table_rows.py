@@ -12,7 +12,7 @@ from variantlake.delta.schema.table_schema import StructField, arrow_type
 from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.planning.files import ScanFile
 from variantlake.scan.file_rows import FileReader, partition_column
-from variantlake.scan.table_scan import partition_types
+from variantlake.scan.table_names import partition_types
 
 
 def rows_schema(snapshot: Snapshot) -> pa.Schema:

@@ -7,7 +7,7 @@ that they need; only rows that fulfil them are rebuilt or converted.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -30,10 +30,9 @@ from variantlake.planning.skipping import Skipper
 from variantlake.scan.casts import Bools
 from variantlake.scan.conditions import Truth, evaluate
 from variantlake.scan.file_rows import FileReader, Rows
+from variantlake.scan.table_names import partition_types, stored_ref
 from variantlake.shredding.layout import VARIANT_TYPE
 from variantlake.sql.select import Item
-
-_SPARK_NAMES = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,11 +163,7 @@ class Scan:
         )
 
     def _stored(self, ref: Ref) -> Ref:
-        """The Ref by the names that files have."""
-        column = self.snapshot.schema.get(ref.column[0])
-        if column is None or column.physical_name == column.name:
-            return ref
-        return replace(ref, column=(column.physical_name,), shown=ref.column)
+        return stored_ref(self.snapshot, ref)
 
     def _type_of(self, ref: Ref) -> pa.DataType:
         if ref.path is None:
@@ -230,16 +225,6 @@ class Scan:
             batch[at] = _cast(part, schema.field(at).type)
             start += len(part)
             yield pa.RecordBatch.from_arrays(batch, schema=schema)
-
-
-def partition_types(snapshot: Snapshot) -> dict[str, str]:
-    """Spark's types of the partition columns, by the names in files."""
-    found = {}
-    for column in snapshot.schema.fields:
-        if column.name in snapshot.partition_columns:
-            name = str(column.type)
-            found[column.physical_name] = _SPARK_NAMES.get(name, name)
-    return found
 
 
 def _cast(array: Any, wanted: pa.DataType) -> Any:

@@ -11,10 +11,10 @@ from variantlake.maintenance.vacuum import (
     vacuum,
 )
 from variantlake.maintenance.vacuum_listing import UnneededFile
-from variantlake.table.layouts import TableLayouts
+from variantlake.table.compaction import TableCompaction
 
 
-class TableMaintenance(TableLayouts):
+class TableMaintenance(TableCompaction):
     """The part of `Table` that keeps its files in shape; no row changes."""
 
     __slots__ = ()

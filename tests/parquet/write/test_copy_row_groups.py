@@ -81,7 +81,9 @@ def random_table(seed: int, rows: int) -> pa.Table:
             "text": texts,
             "lists": lists.cast(pa.list_(pa.int64())),
             "inner": inner,
-            "maps": pa.array([[(str(n), n)] for n in numbers.tolist()], pa.map_(pa.string(), pa.int64())),
+            "maps": pa.array(
+                [[(str(n), n)] for n in numbers.tolist()], pa.map_(pa.string(), pa.int64())
+            ),
         }
     )
 

@@ -61,7 +61,7 @@ class NestedColumn:
 
     def __init__(self, field: StructField, given: pa.DataType) -> None:
         self.name = field.physical_name
-        self.variants = tuple(_variants(field.type, (self.name,)))
+        self.variants = tuple(variant_paths(field.type, (self.name,)))
         self._field = field
         self._inner = _encoder(field, given)
 
@@ -234,15 +234,15 @@ def _inside(offsets: npt.NDArray[np.int32], encoder: _Encoder, elements: AnyArra
         raise
 
 
-def _variants(kind: DataType, path: ColumnPath) -> Iterator[ColumnPath]:
+def variant_paths(kind: DataType, path: ColumnPath) -> Iterator[ColumnPath]:
     """The paths of the Variants, by names of the Parquet schema."""
     if isinstance(kind, VariantType):
         yield path
     elif isinstance(kind, StructType):
         for item in kind.fields:
-            yield from _variants(item.type, (*path, item.physical_name))
+            yield from variant_paths(item.type, (*path, item.physical_name))
     elif isinstance(kind, ArrayType):
-        yield from _variants(kind.element, (*path, "list", "element"))
+        yield from variant_paths(kind.element, (*path, "list", "element"))
     elif isinstance(kind, MapType):
-        yield from _variants(kind.key, (*path, "key_value", "key"))
-        yield from _variants(kind.value, (*path, "key_value", "value"))
+        yield from variant_paths(kind.key, (*path, "key_value", "key"))
+        yield from variant_paths(kind.value, (*path, "key_value", "value"))

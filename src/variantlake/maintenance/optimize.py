@@ -1,0 +1,133 @@
+"""Compaction of a table: what is asked for, and what was done or would be."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import orjson
+
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.ingest.load import LoadProgress, Runner
+from variantlake.maintenance.plan_compaction import (
+    CompactionOptions,
+    CompactionPlan,
+    plan_compaction,
+)
+from variantlake.maintenance.rewrite.commit_rewrite import Operation
+from variantlake.maintenance.rewrite.groups import Counts, Tier, TierCounts, joined
+from variantlake.maintenance.rewrite.run import run_rewrite
+from variantlake.scan.table_names import files_that_may_match
+from variantlake.sql.select import QueryText
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OptimizeResult:
+    """What a compaction did, or would do: then `is_dry_run` is true and nothing is committed.
+
+    `versions` are its commits, in order. `files_read`, `rows` and `bytes_read` are of the files
+    that were rewritten, `files_written` and `bytes_written` of those in their place (of a dry run
+    `bytes_written` is an estimate and `files_written` the number of groups). `copied`, `encoded`
+    and `reshredded` are the files that were read by how their rows came: row groups as bytes,
+    columns decoded and encoded, Variants rebuilt. `conflicts` counts groups that another writer was
+    first to change, which were planned anew.
+    """
+
+    versions: tuple[int, ...] = ()
+    is_dry_run: bool = False
+    files_read: int = 0
+    files_written: int = 0
+    rows: int = 0
+    bytes_read: int = 0
+    bytes_written: int = 0
+    copied: Counts = field(default_factory=Counts)
+    encoded: Counts = field(default_factory=Counts)
+    reshredded: Counts = field(default_factory=Counts)
+    deletion_vectors: int = 0
+    conflicts: int = 0
+    commits: int = 0
+    seconds: float = 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields by name, for JSON."""
+        return asdict(self)
+
+
+def optimize(
+    snapshot: Snapshot,
+    run: Runner,
+    *,
+    where: str | None = None,
+    options: CompactionOptions,
+    dry_run: bool = False,
+    digest: bool = True,
+    progress: Callable[[LoadProgress], None] | None = None,
+) -> OptimizeResult:
+    """Compact the files that may match `where`, with somebody who runs the tasks.
+
+    Raises as `Table.optimize`.
+    """
+    started = time.perf_counter()
+    condition = None if where is None else QueryText(snapshot.schema).condition(where)
+
+    def prepare(newest: Snapshot) -> CompactionPlan:
+        chosen = None if condition is None else files_that_may_match(newest, condition)
+        return plan_compaction(newest, options, chosen, digest=digest)
+
+    if dry_run:
+        return _expected(prepare(snapshot), started)
+    operation = Operation(
+        "OPTIMIZE",
+        {
+            "predicate": orjson.dumps([] if where is None else [where]).decode(),
+            "zOrderBy": "[]",
+            "auto": "false",
+            "clusterBy": "[]",
+        },
+    )
+    totals = run_rewrite(snapshot, prepare, run, operation, progress=progress)
+    return OptimizeResult(
+        versions=totals.versions,
+        files_written=totals.files,
+        bytes_written=totals.bytes_written,
+        deletion_vectors=totals.vectors,
+        conflicts=totals.conflicts,
+        commits=len(totals.versions),
+        seconds=time.perf_counter() - started,
+        **_of_tiers(totals.tiers),
+    )
+
+
+def _expected(plan: CompactionPlan, started: float) -> OptimizeResult:
+    """What the plan would do."""
+    written = vectors = commits = 0
+    tiers: list[TierCounts] = []
+    for step in plan.steps():
+        commits += 1
+        for group in step:
+            written += group.live_bytes
+            vectors += sum(file.vector is not None for file in group.files)
+            tiers.append(group.tiers)
+    return OptimizeResult(
+        is_dry_run=True,
+        files_written=len(plan.groups),
+        bytes_written=written,
+        deletion_vectors=vectors,
+        commits=commits,
+        seconds=time.perf_counter() - started,
+        **_of_tiers(joined(tiers)),
+    )
+
+
+def _of_tiers(tiers: TierCounts) -> dict[str, Any]:
+    found = tiers.values()
+    return {
+        "files_read": sum(each.files for each in found),
+        "rows": sum(each.rows for each in found),
+        "bytes_read": sum(each.bytes for each in found),
+        "copied": tiers.get(Tier.COPY, Counts()),
+        "encoded": tiers.get(Tier.COLUMNS, Counts()),
+        "reshredded": tiers.get(Tier.SHRED, Counts()),
+    }

@@ -1,0 +1,304 @@
+"""Which files a compaction joins, in which groups, and how the rows of each come.
+
+Files of one layout are joined among each other, so that no Variant is rebuilt. What is left of a
+layout is too little for a file: that is joined with the rest of the others, in one layout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from variantlake.delta.log.logical_files import FILES, adds_of
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.protocol.properties import SCHEMA_PREFIX
+from variantlake.errors import InvalidSchema, InvalidValue
+from variantlake.ingest.target.files import TARGET_FILE_BYTES
+from variantlake.ingest.target.write_target import UNSHREDDED
+from variantlake.maintenance.rewrite.groups import FileGroup, InputFile, Tier, packed
+from variantlake.maintenance.rewrite.layouts import (
+    FileLayout,
+    joined_layout,
+    layouts_of,
+    variant_columns,
+)
+from variantlake.maintenance.rewrite.rewrite_group import RewritePlan
+from variantlake.parquet.stats.fact_columns import Int64s
+from variantlake.planning.log_files import LogFiles
+from variantlake.shredding.ddl import parse_ddl
+from variantlake.shredding.layout import check_writable
+from variantlake.shredding.schema import ShreddingSchema
+
+MAX_DELETED_SHARE = 0.05
+"""The share of deleted rows from which on a file is rewritten, as in Delta Spark."""
+
+_SMALL_SHARE = 0.75
+"""A file of less than this share of the target is small; one that misses it by little is not."""
+_FULL_SHARE = 0.5
+"""A group of one layout stays alone from this share of the target on."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionOptions:
+    """What is compacted, and how much of it in one commit.
+
+    Files of less than about `target_file_bytes` are joined up to that size; a file of whose rows
+    more than `max_deleted_share` are deleted is rewritten in any case. A commit takes groups of at
+    most `max_bytes_per_commit` and `max_files_per_commit` input files, and at least one group.
+
+    Raises InvalidValue for what cannot be.
+    """
+
+    target_file_bytes: int = TARGET_FILE_BYTES
+    max_deleted_share: float = MAX_DELETED_SHARE
+    max_bytes_per_commit: int = 64 << 30
+    max_files_per_commit: int = 10_000
+
+    def __post_init__(self) -> None:
+        for name in ("target_file_bytes", "max_bytes_per_commit", "max_files_per_commit"):
+            given = getattr(self, name)
+            if type(given) is not int or given < 1:
+                raise InvalidValue(f"{name} is {given!r}", hint="a whole number, 1 or more")
+        share = self.max_deleted_share
+        if not isinstance(share, int | float) or not 0 <= share <= 1:
+            raise InvalidValue(f"max_deleted_share is {share!r}", hint="a number from 0 to 1")
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Rows of the snapshot's files that are joined, and the layout that they get."""
+
+    rows: Int64s
+    layouts: tuple[FileLayout, ...]
+    target: tuple[ShreddingSchema, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionPlan:
+    """The groups of a compaction, as rows of the snapshot's files; `steps` makes them."""
+
+    snapshot: Snapshot
+    plan: RewritePlan
+    options: CompactionOptions
+    sizes: Int64s
+    records: Int64s
+    groups: tuple[_Group, ...]
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all input files."""
+        return int(sum(self.sizes[group.rows].sum() for group in self.groups))
+
+    @property
+    def files(self) -> int:
+        """How many files are read."""
+        return sum(len(group.rows) for group in self.groups)
+
+    def steps(self) -> Iterator[list[FileGroup]]:
+        """The groups of each commit, made when they are wanted."""
+        step: list[tuple[int, _Group]] = []
+        files = size = 0
+        for number, group in enumerate(self.groups):
+            own = int(self.sizes[group.rows].sum())
+            over = size + own > self.options.max_bytes_per_commit
+            if step and (over or files + len(group.rows) > self.options.max_files_per_commit):
+                yield [self._made(*each) for each in step]
+                step, files, size = [], 0, 0
+            step.append((number, group))
+            files, size = files + len(group.rows), size + own
+        if step:
+            yield [self._made(*each) for each in step]
+
+    def _made(self, number: int, group: _Group) -> FileGroup:
+        names = variant_columns(self.snapshot)
+        told, required = joined_layout(names, group.target, group.layouts)
+        adds = list(adds_of(_without_texts(self.snapshot.files.take(group.rows))))
+        files = []
+        for add, layout, records in zip(
+            adds, group.layouts, self.records[group.rows].tolist(), strict=True
+        ):
+            same = tuple(each.schema for each in layout) == group.target
+            file = InputFile.of(add, tier=Tier.COLUMNS if same else Tier.SHRED)
+            rows = -1 if records < 0 else max(records - file.deleted, 0)
+            files.append(replace(file, rows=rows))
+        return FileGroup(
+            number,
+            tuple(files),
+            adds[0].partition_values,
+            dict(zip(names, group.target, strict=True)),
+            told,
+            required,
+        )
+
+
+def _without_texts(files: pa.Table) -> pa.Table:
+    """Statistics and tags are most of an `add`; a task does without."""
+    for name in ("stats", "tags"):
+        place = FILES.get_field_index(name)
+        files = files.set_column(
+            place, FILES.field(place), pa.nulls(len(files), FILES.field(place).type)
+        )
+    return files
+
+
+def plan_compaction(
+    snapshot: Snapshot,
+    options: CompactionOptions,
+    chosen: Int64s | None = None,
+    *,
+    digest: bool = True,
+) -> CompactionPlan:
+    """What compacting this version does; `chosen` are the rows of its files to look at.
+
+    Reads footers of files whose layout the log does not tell. Raises as `RewritePlan.of`.
+    """
+    target = options.target_file_bytes
+    plan = RewritePlan.of(snapshot, target_file_bytes=target, digest=digest)
+    log = LogFiles(snapshot)
+    rows = np.arange(snapshot.files.num_rows) if chosen is None else chosen
+    sizes, records = log.sizes, log.of_log.num_records
+    deleted = _deleted(snapshot.files)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = np.where(deleted > 0, np.where(records > 0, deleted / records, 1.0), 0.0)
+    live = np.where(records > 0, sizes * (1 - share), sizes).astype(np.int64)
+    worn = share > options.max_deleted_share
+    small = live < options.target_file_bytes * _SMALL_SHARE
+    rows = rows[(worn | small)[rows]]
+    groups: list[_Group] = []
+    for partition in _by_partition(snapshot, log, rows):
+        if len(partition) > 1 or worn[partition].any():
+            groups += _groups_of(snapshot, log, partition, live, options)
+    return CompactionPlan(
+        snapshot,
+        plan,
+        options,
+        sizes,
+        records,
+        tuple(group for group in groups if len(group.rows) > 1 or worn[group.rows].any()),
+    )
+
+
+def _deleted(files: pa.Table) -> Int64s:
+    """How many rows of each file its deletion vector takes away."""
+    counts: Any = pc.struct_field(files["deletion_vector"], "cardinality")
+    found: Int64s = pc.fill_null(counts, 0).to_numpy().astype(np.int64)
+    return found
+
+
+def _by_partition(snapshot: Snapshot, log: LogFiles, rows: Int64s) -> Iterator[Int64s]:
+    """The rows of each partition, in their order."""
+    names = [
+        item.physical_name
+        for item in snapshot.schema.fields
+        if item.name in snapshot.partition_columns
+    ]
+    if not names or not len(rows):
+        if len(rows):
+            yield rows
+        return
+    codes = []
+    for name in names:
+        column = log.partition(name)
+        codes.append(np.zeros(len(rows), np.int64) if column is None else column.codes[rows])
+    _, number = np.unique(np.stack(codes), axis=1, return_inverse=True)
+    order = np.argsort(number.ravel(), kind="stable")
+    ends = np.cumsum(np.bincount(number.ravel()))[:-1]
+    yield from np.split(rows[order], ends)
+
+
+def _groups_of(
+    snapshot: Snapshot, log: LogFiles, rows: Int64s, live: Int64s, options: CompactionOptions
+) -> Iterator[_Group]:
+    """The groups of one partition."""
+    layouts = layouts_of(snapshot, log, rows)
+    targets = _Targets(snapshot, layouts, live[rows].tolist())
+    classes: dict[tuple[ShreddingSchema, ...], list[int]] = {}
+    for place, layout in enumerate(layouts):
+        classes.setdefault(targets.of(layout), []).append(place)
+    rest: list[list[int]] = []
+    least = options.target_file_bytes * _FULL_SHARE
+    for target, places in classes.items():
+        sizes = live[rows[places]].tolist()
+        for own in packed(sizes, options.target_file_bytes):
+            members = [places[each] for each in own]
+            if len(classes) > 1 and sum(sizes[each] for each in own) < least:
+                rest.append(members)
+            else:
+                yield _group(rows, layouts, members, target)
+    left = sorted(place for members in rest for place in members)
+    for own in packed(live[rows[left]].tolist(), options.target_file_bytes):
+        members = [left[each] for each in own]
+        own_targets = {targets.of(layouts[place]) for place in members}
+        target = own_targets.pop() if len(own_targets) == 1 else targets.common
+        yield _group(rows, layouts, members, target)
+
+
+def _group(
+    rows: Int64s,
+    layouts: Sequence[FileLayout],
+    members: Sequence[int],
+    target: tuple[ShreddingSchema, ...],
+) -> _Group:
+    return _Group(rows[list(members)], tuple(layouts[place] for place in members), target)
+
+
+class _Targets:
+    """The layouts that new files may have. `common` is that of files that join several."""
+
+    def __init__(
+        self, snapshot: Snapshot, layouts: Sequence[FileLayout], sizes: Sequence[int]
+    ) -> None:
+        self._enabled = snapshot.shredding_enabled
+        names = variant_columns(snapshot)
+        self.common = tuple(
+            self._common(
+                snapshot.properties, name, [layout[place].schema for layout in layouts], sizes
+            )
+            for place, name in enumerate(names)
+        )
+        self._known: dict[tuple[ShreddingSchema | None, ...], tuple[ShreddingSchema, ...]] = {}
+
+    def of(self, layout: FileLayout) -> tuple[ShreddingSchema, ...]:
+        """The layout that files of this one are rewritten in: their own, where that may be."""
+        own = tuple(each.schema for each in layout)
+        if own not in self._known:
+            self._known[own] = tuple(
+                schema if schema is not None and self._may_write(schema) else common
+                for schema, common in zip(own, self.common, strict=True)
+            )
+        return self._known[own]
+
+    def _may_write(self, schema: ShreddingSchema) -> bool:
+        if schema == UNSHREDDED:
+            return True
+        if not self._enabled:
+            return False
+        try:
+            check_writable(schema)
+        except InvalidSchema:
+            return False
+        return True
+
+    def _common(
+        self,
+        properties: Mapping[str, str],
+        name: str,
+        schemas: Sequence[ShreddingSchema | None],
+        sizes: Sequence[int],
+    ) -> ShreddingSchema:
+        """The table's own layout of a column, else the one that most bytes have."""
+        if not self._enabled:
+            return UNSHREDDED
+        text = properties.get(SCHEMA_PREFIX + name)
+        if text is not None:
+            return parse_ddl(text)
+        weights: dict[ShreddingSchema, int] = {}
+        for schema, size in zip(schemas, sizes, strict=True):
+            if schema is not None and self._may_write(schema):
+                weights[schema] = weights.get(schema, 0) + size
+        return max(weights, key=lambda each: weights[each], default=UNSHREDDED)

@@ -1,0 +1,158 @@
+"""Groups that were rewritten become one commit, which changes no row.
+
+Appends of others never contradict it. Who removed one of the files, or changed its deletion vector,
+was first: the groups with such files are left out, and the rest is committed. Spec: PROTOCOL, "Add
+File and Remove File" (`dataChange`), "Reader Requirements for AddCDCFile".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from variantlake.delta.actions.log_lines import AddFile
+from variantlake.delta.log.identity import check_same_table
+from variantlake.delta.log.logical_files import adds_of, vector_id
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.transaction.commit import commit
+from variantlake.delta.transaction.conflicts import Changes
+from variantlake.delta.transaction.new_actions import removes_of
+from variantlake.errors import CommitConflict
+from variantlake.maintenance.rewrite.groups import FileGroup, Key
+from variantlake.maintenance.rewrite.rewrite_group import RewritePlan, RewrittenGroup
+
+Rewritten = tuple[FileGroup, RewrittenGroup]
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """How a rewrite stands in the table's history: as Delta Spark names it."""
+
+    name: str = "OPTIMIZE"
+    parameters: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedRewrite:
+    """What was committed of some groups: `version` is None where none of them was left.
+
+    `snapshot` is the newest version that is known. `lost` are groups of which another writer had
+    removed a file; their new files are deleted.
+    """
+
+    version: int | None
+    snapshot: Snapshot
+    done: tuple[Rewritten, ...]
+    lost: tuple[FileGroup, ...]
+
+
+def commit_rewrite(
+    snapshot: Snapshot,
+    plan: RewritePlan,
+    rewritten: Sequence[Rewritten],
+    operation: Operation,
+) -> CommittedRewrite:
+    """Put the new files of all groups whose files are still there in their place, in one commit.
+
+    `snapshot` is the version that the groups were planned on, or a later one.
+
+    Raises CommitConflict where the table's schema, properties or features changed so that the new
+    files may not fit (they are for the caller to delete), TableReplaced, CommitLost.
+    """
+    left, lost = list(rewritten), []
+    while left:
+        present = find_files(snapshot, [key for group, _ in left for key in group.keys])
+        gone = [each for each in left if not all(key in present for key in each[0].keys)]
+        for group, done in gone:
+            _delete(snapshot, done)
+            lost.append(group)
+        left = [each for each in left if each not in gone]
+        if not left:
+            break
+        try:
+            version = commit(snapshot, _changes(left, present, operation)).version
+        except CommitConflict:
+            newest = snapshot.refresh()
+            check_same_table(snapshot, newest)
+            if newest.version == snapshot.version or not fits(plan, newest):
+                raise
+            snapshot = newest
+            continue
+        return CommittedRewrite(version, snapshot.refresh(), tuple(left), tuple(lost))
+    return CommittedRewrite(None, snapshot, (), tuple(lost))
+
+
+def fits(plan: RewritePlan, newest: Snapshot) -> bool:
+    """Whether files of the plan may be added to that version of its table."""
+    old = plan.table
+    return (
+        newest.metadata.id == old.metadata.id
+        and newest.schema == old.schema
+        and newest.partition_columns == old.partition_columns
+        and newest.features == old.features
+        and newest.metadata.configuration == old.metadata.configuration
+    )
+
+
+def find_files(snapshot: Snapshot, keys: Iterable[Key]) -> dict[Key, AddFile]:
+    """Those of these logical files that the version has."""
+    wanted = set(keys)
+    files: Any = snapshot.files
+    paths = pa.array([path for path, _ in wanted], pa.string())
+    found = files.filter(pc.is_in(files["path"], value_set=paths))
+    adds = (add for add in adds_of(found) if add.key in wanted)
+    return {add.key: add for add in adds}
+
+
+def still_there(snapshot: Snapshot, groups: Sequence[FileGroup]) -> list[FileGroup]:
+    """The groups all of whose files the version has."""
+    wanted = {path for group in groups for path, _ in group.keys}
+    files: Any = snapshot.files.select(["path", "deletion_vector"])
+    found = files.filter(pc.is_in(files["path"], value_set=pa.array(list(wanted), pa.string())))
+    vectors = map(vector_id, found["deletion_vector"].to_pylist())
+    present = set(zip(found["path"].to_pylist(), vectors, strict=True))
+    return [group for group in groups if all(key in present for key in group.keys)]
+
+
+def _changes(
+    rewritten: Sequence[Rewritten], present: Mapping[Key, AddFile], operation: Operation
+) -> Changes:
+    adds = tuple(add for _, done in rewritten for add in done.adds)
+    removed = [present[key] for group, _ in rewritten for key in group.keys]
+    return Changes(
+        operation=operation.name,
+        adds=adds,
+        removes=removes_of(removed, data_change=False),
+        evaluated=True,
+        parameters=operation.parameters,
+        metrics=_metrics(adds, removed),
+    )
+
+
+def _metrics(adds: Sequence[AddFile], removed: Sequence[AddFile]) -> dict[str, str]:
+    """The metrics of Delta Spark's OPTIMIZE. Sizes are of the new files."""
+    sizes = sorted(add.size for add in adds) or [0]
+    old = sum(add.size for add in removed)
+    vectors = sum(add.deletion_vector is not None for add in removed)
+    found = {
+        "numAddedFiles": len(adds),
+        "numRemovedFiles": len(removed),
+        "numAddedBytes": sum(sizes),
+        "numRemovedBytes": old,
+        "numDeletionVectorsRemoved": vectors,
+        "minFileSize": sizes[0],
+        "p25FileSize": sizes[len(sizes) // 4],
+        "p50FileSize": sizes[len(sizes) // 2],
+        "p75FileSize": sizes[len(sizes) * 3 // 4],
+        "maxFileSize": sizes[-1],
+    }
+    return {name: str(value) for name, value in found.items()}
+
+
+def _delete(snapshot: Snapshot, done: RewrittenGroup) -> None:
+    for add in done.adds:
+        snapshot.store.delete(add.path)

@@ -1,0 +1,149 @@
+"""Which files are rewritten together: small ones of a partition, and those with deleted rows."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Self
+
+from variantlake.delta.actions.log_lines import AddFile, DeletionVectorDescriptor
+from variantlake.paths import Path
+from variantlake.shredding.schema import ShreddingSchema
+
+Key = tuple[str, str | None]
+"""What identifies a logical file: its path as in the log, and the id of its deletion vector."""
+
+
+class Tier(enum.IntEnum):
+    """How a file's rows come into a new one, the cheapest way first.
+
+    COPY: row groups as bytes. COLUMNS: physical columns are decoded and encoded, no Variant value
+    is built. SHRED: Variants are rebuilt and shredded into another layout.
+    """
+
+    COPY = 1
+    COLUMNS = 2
+    SHRED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class InputFile:
+    """One file that is rewritten. `rows` are those that are not deleted, -1 where unknown.
+
+    `tier` is what the plan expects; the file's own footer decides. `size` is in bytes.
+    """
+
+    path: str
+    size: int
+    rows: int = -1
+    vector: DeletionVectorDescriptor | None = None
+    base_row_id: int | None = None
+    row_commit_version: int | None = None
+    tier: Tier = Tier.COLUMNS
+
+    @classmethod
+    def of(cls, add: AddFile, *, rows: int = -1, tier: Tier = Tier.COLUMNS) -> Self:
+        """The file of an `add`."""
+        return cls(
+            add.path,
+            add.size,
+            rows,
+            add.deletion_vector,
+            add.base_row_id,
+            add.default_row_commit_version,
+            tier,
+        )
+
+    @property
+    def key(self) -> Key:
+        """What identifies the logical file."""
+        return (self.path, None if self.vector is None else self.vector.unique_id)
+
+    @property
+    def deleted(self) -> int:
+        """How many rows its deletion vector takes away."""
+        return 0 if self.vector is None else self.vector.cardinality
+
+    @property
+    def live_bytes(self) -> int:
+        """Bytes of the rows that are left, about."""
+        if self.rows < 0 or not self.deleted:
+            return self.size
+        return self.size * self.rows // (self.rows + self.deleted)
+
+
+@dataclass(frozen=True, slots=True)
+class FileGroup:
+    """Files of one partition that become new files together; pickles.
+
+    `partition_values` are serialised, by physical names. `layouts` are the shredding of each top
+    VARIANT column by physical name; `told_apart` are the DECIMAL columns in them whose integers
+    come back as integers (`ValueNotes.told_apart`). `required` are the columns without a null.
+    """
+
+    number: int
+    files: tuple[InputFile, ...]
+    partition_values: Mapping[str, str | None] = field(default_factory=dict)
+    layouts: Mapping[str, ShreddingSchema] = field(default_factory=dict)
+    told_apart: Mapping[str, frozenset[Path]] = field(default_factory=dict)
+    required: frozenset[str] = frozenset()
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the input files."""
+        return sum(file.size for file in self.files)
+
+    @property
+    def live_bytes(self) -> int:
+        """Bytes of the rows that are left, about: what the new files will have."""
+        return sum(file.live_bytes for file in self.files)
+
+    @property
+    def tiers(self) -> TierCounts:
+        """The input files by how their rows are expected to come."""
+        return joined({file.tier: Counts(1, file.size, max(file.rows, 0))} for file in self.files)
+
+    @property
+    def keys(self) -> Iterator[Key]:
+        """What identifies the input files."""
+        return (file.key for file in self.files)
+
+
+def packed(sizes: Sequence[int], target: int) -> Iterator[list[int]]:
+    """Places of `sizes` in bins of at most `target`, in their order; larger ones are alone."""
+    own: list[int] = []
+    filled = 0
+    for place, size in enumerate(sizes):
+        if own and filled + size > target:
+            yield own
+            own, filled = [], 0
+        own.append(place)
+        filled += size
+    if own:
+        yield own
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Input files of one tier: how many, their bytes, and the rows that are not deleted."""
+
+    files: int = 0
+    bytes: int = 0
+    rows: int = 0
+
+    def plus(self, files: int, size: int, rows: int) -> Counts:
+        """These and more; rows that are not known (-1) count as none."""
+        return Counts(self.files + files, self.bytes + size, self.rows + max(rows, 0))
+
+
+TierCounts = Mapping[Tier, Counts]
+
+
+def joined(parts: Iterable[TierCounts]) -> dict[Tier, Counts]:
+    """The sums by tier."""
+    found: dict[Tier, Counts] = {}
+    for part in parts:
+        for tier, each in part.items():
+            found[tier] = found.get(tier, Counts()).plus(each.files, each.bytes, each.rows)
+    return dict(sorted(found.items()))

@@ -1,0 +1,182 @@
+"""Rewriting one group of files: a pure function of what pickles, in a thread or a Spark task."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from types import TracebackType
+from typing import Self
+
+from variantlake.delta.actions.log_lines import AddFile
+from variantlake.delta.log.logical_files import FILES
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.errors import MalformedFile
+from variantlake.ingest.commit_load import TaskResult
+from variantlake.ingest.target.files import TARGET_FILE_BYTES, FileLimits, FileSet, new_load_id
+from variantlake.ingest.target.options import LoadOptions
+from variantlake.ingest.target.write_target import FilePlan, Target
+from variantlake.maintenance.rewrite.groups import Counts, FileGroup, TierCounts, joined
+from variantlake.maintenance.rewrite.row_ids import RowIdColumns
+from variantlake.maintenance.rewrite.stored_rows import InputRows, StoredForm, StoredRows
+from variantlake.parquet.write.file_writer import WrittenFile
+
+Check = Callable[[], None]
+"""Called now and then in a task, which it stops by raising."""
+
+
+@dataclass(frozen=True, slots=True)
+class RewritePlan:
+    """How files of one table version are rewritten; pickles.
+
+    `table` is the version without its files, `files` says how new ones are written. With `order_by`
+    (columns and shredded paths, as for loads) the rows of each new file are sorted. `digest` has
+    the rows that are read and written compared by their digest.
+    """
+
+    table: Snapshot
+    files: FilePlan
+    row_ids: RowIdColumns | None = None
+    order_by: tuple[str, ...] = ()
+    digest: bool = True
+
+    @classmethod
+    def of(
+        cls,
+        snapshot: Snapshot,
+        *,
+        target_file_bytes: int = TARGET_FILE_BYTES,
+        order_by: tuple[str, ...] = (),
+        digest: bool = True,
+    ) -> Self:
+        """The plan for a table.
+
+        Raises UnsupportedFeature, by name, for a table that we must not write, MalformedLog for one
+        whose row ids cannot be kept, InvalidValue for a size below 1.
+        """
+        # A group is a file: its size is an estimate, which must not leave a tiny rest.
+        limits = FileLimits(target_file_bytes + target_file_bytes // 2)
+        target = Target.of(snapshot, evaluated=True)
+        options = LoadOptions(limits=limits, order_by=order_by)
+        return cls(
+            replace(
+                snapshot, files=FILES.empty_table(), transactions={}, domains={}, commit_info=None
+            ),
+            target.file_plan(new_load_id(), options),
+            RowIdColumns.of(snapshot.properties),
+            order_by,
+            digest,
+        )
+
+    def another(self) -> RewritePlan:
+        """The same plan under a load id of its own: clean-ups go by load ids."""
+        return replace(self, files=replace(self.files, load_id=new_load_id()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RewrittenGroup(TaskResult):
+    """What became of a group. Bytes are those of its input files and of the new ones.
+
+    `tiers` are the input files by how their rows came.
+    """
+
+    number: int
+    bytes_read: int
+    bytes_written: int
+    rows_read: int
+    tiers: TierCounts
+
+
+def rewrite_group(
+    plan: RewritePlan, group: FileGroup, check: Check | None = None
+) -> RewrittenGroup:
+    """Write the rows of a group's files, less those that are deleted, to new files.
+
+    Nothing is committed. The new files are in the table's folder under the plan's load id; when
+    anything raises, none of this call's is left. Memory follows a row group.
+
+    Raises MalformedFile, MalformedVariant and MissingSource with file and row, StoreFailed.
+    """
+    form = StoredForm.of(plan.table.schema, plan.files.partition_columns, group, plan.row_ids)
+    outputs = _Outputs(plan, group, form, check)
+    tiers: list[TierCounts] = []
+    rows = 0
+    with outputs:
+        for file in group.files:
+            if check is not None:
+                check()
+            with InputRows(plan.table, file, form) as source:
+                tiers.append({source.tier: Counts(1, file.size, source.rows)})
+                rows += source.rows
+                for stored in source:
+                    outputs.write(stored)
+        written = outputs.close()
+        kept = sum(each.facts.num_records for each in written)
+        if kept != rows:
+            raise MalformedFile(
+                f"{rows} rows were read and {kept} written",
+                file=group.files[0].path,
+                hint="internal error; please report it",
+            )
+    return RewrittenGroup(
+        adds=tuple(_adds(plan, group, written)),
+        rows=kept,
+        number=group.number,
+        bytes_read=group.bytes,
+        bytes_written=sum(each.size for each in written),
+        rows_read=rows,
+        tiers=joined(tiers),
+    )
+
+
+def _adds(plan: RewritePlan, group: FileGroup, files: list[WrittenFile]) -> Iterator[AddFile]:
+    for file in files:
+        if file.facts.num_records:
+            yield replace(plan.files.add(file, group.partition_values), data_change=False)
+
+
+class _Outputs:
+    """The new files of a group: nearly always one set, and one for rows that must stay apart."""
+
+    def __init__(
+        self, plan: RewritePlan, group: FileGroup, form: StoredForm, check: Check | None
+    ) -> None:
+        self._plan, self._group, self._form, self._check = plan, group, form, check
+        self._stack = ExitStack()
+        self._sets: dict[Hashable, FileSet] = {}
+        self._finished: list[WrittenFile] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._stack.__exit__(kind, error, traceback)
+
+    def write(self, rows: StoredRows) -> None:
+        """Add rows to the files that they may share."""
+        found = self._sets.get(rows.apart)
+        if found is None:
+            found = self._begin(rows.apart)
+        found.write(rows.batch, rows.notes)
+
+    def _begin(self, apart: Hashable) -> FileSet:
+        if apart is not None:  # at most two sets at a time, so that memory is bounded
+            for other in [each for each in self._sets if each is not None]:
+                self._finished += self._sets.pop(other).close()
+        opened = self._plan.files.file_set(
+            self._group.number, self._form.schema, self._form.variants, self._check
+        )
+        self._sets[apart] = self._stack.enter_context(opened)
+        return opened
+
+    def close(self) -> list[WrittenFile]:
+        """Finish the last files; all of them."""
+        for each in self._sets.values():
+            self._finished += each.close()
+        self._sets.clear()
+        return self._finished

@@ -1,0 +1,193 @@
+"""Running a rewrite: in steps, by somebody who runs the tasks, one commit a step.
+
+A step whose files another writer took away is planned anew with what is left. Killed at any point
+the table is at the version before or after the step: new files count for nothing until the commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from variantlake.delta.log.identity import check_same_table
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.errors import CommitConflict, MissingSource
+from variantlake.ingest.commit_load import TaskResult, collect, run_load_task
+from variantlake.ingest.load import LoadProgress, Runner
+from variantlake.ingest.load import watcher as step_watcher
+from variantlake.ingest.target.write_target import NOT_COMMITTED, FilePlan, Target
+from variantlake.maintenance.rewrite.commit_rewrite import (
+    CommittedRewrite,
+    Operation,
+    commit_rewrite,
+    fits,
+    still_there,
+)
+from variantlake.maintenance.rewrite.groups import FileGroup, InputFile, TierCounts, joined
+from variantlake.maintenance.rewrite.rewrite_group import RewritePlan, RewrittenGroup, rewrite_group
+
+MAX_ATTEMPTS = 10
+"""How often a rewrite is planned anew that other writers were first to change the files of."""
+
+
+class Work(Protocol):
+    """What is to be rewritten of one version of a table."""
+
+    @property
+    def plan(self) -> RewritePlan:
+        """How it is rewritten."""
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all input files."""
+
+    def steps(self) -> Iterator[list[FileGroup]]:
+        """The groups of each commit, made when they are wanted."""
+
+
+@dataclass(frozen=True, slots=True)
+class RewriteTask:
+    """The body of the tasks of one step; pickles. `work` are the groups by task number."""
+
+    plan: RewritePlan
+    work: tuple[FileGroup, ...]
+
+    @property
+    def files(self) -> FilePlan:
+        """How files are written."""
+        return self.plan.files
+
+    @property
+    def groups(self) -> Sequence[Sequence[InputFile]]:
+        """The input files by task."""
+        return [group.files for group in self.work]
+
+    def __call__(self, number: int, /) -> Iterable[bytes]:
+        """Rewrite one group."""
+
+        def write(check: Callable[[], None]) -> TaskResult:
+            return rewrite_group(self.plan, self.work[number], check)
+
+        return run_load_task(self.plan.files, number, write)
+
+
+@dataclass(frozen=True, slots=True)
+class RewriteTotals:
+    """What was done.
+
+    `versions` are the commits. `files` and `bytes_written` are of the new files, `tiers` of those
+    that were read. `vectors` counts the deletion vectors that were applied, `conflicts` the groups
+    that others were first to change.
+    """
+
+    versions: tuple[int, ...] = ()
+    files: int = 0
+    rows: int = 0
+    bytes_written: int = 0
+    vectors: int = 0
+    conflicts: int = 0
+    tiers: TierCounts = field(default_factory=dict)
+
+    def plus(self, step: CommittedRewrite) -> RewriteTotals:
+        """These and a step."""
+        done = [each for _, each in step.done]
+        inputs = [file for group, _ in step.done for file in group.files]
+        return RewriteTotals(
+            self.versions + (() if step.version is None else (step.version,)),
+            self.files + sum(len(each.adds) for each in done),
+            self.rows + sum(each.rows for each in done),
+            self.bytes_written + sum(each.bytes_written for each in done),
+            self.vectors + sum(file.vector is not None for file in inputs),
+            self.conflicts + len(step.lost),
+            joined([self.tiers, *(each.tiers for each in done)]),
+        )
+
+
+def run_rewrite(
+    snapshot: Snapshot,
+    prepare: Callable[[Snapshot], Work],
+    run: Runner,
+    operation: Operation,
+    *,
+    progress: Callable[[LoadProgress], None] | None = None,
+) -> RewriteTotals:
+    """Do all steps of the work that `prepare` finds in a version of the table.
+
+    Where another writer was first, the rest of the work is prepared again on the newest version,
+    at most MAX_ATTEMPTS times.
+
+    Raises what a task raises, and CommitConflict after the last attempt; steps that are committed
+    stay, and no file is left of those that are not.
+    """
+    steps = _Steps(snapshot, run, operation, progress)
+    for _ in range(MAX_ATTEMPTS):
+        if steps.do(prepare(steps.snapshot)):
+            return steps.totals
+    raise CommitConflict(
+        f"other writers changed the files {MAX_ATTEMPTS} times before they were rewritten",
+        file=snapshot.store.uri,
+        hint=f"{len(steps.totals.versions)} commits are done; repeat when fewer rows are changed",
+    )
+
+
+@dataclass(slots=True)
+class _Steps:
+    """The newest version that is known, and what has been done."""
+
+    snapshot: Snapshot
+    run: Runner
+    operation: Operation
+    progress: Callable[[LoadProgress], None] | None
+    totals: RewriteTotals = field(default_factory=RewriteTotals)
+
+    def do(self, work: Work) -> bool:
+        """The steps of one plan; whether all of it was done."""
+        is_done, before = True, 0
+        for planned in work.steps():
+            if not fits(work.plan, self.snapshot):
+                return False
+            groups = still_there(self.snapshot, planned)
+            is_done = is_done and len(groups) == len(planned)
+            if not groups:
+                continue
+            # A load id of its own: cleaning up after a step must not touch the files of another.
+            task = RewriteTask(work.plan.another(), tuple(groups))
+            shifted = _shifted(self.progress, before, work.bytes)
+            try:
+                step = self._step(task, step_watcher(task, self.snapshot.store, shifted))
+            except (CommitConflict, MissingSource):
+                newest = self.snapshot.refresh()
+                check_same_table(self.snapshot, newest)
+                if newest.version == self.snapshot.version:
+                    raise
+                self.snapshot = newest
+                return False
+            before += sum(group.bytes for group in groups)
+            self.snapshot, self.totals = step.snapshot, self.totals.plus(step)
+            is_done = is_done and not step.lost
+        return is_done
+
+    def _step(self, task: RewriteTask, watch: Callable[[int], None]) -> CommittedRewrite:
+        target = Target.of(self.snapshot, evaluated=True)
+        results = collect(task.files, target, lambda: self.run(task, watch))
+        by_number = {each.number: each for each in results if isinstance(each, RewrittenGroup)}
+        rewritten = [(group, by_number[group.number]) for group in task.work]
+        try:
+            return commit_rewrite(self.snapshot, task.plan, rewritten, self.operation)
+        except NOT_COMMITTED:
+            target.clean_up(task.files.load_id)
+            raise
+
+
+def _shifted(
+    progress: Callable[[LoadProgress], None] | None, before: int, total: int
+) -> Callable[[LoadProgress], None] | None:
+    """Progress of a step as that of the whole."""
+    if progress is None:
+        return None
+
+    def show(state: LoadProgress) -> None:
+        progress(LoadProgress(before + state.bytes_read, total, state.files))
+
+    return show

@@ -1,0 +1,175 @@
+"""Small files are joined, no row changes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from variantlake.encoding.variant import Variant
+from variantlake.errors import InvalidQuery, InvalidValue
+from variantlake.maintenance import plan_compaction
+from variantlake.table.table import Table
+
+SHREDDED = {"delta.enableVariantShredding": "true"}
+
+
+def document(number: int) -> str:
+    """A document whose numbers are of several types, with lists and missing fields."""
+    found: dict[str, Any] = {"id": number, "kind": "abc"[number % 3], "o": {"x": number / 4}}
+    if number % 2:
+        found["tags"] = ["a", number, None]
+    if number % 5 == 0:
+        found["kind"] = number
+    return json.dumps(found)
+
+
+def filled(table: Table, files: int, rows: int = 10, **columns: Any) -> Table:
+    """The table with so many more files."""
+    for number in range(files):
+        first = number * rows
+        events = [document(first + row) for row in range(rows)]
+        data = {"event": events} | {name: [value] * rows for name, value in columns.items()}
+        table.append(pa.table(data), json_columns=["event"])
+    return table.refresh()
+
+
+def rows_of(table: Table) -> list[str]:
+    """All rows as text, in no order."""
+    found = table.scan().to_arrow().to_pylist()
+    for row in found:
+        event = row["event"]
+        row["event"] = (
+            None if event is None else Variant(event["metadata"], event["value"]).to_json()
+        )
+    return sorted(map(repr, found))
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Table:
+    """A table of eight small files."""
+    made = Table.create(tmp_path / "t", "event VARIANT, day STRING", properties=SHREDDED)
+    return filled(made, 8, day="x")
+
+
+def test_small_files_become_one_and_no_row_changes(table: Table) -> None:
+    before = rows_of(table)
+    done = table.optimize()
+    newest = table.refresh()
+    assert (done.files_read, done.files_written, done.encoded.files) == (8, 1, 8)
+    assert newest.files().num_rows == 1
+    assert rows_of(newest) == before == rows_of(Table.open(table.uri, table.version))
+    assert newest.optimize().versions == ()
+
+
+def test_a_dry_run_says_what_would_be_done_and_does_nothing(table: Table) -> None:
+    expected = table.optimize(dry_run=True)
+    assert table.refresh().version == table.version
+    done = table.optimize()
+    assert expected.is_dry_run
+    assert (expected.files_read, expected.bytes_read) == (done.files_read, done.bytes_read)
+    assert (expected.encoded, expected.rows) == (done.encoded, done.rows)
+
+
+def test_the_commit_changes_no_data_and_keeps_what_is_known_of_paths(table: Table) -> None:
+    table.optimize()
+    newest = table.refresh()
+    (entry,) = newest.history(1)
+    assert entry.operation == "OPTIMIZE"
+    log = Path(table.uri) / "_delta_log" / f"{newest.version:020}.json"
+    actions = [json.loads(line) for line in log.read_text().splitlines()]
+    files = [each[key] for each in actions for key in ("add", "remove") if key in each]
+    assert len(files) == 9
+    assert not any(each["dataChange"] for each in files)
+    (add,) = newest.files().to_pylist()
+    stats = json.loads(add["stats"])
+    assert stats["numRecords"] == 80
+    assert {"event", "day"} <= set(stats["minValues"])
+    assert "variantlake.layout.event" in dict(add["tags"])
+
+
+def test_partitions_are_compacted_each_for_itself(tmp_path: Path) -> None:
+    table = Table.create(
+        tmp_path / "t", "event VARIANT, day STRING", partition_by="day", properties=SHREDDED
+    )
+    filled(table, 3, day="a")
+    table = filled(table, 2, day="b")
+    before = rows_of(table)
+    chosen = table.optimize("day = 'b'")
+    assert (chosen.files_read, chosen.files_written) == (2, 1)
+    rest = table.optimize()
+    assert (rest.files_read, rest.files_written) == (3, 1)
+    assert rows_of(table.refresh()) == before
+
+
+def test_files_of_another_layout_are_shredded_anew(table: Table) -> None:
+    before = rows_of(table)
+    table.set_properties({"variantlake.shredding.event": "kind STRING, id DECIMAL(9,2)"})
+    table = filled(table.refresh(), 2, day="y")
+    expected = rows_of(table)
+    done = table.optimize()
+    assert (done.encoded.files, done.reshredded.files, done.files_written) == (2, 8, 1)
+    assert rows_of(table.refresh()) == expected
+    assert rows_of(Table.open(table.uri, 8)) == before
+
+
+def test_integers_in_decimals_stay_integers_where_files_are_joined(tmp_path: Path) -> None:
+    table = Table.create(
+        tmp_path / "t",
+        "event VARIANT",
+        properties={**SHREDDED, "variantlake.shredding.event": "n DECIMAL(9,2)"},
+    )
+    for numbers in (["1", "2.5"], ["2.25", "3.75"], ["4.00", "5.5"], ["7"]):
+        events = [f'{{"n": {number}}}' for number in numbers]
+        table.append(pa.table({"event": events}), json_columns=["event"])
+    table = table.refresh()
+    before = rows_of(table)
+    assert table.optimize().files_read == 4
+    assert rows_of(table.refresh()) == before
+
+
+def test_row_ids_and_commit_versions_survive(tmp_path: Path) -> None:
+    table = Table.create(
+        tmp_path / "t",
+        "event VARIANT",
+        properties={**SHREDDED, "delta.enableRowTracking": "true"},
+    )
+    table = filled(table, 3)
+    table.optimize()
+    filled(table.refresh(), 1)
+    table.optimize()
+    table = table.refresh()
+    (path,) = table.files()["path"].to_pylist()
+    stored = pq.read_table(Path(table.uri) / str(path))
+    ids, versions = stored.columns[-2].to_pylist(), stored.columns[-1].to_pylist()
+    # The file of the first compaction took ids of its own, which no row has.
+    assert ids == [*range(30), *range(60, 70)]
+    assert versions == [1] * 10 + [2] * 10 + [3] * 10 + [5] * 10
+
+
+def test_a_table_of_many_files_is_compacted_in_steps(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = rows_of(table)
+    size = int(table.files()["size"].to_pylist()[0] or 0)
+    defaults = plan_compaction.CompactionOptions.__init__.__defaults__ or ()
+    monkeypatch.setattr(
+        plan_compaction.CompactionOptions.__init__, "__defaults__", (*defaults[:-1], 4)
+    )
+    done = table.optimize(target_file_bytes=size * 5 // 2)
+    assert done.commits == len(done.versions) == 2
+    assert table.refresh().files().num_rows == 4
+    assert rows_of(table.refresh()) == before
+
+
+def test_what_cannot_be_is_refused(table: Table) -> None:
+    with pytest.raises(InvalidQuery):
+        table.optimize("nothing = 1")
+    with pytest.raises(InvalidValue, match="max_deleted_share"):
+        table.optimize(max_deleted_share=2)
+    with pytest.raises(InvalidValue, match="target_file_bytes"):
+        table.optimize(target_file_bytes=0)
