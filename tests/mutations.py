@@ -439,7 +439,7 @@ MUTATIONS = (
     ),
     Mutation(
         33, "decimals that look like integers are integers",
-        "ValueNotes.told_apart", "self.integers - self.padded", "self.integers",
+        "ValueNotes.told_apart", "self.integers - self.whole", "self.integers",
     ),
     Mutation(
         33, "Spark reads Variants whose integers it makes decimals of",

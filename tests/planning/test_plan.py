@@ -103,7 +103,7 @@ def test_rule_10_native_files_that_spark_cannot_read_need_kernels() -> None:
         (ValueNotes(lacking=True), True, True),
         (None, False, True),
         (ValueNotes(integers=OF_A), False, True),
-        (ValueNotes(integers=OF_A, padded=OF_A), False, False),
+        (ValueNotes(integers=OF_A, whole=OF_A), False, False),
     ],
 )
 def test_rule_31_residuals_decide_who_reads_a_variant(

@@ -14,7 +14,7 @@ import variantlake as vl
 from variantlake.delta.schema.ddl import parse_table_ddl
 from variantlake.errors import InvalidQuery, UnsupportedFeature, VariantLakeError
 from variantlake.kernels.shredded.unshred import unshred
-from variantlake.paths import Path as VariantPath
+from variantlake.shredding.values import NumberForms
 from variantlake.sql.select import QueryText
 
 SCHEMA = parse_table_ddl(
@@ -66,9 +66,9 @@ def test_rule_14_only_the_hits_are_rebuilt(
 ) -> None:
     rebuilt: list[int] = []
 
-    def counting(group: pa.StructArray, shortest: frozenset[VariantPath]) -> pa.StructArray:
+    def counting(group: pa.StructArray, forms: NumberForms) -> pa.StructArray:
         rebuilt.append(len(group))
-        return unshred(group, shortest)
+        return unshred(group, forms)
 
     monkeypatch.setattr("variantlake.parquet.variant.variant_columns.unshred", counting)
     found = table.scan("event", "event:id::bigint IN (7, 1003, 1004)").to_arrow()

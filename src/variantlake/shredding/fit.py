@@ -30,6 +30,7 @@ from variantlake.encoding.scalar import (
 )
 from variantlake.shredding.arrays import AnyArray
 from variantlake.shredding.layout import plain_type
+from variantlake.shredding.values import AS_STORED, INTEGERS
 from variantlake.types import PRIMITIVES, Family, Kind, Primitive, ShreddedType
 
 Raw: TypeAlias = bool | int | float | Decimal | str | bytes | uuid.UUID
@@ -136,16 +137,18 @@ def scalar_of(raw: Raw, primitive: Primitive) -> Scalar:
     return Scalar(primitive, raw)
 
 
-def shortest_of(raw: Raw, primitive: Primitive) -> Scalar:
-    """The same of a column of decimals without zeros at the end of their fractions.
+def number_of(raw: Raw, primitive: Primitive, form: int) -> Scalar:
+    """The same of a column whose numbers come back in this form: see `values.NumberForms`.
 
     Without a fraction it is an integer, where 64 bits hold it.
     """
-    if not isinstance(raw, Decimal):
+    if form == AS_STORED or not isinstance(raw, Decimal):
         return scalar_of(raw, primitive)
     unscaled, scale = decimal_parts(raw)
     while scale > 0 and unscaled % 10 == 0:
         unscaled, scale = unscaled // 10, scale - 1
     if scale == 0 and -(1 << 63) <= unscaled < 1 << 63:
         return integer(unscaled)
+    if form == INTEGERS and scale > 0:
+        return scalar_of(raw, primitive)
     return Scalar(primitive, decimal_of(unscaled, scale))

@@ -14,7 +14,6 @@ one is required reads as Variant null. Spec: VariantShredding, "Reconstructing a
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import Protocol
 
 import pyarrow as pa
@@ -36,7 +35,7 @@ from variantlake.shredding.arrays import (
 )
 from variantlake.shredding.dictionary import RowDictionary
 from variantlake.shredding.error_paths import below
-from variantlake.shredding.fit import encoded_type, raws_of, scalar_of, shortest_of
+from variantlake.shredding.fit import encoded_type, number_of, raws_of
 from variantlake.shredding.layout import (
     METADATA,
     TYPED_VALUE,
@@ -46,14 +45,14 @@ from variantlake.shredding.layout import (
     is_struct,
     schema_of,
 )
+from variantlake.shredding.values import ALL_AS_STORED, NumberForms
 from variantlake.types import NULL_VALUE, BasicType
 
 
-def unshred_plain(array: pa.StructArray, shortest: Collection[Path] = ()) -> pa.StructArray:
+def unshred_plain(array: pa.StructArray, forms: NumberForms = ALL_AS_STORED) -> pa.StructArray:
     """Rebuild every row of a Variant column, shredded or not.
 
-    Decimals of the columns `shortest` come back in their shortest form, those without a fraction as
-    integers where 64 bits hold them: see `values.ValueNotes.told_apart`.
+    Numbers of DECIMAL columns come back in `forms`, integers where 64 bits hold them.
 
     Returns struct<metadata: binary not null, value: binary not null>; SQL NULL is a null struct
     with empty bytes below it. Rows whose whole value stands in `value` come back byte for byte. A
@@ -65,7 +64,7 @@ def unshred_plain(array: pa.StructArray, shortest: Collection[Path] = ()) -> pa.
     whole = _unshredded(array)
     if whole is not None:
         return whole
-    reader = RowReader(array, shortest)
+    reader = RowReader(array, forms)
     return variants_of([reader.read(row) for row in range(len(array))])
 
 
@@ -90,12 +89,12 @@ def _unshredded(array: pa.StructArray) -> pa.StructArray | None:
 class RowReader:
     """One batch of a Variant column, taken apart so that rows can be rebuilt one by one."""
 
-    def __init__(self, array: pa.StructArray, shortest: Collection[Path] = ()) -> None:
+    def __init__(self, array: pa.StructArray, forms: NumberForms = ALL_AS_STORED) -> None:
         schema_of(array.type)
         storage = struct_of(array)
         self._valid = validity(storage)
         self._metadata: list[bytes | None] = bytes_of(storage.field(METADATA))
-        self._root = _Group(storage, Path(), shortest)
+        self._root = _Group(storage, Path(), forms)
 
     def read(self, row: int) -> tuple[bytes, bytes] | None:
         """Metadata and value of a row, None for SQL NULL."""
@@ -137,13 +136,13 @@ class _Typed(Protocol):
 class _Group:
     """The reader of a `value` with its `typed_value`, each of which may be absent."""
 
-    def __init__(self, group: pa.StructArray, path: Path, shortest: Collection[Path]) -> None:
+    def __init__(self, group: pa.StructArray, path: Path, forms: NumberForms) -> None:
         names = {field.name for field in members(group.type)}
         self._valid = validity(group)
         self._values = bytes_of(group.field(VALUE)) if VALUE in names else None
         self._typed: _Typed | None = None
         if TYPED_VALUE in names:
-            self._typed = _typed_reader(group.field(TYPED_VALUE), path, shortest)
+            self._typed = _typed_reader(group.field(TYPED_VALUE), path, forms)
 
     def whole_value(self, i: int) -> bytes | None:
         """The `value` when it is the whole Variant and the metadata is not needed to tell."""
@@ -177,10 +176,10 @@ class _Group:
 class _LeafColumn:
     basic = None
 
-    def __init__(self, array: AnyArray, *, shortest: bool) -> None:
+    def __init__(self, array: AnyArray, *, form: int) -> None:
         self._primitive = encoded_type(array.type)
         self._raws = raws_of(array)
-        self._scalar = shortest_of if shortest else scalar_of
+        self._form = form
 
     def is_set(self, i: int) -> bool:
         return self._raws[i] is not None
@@ -190,7 +189,7 @@ class _LeafColumn:
         if value is not None or raw is None:
             raise _conflict("the typed_value is not an object")
         try:
-            return encode_scalar(self._scalar(raw, self._primitive))
+            return encode_scalar(number_of(raw, self._primitive, self._form))
         except (InvalidValue, MalformedVariant) as error:
             raise MalformedFile(f"typed_value: {error.message}") from None
 
@@ -198,10 +197,10 @@ class _LeafColumn:
 class _ObjectColumn:
     basic = BasicType.OBJECT
 
-    def __init__(self, array: pa.StructArray, path: Path, shortest: Collection[Path]) -> None:
+    def __init__(self, array: pa.StructArray, path: Path, forms: NumberForms) -> None:
         self._valid = validity(array)
         self._groups = {
-            field.name: _Group(struct_of(array.field(index)), path.child(field.name), shortest)
+            field.name: _Group(struct_of(array.field(index)), path.child(field.name), forms)
             for index, field in enumerate(members(array.type))
         }
 
@@ -241,11 +240,11 @@ class _ObjectColumn:
 class _ArrayColumn:
     basic = BasicType.ARRAY
 
-    def __init__(self, array: AnyArray, path: Path, shortest: Collection[Path]) -> None:
+    def __init__(self, array: AnyArray, path: Path, forms: NumberForms) -> None:
         lists = list_of(array)
         self._valid = validity(lists)
         self._offsets, elements = offsets_of(lists)
-        self._element = _Group(struct_of(elements), path.child(0), shortest)
+        self._element = _Group(struct_of(elements), path.child(0), forms)
 
     def is_set(self, i: int) -> bool:
         return self._valid[i]
@@ -268,9 +267,9 @@ def _conflict(why: str) -> MalformedFile:
     )
 
 
-def _typed_reader(array: AnyArray, path: Path, shortest: Collection[Path]) -> _Typed:
+def _typed_reader(array: AnyArray, path: Path, forms: NumberForms) -> _Typed:
     if is_struct(array.type):
-        return _ObjectColumn(struct_of(array), path, shortest)
+        return _ObjectColumn(struct_of(array), path, forms)
     if is_list(array.type):
-        return _ArrayColumn(array, path, shortest)
-    return _LeafColumn(array, shortest=path in shortest)
+        return _ArrayColumn(array, path, forms)
+    return _LeafColumn(array, form=forms.of(path))

@@ -94,6 +94,7 @@ NOTES = [
     ValueNotes(lacking=True),
     ValueNotes(integers=frozenset({paths.Path.of("a")})),
     ValueNotes(True, frozenset({paths.Path.of("a")}), frozenset({paths.Path.of("a")})),
+    ValueNotes(integers=frozenset({paths.Path.of("a")}), padded=frozenset({paths.Path.of("a")})),
 ]
 
 

@@ -170,27 +170,32 @@ def test_nans_are_noted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("documents", "integers", "padded"),
+    ("documents", "integers", "whole", "padded"),
     [
-        (['{"a":7}', '{"a":7.5}'], {"a"}, set()),
-        (['{"a":7.0}'], set(), {"a"}),
-        (['{"a":7.50}', '{"a":0}'], {"a"}, {"a"}),
-        (['{"a":0.0}'], set(), {"a"}),
-        (['{"a":100000000000000000000}'], set(), set()),
-        (['{"a":-12345678901234567890.25}'], set(), set()),
-        (['{"a":12345678901234567890.50}'], set(), {"a"}),
-        (['{"a":36893488147419103232.1}'], set(), set()),
-        (['{"b":[{"c":1},{"c":1.5}]}'], {"b"}, set()),
-        (['{"a":"7"}', '{"x":7.0}', '{"a":[7]}'], set(), set()),
+        (['{"a":7}', '{"a":7.5}'], {"a"}, set(), set()),
+        (['{"a":7.0}'], set(), {"a"}, set()),
+        (['{"a":-70}', '{"a":-70.00}'], {"a"}, {"a"}, set()),
+        (['{"a":7.50}', '{"a":0}'], {"a"}, set(), {"a"}),
+        (['{"a":-7.50}', '{"a":70.0}', '{"a":10.5}'], set(), {"a"}, {"a"}),
+        (['{"a":0.0}'], set(), {"a"}, set()),
+        (['{"a":100000000000000000000}'], set(), set(), set()),
+        (['{"a":100000000000000000000.00}'], set(), {"a"}, set()),
+        (['{"a":-12345678901234567890.25}'], set(), set(), set()),
+        (['{"a":12345678901234567890.50}'], set(), set(), {"a"}),
+        (['{"a":36893488147419103232.1}'], set(), set(), set()),
+        (['{"b":[{"c":1},{"c":1.5}]}'], {"b"}, set(), set()),
+        (['{"b":[{"c":1},{"c":1.5}]}', '{"b":[{"c":2.50}]}'], {"b"}, set(), {"b"}),
+        (['{"a":"7"}', '{"x":7.0}', '{"a":[7]}'], set(), set(), set()),
     ],
 )
 def test_integers_and_padded_decimals_are_noted(
-    documents: list[str], integers: set[str], padded: set[str]
+    documents: list[str], integers: set[str], whole: set[str], padded: set[str]
 ) -> None:
     shredder = Shredder(parse_ddl("a DECIMAL(38,2), b ARRAY<STRUCT<c: DECIMAL(9,2)>>"))
     paths = {"a": Path.of("a"), "b": Path.of("b", 0, "c")}
     shredder.shred(read([document.encode() for document in documents]))
     assert shredder.notes.integers == {paths[name] for name in integers}
+    assert shredder.notes.whole == {paths[name] for name in whole}
     assert shredder.notes.padded == {paths[name] for name in padded}
     assert not shredder.notes.lacking
     shredder.shred(read([b"{}"]))
@@ -198,15 +203,20 @@ def test_integers_and_padded_decimals_are_noted(
 
 
 @pytest.mark.parametrize(
-    ("value", "padded"), [("7", True), ("7.5", False), ("9223372036854775808", False)]
+    ("value", "whole"),
+    [
+        *[("7", True), ("7.5", False), ("9223372036854775808", False)],
+        *[("0E-30", True), ("10E-30", False)],
+    ],
 )
-def test_a_decimal_without_a_fraction_is_padded_where_an_integer_holds_it(
-    value: str, padded: bool
+def test_a_decimal_without_a_fraction_is_noted_where_an_integer_holds_it(
+    value: str, whole: bool
 ) -> None:
-    shredder = Shredder(parse_ddl("DECIMAL(38,2)"))
+    shredder = Shredder(parse_ddl(f"DECIMAL(38,{30 if 'E' in value else 2})"))
     variant = Variant.of(Decimal(value))
     shredder.shred(VariantReader().read(array_of([(variant.metadata, variant.value)])))
-    assert shredder.notes.padded == ({Path()} if padded else frozenset())
+    assert shredder.notes.whole == ({Path()} if whole else frozenset())
+    assert shredder.notes.padded == ({Path()} if value == "10E-30" else frozenset())
 
 
 @pytest.mark.parametrize(

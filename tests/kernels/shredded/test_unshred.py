@@ -25,6 +25,7 @@ from variantlake.shredding.layout import arrow_type
 from variantlake.shredding.schema import ShreddingSchema
 from variantlake.shredding.shred import shred
 from variantlake.shredding.unshred import unshred_plain
+from variantlake.shredding.values import NumberForms
 
 
 def outcome(read: object, array: pa.StructArray) -> object:
@@ -227,12 +228,50 @@ def test_integers_come_back_as_integers(
     ddl = "a DECIMAL({0},{1}), b ARRAY<DECIMAL({0},{1})>".format(*digits)
     shortened = [{key: _shortest(value) for key, value in row.items()} for row in rows]
     array = shred([Variant.of(row) for row in shortened], parse_ddl(ddl))
-    shortest = frozenset({Path.of("a"), Path.of("b", 0)})
-    found = unshred(array, shortest)
-    assert found.equals(unshred_plain(array, shortest))
+    paths = frozenset({Path.of("a"), Path.of("b", 0)})
+    forms = NumberForms(shortest=paths)
+    found = unshred(array, forms)
+    assert found.equals(unshred_plain(array, forms))
     rebuilt: Any = found
     back = [Variant(row["metadata"], row["value"]).to_python() for row in rebuilt.to_pylist()]
     assert repr(back) == repr([dict(sorted(row.items())) for row in shortened])
+
+
+@given(
+    st.lists(
+        st.fixed_dictionaries({}, optional={"a": NUMBERS, "b": st.lists(NUMBERS)}), min_size=1
+    ),
+    st.sampled_from([(9, 3), (18, 4), (38, 3)]),
+)
+def test_integers_come_back_beside_decimals_that_end_in_a_zero(
+    rows: list[dict[str, Any]], digits: tuple[int, int]
+) -> None:
+    """Where no decimal looks like an integer; the decimals have the scale of their column."""
+    precision, scale = digits
+    ddl = "a DECIMAL({0},{1}), b ARRAY<DECIMAL({0},{1})>".format(*digits)
+    scaled = [
+        {key: _scaled(_shortest(value), precision, scale) for key, value in row.items()}
+        for row in rows
+    ]
+    array = shred([Variant.of(row) for row in scaled], parse_ddl(ddl))
+    forms = NumberForms(integers=frozenset({Path.of("a"), Path.of("b", 0)}))
+    found = unshred(array, forms)
+    assert found.equals(unshred_plain(array, forms))
+    rebuilt: Any = found
+    back = [Variant(row["metadata"], row["value"]).to_python() for row in rebuilt.to_pylist()]
+    assert repr(back) == repr([dict(sorted(row.items())) for row in scaled])
+
+
+def _scaled(value: Any, precision: int, scale: int) -> Any:
+    """Decimals with a fraction, in the scale of the column if it holds them."""
+    if isinstance(value, list):
+        return [_scaled(each, precision, scale) for each in value]
+    if isinstance(value, int):
+        return value
+    unscaled, own = decimal_parts(value)
+    if not own or own > scale or abs(unscaled) * 10 ** (scale - own) >= 10**precision:
+        return value
+    return decimal_of(unscaled * 10 ** (scale - own), scale)
 
 
 def _shortest(value: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import uuid
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -49,11 +50,7 @@ def test_rule_33_integers_come_back_where_they_are_told_apart(tmp_path: Path) ->
     file = tmp_path / "f.parquet"
     texts = ['{"a":7,"b":1}', '{"a":7.5,"b":[2,0.5]}', '{"a":-3,"c":1}', '{"c":2.0}']
     wanted = ["7", "7.5", "-3", None]
-    variants = [vl.parse_json(text) for text in texts]
-    group = pa.array(
-        [{"metadata": v.metadata, "value": v.value} for v in variants],
-        of(1).type,
-    )
+    group = _of_texts(texts)["v"].combine_chunks()
     ddl = "a DECIMAL(18,4), b ARRAY<DECIMAL(9,3)>, c DECIMAL(9,1)"
     write_table(pa.table({"v": group, "s": pa.StructArray.from_arrays([group], ["v"])}), file,
                 shredding=ddl)  # fmt: skip
@@ -70,6 +67,28 @@ def test_rule_33_integers_come_back_where_they_are_told_apart(tmp_path: Path) ->
     assert repr(vl.Variant(parts[1]["metadata"], parts[1]["value"]).to_python()) == (
         "[2, Decimal('0.5')]"
     )
+
+
+def _of_texts(texts: list[str]) -> pa.Table:
+    variants = [vl.parse_json(text) for text in texts]
+    group = pa.array([{"metadata": v.metadata, "value": v.value} for v in variants], of(1).type)
+    return pa.table({"v": group})
+
+
+def test_rule_33_integers_come_back_beside_decimals_that_end_in_a_zero(tmp_path: Path) -> None:
+    file = tmp_path / "f.parquet"
+    texts = ['{"a":7}', '{"a":12.50}', '{"a":-3.25}', '{"a":0}']
+    write_table(_of_texts(texts), file, shredding="a DECIMAL(18,2)")
+    rows: Any = read_table(file)["v"].to_pylist()
+    found = [vl.Variant(row["metadata"], row["value"]).to_python()["a"] for row in rows]
+    assert found == [7, Decimal("12.50"), Decimal("-3.25"), 0]
+    assert list(map(str, found)) == ["7", "12.50", "-3.25", "0"]
+    file = tmp_path / "g.parquet"
+    texts[3] = '{"a":1.00}'
+    write_table(_of_texts(texts), file, shredding="a DECIMAL(18,2)")
+    rows = read_table(file)["v"].to_pylist()
+    shown = [vl.Variant(row["metadata"], row["value"]).to_python()["a"] for row in rows]
+    assert all(isinstance(number, Decimal) for number in shown)
 
 
 def test_rows_without_notes_take_those_of_the_file_away(tmp_path: Path) -> None:

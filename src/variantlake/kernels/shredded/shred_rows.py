@@ -27,7 +27,7 @@ from variantlake.kernels.tape.exact import (
     POWERS,
     fits_decimal,
     is_exact_number,
-    is_padded,
+    longer_form,
     put_decimal,
     scale_of,
 )
@@ -98,9 +98,9 @@ typed_bytes   STRINGS: bytes of all; ARRAYS: elements of all. value_bytes: bytes
 the rest    where in the output the bitmaps, offsets and data go
 """
 
-SPECIAL_FLOAT, INTEGER, PADDED = 1, 2, 4
-"""Of `special`: a NaN or -0.0; in DECIMALS an integer; in DECIMALS a decimal that is not in its
-shortest form (exact.is_padded)."""
+SPECIAL_FLOAT, INTEGER = 1, 2
+"""Of `special`: a NaN or -0.0; in DECIMALS an integer. The bits for a decimal in DECIMALS that is
+not in its shortest form are those of exact.longer_form."""
 
 TYPED, RESIDUAL = 1, 2
 """What a row has in a field, a sum; 0: missing. Both: a partially shredded object."""
@@ -372,8 +372,8 @@ def _fill_typed(
             else:
                 if node.tag <= INT64:
                     special |= INTEGER
-                elif is_padded(text, arena, node):
-                    special |= PADDED
+                else:
+                    special |= longer_form(text, arena, node, out, data + 16 * row)
                 missing = int64(field.scale) - scale_of(node)
                 if node.tag != DECIMAL16 and missing >= 0 and int64(field.precision) <= 18:
                     # Below 10**18 in the end, so on the way as well.

@@ -20,7 +20,6 @@ from variantlake.kernels.shredded.shred_rows import (
     INTEGERS,
     NOTHING,
     OBJECTS,
-    PADDED,
     SIXTEEN,
     SPECIAL_FLOAT,
     STRINGS,
@@ -37,6 +36,7 @@ from variantlake.kernels.tape.arrow_arrays import (
     struct_of,
 )
 from variantlake.kernels.tape.dictionary import Dictionary, choose_dictionary, nodes_for, work_space
+from variantlake.kernels.tape.exact import PADDED, WHOLE
 from variantlake.kernels.tape.keys import KeyTable
 from variantlake.kernels.tape.tape import Tape
 from variantlake.kernels.tape.words import PADDING
@@ -161,7 +161,10 @@ class Shredder:
         children = batch.group(self._level, roots, list(self._type)[1:])
         self.special_floats |= batch.special_floats
         self.notes = ValueNotes(
-            tape.has_lacking, frozenset(batch.integers), frozenset(batch.padded)
+            tape.has_lacking,
+            frozenset(batch.integers),
+            frozenset(batch.whole),
+            frozenset(batch.padded),
         )
         metadata = batch.dictionary.metadata
         return struct_of(self._type, tape.rows, validity(tape), [metadata, *children])
@@ -183,6 +186,7 @@ class _Batch:
         self.dictionary: Dictionary = choose_dictionary(tape)
         self.special_floats: set[Path] = set()
         self.integers: set[Path] = set()
+        self.whole: set[Path] = set()
         self.padded: set[Path] = set()
         self._nodes = nodes_for(tape, self.dictionary)
         self._words, self._work = work_space(tape, self.dictionary)
@@ -210,6 +214,7 @@ class _Batch:
         for bit, noted in (
             (SPECIAL_FLOAT, self.special_floats),
             (INTEGER, self.integers),
+            (WHOLE, self.whole),
             (PADDED, self.padded),
         ):
             for index in np.flatnonzero(records["special"] & bit).tolist():

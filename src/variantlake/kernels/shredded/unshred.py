@@ -23,10 +23,10 @@ from variantlake.kernels.shredded.unshred_plan import layout_of, plan_of
 from variantlake.kernels.shredded.unshred_rows import FRAME, number_runs, rebuild_rows
 from variantlake.kernels.tape.arrow_arrays import AnyArray, array_of, buffer_of, new_buffer
 from variantlake.kernels.tape.words import PADDING
-from variantlake.paths import Path
 from variantlake.shredding.arrays import members, struct_of
 from variantlake.shredding.layout import METADATA, TYPED_VALUE, VALUE, VARIANT_TYPE, schema_of
 from variantlake.shredding.unshred import unshred_plain
+from variantlake.shredding.values import ALL_AS_STORED, NumberForms
 
 _TWIN_SHARE = 16
 """With more than one row in so many marked, the twin reads the whole batch: that is faster."""
@@ -40,7 +40,7 @@ _KEPT_BYTES = 1 << 14
 """Larger dictionaries are not remembered from batch to batch."""
 
 
-def unshred(array: pa.StructArray, shortest: frozenset[Path] = frozenset()) -> pa.StructArray:
+def unshred(array: pa.StructArray, forms: NumberForms = ALL_AS_STORED) -> pa.StructArray:
     """Rebuild every row of a Variant column, as `unshred_plain` does: same bytes, same errors.
 
     Returns struct<metadata: binary not null, value: binary not null>; SQL NULL is a null struct.
@@ -54,11 +54,11 @@ def unshred(array: pa.StructArray, shortest: frozenset[Path] = frozenset()) -> p
     try:
         return rebuild(
             storage,
-            unshred_plain=lambda row: unshred_plain(storage.slice(row, 1), shortest),
-            shortest=shortest,
+            unshred_plain=lambda row: unshred_plain(storage.slice(row, 1), forms),
+            forms=forms,
         )
     except (LeftToTwin, pa.ArrowNotImplementedError):
-        return unshred_plain(array, shortest)
+        return unshred_plain(array, forms)
 
 
 @functools.lru_cache(maxsize=64)
@@ -72,7 +72,7 @@ def rebuild(
     *,
     unshred_plain: Callable[[int], pa.StructArray],
     marked: Bytes | None = None,
-    shortest: frozenset[Path] = frozenset(),
+    forms: NumberForms = ALL_AS_STORED,
 ) -> pa.StructArray:
     """Rebuild the rows of struct<metadata, value, typed_value>, one row at least.
 
@@ -89,7 +89,7 @@ def rebuild(
     metadata = _binary(storage.field(METADATA))
     if metadata.null_count > 0:
         marked[valid & ~valid_of(metadata)] = 1
-    value = _values(storage, metadata, marked, shortest)
+    value = _values(storage, metadata, marked, forms)
     left = np.flatnonzero(marked)
     if len(left) * _TWIN_SHARE > rows:
         raise LeftToTwin
@@ -107,11 +107,11 @@ def rebuild(
 
 
 def _values(
-    storage: pa.StructArray, metadata: AnyArray, marked: Bytes, shortest: frozenset[Path]
+    storage: pa.StructArray, metadata: AnyArray, marked: Bytes, forms: NumberForms
 ) -> AnyArray:
     """The values; of SQL NULL and of marked rows, which are set, without bytes."""
     rows = len(storage)
-    layout = layout_of(storage.type, shortest)
+    layout = layout_of(storage.type, forms)
     dictionaries = _dictionaries(metadata, layout.names)
     plan = plan_of(storage, layout)
     stack, work = np.empty(FRAME * layout.depth, np.int64), np.empty(_WORK, np.int64)

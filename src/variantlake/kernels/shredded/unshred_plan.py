@@ -22,6 +22,7 @@ from variantlake.paths import Path
 from variantlake.shredding.arrays import list_of, members, struct_of
 from variantlake.shredding.fit import encoded_type
 from variantlake.shredding.layout import TYPED_VALUE, VALUE, is_list, is_struct, plain_type
+from variantlake.shredding.values import ALL_AS_STORED, NumberForms
 from variantlake.types import PRIMITIVES, Family, Primitive
 
 NOTHING, FIXED, DECIMAL, BOOLEAN, BINARY, STRING, OBJECT, ARRAY = range(8)
@@ -37,7 +38,7 @@ GROUP = np.dtype(
         ("width", "i8"),
         ("stride", "i8"),
         ("limit", "i8"),
-        ("shortest", "i8"),
+        ("form", "i8"),
         ("is_there", "i8"),
         ("value_set", "i8"),
         ("value", "i8"),
@@ -62,7 +63,7 @@ head      the header byte of its values; of a decimal, the scale byte in the nex
 width     bytes of a value behind that
 stride    bytes of a slot of the typed_value
 limit     what a decimal, or with 16 bytes its upper half, stays below
-shortest  whether its decimals come back in their shortest form, integers as such
+form      of a decimal, how it comes back: see values.NumberForms
 is_there, value_set, typed_set   the bit of slot 0; -1 when all are set; -2 when none is
 value, typed            where the offset 0 of a variable length points to, else where slot 0 is
 value_ends, typed_ends  the int32 offsets, those of arrays in elements
@@ -112,13 +113,13 @@ class Plan:
 
 
 @functools.lru_cache(maxsize=64)
-def layout_of(arrow: pa.DataType, shortest: frozenset[Path] = frozenset()) -> Layout:
-    """The layout of struct<metadata, value, typed_value>; `shortest` as for `unshred`.
+def layout_of(arrow: pa.DataType, forms: NumberForms = ALL_AS_STORED) -> Layout:
+    """The layout of struct<metadata, value, typed_value>; `forms` as for `unshred`.
 
     Raises InvalidSchema.
     """
     names: dict[str, int] = {}
-    root, _, depth = _layout(arrow, -1, 0, names, Path(), shortest)
+    root, _, depth = _layout(arrow, -1, 0, names, Path(), forms)
     return Layout(root, tuple(names), depth)
 
 
@@ -128,7 +129,7 @@ def _layout(
     at: int,
     names: dict[str, int],
     path: Path,
-    shortest: frozenset[Path],
+    forms: NumberForms,
 ) -> tuple[_Group, int, int]:
     """The group, the record behind its own, and the containers in each other."""
     places = {field.name: place for place, field in enumerate(members(arrow))}
@@ -145,7 +146,7 @@ def _layout(
                 number = names.setdefault(fields[place].name, len(names))
                 below_it = path.child(fields[place].name)
                 group, after, more = _layout(
-                    fields[place].type, number, after, names, below_it, shortest
+                    fields[place].type, number, after, names, below_it, forms
                 )
                 below.append((place, group))
                 depth = max(depth, more)
@@ -153,12 +154,12 @@ def _layout(
         elif is_list(inner):
             kind = ARRAY
             element = cast("Any", inner).value_type
-            group, after, depth = _layout(element, -1, after, names, path.child(0), shortest)
+            group, after, depth = _layout(element, -1, after, names, path.child(0), forms)
             below.append((0, group))
             depth += 1
         else:
             kind, leaf = _leaf(inner)
-    static = [kind, after, name, len(below), *leaf, int(path in shortest)]
+    static = [kind, after, name, len(below), *leaf, forms.of(path)]
     return _Group(static, value, typed, tuple(below)), after, depth
 
 

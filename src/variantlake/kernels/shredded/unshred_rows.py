@@ -60,6 +60,7 @@ from variantlake.kernels.tape.words import (
     store32,
     store64,
 )
+from variantlake.shredding.values import AS_STORED, INTEGERS
 
 _SHORT_STRING, _OBJECT, _ARRAY = 1, 2, 3
 """Basic types, the low two bits of a value's first byte."""
@@ -85,15 +86,19 @@ def _is_set(data: Bytes, bits: int, slot: int) -> bool:
 
 
 @tiny
-def _put_shortest(value: int, head: int, width: int, out: Bytes, to: int) -> int:
+def _put_number(value: int, head: int, width: int, form: int, out: Bytes, to: int) -> int:
     """Write a decimal without zeros at the end of its fraction, an integer if none is left of it.
 
-    head: as in GROUP; width: bytes of the decimal, 16 at most. Returns the end.
+    Where only integers are to come back as such, a decimal with a fraction keeps its zeros. head,
+    form: as in GROUP; width: bytes of the decimal, 16 at most. Returns the end.
     """
+    stored = value
     scale = head >> 8
     while scale > 0 and value % 10 == 0:
         value //= 10
         scale -= 1
+    if form == INTEGERS and scale > 0:
+        value, scale = stored, head >> 8
     if scale == 0:
         tag = integer_tag(value)
         store8(out, to, tag << 2)
@@ -153,10 +158,10 @@ def _put_leaf(data: Bytes, group: Records, slot: int, out: Bytes, to: int) -> in
             fits = high == low >> int64(63) or -limit < high < limit
         if not fits:
             return int64(_LEFT_TO_TWIN)
-        if group.shortest != 0:
+        if group.form != AS_STORED:
             if high != low >> int64(63):
                 return int64(_LEFT_TO_TWIN)
-            return _put_shortest(low, head, width, out, to - 2)
+            return _put_number(low, head, width, int64(group.form), out, to - 2)
     copy_block(out, to, data, place)
     return to + width
 

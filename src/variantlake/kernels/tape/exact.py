@@ -12,6 +12,9 @@ from variantlake.kernels.tape.words import load64, multiply_high, store64
 POWERS = np.array([10**power for power in range(19)], np.int64)
 """Powers of ten within int64."""
 
+WHOLE, PADDED = 4, 8
+"""Forms of decimals that are longer than they need be; bits of a field's `special`."""
+
 _WIDE = [10**power for power in range(39)]
 _WIDE_HIGH = np.array([power >> 64 for power in _WIDE], np.uint64)
 _WIDE_LOW = np.array([power & 0xFFFFFFFFFFFFFFFF for power in _WIDE], np.uint64)
@@ -149,15 +152,28 @@ def fits_decimal(
 
 
 @tiny
-def is_padded(text: Bytes, arena: Bytes, node: Records) -> bool:
-    """Whether a decimal's value has a shorter form: a zero at the end of its fraction, or none.
+def longer_form(text: Bytes, arena: Bytes, node: Records, spare: Bytes, at: int) -> int:
+    """Which form, longer than it need be, a decimal has.
 
-    One without a fraction is in its shortest form where no integer of 64 bits holds it.
+    WHOLE: its fraction is zero, or it has none and an integer of 64 bits holds it; PADDED: its
+    fraction ends in a zero; 0: neither. spare: 16 bytes at `at` may be overwritten.
     """
+    scale = int64(node.extra)
     if node.tag != DECIMAL16:
-        return node.extra == 0 or int64(node.value) % 10 == 0
-    low, high, _ = magnitude(text, arena, node)
-    if node.extra == 0:
-        return high == 0 and low <= _LARGEST
-    # 2**64 ends in 6.
-    return (low % _TEN + (high % _TEN) * _SIX) % _TEN == 0
+        value = int64(node.value)
+        if scale == 0:
+            return WHOLE
+        if value % 10 != 0:
+            return int64(0)
+        if scale <= 18:
+            return WHOLE if value % POWERS[uint64(scale)] == 0 else PADDED
+    else:
+        low, high, _ = magnitude(text, arena, node)
+        if scale == 0:
+            return WHOLE if high == 0 and low <= _LARGEST else int64(0)
+        # 2**64 ends in 6.
+        if (low % _TEN + (high % _TEN) * _SIX) % _TEN != 0:
+            return int64(0)
+    if put_decimal(text, arena, node, int64(38), int64(0), spare, at):
+        return WHOLE
+    return PADDED

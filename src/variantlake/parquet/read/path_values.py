@@ -33,6 +33,7 @@ from variantlake.shredding.dictionary import RowDictionary
 from variantlake.shredding.fit import Raw, encoded_type, fit, raw_array, raws_of, scalar_of
 from variantlake.shredding.layout import METADATA, TYPED_VALUE, VALUE, VARIANT_TYPE, plain_type
 from variantlake.shredding.legacy import OBJECT
+from variantlake.shredding.values import ALL_AS_STORED, NumberForms
 from variantlake.types import NULL_VALUE, BasicType, ShreddedType
 
 
@@ -51,7 +52,7 @@ class Mismatch(enum.Enum):
 class PathRequest:
     """One column of the result: the steps `way` have columns, `rest` is searched in `value`s.
 
-    `wanted` is the type of the result, None for a Variant. `shortest` are columns below `way`, as
+    `wanted` is the type of the result, None for a Variant. `forms` are of columns below `way`, as
     for `unshred`.
     """
 
@@ -64,7 +65,7 @@ class PathRequest:
     row_leaf: int
     own_leaves: Collection[int]
     on_mismatch: Mismatch
-    shortest: frozenset[Path] = frozenset()
+    forms: NumberForms = ALL_AS_STORED
 
     @property
     def arrow(self) -> pa.DataType:
@@ -187,7 +188,7 @@ class PathRequest:
         group = pa.StructArray.from_arrays(
             [metadata, *known.values()], names=[METADATA, *known], mask=pa.array(missing)
         )
-        return unshred(group, self.shortest)
+        return unshred(group, self.forms)
 
 
 @dataclass(frozen=True, slots=True)

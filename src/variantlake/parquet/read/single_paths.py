@@ -179,12 +179,9 @@ def _request(footer: Footer, name: str, text: str, on_mismatch: Mismatch) -> Pat
     else:
         leaves = _value_leaf(footer, target) | _typed_leaf(target)
     above = tuple(0 if isinstance(step, int) else step for step in way)
-    shortest = frozenset(
-        Path(path.steps[len(way) :]) for path in group.shortest if path.steps[: len(way)] == above
-    )
     return PathRequest(
         name, requested.column, requested.path, way, rest, wanted, group.metadata, leaves,
-        on_mismatch, shortest,
+        on_mismatch, group.forms.below(above),
     )  # fmt: skip
 
 

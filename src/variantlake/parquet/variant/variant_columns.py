@@ -155,7 +155,7 @@ class _VariantColumn:
     def convert(self, array: AnyArray) -> AnyArray:
         if self.group.is_legacy:
             return unshred_legacy(struct_of(array))
-        return unshred(struct_of(array), self.group.shortest)
+        return unshred(struct_of(array), self.group.forms)
 
     def variants(self, array: AnyArray, rows: Rows) -> Iterator[FoundVariants]:
         yield FoundVariants(self.group, struct_of(array), rows)

@@ -26,7 +26,7 @@ from variantlake.shredding.ddl import MAX_SCHEMA_DEPTH
 from variantlake.shredding.layout import METADATA, TYPED_VALUE, VALUE
 from variantlake.shredding.legacy import ARRAY, MEMBERS, OBJECT, UNTYPED_VALUE
 from variantlake.shredding.schema import Array, Leaf, Node, Object, ShreddingSchema, Untyped
-from variantlake.shredding.values import ValueNotes
+from variantlake.shredding.values import ALL_AS_STORED, NumberForms, ValueNotes
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +107,9 @@ class VariantGroup:
     notes: ValueNotes | None = None
 
     @property
-    def shortest(self) -> frozenset[Path]:
-        """The columns whose decimals come back in their shortest form: see `unshred`."""
-        return frozenset() if self.notes is None else self.notes.told_apart
+    def forms(self) -> NumberForms:
+        """How the numbers of its DECIMAL columns come back."""
+        return ALL_AS_STORED if self.notes is None else self.notes.forms
 
     @property
     def is_legacy(self) -> bool:
