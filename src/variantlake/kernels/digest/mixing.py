@@ -6,6 +6,8 @@ somebody who looks for collisions; it finds what goes wrong by itself.
 
 from __future__ import annotations
 
+import numpy as np
+
 from variantlake.kernels.native.declared import Bytes, bytes_in, i64, int64, uint64
 from variantlake.kernels.native.jit import entry, helper, tiny
 from variantlake.kernels.tape.words import load8, load64, multiply_high
@@ -50,7 +52,7 @@ def hash_text(data: Bytes, start: int, size: int, seed: int) -> int:
 def hash_bytes(data: Bytes, size: int, seed: int) -> int:
     """A hash of data[:size], in four lanes; `seed` may be the hash of what came before.
 
-    Allocates nothing, never raises. Twin: digests.plain_hash_bytes.
+    Allocates nothing, never raises.
     """
     lane = int64(_LANE)
     one, two = blend(int64(seed), int64(1)), blend(int64(seed), int64(2))
@@ -64,3 +66,15 @@ def hash_bytes(data: Bytes, size: int, seed: int) -> int:
         done += 32
     state = blend(blend(one, two), blend(three, four))
     return hash_text(data, done, int64(size) - done, state)
+
+
+def hash_name(name: str) -> int:
+    """The hash of a column's or a field's name, as an int64."""
+    data = np.frombuffer(name.encode(), np.uint8)
+    return hash_one(data, data.size)
+
+
+@entry(i64(bytes_in, i64))
+def hash_one(data: Bytes, size: int) -> int:
+    """The hash of data[:size] as the name of a field. Twin: encoding.digest.hash_text."""
+    return hash_text(data, int64(0), int64(size), int64(0))

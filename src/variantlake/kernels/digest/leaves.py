@@ -1,0 +1,357 @@
+"""What one value adds to the sum of its row: a hash of where it stands, its type, and itself.
+
+A Variant is the set of its leaves, each with its path: so fields need no order, and a column of a
+shredded file adds just what the same values add as part of a whole Variant. Containers are leaves
+as well, arrays with their length. SQL NULL and missing fields add nothing.
+
+Types are told apart as far as their values are: int8 and decimal16 of one value are one value (the
+specification's exact numbers), all other types are themselves, floats by their bits.
+Twin: encoding.digest.
+"""
+
+from __future__ import annotations
+
+from variantlake.kernels.digest.mixing import blend, hash_text
+from variantlake.kernels.native.declared import (
+    Bytes,
+    Int64s,
+    Records,
+    bytes_in,
+    i64,
+    int64,
+    int64s,
+    int64s_in,
+    records,
+    uint64,
+    void,
+)
+from variantlake.kernels.native.jit import entry, helper, tiny
+from variantlake.kernels.tape.exact import is_exact_number, magnitude, scale_of
+from variantlake.kernels.tape.keys import KEY
+from variantlake.kernels.tape.nodes import (
+    ARRAY,
+    BINARY,
+    DECIMAL16,
+    FALSE,
+    NODE,
+    NULL,
+    OBJECT,
+    OPAQUE,
+    STRING,
+    TRUE,
+    UUID,
+)
+from variantlake.kernels.tape.words import load8, load32, load64
+
+NUMBER = 64
+"""The type of integers and decimals. All others have the tags of the tape's nodes."""
+
+_TYPES = 0x6A09E667F3BCC909
+_ELEMENTS = 0x3C6EF372FE94F82B
+_TEN = uint64(10)
+
+FIXED, DECIMAL, BITS, WORDS = 0, 1, 2, 3
+"""How `add_fixed` takes a slot: a number of 1 to 8 bytes; an unscaled one of 4 to 16; one bit; 16
+bytes."""
+
+
+@tiny
+def leaf(path: int, tag: int, word: int) -> int:
+    """What a value of one word adds."""
+    return blend(path + int64(tag) * int64(_TYPES), word)
+
+
+@tiny
+def element_path(path: int, index: int) -> int:
+    """The path of an array's element."""
+    return blend(path ^ int64(_ELEMENTS), index)
+
+
+@helper
+def number(path: int, low: int, high: int, scale: int) -> int:
+    """What an exact number adds; low and high: int64, the halves of its unscaled value."""
+    if high == low >> int64(63):
+        while scale > 0 and low % 10 == 0:
+            if low == 0:
+                scale = int64(0)
+                break
+            low //= 10
+            scale -= 1
+        high = low >> int64(63)
+    else:
+        negative = high < 0
+        one, two = uint64(low), uint64(high)
+        if negative:
+            one = ~one + uint64(1)
+            two = ~two
+            if one == 0:
+                two = two + uint64(1)
+        while scale > 0:
+            # Long division by 10, the lower half in two steps.
+            quotient = two // _TEN
+            rest = two - quotient * _TEN
+            upper = (rest << uint64(32)) | (one >> uint64(32))
+            middle = upper // _TEN
+            lower = ((upper - middle * _TEN) << uint64(32)) | (one & uint64(0xFFFFFFFF))
+            if lower - (lower // _TEN) * _TEN != 0:
+                break
+            one = (middle << uint64(32)) | (lower // _TEN)
+            two = quotient
+            scale -= 1
+        if negative:
+            one = ~one + uint64(1)
+            two = ~two
+            if one == 0:
+                two = two + uint64(1)
+        low, high = int64(one), int64(two)
+    word = leaf(path, int64(NUMBER), low)
+    if scale == 0 and high == low >> int64(63):
+        return word
+    return blend(word + high, scale + 1)
+
+
+@helper
+def _scalar(text: Bytes, arena: Bytes, node: Records, path: int) -> int:
+    """What a scalar of a tape adds."""
+    tag = int64(node.tag)
+    value = int64(node.value)
+    if is_exact_number(tag):
+        if tag != DECIMAL16:
+            return number(path, value, value >> int64(63), scale_of(node))
+        low, high, negative = magnitude(text, arena, node)
+        if negative:
+            low = ~low + uint64(1)
+            high = ~high
+            if low == 0:
+                high = high + uint64(1)
+        return number(path, int64(low), int64(high), scale_of(node))
+    if tag == NULL:
+        return leaf(path, tag, int64(0))
+    if tag == TRUE or tag == FALSE:
+        return leaf(path, int64(TRUE), int64(1) if tag == TRUE else int64(0))
+    if tag == STRING or tag == BINARY or tag == OPAQUE or tag == UUID:
+        size = int64(node.extra)
+        if tag == OPAQUE:
+            size = int64(node.length)
+        elif tag == UUID:
+            size = int64(16)
+        if value >= 0:
+            word = hash_text(text, value, size, tag)
+        else:
+            word = hash_text(arena, ~value, size, tag)
+        return leaf(path, tag, word)
+    return leaf(path, tag, value)
+
+
+@entry(
+    void(
+        bytes_in, bytes_in, records(NODE), int64s_in, int64s_in, int64s_in,
+        int64s_in, bytes_in, int64s, int64s,
+    )
+)  # fmt: skip
+def add_tape(
+    text: Bytes,
+    arena: Bytes,
+    nodes: Records,
+    first: Int64s,
+    keys: Int64s,
+    paths: Int64s,
+    rows: Int64s,
+    beside: Bytes,
+    stack: Int64s,
+    sums: Int64s,
+) -> None:
+    """Add the Variants of a tape to the sums of their rows.
+
+    text, arena, nodes, first: of a tape, a slot for each of its rows. keys: int64, the hash of each
+    key by its id. paths: the path of each slot, or one of all. rows: int64, the row of each slot,
+    empty if that is the slot. beside: uint8, set for a slot whose object is the rest of one that
+    was added already; empty if none is. stack: int64, 4 for each container that may be open. sums:
+    int64, one a row. Allocates nothing, never raises.
+    """
+    for slot in range(first.size - 1):
+        path = paths[uint64(slot if paths.size > 1 else int64(0))]
+        at, stop = first[uint64(slot)], first[uint64(slot + 1)]
+        total = int64(0)
+        depth = int64(0)
+        parent, kind, index = path, int64(0), int64(0)
+        end = stop
+        start = at
+        while at < stop:
+            while at == end:
+                depth -= 4
+                parent = stack[uint64(depth)]
+                end = stack[uint64(depth + 1)]
+                kind = stack[uint64(depth + 2)]
+                index = stack[uint64(depth + 3)]
+            node = nodes[uint64(at)]
+            tag = int64(node.tag)
+            own = parent
+            if kind == OBJECT:
+                own = blend(parent, keys[uint64(node.key)])
+            elif kind == ARRAY:
+                own = element_path(parent, index)
+                index += 1
+            if tag < OBJECT:
+                total += _scalar(text, arena, node, own)
+                at += 1
+                continue
+            if tag == ARRAY:
+                total += leaf(own, tag, int64(node.extra))
+            elif at > start or beside.size == 0 or beside[uint64(slot)] == 0:
+                total += leaf(own, tag, int64(0))
+            stack[uint64(depth)] = parent
+            stack[uint64(depth + 1)] = end
+            stack[uint64(depth + 2)] = kind
+            stack[uint64(depth + 3)] = index
+            depth += 4
+            parent, kind, index = own, tag, int64(0)
+            end = at + int64(node.span)
+            at += 1
+        row = rows[uint64(slot)] if rows.size > 0 else int64(slot)
+        sums[uint64(row)] += total
+
+
+@tiny
+def _is_set(bits: Bytes, place: int) -> bool:
+    return bits.size == 0 or load8(bits, place >> 3) >> (place & 7) & 1 != 0
+
+
+@entry(void(bytes_in, i64, i64, i64, i64, i64, bytes_in, i64, i64, int64s_in, int64s_in, int64s))
+def add_fixed(
+    data: Bytes,
+    form: int,
+    width: int,
+    scale: int,
+    tag: int,
+    offset: int,
+    bits: Bytes,
+    offset_bits: int,
+    count: int,
+    paths: Int64s,
+    rows: Int64s,
+    sums: Int64s,
+) -> None:
+    """Add the values of an array of a type of fixed width.
+
+    data, offset: its values, and the slot where they start. form: one of those above, with the
+    `width` of a slot in bytes and the `scale` of decimals. bits, offset_bits: its validity; empty
+    if no slot is null. count: slots. paths, rows, sums: as for `add_tape`. Allocates nothing, never
+    raises.
+    """
+    path = paths[uint64(0)]
+    for slot in range(count):
+        if not _is_set(bits, offset_bits + slot):
+            continue
+        if paths.size > 1:
+            path = paths[uint64(slot)]
+        place = (offset + slot) * width
+        high = int64(0)
+        if form == BITS:
+            place = offset + slot
+            low = load8(data, place >> 3) >> (place & 7) & 1
+        elif width == 8:
+            low = load64(data, place)
+        elif width == 4:
+            low = (load32(data, place) << int64(32)) >> int64(32)
+        elif width == 16:
+            low = load64(data, place)
+            high = load64(data, place + 8)
+        elif width == 2:
+            low = (load8(data, place) | load8(data, place + 1) << 8) << int64(48) >> int64(48)
+        else:
+            low = load8(data, place) << int64(56) >> int64(56)
+        if form == DECIMAL:
+            if width < 16:
+                high = low >> int64(63)
+            word = number(path, low, high, int64(scale))
+        elif form == WORDS:
+            word = leaf(path, tag, hash_text(data, place, int64(width), int64(tag)))
+        else:
+            word = leaf(path, tag, low)
+        row = rows[uint64(slot)] if rows.size > 0 else int64(slot)
+        sums[uint64(row)] += word
+
+
+@entry(void(bytes_in, int64s_in, i64, bytes_in, i64, int64s_in, int64s_in, int64s))
+def add_bytes(
+    data: Bytes,
+    offsets: Int64s,
+    tag: int,
+    bits: Bytes,
+    offset_bits: int,
+    paths: Int64s,
+    rows: Int64s,
+    sums: Int64s,
+) -> None:
+    """Add strings or bytes: data[offsets[i]:offsets[i + 1]], within it; else as `add_fixed`."""
+    path = paths[uint64(0)]
+    for slot in range(offsets.size - 1):
+        if not _is_set(bits, offset_bits + slot):
+            continue
+        if paths.size > 1:
+            path = paths[uint64(slot)]
+        start = offsets[uint64(slot)]
+        word = hash_text(data, start, offsets[uint64(slot + 1)] - start, int64(tag))
+        row = rows[uint64(slot)] if rows.size > 0 else int64(slot)
+        sums[uint64(row)] += leaf(path, int64(tag), word)
+
+
+@entry(void(int64s_in, i64, bytes_in, i64, int64s_in, int64s_in, int64s))
+def add_words(
+    words: Int64s,
+    tag: int,
+    bits: Bytes,
+    offset_bits: int,
+    paths: Int64s,
+    rows: Int64s,
+    sums: Int64s,
+) -> None:
+    """Add a word for each slot: the length of a list, 0 for other containers; as `add_fixed`."""
+    path = paths[uint64(0)]
+    for slot in range(words.size):
+        if not _is_set(bits, offset_bits + slot):
+            continue
+        if paths.size > 1:
+            path = paths[uint64(slot)]
+        row = rows[uint64(slot)] if rows.size > 0 else int64(slot)
+        sums[uint64(row)] += leaf(path, int64(tag), words[uint64(slot)])
+
+
+@entry(void(int64s_in, i64, int64s))
+def paths_below(paths: Int64s, step: int, out: Int64s) -> None:
+    """The path of a field of each slot; `step` is the hash of its name."""
+    for slot in range(out.size):
+        out[uint64(slot)] = blend(paths[uint64(slot if paths.size > 1 else int64(0))], int64(step))
+
+
+@entry(void(int64s_in, int64s_in, int64s))
+def paths_of_elements(paths: Int64s, offsets: Int64s, out: Int64s) -> None:
+    """The paths of the elements offsets[i]:offsets[i + 1] of each list; they start with 0."""
+    for slot in range(offsets.size - 1):
+        path = paths[uint64(slot if paths.size > 1 else int64(0))]
+        start = offsets[uint64(slot)]
+        for at in range(start, offsets[uint64(slot + 1)]):
+            out[uint64(at)] = element_path(path, at - start)
+
+
+@entry(void(records(KEY), bytes_in, int64s))
+def hash_keys(keys: Records, key_bytes: Bytes, out: Int64s) -> None:
+    """The hash of each name of a KeyTable: what `field_path` mixes into a path."""
+    for key in range(out.size):
+        known = keys[uint64(key)]
+        out[uint64(key)] = hash_text(key_bytes, int64(known.start), int64(known.length), int64(0))
+
+
+@entry(void(int64s_in, bytes_in, int64s, int64s))
+def close_rows(sums: Int64s, kept: Bytes, hashes: Int64s, total: Int64s) -> None:
+    """The hashes of rows from their sums, and the sums of both halves of those that are `kept`.
+
+    hashes: int64, one a row. total: two words, added to.
+    """
+    for row in range(sums.size):
+        first = blend(sums[uint64(row)], int64(1))
+        hashes[uint64(row)] = first
+        if kept[uint64(row)] != 0:
+            total[uint64(0)] += first
+            total[uint64(1)] += blend(sums[uint64(row)], int64(2))

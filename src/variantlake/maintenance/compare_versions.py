@@ -1,0 +1,208 @@
+"""Whether two versions of a table have the same rows, and where the first difference is.
+
+Only files that one of them has are read: those that both have cancel out. If the digests differ,
+the files are read again for the rows that have no partner; rows are taken by a share of their
+hashes at a time, so memory is bounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from variantlake.delta.actions.log_lines import AddFile
+from variantlake.delta.log.snapshot import HistoryEntry, Snapshot
+from variantlake.errors import InvalidQuery, InvalidValue
+from variantlake.kernels.digest.rows import Digest
+from variantlake.kernels.native.declared import Int64s
+from variantlake.maintenance.digest import DigestFile, FileDigester, Progress
+
+REWRITES = frozenset({"OPTIMIZE", "CLUSTER", "RESHRED", "UNSHRED", "REORG"})
+"""What the history calls commits that write rows anew and change none."""
+
+MAX_DIFFERENCES = 10
+"""Rows that are named at most."""
+
+_ROWS_AT_ONCE = 1 << 25
+"""Hashes of one version that are in memory at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowDifference:
+    """A row that one version has more often than the other.
+
+    `row` counts from 0 in `file`, deleted rows included; `version` is the one that has it.
+    """
+
+    version: int
+    file: str
+    row: int
+
+
+@dataclass(frozen=True, slots=True)
+class VersionComparison:
+    """Two versions of a table, by their rows.
+
+    `before` and `after` are the digests of the rows in files that only one of them has;
+    `files_before` and `files_after` count these files, `shared_files` those of both.
+    """
+
+    from_version: int
+    to_version: int
+    before: Digest
+    after: Digest
+    files_before: int
+    files_after: int
+    shared_files: int
+    differences: tuple[RowDifference, ...] = ()
+
+    @property
+    def equal(self) -> bool:
+        """Whether both have the same rows, each as often."""
+        return self.before == self.after
+
+
+def default_versions(
+    history: Sequence[HistoryEntry], first: int | None, last: int | None
+) -> tuple[int, int]:
+    """The versions to compare where one or both are not given; `history` is newest first.
+
+    Without any: the last commit that only rewrote files, and the version before it. With the first
+    alone: the newest version. With the last alone: the one before it.
+
+    Raises InvalidQuery where there is no such commit.
+    """
+    if first is None and last is None:
+        for entry in history:
+            words = (entry.operation or "").split()
+            if words and words[0] in REWRITES and entry.version > 0:
+                return entry.version - 1, entry.version
+        raise InvalidQuery(
+            "no commit in the log rewrote files without changing rows",
+            hint="name two versions: from_version and to_version",
+            cli_hint="name two versions: --from-version and --to-version",
+        )
+    if last is None:
+        last = history[0].version
+    if first is None:
+        first = last - 1
+    if not 0 <= first <= last:
+        raise InvalidValue(f"versions from {first} to {last}")
+    return first, last
+
+
+def compare_versions(
+    before: Snapshot, after: Snapshot, progress: Progress | None = None
+) -> VersionComparison:
+    """Compare the rows of two versions of one table, by the columns of the later one.
+
+    Raises MalformedFile, MalformedVariant, with file and row; MissingSource for a file that vacuum
+    has removed.
+    """
+    own, other = _files(before), _files(after)
+    only = [
+        [DigestFile.of(snapshot, add) for key, add in files.items() if key not in others]
+        for snapshot, files, others in ((before, own, other), (after, other, own))
+    ]
+    digester = FileDigester(after)
+    digests = [_sum(digester, files, progress) for files in only]
+    differences: tuple[RowDifference, ...] = ()
+    if digests[0] != digests[1]:
+        sides = [
+            _Side(snapshot.version, files, digester)
+            for snapshot, files in zip((before, after), only, strict=True)
+        ]
+        differences = tuple(_differences(sides, max(digest.rows for digest in digests)))
+    return VersionComparison(
+        before.version,
+        after.version,
+        digests[0],
+        digests[1],
+        len(only[0]),
+        len(only[1]),
+        len(own.keys() & other.keys()),
+        differences,
+    )
+
+
+_Key = tuple[str, str | None]
+
+
+def _files(snapshot: Snapshot) -> dict[_Key, AddFile]:
+    return {add.key: add for add in snapshot.add_files()}
+
+
+def _sum(digester: FileDigester, files: Sequence[DigestFile], progress: Progress | None) -> Digest:
+    total = Digest()
+    for file in files:
+        total += digester.digest(file, progress)
+    return total
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    version: int
+    files: Sequence[DigestFile]
+    digester: FileDigester
+
+    def share(self, number: int, shares: int) -> Int64s:
+        """The hashes of rows that fall into one of so many shares."""
+        found = [np.empty(0, np.int64)]
+        for file in self.files:
+            for rows in self.digester.rows(file):
+                own = rows.hashes[rows.kept]
+                found.append(own[_share_of(own, shares) == number])
+        return np.concatenate(found)
+
+    def places(self, wanted: dict[int, int]) -> Iterator[RowDifference]:
+        """Rows of these hashes, of each as many as wanted; these are the last ones."""
+        found: dict[int, list[RowDifference]] = {word: [] for word in wanted}
+        hashes = np.array(sorted(wanted), np.int64)
+        for file in self.files:
+            for rows in self.digester.rows(file):
+                for place in np.flatnonzero(rows.kept & np.isin(rows.hashes, hashes)):
+                    row = rows.first + int(place)
+                    places = found[int(rows.hashes[place])]
+                    places.append(RowDifference(self.version, file.location, row))
+                    if len(places) > MAX_DIFFERENCES:
+                        del places[0]
+        for word, places in found.items():
+            yield from places[-wanted[word] :]
+
+
+def _share_of(hashes: Int64s, shares: int) -> Any:
+    return (hashes.view(np.uint64) % np.uint64(shares)).astype(np.int64)
+
+
+def _differences(sides: Sequence[_Side], rows: int) -> list[RowDifference]:
+    shares = rows // _ROWS_AT_ONCE + 1
+    for number in range(shares):
+        counts = _unequal([side.share(number, shares) for side in sides])
+        found = [
+            place
+            for side, own, other in zip(sides, counts, counts[::-1], strict=True)
+            if (wanted := _more(own, other))
+            for place in side.places(wanted)
+        ]
+        if found:
+            return found[:MAX_DIFFERENCES]
+    return []
+
+
+def _unequal(hashes: Sequence[Int64s]) -> list[dict[int, int]]:
+    """Some hashes that do not occur equally often on both sides, with their counts on each."""
+    counted = [np.unique(each, return_counts=True) for each in hashes]
+    every = np.union1d(counted[0][0], counted[1][0])
+    counts = np.zeros((2, len(every)), np.int64)
+    for side, (words, times) in enumerate(counted):
+        counts[side, np.searchsorted(every, words)] = times
+    places = np.flatnonzero(counts[0] != counts[1])[:MAX_DIFFERENCES]
+    return [dict(zip(every[places].tolist(), own[places].tolist(), strict=True)) for own in counts]
+
+
+def _more(own: dict[int, int], other: dict[int, int]) -> dict[int, int]:
+    found = {word: count - other.get(word, 0) for word, count in own.items()}
+    return {word: count for word, count in found.items() if count > 0}

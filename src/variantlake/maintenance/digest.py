@@ -1,0 +1,258 @@
+"""Digests of files and tables: whether a rewrite kept every row, without keeping the rows.
+
+The digest of rows is a sum over hashes of them, so neither their order nor the files count, and
+files that two versions share cancel out. Columns are read as they lie in a file and brought to the
+table's types; nothing of a shredded Variant is put together. Rows that are deleted do not count.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+
+from variantlake.delta.actions.log_lines import AddFile, DeletionVectorDescriptor
+from variantlake.delta.log.deletion_vectors import deleted_rows
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.log.stored_names import has_stored_names
+from variantlake.delta.schema.table_schema import StructField, StructType, VariantType
+from variantlake.errors import VariantLakeError
+from variantlake.kernels.digest.rows import Digest, RowSums
+from variantlake.kernels.native.declared import Int64s
+from variantlake.parquet.metadata.footer import Footer, read_footer
+from variantlake.parquet.metadata.schema_tree import SchemaNode
+from variantlake.parquet.read.prefetch import ahead
+from variantlake.parquet.read.reader import BATCH_ROWS, open_parquet, read_leaves
+from variantlake.parquet.variant.variant_columns import Column, column_of, is_variant
+from variantlake.parquet.variant.variant_group import parse_group
+from variantlake.scan.column_reads import leaves_below
+from variantlake.scan.conform import conformed, find_field
+from variantlake.storage.opening import Source, open_file
+
+Progress = Callable[[int], object]
+"""Called now and then with the rows that were read since the last call."""
+
+_NO_ROWS = np.empty(0, np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class DigestFile:
+    """One file of a table; `partition` are its values as the log has them, by physical names."""
+
+    location: str
+    vector: DeletionVectorDescriptor | None
+    partition: Mapping[str, str | None]
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, add: AddFile) -> Self:
+        """The file of an `add`."""
+        return cls(snapshot.location(add.path), add.deletion_vector, add.partition_values)
+
+
+@dataclass(frozen=True, slots=True)
+class RowHashes:
+    """The hashes of consecutive rows of a file, int64; `first` is the place of the first one.
+
+    `kept` tells which of them are not deleted; `digest` is theirs.
+    """
+
+    first: int
+    hashes: Int64s
+    kept: np.ndarray[Any, Any]
+    digest: Digest
+
+
+class RowDigester:
+    """Takes rows of files of one table, in the form in which a file holds them, for its digest.
+
+    The columns are those of `table`'s schema without its partition columns. It may be used by more
+    than one thread.
+    """
+
+    def __init__(self, table: Snapshot) -> None:
+        self._partition = frozenset(table.partition_columns)
+        self._fields = tuple(f for f in table.schema.fields if f.name not in self._partition)
+        self._variants = frozenset(table.schema.variant_columns(physical=True))
+        self._local = threading.local()
+
+    def columns_of(self, footer: Footer, *, by_id: bool) -> FileColumns:
+        """How the columns of a file are read. `by_id` as for `find_field`.
+
+        Raises MalformedFile for an invalid Variant group.
+        """
+        columns = []
+        for field in self._fields:
+            node = find_field(footer.schema, field, by_id=by_id)
+            if node is not None:
+                columns.append(_FileColumn.of(node, field, self._variants, by_id=by_id))
+        return FileColumns(tuple(columns))
+
+    def hashes(
+        self,
+        columns: FileColumns,
+        batch: pa.RecordBatch,
+        partition: Mapping[str, str | None],
+        kept: np.ndarray[Any, Any] | None = None,
+    ) -> tuple[Digest, Int64s]:
+        """The digest of the `kept` rows (bool; all if None) of a batch, and the hash of every row.
+
+        `batch` holds the columns as pyarrow reads them from the file, by the file's names.
+
+        Raises MalformedVariant, MalformedFile, with the row of the batch.
+        """
+        sums: RowSums | None = getattr(self._local, "sums", None)
+        if sums is None:
+            sums = self._local.sums = RowSums()
+        sums.start(batch.num_rows)
+        for name in sorted(partition):
+            # The protocol writes NULL as null or as an empty text.
+            sums.add_constant(name, partition[name] or None)
+        for column in columns.columns:
+            try:
+                column.add(sums, batch.column(column.node.name))
+            except VariantLakeError as error:
+                error.message = f"column {column.node.name!r}: {error.message}"
+                error.args = (error.message,)
+                raise
+        return sums.close(kept)
+
+
+@dataclass(frozen=True, slots=True)
+class FileColumns:
+    """The columns of one file that count."""
+
+    columns: tuple[_FileColumn, ...]
+
+    @property
+    def leaves(self) -> list[int]:
+        """The leaves to read, in the order of the file."""
+        return sorted({leaf for column in self.columns for leaf in column.leaves})
+
+
+@dataclass(frozen=True, slots=True)
+class _FileColumn:
+    """One column: `variant` rebuilds Variants where it is not taken as it is stored."""
+
+    node: SchemaNode
+    field: StructField
+    leaves: tuple[int, ...]
+    is_stored: bool
+    variant: Column | None
+    by_id: bool
+
+    @classmethod
+    def of(
+        cls,
+        node: SchemaNode,
+        field: StructField,
+        variants: frozenset[tuple[str, ...]],
+        *,
+        by_id: bool,
+    ) -> Self:
+        """The column `node` of a file, which is the table's `field`."""
+        holds_variant = StructType((field,)).holds_variant()
+        variant = column_of(node, variants) if holds_variant else None
+        leaves = tuple(leaves_below(node) if variant is None else variant.leaves())
+        is_stored = (
+            isinstance(field.type, VariantType)
+            and is_variant(node, (node.name,), variants)
+            and not parse_group(node, (node.name,)).is_legacy
+        )
+        return cls(node, field, leaves, is_stored, variant, by_id)
+
+    def add(self, sums: RowSums, array: Any) -> None:
+        """Add its values to the sums of their rows."""
+        if self.is_stored:
+            sums.add_variants(self.field.physical_name, array)
+            return
+        if self.variant is not None:
+            array = self.variant.convert(array)
+        array = conformed(array, self.field.type, self.node, by_id=self.by_id)
+        sums.add_column(self.field.physical_name, array)
+
+
+class FileDigester:
+    """Reads files of one table for its digest."""
+
+    def __init__(self, table: Snapshot) -> None:
+        self._table = table
+        self._digester = RowDigester(table)
+
+    def rows(
+        self, file: DigestFile, progress: Progress | None = None, source: Source | None = None
+    ) -> Iterator[RowHashes]:
+        """The hashes of all rows of a file, batch by batch; memory follows a few batches.
+
+        `source` is the file where it lies somewhere else for now.
+
+        Raises MalformedFile, MalformedVariant, with file and row; MissingSource.
+        """
+        with open_file(file.location if source is None else source) as opened:
+            try:
+                footer = read_footer(opened.borrowed())
+                rows = sum(group.num_rows for group in footer.row_groups)
+                deleted = _NO_ROWS
+                if file.vector is not None:
+                    deleted = deleted_rows(self._table.store, file.vector, rows)
+                by_id = not has_stored_names(self._table, footer)
+                columns = self._digester.columns_of(footer, by_id=by_id)
+                parquet = open_parquet(opened.borrowed(), file.location, footer)
+                leaves = columns.leaves
+
+                def batches() -> Iterator[tuple[int, pa.RecordBatch]]:
+                    start = 0
+                    for number, group in enumerate(footer.row_groups):
+                        if not leaves:
+                            empty: Any = pa.RecordBatch.from_struct_array
+                            yield start, empty(pa.array([{}] * group.num_rows, pa.struct([])))
+                            start += group.num_rows
+                            continue
+                        for batch in read_leaves(
+                            parquet, file.location, number, leaves, BATCH_ROWS
+                        ):
+                            yield start, batch
+                            start += batch.num_rows
+
+                def hashed(given: tuple[int, pa.RecordBatch]) -> RowHashes:
+                    start, batch = given
+                    kept = np.ones(batch.num_rows, np.bool_)
+                    low, high = np.searchsorted(deleted, (start, start + batch.num_rows))
+                    kept[deleted[low:high] - start] = False
+                    try:
+                        digest, hashes = self._digester.hashes(columns, batch, file.partition, kept)
+                    except VariantLakeError as error:
+                        error.row = None if error.row is None else start + error.row
+                        raise
+                    return RowHashes(start, hashes, kept, digest)
+
+                for found in ahead(
+                    batches(), hashed, lambda given: given[1].get_total_buffer_size()
+                ):
+                    yield found
+                    if progress is not None:
+                        progress(len(found.hashes))
+            except VariantLakeError as error:
+                error.file = error.file or file.location
+                raise
+
+    def digest(
+        self, file: DigestFile, progress: Progress | None = None, source: Source | None = None
+    ) -> Digest:
+        """The digest of a file's rows. Raises as `rows`."""
+        total = Digest()
+        for found in self.rows(file, progress, source):
+            total += found.digest
+        return total
+
+
+def table_digest(snapshot: Snapshot, progress: Progress | None = None) -> Digest:
+    """The digest of all rows of a version. Raises as `FileDigester.rows`."""
+    digester = FileDigester(snapshot)
+    total = Digest()
+    for add in snapshot.add_files():
+        total += digester.digest(DigestFile.of(snapshot, add), progress)
+    return total
