@@ -66,14 +66,14 @@ class VersionComparison:
 
 
 def default_versions(
-    history: Sequence[HistoryEntry], first: int | None, last: int | None
+    history: Sequence[HistoryEntry], first: int | None, last: int | None, newest: int
 ) -> tuple[int, int]:
     """The versions to compare where one or both are not given; `history` is newest first.
 
     Without any: the last commit that only rewrote files, and the version before it. With the first
-    alone: the newest version. With the last alone: the one before it.
+    alone: the `newest` version. With the last alone: the one before it.
 
-    Raises InvalidQuery where there is no such commit.
+    Raises InvalidQuery where there is no such commit, InvalidValue for what are no versions.
     """
     if first is None and last is None:
         for entry in history:
@@ -86,11 +86,11 @@ def default_versions(
             cli_hint="name two versions: --from-version and --to-version",
         )
     if last is None:
-        last = history[0].version
+        last = newest
     if first is None:
         first = last - 1
     if not 0 <= first <= last:
-        raise InvalidValue(f"versions from {first} to {last}")
+        raise InvalidValue(f"there are no versions from {first} to {last}")
     return first, last
 
 

@@ -26,11 +26,17 @@ from variantlake.kernels.native.declared import Int64s
 from variantlake.parquet.metadata.footer import Footer, read_footer
 from variantlake.parquet.metadata.schema_tree import SchemaNode
 from variantlake.parquet.read.prefetch import ahead
-from variantlake.parquet.read.reader import BATCH_ROWS, open_parquet, read_leaves
+from variantlake.parquet.read.reader import (
+    BATCH_ROWS,
+    ParquetSource,
+    open_parquet,
+    read_leaves,
+)
 from variantlake.parquet.variant.variant_columns import Column, column_of, is_variant
 from variantlake.parquet.variant.variant_group import parse_group
 from variantlake.scan.column_reads import leaves_below
 from variantlake.scan.conform import conformed, find_field
+from variantlake.storage.input_file import InputFile
 from variantlake.storage.opening import Source, open_file
 
 Progress = Callable[[int], object]
@@ -183,55 +189,25 @@ class FileDigester:
         self._digester = RowDigester(table)
 
     def rows(
-        self, file: DigestFile, progress: Progress | None = None, source: Source | None = None
+        self,
+        file: DigestFile,
+        progress: Progress | None = None,
+        *,
+        source: Source | None = None,
+        places: Int64s | None = None,
     ) -> Iterator[RowHashes]:
         """The hashes of all rows of a file, batch by batch; memory follows a few batches.
 
-        `source` is the file where it lies somewhere else for now.
+        `source` is the file where it lies somewhere else for now. With `places` (rising) only those
+        rows are kept, whatever is deleted.
 
         Raises MalformedFile, MalformedVariant, with file and row; MissingSource.
         """
         with open_file(file.location if source is None else source) as opened:
             try:
-                footer = read_footer(opened.borrowed())
-                rows = sum(group.num_rows for group in footer.row_groups)
-                deleted = _NO_ROWS
-                if file.vector is not None:
-                    deleted = deleted_rows(self._table.store, file.vector, rows)
-                by_id = not has_stored_names(self._table, footer)
-                columns = self._digester.columns_of(footer, by_id=by_id)
-                parquet = open_parquet(opened.borrowed(), file.location, footer)
-                leaves = columns.leaves
-
-                def batches() -> Iterator[tuple[int, pa.RecordBatch]]:
-                    start = 0
-                    for number, group in enumerate(footer.row_groups):
-                        if not leaves:
-                            empty: Any = pa.RecordBatch.from_struct_array
-                            yield start, empty(pa.array([{}] * group.num_rows, pa.struct([])))
-                            start += group.num_rows
-                            continue
-                        for batch in read_leaves(
-                            parquet, file.location, number, leaves, BATCH_ROWS
-                        ):
-                            yield start, batch
-                            start += batch.num_rows
-
-                def hashed(given: tuple[int, pa.RecordBatch]) -> RowHashes:
-                    start, batch = given
-                    kept = np.ones(batch.num_rows, np.bool_)
-                    low, high = np.searchsorted(deleted, (start, start + batch.num_rows))
-                    kept[deleted[low:high] - start] = False
-                    try:
-                        digest, hashes = self._digester.hashes(columns, batch, file.partition, kept)
-                    except VariantLakeError as error:
-                        error.row = None if error.row is None else start + error.row
-                        raise
-                    return RowHashes(start, hashes, kept, digest)
-
-                for found in ahead(
-                    batches(), hashed, lambda given: given[1].get_total_buffer_size()
-                ):
+                reading = self._reading(opened, file, places)
+                weigh = lambda given: given[1].get_total_buffer_size()
+                for found in ahead(reading.batches(), reading.hashed, weigh):
                     yield found
                     if progress is not None:
                         progress(len(found.hashes))
@@ -239,14 +215,85 @@ class FileDigester:
                 error.file = error.file or file.location
                 raise
 
+    def _reading(self, opened: InputFile, file: DigestFile, places: Int64s | None) -> _Reading:
+        footer = read_footer(opened.borrowed())
+        rows = sum(group.num_rows for group in footer.row_groups)
+        deleted = _NO_ROWS
+        if file.vector is not None and places is None:
+            deleted = deleted_rows(self._table.store, file.vector, rows)
+        by_id = not has_stored_names(self._table, footer)
+        columns = self._digester.columns_of(footer, by_id=by_id)
+        parquet = open_parquet(opened.borrowed(), file.location, footer)
+        return _Reading(self._digester, file, footer, columns, parquet, deleted, places)
+
     def digest(
-        self, file: DigestFile, progress: Progress | None = None, source: Source | None = None
+        self,
+        file: DigestFile,
+        progress: Progress | None = None,
+        *,
+        source: Source | None = None,
+        places: Int64s | None = None,
     ) -> Digest:
-        """The digest of a file's rows. Raises as `rows`."""
+        """The digest of a file's rows; the arguments are those of `rows`, and so are its errors."""
         total = Digest()
-        for found in self.rows(file, progress, source):
+        for found in self.rows(file, progress, source=source, places=places):
             total += found.digest
         return total
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """One open file: its batches, and what becomes of each."""
+
+    digester: RowDigester
+    file: DigestFile
+    footer: Footer
+    columns: FileColumns
+    parquet: ParquetSource
+    deleted: Int64s
+    places: Int64s | None
+
+    def batches(self) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """The columns that count, each batch with the place of its first row."""
+        start = 0
+        leaves = self.columns.leaves
+        for number, group in enumerate(self.footer.row_groups):
+            if not leaves:  # all columns of the table are newer than the file
+                for first in range(0, group.num_rows, BATCH_ROWS):
+                    rows = min(BATCH_ROWS, group.num_rows - first)
+                    yield start + first, _without_columns(rows)
+                start += group.num_rows
+                continue
+            for batch in read_leaves(self.parquet, self.file.location, number, leaves, BATCH_ROWS):
+                yield start, batch
+                start += batch.num_rows
+
+    def hashed(self, given: tuple[int, pa.RecordBatch]) -> RowHashes:
+        """The hashes of a batch."""
+        start, batch = given
+        end = start + batch.num_rows
+        if self.places is None:
+            kept = np.ones(batch.num_rows, np.bool_)
+            kept[_within(self.deleted, start, end)] = False
+        else:
+            kept = np.zeros(batch.num_rows, np.bool_)
+            kept[_within(self.places, start, end)] = True
+        try:
+            digest, hashes = self.digester.hashes(self.columns, batch, self.file.partition, kept)
+        except VariantLakeError as error:
+            error.row = None if error.row is None else start + error.row
+            raise
+        return RowHashes(start, hashes, kept, digest)
+
+
+def _within(places: Int64s, start: int, end: int) -> Int64s:
+    low, high = np.searchsorted(places, (start, end))
+    return places[low:high] - start
+
+
+def _without_columns(rows: int) -> pa.RecordBatch:
+    column = pa.nulls(rows)
+    return pa.RecordBatch.from_arrays([column], names=["none"])
 
 
 def table_digest(snapshot: Snapshot, progress: Progress | None = None) -> Digest:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from variantlake.maintenance.reshredding.drift import Drift, drift
-from variantlake.table.alterations import TableAlterations
+from variantlake.table.digests import TableDigests
 
 Progress = Callable[[int, int], None]
 
 
-class TableLayouts(TableAlterations):
+class TableLayouts(TableDigests):
     """The part of `Table` that looks after shredding and order; no row changes."""
 
     __slots__ = ()

@@ -10,6 +10,7 @@ import typer
 
 import variantlake as vl
 from variantlake.cli.tables.cat import VariantOption, is_file, path_of
+from variantlake.cli.tables.check_deep import check_deep
 from variantlake.cli.terminal.output import print_json, print_line, print_note, rows_of_files
 from variantlake.delta.log.file_paths import absolute_paths
 from variantlake.delta.log.snapshot import Snapshot
@@ -23,13 +24,44 @@ def check(
     ],
     *,
     variant: VariantOption = None,
+    deep: Annotated[
+        bool,
+        typer.Option(
+            "--deep", help="Compare the rows of two versions of a table instead, by digests."
+        ),
+    ] = False,
+    from_version: Annotated[
+        int | None,
+        typer.Option(
+            help="The earlier version; without any, the one before the last commit that only "
+            "rewrote files.",
+            show_default=False,
+        ),
+    ] = None,
+    to_version: Annotated[
+        int | None,
+        typer.Option(
+            help="The later version; the newest one if only the earlier one is given.",
+            show_default=False,
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a finding.")] = False,
 ) -> None:
     """Check VARIANT columns against every rule; exit code 1 when one is broken.
 
     Columns that a table's schema names need no VARIANT annotation in its files. A file without a
     VARIANT column breaks none, and is named on stderr.
+
+    With --deep: whether a rewrite (OPTIMIZE and the like) kept every row. Rows that differ are
+    named by file and place, and the exit code is 1.
     """
+    if deep:
+        if is_file(source) or variant:
+            raise typer.BadParameter("--deep compares two versions of a table")
+        check_deep(source, from_version, to_version, as_json=as_json)
+        return
+    if from_version is not None or to_version is not None:
+        raise typer.BadParameter("--from-version and --to-version go with --deep")
     files = findings = 0
     alone = is_file(source)
     with rows_of_files() as shown:
