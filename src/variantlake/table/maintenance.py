@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable
 
+from variantlake.maintenance.restore import Missing, RestoreResult, restore
 from variantlake.maintenance.vacuum import (
     Retention,
     VacuumProgress,
@@ -59,5 +61,44 @@ class TableMaintenance(TableCompaction):
             force=force,
             quarantine=quarantine,
             report=report,
+            progress=progress,
+        )
+
+    def restore(
+        self,
+        version: int | None = None,
+        timestamp: dt.datetime | None = None,
+        *,
+        dry_run: bool = False,
+        missing: Missing = "refuse",
+        progress: Callable[[int, int], None] | None = None,
+    ) -> RestoreResult:
+        """Make an older version the newest one, in one commit: rows, schema, properties.
+
+        Files that are still in the table stay; features that it has got since stay as well, as do
+        the progress of applications and the history. The versions in between can still be read.
+
+        Args:
+            version: The version to go back to.
+            timestamp: The version of this time instead; in UTC without a time zone.
+            dry_run: Commit nothing; the result tells what would be, and which files are gone.
+            missing: What to do if files of the version are gone: "refuse", or "skip" to leave out
+                the rows of these files.
+            progress: Called with the files that were looked for so far, and all that will be.
+
+        Raises:
+            MissingSource: There is no such version, or files of it are gone, by name.
+            InvalidQuery: No version is as old as `timestamp`, or all are older.
+            InvalidValue: Neither a version nor a time is given, or both.
+            CommitConflict: Another writer changed the table meanwhile; nothing was committed.
+            UnsupportedFeature: The version needs a feature that we do not write, or the table is
+                append-only.
+        """
+        return restore(
+            self._newest(),
+            version,
+            timestamp,
+            dry_run=dry_run,
+            missing=missing,
             progress=progress,
         )

@@ -90,7 +90,7 @@ def read_large_commit(store: Store, path: str) -> Commit:
 
 def _check_adds(adds: pa.Table, others: Sequence[Action]) -> None:
     """What `_check_commit` says of adds, by columns."""
-    keys = _keys_of(adds)
+    keys = keys_of(adds)
     removed = pa.array([_text(_key(a)) for a in others if isinstance(a, RemoveFile)], pa.string())
     if pc.any(pc.is_in(keys, value_set=removed)).as_py():
         both = keys.filter(pc.is_in(keys, value_set=removed))[0].as_py()
@@ -155,7 +155,7 @@ class _FileChanges:
         """Files that stand in the table from now on."""
         if isinstance(adds, pa.Table):
             self._flush()
-            self._append(_keys_of(adds), np.ones(adds.num_rows, np.bool_), adds)
+            self._append(keys_of(adds), np.ones(adds.num_rows, np.bool_), adds)
             keys = [] if self.removes is None else [_key(add) for add in adds_of(adds)]
         else:
             keys = [_key(add) for add in adds]
@@ -203,7 +203,7 @@ class _FileChanges:
 def _without(files: pa.Table, keys: Any) -> Iterator[pa.RecordBatch]:
     """The rows that no later commit speaks of."""
     for batch in files.to_batches():
-        touched: Any = pc.is_in(_keys_of(pa.table(batch)), value_set=keys)
+        touched: Any = pc.is_in(keys_of(pa.table(batch)), value_set=keys)
         if pc.any(touched).as_py():
             batch = batch.filter(pc.invert(touched).combine_chunks())  # noqa: PLW2901
         if batch.num_rows:
@@ -223,7 +223,7 @@ def _merged(batches: list[pa.RecordBatch]) -> pa.Table:
     return pa.Table.from_batches(batches, schema=FILES)
 
 
-def _keys_of(files: pa.Table) -> Any:
+def keys_of(files: pa.Table) -> Any:
     """The keys of files as text."""
     paths = decoded_paths(files["path"])
     vectors = files["deletion_vector"]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable
 
+from variantlake.maintenance.restore import Missing, RestoreResult, restore
 from variantlake.maintenance.vacuum import (
     Retention,
     VacuumProgress,
@@ -41,5 +43,28 @@ class LakeMaintenance(LakeLayouts):
             force=force,
             quarantine=quarantine,
             report=report,
+            progress=progress,
+        )
+
+    def restore(
+        self,
+        table: Location,
+        version: int | None = None,
+        timestamp: dt.datetime | None = None,
+        *,
+        dry_run: bool = False,
+        missing: Missing = "refuse",
+        progress: Callable[[int, int], None] | None = None,
+    ) -> RestoreResult:
+        """Make an older version of a table the newest one, in one commit; the driver does it.
+
+        `table` is its name, path or URL, as for `read`; else as `Table.restore`.
+        """
+        return restore(
+            self._tables.open(self._written_to(table)).snapshot,
+            version,
+            timestamp,
+            dry_run=dry_run,
+            missing=missing,
             progress=progress,
         )

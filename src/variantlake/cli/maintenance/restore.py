@@ -1,0 +1,100 @@
+"""`variantlake restore`: an older version becomes the newest one."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Annotated, Any
+
+import typer
+
+from variantlake.cli.terminal.output import print_fields, print_json, print_note, size
+from variantlake.cli.terminal.progress import counting
+from variantlake.maintenance.restore import RestoreResult
+from variantlake.table import Table
+
+
+def restore(
+    table: Annotated[
+        str, typer.Argument(help="The Delta table: a path or URL.", show_default=False)
+    ],
+    *,
+    version: Annotated[
+        int | None, typer.Option(metavar="N", help="The version to go back to.", min=0)
+    ] = None,
+    timestamp: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="The version of this time instead, in UTC unless said."),
+    ] = None,
+    skip_missing: Annotated[
+        bool,
+        typer.Option(
+            "--skip-missing", help="Leave out the rows of files that a vacuum has removed."
+        ),
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say what would be done.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="The counts as one JSON object.")] = False,
+) -> None:
+    """Make an older version the newest one, in one commit: rows, schema and properties."""
+    if (version is None) == (timestamp is None):
+        raise typer.BadParameter("give --version or --timestamp, one of them")
+    moment = None if timestamp is None else _moment(timestamp)
+    with counting(_text) as told:
+        done = Table.open(table).restore(
+            version,
+            moment,
+            dry_run=dry_run,
+            missing="skip" if skip_missing else "refuse",
+            progress=lambda looked_for, of: told((looked_for, of)),
+        )
+    if as_json:
+        print_json(_document(done))
+        return
+    print_fields(_fields(table, done))
+    if done.missing_files and dry_run:
+        names = ", ".join(done.missing[:10])
+        print_note(f"{done.missing_files:,} files are gone: {names}")
+
+
+def _moment(text: str) -> dt.datetime:
+    try:
+        return dt.datetime.fromisoformat(text)
+    except ValueError:
+        raise typer.BadParameter(
+            f"--timestamp {text!r} is no time; write 2026-01-31 12:30:00"
+        ) from None
+
+
+def _text(at: tuple[int, int]) -> str:
+    return f"{at[0]:,} of {at[1]:,} files looked for"
+
+
+def _document(done: RestoreResult) -> dict[str, Any]:
+    return {
+        "restored_version": done.restored_version,
+        "version": done.version,
+        "files": done.files,
+        "bytes": done.size,
+        "restored_files": done.restored_files,
+        "restored_bytes": done.restored_size,
+        "removed_files": done.removed_files,
+        "removed_bytes": done.removed_size,
+        "changes_metadata": done.changes_metadata,
+        "missing_files": done.missing_files,
+        "missing": list(done.missing),
+        "dry_run": done.is_dry_run,
+    }
+
+
+def _fields(table: str, done: RestoreResult) -> dict[str, Any]:
+    return {
+        "table": table,
+        "version": f"{done.restored_version}, "
+        + ("not restored: dry run" if done.is_dry_run else f"restored as {done.version}"),
+        "files back": f"{done.restored_files:,}, {size(done.restored_size)}",
+        "files removed": f"{done.removed_files:,}, {size(done.removed_size)}",
+        "files then": f"{done.files:,}, {size(done.size)}",
+        "files missing": f"{done.missing_files:,}",
+        "schema or properties": "change" if done.changes_metadata else "stay",
+    }

@@ -1,0 +1,237 @@
+"""Restore: an older version's rows and metadata become the newest version, in one commit.
+
+Files that are there stay as they are; those that left are added again, those that came are removed.
+A vacuum may have taken some: they are looked for before anything is committed, and once more
+afterwards, because a vacuum may run at the same time.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from variantlake.delta.actions.log_lines import AddFile
+from variantlake.delta.log.deletion_vectors import vector_location
+from variantlake.delta.log.logical_files import adds_of
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.protocol.features import SCAN_FEATURES
+from variantlake.delta.transaction.commit import commit
+from variantlake.delta.transaction.conflicts import Changes, whole_table
+from variantlake.delta.transaction.new_actions import removes_of
+from variantlake.errors import InvalidValue, MissingSource
+from variantlake.maintenance.batches import batched
+from variantlake.maintenance.restore_state import Difference, difference
+from variantlake.storage.opening import store_of
+
+MAX_NAMED = 100
+"""Missing files that are named; the others are counted."""
+
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_THREADS = min(16, 4 * (os.cpu_count() or 1))
+
+Missing = Literal["refuse", "skip"]
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreResult:
+    """What a restore did, or would do.
+
+    `restored_version` is the version whose state is the newest one again, as `version`: None for a
+    dry run. Sizes are in bytes; `files` and `size` are the table's afterwards. `missing_files` are
+    gone from the store, with their deletion vectors; `missing` names the first of them.
+    `changes_metadata` says that schema or properties change as well.
+    """
+
+    restored_version: int
+    version: int | None
+    is_dry_run: bool
+    files: int
+    size: int
+    restored_files: int
+    restored_size: int
+    removed_files: int
+    removed_size: int
+    changes_metadata: bool
+    missing_files: int = 0
+    missing: tuple[str, ...] = ()
+
+
+def restore(
+    newest: Snapshot,
+    version: int | None = None,
+    timestamp: dt.datetime | None = None,
+    *,
+    dry_run: bool = False,
+    missing: Missing = "refuse",
+    progress: Callable[[int, int], None] | None = None,
+) -> RestoreResult:
+    """Make an older version the newest one. See `Table.restore`.
+
+    `progress` is called with the files that were looked for, and all that will be.
+    """
+    if (version is None) == (timestamp is None):
+        raise InvalidValue("give version= or timestamp=, one of them")
+    if missing not in ("refuse", "skip"):
+        raise InvalidValue(f"missing is {missing!r}", hint="one of 'refuse', 'skip'")
+    old = _opened(newest, version, timestamp)
+    found = difference(newest, old)
+    gone = _Missing.of(old, found.back, progress or _silent)
+    if gone.count and missing == "refuse" and not dry_run:
+        raise gone.error(old, found.back.num_rows)
+    if gone.count and missing == "skip":
+        found = replace(found, back=found.back.filter(pa.array(gone.is_there)))
+    result = _result(newest, old, found, gone, is_dry_run=dry_run)
+    if dry_run:
+        return result
+    asked = None if timestamp is None else _text(timestamp)
+    changes = _changes(found, result, None if timestamp else old.version, asked)
+    committed = commit(newest, changes).version
+    lost = _Missing.of(old, found.back, _silent)
+    if lost.count:
+        raise lost.error_since(old, committed)
+    return replace(result, version=committed)
+
+
+def _opened(newest: Snapshot, version: int | None, timestamp: dt.datetime | None) -> Snapshot:
+    millis = None
+    if timestamp is not None:
+        moment = timestamp.replace(tzinfo=timestamp.tzinfo or dt.UTC)
+        millis = (moment - _EPOCH) // dt.timedelta(milliseconds=1)
+    store = newest.store
+    old = Snapshot.read(store.uri, version, timestamp=millis, store=store, applies=SCAN_FEATURES)
+    if old.version > newest.version:
+        raise MissingSource(
+            f"version {old.version} was committed meanwhile; this one is {newest.version}",
+            file=store.uri,
+        )
+    return old
+
+
+def _text(timestamp: dt.datetime) -> str:
+    moment = timestamp.replace(tzinfo=timestamp.tzinfo or dt.UTC).astimezone(dt.UTC)
+    return moment.isoformat(sep=" ", timespec="milliseconds").removesuffix("+00:00")
+
+
+def _changes(
+    found: Difference, result: RestoreResult, version: int | None, timestamp: str | None
+) -> Changes:
+    return Changes(
+        "RESTORE",
+        adds=tuple(replace(add, data_change=True) for add in adds_of(found.back)),
+        removes=removes_of(adds_of(found.gone)),
+        metadata=found.metadata,
+        protocol=found.protocol,
+        domains=found.domains,
+        # What others added or removed since would be lost, or come back, unseen.
+        reads=whole_table,
+        serializable=True,
+        evaluated=True,  # these rows were in the table, under these very constraints
+        file_metrics=False,
+        keeps_row_ids=False,
+        parameters={"version": version, "timestamp": timestamp},
+        metrics={
+            "tableSizeAfterRestore": str(result.size),
+            "numOfFilesAfterRestore": str(result.files),
+            "numRemovedFiles": str(result.removed_files),
+            "numRestoredFiles": str(result.restored_files),
+            "removedFilesSize": str(result.removed_size),
+            "restoredFilesSize": str(result.restored_size),
+        },
+    )
+
+
+def _result(
+    newest: Snapshot, old: Snapshot, found: Difference, gone: _Missing, *, is_dry_run: bool
+) -> RestoreResult:
+    back, removed = _size(found.back), _size(found.gone)
+    return RestoreResult(
+        restored_version=old.version,
+        version=None,
+        is_dry_run=is_dry_run,
+        files=newest.files.num_rows + found.back.num_rows - found.gone.num_rows,
+        size=_size(newest.files) + back - removed,
+        restored_files=found.back.num_rows,
+        restored_size=back,
+        removed_files=found.gone.num_rows,
+        removed_size=removed,
+        changes_metadata=found.metadata is not None,
+        missing_files=gone.count,
+        missing=tuple(gone.names),
+    )
+
+
+def _size(files: pa.Table) -> int:
+    total: Any = pc.sum(files["size"]).as_py()
+    return int(total or 0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Missing:
+    """Which files of those that come back are not in the store: how many, the first ones' names."""
+
+    count: int
+    names: list[str]
+    is_there: list[bool]
+
+    @classmethod
+    def of(cls, old: Snapshot, back: pa.Table, progress: Callable[[int, int], None]) -> _Missing:
+        names: list[str] = []
+        is_there: list[bool] = []
+        count = 0
+        with ThreadPoolExecutor(_THREADS) as pool:
+            for some in batched(adds_of(back), 64 * _THREADS):
+                for lacking in pool.map(lambda add: _lacking(old, add), some):
+                    is_there.append(not lacking)
+                    count += bool(lacking)
+                    names += lacking[: MAX_NAMED - len(names)]
+                progress(len(is_there), back.num_rows)
+        return cls(count, names, is_there)
+
+    def error(self, old: Snapshot, of: int) -> MissingSource:
+        return MissingSource(
+            f"{self.count:,} of the {of:,} files that version {old.version} needs back are gone: "
+            f"{self._named()}",
+            file=old.store.uri,
+            hint="a vacuum removed them; restore a newer version, or missing='skip' restores the "
+            "rows of the others",
+            cli_hint="a vacuum removed them; restore a newer version, or --skip-missing restores "
+            "the rows of the others",
+        )
+
+    def error_since(self, old: Snapshot, committed: int) -> MissingSource:
+        return MissingSource(
+            f"version {old.version} was restored as version {committed}, and meanwhile a vacuum "
+            f"removed {self.count:,} of its files: {self._named()}",
+            file=old.store.uri,
+            hint=f"restore version {committed - 1}, or a newer one than {old.version}",
+        )
+
+    def _named(self) -> str:
+        more = self.count - len(self.names)
+        return ", ".join(self.names) + (f" and {more:,} more" if more > 0 else "")
+
+
+def _lacking(old: Snapshot, add: AddFile) -> list[str]:
+    """The names of what is gone of a file: itself, its deletion vector."""
+    found = []
+    store, name = store_of(old.location(add.path))
+    if not store.exists(name):
+        found.append(add.path)
+    vector = add.deletion_vector
+    if vector is not None and vector.storage_type != "i":
+        place = vector_location(old.store, vector)
+        store, name = store_of(place)
+        if not store.exists(name):
+            found.append(place.removeprefix(f"{old.store.uri}/"))
+    return found
+
+
+def _silent(_looked_for: int, _all: int) -> None:
+    pass

@@ -1,0 +1,116 @@
+"""What a restore commits: the difference of two versions, in files, metadata, protocol, domains.
+
+As Delta Spark: the protocol never loses a feature, metadata are those of the old version, progress
+of applications (`txn`) and domains of others stay, the clustering columns come back. Some
+properties describe files or versions that are there in any case, and are not taken back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from variantlake.delta.actions.log_lines import DomainMetadata, Metadata, Protocol
+from variantlake.delta.log.reconciliation import keys_of
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.protocol.clustering import DOMAIN, clustering_columns
+from variantlake.delta.protocol.features import (
+    check_writable,
+    reader_features,
+    writer_features,
+)
+from variantlake.delta.protocol.properties import extended_protocol
+
+_TIMESTAMPS = "delta.enableInCommitTimestamps"
+_TIMESTAMPS_SINCE = (
+    "delta.inCommitTimestampEnablementVersion",
+    "delta.inCommitTimestampEnablementTimestamp",
+)
+_MAX_COLUMN_ID = "delta.columnMapping.maxColumnId"
+_STAYING = (
+    "delta.rowTracking.materializedRowIdColumnName",
+    "delta.rowTracking.materializedRowCommitVersionColumnName",
+    "delta.requireCheckpointProtectionBeforeVersion",
+)
+"""Names of columns that files have, and what protects old versions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What leads from the newest version to an old one; None where nothing changes.
+
+    `back` are the files (rows as `Snapshot.files`) that the newest version lacks, `gone` those that
+    only it has.
+    """
+
+    back: pa.Table
+    gone: pa.Table
+    metadata: Metadata | None
+    protocol: Protocol | None
+    domains: tuple[DomainMetadata, ...]
+
+
+def difference(newest: Snapshot, old: Snapshot) -> Difference:
+    """Raises UnsupportedFeature where the old version needs what we do not write."""
+    protocol = _merged(newest.protocol, old.protocol)
+    metadata = replace(
+        old.metadata,
+        configuration=_configuration(newest.metadata.configuration, old.metadata.configuration),
+    )
+    check_writable(protocol, dict(metadata.configuration), old.schema, evaluated=True)
+    there, wanted = keys_of(newest.files), keys_of(old.files)
+    return Difference(
+        back=old.files.filter(pc.invert(pc.is_in(wanted, value_set=_set(there)))),
+        gone=newest.files.filter(pc.invert(pc.is_in(there, value_set=_set(wanted)))),
+        metadata=None if metadata == newest.metadata else metadata,
+        protocol=None if protocol == newest.protocol else protocol,
+        domains=_clustering(newest, old),
+    )
+
+
+def _set(keys: Any) -> Any:
+    return keys.combine_chunks() if isinstance(keys, pa.ChunkedArray) else keys
+
+
+def _merged(newest: Protocol, old: Protocol) -> Protocol:
+    """The features of both."""
+    reader = max(newest.min_reader_version, old.min_reader_version)
+    writer = max(newest.min_writer_version, old.min_writer_version)
+    if writer < 7:
+        return replace(newest, min_reader_version=reader, min_writer_version=writer)
+    return extended_protocol(newest, [*writer_features(old), *reader_features(old)])
+
+
+def _configuration(newest: Mapping[str, str], old: Mapping[str, str]) -> dict[str, str]:
+    """The properties of the old version, but for those that no restore may take back."""
+    found = {**{name: newest[name] for name in _STAYING if name in newest}, **old}
+    protected = "delta.requireCheckpointProtectionBeforeVersion"
+    if protected in newest:
+        found[protected] = newest[protected]
+    if _is_on(newest) and _is_on(old):
+        # They may have been off in between: what says since when they are on must not be older.
+        for name in _TIMESTAMPS_SINCE:
+            found.pop(name, None)
+            if name in newest:
+                found[name] = newest[name]
+    ids = [text for p in (newest, old) if (text := p.get(_MAX_COLUMN_ID, "")).isdecimal()]
+    if _MAX_COLUMN_ID in old and ids:
+        # An id that a column had must never be another one's.
+        found[_MAX_COLUMN_ID] = max(ids, key=int)
+    return found
+
+
+def _is_on(properties: Mapping[str, str]) -> bool:
+    return properties.get(_TIMESTAMPS, "").lower() == "true"
+
+
+def _clustering(newest: Snapshot, old: Snapshot) -> tuple[DomainMetadata, ...]:
+    if clustering_columns(newest.domains) == (columns := clustering_columns(old.domains)):
+        return ()
+    document = {"clusteringColumns": [list(path) for path in columns], "domainName": DOMAIN}
+    return (DomainMetadata(DOMAIN, orjson.dumps(document).decode()),)

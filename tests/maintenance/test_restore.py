@@ -1,0 +1,202 @@
+"""Restore makes an older version the newest one, or says what is missing."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import time
+import uuid
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pyarrow as pa
+import pytest
+
+import variantlake as vl
+from tests.cli.command import run
+from tests.delta.crashes import rows
+from tests.maintenance.folders import HOUR, add, commit, found, put, remove, vector_file
+from tests.maintenance.test_vacuum import check_files, opened
+from variantlake.errors import (
+    CommitConflict,
+    InvalidQuery,
+    InvalidValue,
+    MissingSource,
+    UnsupportedFeature,
+)
+from variantlake.maintenance.restore import restore
+from variantlake.maintenance.vacuum import vacuum
+
+NOW = time.time_ns() // 1_000_000
+
+
+def numbers(table: vl.Table) -> list[int]:
+    found: list[Any] = table.refresh().scan("n").to_arrow()["n"].to_pylist()
+    return sorted(found)
+
+
+def three_versions(root: Path) -> vl.Table:
+    """Version 1 holds 1 and 2, version 2 also 3 and 4, version 3 only 5 and 6."""
+    table = vl.Table.create(root, "event VARIANT, n INT, day STRING", partition_by="day")
+    table.append(rows(1, 2), json_columns=["event"])
+    table.append(rows(3, 4), json_columns=["event"])
+    table.overwrite(rows(5, 6), json_columns=["event"])
+    return table
+
+
+def test_the_rows_of_a_version_come_back_and_the_others_go(tmp_path: Path) -> None:
+    table = three_versions(tmp_path)
+    plan = table.restore(1, dry_run=True)
+    assert (plan.restored_files, plan.removed_files, plan.files, plan.version) == (2, 2, 2, None)
+    assert table.refresh().version == 3
+    done = table.restore(1)
+    assert (done.restored_version, done.version) == (1, 4)
+    assert numbers(table) == [1, 2]
+    assert table.restore(3).restored_files == 2
+    assert numbers(table) == [5, 6]
+    assert numbers(vl.Table.open(tmp_path, 4)) == [5, 6]  # refreshed
+    entry = table.refresh().history()[1]
+    assert (entry.operation, entry.info["operationParameters"]) == (
+        "RESTORE", {"version": 1, "timestamp": None},
+    )  # fmt: skip
+    sizes = {name: int(text) for name, text in entry.info["operationMetrics"].items()}
+    assert sizes.pop("tableSizeAfterRestore") == sizes.pop("restoredFilesSize") == done.size
+    assert sizes.pop("removedFilesSize") == done.removed_size
+    assert sizes == {"numOfFilesAfterRestore": 2, "numRemovedFiles": 2, "numRestoredFiles": 2}
+
+
+def test_a_time_names_the_version_of_then(tmp_path: Path) -> None:
+    table = three_versions(tmp_path)
+    moment = dt.datetime.fromtimestamp(table.history()[-1].timestamp / 1000 + 0.0005, dt.UTC)
+    with pytest.raises(InvalidQuery):
+        table.restore(timestamp=dt.datetime(2001, 1, 1, tzinfo=dt.UTC))
+    plan = table.restore(timestamp=moment + dt.timedelta(milliseconds=5), dry_run=True)
+    assert plan.restored_version <= 3
+    with pytest.raises(InvalidValue, match="one of them"):
+        table.restore()
+    with pytest.raises(InvalidValue, match="one of them"):
+        table.restore(1, moment)
+    with pytest.raises(InvalidValue, match="missing is 'ignore'"):
+        table.restore(1, missing="ignore")  # type: ignore[arg-type]
+    with pytest.raises(MissingSource, match="version 9 does not exist"):
+        table.restore(9)
+
+
+def test_schema_and_properties_come_back_and_features_stay(tmp_path: Path) -> None:
+    table = vl.Table.create(tmp_path, "n INT", cluster_by="n")
+    table.append(pa.table({"n": pa.array([1], pa.int32())}))
+    table.set_properties({"delta.enableRowTracking": "true"})
+    table.set_properties({"delta.columnMapping.mode": "name"})
+    table.add_column("note STRING")
+    newest = table.refresh()
+    done = table.restore(1)
+    after = table.refresh()
+    assert done.changes_metadata
+    assert [field.name for field in after.schema.fields] == ["n"]
+    assert after.protocol == newest.protocol
+    assert "delta.enableRowTracking" not in after.properties
+    kept = "delta.rowTracking.materializedRowIdColumnName"
+    assert after.properties[kept] == newest.properties[kept]
+    table.restore(newest.version)
+    assert table.refresh().properties == newest.properties
+    assert table.refresh().scan().to_arrow().to_pydict() == {"n": [1], "note": [None]}
+
+
+def test_deletion_vectors_come_back(tmp_path: Path) -> None:
+    first, second = uuid.UUID(int=1), uuid.UUID(int=2)
+    for name in ("a.parquet", vector_file(first), vector_file(second)):
+        put(tmp_path, name, NOW)
+    commit(tmp_path, 0, NOW, [add("a.parquet")])
+    steps = [(None, first), (first, second), (second, None)]
+    for version, (old, new) in enumerate(steps, start=1):
+        gone, come = remove("a.parquet", NOW, vector=old), add("a.parquet", vector=new)
+        commit(tmp_path, version, NOW, [gone, come])
+    for version, vector in ((1, first), (0, None), (2, second)):
+        assert restore(opened(tmp_path), version).restored_files == 1
+        (file,) = opened(tmp_path).add_files()
+        descriptor = file.deletion_vector
+        assert (descriptor is None) == (vector is None)
+        check_files(tmp_path, opened(tmp_path).version)
+    (tmp_path / vector_file(first)).unlink()
+    with pytest.raises(MissingSource, match=vector_file(first)):
+        restore(opened(tmp_path), 1)
+
+
+def test_files_that_a_vacuum_took_are_named_before_anything_is_committed(tmp_path: Path) -> None:
+    table = three_versions(tmp_path)
+    (one, two) = vl.Table.open(tmp_path, 1).files()["path"].to_pylist()
+    (tmp_path / str(one)).unlink()
+    with pytest.raises(MissingSource, match=rf"1 of the 4 files that version 2 .* gone: {one}"):
+        table.restore(2)
+    assert table.refresh().version == 3
+    assert table.restore(2, dry_run=True).missing == (one,)
+    done = table.restore(2, missing="skip")
+    assert (done.restored_files, done.missing_files, done.files) == (3, 1, 3)
+    left = table.refresh().files()["path"].to_pylist()
+    assert one not in left
+    assert two in left
+
+
+def test_a_vacuum_at_the_same_time_is_told(tmp_path: Path) -> None:
+    table = three_versions(tmp_path)
+
+    def vacuumed(*args: Any) -> Any:
+        done = commit_changes(*args)
+        for name in vl.Table.open(tmp_path, 1).files()["path"].to_pylist():
+            (tmp_path / str(name)).unlink()
+        return done
+
+    told = "restored as version 4, and meanwhile a vacuum removed 2"
+    with (
+        patch("variantlake.maintenance.restore.commit", vacuumed),
+        pytest.raises(MissingSource, match=told),
+    ):
+        table.restore(1)
+
+
+def test_what_others_commit_meanwhile_is_a_conflict(tmp_path: Path) -> None:
+    table = three_versions(tmp_path)
+    snapshot = table.refresh().snapshot
+    table.append(rows(7), json_columns=["event"])
+    with pytest.raises(CommitConflict, match="added file"):
+        restore(snapshot, 1)
+    assert numbers(table) == [5, 6, 7]
+
+
+def test_an_append_only_table_is_refused(tmp_path: Path) -> None:
+    table = three_versions(tmp_path)
+    table.set_properties({"delta.appendOnly": "true"})
+    with pytest.raises(UnsupportedFeature, match="append-only"):
+        table.restore(1)
+
+
+def test_a_restored_version_survives_a_vacuum(tmp_path: Path) -> None:
+    """Files that left the table long ago and came back are files of the table."""
+    for name in ("old.parquet", "new.parquet"):
+        put(tmp_path, name, NOW - 900 * HOUR)
+    commit(tmp_path, 0, NOW - 900 * HOUR, [add("old.parquet")])
+    gone = remove("old.parquet", NOW - 800 * HOUR)
+    commit(tmp_path, 1, NOW - 800 * HOUR, [gone, add("new.parquet")])
+    restore(opened(tmp_path), 0)
+    assert vacuum(opened(tmp_path)).files == 0
+    assert found(tmp_path) == {"old.parquet", "new.parquet"}
+    assert vacuum(opened(tmp_path), now=NOW + 200 * HOUR).sample == ("new.parquet",)
+
+
+def test_the_command_restores(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    three_versions(tmp_path)
+    plan = run(monkeypatch, capfd, "restore", tmp_path, "--version", "1", "--dry-run")
+    assert "1, not restored: dry run" in plan.out
+    done = run(monkeypatch, capfd, "restore", tmp_path, "--version", "1", "--json")
+    assert json.loads(done.out)["version"] == 4
+    for name in vl.Table.open(tmp_path, 3).files()["path"].to_pylist():
+        (tmp_path / str(name)).unlink()
+    lost = run(monkeypatch, capfd, "restore", tmp_path, "--version", "3")
+    assert lost.code == 1
+    assert "2 of the 2 files" in lost.err
+    assert "--skip-missing" in lost.err
+    assert run(monkeypatch, capfd, "restore", tmp_path).code == 2
+    assert run(monkeypatch, capfd, "restore", tmp_path, "--timestamp", "soon").code == 2
