@@ -41,13 +41,13 @@ def history(session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> 
     """Appends, deletes by vectors and of files, change files, new columns: versions 0 to 6."""
     root = tmp_path_factory.mktemp("history") / "t"
     table = f"delta.`{root}`"
-    columns = "a INT, b STRING"
     properties = ", ".join(
         f"'delta.{name}' = 'true'"
         for name in ("enableRowTracking", "enableDeletionVectors", "enableChangeDataFeed")
     )
+    layout = f"PARTITIONED BY (b) TBLPROPERTIES ({properties})"
     for statement in (
-        f"CREATE TABLE {table} ({columns}) USING delta PARTITIONED BY (b) TBLPROPERTIES ({properties})",
+        f"CREATE TABLE {table} (a INT, b STRING) USING delta {layout}",
         f"INSERT INTO {table} SELECT /*+ COALESCE(1) */ id, CONCAT('x:', id % 2) FROM range(10)",
         f"INSERT INTO {table} SELECT /*+ COALESCE(1) */ id, CONCAT('x:', id % 2) FROM range(9)",
         f"DELETE FROM {table} WHERE a = 3",

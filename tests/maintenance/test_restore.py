@@ -18,6 +18,7 @@ from tests.cli.command import run
 from tests.delta.crashes import rows
 from tests.maintenance.folders import HOUR, add, commit, found, put, remove, vector_file
 from tests.maintenance.test_vacuum import check_files, opened
+from variantlake.delta.transaction.commit import commit as commit_changes
 from variantlake.errors import (
     CommitConflict,
     InvalidQuery,
