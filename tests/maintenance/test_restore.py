@@ -16,7 +16,7 @@ import pytest
 import variantlake as vl
 from tests.cli.command import run
 from tests.delta.crashes import rows
-from tests.maintenance.folders import HOUR, add, commit, found, put, remove, vector_file
+from tests.maintenance.folders import HOUR, add, commit, found, put, remove, touch, vector_file
 from tests.maintenance.test_vacuum import check_files, opened
 from variantlake.delta.transaction.commit import commit as commit_changes
 from variantlake.errors import (
@@ -69,11 +69,17 @@ def test_the_rows_of_a_version_come_back_and_the_others_go(tmp_path: Path) -> No
 
 def test_a_time_names_the_version_of_then(tmp_path: Path) -> None:
     table = three_versions(tmp_path)
-    moment = dt.datetime.fromtimestamp(table.history()[-1].timestamp / 1000 + 0.0005, dt.UTC)
+    for version in range(4):
+        touch(tmp_path / "_delta_log" / f"{version:020d}.json", NOW - (10 - version) * HOUR)
+    table = vl.Table.open(tmp_path)
+    moment = dt.datetime.fromtimestamp((NOW - 8.5 * HOUR) / 1000, dt.UTC)
     with pytest.raises(InvalidQuery):
         table.restore(timestamp=dt.datetime(2001, 1, 1, tzinfo=dt.UTC))
-    plan = table.restore(timestamp=moment + dt.timedelta(milliseconds=5), dry_run=True)
-    assert plan.restored_version <= 3
+    assert table.restore(timestamp=moment, dry_run=True).restored_version == 1
+    assert table.restore(timestamp=moment.replace(tzinfo=None)).restored_version == 1
+    parameters = table.refresh().history(1)[0].info["operationParameters"]
+    assert parameters["version"] is None
+    assert parameters["timestamp"].startswith(f"{moment:%Y-%m-%d %H:%M:%S}.")
     with pytest.raises(InvalidValue, match="one of them"):
         table.restore()
     with pytest.raises(InvalidValue, match="one of them"):
