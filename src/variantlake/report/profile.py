@@ -179,7 +179,7 @@ def profile(
         column: The VARIANT column of a table or a file; None for the only one.
         sample_rows: The most rows that are looked at, 1 or more.
         examples: False leaves values out of the result.
-        format: How files hold documents, as for `ingest`: `lines`, `array` or `whole`.
+        format: How files hold documents, as for `ingest`: `ndjson`, `array` or `json`.
         options: Thresholds of the inference.
 
     Raises:
