@@ -90,8 +90,14 @@ fuzz: setup ## Fuzz what parses bytes from outside, for FUZZ_SECONDS each (60)
 	@$(BIN)/python -m tests.fuzz.columns --seconds $(FUZZ_SECONDS)
 	@$(BIN)/python -m tests.fuzz.logs --seconds $(FUZZ_SECONDS)
 
-docs: setup ## Write docs/cli.md anew from the commands
+docs: setup .venv-docs/.ready ## Write docs/cli.md anew from the commands; build the site in site/, strictly
 	@$(BIN)/python -m variantlake.cli.reference > docs/cli.md
+	@NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --quiet && echo "open site/README.html" || exit 1
+
+.venv-docs/.ready: pyproject.toml constraints.txt
+	@$(BIN)/python -m venv .venv-docs
+	@.venv-docs/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --group docs
+	@touch $@
 
 bench: bench-ingest bench-query ## Time loading and queries beside other engines; write docs/performance.md's tables
 

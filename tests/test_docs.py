@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.corpora import REPOSITORY
+from variantlake import errors
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -40,6 +41,38 @@ def test_python_blocks_run(
     namespace = {"table": str(tmp_path / "table"), "spark": spark, "__name__": page.stem}
     for number, code in enumerate(blocks(page)):
         exec(compile(code, f"{page.stem}-{number}", "exec"), namespace)  # noqa: S102 - running the docs is the point
+
+
+def test_every_error_is_on_its_page() -> None:
+    page = (REPOSITORY / "docs" / "reference" / "errors.md").read_text(encoding="utf-8")
+    classes = [
+        name
+        for name, each in vars(errors).items()
+        if isinstance(each, type) and issubclass(each, errors.VariantLakeError)
+    ]
+    assert len(classes) > 15
+    for name in classes:
+        assert f"`{name}`" in page or f"vl.{name}" in page, name
+
+
+def test_every_variable_is_on_its_page() -> None:
+    page = (REPOSITORY / "docs" / "reference" / "environment.md").read_text(encoding="utf-8")
+    sources = (REPOSITORY / "src").rglob("*.py")
+    named = {
+        name
+        for source in sources
+        for name in re.findall(r"VARIANTLAKE_[A-Z_]+", source.read_text(encoding="utf-8"))
+    }
+    assert named
+    assert named == set(re.findall(r"VARIANTLAKE_[A-Z_]+", page))
+
+
+def test_every_page_has_a_place_on_the_site() -> None:
+    site = (REPOSITORY / "mkdocs.yml").read_text(encoding="utf-8")
+    for page in (REPOSITORY / "docs").rglob("*.md"):
+        name = page.relative_to(REPOSITORY / "docs").as_posix()
+        if "decisions" not in name or page.name == "README.md":
+            assert f": {name}\n" in site, name
 
 
 def test_readme_stays_short() -> None:
