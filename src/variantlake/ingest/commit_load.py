@@ -6,6 +6,7 @@ not repeated, whoever ran it.
 
 from __future__ import annotations
 
+import logging
 import pickle
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -13,6 +14,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from variantlake.delta.actions.log_lines import AddFile
+from variantlake.delta.stats.tags import tagged_notes
 from variantlake.errors import VariantLakeError
 from variantlake.ingest.target.files import delete_load
 from variantlake.ingest.target.options import BadRows, LoadOptions
@@ -21,6 +23,8 @@ from variantlake.ingest.target.stop_flag import LoadFlag, LoadStopped
 from variantlake.ingest.target.write_target import NOT_COMMITTED, FilePlan, Target
 from variantlake.storage.opening import open_store
 from variantlake.storage.store import LocalStore
+
+_LOG = logging.getLogger("variantlake")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,6 +172,7 @@ def commit_load(
     if not done:
         target.clean_up(plan.load_id)
         return LoadResult(version=version, already_loaded=True)
+    _warn_of_lacking(target, adds)
     kept = any(result.quarantine for result in results)
     return LoadResult(
         version=version,
@@ -179,6 +184,24 @@ def commit_load(
         quarantine=target.store.join(folder_of(plan.load_id)) if kept else None,
         empty_sources=empty_sources,
     )
+
+
+def _warn_of_lacking(target: Target, adds: Sequence[AddFile]) -> None:
+    """Log a warning for each column in whose residuals are values that Spark's reader lacks."""
+    schema = target.schema
+    columns = zip(schema.variant_columns(), schema.variant_columns(physical=True), strict=True)
+    for logical, physical in columns:
+        notes = [tagged_notes(physical, add.tags or {}) for add in adds]
+        files = sum(each is not None and each.lacking for each in notes)
+        if files:
+            _LOG.warning(
+                "%s: residuals of `%s` in %d of %d new files hold TIME, nanoseconds or other types "
+                "that Spark lacks. Spark reads whole Variants there only with variantlake.",
+                target.store.uri,
+                ".".join(logical),
+                files,
+                len(adds),
+            )
 
 
 def _bad_metrics(mode: BadRows, count: int) -> dict[str, str]:

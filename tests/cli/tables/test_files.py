@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import gzip
 import json
 import os
@@ -21,6 +22,7 @@ from tests.cli.command import run
 from tests.corpora import EARTHQUAKES
 from tests.delta.tables import add, first_commit, write_log
 from tests.ingest import bad_input
+from tests.parquet.write.test_table_writer import of
 from variantlake.ingest.local_run import ingest_here
 from variantlake.shredding.layout import VARIANT_TYPE
 
@@ -65,6 +67,33 @@ def test_cat_of_a_file_stops_at_the_limit(
     assert done.out == lines[0] + "\n"
 
 
+def test_cat_leaves_out_deleted_rows_and_knows_mapped_columns(
+    tmp_path: Path, monkeypatch: Patch, capfd: Capture
+) -> None:
+    properties = {"delta.columnMapping.mode": "name", "delta.enableDeletionVectors": "true"}
+    made = vl.Table.create(tmp_path, "event VARIANT, k INT", properties=properties)
+    rows = pa.table({"event": [f'{{"n":{n}}}' for n in range(4)], "k": pa.array(range(4), "int32")})
+    made.append(rows, json_columns=["event"])
+    made.delete("k = 2")
+    assert any("deletionVector" in path.read_text() for path in tmp_path.glob("_delta_log/*2.json"))
+    done = run(monkeypatch, capfd, "cat", "--json", tmp_path)
+    found = [json.loads(line) for line in done.out.splitlines()]
+    assert found == [{"event": {"n": n}, "k": n} for n in (0, 1, 3)]
+    done = run(monkeypatch, capfd, "cat", "--column", "event", "--limit", "3", tmp_path)
+    assert done.out.splitlines() == ['{"n":0}', '{"n":1}', '{"n":3}']
+
+
+def test_short_files_and_files_for_tables_have_hints(
+    tmp_path: Path, monkeypatch: Patch, capfd: Capture
+) -> None:
+    file = tmp_path / "short"
+    file.write_bytes(b"PAR1")
+    for command, wanted in (("cat", "cut short"), ("history", "`variantlake cat`")):
+        done = run(monkeypatch, capfd, command, file)
+        assert done.code == 1
+        assert wanted in done.err.split("Hint:")[1]
+
+
 def test_cat_names_the_columns_when_one_is_unknown(
     table: Path, file: Path, monkeypatch: Patch, capfd: Capture
 ) -> None:
@@ -97,6 +126,41 @@ def test_inspect_gives_json(table: Path, file: Path, monkeypatch: Patch, capfd: 
     assert variant["annotated"]
     nodes = {node["path"]: node for node in variant["nodes"]}
     assert nodes["$['properties']['time']"]["share"] == 1
+
+
+@pytest.fixture
+def odd(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> Path:
+    """Residuals with TIME, integers beside decimals; the load warns of the former."""
+    made = vl.Table.create(
+        tmp_path / "t", "event VARIANT", shredding={"event": "a DECIMAL(9,2), b DECIMAL(9,2)"}
+    )
+    texts = ['{"a":7,"b":7}', '{"a":1.50,"b":7.0}']
+    made.append(pa.table({"event": texts}), json_columns=["event"])
+    assert caplog.messages == []
+    made.append(pa.table({"event": of({"a": 1, "c": dt.time(1)})}))
+    (message,) = caplog.messages
+    assert "residuals of `event` in 1 of 1 new files hold TIME" in message
+    return tmp_path / "t"
+
+
+def test_inspect_says_what_residuals_and_decimals_hold(
+    odd: Path, monkeypatch: Patch, capfd: Capture
+) -> None:
+    told: list[dict[str, object]] = []
+    for path in sorted(odd.glob("*.parquet")):
+        (variant,) = json.loads(run(monkeypatch, capfd, "inspect", "--json", path).out)["variants"]
+        told.append(variant["notes"])
+        shown = run(monkeypatch, capfd, "inspect", path).out
+        assert ("types that Spark lacks" in shown) == told[-1]["types_spark_lacks"]
+        assert ("as decimals" in shown) == bool(told[-1]["integers_as_decimals"])
+    assert sorted(told, key=str) == [
+        {"types_spark_lacks": False, "integers": ["$['a']"], "integers_as_decimals": ["$['b']"]},
+        {"types_spark_lacks": True, "integers": ["$['a']"], "integers_as_decimals": []},
+    ]
+    found = json.loads(run(monkeypatch, capfd, "inspect", "--json", odd).out)
+    assert found["residuals"] == {"event": {"types_spark_lacks": 1, "unknown": 0}}
+    shown = run(monkeypatch, capfd, "inspect", odd).out
+    assert "files whose residuals hold TIME" in shown
 
 
 def test_inspect_says_why(file: Path, table: Path, monkeypatch: Patch, capfd: Capture) -> None:

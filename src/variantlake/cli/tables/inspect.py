@@ -26,10 +26,12 @@ from variantlake.parquet.stats.facts import PathFacts, VariantFacts
 from variantlake.shredding.ddl import MAX_SCHEMA_DEPTH
 from variantlake.shredding.infer import Inference, InferenceOptions
 from variantlake.shredding.schema import Array, Leaf, Object
+from variantlake.shredding.values import ValueNotes
 from variantlake.table import Table
 
 DEFAULTS = InferenceOptions()
 
+LACKING = "TIME, nanoseconds or other types that Spark lacks"
 NO_VARIANT = "The file has no VARIANT column; --variant names one that nothing marks."
 
 
@@ -122,6 +124,7 @@ def _print_file(source: str, view: FileView, *, as_json: bool) -> None:
                 "annotated": "VARIANT" if variant.annotated else "no",
                 "shredded into": variant.ddl,
                 "SQL NULLs": "unknown" if variant.nulls is None else f"{variant.nulls:,}",
+                **_note_fields(variant.notes),
                 "metadata": size(variant.metadata_size.compressed),
             }
         )
@@ -145,6 +148,35 @@ def _node_row(node: NodeView) -> list[Any]:
     ]
 
 
+def _note_fields(notes: ValueNotes | None) -> dict[str, str]:
+    """What is known of the values of a column, in words."""
+    if notes is None:
+        return {"residuals": "unknown types"}
+    said = {"residuals": LACKING if notes.lacking else "types that Spark reads"}
+    for name, paths in _integers(notes).items():
+        if paths:
+            said[f"integers in DECIMAL, {name}"] = ", ".join(paths)
+    return said
+
+
+def _integers(notes: ValueNotes) -> dict[str, list[str]]:
+    """The DECIMAL columns that hold integers, by what these come back as."""
+    told = notes.told_apart
+    found = {"as integers": told, "as decimals": notes.integers - told}
+    return {name: sorted(map(str, paths)) for name, paths in found.items()}
+
+
+def _note_document(notes: ValueNotes | None) -> dict[str, Any] | None:
+    if notes is None:
+        return None
+    found = _integers(notes)
+    return {
+        "types_spark_lacks": notes.lacking,
+        "integers": found["as integers"],
+        "integers_as_decimals": found["as decimals"],
+    }
+
+
 def _file_document(view: FileView) -> dict[str, Any]:
     return {
         "rows": view.num_rows,
@@ -161,6 +193,7 @@ def _variant_document(variant: VariantView) -> dict[str, Any]:
         "annotated": variant.annotated,
         "shredding": variant.ddl,
         "nulls": variant.nulls,
+        "notes": _note_document(variant.notes),
         "metadata_bytes": variant.metadata_size.compressed,
         "nodes": [
             {
@@ -245,6 +278,10 @@ def _print_table(table: Table, *, as_json: bool) -> None:
         ".".join(column): list(_totals([v for each in facts if (v := each.variant(column))]))
         for column in columns
     }
+    residuals = {
+        ".".join(column): _residual_files([each.variant(column) for each in facts])
+        for column in columns
+    }
     features = table.protocol.writer_features or ()
     if as_json:
         print_json(
@@ -258,6 +295,7 @@ def _print_table(table: Table, *, as_json: bool) -> None:
                 "absolute_paths": outside,
                 "features": list(features),
                 "properties": table.properties,
+                "residuals": residuals,
                 "columns": {
                     name: [
                         {
@@ -290,6 +328,11 @@ def _print_table(table: Table, *, as_json: bool) -> None:
         print_line(f"refers to a file by an absolute path: {path}")
     for name, paths in totals.items():
         _heading(f"{name}: {len(facts):,} of {files.num_rows:,} files say how they are shredded")
+        counts = residuals[name]
+        if counts["types_spark_lacks"]:
+            print_line(f"files whose residuals hold {LACKING}: {counts['types_spark_lacks']:,}")
+        if counts["unknown"]:
+            print_line(f"files whose residuals hold unknown types: {counts['unknown']:,}")
         print_rows(
             ["path", "type", "files", "clean", "bounds", "typed rows", "residual rows"],
             (
@@ -297,6 +340,20 @@ def _print_table(table: Table, *, as_json: bool) -> None:
                 for p in paths
             ),
         )
+
+
+def _residual_files(variants: Sequence[VariantFacts | None]) -> dict[str, int]:
+    """How many files have residuals of types that Spark lacks, and of how many nobody knows.
+
+    Files whose column is not shredded, or whose residuals are empty, are neither.
+    """
+    notes = [
+        variant.notes
+        for variant in variants
+        if variant is not None and not all(path.residuals == 0 for path in variant.paths)
+    ]
+    lacking = sum(each is not None and each.lacking for each in notes)
+    return {"types_spark_lacks": lacking, "unknown": notes.count(None)}
 
 
 def _totals(variants: Sequence[VariantFacts]) -> Iterator[_PathTotal]:

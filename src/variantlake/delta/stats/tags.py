@@ -120,6 +120,11 @@ def read_tags(
     return TaggedColumn(schema, nodes, entries, lows, highs, notes)
 
 
+def tagged_notes(column: Column, tags: Mapping[str, str | None]) -> ValueNotes | None:
+    """The notes of a column in the tags of a file that was just written."""
+    return parse_notes(tags.get(f"{PREFIX}values.{column_name(column)}"))
+
+
 def _fingerprint(size: int, num_records: int) -> str:
     return f"{size}:{num_records}"
 

@@ -35,6 +35,7 @@ from variantlake.shredding.infer import Inference, InferenceOptions, infer
 from variantlake.shredding.layout import VARIANT_TYPE
 from variantlake.shredding.profile import Profile
 from variantlake.shredding.schema import Array, Leaf, Object
+from variantlake.shredding.values import ValueNotes
 from variantlake.storage.opening import Source, name_of
 from variantlake.types import EMPTY_METADATA, Kind, ShreddedType
 
@@ -86,7 +87,8 @@ class NodeView:
 class VariantView:
     """One Variant column.
 
-    `nulls` counts SQL NULLs, None where unknown or inside of arrays. A `legacy` column is one of
+    `nulls` counts SQL NULLs, None where unknown or inside of arrays. `notes` are about its values,
+    None where nothing says what its residuals hold. A `legacy` column is one of
     Spark's older layout: it has no metadata, `value` stands for its `untyped_value`s, and Variant
     nulls count as residuals.
     """
@@ -98,6 +100,7 @@ class VariantView:
     metadata_size: Sizes
     root: NodeView
     legacy: bool = False
+    notes: ValueNotes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +144,7 @@ def inspect_file(
                 Sizes(0, 0) if group.metadata is None else _size(footer, group.metadata),
                 _node_view(footer, group.root, Path(), by_path),
                 group.is_legacy,
+                None if known is None else known.notes,
             )
         )
     return FileView(footer.num_rows, len(footer.row_groups), footer.created_by, tuple(views))
