@@ -13,7 +13,7 @@ import typer
 import variantlake
 from variantlake.cli import query
 from variantlake.cli.loads import convert, load
-from variantlake.cli.maintenance import drift, restore, vacuum
+from variantlake.cli.maintenance import checkpoint, drift, health, restore, vacuum
 from variantlake.cli.tables import analyze, cat, check, history, profile, report
 from variantlake.cli.tables import inspect as inspect_command
 from variantlake.cli.terminal.output import print_error, print_note, visible
@@ -81,6 +81,8 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "profile": profile.profile,
     "report": report.report,
     "check": check.check,
+    "checkpoint": checkpoint.checkpoint,
+    "health": health.health,
     "restore": restore.restore,
     "vacuum": vacuum.vacuum,
 }

@@ -5,6 +5,9 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable
 
+from variantlake.delta.checkpoint.checkpoint_writer import write_checkpoint
+from variantlake.maintenance.health import health
+from variantlake.maintenance.health_findings import Health
 from variantlake.maintenance.restore import Missing, RestoreResult, restore
 from variantlake.maintenance.vacuum import (
     Retention,
@@ -102,3 +105,23 @@ class TableMaintenance(TableCompaction):
             missing=missing,
             progress=progress,
         )
+
+    def health(self, *, orphans: bool = False) -> Health:
+        """What makes this version of the table slow or large, each finding with what mends it.
+
+        Small files, overlap along the paths that it is clustered by, deleted rows, values in
+        residuals, files without statistics, the log and its checkpoints: all from the log, no data
+        file is read. `orphans` also lists the folder for files that a vacuum would remove.
+
+        Raises:
+            MalformedLog, StoreFailed: A log that cannot be read.
+        """
+        return health(self.snapshot, orphans=orphans)
+
+    def checkpoint(self) -> int:
+        """Write a checkpoint of the newest version, which readers then start from; the version.
+
+        Commits write one at `delta.checkpointInterval`; this is for a log without any, or whose
+        writers write none. Raises as `open` for a log that cannot be read, StoreFailed.
+        """
+        return write_checkpoint(self._newest().store)

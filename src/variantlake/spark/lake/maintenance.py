@@ -5,6 +5,9 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable
 
+from variantlake.delta.checkpoint.checkpoint_writer import write_checkpoint
+from variantlake.maintenance.health import health
+from variantlake.maintenance.health_findings import Health
 from variantlake.maintenance.restore import Missing, RestoreResult, restore
 from variantlake.maintenance.vacuum import (
     Retention,
@@ -68,3 +71,14 @@ class LakeMaintenance(LakeLayouts):
             missing=missing,
             progress=progress,
         )
+
+    def health(self, table: Location, *, orphans: bool = False) -> Health:
+        """What makes a table slow or large, each finding with what mends it; the driver reads.
+
+        `table` is its name, path or URL, as for `read`; else as `Table.health`.
+        """
+        return health(self._tables.open(self._written_to(table)).snapshot, orphans=orphans)
+
+    def checkpoint(self, table: Location) -> int:
+        """Write a checkpoint of a table's newest version; the version. As `Table.checkpoint`."""
+        return write_checkpoint(self._tables.open(self._written_to(table)).snapshot.store)

@@ -1,0 +1,62 @@
+"""`variantlake health`: what makes a table slow or large, and the command that mends it."""
+
+from __future__ import annotations
+
+import enum
+from typing import Annotated, Any
+
+import typer
+
+from variantlake.cli.terminal.output import print_json, print_line, print_rows, size
+from variantlake.maintenance.health_findings import Finding
+from variantlake.table import Table
+
+
+class FailOn(enum.StrEnum):
+    """What makes the exit code 1."""
+
+    NEVER = "never"
+    WARNING = "warning"
+    INFO = "info"
+
+
+def health(
+    table: Annotated[
+        str, typer.Argument(help="The Delta table: a path or URL.", show_default=False)
+    ],
+    *,
+    orphans: Annotated[
+        bool,
+        typer.Option("--orphans", help="Also list the folder, for files that nobody needs."),
+    ] = False,
+    fail_on: Annotated[
+        FailOn, typer.Option(help="Exit with code 1 from such a finding on.")
+    ] = FailOn.NEVER,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a finding.")] = False,
+) -> None:
+    """Show what makes a table slow or large, each with the command that mends it.
+
+    All is read from the log: small files, overlap, deleted rows, residuals, missing statistics,
+    the log itself.
+    """
+    found = Table.open(table).health(orphans=orphans)
+    if as_json:
+        for finding in found.findings:
+            print_json(_document(finding))
+    else:
+        print_line(f"version {found.version}: {found.files:,} files, {size(found.size)}")
+        rows = [(f.severity, f.topic, f.message, f.command or "-") for f in found.findings]
+        print_rows(["", "about", "finding", "what helps"], rows)
+    worst = found.worst
+    if worst is not None and (fail_on == FailOn.INFO or fail_on == str(worst)):
+        raise typer.Exit(1)
+
+
+def _document(finding: Finding) -> dict[str, Any]:
+    return {
+        "topic": finding.topic,
+        "severity": str(finding.severity),
+        "message": finding.message,
+        "command": finding.command,
+        "details": dict(finding.details),
+    }

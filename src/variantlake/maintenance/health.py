@@ -1,0 +1,198 @@
+"""The health of a table: what makes it slow or large, and what mends that.
+
+All is read from the log: no data file is opened. `orphans` alone lists the table's folder.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from variantlake.delta.log.logical_files import values
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.errors import VariantLakeError
+from variantlake.maintenance.health_findings import Finding, Health, Severity
+from variantlake.maintenance.health_log import log_findings
+from variantlake.maintenance.health_overlap import Overlap, overlaps
+from variantlake.maintenance.vacuum import vacuum
+from variantlake.parquet.stats.fact_columns import FactColumns
+from variantlake.planning.log_files import log_facts
+from variantlake.shredding.schema import Leaf
+
+SMALL_BYTES = 32 << 20
+"""Bytes below which a file is small: opening it costs as much as reading it."""
+
+_MANY_SMALL = 10
+_DEEP = 4.0
+"""Files that a query of one value reads, from which on ordering them pays."""
+
+_MANY_DELETED, _MANY_RESIDUAL = 0.1, 0.05
+_MAX_NAMED = 10
+
+
+def health(snapshot: Snapshot, *, orphans: bool = False) -> Health:
+    """What there is to say of this version. See `Table.health`."""
+    facts = log_facts(snapshot)
+    found = [
+        *_small_files(snapshot),
+        *_overlaps(snapshot, facts),
+        *_deleted_rows(snapshot, facts),
+        *_residuals(snapshot, facts),
+        *_statistics(facts),
+        *log_findings(snapshot),
+    ]
+    if orphans:
+        found += _unneeded(snapshot)
+    # Stable: within a severity they stand in the order of the topics.
+    found.sort(key=lambda finding: finding.severity is not Severity.WARNING)
+    size: Any = pc.sum(snapshot.files["size"]).as_py()
+    return Health(snapshot.version, snapshot.files.num_rows, int(size or 0), tuple(found))
+
+
+def _small_files(snapshot: Snapshot) -> Iterator[Finding]:
+    sizes: Any = snapshot.files["size"]
+    small = snapshot.files.filter(pc.less(sizes, pa.scalar(SMALL_BYTES)))
+    names = values(small["partition_values"])
+    counts = Counter(tuple(sorted((each or {}).items(), key=repr)) for each in names)
+    # One small file of a partition has no other to be joined with.
+    crowded = {partition: count for partition, count in counts.items() if count > 1}
+    total = sum(crowded.values())
+    if not total:
+        return
+    worst = sorted(crowded.items(), key=lambda item: (-item[1], repr(item[0])))[:_MAX_NAMED]
+    many = total - len(crowded) >= _MANY_SMALL
+    where = f" in {len(crowded):,} partitions" if snapshot.partition_columns else ""
+    yield Finding(
+        "small files",
+        Severity.WARNING if many else Severity.INFO,
+        f"{total:,} of {snapshot.files.num_rows:,} files have less than {SMALL_BYTES >> 20} MiB"
+        f"{where}",
+        mend="Table.optimize()",
+        command="variantlake optimize",
+        details={
+            "files": total,
+            "bytes": int(pc.sum(small["size"]).as_py() or 0),
+            "partitions": [{"values": dict(p), "files": count} for p, count in worst],
+        },
+    )
+
+
+def _overlaps(snapshot: Snapshot, facts: FactColumns) -> Iterator[Finding]:
+    try:
+        yield from map(_overlap, overlaps(snapshot, facts))
+    except VariantLakeError as error:
+        yield Finding(
+            "overlap",
+            Severity.WARNING,
+            f"what the table is clustered by does not fit it: {error.message}",
+            mend="Table.set_properties({'variantlake.clusterBy': ...})",
+            command="ALTER TABLE ... SET TBLPROPERTIES ('variantlake.clusterBy' = ...)",
+        )
+
+
+def _overlap(found: Overlap) -> Finding:
+    deep = found.mean >= _DEEP
+    unknown = f"; {found.unknown:,} files have no bounds" if found.unknown else ""
+    lacking = found.unknown > found.known
+    return Finding(
+        "overlap",
+        Severity.WARNING if deep or lacking else Severity.INFO,
+        f"{found.path}: a value is in {found.mean:.1f} of {found.known:,} files on average, in "
+        f"{found.most:,} at most{unknown}",
+        mend="Table.cluster()" if deep or lacking else "",
+        command="variantlake cluster" if deep or lacking else "",
+        details={
+            "path": found.path,
+            "mean_depth": found.mean,
+            "max_depth": found.most,
+            "files": found.known,
+            "files_without_bounds": found.unknown,
+        },
+    )
+
+
+def _deleted_rows(snapshot: Snapshot, facts: FactColumns) -> Iterator[Finding]:
+    vectors = snapshot.files["deletion_vector"]
+    if vectors.null_count == len(vectors):
+        return
+    there: Any = vectors.drop_null()
+    deleted = int(pc.sum(pc.struct_field(there, "cardinality")).as_py() or 0)
+    records = facts.num_records
+    rows = int(records[records >= 0].sum())
+    share = deleted / rows if rows else 0.0
+    yield Finding(
+        "deleted rows",
+        Severity.WARNING if share >= _MANY_DELETED else Severity.INFO,
+        f"{deleted:,} rows of {len(there):,} files are deleted, {share:.1%} of all; every query "
+        "reads over them",
+        mend="Table.optimize()",
+        command="variantlake optimize",
+        details={"rows": deleted, "files": len(there), "share": share},
+    )
+
+
+def _residuals(snapshot: Snapshot, facts: FactColumns) -> Iterator[Finding]:
+    for column in snapshot.schema.variant_columns(physical=True):
+        typed = residual = unknown = 0
+        variants = facts.variant(column)
+        if variants is None:
+            continue
+        unknown = int((variants.layout < 0).sum())
+        for code, schema in enumerate(variants.schemas):
+            rows = np.flatnonzero(variants.layout == code)
+            for number, (_, node) in enumerate(schema.nodes()):
+                if isinstance(node, Leaf) and len(rows):
+                    counts = variants.counts(rows, np.full(len(rows), number, np.int64))
+                    typed += int(counts.typed[counts.typed > 0].sum())
+                    residual += int(counts.residuals[counts.residuals > 0].sum())
+        share = residual / (typed + residual) if typed + residual else 0.0
+        if not residual and not unknown:
+            continue
+        name = ".".join(column)
+        many = share >= _MANY_RESIDUAL
+        told = f"; {unknown:,} files do not tell in the log" if unknown else ""
+        yield Finding(
+            "residuals",
+            Severity.WARNING if many else Severity.INFO,
+            f"{name}: {share:.1%} of the values of its typed columns are of other types and lie in "
+            f"residuals{told}",
+            mend="Table.drift() shows which paths; Table.reshred() mends it",
+            command="variantlake drift shows which paths; variantlake reshred mends it",
+            details={"column": name, "share": share, "values": residual, "files_unknown": unknown},
+        )
+
+
+def _statistics(facts: FactColumns) -> Iterator[Finding]:
+    without = int((facts.num_records < 0).sum())
+    if without:
+        yield Finding(
+            "statistics",
+            Severity.WARNING,
+            f"{without:,} files have no statistics: no query skips them",
+            mend="Table.analyze()",
+            command="variantlake analyze",
+            details={"files": without},
+        )
+
+
+def _unneeded(snapshot: Snapshot) -> Iterator[Finding]:
+    plan = vacuum(snapshot, dry_run=True)
+    if plan.files:
+        yield Finding(
+            "unneeded files",
+            Severity.WARNING if plan.size > _total(snapshot) else Severity.INFO,
+            f"{plan.files:,} files of {plan.size:,} bytes are needed by no version within the "
+            "retention",
+            mend="Table.vacuum()",
+            command="variantlake vacuum",
+            details={"files": plan.files, "bytes": plan.size, "kinds": dict(plan.kinds)},
+        )
+
+
+def _total(snapshot: Snapshot) -> int:
+    return int(pc.sum(snapshot.files["size"]).as_py() or 0)

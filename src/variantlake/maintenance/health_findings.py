@@ -1,0 +1,48 @@
+"""What `health` says: findings, each with the command that mends it."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+class Severity(enum.StrEnum):
+    """How much a finding matters: worth to know, or worth to do something about."""
+
+    INFO = "info"
+    WARNING = "warning"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing to know of a table.
+
+    `topic` is one of `small files`, `overlap`, `deleted rows`, `residuals`, `statistics`, `log`,
+    `checkpoint`, `unneeded files`; `details` are its numbers (bytes, rows, counts). `mend` is what
+    helps in Python, `command` on the command line; empty where nothing has to be done.
+    """
+
+    topic: str
+    severity: Severity
+    message: str
+    mend: str = ""
+    command: str = ""
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """A table's version, its files, their bytes, and what was found, warnings first."""
+
+    version: int
+    files: int
+    size: int
+    findings: tuple[Finding, ...]
+
+    @property
+    def worst(self) -> Severity | None:
+        """The severity that matters most; None without findings."""
+        found = {finding.severity for finding in self.findings}
+        return max(found, key=list(Severity).index, default=None)
