@@ -1,0 +1,180 @@
+"""Files as boxes: the ranks of their bounds along each clustering path.
+
+Ranks are places among all bounds of a partition, so that values of every type are compared once.
+What cannot be known of a file is the widest box: it may be anywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from variantlake.delta.protocol.cluster_paths import ClusterPath, order_of
+from variantlake.delta.stats.stats_writer import StatsOptions
+from variantlake.parquet.stats.fact_columns import BoundColumns, Int64s
+from variantlake.planning.log_files import LogFiles
+from variantlake.shredding.schema import Leaf, ShreddingSchema
+from variantlake.types import Kind, ShreddedType
+
+Floats = npt.NDArray[np.float64]
+
+_MILLISECOND = 1_000
+"""Statistics cut timestamps of ordinary columns to milliseconds, and readers add one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Boxes:
+    """Boxes of some files: `low` and `high` are slots, shape (files, paths), both included.
+
+    Each value that is a bound has an even slot, the gap behind it the odd one after; the last slot
+    is that of rows without a value, which lie behind all others.
+    """
+
+    low: Int64s
+    high: Int64s
+
+    @property
+    def files(self) -> int:
+        """How many there are."""
+        return len(self.low)
+
+    def take(self, rows: Int64s) -> Boxes:
+        """These files."""
+        return Boxes(self.low[rows], self.high[rows])
+
+
+def boxes_of(
+    files: LogFiles,
+    rows: Int64s,
+    paths: Sequence[ClusterPath],
+    layouts: dict[str, ShreddingSchema],
+    options: StatsOptions,
+) -> Boxes:
+    """The boxes of these files. `layouts` are those of new files, by physical names of columns."""
+    sides = [_ranks(_bounds(files, rows, path, layouts, options)) for path in paths]
+    low, high = (np.stack([each[side] for each in sides], axis=1) for side in (0, 1))
+    return Boxes(low, high)
+
+
+@dataclass(slots=True)
+class _Bounds:
+    """Bounds of one path: objects that order among each other where `known`; `empty` has none."""
+
+    low: npt.NDArray[np.object_]
+    high: npt.NDArray[np.object_]
+    known: npt.NDArray[np.bool_]
+    empty: npt.NDArray[np.bool_]
+
+    @classmethod
+    def unknown(cls, rows: int) -> _Bounds:
+        flags = (np.zeros(rows, np.bool_) for _ in range(2))
+        return cls(np.empty(rows, object), np.empty(rows, object), *flags)
+
+    def put(self, places: Int64s, bounds: BoundColumns, leaf: ShreddedType, cut: int) -> None:
+        """Note what is known of these rows, whose values are of this type."""
+        order = order_of(leaf)
+        nanos = leaf.kind in (Kind.TIMESTAMP_NANOS, Kind.TIMESTAMP_NTZ_NANOS)
+        known = bounds.minimum.known & bounds.maximum.known
+        lows, highs = bounds.minimum.values.tolist(), bounds.maximum.values.tolist()
+        for place, is_known, low, high in zip(
+            places.tolist(), known.tolist(), lows, highs, strict=True
+        ):
+            if not is_known:
+                continue
+            if nanos:
+                low, high = low // 1000, high // 1000
+            low, high = _uncut(low, high, cut)
+            self.low[place], self.high[place] = (order, low), (order, high)
+            self.known[place] = True
+
+
+def _uncut(low: Any, high: Any, cut: int) -> tuple[Any, Any]:
+    """Bounds without what writers add to a maximum that they cut.
+
+    Files that were sorted against each other then meet at most; with it, they would overlap for
+    ever. `cut` is the number of characters of strings, negative for the microseconds of a time.
+    """
+    if isinstance(high, str) and len(high) >= cut > 0:
+        high = high[: cut - 1]
+        return min(low, high), high
+    if isinstance(high, int) and cut < 0:
+        high += cut
+        return min(low, high), high
+    return low, high
+
+
+def _bounds(
+    files: LogFiles,
+    rows: Int64s,
+    path: ClusterPath,
+    layouts: dict[str, ShreddingSchema],
+    options: StatsOptions,
+) -> _Bounds:
+    found = _Bounds.unknown(len(rows))
+    if path.path is None:
+        _put_column(found, files, rows, path.column, options)
+        return found
+    variants = files.facts.variant((path.column,))
+    if variants is None:
+        return found
+    wanted = layouts.get(path.column, ShreddingSchema()).find(path.path)[0]
+    layout = variants.layout[rows]
+    for code in np.unique(layout[layout >= 0]).tolist():
+        schema = variants.schemas[code]
+        places = np.flatnonzero(layout == code)
+        number, leaf = _leaf(schema, path)
+        if leaf is None:
+            continue
+        nodes = np.full(len(places), number, np.int64)
+        bounds = variants.bounds(rows[places], nodes, leaf.type)
+        found.put(places, bounds, leaf.type, options.string_length)
+        if leaf == wanted:
+            # Sorted by now as far as it can be: what has no bounds has nothing to be sorted by.
+            found.empty[places] = ~found.known[places]
+    return found
+
+
+def _put_column(
+    found: _Bounds, files: LogFiles, rows: Int64s, column: str, options: StatsOptions
+) -> None:
+    facts = files.facts.column((column,))
+    if facts is None:
+        return
+    for code, stored in enumerate(facts.types):
+        if stored is None:
+            continue
+        places = np.flatnonzero(facts.type[rows] == code)
+        bounds = facts.bounds(rows[places], stored)
+        is_time = stored.kind in (Kind.TIMESTAMP, Kind.TIMESTAMP_NTZ)
+        found.put(places, bounds, stored, -_MILLISECOND if is_time else options.string_length)
+        nulls = facts.nulls[rows[places]]
+        records = files.facts.num_records[rows[places]]
+        found.empty[places] = ~found.known[places] & (nulls == records) & (records >= 0)
+
+
+def _leaf(schema: ShreddingSchema, path: ClusterPath) -> tuple[int, Leaf | None]:
+    for number, (where, node) in enumerate(schema.nodes()):
+        if where == path.path:
+            return number, node if isinstance(node, Leaf) else None
+    return -1, None
+
+
+def _ranks(bounds: _Bounds) -> tuple[Int64s, Int64s]:
+    """The slots of both sides."""
+    known = bounds.known
+    values = sorted({*bounds.low[known].tolist(), *bounds.high[known].tolist()})
+    places = {value: 2 * place for place, value in enumerate(values)}
+    last = 2 * len(values)
+    rows = len(known)
+    low, high = np.zeros(rows, np.int64), np.full(rows, max(last - 1, 0), np.int64)
+    low[known] = [places[value] for value in bounds.low[known].tolist()]
+    high[known] = [places[value] for value in bounds.high[known].tolist()]
+    low[bounds.empty], high[bounds.empty] = last, last
+    # A maximum below its minimum is nobody's: such a file may hold anything.
+    broken = high < low
+    low[broken], high[broken] = 0, max(last - 1, 0)
+    return low, high
