@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from variantlake.maintenance.reshredding.drift import Drift, drift
 from variantlake.table.digests import TableDigests
 
 Progress = Callable[[int, int], None]
+
+
+if TYPE_CHECKING:
+    from variantlake.ingest.load import LoadProgress
+    from variantlake.maintenance.clustering.cluster import ClusterResult
+    from variantlake.planning.expressions import Condition
+
+TARGET_FILE_BYTES = 128 << 20
 
 
 class TableLayouts(TableDigests):
@@ -29,3 +38,46 @@ class TableLayouts(TableDigests):
             MalformedFile, MissingSource: A file that cannot be read, by name.
         """
         return drift(self.snapshot, column, progress=progress)
+
+    def cluster(
+        self,
+        where: str | Condition | None = None,
+        *,
+        budget_bytes: int | None = None,
+        target_file_bytes: int = TARGET_FILE_BYTES,
+        dry_run: bool = False,
+        digest: bool = True,
+        progress: Callable[[LoadProgress], None] | None = None,
+    ) -> ClusterResult:
+        """Order rows across files by the paths that the table is clustered by; no row changes.
+
+        A run takes the files that overlap most by the bounds in the log, and writes their rows to
+        files that do not overlap. It stops at the budget, and where a rewrite would save queries
+        less than a fifth of what they read. So a second run finds nothing to do.
+
+        Args:
+            where: Only files that may hold a match: a condition over partition columns and paths.
+            budget_bytes: Bytes of files that may be rewritten; None is twice the bytes that have
+                come since the last run.
+            target_file_bytes: The size of the new files, about.
+            dry_run: Say what would be done, and do nothing.
+            digest: Compare the rows that are read and written by their digest; a difference raises
+                before anything is committed.
+            progress: Called a few times a second while files are rewritten.
+
+        Raises:
+            InvalidValue: Nothing says what the table is clustered by; see `set_clustering`.
+            InvalidSchema: A path that it is clustered by is no typed column.
+            UnsupportedFeature: The table needs a feature that we do not write, by name.
+            InvalidQuery, InvalidPath: A condition that does not parse, or names what is not there.
+            MalformedFile, MissingSource: A file that cannot be read, with file and row.
+            CommitConflict: Others changed the same files again and again.
+        """
+        # Loads the kernels, which a table does without.
+        from variantlake.ingest.local_run import run_in_threads
+        from variantlake.maintenance.clustering.cluster import ClusterOptions, cluster
+
+        options = ClusterOptions(
+            None if where is None else str(where), budget_bytes, target_file_bytes, digest
+        )
+        return cluster(self._newest(), run_in_threads, options, dry_run=dry_run, progress=progress)

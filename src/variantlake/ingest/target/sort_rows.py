@@ -79,14 +79,15 @@ def sorted_pieces(
 
 def _order(batches: Sequence[pa.RecordBatch], keys: Sequence[SortKey]) -> pa.Array[Any]:
     columns = {
-        str(number): pa.chunked_array([_column(batch, key) for batch in batches])
+        str(number): pa.chunked_array([key_column(batch, key) for batch in batches])
         for number, key in enumerate(keys)
     }
     by: list[Any] = [(name, "ascending", "at_end") for name in columns]
     return pc.sort_indices(pa.table(columns), sort_keys=by)
 
 
-def _column(batch: pa.RecordBatch, key: SortKey) -> pa.Array[Any]:
+def key_column(batch: pa.RecordBatch, key: SortKey) -> pa.Array[Any]:
+    """The values of a key in each row."""
     column = batch.column(key.column)
     found: pa.Array[Any] = pc.struct_field(column, list(key.members)) if key.members else column
     return found

@@ -30,8 +30,8 @@ _MILLISECOND = 1_000
 class Boxes:
     """Boxes of some files: `low` and `high` are slots, shape (files, paths), both included.
 
-    Each value that is a bound has an even slot, the gap behind it the odd one after; the last slot
-    is that of rows without a value, which lie behind all others.
+    Each value that is a bound has an odd slot, gaps have the even ones; the last slot is that of
+    rows without a value, which lie behind all others.
     """
 
     low: Int64s
@@ -51,11 +51,19 @@ def boxes_of(
     files: LogFiles,
     rows: Int64s,
     paths: Sequence[ClusterPath],
-    layouts: dict[str, ShreddingSchema],
+    ordered: npt.NDArray[np.bool_],
     options: StatsOptions,
 ) -> Boxes:
-    """The boxes of these files. `layouts` are those of new files, by physical names of columns."""
-    sides = [_ranks(_bounds(files, rows, path, layouts, options)) for path in paths]
+    """The boxes of these files; `ordered` are those that a run has ordered by these paths.
+
+    An ordered file without bounds (some of its values are not of the column's type) lies with the
+    rows without a value, where a run has put those rows: it could do no better again.
+    """
+    sides = []
+    for path in paths:
+        bounds = _bounds(files, rows, path, options)
+        bounds.empty |= ordered & ~bounds.known
+        sides.append(_ranks(bounds))
     low, high = (np.stack([each[side] for each in sides], axis=1) for side in (0, 1))
     return Boxes(low, high)
 
@@ -85,10 +93,9 @@ class _Bounds:
         ):
             if not is_known:
                 continue
-            if nanos:
-                low, high = low // 1000, high // 1000
-            low, high = _uncut(low, high, cut)
-            self.low[place], self.high[place] = (order, low), (order, high)
+            sides = (low // 1000, high // 1000) if nanos else (low, high)
+            least, most = _uncut(*sides, cut)
+            self.low[place], self.high[place] = (order, least), (order, most)
             self.known[place] = True
 
 
@@ -107,13 +114,7 @@ def _uncut(low: Any, high: Any, cut: int) -> tuple[Any, Any]:
     return low, high
 
 
-def _bounds(
-    files: LogFiles,
-    rows: Int64s,
-    path: ClusterPath,
-    layouts: dict[str, ShreddingSchema],
-    options: StatsOptions,
-) -> _Bounds:
+def _bounds(files: LogFiles, rows: Int64s, path: ClusterPath, options: StatsOptions) -> _Bounds:
     found = _Bounds.unknown(len(rows))
     if path.path is None:
         _put_column(found, files, rows, path.column, options)
@@ -121,7 +122,6 @@ def _bounds(
     variants = files.facts.variant((path.column,))
     if variants is None:
         return found
-    wanted = layouts.get(path.column, ShreddingSchema()).find(path.path)[0]
     layout = variants.layout[rows]
     for code in np.unique(layout[layout >= 0]).tolist():
         schema = variants.schemas[code]
@@ -132,9 +132,7 @@ def _bounds(
         nodes = np.full(len(places), number, np.int64)
         bounds = variants.bounds(rows[places], nodes, leaf.type)
         found.put(places, bounds, leaf.type, options.string_length)
-        if leaf == wanted:
-            # Sorted by now as far as it can be: what has no bounds has nothing to be sorted by.
-            found.empty[places] = ~found.known[places]
+        found.empty[places] = variants.counts(rows[places], nodes).typed == 0
     return found
 
 
@@ -167,14 +165,14 @@ def _ranks(bounds: _Bounds) -> tuple[Int64s, Int64s]:
     """The slots of both sides."""
     known = bounds.known
     values = sorted({*bounds.low[known].tolist(), *bounds.high[known].tolist()})
-    places = {value: 2 * place for place, value in enumerate(values)}
-    last = 2 * len(values)
+    places = {value: 2 * place + 1 for place, value in enumerate(values)}
+    last = 2 * len(values) + 2
     rows = len(known)
-    low, high = np.zeros(rows, np.int64), np.full(rows, max(last - 1, 0), np.int64)
+    low, high = np.zeros(rows, np.int64), np.full(rows, last - 1, np.int64)
     low[known] = [places[value] for value in bounds.low[known].tolist()]
     high[known] = [places[value] for value in bounds.high[known].tolist()]
     low[bounds.empty], high[bounds.empty] = last, last
     # A maximum below its minimum is nobody's: such a file may hold anything.
     broken = high < low
-    low[broken], high[broken] = 0, max(last - 1, 0)
+    low[broken], high[broken] = 0, last - 1
     return low, high

@@ -115,15 +115,20 @@ def components(boxes: Boxes) -> list[Int64s]:
     return np.split(order, np.flatnonzero(~meets) + 1)
 
 
-def cost(extents: Extents, sizes: Int64s, rows: Int64s) -> float:
-    """What a query for one value along a path reads of these files, on average, in bytes."""
-    return float(((sizes[rows] + FILE_BYTES) * extents.files[rows].mean(axis=1)).sum())
+def cost(extents: Extents, sizes: Int64s, rows: Int64s, opening: int = FILE_BYTES) -> float:
+    """What a query for one value along a path reads of these files, on average, in bytes.
+
+    `opening` is what each file costs beside its own bytes.
+    """
+    return float(((sizes[rows] + opening) * extents.files[rows].mean(axis=1)).sum())
 
 
-def cost_ordered(extents: Extents, sizes: Int64s, rows: Int64s, target: int) -> float:
+def cost_ordered(
+    extents: Extents, sizes: Int64s, rows: Int64s, target: int, opening: int = FILE_BYTES
+) -> float:
     """The same when they are ordered, as files of `target` bytes."""
     size = int(sizes[rows].sum())
     count = max(1, -(-size // target))
     paths = len(extents.mass)
     share = extents.covered(rows).mean() * count ** (-1 / paths)
-    return float((size + FILE_BYTES * count) * share)
+    return float((size + opening * count) * share)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from variantlake.delta.actions.log_lines import AddFile, DeletionVectorDescriptor
+from variantlake.maintenance.rewrite.cells import Cells
 from variantlake.paths import Path
 from variantlake.shredding.schema import ShreddingSchema
 
@@ -80,6 +81,8 @@ class FileGroup:
     `partition_values` are serialised, by physical names. `layouts` are the shredding of each top
     VARIANT column by physical name; `told_apart` are the DECIMAL columns in them whose integers
     come back as integers (`ValueNotes.told_apart`). `required` are the columns without a null.
+    With `cells` the new files are ordered: each has the rows of its cells.
+    `tags` are added to those of the new files.
     """
 
     number: int
@@ -88,6 +91,8 @@ class FileGroup:
     layouts: Mapping[str, ShreddingSchema] = field(default_factory=dict)
     told_apart: Mapping[str, frozenset[Path]] = field(default_factory=dict)
     required: frozenset[str] = frozenset()
+    cells: Cells | None = None
+    tags: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def bytes(self) -> int:

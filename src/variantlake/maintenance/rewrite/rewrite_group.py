@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Self
@@ -16,6 +16,7 @@ from variantlake.ingest.commit_load import TaskResult
 from variantlake.ingest.target.files import TARGET_FILE_BYTES, FileLimits, FileSet, new_load_id
 from variantlake.ingest.target.options import LoadOptions
 from variantlake.ingest.target.write_target import FilePlan, Target
+from variantlake.maintenance.rewrite.cell_rows import CellRows
 from variantlake.maintenance.rewrite.groups import Counts, FileGroup, TierCounts, joined
 from variantlake.maintenance.rewrite.row_ids import RowIdColumns
 from variantlake.maintenance.rewrite.stored_rows import InputRows, StoredForm, StoredRows
@@ -62,7 +63,8 @@ class RewritePlan:
             replace(
                 snapshot, files=FILES.empty_table(), transactions={}, domains={}, commit_info=None
             ),
-            target.file_plan(new_load_id(), options),
+            # Files that are joined stay as large as they get; sorting them would end them early.
+            replace(target.file_plan(new_load_id(), options), cluster_by=()),
             RowIdColumns.of(snapshot.properties),
             order_by,
             digest,
@@ -101,7 +103,8 @@ def rewrite_group(
     outputs = _Outputs(plan, group, form, check)
     tiers: list[TierCounts] = []
     rows = 0
-    with outputs:
+    with outputs, _sink(group, form) as cells:
+        write = outputs.write if cells is None else cells.add
         for file in group.files:
             if check is not None:
                 check()
@@ -109,7 +112,9 @@ def rewrite_group(
                 tiers.append({source.tier: Counts(1, file.size, source.rows)})
                 rows += source.rows
                 for stored in source:
-                    outputs.write(stored)
+                    write(stored)
+        if cells is not None:
+            cells.write(outputs.write, outputs.finish)
         written = outputs.close()
         kept = sum(each.facts.num_records for each in written)
         if kept != rows:
@@ -132,7 +137,13 @@ def rewrite_group(
 def _adds(plan: RewritePlan, group: FileGroup, files: list[WrittenFile]) -> Iterator[AddFile]:
     for file in files:
         if file.facts.num_records:
-            yield replace(plan.files.add(file, group.partition_values), data_change=False)
+            add = plan.files.add(file, group.partition_values)
+            yield replace(add, tags={**(add.tags or {}), **group.tags}, data_change=False)
+
+
+def _sink(group: FileGroup, form: StoredForm) -> AbstractContextManager[CellRows | None]:
+    """Where rows wait for the files of their cells; nowhere where any file will do."""
+    return nullcontext() if group.cells is None else CellRows(group.cells, form.variants)
 
 
 class _Outputs:
@@ -174,9 +185,13 @@ class _Outputs:
         self._sets[apart] = self._stack.enter_context(opened)
         return opened
 
-    def close(self) -> list[WrittenFile]:
-        """Finish the last files; all of them."""
+    def finish(self) -> None:
+        """Finish the open files: what comes next is in others."""
         for each in self._sets.values():
             self._finished += each.close()
         self._sets.clear()
+
+    def close(self) -> list[WrittenFile]:
+        """Finish the last files; all of them."""
+        self.finish()
         return self._finished

@@ -1,0 +1,175 @@
+"""One run of clustering: what is asked for, and what was done or would be."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import orjson
+
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.errors import InvalidValue
+from variantlake.ingest.load import LoadProgress, Runner
+from variantlake.maintenance.clustering.plan_clustering import (
+    TARGET_FILE_BYTES,
+    ClusterPlan,
+    plan_clustering,
+)
+from variantlake.maintenance.rewrite.commit_rewrite import Operation
+from variantlake.maintenance.rewrite.run import run_rewrite
+from variantlake.scan.table_names import files_that_may_match
+from variantlake.sql.select import QueryText
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterResult:
+    """What a run did, or would do: then `is_dry_run` is true and nothing is committed.
+
+    `versions` are its commits. `paths` are what the table is clustered by. `new_bytes` were in
+    files that no run had ordered, `budget_bytes` could be rewritten. `groups` of files were ordered
+    each by itself. `read_share_before` and `read_share_after` are the share of the bytes that a
+    query reads which looks for one value of a path, on average over all values and paths, by the
+    bounds of files alone; of a dry run the second is an estimate, as are `files_written` and
+    `bytes_written`. `conflicts` counts groups that another writer was first to change.
+    """
+
+    versions: tuple[int, ...] = ()
+    is_dry_run: bool = False
+    paths: tuple[str, ...] = ()
+    groups: int = 0
+    files_read: int = 0
+    files_written: int = 0
+    rows: int = 0
+    bytes_read: int = 0
+    bytes_written: int = 0
+    budget_bytes: int = 0
+    new_bytes: int = 0
+    read_share_before: float = 0.0
+    read_share_after: float = 0.0
+    conflicts: int = 0
+    seconds: float = 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields by name, for JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterOptions:
+    """What a run is asked for: see `Table.cluster`. Raises InvalidValue for what cannot be."""
+
+    where: str | None = None
+    budget_bytes: int | None = None
+    target_file_bytes: int = TARGET_FILE_BYTES
+    digest: bool = True
+
+    def __post_init__(self) -> None:
+        for name, least in (("budget_bytes", 0), ("target_file_bytes", 1)):
+            given = getattr(self, name)
+            if name == "budget_bytes" and given is None:
+                continue
+            if type(given) is not int or given < least:
+                raise InvalidValue(
+                    f"{name} is {given!r}", hint=f"a whole number of bytes, {least} or more"
+                )
+
+
+def cluster(
+    snapshot: Snapshot,
+    run: Runner,
+    options: ClusterOptions,
+    *,
+    dry_run: bool = False,
+    progress: Callable[[LoadProgress], None] | None = None,
+) -> ClusterResult:
+    """Order the files that overlap most, with somebody who runs the tasks.
+
+    Raises as `Table.cluster`.
+    """
+    started = time.perf_counter()
+    where = options.where
+    condition = None if where is None else QueryText(snapshot.schema).condition(where)
+    plans: list[ClusterPlan] = []
+
+    def prepare(newest: Snapshot) -> ClusterPlan:
+        budget = options.budget_bytes
+        if plans:  # another writer was first: what is left of the budget
+            budget = plans[0].budget - sum(_done(plan, newest) for plan in plans)
+        chosen = None if condition is None else files_that_may_match(newest, condition)
+        plans.append(
+            plan_clustering(
+                newest,
+                chosen=chosen,
+                budget=None if budget is None else max(0, budget),
+                target=options.target_file_bytes,
+                digest=options.digest,
+            )
+        )
+        return plans[-1]
+
+    first = prepare(snapshot)
+    now, expected = first.read_share
+    result = ClusterResult(
+        is_dry_run=dry_run,
+        paths=tuple(path.text for path in first.paths),
+        groups=len(first.groups),
+        files_read=sum(map(len, first.groups)),
+        files_written=first.files_written,
+        rows=_rows(first),
+        bytes_read=first.bytes,
+        bytes_written=first.bytes,
+        budget_bytes=first.budget,
+        new_bytes=first.new_bytes,
+        read_share_before=now,
+        read_share_after=expected,
+        seconds=time.perf_counter() - started,
+    )
+    if dry_run or not first.groups:
+        return result
+    text = orjson.dumps([] if where is None else [where]).decode()
+    by = orjson.dumps([path.text for path in first.paths]).decode()
+    # As Delta Spark names it, so that its history and streams know it for what it is.
+    operation = Operation(
+        "OPTIMIZE", {"predicate": text, "zOrderBy": "[]", "auto": "false", "clusterBy": by}
+    )
+    waiting = [first]
+
+    def next_plan(newest: Snapshot) -> ClusterPlan:
+        return waiting.pop() if waiting else prepare(newest)
+
+    totals = run_rewrite(snapshot, next_plan, run, operation, progress=progress)
+    tiers = totals.tiers.values()
+    after = plan_clustering(snapshot.refresh(), budget=0, target=options.target_file_bytes)
+    return ClusterResult(
+        versions=totals.versions,
+        paths=result.paths,
+        groups=result.groups,
+        files_read=sum(each.files for each in tiers),
+        files_written=totals.files,
+        rows=totals.rows,
+        bytes_read=sum(each.bytes for each in tiers),
+        bytes_written=totals.bytes_written,
+        budget_bytes=result.budget_bytes,
+        new_bytes=result.new_bytes,
+        read_share_before=now,
+        read_share_after=after.read_share[0],
+        conflicts=totals.conflicts,
+        seconds=time.perf_counter() - started,
+    )
+
+
+def _done(plan: ClusterPlan, newest: Snapshot) -> int:
+    """Bytes of the groups whose files are all gone: nearly always because they were ordered."""
+    there = set(newest.files["path"].to_pylist())
+    found = 0
+    for rows in plan.groups:
+        if there.isdisjoint(plan.snapshot.files["path"].take(rows).to_pylist()):
+            found += int(plan.log.sizes[rows].sum())
+    return found
+
+
+def _rows(plan: ClusterPlan) -> int:
+    counts = plan.log.of_log.num_records
+    return int(sum(max(int(n), 0) for rows in plan.groups for n in counts[rows].tolist()))

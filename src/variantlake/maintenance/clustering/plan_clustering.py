@@ -1,0 +1,303 @@
+"""Which files of a table are ordered in one run, and as what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from variantlake.delta.log.logical_files import FILES, adds_of
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.protocol.cluster_paths import PROPERTY, ClusterPath, cluster_paths
+from variantlake.delta.protocol.clustering import clustering_columns
+from variantlake.delta.protocol.properties import shredding_schemas
+from variantlake.delta.stats.stats_writer import StatsOptions
+from variantlake.errors import InvalidValue, UnsupportedFeature
+from variantlake.ingest.target.files import SORT_BYTES
+from variantlake.ingest.target.sort_rows import SortKey, sort_keys
+from variantlake.maintenance.clustering.boxes import Boxes, boxes_of
+from variantlake.maintenance.clustering.choose import choose
+from variantlake.maintenance.clustering.overlap import Extents, cost, cost_ordered
+from variantlake.maintenance.clustering.sample_keys import sample_keys
+from variantlake.maintenance.rewrite.cells import Cells, cells_of
+from variantlake.maintenance.rewrite.groups import FileGroup, InputFile, Tier
+from variantlake.maintenance.rewrite.layouts import joined_layout, layouts_of
+from variantlake.maintenance.rewrite.layouts import variant_columns as layout_columns
+from variantlake.maintenance.rewrite.rewrite_group import RewritePlan
+from variantlake.maintenance.rewrite.stored_rows import StoredForm
+from variantlake.parquet.stats.fact_columns import ColumnPath, Int64s
+from variantlake.paths import Path
+from variantlake.planning.casts import spark_type
+from variantlake.planning.footers import Footers
+from variantlake.planning.log_files import LogFiles
+from variantlake.planning.predicates import Ref
+from variantlake.shredding.schema import Leaf, ShreddingSchema
+
+TAG = "variantlake.clusteredBy"
+"""Tag of files that a run has ordered. It tells the bytes that are new since, for the budget of a
+run, and where files without bounds lie; which others overlap is told by their bounds alone."""
+
+TARGET_FILE_BYTES = 128 << 20
+
+NEW_BYTES = 2
+"""A run rewrites at most so many times the bytes that no run has ordered yet."""
+
+MAX_COMMIT_BYTES = 64 << 30
+
+_MAX_FOOTERS = 5_000
+"""Files of other writers whose footers are read; more of them count as being anywhere."""
+
+_ARROW_BYTES = 6
+"""Bytes of rows in memory by those in a file, about: how finely a file is sorted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """Files of one partition (rows of the snapshot's files), as boxes, and the groups to order."""
+
+    rows: Int64s
+    boxes: Boxes
+    extents: Extents
+    sizes: Int64s
+    groups: tuple[Int64s, ...]
+
+
+@dataclass(frozen=True)
+class ClusterPlan:
+    """What one run orders. `new_bytes` are in files that no run has ordered, `budget` in bytes."""
+
+    snapshot: Snapshot
+    plan: RewritePlan
+    paths: tuple[ClusterPath, ...]
+    layouts: Mapping[str, ShreddingSchema]
+    log: LogFiles
+    partitions: tuple[Partition, ...]
+    target: int
+    budget: int
+    new_bytes: int
+
+    @cached_property
+    def groups(self) -> tuple[Int64s, ...]:
+        """The rows of the snapshot's files in each group."""
+        return tuple(part.rows[rows] for part in self.partitions for rows in part.groups)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all input files."""
+        return int(sum(self.log.sizes[rows].sum() for rows in self.groups))
+
+    @property
+    def files_written(self) -> int:
+        """How many files will be written, about."""
+        return sum(self.files_of(rows) for rows in self.groups)
+
+    def files_of(self, rows: Int64s) -> int:
+        """How many files a group becomes."""
+        return max(1, -(-int(self.log.sizes[rows].sum()) // self.target))
+
+    @property
+    def read_share(self) -> tuple[float, float]:
+        """What a query for one value along a path reads of its partition: now, and afterwards."""
+        total = sum(int(part.sizes.sum()) for part in self.partitions)
+        now = after = 0.0
+        for part in self.partitions:
+            own = cost(part.extents, part.sizes, np.arange(len(part.rows)), 0)
+            now += own
+            after += own
+            for rows in part.groups:
+                after -= cost(part.extents, part.sizes, rows, 0)
+                after += cost_ordered(part.extents, part.sizes, rows, self.target, 0)
+        return (min(now / total, 1.0), min(after / total, 1.0)) if total else (0.0, 0.0)
+
+    def steps(self) -> Iterator[list[FileGroup]]:
+        """The groups of each commit, made when they are wanted."""
+        step: list[FileGroup] = []
+        size = 0
+        for number, rows in enumerate(self.groups):
+            own = int(self.log.sizes[rows].sum())
+            if step and size + own > MAX_COMMIT_BYTES:
+                yield step
+                step, size = [], 0
+            step.append(self._made(number, rows))
+            size += own
+        if step:
+            yield step
+
+    def _made(self, number: int, rows: Int64s) -> FileGroup:
+        group = file_group(self.snapshot, self.log, number, rows, self.layouts)
+        form = StoredForm.of(
+            self.snapshot.schema, self.snapshot.partition_columns, group, self.plan.row_ids
+        )
+        texts = [path.text for path in self.paths]
+        keys = sort_keys(texts, self.snapshot.schema, form.schema)
+        return replace(group, cells=self._cells(rows, keys, form), tags={TAG: tag_text(self.paths)})
+
+    def _cells(self, rows: Int64s, keys: tuple[SortKey, ...], form: StoredForm) -> Cells:
+        types = [_key_type(form.schema, key) for key in keys]
+        refs = [_ref(path, self.layouts, self.snapshot) for path in self.paths]
+        counts = self.log.of_log.num_records[rows]
+        records = int(counts.sum()) if (counts >= 0).all() else -1
+        sample = sample_keys(self.snapshot, rows, refs, types, records)
+        size = int(self.log.sizes[rows].sum())
+        files = self.files_of(rows)
+        return cells_of(keys, sample, files, -(-size * _ARROW_BYTES // files // SORT_BYTES))
+
+
+def file_group(
+    snapshot: Snapshot,
+    log: LogFiles,
+    number: int,
+    rows: Int64s,
+    target: Mapping[str, ShreddingSchema],
+) -> FileGroup:
+    """The group of these files (rows of the snapshot's), rewritten in the layout `target`."""
+    names = layout_columns(snapshot)
+    layouts = layouts_of(snapshot, log, rows)
+    wanted = tuple(target[name] for name in names)
+    told, required = joined_layout(names, wanted, layouts)
+    adds = list(adds_of(_without_texts(snapshot.files.take(rows))))
+    files = []
+    for add, layout, records in zip(
+        adds, layouts, log.of_log.num_records[rows].tolist(), strict=True
+    ):
+        same = tuple(each.schema for each in layout) == wanted
+        file = InputFile.of(add, tier=Tier.COLUMNS if same else Tier.SHRED)
+        files.append(replace(file, rows=-1 if records < 0 else max(records - file.deleted, 0)))
+    return FileGroup(number, tuple(files), adds[0].partition_values, dict(target), told, required)
+
+
+def _without_texts(files: Any) -> Any:
+    """Statistics and tags are most of an `add`; a task does without."""
+    for name in ("stats", "tags"):
+        place = FILES.get_field_index(name)
+        empty = pa.nulls(len(files), FILES.field(place).type)
+        files = files.set_column(place, FILES.field(place), empty)
+    return files
+
+
+def tag_text(paths: Sequence[ClusterPath]) -> str:
+    """What the tag of ordered files says."""
+    return ", ".join(path.text for path in paths)
+
+
+def paths_of(snapshot: Snapshot, layouts: Mapping[str, ShreddingSchema]) -> tuple[ClusterPath, ...]:
+    """What a table is clustered by: our property, else Delta's own clustering.
+
+    Raises InvalidValue for a table that is clustered by nothing, InvalidSchema for paths that are
+    no columns.
+    """
+    text = snapshot.properties.get(PROPERTY)
+    if text is not None:
+        return cluster_paths(text, snapshot.schema, snapshot.partition_columns, layouts)
+    columns = clustering_columns(snapshot.domains)
+    if not columns:
+        raise InvalidValue(
+            "the table says nothing of the order of its rows",
+            file=snapshot.store.uri,
+            hint="Table.set_clustering('event:kind::string') says it",
+            cli_hint="--by 'event:kind::string' says it",
+        )
+    names = {field.physical_name: field.name for field in snapshot.schema.fields}
+    inner = [".".join(column) for column in columns if len(column) > 1]
+    if inner:
+        raise UnsupportedFeature(f"the table is clustered by a column in a struct: {inner[0]}")
+    return tuple(ClusterPath(names[column[0]], column[0], None) for column in columns)
+
+
+def target_layouts(snapshot: Snapshot, log: LogFiles) -> dict[str, ShreddingSchema]:
+    """The layouts of new files: the table's own, else those that most bytes have."""
+    known = shredding_schemas(snapshot.properties, snapshot.schema)
+    found = {}
+    for name in layout_columns(snapshot):
+        schema = known.get(name)
+        found[name] = _most(log, name) if schema is None else schema
+    return found
+
+
+def _most(log: LogFiles, name: str) -> ShreddingSchema:
+    facts = log.of_log.variant((name,))
+    if facts is None or not (facts.layout >= 0).any():
+        return ShreddingSchema()
+    there = facts.layout >= 0
+    weights = np.bincount(facts.layout[there], log.sizes[there])
+    return facts.schemas[int(weights.argmax())]
+
+
+def plan_clustering(
+    snapshot: Snapshot,
+    *,
+    chosen: Int64s | None = None,
+    budget: int | None = None,
+    target: int = TARGET_FILE_BYTES,
+    digest: bool = True,
+) -> ClusterPlan:
+    """What a run on this version orders; `chosen` are the rows of its files to look at.
+
+    Without a `budget` (bytes) it is twice the bytes that are new since the last run. Raises as
+    `paths_of` and `RewritePlan.of`.
+    """
+    plan = RewritePlan.of(snapshot, target_file_bytes=target, digest=digest)
+    log = LogFiles(snapshot)
+    layouts = target_layouts(snapshot, log)
+    paths = paths_of(snapshot, layouts)
+    columns: set[ColumnPath] = {(path.column,) for path in paths if path.path is not None}
+    if columns and len(log.lacking(columns)) <= _MAX_FOOTERS:
+        refs = [Ref(column, Path(), "variant") for column in columns]
+        log = Footers().with_facts(snapshot, log, refs)
+    rows = np.arange(log.rows) if chosen is None else chosen
+    tags: Any = pc.map_lookup(snapshot.files["tags"], TAG, "first")
+    ordered: Any = pc.fill_null(pc.equal(tags, pa.scalar(tag_text(paths))), False).to_numpy()
+    new = int(log.sizes[rows][~ordered[rows]].sum())
+    left = NEW_BYTES * new if budget is None else budget
+    options = StatsOptions.from_properties(snapshot.properties)
+    partitions = []
+    for own in by_partition(snapshot, log, rows):
+        sizes = log.sizes[own]
+        boxes = boxes_of(log, own, paths, ordered[own], options)
+        groups = choose(boxes, sizes, left, target)
+        left -= int(sum(sizes[group].sum() for group in groups))
+        partitions.append(Partition(own, boxes, Extents.of(boxes, sizes), sizes, tuple(groups)))
+    spent = NEW_BYTES * new if budget is None else budget
+    return ClusterPlan(snapshot, plan, paths, layouts, log, tuple(partitions), target, spent, new)
+
+
+def by_partition(snapshot: Snapshot, log: LogFiles, rows: Int64s) -> Iterator[Int64s]:
+    """The rows of each partition, in their order; the files of one snapshot."""
+    names = [
+        item.physical_name
+        for item in snapshot.schema.fields
+        if item.name in snapshot.partition_columns
+    ]
+    if not len(rows):
+        return
+    codes = [np.zeros(len(rows), np.int64)]
+    for name in names:
+        column = log.partition(name)
+        if column is not None:
+            codes.append(column.codes[rows])
+    _, number = np.unique(np.stack(codes), axis=1, return_inverse=True)
+    order = np.argsort(number.ravel(), kind="stable")
+    yield from np.split(rows[order], np.cumsum(np.bincount(number.ravel()))[:-1])
+
+
+def _ref(path: ClusterPath, layouts: Mapping[str, ShreddingSchema], snapshot: Snapshot) -> Ref:
+    field = next(f for f in snapshot.schema.fields if f.physical_name == path.column)
+    if path.path is None:
+        return Ref((field.name,), None, str(field.type))
+    node = layouts[path.column].find(path.path)[0]
+    kind = node.type.ddl.lower() if isinstance(node, Leaf) else ""
+    if spark_type(kind) is None:
+        raise UnsupportedFeature(f"rows cannot be ordered by {path.text!r}, which is {kind}")
+    return Ref((field.name,), path.path, kind, strict=False)
+
+
+def _key_type(schema: pa.Schema, key: SortKey) -> Any:
+    kind: Any = schema.field(key.column).type
+    for name in key.members:
+        kind = kind.field(name).type
+    return kind

@@ -1,0 +1,124 @@
+"""Rows on their way into the files of their cells: kept in memory, or in a temporary file.
+
+Rows come as the input files have them, and go cell by cell. What is more than MEMORY waits in one
+file of Arrow batches in the folder for temporary files, which has no name and so outlives nothing.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+
+from variantlake.errors import StoreFailed
+from variantlake.ingest.target.sort_rows import sorted_pieces
+from variantlake.maintenance.rewrite.cells import Cells
+from variantlake.maintenance.rewrite.stored_rows import StoredRows
+from variantlake.parquet.metadata.annotate import ColumnPath
+from variantlake.parquet.metadata.value_notes import NotesCollector
+
+MEMORY = 192 << 20
+"""Bytes of rows (Arrow) that wait in memory."""
+
+_NO_PLACES = np.zeros(0, np.int64)
+
+_Waiting = tuple[int, Hashable]
+"""A cell, and what keeps some of its rows apart."""
+
+
+@dataclass(slots=True)
+class CellRows:
+    """Rows by cell; a context manager. `variants` are the paths of the Variant columns."""
+
+    cells: Cells
+    variants: tuple[ColumnPath, ...]
+    _batches: dict[_Waiting, list[pa.RecordBatch]] = field(default_factory=dict)
+    _spilled: dict[_Waiting, list[tuple[int, int]]] = field(default_factory=dict)
+    _notes: dict[_Waiting, NotesCollector] = field(default_factory=dict)
+    _bytes: int = 0
+    _file: Any = None
+    _schema: pa.Schema | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def add(self, rows: StoredRows) -> None:
+        """Put rows to their cells. Raises StoreFailed where the temporary file has no space."""
+        self._schema = rows.batch.schema
+        for cell, places in self.cells.assign(rows.batch):
+            part = rows.batch
+            if len(places) < part.num_rows:
+                part = part.take(places)
+            key = (cell, rows.apart)
+            self._batches.setdefault(key, []).append(part)
+            if key not in self._notes:
+                self._notes[key] = NotesCollector(self.variants)
+            self._notes[key].add(rows.notes)
+            self._bytes += part.nbytes
+        if self._bytes > MEMORY:
+            self._spill()
+
+    def _spill(self) -> None:
+        try:
+            if self._file is None:
+                self._file = tempfile.TemporaryFile(prefix="variantlake-")  # noqa: SIM115  # closed
+            for key, batches in self._batches.items():
+                (whole,) = pa.Table.from_batches(batches).combine_chunks().to_batches()
+                data = whole.serialize()
+                start = self._file.tell()
+                self._file.write(data)
+                self._spilled.setdefault(key, []).append((start, data.size))
+        except OSError as error:
+            raise StoreFailed(
+                f"rows that wait for their files cannot be written: {error}",
+                file=tempfile.gettempdir(),
+                hint="TMPDIR names a folder with more space",
+            ) from error
+        self._batches.clear()
+        self._bytes = 0
+
+    def write(self, write: Callable[[StoredRows], None], finish: Callable[[], None]) -> None:
+        """Give all rows, sorted by the keys within each cell; `finish` is called behind each file.
+
+        `write` is called for pieces of some thousand rows.
+        """
+        if self._file is not None:
+            self._spill()
+        by_cell: dict[int, list[_Waiting]] = {}
+        for key in dict.fromkeys([*self._spilled, *self._batches]):
+            by_cell.setdefault(key[0], []).append(key)
+        files = self.cells.file_of
+        before: int | None = None
+        for cell in sorted(by_cell):
+            if before is not None and files[cell] != before:
+                finish()
+            before = files[cell]
+            for key in by_cell[cell]:
+                for piece in self._sorted(key):
+                    write(StoredRows(piece, self._notes[key].found, _NO_PLACES, key[1]))
+        if before is not None:
+            finish()
+
+    def _sorted(self, key: _Waiting) -> Iterator[pa.RecordBatch]:
+        batches = self._batches.pop(key, [])
+        if self._schema is None:
+            return iter(())
+        for start, size in self._spilled.pop(key, []):
+            self._file.seek(start)
+            data = pa.py_buffer(self._file.read(size))
+            batches.append(pa.ipc.read_record_batch(data, self._schema))
+        return sorted_pieces(batches, self.cells.keys)

@@ -1,0 +1,186 @@
+"""Clustering of a table: rows stay, bounds part, runs come to an end."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import variantlake as vl
+from variantlake.errors import InvalidSchema, InvalidValue, VariantLakeError
+from variantlake.maintenance.clustering.overlap import overlapping
+from variantlake.maintenance.clustering.plan_clustering import TAG, plan_clustering
+from variantlake.maintenance.rewrite import cell_rows
+
+KINDS = "abcdefgh"
+ALL = ["event:kind::string AS k", "event:ts::bigint AS ts", "event", "n", "day"]
+
+
+def documents(rows: int, seed: int, *, low: int = 0, high: int = 10**6) -> pa.Table:
+    """Rows of random events; some lack the time, some have it as text."""
+    found = random.Random(seed)
+    docs: list[dict[str, Any]] = []
+    for number in range(rows):
+        doc = {"kind": found.choice(KINDS), "ts": found.randrange(low, high), "pad": "x" * number}
+        if number % 50 == 7:
+            del doc["ts"]
+        if number % 50 == 9:
+            doc["ts"] = str(doc["ts"])
+        docs.append(doc)
+    return pa.table(
+        {
+            "event": [json.dumps(doc) for doc in docs],
+            "n": pa.array(range(rows), pa.int32()),
+            "day": pa.array([found.choice("xy") for _ in docs]),
+        }
+    )
+
+
+def append(table: vl.Table, rows: int, seed: int, **options: int) -> None:
+    table.append(documents(rows, seed, **options), json_columns=["event"])
+
+
+def content(table: vl.Table) -> list[str]:
+    """All rows, in an order that does not depend on files."""
+    rows = table.scan(ALL).to_arrow()
+    return sorted(map(str, rows.to_pylist()))
+
+
+def size_of(table: vl.Table) -> int:
+    return sum(add.size for add in table.snapshot.add_files())
+
+
+def overlaps_left(table: vl.Table) -> int:
+    plan = plan_clustering(table.snapshot, budget=0)
+    return sum(int(overlapping(part.boxes).sum()) for part in plan.partitions)
+
+
+@pytest.mark.parametrize(
+    ("by", "memory"),
+    [("event:ts", 1), ("event:kind, event:ts", cell_rows.MEMORY), ("event:pad, n", 1)],
+)
+def test_files_part_and_rows_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: str, memory: int
+) -> None:
+    monkeypatch.setattr(cell_rows, "MEMORY", memory)
+    table = vl.Table.create(tmp_path / "t", "event VARIANT, n INT, day STRING", cluster_by=None)
+    table.set_clustering(*by.split(", "))
+    for seed in range(5):
+        append(table, 200, seed)
+    table = table.refresh()
+    before = content(table)
+    size = size_of(table) // 6
+    planned = table.cluster(target_file_bytes=size, dry_run=True)
+    assert planned.is_dry_run
+    assert table.refresh().version == table.version
+    done = table.cluster(target_file_bytes=size)
+    assert done.files_read == planned.files_read == 5
+    assert done.files_written > 2
+    assert done.rows == 1000
+    assert done.read_share_after < 0.7 < done.read_share_before
+    after = table.refresh()
+    assert content(after) == before
+    assert overlaps_left(after) == 0
+    assert content(vl.Table.open(table.uri, table.version)) == before
+    assert after.cluster(target_file_bytes=size).versions == ()
+    assert after.cluster(target_file_bytes=size, budget_bytes=1 << 40).versions == ()
+
+
+def test_partitions_are_ordered_each_by_itself_and_where_limits(tmp_path: Path) -> None:
+    ddl = "event VARIANT, n INT, day STRING"
+    table = vl.Table.create(tmp_path / "t", ddl, partition_by="day", cluster_by="event:ts")
+    for seed in range(3):
+        append(table, 100, seed)
+    table = table.refresh()
+    before = content(table)
+    one = table.cluster("day = 'x'")
+    assert (one.groups, one.files_read, one.files_written) == (1, 3, 1)
+    rest = table.cluster()
+    assert (rest.groups, rest.files_read) == (1, 3)
+    assert content(table.refresh()) == before
+
+
+def test_an_append_rewrites_at_most_twice_its_bytes(tmp_path: Path) -> None:
+    table = vl.Table.create(tmp_path / "t", "event VARIANT, n INT, day STRING", cluster_by="$.ts")
+    written = new = 0
+    rows = 0
+    for seed in range(6):
+        append(table, 300, seed)
+        rows += 300
+        table = table.refresh()
+        fresh = sum(add.size for add in table.snapshot.add_files() if TAG not in (add.tags or {}))
+        new += fresh
+        done = table.cluster(target_file_bytes=20_000)
+        assert done.new_bytes == fresh
+        assert done.bytes_read <= 2 * fresh
+        written += done.bytes_written
+        table = table.refresh()
+        assert table.cluster(target_file_bytes=20_000).versions == ()
+    assert written <= 2.2 * new
+    assert len(content(table)) == rows
+    full = table.cluster(target_file_bytes=20_000, budget_bytes=1 << 40)
+    assert full.read_share_after <= full.read_share_before
+    assert table.cluster(target_file_bytes=20_000, budget_bytes=1 << 40).versions == ()
+
+
+def test_files_in_order_are_left_alone(tmp_path: Path) -> None:
+    table = vl.Table.create(tmp_path / "t", "event VARIANT, n INT, day STRING", cluster_by="$.ts")
+    for day in range(4):
+        append(table, 7, day, low=day * 1000, high=day * 1000 + 999)
+    assert table.cluster(budget_bytes=1 << 40).versions == ()
+
+
+def test_long_strings_that_share_their_beginning_come_to_an_end(tmp_path: Path) -> None:
+    table = vl.Table.create(tmp_path / "t", "event VARIANT", cluster_by="event:id")
+    prefix = "p" * 70
+    for seed in range(3):
+        ids = np.random.default_rng(seed).integers(0, 10**6, 200).tolist()
+        rows = pa.table({"event": [json.dumps({"id": f"{prefix}{n}"}) for n in ids]})
+        table.append(rows, json_columns=["event"])
+    table = table.refresh()
+    table.cluster(target_file_bytes=3000)
+    assert table.cluster(target_file_bytes=3000, budget_bytes=1 << 40).versions == ()
+
+
+def test_streams_see_no_change_of_data(tmp_path: Path) -> None:
+    table = vl.Table.create(tmp_path / "t", "event VARIANT, n INT, day STRING", cluster_by="n")
+    append(table, 50, 1)
+    append(table, 50, 2)
+    version = table.cluster().versions[-1]
+    log = (tmp_path / "t" / "_delta_log" / f"{version:020d}.json").read_text().splitlines()
+    actions = [json.loads(line) for line in log]
+    changed = [a[k]["dataChange"] for a in actions for k in ("add", "remove") if k in a]
+    assert changed == [False, False, False]
+    info = next(a["commitInfo"] for a in actions if "commitInfo" in a)
+    assert info["operation"] == "OPTIMIZE"
+    assert json.loads(info["operationParameters"]["clusterBy"]) == ["n"]
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "sentence"),
+    [
+        ({"budget_bytes": -1}, InvalidValue, "budget_bytes is -1"),
+        ({"target_file_bytes": 0}, InvalidValue, "target_file_bytes is 0"),
+        ({"where": "other = 1"}, VariantLakeError, "other"),
+    ],
+)
+def test_bad_options_are_named(
+    tmp_path: Path, options: dict[str, Any], error: type[VariantLakeError], sentence: str
+) -> None:
+    table = vl.Table.create(tmp_path / "t", "event VARIANT, n INT", cluster_by="n")
+    with pytest.raises(error, match=sentence):
+        table.cluster(**options)
+
+
+def test_a_table_without_an_order_is_refused_and_a_path_that_is_no_column(tmp_path: Path) -> None:
+    table = vl.Table.create(tmp_path / "t", "event VARIANT, n INT, day STRING")
+    append(table, 20, 1)
+    with pytest.raises(InvalidValue, match="nothing of the order"):
+        table.cluster()
+    with pytest.raises(InvalidSchema, match="not shredded into a column"):
+        table.set_clustering("event:nothing")
