@@ -52,6 +52,7 @@ LAYERS = [
     "ingest",
     "maintenance",
     "dml",
+    "feed",
     "report",
     "spark.session",
     "spark.scan",

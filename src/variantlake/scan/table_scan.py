@@ -6,7 +6,7 @@ that they need; only rows that fulfil them are rebuilt or converted.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -174,13 +174,18 @@ class Scan:
 
     # --- Reading ---
 
-    def _batches(self, items: Sequence[Item]) -> Iterator[pa.RecordBatch]:
+    def batches_of(self, files: Iterable[ScanFile]) -> Iterator[pa.RecordBatch]:
+        """The rows of some of the plan's files, in this order. Raises as `to_batches`."""
+        yield from self._batches(self.items, files)
+
+    def _batches(
+        self, items: Sequence[Item], files: Iterable[ScanFile] | None = None
+    ) -> Iterator[pa.RecordBatch]:
         schema = pa.schema([pa.field(item.name, self._type_of(item.ref)) for item in items])
         wanted = [self._stored(item.ref) for item in items]
         skipper = Skipper(self._predicate, self._partition_types)
-        for group in self.plan.groups:
-            for file in group.files:
-                yield from self._file(file, wanted, schema, skipper)
+        for file in self.plan.files if files is None else files:
+            yield from self._file(file, wanted, schema, skipper)
 
     def _file(
         self,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import html
 
 from variantlake.report.table_report import TableReport, report_table
-from variantlake.table.changes import TableChanges
+from variantlake.table.change_feed import TableChangeFeed
 
 
-class TableReports(TableChanges):
+class TableReports(TableChangeFeed):
     """The part of `Table` that shows what it is like."""
 
     __slots__ = ()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+import uuid
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pyspark.sql.types import DataType, StructType, VariantType
@@ -91,6 +93,7 @@ class Tables:
 
     def __init__(self) -> None:
         self._newest: dict[str, TableVersion] = {}
+        self._given: dict[str, TableVersion] = {}
         self._footers = Footers()
 
     def open(
@@ -102,6 +105,9 @@ class Tables:
 
         Raises as `Snapshot.read`; InvalidQuery when no version is that old.
         """
+        given = self._given.get(location)
+        if given is not None:
+            return given
         if before is not None:
             newest = self.open(location).snapshot
             version = version_at(newest.store, newest.metadata, before)
@@ -121,6 +127,18 @@ class Tables:
             self._newest.pop(next(iter(self._newest)))
         self._newest[location] = table
         return table
+
+    @contextlib.contextmanager
+    def giving(self, snapshots: Sequence[Snapshot]) -> Iterator[list[str]]:
+        """Locations at which `open` finds these snapshots, as long as this is open."""
+        keys = [f"{each.store.uri}#{uuid.uuid4()}" for each in snapshots]
+        for key, snapshot in zip(keys, snapshots, strict=True):
+            self._given[key] = replace(table_version(key, snapshot), chosen=True)
+        try:
+            yield keys
+        finally:
+            for key in keys:
+                del self._given[key]
 
     def plan(
         self,

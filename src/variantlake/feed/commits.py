@@ -1,0 +1,284 @@
+"""What the commits of a range say of rows: files that came, went, or list changes.
+
+A commit with change data files tells by these alone; else files that came are inserts, files that
+went deletes, and of a file that stayed the difference of its deletion vectors. What changes no data
+(`dataChange` is false) is nobody's change. Spec: PROTOCOL, "Change Data Files", "Add CDC File".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from variantlake.delta.actions.log_lines import (
+    Action,
+    AddCdcFile,
+    AddFile,
+    CommitInfo,
+    DeletionVectorDescriptor,
+    Metadata,
+    RemoveFile,
+)
+from variantlake.delta.log.file_paths import decode_path
+from variantlake.delta.log.log_segment import all_commits, commit_version
+from variantlake.delta.log.reconciliation import read_commit
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.log.snapshot_state import read_state
+from variantlake.delta.log.time_travel import version_at
+from variantlake.delta.schema.column_mapping import is_mapped
+from variantlake.delta.schema.table_schema import PrimitiveType, StructType
+from variantlake.errors import (
+    InvalidQuery,
+    MissingSource,
+    UnsupportedFeature,
+    VariantLakeError,
+)
+from variantlake.storage.store import Entry
+
+CHANGE_FEED = "delta.enableChangeDataFeed"
+INSERT, DELETE = "insert", "delete"
+_ROW_COUNTS = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted")
+
+
+@dataclass(frozen=True, slots=True)
+class VersionRange:
+    """Versions `first` to `last`, both included."""
+
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedFile:
+    """A file whose rows a version brought or took, or that lists changed rows.
+
+    `change` is INSERT or DELETE for all rows, None where each row says it. `timestamp` is that of
+    the commit, in milliseconds since the epoch. `vector` are rows that do not count; where `among`
+    is given, only rows count that are in `among` and not in `vector`.
+    """
+
+    version: int
+    timestamp: int
+    change: str | None
+    file: AddFile
+    among: DeletionVectorDescriptor | None = None
+
+
+def version_range(
+    snapshot: Snapshot,
+    first: int | None,
+    last: int | None,
+    *,
+    since: int | None = None,
+    until: int | None = None,
+) -> VersionRange:
+    """The versions from `first`, or from the first one not before `since`, to `last` or `until`.
+
+    Times are milliseconds since the epoch. Without an end it is the snapshot's version.
+
+    Raises InvalidQuery for a range that is empty, has no beginning or two, or that begins after the
+    newest version; MissingSource for a version that does not exist.
+    """
+    if (first is None) == (since is None):
+        raise InvalidQuery(
+            "the changes of which versions? Expected a first version or a time, one of them",
+            file=snapshot.store.uri,
+            hint="from_version= or from_timestamp=",
+            cli_hint="--from VERSION or --from TIME",
+        )
+    if last is not None and until is not None:
+        raise InvalidQuery(
+            "a last version and a last time are given, expected one of them",
+            file=snapshot.store.uri,
+        )
+    if until is not None:
+        last = version_at(snapshot.store, snapshot.metadata, until)
+    if first is None and since is not None:
+        first = _first_since(snapshot, since)
+    found = VersionRange(first or 0, snapshot.version if last is None else last)
+    for version in (found.first, found.last):
+        if not 0 <= version <= snapshot.version:
+            raise MissingSource(
+                f"version {version} does not exist, the newest is {snapshot.version}",
+                file=snapshot.store.uri,
+            )
+    if found.first > found.last:
+        raise InvalidQuery(
+            f"the changes from version {found.first} to version {found.last}: "
+            "the end is before the beginning",
+            file=snapshot.store.uri,
+        )
+    return found
+
+
+def changed_files(
+    snapshot: Snapshot, versions: VersionRange, read: Snapshot
+) -> Iterator[ChangedFile]:
+    """The changed files of these versions, which are read with the schema of `read`.
+
+    Raises UnsupportedFeature for a version that recorded no changes or has another schema, by
+    number; MissingSource for one that the log does not hold any more; MalformedLog.
+    """
+    commits = _commits(snapshot, versions)
+    _check_metadata(snapshot, _metadata_at(snapshot, versions.first), versions.first, read)
+    clock = -1
+    for version, entry in commits:
+        actions = read_commit(snapshot.store, entry.path)
+        info = next((each for each in actions if isinstance(each, CommitInfo)), None)
+        for action in actions:
+            if isinstance(action, Metadata):
+                _check_metadata(snapshot, action, version, read)
+        clock = max(entry.modified, clock + 1)
+        stamped = info.in_commit_timestamp if info is not None else None
+        time = clock if stamped is None else stamped
+        for change, file, among in _changes(snapshot, version, actions, info):
+            yield ChangedFile(version, time, change, file, among)
+
+
+def _changes(
+    snapshot: Snapshot, version: int, actions: Sequence[Action], info: CommitInfo | None
+) -> Iterator[tuple[str | None, AddFile, DeletionVectorDescriptor | None]]:
+    listed = [action for action in actions if isinstance(action, AddCdcFile)]
+    if listed:
+        for each in listed:
+            yield None, AddFile(each.path, each.size, 0, each.partition_values), None
+        return
+    if _changed_no_rows(info):
+        return
+    adds = {
+        decode_path(each.path): each
+        for each in actions
+        if isinstance(each, AddFile) and each.data_change
+    }
+    removes = [each for each in actions if isinstance(each, RemoveFile) and each.data_change]
+    gone = {decode_path(add.path): add for add in _as_adds(snapshot, version, removes)}
+    for path, add in adds.items():
+        before = gone.pop(path, None)
+        if before is None:
+            yield INSERT, add, None
+        elif before.deletion_vector != add.deletion_vector:
+            # Rows that were there and are not: those that the new vector has and the old has not.
+            if add.deletion_vector is not None:
+                yield DELETE, before, add.deletion_vector
+            if before.deletion_vector is not None:
+                yield INSERT, add, before.deletion_vector
+    for add in gone.values():
+        yield DELETE, add, None
+
+
+def _changed_no_rows(info: CommitInfo | None) -> bool:
+    """A MERGE that says so: it may move rows to other files, which Delta Spark leaves out too."""
+    metrics = info.fields.get("operationMetrics") if info is not None else None
+    if info is None or info.operation != "MERGE" or not isinstance(metrics, dict):
+        return False
+    return all(metrics.get(name) == "0" for name in _ROW_COUNTS)
+
+
+def _as_adds(snapshot: Snapshot, version: int, removes: Iterable[RemoveFile]) -> Iterator[AddFile]:
+    """The files as they were added; what a `remove` does not say the version before does."""
+    unknown = []
+    for each in removes:
+        if each.partition_values is None or each.size is None:
+            unknown.append(each)
+            continue
+        yield AddFile(
+            each.path,
+            each.size,
+            0,
+            each.partition_values,
+            stats=each.stats,
+            tags=each.tags,
+            deletion_vector=each.deletion_vector,
+        )
+    if unknown:
+        known = {decode_path(add.path): add for add in _files_at(snapshot, version - 1)}
+        for each in unknown:
+            add = known.get(decode_path(each.path))
+            if add is not None:
+                yield add
+
+
+def _files_at(snapshot: Snapshot, version: int) -> Iterator[AddFile]:
+    return Snapshot.read(
+        snapshot.store.uri, version, store=snapshot.store, applies=snapshot.applies
+    ).add_files()
+
+
+def _commits(snapshot: Snapshot, versions: VersionRange) -> list[tuple[int, Entry]]:
+    entries = {commit_version(entry.path): entry for entry in all_commits(snapshot.store)}
+    found = []
+    for version in range(versions.first, versions.last + 1):
+        entry = entries.get(version)
+        if entry is None:
+            first = min((each for each in entries if each is not None), default=0)
+            raise MissingSource(
+                f"the log does not hold version {version} any more",
+                file=snapshot.store.uri,
+                hint=f"the changes can be read from version {first} on",
+            )
+        found.append((version, entry))
+    return found
+
+
+def _first_since(snapshot: Snapshot, time: int) -> int:
+    """The first version that is not older than a time."""
+    commits = all_commits(snapshot.store)
+    first = commit_version(commits[0].path) or 0 if commits else 0
+    try:
+        older = version_at(snapshot.store, snapshot.metadata, time - 1)
+    except InvalidQuery as error:
+        if "no version" in error.message:
+            return first
+        raise
+    if older >= snapshot.version:
+        # Nothing is newer, unless the time is after the newest version, which raises.
+        version_at(snapshot.store, snapshot.metadata, time)
+    return min(older + 1, snapshot.version)
+
+
+def _metadata_at(snapshot: Snapshot, version: int) -> Metadata:
+    if version == snapshot.version:
+        return snapshot.metadata
+    _, state = read_state(snapshot.store, version)
+    return state.metadata or snapshot.metadata
+
+
+def _check_metadata(snapshot: Snapshot, metadata: Metadata, version: int, read: Snapshot) -> None:
+    """A version must record changes, in a schema that the schema of `read` continues."""
+    if metadata.configuration.get(CHANGE_FEED, "").lower() != "true":
+        raise UnsupportedFeature(
+            f"version {version} recorded no changes: the property {CHANGE_FEED} was not true",
+            file=snapshot.store.uri,
+            hint="begin with a version after the property was set",
+        )
+    try:
+        problem = _problem(StructType.from_json(metadata.schema_string), metadata, read)
+    except VariantLakeError as error:
+        error.file = error.file or snapshot.store.uri
+        raise
+    if problem:
+        raise UnsupportedFeature(
+            f"the schema of version {version} is not that of version {read.version}: {problem}",
+            file=snapshot.store.uri,
+            hint="read the changes before and after the change of the schema by themselves",
+        )
+
+
+def _problem(schema: StructType, metadata: Metadata, read: Snapshot) -> str:
+    """Why rows of one schema cannot be read by another; empty where they can."""
+    if metadata.partition_columns != read.metadata.partition_columns:
+        return "it is partitioned by other columns"
+    if is_mapped(metadata.configuration) != is_mapped(read.properties):
+        return "columns were mapped to other names since"
+    widens = "typeWidening" in read.features or "typeWidening-preview" in read.features
+    known = {field.physical_name: field for field in read.schema.fields}
+    for field in schema.fields:
+        found = known.get(field.physical_name)
+        if found is None or found.name != field.name:
+            return f"the column {field.name!r} was renamed or dropped"
+        plain = isinstance(field.type, PrimitiveType) and isinstance(found.type, PrimitiveType)
+        if str(found.type) != str(field.type) and plain and not widens:
+            return f"the column {field.name!r} was {field.type}"
+        if type(found.type) is not type(field.type):
+            return f"the column {field.name!r} was {field.type}"
+    return ""

@@ -1,0 +1,132 @@
+"""Changed files as snapshots that any scan reads, with what each row is as partition values.
+
+`_commit_version` and `_commit_timestamp`, and `_change_type` where all rows of a file are of one,
+are partition columns there: conditions on them skip files, and readers fill them in. Rows of a file
+that do not count are its deletion vector.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from variantlake.delta.actions.log_lines import AddFile, DeletionVectorDescriptor
+from variantlake.delta.log.deletion_vectors import deleted_rows
+from variantlake.delta.log.file_paths import decode_path
+from variantlake.delta.log.logical_files import files_of
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.schema.column_mapping import ID_KEY, NAME_KEY, is_mapped
+from variantlake.delta.schema.table_schema import PrimitiveType, StructField, StructType
+from variantlake.delta.stats import z85
+from variantlake.dml.deletion_vectors import serialised
+from variantlake.errors import UnsupportedFeature
+from variantlake.feed.commits import ChangedFile, VersionRange, changed_files
+from variantlake.parquet.metadata.footer import read_footer
+from variantlake.parquet.stats.fact_columns import Int64s
+from variantlake.storage.opening import open_file
+
+CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP = CHANGE_COLUMNS = (
+    "_change_type",
+    "_commit_version",
+    "_commit_timestamp",
+)
+_TYPES = {CHANGE_TYPE: "string", COMMIT_VERSION: "long", COMMIT_TIMESTAMP: "timestamp"}
+_FIRST_ID = 1 << 30
+"""Ids of the three columns where a table maps its columns: those of the table are smaller."""
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+
+
+def change_snapshots(snapshot: Snapshot, versions: VersionRange) -> list[Snapshot]:
+    """Snapshots whose rows together are the changes of these versions, one at least.
+
+    Their schema is the table's at the snapshot, or at the end of the range where columns are
+    mapped, and the three columns behind it. In each a file stands once.
+
+    Raises UnsupportedFeature as `changed_files`, and for a table that has such a column itself.
+    """
+    read = snapshot
+    if is_mapped(snapshot.properties) and versions.last != snapshot.version:
+        read = Snapshot.read(
+            snapshot.store.uri, versions.last, store=snapshot.store, applies=snapshot.applies
+        )
+    for name in CHANGE_COLUMNS:
+        if any(field.name.lower() == name for field in read.schema.fields):
+            raise UnsupportedFeature(
+                f"the table has a column {name!r} itself", file=snapshot.store.uri
+            )
+    whole: list[AddFile] = []
+    listed: list[AddFile] = []
+    for changed in changed_files(snapshot, versions, read):
+        add = _counted(snapshot, changed)
+        if add is not None:
+            (listed if changed.change is None else whole).append(add)
+    parts = [_with_files(read, files, CHANGE_COLUMNS) for files in _once_each(whole)]
+    parts += [_with_files(read, files, CHANGE_COLUMNS[1:]) for files in _once_each(listed)]
+    return parts or [_with_files(read, [], CHANGE_COLUMNS)]
+
+
+def _counted(snapshot: Snapshot, changed: ChangedFile) -> AddFile | None:
+    """The file with what its rows are, and a vector of those that do not count; None: no rows."""
+    time = _EPOCH + dt.timedelta(milliseconds=changed.timestamp)
+    values: dict[str, str | None] = {
+        **changed.file.partition_values,
+        COMMIT_VERSION: str(changed.version),
+        COMMIT_TIMESTAMP: time.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+    }
+    if changed.change is not None:
+        values[CHANGE_TYPE] = changed.change
+    file = replace(changed.file, partition_values=values)
+    if changed.among is None:
+        return file
+    rows = _rows(snapshot, file.path)
+    among = deleted_rows(snapshot.store, changed.among, rows)
+    without: Int64s = np.empty(0, np.int64)
+    if file.deletion_vector is not None:
+        without = deleted_rows(snapshot.store, file.deletion_vector, rows)
+    counted = np.setdiff1d(among, without, assume_unique=True)
+    if not len(counted):
+        return None
+    others = np.setdiff1d(np.arange(rows, dtype=np.int64), counted, assume_unique=True)
+    return replace(file, deletion_vector=_inline(others) if len(others) else None)
+
+
+def _rows(snapshot: Snapshot, path: str) -> int:
+    """The rows of a file, by its own word: what statistics say may be wrong."""
+    with open_file(snapshot.location(path)) as source:
+        return read_footer(source).num_rows
+
+
+def _inline(rows: Int64s) -> DeletionVectorDescriptor:
+    data = serialised(rows)
+    return DeletionVectorDescriptor("i", z85.encode(data), len(data), len(rows))
+
+
+def _once_each(files: Iterable[AddFile]) -> list[list[AddFile]]:
+    """The files in as few lists as have none twice: Spark Connect tells files by their paths."""
+    lists: list[list[AddFile]] = []
+    count: dict[str, int] = {}
+    for file in files:
+        path = decode_path(file.path)
+        place = count[path] = count.get(path, -1) + 1
+        if place == len(lists):
+            lists.append([])
+        lists[place].append(file)
+    return lists
+
+
+def _with_files(read: Snapshot, files: Sequence[AddFile], constant: Sequence[str]) -> Snapshot:
+    """A snapshot of these files, whose partition columns are also the `constant` ones."""
+    fields = [*read.schema.fields]
+    for number, name in enumerate(CHANGE_COLUMNS):
+        mapped = {ID_KEY: _FIRST_ID + number, NAME_KEY: name} if is_mapped(read.properties) else {}
+        fields.append(StructField(name, PrimitiveType(_TYPES[name]), metadata=mapped))
+    schema = StructType(tuple(fields))
+    metadata = replace(
+        read.metadata,
+        schema_string=schema.to_json(),
+        partition_columns=(*read.metadata.partition_columns, *constant),
+    )
+    return replace(read, schema=schema, metadata=metadata, files=files_of(files))

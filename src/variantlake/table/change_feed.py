@@ -1,0 +1,79 @@
+"""Reading what changed between versions of a table, in this process."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+
+from variantlake.delta.log.identity import check_before_read
+from variantlake.feed.commits import version_range
+from variantlake.feed.scan import ChangeScan
+from variantlake.feed.snapshots import change_snapshots
+from variantlake.planning.expressions import Condition, TypedPath
+from variantlake.scan.table_scan import Scan
+from variantlake.sql.select import QueryText
+from variantlake.table.changes import TableChanges
+
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+
+
+class TableChangeFeed(TableChanges):
+    """The part of `Table` that reads changes."""
+
+    __slots__ = ()
+
+    def changes(
+        self,
+        from_version: int | None = None,
+        to_version: int | None = None,
+        *,
+        from_timestamp: dt.datetime | None = None,
+        to_timestamp: dt.datetime | None = None,
+        select: str | TypedPath | Sequence[str | TypedPath] = "*",
+        where: str | Condition | None = None,
+    ) -> ChangeScan:
+        """The rows that versions brought, took and changed: the change data feed.
+
+        Each row has `_change_type` (`insert`, `delete`, `update_preimage`, `update_postimage`),
+        `_commit_version` and `_commit_timestamp` behind the table's columns. Files are skipped by
+        bounds and paths read from columns, as in `scan`.
+
+        Args:
+            from_version: The first version whose changes are wanted.
+            to_version: The last one; this table's version if None.
+            from_timestamp: Instead of a first version: the first one that is not older. A time
+                without a zone is in UTC.
+            to_timestamp: Instead of a last version: the last one that is not newer.
+            select: Columns and paths, as in `scan`; the three columns as well.
+            where: A condition, as in `scan`; over the three columns as well.
+
+        Raises:
+            InvalidQuery: No range, or an empty one; text as in `scan`.
+            MissingSource: A version that does not exist, or is not in the log any more; while rows
+                are read, a file that vacuum has removed.
+            UnsupportedFeature: A version of the range recorded no changes
+                (`delta.enableChangeDataFeed`), or its schema cannot be read as the last one.
+        """
+        check_before_read(self.snapshot)
+        versions = version_range(
+            self.snapshot,
+            from_version,
+            to_version,
+            since=_milliseconds(from_timestamp, up=True),
+            until=_milliseconds(to_timestamp),
+        )
+        snapshots = change_snapshots(self.snapshot, versions)
+        text = QueryText(snapshots[0].schema)
+        parts = [select] if isinstance(select, str | TypedPath) else select
+        items = text.items(map(str, parts))
+        condition = None if where is None else text.condition(str(where))
+        return ChangeScan(tuple(Scan(each, items, condition) for each in snapshots))
+
+
+def _milliseconds(time: dt.datetime | None, *, up: bool = False) -> int | None:
+    """Since the epoch; versions have no parts of one, so a beginning is rounded up."""
+    if time is None:
+        return None
+    moment = time.replace(tzinfo=time.tzinfo or dt.UTC) - _EPOCH
+    millisecond = dt.timedelta(milliseconds=1)
+    return -(-moment // millisecond) if up else moment // millisecond
