@@ -12,6 +12,7 @@ import typer
 
 import variantlake
 from variantlake.cli import query
+from variantlake.cli.changes import changes
 from variantlake.cli.loads import convert, load
 from variantlake.cli.maintenance import checkpoint, drift, health, restore, vacuum
 from variantlake.cli.tables import analyze, cat, check, history, profile, report
@@ -85,6 +86,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "health": health.health,
     "restore": restore.restore,
     "vacuum": vacuum.vacuum,
+    "changes": changes.changes,
 }
 for _name, _command in _COMMANDS.items():
     app.command(_name)(_with_common_options(_command))

@@ -84,7 +84,7 @@ def query(
         print_note(f"Run by {'the local engine' if here else 'Spark'}.")
 
 
-def _local(table: str, sql: str, *, required: bool) -> LocalRows | None:
+def _local(table: str, sql: str, *, required: bool) -> LocalRows[Scan] | None:
     """The query for the local engine; None where Spark has to run it, unless that is refused."""
     opened = vl.Table.open(table)
     try:
@@ -98,10 +98,10 @@ def _local(table: str, sql: str, *, required: bool) -> LocalRows | None:
     here = all(shows(column.type) for column in scan.schema)
     if not required and not here:
         return None
-    return LocalRows(select, scan)
+    return LocalRows(scan, select.counts)
 
 
-def _ran_here(rows: LocalRows, *, required: bool, as_json: bool) -> bool:
+def _ran_here(rows: LocalRows[Scan], *, required: bool, as_json: bool) -> bool:
     """Print the rows; False, with nothing printed, where a value turns up that only Spark casts."""
     printed = False
     try:

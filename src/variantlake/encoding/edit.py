@@ -189,7 +189,7 @@ def _way(dictionary: Metadata, value: bytes, edit: Edit) -> list[_Frame] | None:
         raise DuplicateKey(
             f"the field {steps[-1]!r} is there already",
             path=edit.path.normalized(),
-            hint="variant_set replaces it",
+            hint="set the field to replace its value",
         )
     return frames
 

@@ -7,7 +7,7 @@ import json
 import math
 from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import pyarrow as pa
 
@@ -15,21 +15,24 @@ from variantlake import Variant
 from variantlake.cli.terminal.rows import json_texts
 from variantlake.cli.terminal.times import is_time, time_texts, with_time_texts
 from variantlake.encoding.java_numbers import double_text, float_text
+from variantlake.feed.scan import ChangeScan
 from variantlake.scan.table_scan import Scan
 from variantlake.shredding.fit import raws_of
 from variantlake.shredding.layout import VARIANT_TYPE
-from variantlake.sql.select import SimpleSelect
 
 Rows = Iterator[tuple[str | None, ...]]
 
 
-class LocalRows:
-    """The result of a simple query. `names` are those that Spark gives."""
+ScanT = TypeVar("ScanT", bound=Scan | ChangeScan)
 
-    def __init__(self, select: SimpleSelect, scan: Scan) -> None:
-        self._select = select
-        self.scan = scan
-        self.names = [select.counts] if select.counts else scan.schema.names
+
+class LocalRows(Generic[ScanT]):
+    """The result of a scan. `names` are those that Spark gives; `counts` that of count(*)."""
+
+    def __init__(self, scan: ScanT, counts: str = "") -> None:
+        self._counts = counts
+        self.scan: ScanT = scan
+        self.names = [counts] if counts else scan.schema.names
 
     def text(self, limit: int) -> Rows:
         """The first rows, each value as text; None for NULL."""
@@ -43,7 +46,7 @@ class LocalRows:
             yield "{" + ",".join(pairs) + "}"
 
     def _rows(self, form: Callable[[Any], Iterator[str | None]]) -> Rows:
-        if self._select.counts:
+        if self._counts:
             yield (str(self.scan.count()),)
             return
         for batch in self.scan.to_batches():

@@ -208,7 +208,7 @@ def _true(rows: int) -> Any:
 def _variants(rows: Any) -> Any:
     if not is_variants(rows.type):
         raise UnsupportedFeature(
-            f"expected a VARIANT, found {rows.type}", hint="parse_json makes a VARIANT of JSON text"
+            f"expected a VARIANT, found {rows.type}", hint="make a VARIANT of JSON text first"
         )
     return rows
 

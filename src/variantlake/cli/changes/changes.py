@@ -1,0 +1,85 @@
+"""`variantlake changes`: what versions of a table brought, took and changed."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Annotated
+
+import typer
+
+from variantlake.cli.terminal.local_rows import LocalRows
+from variantlake.cli.terminal.output import MAX_SHOWN, print_json_lines, print_rows
+from variantlake.errors import InvalidQuery
+from variantlake.table import Table
+
+
+def changes(
+    table: Annotated[
+        str, typer.Argument(help="The Delta table: a path or URL.", show_default=False)
+    ],
+    *,
+    first: Annotated[
+        str,
+        typer.Option(
+            "--from",
+            metavar="VERSION|TIME",
+            help="The first version, or a time such as 2026-01-02T03:04:05Z: the first version "
+            "that is not older. Without a zone it is in UTC.",
+            show_default=False,
+        ),
+    ],
+    last: Annotated[
+        str | None,
+        typer.Option(
+            "--to",
+            metavar="VERSION|TIME",
+            help="The last version, or a time: the last one that is not newer; else the newest.",
+            show_default=False,
+        ),
+    ] = None,
+    select: Annotated[
+        str,
+        typer.Option(metavar="COLUMNS", help="Columns and paths, as in a SELECT list."),
+    ] = "*",
+    where: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CONDITION",
+            help="Only rows that fulfil it; it skips files.",
+            show_default=False,
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a row.")] = False,
+) -> None:
+    """Print the change data feed, version by version.
+
+    Each row has _change_type, _commit_version and _commit_timestamp behind the table's columns.
+    """
+    from_version, from_time = _version_or_time(first)
+    to_version, to_time = (None, None) if last is None else _version_or_time(last)
+    found = Table.open(table).changes(
+        from_version,
+        to_version,
+        from_timestamp=from_time,
+        to_timestamp=to_time,
+        select=select,
+        where=where,
+    )
+    rows = LocalRows(found)
+    if as_json:
+        for line in rows.json():
+            print_json_lines([line])
+    else:
+        print_rows(rows.names, list(rows.text(MAX_SHOWN + 1)))
+
+
+def _version_or_time(text: str) -> tuple[int | None, dt.datetime | None]:
+    if text.isascii() and text.isdigit():
+        return int(text), None
+    try:
+        return None, dt.datetime.fromisoformat(text)
+    except ValueError:
+        raise InvalidQuery(
+            f"{text!r} is neither a version nor a time",
+            hint="a version is a number, a time has the form 2026-01-02T03:04:05Z",
+        ) from None

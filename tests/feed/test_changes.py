@@ -1,0 +1,209 @@
+"""`Table.changes`: what commits say of rows, ranges, what is refused, what is skipped."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+import variantlake as vl
+from tests.dml.changed import FEED, VECTORS, arrow, new_table
+from variantlake.delta.log.log_segment import commit_path
+from variantlake.errors import InvalidQuery, MissingSource, UnsupportedFeature
+
+BOTH = pytest.mark.parametrize("vectors", [VECTORS, {}], ids=["vectors", "rewritten"])
+
+
+def changed(table: vl.Table, *args: Any, **kwargs: Any) -> list[tuple[int, str, int]]:
+    """(version, kind, id) of each change, in their order."""
+    found = table.refresh().changes(*args, **kwargs).to_arrow().to_pylist()
+    return [(row["_commit_version"], row["_change_type"], row["id"]) for row in found]
+
+
+@BOTH
+def test_the_feed_adds_up_to_the_difference_of_versions(tmp_path: Path, vectors: Any) -> None:
+    table = new_table(tmp_path / "t", rows=20, properties={**FEED, **vectors})
+    table.delete("id IN (3, 4, 11)")
+    table.append(arrow([50, 51]))
+    table.delete("event:n::int >= 50")
+    table.delete("day = 'd1'")
+    newest = table.refresh().version
+    assert [version for version, _, _ in changed(table, 0)] == sorted(
+        version for version, _, _ in changed(table, 0)
+    )
+    for first in range(newest + 1):
+        before = Counter(_ids(tmp_path / "t", first - 1))
+        for version, kind, number in changed(table, first):
+            before[number] += 1 if kind in ("insert", "update_postimage") else -1
+            assert first <= version <= newest
+        assert +before == Counter(_ids(tmp_path / "t", newest))
+    assert sorted(changed(table, 2, 2)) == [(2, "delete", n) for n in (3, 4, 11)]
+    assert sorted(changed(table, 3, 3)) == [(3, "insert", 50), (3, "insert", 51)]
+
+
+def _ids(location: Path, version: int) -> list[int]:
+    if version < 0:
+        return []
+    found: list[Any] = vl.Table.open(location, version).scan("id").to_arrow()["id"].to_pylist()
+    return found
+
+
+def test_columns_paths_conditions_and_what_they_skip(tmp_path: Path) -> None:
+    table = new_table(tmp_path / "t", rows=40, properties={**FEED, **VECTORS})
+    table.delete("id = 38")
+    found = table.refresh().changes(
+        0,
+        select="event:user::string AS user, _change_type AS kind, event",
+        where="event:n::bigint > 37 AND _commit_version > 0",
+    )
+    rows = found.to_arrow().to_pylist()
+    assert [(row["user"], row["kind"]) for row in rows] == [
+        ("u3", "insert"), ("u4", "insert"), ("u3", "delete"),
+    ]  # fmt: skip
+    first, *_ = found.explain()
+    assert (first.total_files, first.read_files) == (4, 1)
+    assert found.count() == 3
+    schema = table.refresh().changes(1).schema
+    assert schema.names == [
+        "id",
+        "day",
+        "event",
+        "_change_type",
+        "_commit_version",
+        "_commit_timestamp",
+    ]
+    assert table.refresh().changes(0, where="_commit_version = 2").count() == 1
+
+
+def test_times_are_ranges_too(tmp_path: Path) -> None:
+    table = new_table(tmp_path / "t", rows=1, properties=FEED)
+    table.append(arrow([7]))
+    for version in range(3):
+        path = tmp_path / "t" / commit_path(version)
+        os.utime(path, (1_700_000_000 + 100 * version,) * 2)
+    table = vl.Table.open(tmp_path / "t")
+
+    def at(seconds: float) -> dt.datetime:
+        return dt.datetime.fromtimestamp(1_700_000_000 + seconds, dt.UTC)
+
+    assert changed(table, from_timestamp=at(100)) == [(1, "insert", 0), (2, "insert", 7)]
+    assert changed(table, from_timestamp=at(100.0005)) == [(2, "insert", 7)]
+    assert changed(table, from_timestamp=at(-5), to_timestamp=at(150)) == [(1, "insert", 0)]
+    assert changed(table, 1, to_timestamp=at(199)) == [(1, "insert", 0)]
+    (row,) = table.changes(2).to_arrow().to_pylist()
+    assert row["_commit_timestamp"] == at(200)
+    with pytest.raises(InvalidQuery, match="after the table's newest version"):
+        changed(table, from_timestamp=at(201))
+
+
+def test_in_commit_timestamps_go_before_times_of_files(tmp_path: Path) -> None:
+    table = new_table(
+        tmp_path / "t", rows=1, properties={**FEED, "delta.enableInCommitTimestamps": "true"}
+    )
+    os.utime(tmp_path / "t" / commit_path(1), (5, 5))
+    (row,) = vl.Table.open(table.uri).changes(1).to_arrow().to_pylist()
+    assert row["_commit_timestamp"].year > 2000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({}, InvalidQuery, "of which versions"),
+        ({"from_version": 2, "to_version": 1}, InvalidQuery, "the end is before the beginning"),
+        ({"from_version": 9}, MissingSource, "version 9 does not exist, the newest is 2"),
+        ({"from_version": 0, "to_version": 9}, MissingSource, "version 9 does not exist"),
+        ({"from_version": -1}, MissingSource, "version -1 does not exist"),
+        ({"from_version": 0, "where": "nothing = 1"}, InvalidQuery, "nothing"),
+        (
+            {"from_version": 0, "to_version": 1, "to_timestamp": dt.datetime(2026, 1, 1)},  # noqa: DTZ001
+            InvalidQuery,
+            "expected one of them",
+        ),
+    ],
+)
+def test_ranges_that_are_none(
+    tmp_path: Path, arguments: Any, error: type[Exception], message: str
+) -> None:
+    table = new_table(tmp_path / "t", rows=1, properties=FEED)
+    table.append(arrow([7]))
+    with pytest.raises(error, match=message):
+        table.refresh().changes(**arguments)
+
+
+def test_versions_that_recorded_nothing_are_refused(tmp_path: Path) -> None:
+    table = new_table(tmp_path / "t", rows=1, properties={})
+    with pytest.raises(UnsupportedFeature, match="version 0 recorded no changes"):
+        table.changes(0)
+    table.set_properties(FEED)
+    table = table.refresh()
+    with pytest.raises(UnsupportedFeature, match="version 1 recorded no changes"):
+        table.changes(1)
+    table.append(arrow([7]))
+    assert changed(table, 2) == [(3, "insert", 7)]
+
+
+def test_a_column_that_came_later_is_null_before(tmp_path: Path) -> None:
+    table = new_table(tmp_path / "t", rows=1, properties=FEED)
+    table.add_column("more INT")
+    rows = table.refresh().changes(0).to_arrow().to_pylist()
+    assert [row["more"] for row in rows] == [None]
+
+
+def test_another_schema_is_refused(tmp_path: Path) -> None:
+    table = new_table(tmp_path / "t", rows=1, properties=FEED)
+    last = tmp_path / "t" / commit_path(2)
+    (line,) = (
+        line
+        for line in (tmp_path / "t" / commit_path(0)).read_bytes().splitlines()
+        if b'"metaData"' in line
+    )
+    action = orjson.loads(line)
+    schema = orjson.loads(action["metaData"]["schemaString"])
+    schema["fields"][1]["name"] = "date"
+    action["metaData"]["schemaString"] = orjson.dumps(schema).decode()
+    last.write_bytes(orjson.dumps(action) + b"\n")
+    with pytest.raises(UnsupportedFeature, match="column 'day' was renamed or dropped"):
+        table.refresh().changes(0)
+
+
+def test_a_file_that_vacuum_took_is_said(tmp_path: Path) -> None:
+    table = new_table(tmp_path / "t", rows=10, properties=FEED)
+    table.delete("id = 1")
+    for path in (tmp_path / "t" / "_change_data").iterdir():
+        path.unlink()
+    with pytest.raises(MissingSource) as caught:
+        table.refresh().changes(2).to_arrow()
+    assert "vacuum" in caught.value.hint
+
+
+def test_a_merge_that_changed_no_row_has_no_changes(tmp_path: Path) -> None:
+    """Its files moved rows; Delta Spark leaves them out by the commit's own metrics."""
+    table = new_table(tmp_path / "t", rows=2, properties=FEED)
+    commit = (tmp_path / "t" / commit_path(1)).read_bytes().splitlines()
+    actions = [orjson.loads(line) for line in commit]
+    (add,) = (each["add"] for each in actions if "add" in each)
+    names = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted")
+    info = {"operation": "MERGE", "operationMetrics": dict.fromkeys(names, "0")}
+    remove = {"path": add["path"], "dataChange": True, "deletionTimestamp": 1,
+              "extendedFileMetadata": True, "partitionValues": {}, "size": add["size"]}  # fmt: skip
+    lines = [{"commitInfo": info}, {"remove": remove}]
+    path = tmp_path / "t" / commit_path(2)
+    path.write_bytes(b"\n".join(map(orjson.dumps, lines)) + b"\n")
+    assert changed(table, 2) == []
+    info["operationMetrics"]["numTargetRowsDeleted"] = "2"  # type: ignore[index]  # a dict
+    path.write_bytes(b"\n".join(map(orjson.dumps, lines)) + b"\n")
+    assert changed(vl.Table.open(table.uri), 2) == [(2, "delete", 0), (2, "delete", 1)]
+
+
+def test_a_remove_that_says_little_is_looked_up(tmp_path: Path) -> None:
+    table = new_table(tmp_path / "t", rows=4, partition_by="day", properties=FEED)
+    (add, *_) = table.refresh().snapshot.add_files()
+    line = {"remove": {"path": add.path, "dataChange": True, "deletionTimestamp": 1}}
+    (tmp_path / "t" / commit_path(2)).write_bytes(orjson.dumps(line) + b"\n")
+    rows = table.refresh().changes(2).to_arrow().to_pylist()
+    assert {row["day"] for row in rows} == {add.partition_values["day"]}
