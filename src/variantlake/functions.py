@@ -63,7 +63,9 @@ def variant_delete(target: Target, *paths: str | Path) -> Any:
     InvalidPath, and as `variant_set` for malformed Variants.
     """
     if not paths:
-        raise InvalidPath("variant_delete needs a path", hint="name a field or an element: $.a or $[0]")
+        raise InvalidPath(
+            "variant_delete needs a path", hint="name a field or an element: $.a or $[0]"
+        )
     for path in paths:
         target = _changed(target, Edit(Change.DELETE, _path(path)), None)
     return target
