@@ -170,6 +170,11 @@ def alter(root: Path) -> None:
         table.add_column("note STRING")
 
 
+def compact(root: Path) -> None:
+    # One group of files: with several the order of the moments would differ from run to run.
+    vl.Table.open(root).optimize("day = '0'")
+
+
 def expired(root: Path) -> None:
     """A log of which the first versions are older than the retention, with two checkpoints."""
     filled(root, commits=5)
@@ -195,6 +200,7 @@ OPERATIONS = {
     ),
     "overwrite": Operation(filled, overwrite),
     "overwrite of a partition": Operation(filled, lambda root: overwrite(root, where={"day": "0"})),
+    "optimize": Operation(lambda root: filled(root, commits=3), compact),
     "a new column": Operation(filled, alter),
     "checkpoint": Operation(filled, checkpoint),
     "cleanup of the log": Operation(expired, clean),

@@ -14,7 +14,7 @@ import variantlake
 from variantlake.cli import query
 from variantlake.cli.changes import changes
 from variantlake.cli.loads import convert, load
-from variantlake.cli.maintenance import checkpoint, drift, health, restore, vacuum
+from variantlake.cli.maintenance import checkpoint, drift, health, optimize, restore, vacuum
 from variantlake.cli.tables import analyze, cat, check, history, profile, report
 from variantlake.cli.tables import inspect as inspect_command
 from variantlake.cli.terminal.output import print_error, print_note, visible
@@ -85,6 +85,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "checkpoint": checkpoint.checkpoint,
     "health": health.health,
     "restore": restore.restore,
+    "optimize": optimize.optimize,
     "vacuum": vacuum.vacuum,
     "changes": changes.changes,
 }

@@ -40,8 +40,8 @@ class Operation:
 class CommittedRewrite:
     """What was committed of some groups: `version` is None where none of them was left.
 
-    `snapshot` is the newest version that is known. `lost` are groups of which another writer had
-    removed a file; their new files are deleted.
+    `snapshot` is the version that the commit was decided on. `lost` are groups of which another
+    writer had removed a file; their new files are deleted.
     """
 
     version: int | None
@@ -82,7 +82,7 @@ def commit_rewrite(
                 raise
             snapshot = newest
             continue
-        return CommittedRewrite(version, snapshot.refresh(), tuple(left), tuple(lost))
+        return CommittedRewrite(version, snapshot, tuple(left), tuple(lost))
     return CommittedRewrite(None, snapshot, (), tuple(lost))
 
 

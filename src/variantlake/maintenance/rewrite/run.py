@@ -164,7 +164,7 @@ class _Steps:
                 self.snapshot = newest
                 return False
             before += sum(group.bytes for group in groups)
-            self.snapshot, self.totals = step.snapshot, self.totals.plus(step)
+            self.snapshot, self.totals = step.snapshot.refresh(), self.totals.plus(step)
             is_done = is_done and not step.lost
         return is_done
 

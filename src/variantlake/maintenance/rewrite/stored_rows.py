@@ -25,7 +25,7 @@ from variantlake.ingest.encode.encode import VariantColumn
 from variantlake.ingest.encode.nested import variant_paths
 from variantlake.maintenance.rewrite.groups import FileGroup, InputFile, Tier
 from variantlake.maintenance.rewrite.row_ids import RowIdColumns
-from variantlake.maintenance.rewrite.told_apart import decimal_paths, may_look_like_integers
+from variantlake.maintenance.rewrite.told_apart import decimal_paths, look_like_integers
 from variantlake.parquet.metadata.annotate import ColumnPath
 from variantlake.parquet.metadata.footer import Footer, read_footer
 from variantlake.parquet.metadata.schema_tree import SchemaNode
@@ -192,7 +192,6 @@ class InputRows:
         batch, positions = read
         arrays: list[Any] = []
         notes: dict[ColumnPath, ValueNotes] = {}
-        own_told: list[frozenset[Path] | None] = []
         is_alike = True
         for column, stored in zip(self._columns, self._form.schema, strict=False):
             try:
@@ -207,15 +206,13 @@ class InputRows:
             if noted is not None:
                 notes[(stored.name,)], goes = column.noted(noted, told, array)
                 is_alike = is_alike and goes
-                own_told.append(noted.told_apart)
             else:
-                own_told.append(None)
                 is_alike = is_alike and not told
         if self._form.row_ids is not None:
             own = {name: batch.column(name) for name in self._ids}
             arrays += self._form.row_ids.values(self.file, positions, own)
         rows = pa.RecordBatch.from_arrays(arrays, schema=self._form.schema)
-        return StoredRows(rows, notes, positions, None if is_alike else tuple(own_told))
+        return StoredRows(rows, notes, positions, None if is_alike else True)
 
 
 # --- One column -----------------------------------------------------------------------------------
@@ -305,7 +302,7 @@ def _as_noted(
     _self: object, notes: ValueNotes, told: frozenset[Path], _group: Any
 ) -> tuple[ValueNotes, bool]:
     """Notes that were made of these very rows; decimals that look like integers may not join."""
-    return notes, not notes.padded & told
+    return notes, not notes.whole & told
 
 
 @dataclass(frozen=True, slots=True)
@@ -371,12 +368,13 @@ class _Same:
     def noted(
         self, notes: ValueNotes, told: frozenset[Path], group: Any
     ) -> tuple[ValueNotes, bool]:
-        # A file notes only those of its decimals that look like integers which must be told from
-        # integers in the same column, so of the others a look alone can tell.
+        # What a file notes of its decimals counts where it tells integers apart. Elsewhere nothing
+        # is known of them, but what a look tells.
         own = notes.told_apart
-        goes = own == told or not may_look_like_integers(group, own ^ told)
-        padded = self.decimals - own - (told if goes else frozenset())
-        return ValueNotes(notes.lacking, notes.integers, padded), goes
+        goes = own == told or not look_like_integers(group, own ^ told)
+        unknown = self.decimals - own
+        whole = unknown - (told if goes else frozenset())
+        return ValueNotes(notes.lacking, notes.integers, whole, notes.padded | unknown), goes
 
 
 @dataclass(frozen=True, slots=True)

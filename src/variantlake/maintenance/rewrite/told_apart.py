@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from variantlake.paths import Path
 from variantlake.shredding.arrays import list_of, struct_of
@@ -19,15 +19,13 @@ from variantlake.shredding.layout import TYPED_VALUE, is_list
 from variantlake.shredding.schema import Array, Leaf, Node, Object, ShreddingSchema
 from variantlake.types import Kind
 
-_TWO_TO_64_MOD_10 = 6
 
-
-def may_look_like_integers(group: pa.StructArray, paths: Iterable[Path]) -> bool:
-    """Whether a decimal in one of these columns of a Variant group has a shorter form.
+def look_like_integers(group: pa.StructArray, paths: Iterable[Path]) -> bool:
+    """Whether a decimal in one of these columns of a Variant group has no fraction but zero.
 
     `group` is a batch of a shredded column; in a path the step 0 stands for all elements.
     """
-    return any(_may(_column(group, path)) for path in paths)
+    return any(_has_whole(_column(group, path)) for path in paths)
 
 
 def decimal_paths(schema: ShreddingSchema) -> frozenset[Path]:
@@ -58,16 +56,9 @@ def _column(group: Any, path: Path) -> Any:
     return array
 
 
-def _may(array: Any) -> bool:
-    if not isinstance(array.type, pa.Decimal128Type):
+def _has_whole(array: Any) -> bool:
+    if not pa.types.is_decimal(array.type):
         return True
-    whole = array.drop_null()
-    if not len(whole):
-        return False
     if array.type.scale <= 0:
-        return True
-    data = whole.buffers()[1]
-    words = np.frombuffer(data, np.int64)[2 * whole.offset : 2 * (whole.offset + len(whole))]
-    low, high = words[::2].view(np.uint64) % np.uint64(10), words[1::2] % 10
-    digit = (low.astype(np.int64) + high * _TWO_TO_64_MOD_10) % 10
-    return bool((digit == 0).any())
+        return int(array.null_count) < len(array)
+    return bool(pc.any(pc.equal(pc.floor(array), array)).as_py())

@@ -16,11 +16,11 @@ from variantlake.maintenance.vacuum import (
     vacuum,
 )
 from variantlake.maintenance.vacuum_listing import UnneededFile
-from variantlake.spark.lake.layouts import LakeLayouts
+from variantlake.spark.lake.compaction import LakeCompaction
 from variantlake.spark.query.places import Location
 
 
-class LakeMaintenance(LakeLayouts):
+class LakeMaintenance(LakeCompaction):
     """The part of `Lake` that keeps tables in shape."""
 
     def vacuum(
