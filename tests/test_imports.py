@@ -20,6 +20,7 @@ LAYERS = [
     "storage",
     "encoding",
     "shredding",
+    "shredding.legacy",
     "kernels",
     "kernels.native",
     "kernels.tape",

@@ -29,7 +29,7 @@ from variantlake.planning.exactness import Conversion, ConversionKind, conversio
 from variantlake.planning.predicates import PRESENCE, Ref
 from variantlake.shredding.folding import fold_key
 from variantlake.shredding.layout import TYPED_VALUE
-from variantlake.shredding.legacy import OBJECT
+from variantlake.shredding.legacy.layout import OBJECT
 from variantlake.shredding.schema import Array, Leaf, Node, Object, ShreddingSchema, Untyped
 from variantlake.types import Kind, ShreddedType
 

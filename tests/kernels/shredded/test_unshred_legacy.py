@@ -26,7 +26,7 @@ from tests.strategies import MORE
 from variantlake.encoding.tree import Tree, decode
 from variantlake.errors import VariantLakeError
 from variantlake.kernels.shredded.unshred_legacy import unshred_legacy
-from variantlake.shredding.unshred_legacy import unshred_legacy_plain
+from variantlake.shredding.legacy.unshred import unshred_legacy_plain
 
 
 def outcome(read: Any, array: pa.StructArray) -> object:

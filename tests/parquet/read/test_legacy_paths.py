@@ -18,8 +18,8 @@ from variantlake.parquet.metadata.footer import read_footer
 from variantlake.parquet.stats.facts import UNKNOWN, facts_of
 from variantlake.parquet.variant.variant_group import variant_groups
 from variantlake.paths import Path
+from variantlake.shredding.legacy.unshred import unshred_legacy_plain
 from variantlake.shredding.schema import Leaf
-from variantlake.shredding.unshred_legacy import unshred_legacy_plain
 
 
 @st.composite

@@ -1,4 +1,4 @@
-"""Tape to shredded columns of the older layout. Twin: shredding.legacy_form."""
+"""Tape to shredded columns of the older layout. Twin: shredding.legacy.form."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from variantlake.kernels.tape.tape import Tape
 from variantlake.kernels.variant.variant_reader import GOOD, VariantReader
 from variantlake.kernels.variant.variant_writer import write_variant
 from variantlake.shredding.layout import VARIANT_TYPE
-from variantlake.shredding.legacy_form import join, to_legacy
+from variantlake.shredding.legacy.form import join, to_legacy
 from variantlake.shredding.schema import ShreddingSchema
 from variantlake.shredding.values import ValueNotes
 

@@ -1,4 +1,4 @@
-"""Columns of the older layout back to Variants. Twin: shredding.unshred_legacy.
+"""Columns of the older layout back to Variants. Twin: shredding.legacy.unshred.
 
 A batch becomes one of the final layout, which `unshred` rebuilds: its groups get their other names,
 and all `untyped_value`s are read and written anew with the ids of one dictionary, as `value`s. What
@@ -32,7 +32,7 @@ from variantlake.kernels.variant.variant_reader import GOOD, VariantReader
 from variantlake.kernels.variant.variant_writer import write_variant
 from variantlake.shredding.arrays import list_of, struct_of, variants_of
 from variantlake.shredding.layout import METADATA, TYPED_VALUE, VALUE, VARIANT_TYPE
-from variantlake.shredding.legacy import (
+from variantlake.shredding.legacy.layout import (
     ARRAY,
     MEMBERS,
     OBJECT,
@@ -40,7 +40,7 @@ from variantlake.shredding.legacy import (
     LegacyGroup,
     legacy_group_of,
 )
-from variantlake.shredding.unshred_legacy import unshred_legacy_plain
+from variantlake.shredding.legacy.unshred import unshred_legacy_plain
 from variantlake.types import NULL_VALUE
 
 _DICTIONARIES_BYTES = 64 << 20

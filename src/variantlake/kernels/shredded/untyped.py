@@ -1,4 +1,4 @@
-"""Metadata and value of `untyped_value`s, which stand in one binary. Twin: shredding.legacy."""
+"""Metadata and value of `untyped_value`s in one binary. Twin: shredding.legacy.layout."""
 
 from __future__ import annotations
 

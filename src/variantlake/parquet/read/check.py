@@ -27,10 +27,10 @@ from variantlake.parquet.variant.variant_columns import (
 from variantlake.parquet.variant.variant_group import GroupNode, VariantGroup, parse_group
 from variantlake.paths import Path
 from variantlake.shredding.layout import METADATA, TYPED_VALUE, VALUE
-from variantlake.shredding.legacy import ARRAY
+from variantlake.shredding.legacy.layout import ARRAY
+from variantlake.shredding.legacy.unshred import legacy_problems
 from variantlake.shredding.rules import Rule
 from variantlake.shredding.schema import Array, Untyped
-from variantlake.shredding.unshred_legacy import legacy_problems
 from variantlake.storage.opening import Source, name_of
 
 

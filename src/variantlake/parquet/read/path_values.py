@@ -32,7 +32,7 @@ from variantlake.shredding.arrays import (
 from variantlake.shredding.dictionary import RowDictionary
 from variantlake.shredding.fit import Raw, encoded_type, fit, raw_array, raws_of, scalar_of
 from variantlake.shredding.layout import METADATA, TYPED_VALUE, VALUE, VARIANT_TYPE, plain_type
-from variantlake.shredding.legacy import OBJECT
+from variantlake.shredding.legacy.layout import OBJECT
 from variantlake.shredding.values import ALL_AS_STORED, NumberForms
 from variantlake.types import NULL_VALUE, BasicType, ShreddedType
 

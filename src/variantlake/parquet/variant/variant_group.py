@@ -24,7 +24,7 @@ from variantlake.parquet.variant.group_parts import (
 from variantlake.paths import Path
 from variantlake.shredding.ddl import MAX_SCHEMA_DEPTH
 from variantlake.shredding.layout import METADATA, TYPED_VALUE, VALUE
-from variantlake.shredding.legacy import ARRAY, MEMBERS, OBJECT, UNTYPED_VALUE
+from variantlake.shredding.legacy.layout import ARRAY, MEMBERS, OBJECT, UNTYPED_VALUE
 from variantlake.shredding.schema import Array, Leaf, Node, Object, ShreddingSchema, Untyped
 from variantlake.shredding.values import ALL_AS_STORED, NumberForms, ValueNotes
 

@@ -39,7 +39,7 @@ from variantlake.shredding.layout import (
     is_struct,
     is_variant_type,
 )
-from variantlake.shredding.legacy import legacy_type
+from variantlake.shredding.legacy.layout import legacy_type
 from variantlake.shredding.profile import Profile
 from variantlake.shredding.schema import ShreddingSchema
 from variantlake.shredding.values import ValueNotes

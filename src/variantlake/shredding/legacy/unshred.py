@@ -45,7 +45,7 @@ from variantlake.shredding.arrays import (
 )
 from variantlake.shredding.fit import encoded_type, raws_of, scalar_of
 from variantlake.shredding.layout import TYPED_VALUE
-from variantlake.shredding.legacy import (
+from variantlake.shredding.legacy.layout import (
     ARRAY,
     OBJECT,
     UNTYPED_VALUE,

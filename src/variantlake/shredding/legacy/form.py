@@ -25,7 +25,7 @@ from variantlake.shredding.arrays import (
     struct_of,
 )
 from variantlake.shredding.layout import TYPED_VALUE, VALUE
-from variantlake.shredding.legacy import ARRAY, OBJECT, legacy_type
+from variantlake.shredding.legacy.layout import ARRAY, OBJECT, legacy_type
 from variantlake.shredding.schema import ShreddingSchema
 from variantlake.shredding.shred import shred
 

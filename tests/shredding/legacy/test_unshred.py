@@ -13,7 +13,7 @@ from variantlake.encoding.scalar import Scalar
 from variantlake.encoding.variant import Variant
 from variantlake.errors import InvalidSchema, MalformedFile, MalformedVariant, VariantLakeError
 from variantlake.shredding.arrays import AnyArray
-from variantlake.shredding.unshred_legacy import LegacyRule, legacy_problems, unshred_legacy_plain
+from variantlake.shredding.legacy.unshred import LegacyRule, legacy_problems, unshred_legacy_plain
 from variantlake.types import Primitive
 
 BIGINT: Any = leaf(pa.int64())
