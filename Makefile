@@ -58,6 +58,7 @@ audit: setup ## Ask PyPI's advisories about all pinned versions; fails where it 
 
 test-kill: setup ## Kill writers at every moment around a storage call; print the counts
 	@$(BIN)/python -m tests.delta.crashes
+	@$(BIN)/python -m tests.ingest.autoload.crashes
 
 test-concurrency: setup ## Write one table from many processes, on disk and on S3; print the counts
 	@$(BIN)/python -m tests.delta.writers

@@ -51,6 +51,7 @@ LAYERS = [
     "ingest.target",
     "ingest.encode",
     "ingest",
+    "ingest.autoload",
     "maintenance",
     "dml",
     "feed",

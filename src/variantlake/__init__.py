@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         variant_remove,
         variant_set,
     )
+    from variantlake.ingest.autoload.run import autoload
     from variantlake.ingest.convert import convert
     from variantlake.ingest.sources.sources import json_array, json_files, ndjson
     from variantlake.planning.expressions import path
@@ -40,6 +41,7 @@ __all__ = [
     "Variant",
     "VariantLakeError",
     "__version__",
+    "autoload",
     "convert",
     "json_array",
     "json_files",
@@ -64,6 +66,7 @@ __all__ = [
 _HOMES = {
     "Table": "variantlake.table",
     "Variant": "variantlake.encoding.variant",
+    "autoload": "variantlake.ingest.autoload.run",
     "json_array": "variantlake.ingest.sources.sources",
     "json_files": "variantlake.ingest.sources.sources",
     "convert": "variantlake.ingest.convert",

@@ -13,7 +13,7 @@ import typer
 import variantlake
 from variantlake.cli import query
 from variantlake.cli.changes import changes
-from variantlake.cli.loads import convert, load
+from variantlake.cli.loads import autoload, convert, load, loads
 from variantlake.cli.maintenance import checkpoint, drift, health, optimize, restore, vacuum
 from variantlake.cli.tables import analyze, cat, check, history, profile, report
 from variantlake.cli.tables import inspect as inspect_command
@@ -72,6 +72,8 @@ def _with_common_options(command: Callable[..., None]) -> Callable[..., None]:
 
 _COMMANDS: dict[str, Callable[..., None]] = {
     "ingest": load.ingest,
+    "autoload": autoload.autoload,
+    "loads": loads.loads,
     "convert": convert.convert,
     "query": query.query,
     "history": history.history,

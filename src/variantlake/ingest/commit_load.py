@@ -16,6 +16,7 @@ from typing import Any
 from variantlake.delta.actions.log_lines import AddFile
 from variantlake.delta.stats.tags import tagged_notes
 from variantlake.errors import VariantLakeError
+from variantlake.ingest.target.commit_record import CommitRecord
 from variantlake.ingest.target.files import delete_load
 from variantlake.ingest.target.options import BadRows, LoadOptions
 from variantlake.ingest.target.quarantine import delete_quarantine, folder_of
@@ -57,7 +58,8 @@ class TaskResult:
     """What one task made: its files and the rows in them.
 
     `bad_rows` counts those that were bad, `quarantine` is the file that holds them. `empty` are the
-    sources of the splits that held nothing, each as often as there were such.
+    sources of the splits that held nothing, each as often as there were such. `counts` has for each
+    split of a load of documents the path of its source, the rows stored and the bad ones.
     """
 
     adds: tuple[AddFile, ...]
@@ -65,6 +67,7 @@ class TaskResult:
     bad_rows: int = 0
     quarantine: str | None = None
     empty: tuple[str, ...] = ()
+    counts: tuple[tuple[str, int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,10 +154,11 @@ def commit_load(
     started: float,
     *,
     empty_sources: int = 0,
+    record: CommitRecord | None = None,
 ) -> LoadResult:
     """Commit what the tasks made; `started` is when the load began (`time.perf_counter`).
 
-    The history tells how many sources were empty.
+    The history tells how many sources were empty. `record` goes into the same commit.
 
     Raises CommitConflict and others after removing the load's files.
     """
@@ -165,7 +169,7 @@ def commit_load(
     if empty_sources:
         metrics["numEmptySources"] = str(empty_sources)
     try:
-        version, done = target.commit(adds, metrics, load_id=options.load_id)
+        version, done = target.commit(adds, metrics, load_id=options.load_id, record=record)
     except NOT_COMMITTED:
         target.clean_up(plan.load_id)
         raise

@@ -109,7 +109,7 @@ class LoadTask:
             )
             result = write_rows(rows, self.files, number, check)
         empty = tuple(split.source.path for split in rows.empty)
-        return replace(result, empty=empty)
+        return replace(result, empty=empty, counts=tuple(rows.counts))
 
 
 class Sized(Protocol):
@@ -178,6 +178,45 @@ def run_load(
         raise _no_document(named, skip_empty=options.skip_empty)
     if overwrite is not None:
         target = overwrite.applied(target)
+    target, task = plan_load(
+        target,
+        sources,
+        column=column,
+        shredding=shredding,
+        options=options,
+        parallelism=parallelism,
+    )
+    total = sum(source.size for source in sources)
+    watch = watcher(task, target.store, progress)
+    results = collect(task.files, target, lambda: run(task, watch))
+    empty = [source for source in named if not source.size] + _empty(task, results)
+    nothing = not any(result.adds or result.bad_rows for result in results)
+    if nothing or (empty and not options.skip_empty):
+        target.clean_up(task.files.load_id)
+        raise _no_document(empty or named, skip_empty=options.skip_empty)
+    done = commit_load(target, task.files, results, options.load, started, empty_sources=len(empty))
+    if progress is not None:
+        progress(LoadProgress(total, total, done.files))
+    return _result(done, bytes_read=total, shredding=format_ddl(task.shredding))
+
+
+def plan_load(
+    target: Target,
+    sources: Sequence[Source],
+    *,
+    column: str,
+    shredding: str | None,
+    options: DocumentOptions,
+    parallelism: int,
+) -> tuple[Target, LoadTask]:
+    """What the tasks of a load do, and the table with what the load brings along.
+
+    `sources` are not empty, and none of them has 0 bytes; a bounded sample of them is read where
+    the table has no shredding schema yet.
+
+    Raises InvalidSchema and InvalidValue for columns that cannot be filled, MissingSource and
+    MalformedFile for a source of the sample that cannot be read.
+    """
     target, columns = _columns(target, column, options)
     columns.check(sources)
     field = columns.documents
@@ -192,17 +231,7 @@ def run_load(
         shredding=schema,
         groups=_groups(sources, total, parallelism),
     )
-    watch = watcher(task, target.store, progress)
-    results = collect(task.files, target, lambda: run(task, watch))
-    empty = [source for source in named if not source.size] + _empty(task, results)
-    nothing = not any(result.adds or result.bad_rows for result in results)
-    if nothing or (empty and not options.skip_empty):
-        target.clean_up(task.files.load_id)
-        raise _no_document(empty or named, skip_empty=options.skip_empty)
-    done = commit_load(target, task.files, results, options.load, started, empty_sources=len(empty))
-    if progress is not None:
-        progress(LoadProgress(total, total, done.files))
-    return _result(done, bytes_read=total, shredding=format_ddl(schema))
+    return target, task
 
 
 def _columns(

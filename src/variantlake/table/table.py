@@ -29,12 +29,12 @@ from variantlake.scan.table_scan import Scan
 from variantlake.shredding.ddl import format_ddl, parse_ddl
 from variantlake.sql.select import QueryText
 from variantlake.storage.opening import open_store
-from variantlake.table.reports import TableReports
+from variantlake.table.loads import TableLoads
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
-class Table(TableReports):
+class Table(TableLoads):
     """A Delta table at one version; it never changes, `refresh` and `append` lead to newer ones.
 
     A table that was removed and made again is another one: what writes by a handle of the old one
@@ -261,16 +261,6 @@ class Table(TableReports):
             **options,
         )
         return done.version
-
-    def _only_variant(self) -> str:
-        names = [f.name for f in self.schema.fields if isinstance(f.type, VariantType)]
-        if len(names) != 1:
-            raise InvalidSchema(
-                f"the table has {len(names)} VARIANT columns",
-                file=self.uri,
-                hint="say with column= which one takes the documents",
-            )
-        return names[0]
 
 
 def _clustering(given: str | Sequence[str] | None, schema: StructType) -> Sequence[str]:

@@ -19,7 +19,7 @@ from variantlake.encoding.json import parse_json
 from variantlake.errors import InvalidJson, MissingSource, StoreFailed
 from variantlake.ingest import load
 from variantlake.ingest.local_run import ingest_here
-from variantlake.ingest.sources.objects import _translate
+from variantlake.ingest.sources.objects import pattern_regex
 from variantlake.ingest.sources.sources import Compression, expand
 from variantlake.storage.objects import open_object
 
@@ -142,5 +142,5 @@ def test_patterns_mean_what_they_mean_in_a_shell(
 ) -> None:
     import re
 
-    found = [name for name in matching + others if re.fullmatch(_translate(pattern), name)]
+    found = [name for name in matching + others if re.fullmatch(pattern_regex(pattern), name)]
     assert found == matching

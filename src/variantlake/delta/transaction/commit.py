@@ -21,6 +21,7 @@ from variantlake.delta.actions.log_lines import (
     Action,
     AddFile,
     CommitInfo,
+    DomainMetadata,
     Metadata,
     Protocol,
     Transaction,
@@ -104,13 +105,14 @@ def commit_new(
     adds: Sequence[AddFile] = (),
     metrics: Mapping[str, str] | None = None,
     transactions: Sequence[Transaction] = (),
+    domains: Sequence[DomainMetadata] = (),
 ) -> Committed:
     """Create the table that `new_table` gave this protocol and metadata; else as `create_table`."""
     schema = StructType.from_json(metadata.schema_string)
     partition_columns = metadata.partition_columns
-    domains = (
-        (clustering_domain(schema, cluster_columns, partition_columns),) if cluster_columns else ()
-    )
+    domains = tuple(domains)
+    if cluster_columns:
+        domains += (clustering_domain(schema, cluster_columns, partition_columns),)
     if has_log(store):
         raise _exists(store)
     lost_commit_check.forget(store)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from variantlake.delta.schema.table_schema import StructField
@@ -18,12 +19,15 @@ from variantlake.ingest.encode.documents import read_tapes
 from variantlake.ingest.encode.encode import PlainColumn, check_not_null
 from variantlake.ingest.encode.rows import Partition
 from variantlake.ingest.sources.blocks import bytes_at_once
+from variantlake.ingest.sources.joined import JoinedText, groups, join
 from variantlake.ingest.sources.sources import Source, Split
 from variantlake.ingest.target.options import BadRows
 from variantlake.ingest.target.quarantine import BadRow, BadRowLog
 from variantlake.ingest.target.write_target import FilePlan
 from variantlake.kernels.json.json_reader import JsonReader
+from variantlake.kernels.json.lines import split_lines
 from variantlake.kernels.shredded.shredder import Shredder
+from variantlake.kernels.tape.tape import Tape
 from variantlake.parquet.metadata.annotate import ColumnPath
 from variantlake.shredding.arrays import AnyArray
 from variantlake.shredding.layout import arrow_type
@@ -34,8 +38,8 @@ from variantlake.shredding.values import ValueNotes
 class DocumentRows:
     """The documents of some splits as batches to be stored, each of one partition.
 
-    `empty` are the splits, so far, that held no document; `notes` are about the Variants of the
-    last batch.
+    `empty` are the splits, so far, that held no document, `counts` the source of each split with
+    the rows given of it and its bad ones; `notes` are about the Variants of the last batch.
     """
 
     def __init__(
@@ -49,6 +53,7 @@ class DocumentRows:
         check: Callable[[], None],
     ) -> None:
         self.empty: list[Split] = []
+        self.counts: list[tuple[str, int, int]] = []
         self.notes: Mapping[ColumnPath, ValueNotes] = {}
         self.bad_rows = bad_rows
         self._splits = splits
@@ -71,18 +76,68 @@ class DocumentRows:
 
     def __iter__(self) -> Iterator[tuple[Partition, pa.RecordBatch]]:
         reader = JsonReader()
-        for split in self._splits:
-            same = dict(self._same(split.source))
-            before, rows = self.bad_rows.count, 0
-            for tape in read_tapes([split], self.bad_rows, reader, block_bytes=self._size):
-                rows += tape.rows
-                batch = pa.record_batch([self._shredder.shred(tape)], schema=self._schema)
-                del tape  # see read_tapes
-                self.notes = {self.variant_columns[0]: self._shredder.notes}
-                yield from self._stored(batch, same, split.source)
+        # Values of paths are refused with their file: such documents are read file by file.
+        most = 0 if self._columns.paths else self._size
+        for group in groups(self._splits, most, by_folder=bool(self._columns.folders)):
+            joined = join(group) if len(group) > 1 else None
+            if joined is not None and (tape := self._tape_of(joined, reader)) is not None:
+                yield from self._of_joined(group, joined, *tape)
+                del tape
                 self._check()
-            if not rows and self.bad_rows.count == before:
+                continue
+            for split in group:
+                yield from self._of_split(split, reader)
+
+    def _of_split(
+        self, split: Split, reader: JsonReader
+    ) -> Iterator[tuple[Partition, pa.RecordBatch]]:
+        same = dict(self._same(split.source))
+        before, rows, stored = self.bad_rows.count, 0, 0
+        for tape in read_tapes([split], self.bad_rows, reader, block_bytes=self._size):
+            rows += tape.rows
+            batch = pa.record_batch([self._shredder.shred(tape)], schema=self._schema)
+            del tape  # see read_tapes
+            self.notes = {self.variant_columns[0]: self._shredder.notes}
+            for partition, part in self._stored(batch, same, split.source):
+                stored += part.num_rows
+                yield partition, part
+            self._check()
+        self.counts.append((split.source.path, stored, self.bad_rows.count - before))
+        if not rows and self.bad_rows.count == before:
+            self.empty.append(split)
+
+    def _tape_of(
+        self, joined: JoinedText, reader: JsonReader
+    ) -> tuple[Tape, npt.NDArray[np.int64]] | None:
+        """The documents of several files, and where each starts; None where one of them is bad."""
+        lines = split_lines(joined.text)
+        tape = reader.read(joined.padded, lines.starts, lines.ends)
+        return None if tape.status.any() else (tape, lines.starts)
+
+    def _of_joined(
+        self,
+        group: Sequence[Split],
+        joined: JoinedText,
+        tape: Tape,
+        starts: npt.NDArray[np.int64],
+    ) -> Iterator[tuple[Partition, pa.RecordBatch]]:
+        files = joined.files_of(starts)
+        rows = np.bincount(files, minlength=len(group)).tolist()
+        for split, count in zip(group, rows, strict=True):
+            self.counts.append((split.source.path, count, 0))
+            if not count:
                 self.empty.append(split)
+        if not tape.rows:
+            return
+        batch = pa.record_batch([self._shredder.shred(tape)], schema=self._schema)
+        self.notes = {self.variant_columns[0]: self._shredder.notes}
+        source = group[0].source
+        same = dict(self._same(source))
+        file = self._columns.file
+        if file is not None:
+            paths = pa.array([split.source.path for split in group], pa.string())
+            same[file.name] = paths.take(files)
+        yield from self._stored(batch, same, source)
 
     def _same(self, source: Source) -> Iterator[tuple[str, AnyArray]]:
         """The columns that have one value in a source, by name."""
@@ -101,10 +156,14 @@ class DocumentRows:
         kept = batch
         for column in (self._columns.file, self._columns.moment):
             if column is not None:
-                array = repeated(same[column.name], kept.num_rows)
+                array = same[column.name]
+                if len(array) != kept.num_rows:
+                    array = repeated(array, kept.num_rows)
                 stored = PlainColumn(column, array.type).encode(array)
                 kept = kept.append_column(pa.field(column.physical_name, stored.type), stored)
-        constant = {name: _texts(array, self._field(name))[0] for name, array in same.items()}
+        constant = {
+            name: _texts(array.slice(0, 1), self._field(name))[0] for name, array in same.items()
+        }
         partitions = [
             texts.get(field.name, [constant.get(field.name)]) for field in self._partitioned
         ]

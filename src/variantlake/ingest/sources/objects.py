@@ -11,7 +11,8 @@ from obstore.exceptions import BaseError
 from variantlake.errors import MissingSource, StoreFailed
 from variantlake.storage.objects import ObjectStore, open_object
 
-_MAGIC = re.compile(r"[*?[]")
+MAGIC = re.compile(r"[*?[]")
+"""What makes a name a pattern."""
 
 
 def find_objects(url: str, is_wanted: Callable[[str], bool]) -> Iterator[tuple[str, int]]:
@@ -31,7 +32,7 @@ def find_objects(url: str, is_wanted: Callable[[str], bool]) -> Iterator[tuple[s
             pass
         else:
             return
-    if _MAGIC.search(name):
+    if MAGIC.search(name):
         found = _matching(store, name)
     else:
         found = _below(store, f"{name.rstrip('/')}/" if name else "", is_wanted)
@@ -48,7 +49,7 @@ def find_objects(url: str, is_wanted: Callable[[str], bool]) -> Iterator[tuple[s
 
 def _matching(store: ObjectStore, pattern: str) -> Iterator[tuple[str, int]]:
     folder = pattern[: _first_magic(pattern)].rpartition("/")[0]
-    matches = re.compile(_translate(pattern)).fullmatch
+    matches = re.compile(pattern_regex(pattern)).fullmatch
     hidden = pattern.rpartition("/")[2].startswith(("_", "."))
     for path, size in _listed(store, folder):
         *folders, name = path.removeprefix(folder).split("/")
@@ -77,11 +78,11 @@ def _listed(store: ObjectStore, folder: str) -> Iterator[tuple[str, int]]:
 
 
 def _first_magic(pattern: str) -> int:
-    found = _MAGIC.search(pattern)
+    found = MAGIC.search(pattern)
     return len(pattern) if found is None else found.start()
 
 
-def _translate(pattern: str) -> str:
+def pattern_regex(pattern: str) -> str:
     """The pattern as a regular expression: `*` and `?` stay within a name, `**/` does not."""
     parts = re.split(r"(\*\*/|\*\*|\*|\?|\[[!^]?\]?[^\]]*\])", pattern)
     known = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}

@@ -362,7 +362,7 @@ def _source(path: str) -> Source:
         raise MissingSource(
             "no permission to read the source", file=path, hint="check the file's mode and owner"
         ) from error
-    return Source(path, status.st_size, _compression(head))
+    return Source(path, status.st_size, compression_of(head))
 
 
 def _objects(url: str, kind: Kind) -> Iterator[Source]:
@@ -382,12 +382,12 @@ def _objects(url: str, kind: Kind) -> Iterator[Source]:
         if not size:
             return Source(path, 0)
         store, name = open_object(path)
-        return Source(path, size, _compression(store.read_range(name, 0, min(size, 4))))
+        return Source(path, size, compression_of(store.read_range(name, 0, min(size, 4))))
 
     with ThreadPoolExecutor(_PARALLEL_REQUESTS) as pool:
         yield from pool.map(source, find_objects(url, kind.accepts))
 
 
-def _compression(head: bytes) -> Compression:
-    """By the first bytes of a file."""
+def compression_of(head: bytes) -> Compression:
+    """What a file is compressed with, by its first four bytes."""
     return next((c for magic, c in _MAGIC.items() if head.startswith(magic)), Compression.NONE)

@@ -50,6 +50,7 @@ from variantlake.errors import (
     TableReplaced,
     UnsupportedFeature,
 )
+from variantlake.ingest.target.commit_record import CommitRecord
 from variantlake.ingest.target.files import FileLimits, FileSet, delete_load, is_load_file
 from variantlake.ingest.target.options import BadRows, LoadOptions
 from variantlake.ingest.target.quarantine import FOLDER as QUARANTINE_FOLDER
@@ -64,6 +65,10 @@ from variantlake.storage.store import LocalStore, Store
 
 READER_FEATURES = SCAN_FEATURES
 """Reader features that do not concern who only adds files."""
+
+OWN_FOLDER = "_variantlake"
+"""Where files lie that belong to the log and are no data: hidden, so that no VACUUM removes them.
+"""
 
 _CLEAN_UP_PASSES = 10
 _CLEAN_UP_SECONDS = 0.1
@@ -391,7 +396,12 @@ class Target:
         return min(first, self.snapshot.version)
 
     def commit(
-        self, adds: Sequence[AddFile], metrics: Mapping[str, str], *, load_id: str | None = None
+        self,
+        adds: Sequence[AddFile],
+        metrics: Mapping[str, str],
+        *,
+        load_id: str | None = None,
+        record: CommitRecord | None = None,
     ) -> tuple[int, bool]:
         """Add the files, and create or change the table, in one commit.
 
@@ -400,12 +410,13 @@ class Target:
         inferred shredding schema; the others then only add their files, whose own layout is as
         good.
 
-        Raises CommitConflict where what was asked for contradicts another writer's commit.
+        Raises CommitConflict where what was asked for contradicts another writer's commit, or the
+        `record` has become stale.
         """
         target = self
         while True:
             try:
-                return target._commit(adds, metrics, load_id), True
+                return target._commit(adds, metrics, load_id, record), True
             except CommitConflict:
                 newest = Snapshot.read(self.store.uri, store=self.store, applies=READER_FEATURES)
                 target = replace(self, snapshot=newest, properties=newest.properties, altered=None)
@@ -415,16 +426,22 @@ class Target:
                 changes = self.altered is not None and self.snapshot is not None
                 if self.replacing is not None or changes:
                     raise
-                if not self._fits(newest):
+                if not self._fits(newest) or (record is not None and record.is_stale(newest)):
                     raise
 
     def _commit(
-        self, adds: Sequence[AddFile], metrics: Mapping[str, str], load_id: str | None
+        self,
+        adds: Sequence[AddFile],
+        metrics: Mapping[str, str],
+        load_id: str | None,
+        record: CommitRecord | None,
     ) -> int:
         # The first version that can be this one: what a later load of the same id looks for.
         first = 0 if self.snapshot is None else self.snapshot.version + 1
         now = time.time_ns() // 1_000_000
-        transactions = () if load_id is None else (Transaction(load_id, first, now),)
+        own = [] if load_id is None else [Transaction(load_id, first, now)]
+        transactions = (*own, *(() if record is None else record.transactions))
+        domains = () if record is None else record.domains
         known = None if self.snapshot is None else (self.snapshot.protocol, self.snapshot.metadata)
         if (described := self.altered or known) is None:
             raise TypeError("a new table is made by Target.new")
@@ -438,6 +455,7 @@ class Target:
                 adds=adds,
                 metrics=metrics,
                 transactions=transactions,
+                domains=domains,
             ).version
         reads = None if self.replacing is None else self.replacing(adds)
         changes = Changes(
@@ -447,6 +465,7 @@ class Target:
             metadata=None if metadata == self.snapshot.metadata else metadata,
             protocol=None if protocol == self.snapshot.protocol else protocol,
             transactions=transactions,
+            domains=domains,
             reads=reads,
             serializable=self.serializable,
             evaluated=self.evaluated,
@@ -487,7 +506,7 @@ def write_options(properties: Mapping[str, str]) -> WriteOptions:
     )
 
 
-_OWN_FOLDERS = ("_delta_log", QUARANTINE_FOLDER)
+_OWN_FOLDERS = ("_delta_log", QUARANTINE_FOLDER, OWN_FOLDER)
 
 
 def _check_vacant(store: Store) -> None:

@@ -17,6 +17,12 @@ from variantlake.spark.session.arguments import (
 )
 
 if TYPE_CHECKING:
+    import os
+
+    from variantlake.ingest.autoload.autoloader import AutoloadResult
+    from variantlake.ingest.autoload.batch import BatchReport
+    from variantlake.ingest.autoload.options import Duration
+    from variantlake.ingest.autoload.run import AutoloadOptionKeywords
     from variantlake.ingest.commit_load import LoadResult
     from variantlake.ingest.convert import ConvertKeywords, ConvertResult
     from variantlake.ingest.encode.document_options import DocumentKeywords
@@ -55,6 +61,47 @@ class LakeLoads(LakeChangeFeed):
             shredding=shredding,
             properties=properties,
             progress=progress,
+            **options,
+        )
+
+    def autoload(
+        self,
+        source: str | os.PathLike[str],
+        table: Location,
+        *,
+        name: str | None = None,
+        every: Duration | None = None,
+        stop: Callable[[], bool] | None = None,
+        on_batch: Callable[[BatchReport], None] | None = None,
+        metrics_file: str | os.PathLike[str] | None = None,
+        format: str | None = None,  # noqa: A002 - as Spark's reader calls it
+        column: str = "event",
+        shredding: str | None = None,
+        properties: Mapping[str, str] | None = None,
+        **options: Unpack[AutoloadOptionKeywords],
+    ) -> AutoloadResult:
+        """Load what is new in a folder or bucket, each file exactly once; see `vl.autoload`.
+
+        Spark's executors run the tasks of batches that are more than one.
+        """
+        from variantlake.ingest.autoload.run import autoload
+        from variantlake.spark.load.ingest import parallelism, runner
+
+        location = self._written_to(table)
+        return autoload(
+            source,
+            location,
+            name=name,
+            every=every,
+            stop=stop,
+            on_batch=on_batch,
+            metrics_file=metrics_file,
+            format=format,
+            column=column,
+            shredding=shredding,
+            properties=properties,
+            run=runner(self._spark, location),
+            parallelism=parallelism(self._spark),
             **options,
         )
 

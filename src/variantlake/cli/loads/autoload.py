@@ -1,0 +1,285 @@
+"""`variantlake autoload`: what is new in a folder or bucket into a table, each file once."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any
+
+import typer
+
+from variantlake.cli.terminal.output import (
+    print_fields,
+    print_json,
+    print_note,
+    size,
+    visible,
+)
+from variantlake.errors import InvalidValue
+from variantlake.ingest.autoload.autoloader import AutoloadResult
+from variantlake.ingest.autoload.options import (
+    BACKFILL_SECONDS,
+    MAX_BYTES,
+    MAX_FILES,
+)
+from variantlake.ingest.autoload.run import autoload as run_autoload
+from variantlake.ingest.sources.sources import Format
+from variantlake.ingest.target.options import BadRows
+
+
+def autoload(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="SRC",
+            help="A folder, glob or URL prefix of JSON documents: plain, gzip, zstd, bz2.",
+            show_default=False,
+        ),
+    ],
+    table: Annotated[
+        str,
+        typer.Argument(
+            help="The Delta table: made by the first batch when it does not exist.",
+            show_default=False,
+        ),
+    ],
+    *,
+    once: Annotated[
+        bool, typer.Option("--once", help="Load what is there, and stop (the default).")
+    ] = False,
+    every: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="Look again and again: 30s, 5m, 1h. SIGTERM and Ctrl-C end it after the batch.",
+        ),
+    ] = None,
+    name: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="The name that the table remembers the loaded files by. The default is made of "
+            "the source's location.",
+        ),
+    ] = None,
+    max_files: Annotated[
+        int, typer.Option(metavar="N", help="The most files of one batch.", min=1)
+    ] = MAX_FILES,
+    max_bytes: Annotated[
+        int, typer.Option(metavar="N", help="The most bytes of one batch, as stored.", min=1)
+    ] = MAX_BYTES,
+    ascending: Annotated[
+        str,
+        typer.Option(
+            metavar="auto|yes|no",
+            help="Whether new names come after all others, so that a listing begins after the "
+            "last one.",
+        ),
+    ] = "auto",
+    backfill: Annotated[
+        str, typer.Option(metavar="TIME", help="List everything at least this often.")
+    ] = f"{BACKFILL_SECONDS / 3600:.0f}h",
+    settle: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="Leave files alone that were written to less than this ago. The default is 1s on "
+            "a disk, 0s in an object store.",
+        ),
+    ] = None,
+    on_change: Annotated[
+        str,
+        typer.Option(
+            metavar="ignore|error|reload",
+            help="What happens to a file that was written again after it was loaded: nothing, the "
+            "command fails, or it is loaded again beside its earlier rows.",
+        ),
+    ] = "ignore",
+    after: Annotated[
+        str,
+        typer.Option(
+            metavar="keep|delete|move:PATH",
+            help="What happens to loaded files, after the commit.",
+        ),
+    ] = "keep",
+    since: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DATE", help="Do not load files that were last written before this time."
+        ),
+    ] = None,
+    column: Annotated[
+        str, typer.Option(metavar="NAME", help="The VARIANT column to fill.")
+    ] = "event",
+    shredding: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DDL",
+            help="Which paths become columns, as DDL (`kind STRING, at BIGINT`); VARIANT for none. "
+            "The default is the table's own, or inferred from a sample.",
+        ),
+    ] = None,
+    format: Annotated[  # noqa: A002 - the option's name
+        Format,
+        typer.Option(
+            metavar="|".join(Format),
+            help="How a file holds documents: one per line, one array of them, or one document "
+            "per file, on any number of lines.",
+        ),
+    ] = Format.LINES,
+    mode: Annotated[
+        BadRows,
+        typer.Option(
+            metavar="|".join(BadRows),
+            help="What happens to a bad document: its file counts as failed, the document is "
+            "written with the reason to a file in the table's folder, or its row is NULL.",
+        ),
+    ] = BadRows.STRICT,
+    order_by: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PATH",
+            help="Sort the rows of each file by this shredded path, `$.a.b` (may be repeated).",
+        ),
+    ] = None,
+    partition_by: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME[=PATH]",
+            help="A partition column, from a path of the documents (`day=event:ts::date`) or from "
+            "folders (`day=2026-01-31/`) of the sources (may be repeated).",
+        ),
+    ] = None,
+    file_column: Annotated[
+        str | None, typer.Option(metavar="NAME", help="A column for the path of the source.")
+    ] = None,
+    loaded_at_column: Annotated[
+        str | None, typer.Option(metavar="NAME", help="A column for the time of the load.")
+    ] = None,
+    merge_schema: Annotated[
+        bool,
+        typer.Option("--merge-schema", help="Add columns that the table does not have to it."),
+    ] = False,
+    metrics_file: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="Write figures there in the text form of Prometheus (name.prom)."
+        ),
+    ] = None,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", help="Say nothing about single batches.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object at the end.")] = False,
+) -> None:
+    """Load files that are new in a folder or bucket, each exactly once, a batch to a commit.
+
+    What has been loaded stands in the table's own log: after a kill, on another machine and beside
+    other processes it goes on where the table is. A file that cannot be read is recorded, and the
+    others are loaded; `variantlake loads` shows each of them. Works in this process, without Spark.
+    """
+    if once and every is not None:
+        raise InvalidValue("--once and --every contradict each other", hint="give one of them")
+    options: dict[str, Any] = {
+        "max_files": max_files,
+        "max_bytes": max_bytes,
+        "ascending": ascending,
+        "backfill": backfill,
+        "settle": settle,
+        "on_change": on_change,
+        "after": after,
+        "since": since,
+        "mode": mode.value,
+        "order_by": order_by or (),
+        "partition_by": partition_by or (),
+        "file_column": file_column,
+        "loaded_at_column": loaded_at_column,
+        "merge_schema": merge_schema,
+    }
+    with _logging(quiet=quiet), _stopping() as stop:
+        result = run_autoload(
+            source,
+            table,
+            name=name,
+            every=every,
+            stop=stop.is_set,
+            metrics_file=metrics_file,
+            format=format.value,
+            column=column,
+            shredding=shredding,
+            **options,
+        )
+    if as_json:
+        print_json(result.to_dict())
+    else:
+        _print_result(table, result)
+
+
+def _print_result(table: str, result: AutoloadResult) -> None:
+    fields: dict[str, Any] = {
+        "table": table,
+        "autoload": result.name,
+        "version": "unchanged" if result.version is None else result.version,
+        "batches": f"{result.batches:,}",
+        "files": f"{result.files:,} ({size(result.bytes_read)})",
+        "documents": f"{result.rows:,}",
+    }
+    counts = {
+        "bad documents": result.bad_rows,
+        "files without documents": result.empty,
+        "files that failed": result.failed,
+        "files too old": result.skipped,
+        "changed, left alone": result.changed,
+        "not settled yet": result.waiting,
+    }
+    print_fields(fields | {key: f"{count:,}" for key, count in counts.items() if count})
+    if result.failed:
+        print_note("`variantlake loads TABLE --state failed` shows why", "Hint: ")
+
+
+class _Visible(logging.Formatter):
+    """Lines in which nothing acts on a terminal: they hold names of files."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return visible(super().format(record))
+
+
+@contextmanager
+def _logging(*, quiet: bool) -> Iterator[None]:
+    """What the package logs, on stderr while the block runs."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_Visible("%(asctime)s %(levelname)s %(message)s"))
+    logger = logging.getLogger("variantlake")
+    before = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.WARNING if quiet else logging.INFO)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(before)
+
+
+@contextmanager
+def _stopping() -> Iterator[threading.Event]:
+    """SIGTERM and the first Ctrl-C ask for an end after the batch, a second one ends it at once."""
+    stop = threading.Event()
+
+    def ask(number: int, _frame: object) -> None:
+        if stop.is_set() and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        stop.set()
+        logging.getLogger("variantlake.autoload").info("stopping after this batch")
+
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = {}
+    if threading.current_thread() is threading.main_thread():
+        before = {number: signal.signal(number, ask) for number in numbers}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

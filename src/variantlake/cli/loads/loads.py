@@ -1,0 +1,70 @@
+"""`variantlake loads`: what became of each file of a table's autoloads."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Annotated, Any
+
+import typer
+
+from variantlake.cli.terminal.output import MAX_SHOWN, print_fields, print_json, print_rows
+from variantlake.ingest.autoload.loads import list_loads
+from variantlake.table import Table
+
+_SHOWN = ("name", "file", "state", "rows", "bad_rows", "version", "time", "error")
+
+
+def loads(
+    table: Annotated[
+        str, typer.Argument(help="The Delta table: a path or URL.", show_default=False)
+    ],
+    *,
+    name: Annotated[str | None, typer.Option(metavar="NAME", help="Only of this autoload.")] = None,
+    file: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PATTERN", help="Only files like this, from the source's folder: `**/*.gz`."
+        ),
+    ] = None,
+    state: Annotated[
+        str | None,
+        typer.Option(
+            metavar="STATE",
+            help="Only files in this state: loaded, empty, failed, retry, skipped.",
+        ),
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option(metavar="N", help="The most files to show.", min=1)
+    ] = None,
+    retry: Annotated[
+        bool,
+        typer.Option("--retry", help="Have files that failed tried again by the next round."),
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a file.")] = False,
+) -> None:
+    """Show what autoloads did with each file: its state, rows, bad rows, version and time."""
+    opened = Table.open(table)
+    if retry:
+        count = opened.retry_loads(name, file=file)
+        found = {"table": table, "to be tried again": count}
+        if as_json:
+            print_json({"retry": count})
+        else:
+            print_fields(found)
+        return
+    pieces = list_loads(opened.snapshot, name=name, file=file, state=state)
+    rows = (row for piece in pieces for row in piece.to_pylist())
+    if as_json:
+        for row in itertools.islice(rows, limit):
+            print_json(row | {"time": row["time"].isoformat(timespec="milliseconds")})
+        return
+    most = MAX_SHOWN + 1 if limit is None else limit
+    print_rows(list(_SHOWN), map(_row, itertools.islice(rows, most)))
+
+
+def _row(row: dict[str, Any]) -> list[Any]:
+    shown = row | {
+        "time": row["time"].strftime("%Y-%m-%d %H:%M:%S UTC"),
+        "error": row["error"] or "",
+    }
+    return [shown[name] for name in _SHOWN]

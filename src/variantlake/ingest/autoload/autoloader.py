@@ -1,0 +1,361 @@
+"""The rounds of an autoload: look, load in batches, tidy up, and look again."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import logging
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
+
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.transaction import alter
+from variantlake.delta.transaction.commit import commit
+from variantlake.errors import (
+    CommitConflict,
+    InvalidValue,
+    MissingSource,
+    NotADeltaTable,
+    StoreFailed,
+    VariantLakeError,
+)
+from variantlake.ingest.autoload.batch import BatchReport, Job, load_batch
+from variantlake.ingest.autoload.discover import (
+    Discovery,
+    Found,
+    Kind,
+    Settling,
+    begin,
+    settle_seconds,
+)
+from variantlake.ingest.autoload.listing import Folder, SourceFile, open_folder
+from variantlake.ingest.autoload.options import split_keywords
+from variantlake.ingest.autoload.runs import RunReader
+from variantlake.ingest.autoload.state import FEATURE, LoadState, check_name, read_state
+from variantlake.ingest.encode.document_options import DocumentOptions
+from variantlake.ingest.load import DEFAULT_COLUMN, Runner
+from variantlake.ingest.local_run import run_in_threads
+from variantlake.ingest.sources.sources import Format
+from variantlake.ingest.target.keywords import check_options
+from variantlake.ingest.target.write_target import READER_FEATURES
+from variantlake.storage.opening import open_store
+from variantlake.storage.store import location_text
+
+log = logging.getLogger("variantlake.autoload")
+
+MAX_LOST = 100
+"""Our limit on batches in a row that other processes were faster with."""
+
+MOST_WAITED = 5.0
+"""Seconds that `once` waits for files to settle; for those that need longer it does not."""
+
+Stop = Callable[[], bool]
+"""Asked between batches and while waiting: true ends the autoload, after the batch."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AutoloadResult:
+    """What an autoload did. `version` is that of its last commit, None where it made none.
+
+    `files` were loaded with their `rows`; `bad_rows` left out or NULL, by the mode. `empty` files
+    held no document, `failed` ones could not be read, `skipped` ones were too old. `changed` files
+    were written again after they were loaded and are left alone; `waiting` ones had not settled
+    when the last round ended.
+    """
+
+    name: str
+    version: int | None = None
+    batches: int = 0
+    files: int = 0
+    rows: int = 0
+    bad_rows: int = 0
+    bytes_read: int = 0
+    bytes_written: int = 0
+    empty: int = 0
+    failed: int = 0
+    skipped: int = 0
+    changed: int = 0
+    waiting: int = 0
+    seconds: float = 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields by name, for JSON."""
+        return asdict(self)
+
+    def after(self, report: BatchReport) -> AutoloadResult:
+        """This and one more batch."""
+        mine = {field.name for field in fields(self)}
+        summed = {
+            field.name: getattr(self, field.name) + getattr(report, field.name)
+            for field in fields(report)
+            if field.name in mine - {"version"}
+        }
+        return replace(self, **summed, batches=self.batches + 1, version=report.version)
+
+
+class Autoloader:
+    """Loads what is new in one source into one table; what it knows stands in the table's log.
+
+    `name` tells the autoloads of a table apart; it is made of the source where None. `on_batch` is
+    called after each commit.
+
+    Raises InvalidValue for options that cannot be, MissingSource where the source is not there.
+    """
+
+    def __init__(
+        self,
+        source: str | os.PathLike[str],
+        table: str | os.PathLike[str],
+        *,
+        name: str | None = None,
+        format: str | None = None,  # noqa: A002 - the name that users know
+        column: str = DEFAULT_COLUMN,
+        shredding: str | None = None,
+        properties: Mapping[str, str] | None = None,
+        run: Runner = run_in_threads,
+        parallelism: int | None = None,
+        on_batch: Callable[[BatchReport], None] | None = None,
+        **options: Any,
+    ) -> None:
+        self.options, others = split_keywords(options)
+        check_options(column=column, shredding=shredding, properties=properties)
+        location = location_text(table)
+        store = open_store(location)
+        self._folder = open_folder(source)
+        self._check_move()
+        self.name = default_name(self._folder) if name is None else check_name(name)
+        self._job = Job(
+            table=location,
+            folder=self._folder,
+            documents=DocumentOptions.of(**others),
+            format=_format(format),
+            column=column,
+            shredding=shredding,
+            properties=dict(properties or {}),
+            run=run,
+            parallelism=parallelism or os.cpu_count() or 1,
+            reader=RunReader(store),
+        )
+        self._store = store
+        self._settling = Settling(settle_seconds(self._folder, self.options))
+        self._snapshot: Snapshot | None = None
+        self._listed = 0
+        self._on_batch = on_batch
+
+    def once(self, stop: Stop = lambda: False) -> AutoloadResult:
+        """Load what is there; files that somebody may still write to are waited for a moment."""
+        started = time.perf_counter()
+        result = self._round(AutoloadResult(name=self.name), stop)
+        if result.waiting and self._settling.seconds <= MOST_WAITED and not stop():
+            _sleep(self._settling.seconds, stop)
+            result = self._round(result, stop)
+        return replace(result, seconds=time.perf_counter() - started)
+
+    def every(
+        self,
+        seconds: float,
+        stop: Stop = lambda: False,
+        *,
+        on_round: Callable[[AutoloadResult, VariantLakeError | None], None] = lambda _r, _e: None,
+    ) -> AutoloadResult:
+        """Load what is there, again and again, until `stop`.
+
+        A store that does not answer is no reason to end: the next round tries again. `on_round` is
+        called after each round with the sum so far, and the error that ended it.
+        """
+        started = time.perf_counter()
+        result = AutoloadResult(name=self.name)
+        while True:
+            begun = time.monotonic()
+            failure: VariantLakeError | None = None
+            try:
+                result = self._round(result, stop)
+            except (StoreFailed, MissingSource) as error:  # what may be back soon
+                log.warning("the round failed, the next one tries again: %s", error.sentence())
+                failure = error
+            on_round(result, failure)
+            if stop():
+                break
+            _sleep(max(seconds - (time.monotonic() - begun), 0.0), stop)
+            if stop():
+                break
+        return replace(result, seconds=time.perf_counter() - started)
+
+    def _round(self, result: AutoloadResult, stop: Stop) -> AutoloadResult:
+        """One walk through the source; from its start again where another process was faster."""
+        for _ in range(MAX_LOST):
+            state = self._begin()
+            discovery = begin(
+                self._folder,
+                state,
+                self.options,
+                self._settling,
+                listed=max(state.listed, self._listed if state.listed else 0),
+            )
+            try:
+                result = self._walk(result, state, discovery, stop)
+            except _Overtaken as overtaken:
+                result = overtaken.result
+                continue
+            except CommitConflict as error:
+                log.info("another writer was first, looking again: %s", error.message)
+                continue
+            return replace(result, waiting=discovery.waiting, changed=discovery.changed)
+        raise CommitConflict(
+            f"{MAX_LOST} batches in a row were lost to other writers", file=self._store.uri
+        )
+
+    def _walk(
+        self, result: AutoloadResult, state: LoadState, discovery: Discovery, stop: Stop
+    ) -> AutoloadResult:
+        for files in self._batches(discovery):
+            if stop():
+                return result
+            done = load_batch(self._job, self._snapshot, state, files, discovery)
+            self._tidy([found.file for found in files if found.kind is Kind.DONE])
+            if done is None:
+                continue
+            report, loaded = done
+            result = result.after(report)
+            self._said(report)
+            before = state
+            state = self._begin()
+            if self._on_batch is not None:
+                self._on_batch(report)
+            self._tidy(loaded)
+            self._settling.forget(loaded)
+            if state.batch != before.batch + 1:
+                # Another process has loaded since: some of what is listed here may be among it.
+                raise _Overtaken(result)
+        if discovery.is_full and not discovery.waiting:
+            self._listed = discovery.started
+        return result
+
+    def _begin(self) -> LoadState:
+        """The table's newest version, made ready, and what it says of this autoload."""
+        for _ in range(MAX_LOST):
+            self._snapshot = snapshot = self._newest()
+            if snapshot is None or FEATURE in snapshot.features:
+                break
+            snapshot.check_writable()
+            changes = alter.set_properties(snapshot, {f"delta.feature.{FEATURE}": "supported"})
+            with contextlib.suppress(CommitConflict):
+                commit(snapshot, changes)
+        found = None if snapshot is None else read_state(snapshot, self.name)
+        if found is None:
+            return LoadState(self.name, self._folder.root)
+        if found.source != self._folder.root:
+            raise InvalidValue(
+                f"the autoload {self.name!r} of this table loads from {found.source}, not from "
+                f"{self._folder.root}",
+                hint="give the autoload of another source another name",
+            )
+        return found
+
+    def _newest(self) -> Snapshot | None:
+        if self._snapshot is not None:
+            return self._snapshot.refresh()
+        try:
+            return Snapshot.read(self._store.uri, store=self._store, applies=READER_FEATURES)
+        except NotADeltaTable:
+            return None
+
+    def _batches(self, discovery: Discovery) -> Iterator[list[Found]]:
+        """The files in batches of bounded size, as they are found."""
+        batch: list[Found] = []
+        count = size = 0
+        for found in discovery.files(self._job.reader):
+            loads = found.kind is Kind.NEW
+            full = count >= self.options.max_files or size + found.file.size > (
+                self.options.max_bytes
+            )
+            if loads and count and full:
+                yield batch
+                batch, count, size = [], 0, 0
+            batch.append(found)
+            if loads:
+                count, size = count + 1, size + found.file.size
+        if batch:
+            yield batch
+
+    def _tidy(self, files: Sequence[SourceFile]) -> None:
+        """Move or delete files that were loaded, unless somebody has written to them since."""
+        if self.options.keeps:
+            return
+        now = self._folder.look([file.name for file in files])
+        for file, found in zip(files, now, strict=True):
+            if not file.is_same(found):
+                continue
+            if self.options.delete:
+                self._folder.delete(file.name)
+            elif self.options.move_to is not None:
+                self._folder.move(file.name, self.options.move_to)
+
+    def _check_move(self) -> None:
+        """Refuse to move files to where they would be found again."""
+        target = self.options.move_to
+        if target is None:
+            return
+        root = open_target(target, self._folder)
+        below = root.removeprefix(self._folder.root + "/")
+        if root == self._folder.root or (
+            below != root and not any(part.startswith(("_", ".")) for part in below.split("/"))
+        ):
+            raise InvalidValue(
+                f"loaded files cannot be moved to {target}: they would be found there again",
+                hint="move them out of the source, or to a folder whose name begins with _",
+            )
+        self.options = replace(self.options, move_to=root)
+
+    def _said(self, report: BatchReport) -> None:
+        log.info(
+            "version %d: %d files, %d rows, %d bad rows, %d empty, %d failed; %.2f s",
+            report.version,
+            report.files,
+            report.rows,
+            report.bad_rows,
+            report.empty,
+            report.failed,
+            report.seconds,
+        )
+
+
+class _Overtaken(Exception):
+    """Another process has loaded a batch since ours, which is done; `result` counts it."""
+
+    def __init__(self, result: AutoloadResult) -> None:
+        super().__init__()
+        self.result = result
+
+
+def open_target(target: str, folder: Folder) -> str:
+    """The root that files are moved to, as the folder's own is written."""
+    if folder.objects:
+        return target.rstrip("/")
+    return os.path.realpath(target)
+
+
+def default_name(folder: Folder) -> str:
+    """The name of an autoload that was given none: the source's last part, and a hash of all."""
+    root = os.fsencode(folder.root)
+    last = "".join(c for c in folder.root.rpartition("/")[2] if c.isascii() and c.isalnum())
+    return f"{last[:40] or 'source'}-{hashlib.sha256(root).hexdigest()[:12]}"
+
+
+def _format(given: str | None) -> Format:
+    try:
+        return Format(given or Format.LINES)
+    except ValueError:
+        raise InvalidValue(
+            f"format is {given!r}", hint=f"one of {', '.join(map(repr, map(str, Format)))}"
+        ) from None
+
+
+def _sleep(seconds: float, stop: Stop) -> None:
+    """Wait, but not longer than until `stop`."""
+    until = time.monotonic() + seconds
+    while (left := until - time.monotonic()) > 0 and not stop():
+        time.sleep(min(left, 0.2))

@@ -1,0 +1,362 @@
+"""One batch: the rows of some files, and the word that these are loaded, in one commit.
+
+A file that cannot be read is left out and becomes known as failed, the others are loaded. A file
+that somebody wrote to while it was read is left out too, and found again by the next round.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.schema.table_schema import StructField, VariantType
+from variantlake.errors import CommitConflict, MissingSource, StoreFailed, VariantLakeError
+from variantlake.ingest.autoload.discover import Discovery, Found, Kind
+from variantlake.ingest.autoload.listing import Folder, SourceFile
+from variantlake.ingest.autoload.runs import RunReader
+from variantlake.ingest.autoload.state import (
+    FEATURE,
+    FileState,
+    LoadState,
+    rows_of_batch,
+    with_versions,
+)
+from variantlake.ingest.commit_load import TaskResult, collect, commit_load
+from variantlake.ingest.encode.document_options import DocumentOptions
+from variantlake.ingest.encode.documents import read_tapes
+from variantlake.ingest.load import Runner, plan_load
+from variantlake.ingest.local_run import run_in_threads
+from variantlake.ingest.sources.sources import Format, Source, Split, compression_of
+from variantlake.ingest.target.files import new_load_id
+from variantlake.ingest.target.options import BadRows
+from variantlake.ingest.target.quarantine import BadRowLog
+from variantlake.ingest.target.write_target import FilePlan, Target
+from variantlake.storage.opening import store_of
+
+log = logging.getLogger("variantlake.autoload")
+
+MAX_ERROR = 500
+"""Characters of an error that the log's files keep."""
+
+_PARALLEL_READS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What all batches of an autoload have in common."""
+
+    table: str
+    folder: Folder
+    documents: DocumentOptions
+    format: Format
+    column: str
+    shredding: str | None
+    properties: dict[str, str]
+    run: Runner
+    parallelism: int
+    reader: RunReader
+
+    def target(self, snapshot: Snapshot | None) -> Target:
+        """The table, or the one that its first batch makes. Raises CommitConflict."""
+        if snapshot is not None:
+            return Target.of(snapshot)
+        wanted = self.documents.wanted
+        properties = {**self.properties, f"delta.feature.{FEATURE}": "supported"}
+        new = wanted.new_fields(StructField(self.column, VariantType()))
+        target = Target.open(self.table, new, properties, tuple(wanted.paths))
+        if target.snapshot is not None:
+            # What it says of this autoload was not read: its files may be in the table already.
+            raise CommitConflict("another writer has made the table", file=self.table)
+        return target
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchReport:
+    """What one batch did. `lag` are the seconds from the change of its newest file to its commit.
+
+    `seconds` are those of the batch, `commit_seconds` those of its commit alone.
+    """
+
+    version: int
+    files: int = 0
+    rows: int = 0
+    bad_rows: int = 0
+    bytes_read: int = 0
+    bytes_written: int = 0
+    empty: int = 0
+    failed: int = 0
+    skipped: int = 0
+    seconds: float = 0.0
+    commit_seconds: float = 0.0
+    lag: float = 0.0
+
+
+@dataclass(slots=True)
+class _Outcome:
+    """What became of the files of a batch so far, by name."""
+
+    loaded: list[SourceFile]
+    errors: dict[bytes, VariantLakeError] = field(default_factory=dict)
+    gone: set[bytes] = field(default_factory=set)
+
+    def leave_out(self, names: Iterable[bytes]) -> None:
+        left = set(names)
+        self.loaded = [file for file in self.loaded if file.name not in left]
+
+
+def load_batch(
+    job: Job,
+    snapshot: Snapshot | None,
+    state: LoadState,
+    files: Sequence[Found],
+    discovery: Discovery,
+) -> tuple[BatchReport, list[SourceFile]] | None:
+    """Load files in one commit, decided on what `state` says in `snapshot`.
+
+    Gives the report, and the files that the log now says are loaded. None where nothing is left to
+    be committed: all of the files have gone, or were written to.
+
+    Raises CommitConflict where another process was first; nothing of the batch is in the table
+    then. Else as `run_load`, but for what is wrong with a file.
+    """
+    started = time.perf_counter()
+    outcome = _Outcome([found.file for found in files if found.kind is Kind.NEW])
+    target = job.target(snapshot)
+    written = _write(job, target, outcome)
+    old = [found.file for found in files if found.kind is Kind.OLD]
+    if not outcome.loaded and not outcome.errors and not old:
+        return None
+    rows = _rows(job.folder, outcome, old, files, written.results)
+    version = 0 if snapshot is None else snapshot.version + 1
+    now = time.time_ns() // 1_000_000
+    for row in rows:
+        row |= {"batch": state.batch + 1, "version": version, "time": now}
+    committing = time.perf_counter()
+    try:
+        left_out = {found.file.name for found in files} - {row["name"] for row in rows}
+        is_first = (found.file.name > (state.after or b"") for found in files if not found.known)
+        after, listed = _progress(discovery, state, rows, left_out - outcome.gone)
+        known = state if snapshot is None else with_versions(state, snapshot)
+        following = known.next(
+            target.store,
+            job.reader,
+            rows_of_batch(rows),
+            after=after,
+            listed=listed,
+            ordered=state.ordered and all(is_first),
+            version=version,
+        )
+    except BaseException:
+        target.clean_up(written.plan.load_id)
+        raise
+    done = commit_load(
+        written.target,
+        written.plan,
+        written.results,
+        job.documents.load,
+        started,
+        empty_sources=sum(row["state"] == FileState.EMPTY for row in rows),
+        record=following.record(state, now),
+    )
+    finished = time.perf_counter()
+    states = Counter(row["state"] for row in rows)
+    newest = max((file.modified for file in outcome.loaded), default=now)
+    report = BatchReport(
+        version=done.version,
+        files=states[FileState.LOADED],
+        rows=done.rows,
+        bad_rows=done.bad_rows,
+        bytes_read=sum(file.size for file in outcome.loaded),
+        bytes_written=done.bytes_written,
+        empty=states[FileState.EMPTY],
+        failed=states[FileState.FAILED],
+        skipped=states[FileState.SKIPPED],
+        seconds=finished - started,
+        commit_seconds=finished - committing,
+        lag=max(time.time() - newest / 1000, 0.0),
+    )
+    stored = {row["name"] for row in rows if row["state"] == FileState.LOADED}
+    return report, [file for file in outcome.loaded if file.name in stored]
+
+
+def _progress(
+    discovery: Discovery, state: LoadState, rows: Sequence[dict[str, Any]], left_out: set[bytes]
+) -> tuple[bytes | None, int]:
+    """The state's `after` and `listed` after a batch of these rows."""
+    last = rows[-1]["name"]
+    after = last if state.after is None else max(state.after, last)
+    waiting = {discovery.first_waiting} if discovery.first_waiting is not None else set()
+    if any(name <= after for name in waiting | left_out):
+        return state.after, 0  # what waits comes before: all must be listed again
+    listed = state.listed
+    if discovery.is_full and last >= after:
+        listed = discovery.started
+    return after, listed
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """The files of a batch, not committed yet."""
+
+    target: Target
+    plan: FilePlan
+    results: list[TaskResult]
+
+
+def _write(job: Job, target: Target, outcome: _Outcome) -> _Written:
+    """Write the rows of the files that can be read, and that nobody wrote to meanwhile."""
+    probed = False
+    while True:
+        sources = _sources(job, outcome)
+        full = {name: source for name, source in sources.items() if source.size}
+        if not full:
+            return _Written(target, target.file_plan(new_load_id(), job.documents.load), [])
+        names = {source.path: name for name, source in full.items()}
+        try:
+            written = _attempt(job, target, list(full.values()))
+        except VariantLakeError as error:
+            name = names.get(error.file)
+            if name is None or isinstance(error, StoreFailed):
+                raise
+            _give_up(job, outcome, name, error)
+            if not probed:
+                probed = True  # else each bad file would cost the whole batch once more
+                _probe(job, target, full, outcome)
+            continue
+        changed = _changed(job.folder, outcome)
+        if not changed:
+            return written
+        target.clean_up(written.plan.load_id)
+        log.info("%d files changed while they were read: they wait", len(changed))
+        outcome.leave_out(changed)
+
+
+def _attempt(job: Job, target: Target, sources: list[Source]) -> _Written:
+    target, task = plan_load(
+        target,
+        sources,
+        column=job.column,
+        shredding=job.shredding,
+        options=job.documents,
+        parallelism=job.parallelism,
+    )
+    # One task is done before a cluster has begun it.
+    run = run_in_threads if len(task.groups) == 1 else job.run
+    results = collect(task.files, target, lambda: run(task, _no_watch))
+    return _Written(target, task.files, results)
+
+
+def _no_watch(_finished: int) -> None:
+    pass
+
+
+def _sources(job: Job, outcome: _Outcome) -> dict[bytes, Source]:
+    """The files that are to be loaded, with their compression; one that has gone is left out."""
+
+    def head(file: SourceFile) -> bytes | VariantLakeError:
+        if not file.size:
+            return b""
+        store, name = store_of(job.folder.location(file.name))
+        try:
+            return store.read_range(name, 0, min(file.size, 4))
+        except VariantLakeError as error:
+            if isinstance(error, StoreFailed) and job.folder.objects:
+                raise
+            return error
+
+    heads = _in_parallel(job.folder, head, outcome.loaded)
+    sources = {}
+    for file, found in zip(list(outcome.loaded), heads, strict=True):
+        if isinstance(found, VariantLakeError):
+            _give_up(job, outcome, file.name, found)
+        else:
+            path = job.folder.location(file.name)
+            sources[file.name] = Source(path, file.size, compression_of(found), job.format)
+    return sources
+
+
+def _in_parallel(
+    folder: Folder, work: Callable[[SourceFile], Any], files: Sequence[SourceFile]
+) -> list[Any]:
+    """Requests at once where they wait for an answer; on a disk threads would cost more."""
+    if not folder.objects:
+        return [work(file) for file in files]
+    with ThreadPoolExecutor(_PARALLEL_READS) as pool:
+        return list(pool.map(work, files))
+
+
+def _give_up(job: Job, outcome: _Outcome, name: bytes, error: VariantLakeError) -> None:
+    """Leave a file out: as failed, unless it has gone or is another by now."""
+    known = next(file for file in outcome.loaded if file.name == name)
+    outcome.leave_out([name])
+    (now,) = job.folder.look([name])
+    if now is None or isinstance(error, MissingSource):
+        outcome.gone.add(name)
+    elif now.is_same(known):
+        outcome.errors[name] = error
+        log.warning("cannot be loaded: %s", error.sentence())
+
+
+def _probe(job: Job, target: Target, sources: dict[bytes, Source], outcome: _Outcome) -> None:
+    """Find the other files that cannot be read, in one go."""
+    strict = job.documents.load.mode is BadRows.STRICT
+    mode = BadRows.STRICT if strict else BadRows.NULL
+    waiting = {file.name for file in outcome.loaded}
+    for name, source in sources.items():
+        if name not in waiting:
+            continue
+        try:
+            bad_rows = BadRowLog(mode, target.store, "", 0)
+            for _ in read_tapes([Split(source, 0, source.size)], bad_rows):
+                pass
+        except StoreFailed:
+            raise
+        except VariantLakeError as error:
+            _give_up(job, outcome, name, error)
+
+
+def _changed(folder: Folder, outcome: _Outcome) -> list[bytes]:
+    """The files that are others now than when they were found."""
+    now = folder.look([file.name for file in outcome.loaded])
+    pairs = zip(outcome.loaded, now, strict=True)
+    # One that has gone was read to its end: its rows are whole.
+    return [file.name for file, found in pairs if found is not None and not file.is_same(found)]
+
+
+def _rows(
+    folder: Folder,
+    outcome: _Outcome,
+    old: Sequence[SourceFile],
+    files: Sequence[Found],
+    results: Sequence[TaskResult],
+) -> list[dict[str, Any]]:
+    """What the state says of each file, by name, without batch, version and time."""
+    counts: Counter[str] = Counter()
+    bad: Counter[str] = Counter()
+    for result in results:
+        for path, stored, refused in result.counts:
+            counts[path] += stored
+            bad[path] += refused
+    rows = [_row(file, FileState.SKIPPED) for file in old]
+    for file in outcome.loaded:
+        path = folder.location(file.name)
+        is_empty = not counts[path] and not bad[path]
+        row = _row(file, FileState.EMPTY if is_empty else FileState.LOADED)
+        rows.append(row | {"rows": counts[path], "bad_rows": bad[path]})
+    for found in files:
+        error = outcome.errors.get(found.file.name)
+        if error is not None:
+            text = error.sentence()[:MAX_ERROR]
+            rows.append(_row(found.file, FileState.FAILED) | {"error": text})
+    return sorted(rows, key=lambda row: row["name"])
+
+
+def _row(file: SourceFile, state: FileState) -> dict[str, Any]:
+    row: dict[str, Any] = {"name": file.name, "size": file.size, "tag": file.tag}
+    return row | {"state": int(state), "rows": 0, "bad_rows": 0, "error": None}

@@ -1,0 +1,231 @@
+"""Which files of a source are to be loaded: its listing beside what the log knows."""
+
+from __future__ import annotations
+
+import enum
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from variantlake.errors import InvalidValue
+from variantlake.ingest.autoload.listing import Folder, Page, SourceFile
+from variantlake.ingest.autoload.options import SETTLE_SECONDS, AutoloadOptions
+from variantlake.ingest.autoload.runs import RunReader, upper_bound
+from variantlake.ingest.autoload.state import FileState, LoadState
+
+MANY_FILES = 10_000
+"""Known files of an object store from which on "auto" begins listings after the last name: ten
+requests, which are as many as a batch needs anyway."""
+
+_COLUMNS = ("name", "size", "tag", "state")
+
+
+class Kind(enum.Enum):
+    """Why a file is spoken of."""
+
+    NEW = enum.auto()
+    """It is to be loaded."""
+    OLD = enum.auto()
+    """It is older than the date from which files are loaded: it only becomes known."""
+    DONE = enum.auto()
+    """It was loaded, and is to be moved or deleted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A file that something is to be done about; `known` says that the log has spoken of it."""
+
+    file: SourceFile
+    kind: Kind
+    known: bool = False
+
+
+@dataclass(slots=True)
+class Settling:
+    """Which files have been left alone long enough; remembers what it saw, across rounds.
+
+    By the clocks of file and process, or, where these disagree, by having seen the same file for as
+    long.
+    """
+
+    seconds: float
+    _seen: dict[bytes, tuple[SourceFile, float]] = field(default_factory=dict)
+
+    def is_settled(self, file: SourceFile) -> bool:
+        """Whether the file may be loaded."""
+        if not self.seconds:
+            return True
+        age = time.time() - file.modified / 1000
+        if age >= self.seconds:
+            self._seen.pop(file.name, None)
+            return True
+        before = self._seen.get(file.name)
+        now = time.monotonic()
+        if before is None or not file.is_same(before[0]):
+            self._seen[file.name] = file, now
+            return False
+        return now - before[1] >= self.seconds
+
+    def forget(self, files: list[SourceFile]) -> None:
+        """Files that were loaded."""
+        for file in files:
+            self._seen.pop(file.name, None)
+
+
+@dataclass(slots=True)
+class Discovery:
+    """One walk through a source. What it has seen so far counts once it is at its end.
+
+    `after` is the name behind which it lists, None for all; `started` is when, in milliseconds
+    since the epoch. `waiting` are files that have not
+    settled, `first_waiting` the least name of these, `changed` those that were written again and
+    are left alone.
+    """
+
+    folder: Folder
+    state: LoadState
+    options: AutoloadOptions
+    settling: Settling
+    after: bytes | None
+    started: int = 0
+    waiting: int = 0
+    first_waiting: bytes | None = None
+    changed: int = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether all of the source is listed."""
+        return self.after is None
+
+    def files(self, reader: RunReader) -> Iterator[Found]:
+        """What is to be done, in the order of names.
+
+        Raises InvalidValue for a changed file where that is an error, else as the listing.
+        """
+        known = _Known(self.state.known(reader, after=self.after))
+        for page in self.folder.pages(self.after):
+            yield from self._of_page(page, known)
+
+    def _of_page(self, page: Page, known: _Known) -> Iterator[Found]:
+        table = known.up_to(page.names[-1])
+        places: list[int | None] = [None] * len(page.names)
+        if table.num_rows:
+            names = pa.array(page.names, pa.binary())
+            found: Any = pc.index_in(names, value_set=table.column("name").combine_chunks())
+            places = found.to_pylist()
+        states: list[Any] = table.column("state").to_pylist()
+        looked = [
+            number
+            for number, place in enumerate(places)
+            if place is None or self._may_matter(states[place])
+        ]
+        if page.files is None:
+            files = self.folder.look([page.names[number] for number in looked])
+        else:
+            files = [page.files[number] for number in looked]
+        for number, file in zip(looked, files, strict=True):
+            if file is None:
+                continue  # it has gone since
+            place = places[number]
+            kind = Kind.NEW
+            if place is not None:
+                row = table.slice(place, 1).to_pylist()[0]
+                outcome = self._of_known(file, row)
+                if outcome is None:
+                    continue
+                kind = outcome
+            elif self.options.since is not None and file.modified < self.options.since:
+                kind = Kind.OLD
+            if kind is Kind.NEW and not self.settling.is_settled(file):
+                self.waiting += 1
+                self.first_waiting = self.first_waiting or file.name
+                continue
+            yield Found(file, kind, place is not None)
+
+    def _may_matter(self, state: int) -> bool:
+        """Whether a file of this state must be looked at."""
+        if state not in (FileState.LOADED, FileState.SKIPPED):
+            return True
+        return self.options.on_change != "ignore" or not self.options.keeps
+
+    def _of_known(self, file: SourceFile, row: dict[str, Any]) -> Kind | None:
+        same = (file.size, file.tag) == (row["size"], row["tag"])
+        state = FileState(row["state"])
+        if state is FileState.RETRY or (state in (FileState.EMPTY, FileState.FAILED) and not same):
+            return Kind.NEW
+        if state is FileState.LOADED and not same:
+            if self.options.on_change == "error":
+                raise InvalidValue(
+                    "the file was written again after it was loaded",
+                    file=self.folder.location(file.name),
+                    hint="on_change='reload' loads it again, 'ignore' leaves it out",
+                    cli_hint="--on-change reload loads it again, ignore leaves it out",
+                )
+            if self.options.on_change == "reload":
+                return Kind.NEW
+            self.changed += 1
+            return None
+        # Not one that was empty: somebody may be about to write to it.
+        done = state is FileState.LOADED and same and not self.options.keeps
+        return Kind.DONE if done else None
+
+
+class _Known:
+    """The sorted pieces of what is known, taken along with a sorted listing."""
+
+    def __init__(self, pieces: Iterator[pa.Table]) -> None:
+        self._pieces = pieces
+        self._held: list[pa.Table] = []
+
+    def up_to(self, name: bytes) -> pa.Table:
+        """The rows that were not given yet with names up to this one."""
+        given: list[pa.Table] = []
+        while True:
+            if not self._held:
+                piece = next(self._pieces, None)
+                if piece is None:
+                    break
+                self._held.append(piece.select(list(_COLUMNS)).combine_chunks())
+            piece = self._held.pop()
+            cut = upper_bound(piece, name)
+            given.append(piece.slice(0, cut))
+            if cut < piece.num_rows:
+                self._held.append(piece.slice(cut))
+                break
+        if not given:
+            return pa.table({name: [] for name in _COLUMNS})
+        return pa.concat_tables(given).combine_chunks()
+
+
+def begin(
+    folder: Folder,
+    state: LoadState,
+    options: AutoloadOptions,
+    settling: Settling,
+    *,
+    listed: int,
+) -> Discovery:
+    """A walk through the source: all of it, or what comes after the last name where that will do.
+
+    `listed` is when all of it was listed last, in milliseconds since the epoch.
+    """
+    now = time.time_ns() // 1_000_000
+    # A clock that was set back must not put this off.
+    is_due = not 0 <= now - listed < options.backfill * 1000
+    auto = folder.objects and state.ordered and state.count >= MANY_FILES
+    begins_late = options.ascending == "yes" or (options.ascending == "auto" and auto)
+    # Only a full listing meets files that are known already.
+    meets_known = not options.keeps or options.on_change != "ignore"
+    late = begins_late and not meets_known and not is_due and state.listed > 0
+    return Discovery(folder, state, options, settling, state.after if late else None, now)
+
+
+def settle_seconds(folder: Folder, options: AutoloadOptions) -> float:
+    """How long files of the folder must be unchanged."""
+    if options.settle is not None:
+        return options.settle
+    return 0.0 if folder.objects else SETTLE_SECONDS

@@ -1,0 +1,409 @@
+"""What is in the source of an autoload: names in their order, a page at a time.
+
+A name is the path from the source's root, as bytes with `/` between its parts. Names are in the
+order of their bytes, on a disk as object stores give them: so a listing and the sorted runs of the
+state go side by side, and a listing can begin after a name.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import re
+import shutil
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import obstore
+from obstore.exceptions import BaseError
+
+from variantlake.errors import InvalidValue, MissingSource, StoreFailed, VariantLakeError
+from variantlake.ingest.sources.objects import MAGIC, pattern_regex
+from variantlake.ingest.sources.sources import NDJSON
+from variantlake.storage.objects import ObjectStore, open_object
+from variantlake.storage.schemes import check_scheme
+from variantlake.storage.store import is_local, local_path, make_folder
+
+PAGE_NAMES = 4096
+_PARALLEL_REQUESTS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """One file as it is now: bytes, milliseconds since the epoch, and a number for its content.
+
+    The `tag` is of the store's etag, on a disk the time of the last change in nanoseconds.
+    """
+
+    name: bytes
+    size: int
+    modified: int
+    tag: int
+
+    def is_same(self, other: SourceFile | None) -> bool:
+        """Whether nothing was written to the file since it was the other."""
+        return other is not None and (self.size, self.tag) == (other.size, other.tag)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Some names, in order, and what is known of the files where the listing tells it."""
+
+    names: list[bytes]
+    files: list[SourceFile] | None = None
+
+
+class Folder(Protocol):
+    """Where the files of an autoload are."""
+
+    @property
+    def root(self) -> str:
+        """The folder that names start from: an absolute path or a URL, without a slash behind."""
+
+    @property
+    def objects(self) -> bool:
+        """Whether it is in an object store: files appear whole, listing costs requests."""
+
+    def pages(self, after: bytes | None) -> Iterator[Page]:
+        """All files, or those with names after one. Raises MissingSource, StoreFailed."""
+
+    def look(self, names: Sequence[bytes]) -> list[SourceFile | None]:
+        """The files as they are now; None for those that have gone."""
+
+    def location(self, name: bytes) -> str:
+        """The path or URL by which the file is read."""
+
+    def delete(self, name: bytes) -> None:
+        """Remove a file; one that has gone is no error."""
+
+    def move(self, name: bytes, to: str) -> None:
+        """Move a file below another root of the same kind; one that has gone is no error."""
+
+
+def open_folder(source: str | os.PathLike[str]) -> Folder:
+    """The folder that a source means, with what of it is wanted: a folder, a glob or one file.
+
+    Raises InvalidValue for what names none, MissingSource where it is not there.
+    """
+    given: object = source  # mypy's word does not reach who does not use it
+    if not isinstance(given, str | os.PathLike) or not os.fspath(given):
+        raise InvalidValue(
+            f"the source of an autoload is a folder, a glob or a URL, not {source!r:.100}",
+            hint="name one folder; several are several autoloads",
+        )
+    text = os.fsdecode(source)
+    if not is_local(text):
+        return _object_folder(text)
+    if not os.path.lexists(text):
+        check_scheme(text)
+    path = str(Path(local_path(text)).absolute())
+    if Path(path).is_dir():
+        return LocalFolder(os.path.realpath(path), Wanted())
+    if Path(path).exists():
+        root, _, name = path.rpartition("/")
+        return LocalFolder(os.path.realpath(root or "/"), Wanted.one(name))
+    if not MAGIC.search(path):
+        raise MissingSource(
+            "the source does not exist", file=path, hint="check the spelling; globs need quotes"
+        )
+    fixed = path[: _first_magic(path)].rpartition("/")[0] or "/"
+    if not Path(fixed).is_dir():
+        raise MissingSource("the folder of this pattern does not exist", file=fixed)
+    pattern = path[len(fixed) :].lstrip("/")
+    return LocalFolder(os.path.realpath(fixed), Wanted.of(pattern))
+
+
+def _object_folder(url: str) -> Folder:
+    store, name = open_object(url)
+    if name and not name.endswith("/") and store.exists(name):
+        prefix, _, last = name.rpartition("/")
+        return ObjectFolder(store, prefix, Wanted.one(last))
+    if MAGIC.search(name):
+        prefix = name[: _first_magic(name)].rpartition("/")[0]
+        pattern = name[len(prefix) :].lstrip("/")
+        return ObjectFolder(store, prefix, Wanted.of(pattern))
+    return ObjectFolder(store, name.strip("/"), Wanted())
+
+
+def _first_magic(pattern: str) -> int:
+    found = MAGIC.search(pattern)
+    return len(pattern) if found is None else found.start()
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which files of a folder are meant: those of a pattern, or all that look like JSON.
+
+    `pattern` and `parts`, its parts by folder, are regular expressions; without parts any folder is
+    entered. `hidden` says that the pattern asks for names that start with `_` or `.`.
+    """
+
+    pattern: str | None = None
+    parts: tuple[str, ...] = ()
+    hidden: bool = False
+
+    @classmethod
+    def of(cls, pattern: str) -> Wanted:
+        """A glob, from the root."""
+        parts = () if "**" in pattern else tuple(pattern.split("/"))
+        hidden = pattern.rpartition("/")[2].startswith(("_", "."))
+        return cls(pattern_regex(pattern), tuple(map(pattern_regex, parts)), hidden)
+
+    @classmethod
+    def one(cls, name: str) -> Wanted:
+        """The file of just this name."""
+        return cls(re.escape(name), (re.escape(name),), hidden=True)
+
+    def accepts(self, name: str) -> bool:
+        """Whether a file is wanted."""
+        *folders, last = name.split("/")
+        if any(folder.startswith(("_", ".")) for folder in folders):
+            return False
+        if last.startswith(("_", ".")) and not self.hidden:
+            return False
+        if self.pattern is None:
+            return NDJSON.accepts(last)
+        if re.fullmatch(self.pattern, name):
+            return True
+        # A folder that the pattern means is taken with all that is in it.
+        above = ("/".join(folders[: depth + 1]) for depth in range(len(folders)))
+        meant = any(re.fullmatch(self.pattern, folder) for folder in above)
+        return meant and NDJSON.accepts(last)
+
+    def enters(self, folder: str) -> bool:
+        """Whether a wanted file may be below a folder."""
+        names = folder.split("/")
+        if names[-1].startswith(("_", ".")):
+            return False
+        # Each part was looked at on the way here.
+        depth = len(names) - 1
+        return depth >= len(self.parts) or bool(re.fullmatch(self.parts[depth], names[-1]))
+
+
+@dataclass(frozen=True, slots=True)
+class LocalFolder:
+    """See Folder."""
+
+    root: str
+    wanted: Wanted
+
+    @property
+    def objects(self) -> bool:
+        """See Folder."""
+        return False
+
+    def pages(self, after: bytes | None) -> Iterator[Page]:
+        """See Folder."""
+        names: list[bytes] = []
+        for name in self._names(b"", after or b""):
+            names.append(name)
+            if len(names) == PAGE_NAMES:
+                yield Page(names)
+                names = []
+        if names:
+            yield Page(names)
+
+    def _names(self, folder: bytes, after: bytes) -> Iterator[bytes]:
+        for name, is_folder in self._entries(folder):
+            path = folder + name
+            if not is_folder:
+                if path > after and self.wanted.accepts(os.fsdecode(path)):
+                    yield path
+            elif (path > after or after.startswith(path)) and self.wanted.enters(
+                os.fsdecode(path[:-1])
+            ):
+                yield from self._names(path, after)
+
+    def _entries(self, folder: bytes) -> list[tuple[bytes, bool]]:
+        """What is in a folder, in the order of whole paths: names of folders end with a slash."""
+        path = os.fsencode(self.root) + b"/" + folder
+        found = []
+        try:
+            with os.scandir(path) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        found.append((entry.name + b"/", True))
+                    elif entry.is_file():
+                        found.append((entry.name, False))
+        except (FileNotFoundError, NotADirectoryError) as error:
+            if not folder:
+                raise MissingSource("the source does not exist", file=self.root) from error
+        except OSError as error:
+            raise StoreFailed(
+                f"the folder cannot be listed: {error.strerror}", file=os.fsdecode(path)
+            ) from error
+        return sorted(found)
+
+    def look(self, names: Sequence[bytes]) -> list[SourceFile | None]:
+        """See Folder."""
+        return [self._look(name) for name in names]
+
+    def _look(self, name: bytes) -> SourceFile | None:
+        try:
+            found = os.stat(self._path(name))  # noqa: PTH116 - names are bytes
+        except OSError:
+            return None
+        if not stat.S_ISREG(found.st_mode):
+            return None
+        tag = found.st_mtime_ns % (1 << 64)
+        return SourceFile(name, found.st_size, found.st_mtime_ns // 1_000_000, tag)
+
+    def location(self, name: bytes) -> str:
+        """See Folder."""
+        return os.fsdecode(self._path(name))
+
+    def _path(self, name: bytes) -> bytes:
+        return os.fsencode(self.root.rstrip("/")) + b"/" + name
+
+    def delete(self, name: bytes) -> None:
+        """See Folder."""
+        path = self._path(name)
+        _attempt("deleted", os.fsdecode(path), lambda: os.unlink(path))  # noqa: PTH108
+
+    def move(self, name: bytes, to: str) -> None:
+        """See Folder."""
+        source = Path(self.location(name))
+        _attempt("moved", str(source), lambda: _move(source, Path(to) / os.fsdecode(name)))
+
+
+def _attempt(done: str, path: str, work: Callable[[], object]) -> None:
+    try:
+        work()
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise StoreFailed(
+            f"the file was loaded and cannot be {done}: {error.strerror}", file=path
+        ) from error
+
+
+def _move(source: Path, target: Path) -> None:
+    make_folder(target.parent)
+    if target.exists():
+        # Another content of this name went there before: both are kept.
+        target = target.with_name(f"{target.name}.{source.stat().st_mtime_ns:x}")
+    try:
+        source.replace(target)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        beside = target.with_name(f".{target.name}.tmp")
+        shutil.copy2(source, beside)
+        with beside.open("rb") as file:
+            os.fsync(file.fileno())
+        beside.replace(target)
+        source.unlink()
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectFolder:
+    """See Folder. `prefix` has no slash at its end."""
+
+    store: ObjectStore
+    prefix: str
+    wanted: Wanted
+
+    @property
+    def root(self) -> str:
+        """See Folder."""
+        return self.store.join(self.prefix).rstrip("/")
+
+    @property
+    def objects(self) -> bool:
+        """See Folder."""
+        return True
+
+    def pages(self, after: bytes | None) -> Iterator[Page]:
+        """See Folder."""
+        start = len(self.prefix) + 1 if self.prefix else 0
+        offset = None if after is None else self._path(after)
+        last = b""
+        try:
+            listed = obstore.list(
+                self.store.backend, self.prefix or None, offset=offset, chunk_size=1000
+            )
+            for found in listed:
+                files = []
+                for meta in found:
+                    name = meta["path"][start:]
+                    if self.wanted.accepts(name):
+                        files.append(_source_file(name.encode(), meta))
+                # S3 and its like list in this order. A store that does not would lose files.
+                names = [file.name for file in files]
+                if names and (names != sorted(names) or names[0] <= last):
+                    raise StoreFailed(
+                        "the store does not list its objects in the order of their names",
+                        file=self.root,
+                    )
+                last = names[-1] if names else last
+                if names:
+                    yield Page(names, files)
+        except VariantLakeError:
+            raise
+        except (BaseError, OSError, ValueError) as error:
+            message = str(error).partition("\n")[0]
+            raise StoreFailed(f"the source cannot be listed: {message}", file=self.root) from error
+
+    def look(self, names: Sequence[bytes]) -> list[SourceFile | None]:
+        """See Folder."""
+        with ThreadPoolExecutor(_PARALLEL_REQUESTS) as pool:
+            return list(pool.map(self._look, names))
+
+    def _look(self, name: bytes) -> SourceFile | None:
+        entry = self.store.entry(self._path(name))
+        if entry is None:
+            return None
+        return SourceFile(name, entry.size, entry.modified, _tag(entry.tag, entry.modified))
+
+    def location(self, name: bytes) -> str:
+        """See Folder."""
+        return self.store.join(self._path(name))
+
+    def _path(self, name: bytes) -> str:
+        return f"{self.prefix}/{name.decode()}" if self.prefix else name.decode()
+
+    def delete(self, name: bytes) -> None:
+        """See Folder."""
+        self.store.delete(self._path(name))
+
+    def move(self, name: bytes, to: str) -> None:
+        """See Folder."""
+        bucket, below = open_object(to)
+        source, target = self._path(name), f"{below.strip('/')}/{name.decode()}".lstrip("/")
+        if bucket.uri != self.store.uri:
+            raise InvalidValue(
+                f"objects are moved within a bucket, not from {self.store.uri} to {bucket.uri}",
+                hint="move them below another prefix of the same bucket",
+            )
+        moved, known = self.store.entry(source), self.store.entry(target)
+        if moved is None:
+            return
+        if known is not None and (known.size, known.tag) != (moved.size, moved.tag):
+            target = f"{target}.{moved.tag}"  # another content of this name went there before
+        try:
+            obstore.copy(self.store.backend, source, target)
+        except FileNotFoundError:
+            return
+        except (BaseError, OSError) as error:
+            message = str(error).partition("\n")[0]
+            raise StoreFailed(
+                f"the object was loaded and cannot be moved: {message}", file=self.location(name)
+            ) from error
+        self.store.delete(source)
+
+
+def _source_file(name: bytes, meta: obstore.ObjectMeta) -> SourceFile:
+    # Seconds, as stores tell parts of them only in listings.
+    modified = int(meta["last_modified"].timestamp()) * 1000
+    etag = (meta["e_tag"] or "").removeprefix("W/").strip('"')
+    return SourceFile(name, meta["size"], modified, _tag(etag, modified))
+
+
+def _tag(etag: str, modified: int) -> int:
+    text = etag or str(modified // 1000)
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")

@@ -1,0 +1,115 @@
+"""Figures of a running autoload in the text form of Prometheus, for its textfile collector.
+
+Format: https://prometheus.io/docs/instrumenting/exposition_formats/, "Text-based format".
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import uuid
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from variantlake.errors import StoreFailed
+from variantlake.ingest.autoload.batch import BatchReport
+
+_PREFIX = "variantlake_autoload_"
+
+_COUNTERS = {
+    "batches_total": "Commits.",
+    "rows_total": "Rows loaded.",
+    "bad_rows_total": "Documents left out or NULL.",
+    "read_bytes_total": "Bytes of the loaded files, as stored.",
+    "written_bytes_total": "Bytes of the table's new files.",
+    "batch_seconds_total": "Seconds spent on batches.",
+    "commit_seconds_total": "Seconds of these spent on commits.",
+    "rounds_total": "Looks at the source.",
+    "round_errors_total": "Rounds that an error ended.",
+}
+_GAUGES = {
+    "table_version": "Version of the last commit.",
+    "last_batch_timestamp_seconds": "When the last batch was committed.",
+    "last_round_timestamp_seconds": "When the source was looked at last.",
+    "lag_seconds": "From the last change of the last batch's newest file to its commit.",
+    "waiting_files": "Files that somebody may still write to.",
+    "changed_files": "Files written again after they were loaded, and left alone.",
+}
+_STATES = ("loaded", "empty", "failed", "skipped")
+
+
+@dataclass(slots=True)
+class Metrics:
+    """The figures of one process, and the file that holds them; written whole, or not at all."""
+
+    file: Path
+    name: str
+    table: str
+    values: dict[str, float] = field(default_factory=dict)
+    states: dict[str, int] = field(default_factory=dict)
+
+    def batch(self, report: BatchReport) -> None:
+        """One more batch."""
+        for state, count in zip(
+            _STATES, (report.files, report.empty, report.failed, report.skipped), strict=True
+        ):
+            self.states[state] = self.states.get(state, 0) + count
+        self._add("batches_total", 1)
+        self._add("rows_total", report.rows)
+        self._add("bad_rows_total", report.bad_rows)
+        self._add("read_bytes_total", report.bytes_read)
+        self._add("written_bytes_total", report.bytes_written)
+        self._add("batch_seconds_total", report.seconds)
+        self._add("commit_seconds_total", report.commit_seconds)
+        self.values["table_version"] = report.version
+        self.values["last_batch_timestamp_seconds"] = time.time()
+        self.values["lag_seconds"] = report.lag
+        self.write()
+
+    def round(self, waiting: int, changed: int, *, failed: bool) -> None:
+        """One more look at the source."""
+        self._add("rounds_total", 1)
+        self._add("round_errors_total", int(failed))
+        self.values["last_round_timestamp_seconds"] = time.time()
+        self.values["waiting_files"] = waiting
+        self.values["changed_files"] = changed
+        self.write()
+
+    def _add(self, name: str, count: float) -> None:
+        self.values[name] = self.values.get(name, 0) + count
+
+    def text(self) -> str:
+        """The figures as they stand in the file."""
+        labels = f'name="{_label(self.name)}",table="{_label(self.table)}"'
+        lines = _head("files_total", "counter", "Files by what became of them.")
+        lines += [
+            f'{_PREFIX}files_total{{{labels},state="{state}"}} {self.states.get(state, 0)}'
+            for state in _STATES
+        ]
+        for kind, known in (("counter", _COUNTERS), ("gauge", _GAUGES)):
+            for name, meaning in known.items():
+                if kind == "counter" or name in self.values:
+                    lines += _head(name, kind, meaning)
+                    lines.append(f"{_PREFIX}{name}{{{labels}}} {self.values.get(name, 0):.15g}")
+        return "\n".join(lines) + "\n"
+
+    def write(self) -> None:
+        """Put the figures into the file. Raises StoreFailed."""
+        # The collector reads files that end with .prom; it must not see half of one.
+        beside = self.file.with_name(f".{self.file.name}.{uuid.uuid4().hex}.tmp")
+        try:
+            beside.write_text(self.text(), encoding="utf-8")
+            os.replace(beside, self.file)  # noqa: PTH105 - Path.replace is the same
+        except OSError as error:
+            beside.unlink(missing_ok=True)
+            raise StoreFailed(
+                f"the metrics cannot be written: {error.strerror}", file=str(self.file)
+            ) from error
+
+
+def _head(name: str, kind: str, meaning: str) -> list[str]:
+    return [f"# HELP {_PREFIX}{name} {meaning}", f"# TYPE {_PREFIX}{name} {kind}"]
+
+
+def _label(text: str) -> str:
+    return text.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")

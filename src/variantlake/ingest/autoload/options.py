@@ -1,0 +1,161 @@
+"""What a user may say of an autoload, beyond what every load of documents takes."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Self, TypedDict, Unpack
+
+from variantlake.errors import InvalidValue
+from variantlake.ingest.target.keywords import wrong_option
+from variantlake.ingest.target.options import no_option
+
+MAX_FILES = 10_000
+"""Files of one batch unless the caller says otherwise."""
+
+MAX_BYTES = 1 << 30
+"""Bytes, as stored, of one batch unless the caller says otherwise."""
+
+BACKFILL_SECONDS = 3600.0
+SETTLE_SECONDS = 1.0
+"""How long a file on a disk must be unchanged; in object stores files appear whole."""
+
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+_DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|min|m|h|d)\s*")
+
+Duration = float | str | dt.timedelta
+"""Seconds, a text with a unit (`"30s"`, `"5m"`, `"1h"`, `"1d"`) or a timedelta."""
+
+
+class AutoloadKeywords(TypedDict, total=False):
+    """The keywords of an autoload; their meaning is that of `AutoloadOptions`."""
+
+    max_files: int
+    max_bytes: int
+    ascending: Literal["auto", "yes", "no"]
+    backfill: Duration
+    settle: Duration | None
+    on_change: Literal["ignore", "error", "reload"]
+    after: str
+    since: dt.datetime | str | None
+
+
+@dataclass(frozen=True, slots=True)
+class AutoloadOptions:
+    """How an autoload finds files, and what becomes of them.
+
+    max_files, max_bytes: The bounds of a batch, which is one commit; it holds one file at least.
+    ascending: Whether new files have names after all that are there, so that a listing can begin
+        after the last one. "auto" lists everything until there are many files in an object store
+        whose names have always come in order; "no" always does.
+    backfill: Everything is listed at least this often, so that late names are found.
+    settle: Only files are loaded that nobody wrote to for so long; None means a second on a disk,
+        nothing in an object store.
+    on_change: What becomes of a file that was written again after it was loaded: nothing
+        ("ignore"), the autoload stops ("error"), or it is loaded again as a whole beside the rows
+        that it gave before ("reload").
+    after: What becomes of loaded files: "keep", "delete", or "move:PATH". It is done after the
+        commit, and repeated until it is done.
+    since: Files older than this are not loaded; counts for files that were not seen before. A
+        datetime or text in ISO form, in UTC where it names no zone.
+    """
+
+    max_files: int = MAX_FILES
+    max_bytes: int = MAX_BYTES
+    ascending: Literal["auto", "yes", "no"] = "auto"
+    backfill: float = BACKFILL_SECONDS
+    settle: float | None = None
+    on_change: Literal["ignore", "error", "reload"] = "ignore"
+    delete: bool = False
+    move_to: str | None = None
+    since: int | None = None
+
+    @classmethod
+    def of(cls, **keywords: Unpack[AutoloadKeywords]) -> Self:
+        """The options as users give them. Raises InvalidValue for what cannot be."""
+        if unknown := keywords.keys() - AutoloadKeywords.__annotations__.keys():
+            raise no_option(min(unknown), AutoloadKeywords.__annotations__)
+        after = keywords.get("after", "keep")
+        if after not in ("keep", "delete") and not _move_target(after):
+            raise wrong_option("after", after, "keep, delete, or move: with a path behind it")
+        settle = keywords.get("settle")
+        return cls(
+            max_files=_count("max_files", keywords.get("max_files", MAX_FILES)),
+            max_bytes=_count("max_bytes", keywords.get("max_bytes", MAX_BYTES)),
+            ascending=_one_of("ascending", keywords.get("ascending", "auto"), "auto yes no"),
+            backfill=seconds("backfill", keywords.get("backfill", BACKFILL_SECONDS)),
+            settle=None if settle is None else seconds("settle", settle),
+            on_change=_one_of(
+                "on_change", keywords.get("on_change", "ignore"), "ignore error reload"
+            ),
+            delete=after == "delete",
+            move_to=_move_target(after),
+            since=_moment(keywords.get("since")),
+        )
+
+    @property
+    def keeps(self) -> bool:
+        """Whether loaded files stay where they are."""
+        return not self.delete and self.move_to is None
+
+
+def split_keywords(
+    options: Mapping[str, Any],
+) -> tuple[AutoloadOptions, dict[str, Any]]:
+    """The options of an autoload, and those that are for the loads. Raises InvalidValue."""
+    own = {key: value for key, value in options.items() if key in AutoloadKeywords.__annotations__}
+    others = {key: value for key, value in options.items() if key not in own}
+    if others.pop("load_id", None) is not None:
+        raise InvalidValue(
+            "an autoload takes no load id", hint="its name is what the table remembers"
+        )
+    return AutoloadOptions.of(**own), others
+
+
+def seconds(name: str, given: object) -> float:
+    """A duration in seconds. Raises InvalidValue."""
+    if isinstance(given, dt.timedelta):
+        found = given.total_seconds()
+    elif isinstance(given, str) and (match := _DURATION.fullmatch(given)):
+        found = float(match[1]) * _UNITS[match[2]]
+    elif isinstance(given, int | float) and not isinstance(given, bool):
+        found = float(given)
+    else:
+        found = -1.0
+    if not 0 <= found < float("inf"):
+        raise wrong_option(name, given, "seconds, or a text such as 30s, 5m, 1h or 1d")
+    return found
+
+
+def _move_target(after: object) -> str | None:
+    if isinstance(after, str) and after.startswith("move:"):
+        return after.removeprefix("move:") or None
+    return None
+
+
+def _count(name: str, given: object) -> int:
+    if not isinstance(given, int) or isinstance(given, bool) or given < 1:
+        raise wrong_option(name, given, "a whole number from 1 on")
+    return given
+
+
+def _one_of(name: str, given: object, known: str) -> Any:
+    if given not in known.split():
+        raise wrong_option(name, given, f"one of {', '.join(known.split())}")
+    return given
+
+
+def _moment(given: dt.datetime | str | None) -> int | None:
+    """Milliseconds since the epoch."""
+    if given is None:
+        return None
+    if isinstance(given, str):
+        try:
+            given = dt.datetime.fromisoformat(given)
+        except ValueError:
+            raise wrong_option("since", given, "a date or time such as 2026-01-31T12:00") from None
+    if not isinstance(given, dt.datetime):
+        raise wrong_option("since", given, "a datetime, or text such as 2026-01-31T12:00")
+    return int(given.replace(tzinfo=given.tzinfo or dt.UTC).timestamp() * 1000)

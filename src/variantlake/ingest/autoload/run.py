@@ -1,0 +1,109 @@
+"""Run an autoload as its options say: once, or every so often, with its figures in a file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Unpack
+
+from variantlake.errors import VariantLakeError
+from variantlake.ingest.autoload.autoloader import Autoloader, AutoloadResult
+from variantlake.ingest.autoload.batch import BatchReport
+from variantlake.ingest.autoload.metrics import Metrics
+from variantlake.ingest.autoload.options import AutoloadKeywords, Duration, seconds
+from variantlake.ingest.encode.document_options import DocumentKeywords
+from variantlake.ingest.load import DEFAULT_COLUMN, Runner
+from variantlake.ingest.local_run import run_in_threads
+
+
+class AutoloadOptionKeywords(AutoloadKeywords, DocumentKeywords, total=False):
+    """The keywords of `AutoloadOptions`, and those of `DocumentOptions` but `load_id`."""
+
+
+def autoload(
+    source: str | os.PathLike[str],
+    table: str | os.PathLike[str],
+    *,
+    name: str | None = None,
+    every: Duration | None = None,
+    stop: Callable[[], bool] | None = None,
+    on_batch: Callable[[BatchReport], None] | None = None,
+    metrics_file: str | os.PathLike[str] | None = None,
+    format: str | None = None,  # noqa: A002 - the name that users know
+    column: str = DEFAULT_COLUMN,
+    shredding: str | None = None,
+    properties: Mapping[str, str] | None = None,
+    run: Runner = run_in_threads,
+    parallelism: int | None = None,
+    **options: Unpack[AutoloadOptionKeywords],
+) -> AutoloadResult:
+    """Load what is new in a folder or bucket into a table, each file exactly once.
+
+    Files are loaded in batches of bounded size. Each batch is one commit, which carries the rows
+    and, in the table's own log, the names of the files: it goes on where it stopped after a kill,
+    on another machine, and beside other processes that do the same.
+
+    Args:
+        source: A folder, a glob or one file, on a disk or in an object store, of files as `ingest`
+            takes them. A folder is read with its subfolders, and only JSON by its names.
+        table: The table's location; the first batch makes it when there is none.
+        name: Of this autoload, in the table; another name loads all files anew. None makes one of
+            the source's location.
+        every: Look again and again, so many seconds from one look to the next. None looks once.
+        stop: Asked between batches: true ends the autoload.
+        on_batch: Called after each commit.
+        metrics_file: Figures in the text form of Prometheus, written after each batch and round.
+        format: How documents stand in files, as for `ingest`.
+        column: The VARIANT column that takes the documents.
+        shredding: Which paths become columns, as for `ingest`.
+        properties: Table properties for a table that is made here.
+        run: Who runs the tasks of a batch.
+        parallelism: How many tasks at once.
+        **options: See `AutoloadOptions`, and for rows and files `DocumentOptions`.
+
+    Raises:
+        MissingSource: The source is not there.
+        InvalidValue: An option that cannot be, another source under the same name, or a changed
+            file where that is an error.
+        MalformedLog: What the log says of the autoload is damaged.
+        StoreFailed: A store fails; with `every` the next round tries again.
+        InvalidSchema, NotADeltaTable, UnsupportedFeature, CommitConflict: As `ingest`. What is
+            wrong with a file is recorded, and its loads go on.
+    """
+    interval = None if every is None else seconds("every", every)
+    metrics: Metrics | None = None
+
+    def said(report: BatchReport) -> None:
+        if metrics is not None:
+            metrics.batch(report)
+        if on_batch is not None:
+            on_batch(report)
+
+    loader = Autoloader(
+        source,
+        table,
+        name=name,
+        format=format,
+        column=column,
+        shredding=shredding,
+        properties=properties,
+        run=run,
+        parallelism=parallelism,
+        on_batch=said,
+        **options,
+    )
+    if metrics_file is not None:
+        metrics = Metrics(Path(metrics_file), loader.name, os.fspath(table))
+        metrics.write()
+
+    def looked(result: AutoloadResult, error: VariantLakeError | None) -> None:
+        if metrics is not None:
+            metrics.round(result.waiting, result.changed, failed=error is not None)
+
+    asked: Callable[[], bool] = (lambda: False) if stop is None else stop
+    if interval is not None:
+        return loader.every(interval, asked, on_round=looked)
+    result = loader.once(asked)
+    looked(result, None)
+    return result

@@ -1,0 +1,276 @@
+"""How far an autoload has come, as the table's log says it: a metadata domain that names its runs.
+
+The domain `variantlake.autoload.<name>` is written by the commit that carries the rows. So the load
+and the table cannot disagree, and of two processes the one that comes second meets a conflict.
+Spec: PROTOCOL, "Domain Metadata", "Transaction Identifiers".
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+import urllib.parse
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import orjson
+import pyarrow as pa
+
+from variantlake.delta.actions.log_lines import DomainMetadata, Transaction
+from variantlake.delta.log.log_segment import commit_path
+from variantlake.delta.log.reconciliation import read_commit
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.errors import InvalidValue, MalformedLog, MissingSource
+from variantlake.ingest.autoload.runs import (
+    FOLDER,
+    MAX_RUN_BYTES,
+    RUN,
+    Run,
+    RunReader,
+    appended,
+    merged,
+)
+from variantlake.ingest.target.commit_record import CommitRecord
+from variantlake.storage.store import Store
+
+DOMAIN = "variantlake.autoload."
+"""What the names of our metadata domains, and of our applications in `txn`, begin with."""
+
+FEATURE = "domainMetadata"
+"""The writer feature that a table needs for it."""
+
+FORMAT = 1
+"""The form of the domain and of the runs; of a newer one we read nothing."""
+
+MAX_NAME = 128
+"""Our limit on the characters of an autoload's name."""
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_RUN_PATH = re.compile(rf"{FOLDER}/[A-Za-z0-9][A-Za-z0-9._-]*/\d{{10}}-[0-9a-f]{{32}}\.parquet")
+_SEARCHED_VERSIONS = 1000
+
+
+class FileState(enum.IntEnum):
+    """What became of a file."""
+
+    LOADED = 1
+    EMPTY = 2
+    """It held no document: it is loaded once it holds one."""
+    FAILED = 3
+    """It could not be read: it is tried again once it has changed, or by command."""
+    RETRY = 4
+    """It is to be tried again."""
+    SKIPPED = 5
+    """It was older than the date from which the first run was to load."""
+
+    @property
+    def label(self) -> str:
+        """The state in lower case."""
+        return self.name.lower()
+
+
+@dataclass(frozen=True, slots=True)
+class LoadState:
+    """What the log says of one autoload at one version.
+
+    `source` is the root of the names, a path or URL. `batch` counts the batches. `after` is the
+    name up to which all that was there was taken, None where that is not known. `listed` is when
+    all of the source was listed last, in milliseconds since the epoch; 0 asks for it. `ordered`
+    says that no file came with a name before those that were there.
+    """
+
+    name: str
+    source: str
+    batch: int = 0
+    after: bytes | None = None
+    listed: int = 0
+    ordered: bool = True
+    runs: tuple[Run, ...] = ()
+
+    @property
+    def domain(self) -> str:
+        """The metadata domain, and the application of `txn`."""
+        return DOMAIN + self.name
+
+    @property
+    def folder(self) -> str:
+        """Where the runs lie, from the table's root."""
+        return f"{FOLDER}/{self.name}"
+
+    @property
+    def count(self) -> int:
+        """Files that are known, about: one that stands in several runs counts as often."""
+        return sum(run.rows for run in self.runs)
+
+    def known(self, reader: RunReader, *, after: bytes | None = None) -> Iterator[pa.Table]:
+        """What is known of all files, or of those after a name, as sorted pieces of RUN."""
+        return merged(
+            [reader.pieces(run) for run in self.runs if after is None or run.last > after]
+        )
+
+    def next(
+        self,
+        store: Store,
+        reader: RunReader,
+        rows: pa.Table,
+        *,
+        after: bytes | None,
+        listed: int,
+        ordered: bool,
+        version: int,
+    ) -> LoadState:
+        """The state after one more batch of these files, sorted by name; writes its run.
+
+        `version` is the one that the batch is meant to be.
+        """
+        batch = self.batch + 1
+        runs = appended(
+            store, reader, self.runs, rows, folder=self.folder, batch=batch, version=version
+        )
+        return replace(self, batch=batch, runs=runs, after=after, listed=listed, ordered=ordered)
+
+    def record(self, before: LoadState, now: int) -> CommitRecord:
+        """What a commit says of this state, where the table has been in the one `before`."""
+
+        def is_stale(snapshot: Snapshot) -> bool:
+            if FEATURE not in snapshot.features:
+                return True
+            found = snapshot.domains.get(self.domain)
+            return (None if found is None else found.configuration) != before.configuration()
+
+        return CommitRecord(
+            transactions=(Transaction(self.domain, self.batch, now),),
+            domains=(DomainMetadata(self.domain, self.configuration() or ""),),
+            is_stale=is_stale,
+        )
+
+    def configuration(self) -> str | None:
+        """The domain's text; None where the log has none yet."""
+        if not self.batch:
+            return None
+        document = {
+            "format": FORMAT,
+            "source": urllib.parse.quote(self.source, safe="/:", errors="surrogateescape"),
+            "batch": self.batch,
+            "after": None if self.after is None else urllib.parse.quote_from_bytes(self.after),
+            "listed": self.listed,
+            "ordered": self.ordered,
+            "runs": [_run_to_json(run) for run in self.runs],
+        }
+        return orjson.dumps(document).decode()
+
+    def is_in(self, snapshot: Snapshot) -> bool:
+        """Whether this is what the log says at that version."""
+        found = snapshot.domains.get(self.domain)
+        return found is not None and found.configuration == self.configuration()
+
+
+def _run_to_json(run: Run) -> dict[str, Any]:
+    names = {name: urllib.parse.quote_from_bytes(getattr(run, name)) for name in ("first", "last")}
+    return asdict(run) | names
+
+
+def check_name(name: str) -> str:
+    """The name of an autoload. Raises InvalidValue for one that cannot be."""
+    if not isinstance(name, str) or len(name) > MAX_NAME or not _NAME.fullmatch(name):
+        raise InvalidValue(
+            f"the name of an autoload is {name!r:.200}",
+            hint=f"it has up to {MAX_NAME} letters, digits, dots, dashes and underlines, and "
+            "begins with a letter or digit",
+        )
+    return name
+
+
+def read_state(snapshot: Snapshot, name: str) -> LoadState | None:
+    """What the log says of an autoload; None where it has said nothing.
+
+    Raises MalformedLog for what we did not write so.
+    """
+    found = snapshot.domains.get(DOMAIN + name)
+    if found is None:
+        return None
+    try:
+        return _parsed(name, orjson.loads(found.configuration))
+    except (KeyError, TypeError, ValueError) as error:
+        raise MalformedLog(
+            f"the metadata domain {found.domain!r} is not what was written: {error!r:.200}",
+            file=snapshot.store.uri,
+        ) from error
+
+
+def names_of_autoloads(snapshot: Snapshot) -> list[str]:
+    """The autoloads that the table knows, sorted."""
+    return sorted(
+        domain.removeprefix(DOMAIN) for domain in snapshot.domains if domain.startswith(DOMAIN)
+    )
+
+
+def _parsed(name: str, document: Any) -> LoadState:
+    if document["format"] != FORMAT:
+        raise ValueError(f"its format is {document['format']!r}, known is {FORMAT}")
+    after = document["after"]
+    state = LoadState(
+        name=check_name(name),
+        source=urllib.parse.unquote(_typed(str, document["source"]), errors="surrogateescape"),
+        batch=_typed(int, document["batch"]),
+        after=None if after is None else urllib.parse.unquote_to_bytes(_typed(str, after)),
+        listed=_typed(int, document["listed"]),
+        ordered=_typed(bool, document["ordered"]),
+        runs=tuple(_run_of(each) for each in _typed(list, document["runs"])),
+    )
+    if state.batch < 1:
+        raise ValueError("its batch is not positive")
+    return state
+
+
+def _run_of(fields: Any) -> Run:
+    run = Run(
+        path=_typed(str, fields["path"]),
+        rows=_typed(int, fields["rows"]),
+        size=_typed(int, fields["size"]),
+        sha256=_typed(str, fields["sha256"]),
+        first=urllib.parse.unquote_to_bytes(_typed(str, fields["first"])),
+        last=urllib.parse.unquote_to_bytes(_typed(str, fields["last"])),
+        batch=_typed(int, fields["batch"]),
+        version=_typed(int, fields["version"]),
+        sure=_typed(bool, fields["sure"]),
+    )
+    # A path of a stranger's log must not lead out of its folder.
+    if not _RUN_PATH.fullmatch(run.path) or not 0 < run.size <= MAX_RUN_BYTES or run.rows < 1:
+        raise ValueError(f"no such run can be: {run.path!r}")
+    return run
+
+
+def _typed(kind: type[Any], value: Any) -> Any:
+    if type(value) is not kind:
+        raise TypeError(f"{value!r:.60} is no {kind.__name__}")
+    return value
+
+
+def with_versions(state: LoadState, snapshot: Snapshot) -> LoadState:
+    """The state with the version of its newest batch, which its own commit could not know.
+
+    It is looked for from the version on that the batch was meant to be; where the log does not hold
+    that any more, the guess stands.
+    """
+    if not state.runs or state.runs[-1].sure or state.runs[-1].batch != state.batch:
+        return state
+    newest = state.runs[-1]
+    found = newest.version
+    wanted = (state.domain, state.batch)
+    last = min(snapshot.version, newest.version + _SEARCHED_VERSIONS)
+    for version in range(newest.version, last + 1):
+        try:
+            actions = read_commit(snapshot.store, commit_path(version))
+        except MissingSource:
+            break
+        if any(isinstance(a, Transaction) and (a.app_id, a.version) == wanted for a in actions):
+            found = version
+            break
+    return replace(state, runs=(*state.runs[:-1], replace(newest, version=found, sure=True)))
+
+
+def rows_of_batch(files: Sequence[dict[str, Any]]) -> pa.Table:
+    """Files as rows of RUN, sorted by name."""
+    return pa.Table.from_pylist(sorted(files, key=lambda file: file["name"]), schema=RUN)

@@ -1,0 +1,96 @@
+"""Many small files read as one text: a kernel's call takes as long for a line as for a thousand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from variantlake.ingest.sources.sources import Compression, Format, Split
+from variantlake.ingest.sources.streams import BOM, fill, open_source
+from variantlake.kernels.tape.words import PADDING
+
+MAX_FILE_BYTES = 256 << 10
+"""Larger files are worth a block of their own."""
+
+MAX_FILES = 4096
+"""Files of one text."""
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedText:
+    """Texts of several files one after another, each on lines of its own.
+
+    `padded` is uint8 as in `Block`, `size` are its bytes of text. `starts` (int64) has for each
+    file where its text begins.
+    """
+
+    padded: npt.NDArray[np.uint8]
+    size: int
+    starts: npt.NDArray[np.int64]
+
+    @property
+    def text(self) -> npt.NDArray[np.uint8]:
+        """The bytes, without the padding."""
+        return self.padded[: self.size]
+
+    def files_of(self, places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """The number of the file that each of these places of the text is in."""
+        found: Any = np.searchsorted(self.starts, places, side="right")
+        return found - 1
+
+
+def groups(splits: Sequence[Split], most_bytes: int, *, by_folder: bool) -> Iterator[list[Split]]:
+    """The splits in order, neighbouring ones that can be read together as one group.
+
+    `by_folder` keeps those of different folders apart.
+    """
+    group: list[Split] = []
+    size, folder = 0, ""
+    for split in splits:
+        source = split.source
+        joins = (
+            source.compression is Compression.NONE
+            and source.format is Format.LINES
+            and not split.start
+            and split.end == source.size <= MAX_FILE_BYTES
+        )
+        above = source.path.rpartition("/")[0] if by_folder else ""
+        full = size + split.size > most_bytes or len(group) >= MAX_FILES
+        if group and (not joins or full or above != folder):
+            yield group
+            group, size = [], 0
+        if joins:
+            group.append(split)
+            size, folder = size + split.size, above
+        else:
+            yield [split]
+    if group:
+        yield group
+
+
+def join(splits: Sequence[Split]) -> JoinedText | None:
+    """The texts of a group; None where a file is longer than it was when it was listed.
+
+    Raises MissingSource, MalformedFile and StoreFailed as `open_source`.
+    """
+    buffer = bytearray(sum(split.size + 2 for split in splits) + PADDING)
+    view = memoryview(buffer)
+    starts = np.empty(len(splits), np.int64)
+    at = 0
+    for number, split in enumerate(splits):
+        starts[number] = at
+        # One byte more than is expected shows that the file has grown.
+        with open_source(split.source) as stream:
+            read = fill(stream, view[at : at + split.size + 1])
+        if read > split.size:
+            return None
+        if buffer.startswith(BOM, at):
+            buffer[at : at + len(BOM)] = b"   "
+        at += read
+        buffer[at : at + 1] = b"\n"
+        at += 1
+    return JoinedText(np.frombuffer(buffer, np.uint8), at, starts)
