@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -39,8 +38,8 @@ class JoinedText:
 
     def files_of(self, places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """The number of the file that each of these places of the text is in."""
-        found: Any = np.searchsorted(self.starts, places, side="right")
-        return found - 1
+        found: npt.NDArray[np.int64] = np.searchsorted(self.starts, places, side="right") - 1
+        return found
 
 
 def groups(splits: Sequence[Split], most_bytes: int, *, by_folder: bool) -> Iterator[list[Split]]:
