@@ -11,8 +11,10 @@ PYTEST_ARGS ?=
 FUZZ_SECONDS ?= 60
 QUERY_SECONDS ?= 300
 LONG ?= 20
+# bash counts the seconds of its own life in SECONDS: only one from the command line is meant.
+SECONDS_OF_SOAK = $(if $(filter command line environment%,$(origin SECONDS)),$(SECONDS),60)
 
-.PHONY: help setup demo test test-fast test-long test-runtime test-matrix audit test-kill test-concurrency test-rules test-queries lint format wheel docs fuzz bench bench-appends bench-ingest bench-kernels bench-planning bench-query clean
+.PHONY: help setup demo test test-fast test-long test-runtime test-matrix audit test-kill test-soak test-concurrency test-rules test-queries lint format wheel docs fuzz bench bench-appends bench-autoload bench-ingest bench-kernels bench-planning bench-query clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-17s %s\n", $$1, $$2}'
@@ -59,6 +61,9 @@ audit: setup ## Ask PyPI's advisories about all pinned versions; fails where it 
 test-kill: setup ## Kill writers at every moment around a storage call; print the counts
 	@$(BIN)/python -m tests.delta.crashes
 	@$(BIN)/python -m tests.ingest.autoload.crashes
+
+test-soak: setup ## Autoloads, a compaction and a reader with random kills, for SECONDS (60)
+	@$(BIN)/python -m tests.ingest.autoload.soak --seconds $(SECONDS_OF_SOAK)
 
 test-concurrency: setup ## Write one table from many processes, on disk and on S3; print the counts
 	@$(BIN)/python -m tests.delta.writers
@@ -111,6 +116,10 @@ bench-ingest: setup ## Time loading and getting back beside other engines (Sail 
 
 bench-appends: setup ## Time 2,000 small appends while the log grows
 	@$(BIN)/python -m benchmarks.appends
+
+bench-autoload: setup ## Time an autoload of 20,000 files beside Spark's file source, and a state of a million names
+	@$(BIN)/python -m benchmarks.autoload --names 1000000
+	@$(SPARK_ENV) $(BIN)/python -m benchmarks.autoload
 
 bench-planning: setup ## Time reading a log of 100,000 files and planning on it, Delta Spark beside
 	@$(SPARK_ENV) $(BIN)/python -m benchmarks.planning --delta-spark

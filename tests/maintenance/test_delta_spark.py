@@ -122,24 +122,6 @@ def test_vacuum_removes_what_delta_spark_removes(
         assert mine.info.keys() <= its.info.keys() | {"tags"}
 
 
-def test_a_lake_keeps_tables_in_shape_by_their_names(
-    session: SparkSession, history: Path, tmp_path: Path
-) -> None:
-    root = Path(shutil.copytree(history, tmp_path / "t"))
-    session.sql(f"CREATE TABLE kept_in_shape USING delta LOCATION '{root}'")
-    try:
-        lake = vl.spark.connect(session)
-        plan = lake.vacuum("kept_in_shape", dry_run=True)
-        assert (plan.files, plan.is_dry_run) == (0, True)
-        assert lake.restore("kept_in_shape", 2).version == 7
-        assert lake.checkpoint(f"delta.`{root}`") == 7
-        topics = {finding.topic for finding in lake.health("kept_in_shape", orphans=True).findings}
-        assert {"small files", "log", "checkpoint"} <= topics
-        assert lake.sql("SELECT count(*) FROM kept_in_shape").collect() == [(19,)]
-    finally:
-        session.sql("DROP TABLE kept_in_shape")
-
-
 def _change_files(root: Path, version: int) -> set[str]:
     lines = (root / "_delta_log" / f"{version:020d}.json").read_text().splitlines()
     actions = map(orjson.loads, lines)

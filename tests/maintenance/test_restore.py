@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import datetime as dt
 import json
-import shutil
 import time
 import uuid
-import warnings
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -18,7 +15,7 @@ import pytest
 
 import variantlake as vl
 from tests.cli.command import run
-from tests.delta.crashes import Moments, fail, rows, watched
+from tests.delta.crashes import rows
 from tests.maintenance.folders import HOUR, add, commit, found, put, remove, touch, vector_file
 from tests.maintenance.test_vacuum import check_files, opened
 from variantlake.delta.transaction.commit import commit as commit_changes
@@ -28,7 +25,6 @@ from variantlake.errors import (
     InvalidValue,
     MissingSource,
     UnsupportedFeature,
-    VariantLakeError,
 )
 from variantlake.maintenance.restore import restore
 from variantlake.maintenance.vacuum import vacuum
@@ -193,35 +189,6 @@ def test_a_restored_version_survives_a_vacuum(tmp_path: Path) -> None:
     assert vacuum(opened(tmp_path)).files == 0
     assert found(tmp_path) == {"old.parquet", "new.parquet"}
     assert vacuum(opened(tmp_path), now=NOW + 200 * HOUR).sample == ("new.parquet",)
-
-
-FAIL_EVERY = 4
-"""Each how manieth moment is tried: 1 tries all, which takes half a minute."""
-
-
-def test_a_store_that_fails_at_any_moment_leaves_the_old_or_the_restored_version(
-    tmp_path: Path,
-) -> None:
-    template, root = tmp_path / "template", tmp_path / "table"
-    three_versions(template)
-    shutil.copytree(template, root)
-    moments = Moments()
-    with watched(moments):
-        vl.Table.open(root).restore(1)
-    shutil.rmtree(root)
-    states = set()
-    for number in range(0, len(moments.names), FAIL_EVERY):
-        shutil.copytree(template, root)
-        with watched(Moments(fail, number)), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # that there is no checksum
-            with contextlib.suppress(VariantLakeError):
-                vl.Table.open(root).restore(1)
-        table = vl.Table.open(root)
-        states.add((table.version, tuple(numbers(table))))
-        vl.Table.open(root).restore(1)
-        assert numbers(table) == [1, 2]
-        shutil.rmtree(root)
-    assert states == {(3, (5, 6)), (4, (1, 2))}
 
 
 def test_the_command_restores(

@@ -254,20 +254,6 @@ def test_tombstones_that_a_checkpoint_left_out_count_where_commits_tell(tmp_path
     assert vacuum(opened(tmp_path), dry_run=True).sample == ("old.parquet",)
 
 
-def test_the_word_of_a_copied_log_counts(tmp_path: Path) -> None:
-    """Its files are as young as the copy; what they say of removals is not."""
-    put(tmp_path, "old.parquet", LONG_AGO)
-    put(tmp_path, "slow.parquet", LONG_AGO)
-    put(tmp_path, "timeless.parquet", LONG_AGO)
-    names = ("old.parquet", "slow.parquet", "timeless.parquet")
-    commit(tmp_path, 0, NOW, [add(name) for name in names])
-    cutoff = NOW - WEEK
-    times = (cutoff - 24 * HOUR, cutoff - HOUR, None)
-    commit(tmp_path, 1, NOW, [remove(n, t) for n, t in zip(names, times, strict=True)])
-    assert vacuum(opened(tmp_path), now=NOW).sample == ("old.parquet",)
-    assert found(tmp_path) == {"slow.parquet", "timeless.parquet"}
-
-
 def test_files_that_cannot_be_deleted_are_named_at_the_end(tmp_path: Path) -> None:
     small_table(tmp_path)
     for name in ("a.parquet", "b.parquet", "c.parquet"):

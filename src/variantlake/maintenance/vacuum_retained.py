@@ -38,10 +38,6 @@ _SPECIAL = r"^/|[%:\\]|(^|/)\.{0,2}(/|$)"
 """What may lead elsewhere than it seems; all other paths are plain relative names."""
 
 _COMMITS_AT_ONCE = 64
-
-_LONGEST_COMMIT = 12 * 3_600_000
-"""Milliseconds that a writer may take from noting the time of a removal to its commit."""
-
 _THREADS = min(16, 4 * (os.cpu_count() or 1))
 
 
@@ -123,39 +119,19 @@ def retained_paths(snapshot: Snapshot, cutoff: int) -> RetainedPaths:
     young = (remove for remove in removes if (remove.deletion_timestamp or 0) >= cutoff)
     for some in batched(young, 4096):
         _keep_actions(found, snapshot.store, some)
-    for actions in _read(snapshot.store, _since(snapshot, cutoff)):
-        # What they added is there, or was removed since.
-        gone = [each for each in actions if _is_retained(each, cutoff)]
-        _keep_actions(found, snapshot.store, gone)
+    keep_commits(found, snapshot.store, _since(snapshot, cutoff))
     return found
 
 
 def keep_commits(found: RetainedPaths, store: Store, commits: Iterable[Entry]) -> None:
     """Keep every file that these commits name: added, removed or of the change data feed."""
-    for actions in _read(store, commits):
-        _keep_actions(found, store, actions)
+    with ThreadPoolExecutor(_THREADS) as pool:
+        for some in batched(commits, _COMMITS_AT_ONCE):
+            for actions in pool.map(partial(_files_of, store), some):
+                _keep_actions(found, store, actions)
 
 
 FileAction = AddFile | RemoveFile | AddCdcFile
-
-
-def _read(store: Store, commits: Iterable[Entry]) -> Iterator[list[FileAction]]:
-    with ThreadPoolExecutor(_THREADS) as pool:
-        for some in batched(commits, _COMMITS_AT_ONCE):
-            yield from pool.map(partial(_files_of, store), some)
-
-
-def _is_retained(action: FileAction, cutoff: int) -> bool:
-    """Whether a file that a young commit speaks of is needed by the versions before it.
-
-    A removal is of when the commit landed, which may be long after the writer noted the time. A
-    commit whose file is much younger than what it says was copied: then its word counts, as for
-    Delta Spark.
-    """
-    if isinstance(action, RemoveFile):
-        when = action.deletion_timestamp
-        return when is None or when >= cutoff - _LONGEST_COMMIT
-    return isinstance(action, AddCdcFile)
 
 
 def _since(snapshot: Snapshot, cutoff: int) -> list[Entry]:

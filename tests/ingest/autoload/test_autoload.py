@@ -17,7 +17,7 @@ import pytest
 import variantlake as vl
 from tests.ingest.autoload.sources import ids, put, states
 from variantlake.errors import InvalidValue, MissingSource, StoreFailed
-from variantlake.ingest.autoload import autoloader, batch, discover
+from variantlake.ingest.autoload import auto_compact, autoloader, batch, discover
 from variantlake.ingest.autoload.autoloader import AutoloadResult
 from variantlake.ingest.autoload.listing import LocalFolder
 from variantlake.ingest.commit_load import commit_load
@@ -470,3 +470,53 @@ def test_a_lost_race_for_the_first_batch_looks_again(source: Path, table: Path) 
     with patch.object(autoloader, "begin", racing):
         assert load(source, table).batches == 0
     assert ids(table) == [1, 2, 3, 4]
+
+
+def test_small_files_are_joined_once_there_are_many(source: Path, table: Path) -> None:
+    with patch.object(auto_compact, "MIN_FILES", 3):
+        load(source, table, max_files=1, auto_compact=True)
+        assert len(list(vl.Table.open(table).files()["path"])) == 1
+        put(source / "d.json", 5)
+        load(source, table)
+        assert len(vl.Table.open(table).files()) == 2, "nobody has asked for it"
+    assert ids(table) == [1, 2, 3, 4, 5]
+    assert load(source, table).batches == 0
+
+
+def test_a_restored_table_does_not_load_again_what_was_loaded(source: Path, table: Path) -> None:
+    load(source, table, max_files=2)
+    vl.Table.open(table).restore(version=0)
+    assert load(source, table).batches == 0
+    assert ids(table) == [1, 2, 3]
+    load(source, table, name="again")
+    assert ids(table) == [1, 1, 2, 2, 3, 3, 4]
+
+
+def test_vacuum_leaves_the_state_alone(source: Path, table: Path) -> None:
+    load(source, table, max_files=1)
+    for path in (table / "_variantlake").rglob("*.parquet"):
+        os.utime(path, (1e9, 1e9))
+    vl.Table.open(table).vacuum()
+    assert load(source, table).batches == 0
+    assert vl.Table.open(table).loads().num_rows == 3
+
+
+@pytest.mark.parametrize("column", [None, "_file"])
+def test_small_files_that_are_read_together_keep_what_is_theirs(
+    tmp_path: Path, table: Path, column: str | None
+) -> None:
+    folder = tmp_path / "in"
+    put(folder / "k=1" / "a.json", data=b"\xef\xbb\xbf" + b'{"id": 1}\n\n{"id": 2}')
+    put(folder / "k=1" / "b.json", data=b" \r\n")
+    put(folder / "k=1" / "c.json", 3)
+    put(folder / "k=2" / "d.json", 4, 5)
+    load(folder, table, partition_by="k INT", file_column=column)
+    assert ids(table) == [1, 2, 3, 4, 5]
+    rows = vl.Table.open(table).loads()
+    assert rows["rows"].to_pylist() == [2, 0, 1, 2]
+    assert rows["state"].to_pylist() == ["loaded", "empty", "loaded", "loaded"]
+    items = "event:id::int AS id, k" + (f", {column}" if column else "")
+    found = sorted(vl.Table.open(table).scan(items).to_arrow().to_pylist(), key=lambda r: r["id"])
+    assert [row["k"] for row in found] == [1, 1, 1, 2, 2]
+    if column:
+        assert [Path(row[column]).name[0] for row in found] == ["a", "a", "c", "d", "d"]

@@ -170,6 +170,15 @@ def autoload(
             metavar="FILE", help="Write figures there in the text form of Prometheus (name.prom)."
         ),
     ] = None,
+    auto_compact: Annotated[
+        bool | None,
+        typer.Option(
+            "--auto-compact/--no-auto-compact",
+            help="Whether small files are joined once there are 50 of them; else as the table "
+            "property delta.autoOptimize.autoCompact says.",
+            show_default=False,
+        ),
+    ] = None,
     quiet: Annotated[
         bool, typer.Option("--quiet", help="Say nothing about single batches.")
     ] = False,
@@ -192,6 +201,7 @@ def autoload(
         "on_change": on_change,
         "after": after,
         "since": since,
+        "auto_compact": auto_compact,
         "mode": mode.value,
         "order_by": order_by or (),
         "partition_by": partition_by or (),

@@ -22,6 +22,7 @@ from variantlake.errors import (
     StoreFailed,
     VariantLakeError,
 )
+from variantlake.ingest.autoload.auto_compact import compact_small_files, is_wanted
 from variantlake.ingest.autoload.batch import BatchReport, Job, load_batch
 from variantlake.ingest.autoload.discover import (
     Discovery,
@@ -230,6 +231,8 @@ class Autoloader:
             if state.batch != before.batch + 1:
                 # Another process has loaded since: some of what is listed here may be among it.
                 raise _Overtaken(result)
+            if self._snapshot is not None and is_wanted(self._snapshot, self.options.auto_compact):
+                compact_small_files(self._snapshot, self._job.run)
         if discovery.is_full and not discovery.waiting:
             self._listed = discovery.started
         return result

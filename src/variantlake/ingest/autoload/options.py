@@ -40,6 +40,7 @@ class AutoloadKeywords(TypedDict, total=False):
     on_change: Literal["ignore", "error", "reload"]
     after: str
     since: dt.datetime | str | None
+    auto_compact: bool | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,8 @@ class AutoloadOptions:
         commit, and repeated until it is done.
     since: Files older than this are not loaded; counts for files that were not seen before. A
         datetime or text in ISO form, in UTC where it names no zone.
+    auto_compact: Whether small files are joined after a batch once a partition has 50 of them; None
+        leaves it to the table property `delta.autoOptimize.autoCompact`.
     """
 
     max_files: int = MAX_FILES
@@ -71,6 +74,7 @@ class AutoloadOptions:
     delete: bool = False
     move_to: str | None = None
     since: int | None = None
+    auto_compact: bool | None = None
 
     @classmethod
     def of(cls, **keywords: Unpack[AutoloadKeywords]) -> Self:
@@ -93,6 +97,7 @@ class AutoloadOptions:
             delete=after == "delete",
             move_to=_move_target(after),
             since=_moment(keywords.get("since")),
+            auto_compact=_flag("auto_compact", keywords.get("auto_compact")),
         )
 
     @property
@@ -138,6 +143,12 @@ def _move_target(after: object) -> str | None:
 def _count(name: str, given: object) -> int:
     if not isinstance(given, int) or isinstance(given, bool) or given < 1:
         raise wrong_option(name, given, "a whole number from 1 on")
+    return given
+
+
+def _flag(name: str, given: object) -> bool | None:
+    if given is not None and not isinstance(given, bool):
+        raise wrong_option(name, given, "True or False")
     return given
 
 

@@ -131,7 +131,7 @@ def merged(streams: Sequence[Iterator[pa.Table]]) -> Iterator[pa.Table]:
     while heads:
         bound = min(_name(head, head.num_rows - 1) for head in heads.values())
         parts = []
-        for rank in list(heads):
+        for rank in sorted(heads):
             cut = upper_bound(heads[rank], bound)
             if cut:
                 parts.append(heads[rank].slice(0, cut))

@@ -1,0 +1,59 @@
+"""Join small files of the table after a batch, once there are many of them."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from variantlake.delta.log.logical_files import adds_of
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.errors import VariantLakeError
+from variantlake.ingest.load import Runner
+from variantlake.maintenance.optimize import optimize
+from variantlake.maintenance.plan_compaction import CompactionOptions
+
+log = logging.getLogger("variantlake.autoload")
+
+PROPERTY = "delta.autoOptimize.autoCompact"
+"""The table property that asks for it where the caller says nothing."""
+
+MIN_FILES = 50
+"""Small files of one partition that are joined; Delta Spark has the same number."""
+
+SMALL_BYTES = 16 << 20
+"""Files below this are small."""
+
+TARGET_BYTES = 128 << 20
+"""Small files are joined up to about this size."""
+
+MAX_DELETED_SHARE = 1.0
+"""Files with deleted rows are left to whoever looks after the table."""
+
+
+def is_wanted(snapshot: Snapshot, asked: bool | None) -> bool:
+    """Whether small files are to be joined: as asked, else by the table's property."""
+    if asked is not None:
+        return asked
+    return snapshot.properties.get(PROPERTY, "").lower() == "true"
+
+
+def compact_small_files(snapshot: Snapshot, run: Runner) -> None:
+    """Join the table's small files if a partition has many; a failure is logged and that is all."""
+    small = snapshot.files.filter(
+        pc.less(snapshot.files["size"], pa.scalar(SMALL_BYTES, pa.int64()))
+    )
+    if small.num_rows < MIN_FILES:
+        return
+    counts = Counter(tuple(sorted(add.partition_values.items())) for add in adds_of(small))
+    if max(counts.values()) < MIN_FILES:
+        return
+    options = CompactionOptions(TARGET_BYTES, MAX_DELETED_SHARE)
+    try:
+        done = optimize(snapshot, run, options=options)
+    except VariantLakeError as error:
+        log.warning("small files were not joined: %s", error.sentence())
+    else:
+        log.info("%d small files joined to %d", done.files_read, done.files_written)

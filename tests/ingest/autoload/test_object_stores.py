@@ -1,0 +1,96 @@
+"""Autoload from and to an S3 server: listing after the last name, and objects that move."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+
+import variantlake as vl
+from tests import s3_server
+from tests.ingest.autoload.sources import ids, states
+from variantlake.errors import InvalidValue
+from variantlake.ingest.autoload import discover
+from variantlake.ingest.autoload.listing import ObjectFolder
+from variantlake.storage.objects import ObjectStore
+
+URL = f"s3://{s3_server.BUCKET}"
+
+
+@pytest.fixture(scope="module")
+def bucket() -> Iterator[ObjectStore]:
+    with s3_server.running():
+        yield ObjectStore(URL)
+
+
+def put(bucket: ObjectStore, name: str, *found: int) -> None:
+    bucket.put(name, "".join(f'{{"id": {each}}}\n' for each in found).encode())
+
+
+def test_a_prefix_is_loaded_into_a_table_of_the_same_store(bucket: ObjectStore) -> None:
+    for number in range(4):
+        put(bucket, f"one/in/{number}.json", number)
+    put(bucket, "one/in/sub/a.json", 10)
+    put(bucket, "one/in/_temporary/b.json", 11)
+    put(bucket, "one/in/empty.json")
+    source, table = f"{URL}/one/in/", f"{URL}/one/table"
+    result = vl.autoload(source, table, name="events", max_files=3)
+    assert (result.files, result.batches, result.empty) == (5, 2, 1)
+    assert vl.autoload(source, table, name="events").batches == 0
+    put(bucket, "one/in/empty.json", 12)
+    put(bucket, "one/in/2b.json", 13)
+    assert vl.autoload(source, table, name="events").files == 2
+    assert ids(table) == [0, 1, 2, 3, 10, 12, 13]
+    put(bucket, "one/in/1.json", 1, 14)
+    changed = vl.autoload(source, table, name="events", on_change="reload")
+    assert (changed.files, changed.rows) == (1, 2)
+    assert ids(table) == [0, 1, 1, 2, 3, 10, 12, 13, 14]
+
+
+def test_where_names_ascend_the_listing_begins_after_the_last(
+    bucket: ObjectStore, tmp_path: Path
+) -> None:
+    put(bucket, "two/in/a.json", 1)
+    put(bucket, "two/in/c.json", 2)
+    source, table = f"{URL}/two/in/*.json", tmp_path / "table"
+    starts: list[bytes | None] = []
+    pages = ObjectFolder.pages
+
+    def watched(self: ObjectFolder, after: bytes | None) -> Any:
+        starts.append(after)
+        return pages(self, after)
+
+    with patch.object(ObjectFolder, "pages", watched), patch.object(discover, "MANY_FILES", 2):
+        vl.autoload(source, table)
+        put(bucket, "two/in/d.json", 3)
+        vl.autoload(source, table)
+        put(bucket, "two/in/b.json", 4)
+        vl.autoload(source, table)
+        assert starts == [None, b"c.json", b"d.json"]
+        assert ids(table) == [1, 2, 3]
+        vl.autoload(source, table, backfill=0)  # the late one
+        vl.autoload(source, table)  # names have not always come in order
+    assert starts[3:] == [None, None]
+    assert ids(table) == [1, 2, 3, 4]
+
+
+def test_objects_are_moved_and_deleted_after_the_commit(
+    bucket: ObjectStore, tmp_path: Path
+) -> None:
+    put(bucket, "three/in/a.json", 1)
+    put(bucket, "three/in/x/b.json", 2)
+    source, table = f"{URL}/three/in", tmp_path / "table"
+    vl.autoload(source, table, after=f"move:{URL}/three/done")
+    assert not list(bucket.list_from("three/in"))
+    assert bucket.exists("three/done/a.json")
+    assert bucket.exists("three/done/x/b.json")
+    put(bucket, "three/in/c.json", 3)
+    vl.autoload(source, table, after="delete")
+    assert not bucket.exists("three/in/c.json")
+    assert ids(table) == [1, 2, 3]
+    assert set(states(table).values()) == {"loaded"}
+    with pytest.raises(InvalidValue, match="found there again"):
+        vl.autoload(source, table, after=f"move:{URL}/three/in/done")

@@ -1,0 +1,133 @@
+"""Sorted files of names: of each name the newest row, few of them, and nothing of a stranger's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import variantlake as vl
+from tests.ingest.autoload.sources import ids, put
+from variantlake.delta.actions.log_lines import DomainMetadata
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.errors import MalformedLog
+from variantlake.ingest.autoload.discover import _Known
+from variantlake.ingest.autoload.runs import RUN, RunReader, merged
+from variantlake.ingest.autoload.state import DOMAIN, FileState, LoadState, read_state
+from variantlake.storage.opening import open_store
+
+names = st.binary(min_size=1, max_size=3)
+
+
+def rows(of: dict[bytes, int]) -> pa.Table:
+    return pa.Table.from_pylist(
+        [
+            {
+                "name": name, "size": size, "tag": size, "state": int(FileState.LOADED), "rows": 1,
+                "bad_rows": 0, "batch": 1, "version": 0, "time": 0, "error": None,
+            }
+            for name, size in sorted(of.items())
+        ],
+        schema=RUN,
+    )  # fmt: skip
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(st.dictionaries(names, st.integers(0, 9), min_size=1), max_size=4), st.integers(1, 4)
+)
+def test_of_each_name_the_newest_row_counts(runs: list[dict[bytes, int]], piece: int) -> None:
+    streams = []
+    expected: dict[bytes, int] = {}
+    for run in runs:
+        table = rows(run)
+        streams.append(iter([table.slice(at, piece) for at in range(0, table.num_rows, piece)]))
+        expected |= run
+    found = [row for table in merged(streams) for row in table.to_pylist()]
+    assert [(row["name"], row["size"]) for row in found] == sorted(expected.items())
+
+
+@settings(max_examples=60)
+@given(
+    st.dictionaries(names, st.integers(0, 9), max_size=12),
+    st.lists(names, min_size=1, unique=True),
+    st.integers(1, 4),
+)
+def test_what_is_known_goes_along_with_a_listing(
+    known: dict[bytes, int], listing: list[bytes], piece: int
+) -> None:
+    table = rows(known)
+    pieces = (table.slice(at, piece) for at in range(0, table.num_rows, piece))
+    walk = _Known(pieces)
+    seen: list[Any] = []
+    for name in sorted(listing):
+        given_rows = walk.up_to(name)["name"].to_pylist()
+        assert all(each is not None and each <= name for each in given_rows)
+        assert (name in known) == (name in given_rows)
+        seen += given_rows
+    assert seen == sorted(name for name in known if name <= max(listing))
+
+
+def test_runs_stay_few_and_small_batches_cost_little(tmp_path: Path) -> None:
+    store = open_store(tmp_path)
+    reader = RunReader(store)
+    state = LoadState("events", "/in")
+    written = 0
+    for batch in range(100):
+        of = {f"folder/of/files/{batch:06}-{number:06}.json".encode(): 1 for number in range(100)}
+        state = state.next(
+            store, reader, rows(of), after=None, listed=0, ordered=True, version=batch
+        )
+        written += state.runs[-1].rows
+    assert state.count == 10_000
+    assert len(state.runs) <= 8
+    assert written <= 10_000 * 8
+    assert sum(run.size for run in state.runs) < 10_000 * 20
+    assert sum(piece.num_rows for piece in state.known(reader)) == 10_000
+
+
+def _loaded(tmp_path: Path) -> Path:
+    put(tmp_path / "in" / "a.json", 1)
+    vl.autoload(tmp_path / "in", tmp_path / "table", name="events")
+    return tmp_path / "table"
+
+
+def test_a_damaged_or_missing_run_is_said_and_nothing_is_loaded_again(tmp_path: Path) -> None:
+    table = _loaded(tmp_path)
+    (run,) = (table / "_variantlake").rglob("*.parquet")
+    data = run.read_bytes()
+    for broken in (data[:-1] + b"\0", data[:9], None):
+        run.unlink() if broken is None else run.write_bytes(broken)
+        with pytest.raises(MalformedLog, match="names of what was loaded"):
+            vl.autoload(tmp_path / "in", table, name="events")
+        with pytest.raises(MalformedLog):
+            vl.Table.open(table).loads()
+    assert ids(table) == [1]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"format": 2}, {"batch": 0}, {"batch": "1"}, {"runs": {}}, {"after": 3}, {"source": None},
+        {"runs": [{"path": "../../x"}]},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_domain_that_we_did_not_write_so_is_refused(
+    tmp_path: Path, change: dict[str, Any]
+) -> None:
+    snapshot = Snapshot.read(_loaded(tmp_path))
+    (name,) = snapshot.domains
+    document = orjson.loads(snapshot.domains[name].configuration)
+    if change.get("runs") and isinstance(change["runs"], list):
+        change = {"runs": [document["runs"][0] | change["runs"][0]]}
+    broken = orjson.dumps(document | change).decode()
+    domains = {name: DomainMetadata(name, broken)}
+    object.__setattr__(snapshot, "domains", domains)
+    with pytest.raises(MalformedLog, match="is not what was written"):
+        read_state(snapshot, name.removeprefix(DOMAIN))
