@@ -19,7 +19,8 @@ NUMBER, OBJECT, ARRAY = 64, 32, 33
 
 _MASK = (1 << 64) - 1
 _FIRST, _SECOND = 0x9E3779B97F4A7C15, 0xD6E8FEB86659FD93
-_BYTES, _TYPES, _ELEMENTS = 0x1F83D9ABFB41BD6B, 0x6A09E667F3BCC909, 0x3C6EF372FE94F82B
+_BYTES, _LANE = 0x1F83D9ABFB41BD6B, 0x5BE0CD19137E2179
+_TYPES, _ELEMENTS = 0x6A09E667F3BCC909, 0x3C6EF372FE94F82B
 
 
 def fold(word: int) -> int:
@@ -36,15 +37,31 @@ def blend(state: int, word: int) -> int:
 
 def hash_text(data: bytes, seed: int) -> int:
     """A hash of bytes."""
-    state = blend(seed, len(data) + _BYTES)
-    if len(data) < 8:
-        return blend(state, int.from_bytes(data, "little"))
-    done = 0
-    while done + 8 < len(data):
-        word = int.from_bytes(data[done : done + 8], "little")
-        state = fold(state ^ word) + seed & _MASK
-        done += 8
-    return blend(state, int.from_bytes(data[-8:], "little"))
+    size = len(data)
+    state = fold(size * _BYTES ^ seed)
+    first, second = 0, 0
+    if size >= 8:
+        for done in range(0, size - 16, 16):
+            state = _fold_two(
+                _word(data[done : done + 8]), _word(data[done + 8 : done + 16]), state
+            )
+        # The last 16 bytes, or the first and the last 8 of fewer.
+        start = max(size - 16, 0)
+        first, second = _word(data[start : start + 8]), _word(data[-8:])
+    elif size >= 4:
+        first = _word(data[:4]) | _word(data[-4:]) << 32
+    elif size:
+        first = data[0] | data[size >> 1] << 8 | data[-1] << 16
+    return _fold_two(first, second, state)
+
+
+def _fold_two(first: int, second: int, state: int) -> int:
+    product = (first ^ _LANE) * (second ^ state)
+    return (product >> 64) ^ (product & _MASK)
+
+
+def _word(data: bytes) -> int:
+    return int.from_bytes(data, "little")
 
 
 def leaf(path: int, tag: int, word: int) -> int:

@@ -109,13 +109,13 @@ def compare_versions(
     ]
     digester = FileDigester(after)
     digests = [_sum(digester, files, progress) for files in only]
-    differences: tuple[RowDifference, ...] = ()
+    found: tuple[RowDifference, ...] = ()
     if digests[0] != digests[1]:
         sides = [
-            _Side(snapshot.version, files, digester)
+            Side(snapshot.version, files, digester)
             for snapshot, files in zip((before, after), only, strict=True)
         ]
-        differences = tuple(_differences(sides, max(digest.rows for digest in digests)))
+        found = tuple(differences(sides, max(digest.rows for digest in digests)))
     return VersionComparison(
         before.version,
         after.version,
@@ -124,7 +124,7 @@ def compare_versions(
         len(only[0]),
         len(only[1]),
         len(own.keys() & other.keys()),
-        differences,
+        found,
     )
 
 
@@ -143,7 +143,9 @@ def _sum(digester: FileDigester, files: Sequence[DigestFile], progress: Progress
 
 
 @dataclass(frozen=True, slots=True)
-class _Side:
+class Side:
+    """Files of one side; `version` tells which one in what is found."""
+
     version: int
     files: Sequence[DigestFile]
     digester: FileDigester
@@ -177,7 +179,11 @@ def _share_of(hashes: Int64s, shares: int) -> Any:
     return (hashes.view(np.uint64) % np.uint64(shares)).astype(np.int64)
 
 
-def _differences(sides: Sequence[_Side], rows: int) -> list[RowDifference]:
+def differences(sides: Sequence[Side], rows: int) -> list[RowDifference]:
+    """Rows of two sides that have no partner, MAX_DIFFERENCES at most; none if there are none.
+
+    `rows` is about how many one side has. Reads all files twice.
+    """
     shares = rows // _ROWS_AT_ONCE + 1
     for number in range(shares):
         counts = _unequal([side.share(number, shares) for side in sides])

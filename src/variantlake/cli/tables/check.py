@@ -33,6 +33,7 @@ def check(
     from_version: Annotated[
         int | None,
         typer.Option(
+            metavar="VERSION",
             help="The earlier version; without any, the one before the last commit that only "
             "rewrote files.",
             show_default=False,
@@ -41,6 +42,7 @@ def check(
     to_version: Annotated[
         int | None,
         typer.Option(
+            metavar="VERSION",
             help="The later version; the newest one if only the earlier one is given.",
             show_default=False,
         ),

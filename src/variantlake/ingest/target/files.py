@@ -117,7 +117,7 @@ class FileSet:
     before a file is begun, and stops the task by raising. With an `order` each file is sorted,
     and ends early where that takes too much memory. Names sort in the order of tasks and rows,
     carry the load's id, and differ between two attempts of one task, because Spark may repeat or
-    double a task.
+    double a task. `watch` is as for FileWriter.
     """
 
     store: Store
@@ -129,6 +129,7 @@ class FileSet:
     limits: FileLimits = DEFAULT_LIMITS
     check: Callable[[], None] | None = None
     order: tuple[SortKey, ...] = ()
+    watch: Callable[[pa.Table], None] | None = None
     finished: list[WrittenFile] = field(default_factory=list)
     _attempt: str = field(default_factory=lambda: uuid.uuid4().hex[:8])
     _writer: FileWriter | None = None
@@ -243,6 +244,7 @@ class FileSet:
             self.schema,
             variant_columns=self.variant_columns,
             options=self.options,
+            watch=self.watch,
         )
         self._rows = self._flushing = 0
         return self._writer

@@ -14,10 +14,12 @@ from __future__ import annotations
 from variantlake.kernels.digest.mixing import blend, hash_text
 from variantlake.kernels.native.declared import (
     Bytes,
+    Int32s,
     Int64s,
     Records,
     bytes_in,
     i64,
+    int32s_in,
     int64,
     int64s,
     int64s_in,
@@ -273,8 +275,52 @@ def add_fixed(
         sums[uint64(row)] += word
 
 
-@entry(void(bytes_in, int64s_in, i64, bytes_in, i64, int64s_in, int64s_in, int64s))
+@helper
+def _add_bytes(
+    data: Bytes,
+    offsets: Int32s | Int64s,
+    tag: int,
+    bits: Bytes,
+    offset_bits: int,
+    paths: Int64s,
+    rows: Int64s,
+    sums: Int64s,
+) -> int:
+    path = paths[uint64(0)]
+    for slot in range(offsets.size - 1):
+        start, end = int64(offsets[uint64(slot)]), int64(offsets[uint64(slot + 1)])
+        if start < 0 or end < start or end > data.size:
+            return int64(-1)
+        if not _is_set(bits, offset_bits + slot):
+            continue
+        if paths.size > 1:
+            path = paths[uint64(slot)]
+        word = hash_text(data, start, end - start, int64(tag))
+        row = rows[uint64(slot)] if rows.size > 0 else int64(slot)
+        sums[uint64(row)] += leaf(path, int64(tag), word)
+    return int64(0)
+
+
+@entry(i64(bytes_in, int32s_in, i64, bytes_in, i64, int64s_in, int64s_in, int64s))
 def add_bytes(
+    data: Bytes,
+    offsets: Int32s,
+    tag: int,
+    bits: Bytes,
+    offset_bits: int,
+    paths: Int64s,
+    rows: Int64s,
+    sums: Int64s,
+) -> int:
+    """Add strings or bytes, data[offsets[i]:offsets[i + 1]]; the rest as for `add_fixed`.
+
+    Returns 0, or -1 where the offsets pass the data: then some slots were added.
+    """
+    return _add_bytes(data, offsets, tag, bits, offset_bits, paths, rows, sums)
+
+
+@entry(i64(bytes_in, int64s_in, i64, bytes_in, i64, int64s_in, int64s_in, int64s))
+def add_large_bytes(
     data: Bytes,
     offsets: Int64s,
     tag: int,
@@ -283,18 +329,9 @@ def add_bytes(
     paths: Int64s,
     rows: Int64s,
     sums: Int64s,
-) -> None:
-    """Add strings or bytes: data[offsets[i]:offsets[i + 1]], within it; else as `add_fixed`."""
-    path = paths[uint64(0)]
-    for slot in range(offsets.size - 1):
-        if not _is_set(bits, offset_bits + slot):
-            continue
-        if paths.size > 1:
-            path = paths[uint64(slot)]
-        start = offsets[uint64(slot)]
-        word = hash_text(data, start, offsets[uint64(slot + 1)] - start, int64(tag))
-        row = rows[uint64(slot)] if rows.size > 0 else int64(slot)
-        sums[uint64(row)] += leaf(path, int64(tag), word)
+) -> int:
+    """The same with offsets of 64 bits."""
+    return _add_bytes(data, offsets, tag, bits, offset_bits, paths, rows, sums)
 
 
 @entry(void(int64s_in, i64, bytes_in, i64, int64s_in, int64s_in, int64s))

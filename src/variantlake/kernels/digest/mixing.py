@@ -10,7 +10,7 @@ import numpy as np
 
 from variantlake.kernels.native.declared import Bytes, bytes_in, i64, int64, uint64
 from variantlake.kernels.native.jit import entry, helper, tiny
-from variantlake.kernels.tape.words import load8, load64, multiply_high
+from variantlake.kernels.tape.words import load8, load32, load64, multiply_high
 
 _FIRST = uint64(0x9E3779B97F4A7C15)  # 2**64 divided by the golden ratio
 _SECOND = uint64(0xD6E8FEB86659FD93)
@@ -32,20 +32,36 @@ def blend(state: int, word: int) -> int:
     return int64(multiply_high(mixed, _SECOND) ^ (mixed * _SECOND))
 
 
+@tiny
+def fold_two(one: int, two: int) -> int:
+    """Both halves of the product of two words."""
+    left, right = uint64(one), uint64(two)
+    return int64(multiply_high(left, right) ^ (left * right))
+
+
 @helper
 def hash_text(data: Bytes, start: int, size: int, seed: int) -> int:
     """A hash of data[start:start + size]; reads no byte besides."""
-    state = blend(seed, int64(size) + int64(_BYTES))
-    if size < 8:
-        word = int64(0)
-        for k in range(size):
-            word |= load8(data, start + k) << int64(8 * k)
-        return blend(state, word)
-    done = int64(0)
-    while done + 8 < size:
-        state = fold(state ^ load64(data, start + done)) + seed
-        done += 8
-    return blend(state, load64(data, start + size - 8))
+    state = fold(int64(size) * int64(_BYTES) ^ seed)
+    if size >= 8:
+        done = int64(0)
+        while done + 16 < size:
+            first, second = load64(data, start + done), load64(data, start + done + 8)
+            state = fold_two(first ^ int64(_LANE), second ^ state)
+            done += 16
+        # The last 16 bytes, or the first and the last 8 of fewer.
+        first = load64(data, start + max(size - 16, int64(0)))
+        second = load64(data, start + size - 8)
+    else:
+        second = int64(0)
+        if size >= 4:
+            first = load32(data, start) | load32(data, start + size - 4) << int64(32)
+        elif size > 0:
+            first = load8(data, start) | load8(data, start + (size >> 1)) << int64(8)
+            first |= load8(data, start + size - 1) << int64(16)
+        else:
+            first = int64(0)
+    return fold_two(first ^ int64(_LANE), second ^ state)
 
 
 @entry(i64(bytes_in, i64, i64))

@@ -24,6 +24,7 @@ from variantlake.kernels.digest.leaves import (
     WORDS,
     add_bytes,
     add_fixed,
+    add_large_bytes,
     add_tape,
     add_words,
     close_rows,
@@ -51,6 +52,7 @@ from variantlake.types import EMPTY_METADATA, PRIMITIVES, Family, Primitive
 
 _MASK = (1 << 64) - 1
 _NONE: Int64s = np.empty(0, np.int64)
+_PASSED = "the offsets of an Arrow array pass its data"
 _NO_BYTES: Bytes = np.empty(0, np.uint8)
 
 
@@ -147,8 +149,6 @@ class RowSums:
         """
         storage = struct_of(array)
         metadata = storage.field(_place(storage, METADATA))
-        if isinstance(metadata, pa.DictionaryArray):
-            metadata = metadata.dictionary_decode()
         self._add_group(storage, _root(name), metadata, required=True)
 
     # --- Ordinary columns -------------------------------------------------------------------------
@@ -206,7 +206,9 @@ class RowSums:
         bits, at = _bits(array)
         if tag in (Primitive.STRING, Primitive.BINARY) and not pa.types.is_fixed_size_binary(kind):
             data, offsets = _bytes_of(array)
-            add_bytes(data, offsets, tag, bits, at, slots.paths, slots.rows, self._sums)
+            add = add_large_bytes if offsets.dtype == np.int64 else add_bytes
+            if add(data, offsets, tag, bits, at, slots.paths, slots.rows, self._sums):
+                raise MalformedVariant(_PASSED)
             return
         form, scale = FIXED, 0
         if pa.types.is_boolean(kind):
@@ -290,6 +292,8 @@ class RowSums:
             return
         data, offsets = _bytes_of(value)
         places = np.flatnonzero(present)
+        if (np.diff(offsets) < 0).any() or offsets[0] < 0 or offsets[-1] > len(data):
+            raise MalformedVariant(_PASSED)
         if (offsets[places] == offsets[places + 1]).any():
             raise MalformedVariant("a residual value of no bytes")
         is_container = (data[offsets[places]] & 2) != 0
@@ -366,8 +370,8 @@ def _plain_binary(array: Any) -> Any:
     return array if pa.types.is_binary(array.type) else array.cast(pa.binary())
 
 
-def _bytes_of(array: Any) -> tuple[Bytes, Int64s]:
-    """The data of strings or bytes, and the offsets of the slots. Raises MalformedVariant."""
+def _bytes_of(array: Any) -> tuple[Any, Any]:
+    """The data of strings or bytes, and the offsets of the slots, int32 or int64, not checked."""
     kind = array.type
     is_large = pa.types.is_large_string(kind) or pa.types.is_large_binary(kind)
     if not (is_large or pa.types.is_string(kind) or pa.types.is_binary(kind)):
@@ -376,11 +380,8 @@ def _bytes_of(array: Any) -> tuple[Bytes, Int64s]:
     if places is None or not len(places):
         return _NO_BYTES, np.zeros(len(array) + 1, np.int64)
     offsets = np.frombuffer(places, np.int64 if is_large else np.int32)
-    offsets = offsets[array.offset : array.offset + len(array) + 1].astype(np.int64)
-    data = np.frombuffer(content or b"", np.uint8)
-    if offsets[0] < 0 or offsets[-1] > len(data) or (np.diff(offsets) < 0).any():
-        raise MalformedVariant("the offsets of an Arrow array pass its data")
-    return cast("Bytes", data), cast("Int64s", offsets)
+    offsets = offsets[array.offset : array.offset + len(array) + 1]
+    return np.frombuffer(content or b"", np.uint8), offsets
 
 
 def _is_uuid(arrow: pa.DataType) -> bool:

@@ -7,7 +7,7 @@ integers where they fit, and VARIANT(1) in its footer.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
@@ -89,12 +89,14 @@ class FileWriter:
         *,
         variant_columns: Sequence[ColumnPath] = (),
         options: WriteOptions = DEFAULT_OPTIONS,
+        watch: Callable[[pa.Table], None] | None = None,
     ) -> None:
         """Open `path`, which is overwritten, for batches of exactly `schema`.
 
         `variant_columns` are the paths, by names of the Parquet schema (in a list `list`,
         `element`, in a map `key_value`, `value`), of the structs to be marked as VARIANT; their
-        types are those of `shredding.layout.arrow_type`.
+        types are those of `shredding.layout.arrow_type`. `watch` gets the rows of each row group as
+        they go into the encoder.
 
         Raises InvalidSchema for a column that is missing or is no shredded Variant, and for
         repeated names; MissingSource when the folder does not exist.
@@ -104,6 +106,7 @@ class FileWriter:
         self._required = RequiredFields(self._schema)
         self._variants = tuple(variant_columns)
         self._options = options
+        self._watch = watch
         shreddings = _shreddings(self._schema, self._variants)
         self._collector = StatisticsCollector(self._schema, shreddings)
         self._noted = NotesCollector(
@@ -256,6 +259,8 @@ class FileWriter:
         if table.num_rows:
             if self._metadata is not None:
                 table = self._metadata.unify(table)
+            if self._watch is not None:
+                self._watch(table)
             self._writer.write_table(table, row_group_size=table.num_rows)
 
     def _open(self, first: pa.Table) -> pq.ParquetWriter:

@@ -1,0 +1,114 @@
+"""Whether a rewrite kept its rows: what was read and what is written, compared before the commit.
+
+Rows that are read are hashed as their file holds them, before anything is made of them; rows that
+are written, as they go into Parquet's encoder, after everything was. Where the sums differ the
+files are read again, and the first row without a partner is named.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import PurePosixPath
+
+import pyarrow as pa
+
+from variantlake.delta.actions.log_lines import DeletionVectorDescriptor
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.log.stored_names import has_stored_names
+from variantlake.delta.schema.column_mapping import physical_type
+from variantlake.delta.schema.table_schema import VariantType, arrow_type
+from variantlake.errors import MalformedFile
+from variantlake.kernels.digest.rows import Digest, RowSums
+from variantlake.maintenance.compare_versions import Side, differences
+from variantlake.maintenance.digest import DigestFile, FileDigester, RowDigester
+from variantlake.parquet.metadata.footer import Footer
+from variantlake.parquet.read.reader import BATCH_ROWS
+from variantlake.parquet.write.file_writer import WrittenFile
+
+Input = tuple[str, DeletionVectorDescriptor | None]
+"""A file that is rewritten: its path as in the log, and its deletion vector."""
+
+
+class RewriteProof:
+    """The digests of one group of files that become new ones; for any number of threads.
+
+    `table` is the version that is rewritten, `partition` the group's values by physical names.
+    """
+
+    def __init__(self, table: Snapshot, partition: Mapping[str, str | None]) -> None:
+        self._table = table
+        self._partition = partition
+        self._digester = RowDigester(table)
+        self._fields = [f for f in table.schema.fields if f.name not in table.partition_columns]
+        self._before = self._after = Digest()
+        self._lock = threading.Lock()
+        self._sums = RowSums()
+
+    @property
+    def sees_writing(self) -> bool:
+        """Whether rows can be hashed on their way into a file; else it is read again at the end.
+
+        Not where fields within structs have other names in files than in the table.
+        """
+        return all(
+            isinstance(field.type, VariantType)
+            or physical_type(field.type) == arrow_type(field.type)
+            for field in self._fields
+        )
+
+    def reading(self, footer: Footer) -> Callable[[pa.RecordBatch], None]:
+        """What takes the rows that are read from one file, deleted ones left out."""
+        by_id = not has_stored_names(self._table, footer)
+        columns = self._digester.columns_of(footer, by_id=by_id)
+
+        def read(batch: pa.RecordBatch) -> None:
+            digest, _ = self._digester.hashes(columns, batch, self._partition)
+            with self._lock:
+                self._before += digest
+
+        return read
+
+    def written(self, rows: pa.Table) -> None:
+        """Take rows as they go into a file, by one thread at a time."""
+        for batch in rows.to_batches(max_chunksize=BATCH_ROWS):
+            self._sums.start(batch.num_rows)
+            for name in sorted(self._partition):
+                self._sums.add_constant(name, self._partition[name] or None)
+            for field in self._fields:
+                array = batch.column(field.physical_name)
+                if isinstance(field.type, VariantType):
+                    self._sums.add_variants(field.physical_name, array)
+                else:
+                    self._sums.add_column(field.physical_name, array)
+            digest, _ = self._sums.close()
+            self._after += digest
+
+    def check(self, inputs: Sequence[Input], outputs: Sequence[WrittenFile]) -> None:
+        """Raise MalformedFile, with file and row, unless the rows are the same."""
+        digester = FileDigester(self._table)
+        new = [self._file(PurePosixPath(file.path).name, None) for file in outputs]
+        if not self.sees_writing:
+            self._after = Digest()
+            for file in new:
+                self._after += digester.digest(file)
+        if self._before == self._after:
+            return
+        old = [self._file(*each) for each in inputs]
+        sides = (Side(0, old, digester), Side(1, new, digester))
+        found = differences(sides, max(self._before.rows, self._after.rows))
+        if found and not found[0].version:
+            what = "the rewrite lost or changed this row"
+        elif found:
+            what = "the rewrite made this row up"
+        else:
+            what = f"{self._before.rows} rows were read and {self._after.rows} others written"
+        raise MalformedFile(
+            f"{what}; nothing was committed",
+            file=found[0].file if found else old[0].location,
+            row=found[0].row if found else None,
+            hint="internal error; please report it",
+        )
+
+    def _file(self, path: str, vector: DeletionVectorDescriptor | None) -> DigestFile:
+        return DigestFile(self._table.location(path), vector, self._partition)
