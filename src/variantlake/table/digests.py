@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from variantlake.delta.log.identity import check_before_read
 from variantlake.delta.log.snapshot import Snapshot
-from variantlake.kernels.digest.rows import Digest
-from variantlake.maintenance.compare_versions import (
-    VersionComparison,
-    compare_versions,
-    default_versions,
-)
-from variantlake.maintenance.digest import DigestFile, FileDigester, table_digest
 from variantlake.planning.expressions import Condition
 from variantlake.scan.table_scan import Scan
 from variantlake.sql.select import QueryText
 from variantlake.table.alterations import TableAlterations
+
+if TYPE_CHECKING:
+    # The kernels, which a table does without.
+    from variantlake.kernels.digest.rows import Digest
+    from variantlake.maintenance.compare_versions import VersionComparison
 
 
 class TableDigests(TableAlterations):
@@ -46,6 +45,9 @@ class TableDigests(TableAlterations):
             MissingSource: A file that is not there.
             InvalidQuery, UnsupportedFeature: As `scan`.
         """
+        from variantlake.kernels.digest.rows import Digest
+        from variantlake.maintenance.digest import DigestFile, FileDigester, table_digest
+
         check_before_read(self.snapshot)
         if where is None:
             return table_digest(self.snapshot, progress)
@@ -81,6 +83,8 @@ class TableDigests(TableAlterations):
             MissingSource: There is no such version, or vacuum has removed a file of it.
             MalformedFile, MalformedVariant: As `digest`.
         """
+        from variantlake.maintenance.compare_versions import compare_versions, default_versions
+
         check_before_read(self.snapshot)
         history = self.snapshot.history() if from_version is None and to_version is None else []
         first, last = default_versions(history, from_version, to_version, self.version)

@@ -18,6 +18,7 @@ from variantlake.ingest.target.options import LoadOptions
 from variantlake.ingest.target.write_target import FilePlan, Target
 from variantlake.maintenance.rewrite.cell_rows import CellRows
 from variantlake.maintenance.rewrite.groups import Counts, FileGroup, TierCounts, joined
+from variantlake.maintenance.rewrite.proof import RewriteProof
 from variantlake.maintenance.rewrite.row_ids import RowIdColumns
 from variantlake.maintenance.rewrite.stored_rows import InputRows, StoredForm, StoredRows
 from variantlake.parquet.write.file_writer import WrittenFile
@@ -100,7 +101,8 @@ def rewrite_group(
     Raises MalformedFile, MalformedVariant and MissingSource with file and row, StoreFailed.
     """
     form = StoredForm.of(plan.table.schema, plan.files.partition_columns, group, plan.row_ids)
-    outputs = _Outputs(plan, group, form, check)
+    proof = RewriteProof(plan.table, group.partition_values) if plan.digest else None
+    outputs = _Outputs(plan, group, form, check, proof)
     tiers: list[TierCounts] = []
     rows = 0
     with outputs, _sink(group, form) as cells:
@@ -108,7 +110,7 @@ def rewrite_group(
         for file in group.files:
             if check is not None:
                 check()
-            with InputRows(plan.table, file, form) as source:
+            with InputRows(plan.table, file, form, proof) as source:
                 tiers.append({source.tier: Counts(1, file.size, source.rows)})
                 rows += source.rows
                 for stored in source:
@@ -123,6 +125,8 @@ def rewrite_group(
                 file=group.files[0].path,
                 hint="internal error; please report it",
             )
+        if proof is not None:
+            proof.check([(file.path, file.vector) for file in group.files], written)
     return RewrittenGroup(
         adds=tuple(_adds(plan, group, written)),
         rows=kept,
@@ -150,9 +154,15 @@ class _Outputs:
     """The new files of a group: nearly always one set, and one for rows that must stay apart."""
 
     def __init__(
-        self, plan: RewritePlan, group: FileGroup, form: StoredForm, check: Check | None
+        self,
+        plan: RewritePlan,
+        group: FileGroup,
+        form: StoredForm,
+        check: Check | None,
+        proof: RewriteProof | None,
     ) -> None:
         self._plan, self._group, self._form, self._check = plan, group, form, check
+        self._watch = proof.written if proof is not None and proof.sees_writing else None
         self._stack = ExitStack()
         self._sets: dict[Hashable, FileSet] = {}
         self._finished: list[WrittenFile] = []
@@ -182,6 +192,7 @@ class _Outputs:
         opened = self._plan.files.file_set(
             self._group.number, self._form.schema, self._form.variants, self._check
         )
+        opened.watch = self._watch
         self._sets[apart] = self._stack.enter_context(opened)
         return opened
 

