@@ -17,9 +17,11 @@ import pyarrow.compute as pc
 from variantlake.delta.log.logical_files import FILES, adds_of
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.properties import SCHEMA_PREFIX
+from variantlake.delta.stats.file_facts import FactsReader
 from variantlake.errors import InvalidSchema, InvalidValue
 from variantlake.ingest.target.files import TARGET_FILE_BYTES
 from variantlake.ingest.target.write_target import UNSHREDDED
+from variantlake.maintenance.rewrite.copy_group import MIN_ROW_GROUP_BYTES
 from variantlake.maintenance.rewrite.groups import FileGroup, InputFile, Tier, packed
 from variantlake.maintenance.rewrite.layouts import (
     FileLayout,
@@ -114,16 +116,36 @@ class CompactionPlan:
         if step:
             yield [self._made(*each) for each in step]
 
+    def _may_copy(self, group: _Group) -> bool:
+        """Whether row groups may be copied as bytes, by what the log knows.
+
+        Not rows that have ids, or an order within files.
+        """
+        return (
+            len(group.rows) > 1
+            and self.plan.row_ids is None
+            and not self.plan.order_by
+            and not self.plan.files.cluster_by
+            and all(tuple(e.schema for e in own) == group.target for own in group.layouts)
+            and bool((self.sizes[group.rows] >= MIN_ROW_GROUP_BYTES).all())
+            and not _deleted(self.snapshot.files.take(group.rows)).any()
+        )
+
     def _made(self, number: int, group: _Group) -> FileGroup:
         names = variant_columns(self.snapshot)
         told, required = joined_layout(names, group.target, group.layouts)
-        adds = list(adds_of(_without_texts(self.snapshot.files.take(group.rows))))
+        own = self.snapshot.files.take(group.rows)
+        may_copy = self._may_copy(group)
+        facts = FactsReader(self.snapshot.schema)
+        adds = list(adds_of(own if may_copy else _without_texts(own)))
         files = []
         for add, layout, records in zip(
             adds, group.layouts, self.records[group.rows].tolist(), strict=True
         ):
             same = tuple(each.schema for each in layout) == group.target
             file = InputFile.of(add, tier=Tier.COLUMNS if same else Tier.SHRED)
+            if may_copy:
+                file = replace(file, tier=Tier.COPY, known=facts.known(add))
             rows = -1 if records < 0 else max(records - file.deleted, 0)
             files.append(replace(file, rows=rows))
         return FileGroup(
@@ -217,12 +239,14 @@ def _groups_of(
     """The groups of one partition."""
     layouts = layouts_of(snapshot, log, rows)
     targets = _Targets(snapshot, layouts, live[rows].tolist())
-    classes: dict[tuple[ShreddingSchema, ...], list[int]] = {}
+    # Files whose row groups may be large enough to be copied stay among themselves.
+    classes: dict[tuple[tuple[ShreddingSchema, ...], bool], list[int]] = {}
     for place, layout in enumerate(layouts):
-        classes.setdefault(targets.of(layout), []).append(place)
+        large = bool(live[rows[place]] >= MIN_ROW_GROUP_BYTES)
+        classes.setdefault((targets.of(layout), large), []).append(place)
     rest: list[list[int]] = []
     least = options.target_file_bytes * _FULL_SHARE
-    for target, places in classes.items():
+    for (target, _), places in classes.items():
         sizes = live[rows[places]].tolist()
         for own in packed(sizes, options.target_file_bytes):
             members = [places[each] for each in own]

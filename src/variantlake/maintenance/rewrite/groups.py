@@ -9,6 +9,7 @@ from typing import Self
 
 from variantlake.delta.actions.log_lines import AddFile, DeletionVectorDescriptor
 from variantlake.maintenance.rewrite.cells import Cells
+from variantlake.parquet.stats.facts import FileFacts
 from variantlake.paths import Path
 from variantlake.shredding.schema import ShreddingSchema
 
@@ -32,7 +33,8 @@ class Tier(enum.IntEnum):
 class InputFile:
     """One file that is rewritten. `rows` are those that are not deleted, -1 where unknown.
 
-    `tier` is what the plan expects; the file's own footer decides. `size` is in bytes.
+    `tier` is what the plan expects; the file's own footer decides. `size` is in bytes. `known` is
+    what the log says of a file that may be copied.
     """
 
     path: str
@@ -42,9 +44,17 @@ class InputFile:
     base_row_id: int | None = None
     row_commit_version: int | None = None
     tier: Tier = Tier.COLUMNS
+    known: FileFacts | None = None
 
     @classmethod
-    def of(cls, add: AddFile, *, rows: int = -1, tier: Tier = Tier.COLUMNS) -> Self:
+    def of(
+        cls,
+        add: AddFile,
+        *,
+        rows: int = -1,
+        tier: Tier = Tier.COLUMNS,
+        known: FileFacts | None = None,
+    ) -> Self:
         """The file of an `add`."""
         return cls(
             add.path,
@@ -54,6 +64,7 @@ class InputFile:
             add.base_row_id,
             add.default_row_commit_version,
             tier,
+            known,
         )
 
     @property

@@ -17,7 +17,8 @@ from variantlake.ingest.target.files import TARGET_FILE_BYTES, FileLimits, FileS
 from variantlake.ingest.target.options import LoadOptions
 from variantlake.ingest.target.write_target import FilePlan, Target
 from variantlake.maintenance.rewrite.cell_rows import CellRows
-from variantlake.maintenance.rewrite.groups import Counts, FileGroup, TierCounts, joined
+from variantlake.maintenance.rewrite.copy_group import copy_group
+from variantlake.maintenance.rewrite.groups import Counts, FileGroup, Tier, TierCounts, joined
 from variantlake.maintenance.rewrite.proof import RewriteProof
 from variantlake.maintenance.rewrite.row_ids import RowIdColumns
 from variantlake.maintenance.rewrite.stored_rows import InputRows, StoredForm, StoredRows
@@ -100,6 +101,11 @@ def rewrite_group(
 
     Raises MalformedFile, MalformedVariant and MissingSource with file and row, StoreFailed.
     """
+    copied = copy_group(plan.table, plan.files, group)
+    if copied is not None:
+        rows = copied.facts.num_records
+        counts = Counts(len(group.files), group.bytes, rows)
+        return _result(plan, group, [copied], rows, {Tier.COPY: counts})
     form = StoredForm.of(plan.table.schema, plan.files.partition_columns, group, plan.row_ids)
     proof = RewriteProof(plan.table, group.partition_values) if plan.digest else None
     outputs = _Outputs(plan, group, form, check, proof)
@@ -127,14 +133,20 @@ def rewrite_group(
             )
         if proof is not None:
             proof.check([(file.path, file.vector) for file in group.files], written)
+    return _result(plan, group, written, rows, joined(tiers))
+
+
+def _result(
+    plan: RewritePlan, group: FileGroup, written: list[WrittenFile], rows: int, tiers: TierCounts
+) -> RewrittenGroup:
     return RewrittenGroup(
         adds=tuple(_adds(plan, group, written)),
-        rows=kept,
+        rows=rows,
         number=group.number,
         bytes_read=group.bytes,
         bytes_written=sum(each.size for each in written),
         rows_read=rows,
-        tiers=joined(tiers),
+        tiers=tiers,
     )
 
 

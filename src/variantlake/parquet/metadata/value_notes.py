@@ -50,8 +50,8 @@ in it."""
 def joined_notes(parts: Sequence[NotedPart]) -> dict[ColumnPath, ValueNotes]:
     """What holds for the rows of all these files; nothing of a column that one of them lacks.
 
-    Notes in a file say nothing of padded decimals where no integers are. So a path that has
-    integers in one file counts as padded where another one may have decimals at all.
+    Notes in a file do not say how decimals look where no integers are. So the numbers of a path
+    count as told apart only where all files that have some give them back in the same form.
     """
     found: dict[ColumnPath, ValueNotes] = {}
     for column in parts[0] if parts else ():
@@ -61,13 +61,12 @@ def joined_notes(parts: Sequence[NotedPart]) -> dict[ColumnPath, ValueNotes]:
         joined = notes[0][0]
         for each, _ in notes[1:]:
             joined = joined.merge(each)
-        unknown = {
+        mixed = {
             path
             for path in joined.integers
-            for each, empty in notes
-            if path not in each.integers and path not in empty
+            if len({each.forms.of(path) for each, empty in notes if path not in empty}) > 1
         }
-        found[column] = replace(joined, padded=joined.padded | unknown)
+        found[column] = replace(joined, whole=joined.whole | mixed)
     return found
 
 

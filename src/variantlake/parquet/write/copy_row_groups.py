@@ -12,10 +12,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import BinaryIO
 
 import numpy as np
+import pyarrow as pa
 
 from variantlake.errors import MalformedFile, VariantLakeError
 from variantlake.kernels.digest.mixing import hash_bytes
@@ -167,10 +168,13 @@ def why_not(sources: Sequence[CopySource], *, small: bool = False) -> str | None
         return "they have too many row groups for one file"
     joined = _notes(sources)
     for source in sources:
-        for column, (notes, _) in _noted(source).items():
-            after = joined.get(column, _NOTHING).told_apart
-            if source.footer.num_rows and not notes.told_apart <= after:
-                return "integers in a column of decimals would come back as decimals"
+        for column, (notes, empty) in _noted(source).items():
+            after = joined.get(column, _NOTHING)
+            paths = (notes.integers | after.integers) - empty
+            if source.footer.num_rows and any(
+                notes.forms.of(path) != after.forms.of(path) for path in paths
+            ):
+                return "numbers in a column of decimals would come back as other types"
     return None
 
 
@@ -386,8 +390,19 @@ def _compared(
     parts = [source.known for source in sources]
     known = [part for part in parts if part is not None]
     if known and len(known) == len(parts):
-        own = sharpened(own, merge_facts(known, tail.size))
+        own = sharpened(own, _with_plain_floats(merge_facts(known, tail.size)))
     return CopiedFile(path, tail.size, footer, own)
+
+
+def _with_plain_floats(facts: FileFacts) -> FileFacts:
+    """Facts of the log, which gives floats a maximum only where none of them is NaN."""
+    columns = [
+        replace(column, plain_floats=column.maximum is not None)
+        if pa.types.is_floating(column.type)
+        else column
+        for column in facts.columns
+    ]
+    return replace(facts, columns=tuple(columns))
 
 
 def _columns(sources: Sequence[CopySource]) -> tuple[ColumnPath, ...]:

@@ -1,0 +1,84 @@
+"""The cheapest way to join files: their row groups copied as bytes.
+
+The plan expects it by what the log says; the footers decide. Where they say no, the rows of the
+group are rewritten like any others.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import uuid
+from pathlib import Path
+
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.ingest.target.files import load_file
+from variantlake.ingest.target.write_target import FilePlan
+from variantlake.maintenance.rewrite.groups import FileGroup, InputFile, Tier
+from variantlake.parquet.stats.facts import FileFacts
+from variantlake.parquet.write.copy_row_groups import (
+    MIN_ROW_GROUP_BYTES,
+    CopiedFile,
+    CopySource,
+    NotMovable,
+    copy_row_groups,
+    look,
+    why_not,
+)
+from variantlake.parquet.write.file_writer import WrittenFile
+from variantlake.storage.opening import open_store
+from variantlake.storage.store import LocalStore
+
+__all__ = ["MIN_ROW_GROUP_BYTES", "copy_group"]
+
+
+def copy_group(table: Snapshot, files: FilePlan, group: FileGroup) -> WrittenFile | None:
+    """The file that a group's files become by copying their row groups; None where they cannot.
+
+    It is in the table's folder, and every column chunk in it was compared with that of its source.
+    When anything raises, it is not there.
+
+    Raises MalformedFile and MissingSource as `read_footer`, MalformedFile for pages that do not fit
+    their footer, StoreFailed.
+    """
+    if any(file.tier is not Tier.COPY for file in group.files):
+        return None
+    try:
+        sources = [_source(table, file) for file in group.files]
+        if why_not(sources) is not None:
+            return None
+        return _copied(files, group, sources)
+    except NotMovable:
+        return None
+
+
+def _source(table: Snapshot, file: InputFile) -> CopySource:
+    columns = table.schema.variant_columns(physical=True)
+    source = look(table.location(file.path), file.known, columns)
+    if file.known is not None and not _is_of(file.known, source):
+        return look(table.location(file.path), None, columns)
+    return source
+
+
+def _is_of(known: FileFacts, source: CopySource) -> bool:
+    """Whether what the log knows is of this very file."""
+    return known.size == source.tail.size and known.num_records == source.footer.num_rows
+
+
+def _copied(files: FilePlan, group: FileGroup, sources: list[CopySource]) -> WrittenFile:
+    store = open_store(files.location)
+    groups = [rows for source in sources for rows in source.footer.row_groups]
+    codec = next((chunk.codec for rows in groups for chunk in rows.columns), "none")
+    codec = codec.partition("_")[0].lower()
+    name = load_file(group.number, files.load_id, uuid.uuid4().hex[:8], 0, codec)
+    if isinstance(store, LocalStore):
+        copied = copy_row_groups(sources, store.root / name)
+        store.flush(name)
+    else:
+        with tempfile.TemporaryDirectory(prefix="variantlake-") as folder:
+            copied = copy_row_groups(sources, Path(folder) / name)
+            store.upload(name, Path(copied.path))
+    return _written(copied)
+
+
+def _written(copied: CopiedFile) -> WrittenFile:
+    return WrittenFile(copied.path, copied.size, copied.facts)
