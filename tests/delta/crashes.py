@@ -11,6 +11,7 @@ import argparse
 import contextlib
 import functools
 import os
+import random
 import shutil
 import signal
 import sys
@@ -175,6 +176,23 @@ def compact(root: Path) -> None:
     vl.Table.open(root).optimize("day = '0'")
 
 
+def marked(root: Path) -> None:
+    """A table with deletion vectors, and rows enough for one in a file of its own."""
+    filled(root)
+    vl.Table.open(root).set_properties({"delta.enableDeletionVectors": "true"})
+    append(root, *range(1000, 1400))
+
+
+def delete(root: Path) -> None:
+    numbers = random.Random(1).sample(range(1000, 1400), 200)
+    vl.Table.open(root).delete(f"event:a::int IN ({', '.join(map(str, numbers))})")
+    assert list(root.glob("deletion_vector_*.bin"))
+
+
+def update(root: Path) -> None:
+    vl.Table.open(root).update({"n": "event:a::int", "event": None}, "event:a::int = 1")
+
+
 def expired(root: Path) -> None:
     """A log of which the first versions are older than the retention, with two checkpoints."""
     filled(root, commits=5)
@@ -201,6 +219,8 @@ OPERATIONS = {
     "overwrite": Operation(filled, overwrite),
     "overwrite of a partition": Operation(filled, lambda root: overwrite(root, where={"day": "0"})),
     "optimize": Operation(lambda root: filled(root, commits=3), compact),
+    "delete with vectors": Operation(marked, delete),
+    "update by rewriting": Operation(filled, update),
     "a new column": Operation(filled, alter),
     "checkpoint": Operation(filled, checkpoint),
     "cleanup of the log": Operation(expired, clean),
@@ -226,7 +246,9 @@ def check_with_deltalake(root: Path, expected: State) -> None:
     assert table.version() == expected[0]
     assert all(Path(uri).is_file() for uri in table.file_uris())
     counts: list[Any] = pa.table(table.get_add_actions())["num_records"].to_pylist()
-    assert sum(counts) == len(expected[1])
+    vectors = [add.deletion_vector for add in vl.Table.open(root).snapshot.add_files()]
+    deleted = sum(0 if vector is None else vector.cardinality for vector in vectors)
+    assert sum(counts) - deleted == len(expected[1])
 
 
 def check_log(root: Path) -> None:

@@ -65,6 +65,8 @@ def documents(table: vl.Table) -> dict[int, str]:
     """The documents of the newest version by their ids."""
     found = table.refresh().scan("id, event").to_arrow().to_pylist()
     return {
-        row["id"]: vl.Variant(row["event"]["metadata"], row["event"]["value"]).to_json()
+        row["id"]: "NULL"
+        if row["event"] is None
+        else vl.Variant(row["event"]["metadata"], row["event"]["value"]).to_json()
         for row in found
     }

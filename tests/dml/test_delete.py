@@ -89,14 +89,19 @@ def test_what_may_not_lose_rows_is_refused_by_name(tmp_path: Path) -> None:
     table = new_table(tmp_path / "t", properties={"delta.appendOnly": "true"})
     with pytest.raises(UnsupportedFeature, match="append-only"):
         table.delete("id = 1")
-    tracked = new_table(tmp_path / "r", properties={"delta.enableRowTracking": "true"})
-    with pytest.raises(UnsupportedFeature, match="row ids"):
-        tracked.delete("id = 1")
     with pytest.raises(UnsupportedFeature, match="length"):
         table.delete("length(day) = 2")
     with pytest.raises(InvalidValue, match="cast"):
         new_table(tmp_path / "c").delete("event:user::int > 1")
-    assert len(ids(tracked)) == 40
+
+
+def test_row_ids_stay_with_rows_that_are_copied(tmp_path: Path) -> None:
+    table = new_table(tmp_path / "t", rows=10, properties={"delta.enableRowTracking": "true"})
+    table.delete("id in (0, 4)")
+    ((path, _),) = files(table).items()
+    column = table.properties["delta.rowTracking.materializedRowIdColumnName"]
+    found = vl.parquet.read_table(tmp_path / "t" / path).to_pydict()
+    assert found[column] == found["id"] == [1, 2, 3, 5, 6, 7, 8, 9]
 
 
 def test_row_ids_stay_with_a_vector(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import typer
 
 import variantlake
 from variantlake.cli import query
-from variantlake.cli.changes import changes
+from variantlake.cli.changes import changes, delete
 from variantlake.cli.loads import autoload, convert, load, loads
 from variantlake.cli.maintenance import checkpoint, drift, health, optimize, restore, vacuum
 from variantlake.cli.tables import analyze, cat, check, history, profile, report
@@ -90,6 +90,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "optimize": optimize.optimize,
     "vacuum": vacuum.vacuum,
     "changes": changes.changes,
+    "delete": delete.delete,
 }
 for _name, _command in _COMMANDS.items():
     app.command(_name)(_with_common_options(_command))

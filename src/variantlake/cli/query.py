@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 import json
 import sys
 from typing import Annotated, Any, Protocol
@@ -10,6 +9,7 @@ from typing import Annotated, Any, Protocol
 import typer
 
 import variantlake as vl
+from variantlake.cli.terminal.engine import Engine
 from variantlake.cli.terminal.local_rows import LocalRows, shows
 from variantlake.cli.terminal.local_spark import spark_session
 from variantlake.cli.terminal.output import (
@@ -27,14 +27,6 @@ from variantlake.storage.opening import open_store
 
 VIEW = "t"
 """What the SQL text may call the table."""
-
-
-class Engine(enum.StrEnum):
-    """Who runs a query."""
-
-    AUTO = "auto"
-    LOCAL = "local"
-    SPARK = "spark"
 
 
 class Report(Protocol):

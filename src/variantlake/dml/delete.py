@@ -13,20 +13,39 @@ from variantlake.dml.result import ChangeResult
 from variantlake.dml.row_change import RowChange, check_not_append_only, predicate_parameter
 from variantlake.dml.row_conflicts import FilesMoved
 from variantlake.dml.taken_rows import TakenRows
+from variantlake.errors import UnsupportedFeature
 from variantlake.planning.predicates import Predicate
+from variantlake.scan.table_scan import Scan
 from variantlake.sql.select import QueryText
 
 MAX_DECISIONS = 10
 """How often a change is decided again because its rows were moved to other files meanwhile."""
 
 
-def delete(snapshot: Snapshot, where: str | None, *, dry_run: bool = False) -> ChangeResult:
+def delete(
+    snapshot: Snapshot,
+    where: str | None,
+    *,
+    dry_run: bool = False,
+    table: str = "",
+    utc: bool = True,
+    max_bytes: int | None = None,
+) -> ChangeResult:
     """Delete the rows for which `where` is true, all for None.
+
+    `where` may call the table by `table`; with `utc` its times without a zone are in UTC, else they
+    are refused. Beyond `max_bytes` of files that may hold such rows it is left to Spark.
 
     Raises InvalidQuery, UnsupportedFeature for what only Spark takes, by name; InvalidValue for a
     value that a cast of the condition fails at; CommitConflict.
     """
-    condition = None if where is None else QueryText(snapshot.schema).condition(where)
+    condition = None
+    if where is not None:
+        condition = QueryText(snapshot.schema, table, utc=utc).condition(where)
+        if max_bytes is not None and Scan(snapshot, (), condition).read_bytes > max_bytes:
+            raise UnsupportedFeature(
+                "the files that may hold the rows are too large for one process"
+            )
     return decided_again(
         snapshot, lambda newest: _delete(newest, condition, where, dry_run=dry_run)
     )

@@ -23,6 +23,7 @@ from variantlake.dml.change_feed import (
     needs_changes,
     write_changes,
 )
+from variantlake.dml.copied_files import copy_files
 from variantlake.dml.deletion_vectors import write_vectors
 from variantlake.dml.new_files import NewFiles
 from variantlake.dml.result import ChangeResult
@@ -33,7 +34,6 @@ from variantlake.dml.taken_rows import (
     TakenRows,
     fates,
     is_on,
-    rows_left,
     rows_taken,
     with_vector,
 )
@@ -102,7 +102,7 @@ class RowChange:
         if not self.taken and not self.new.inserted_count and not self.new.adds:
             return self._result(fates(self.snapshot, ()), (), 0)
         decided = fates(self.snapshot, self.taken)
-        check_row_ids(self.snapshot, decided, updated=bool(self.new.updated_count))
+        check_row_ids(self.snapshot, updated=bool(self.new.updated_count))
         try:
             changes, done = self._written(files, decided)
         except BaseException:
@@ -122,7 +122,8 @@ class RowChange:
         change_files = self.new.change_files
         if fed:
             change_files += write_changes(files, self._changed())
-        adds = (*self.new.adds, *files.write(self._new_rows(decided)))
+        copies = copy_files(self.snapshot, files.target, files.plan.load_id, decided.rewritten)
+        adds = (*self.new.adds, *files.write(self._new_rows()), *copies)
         store = self.snapshot.store
         vectors, path = write_vectors(store, [each.deleted for each in decided.marked])
         files.others += [] if path is None else [path]
@@ -150,7 +151,8 @@ class RowChange:
                 finds=self.finds,
                 written=files.others,
             ),
-            keeps_row_ids=not self.new.updated_count and not decided.rewritten,
+            keeps_row_ids=is_on(self.snapshot, ROW_TRACKING)
+            or not (self.new.updated_count or decided.rewritten),
             file_metrics=False,
             parameters=self.parameters,
             metrics={**self._metrics(decided, done, len(change_files)), **self.metrics},
@@ -172,8 +174,7 @@ class RowChange:
         yield AFTER, self.new.updated()
         yield INSERT, self.new.inserted()
 
-    def _new_rows(self, decided: Fates) -> Iterator[pa.Table]:
-        yield from rows_left(self.snapshot, decided.rewritten)
+    def _new_rows(self) -> Iterator[pa.Table]:
         yield from self.new.updated()
         yield from self.new.inserted()
 
@@ -220,15 +221,15 @@ class RowChange:
         return {name: str(number) for name, number in found.items()}
 
 
-def check_row_ids(snapshot: Snapshot, decided: Fates, *, updated: bool) -> None:
+def check_row_ids(snapshot: Snapshot, *, updated: bool) -> None:
     """Raise UnsupportedFeature where rows would lose the ids that the table promises to keep."""
-    if is_on(snapshot, ROW_TRACKING) and (updated or decided.rewritten):
+    if is_on(snapshot, ROW_TRACKING) and updated:
         raise UnsupportedFeature(
-            "the table tracks its rows (delta.enableRowTracking), and rows that are written anew "
-            "here would lose their row ids",
+            "the table tracks its rows (delta.enableRowTracking), and rows that are updated here "
+            "would lose their row ids",
             file=snapshot.store.uri,
-            hint="do this with Delta Spark; rows are deleted here where the table has deletion "
-            "vectors (delta.enableDeletionVectors)",
+            hint="update them with Delta Spark; rows can be deleted and inserted here",
+            cli_hint="update them with Delta Spark",
         )
 
 

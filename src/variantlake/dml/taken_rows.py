@@ -76,10 +76,6 @@ class TakenRows:
         rows = np.setdiff1d(self.places(), other.places())
         return replace(self, rows=rows, whole=False)
 
-    def staying(self) -> Int64s:
-        """The rows that stay."""
-        return np.setdiff1d(np.arange(self.num_rows, dtype=np.int64), self.deleted)
-
 
 @dataclass(frozen=True, slots=True)
 class Fates:
@@ -94,8 +90,8 @@ def fates(snapshot: Snapshot, taken: Sequence[TakenRows]) -> Fates:
     """Decide by the table's properties. Spec: PROTOCOL, "Writer Requirements" of the feature."""
     gone, marked, rewritten = [], [], []
     vectors = has_vectors(snapshot)
-    # Rows that are written anew would show in the change feed, and lose their row ids.
-    keeps = is_on(snapshot, CHANGE_FEED) or is_on(snapshot, ROW_TRACKING)
+    # Rows that are written anew would need change files of others.
+    keeps = is_on(snapshot, CHANGE_FEED)
     for each in taken:
         if not each.left:
             gone.append(each)
@@ -136,12 +132,6 @@ def with_vector(add: AddFile, vector: DeletionVectorDescriptor, num_rows: int) -
     """The file again, with another deletion vector; its tags and row ids stay."""
     stats = wide_stats(add.stats, num_rows)
     return replace(add, data_change=True, stats=stats, deletion_vector=vector)
-
-
-def rows_left(snapshot: Snapshot, taken: Sequence[TakenRows]) -> Iterator[pa.Table]:
-    """The rows that stay in these files, as `rows_at` gives them."""
-    for each in taken:
-        yield from rows_at(snapshot, each.file, each.staying())
 
 
 def rows_taken(snapshot: Snapshot, taken: Sequence[TakenRows]) -> Iterator[pa.Table]:

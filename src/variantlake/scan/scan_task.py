@@ -53,7 +53,8 @@ class ScanTask:
     `table` is the version without its files. `schema` are the wanted columns by their names in the
     files, and of what type; `texts` names columns of text beside them that hold a partition
     column's serialised values. Rows for which a condition of `found_by` is false or NULL may be
-    left out.
+    left out. `row_place` is the column of `schema` that gets a row's place in its file, from 0;
+    empty where there is none.
     """
 
     table: Snapshot
@@ -62,6 +63,7 @@ class ScanTask:
     texts: Mapping[str, str]
     prefilter: tuple[Predicate, ...]
     partition_types: Mapping[str, str]
+    row_place: str = ""
 
     @classmethod
     def of(
@@ -74,6 +76,7 @@ class ScanTask:
         prefilter: Sequence[Predicate] = (),
         partition_types: Mapping[str, str] | None = None,
         tasks: int = 1,
+        row_place: str = "",
     ) -> ScanTask:
         """A scan of these files by about `tasks` tasks, by more where the files are large."""
         return cls(
@@ -85,6 +88,7 @@ class ScanTask:
             dict(texts),
             tuple(prefilter),
             dict(partition_types or {}),
+            row_place,
         )
 
     def __call__(self, number: int) -> Iterator[pa.RecordBatch]:
@@ -107,7 +111,16 @@ class ScanTask:
         if not len(chosen):
             return
         values = [reader.file.partition.get(column) or None for column in self.texts.values()]
-        for table in reader.columns(rows.row_group, self.schema, chosen):
+        stored = pa.schema([item for item in self.schema if item.name != self.row_place])
+        first = sum(group.num_rows for group in reader.footer.row_groups[: rows.row_group])
+        given = 0
+        for part in reader.columns(rows.row_group, stored, chosen):
+            table = part
+            if self.row_place in self.schema.names:
+                places = pa.array(first + chosen[given : given + part.num_rows], pa.int64())
+                at = self.schema.get_field_index(self.row_place)
+                table = part.add_column(at, self.schema.field(at), places)
+            given += part.num_rows
             texts = [pa.repeat(pa.scalar(text, pa.string()), table.num_rows) for text in values]
             found = pa.Table.from_arrays([*table.columns, *texts], schema=self.result)
             yield from found.to_batches(BATCH_ROWS)

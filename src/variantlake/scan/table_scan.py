@@ -98,6 +98,11 @@ class Scan:
         rows = sum(batch.num_rows for batch in self._batches(()))
         return rows if self.limit is None else min(rows, self.limit)
 
+    @property
+    def read_bytes(self) -> int:
+        """Bytes of the files that may hold rows; of these only some columns are read."""
+        return self.plan.read_bytes
+
     def places(self) -> Iterator[RowPlaces]:
         """Where the rows that fulfil the condition are; files without any are left out.
 

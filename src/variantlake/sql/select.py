@@ -15,10 +15,10 @@ from sqlglot import exp
 
 from variantlake.delta.schema.table_schema import StructType
 from variantlake.errors import InvalidQuery, UnsupportedFeature
-from variantlake.planning.predicates import Predicate, Ref
+from variantlake.planning.predicates import Literal, Predicate, Ref
 from variantlake.sql.columns import Columns, name_of
 from variantlake.sql.conditions import Conditions
-from variantlake.sql.literals import SPARK_RUNS_IT, refused
+from variantlake.sql.literals import SPARK_RUNS_IT, constant, refused
 from variantlake.sql.statements import QUERIES, first_word
 
 
@@ -67,6 +67,17 @@ class QueryText:
             select = _parse(f"SELECT 1 WHERE {text}")
             _only(select, "expressions", "where")
             return self._predicate(select.args["where"].this, self._table)
+
+    def value(self, text: str) -> Ref | Literal:
+        """A column, a path or a constant. Raises InvalidQuery and UnsupportedFeature."""
+        with _about(text):
+            select = _parse(f"SELECT {text}")
+            _only(select, "expressions")
+            if len(select.expressions) != 1:
+                raise refused("several values for one column")
+            (node,) = select.expressions
+            found = Columns(self._schema, self._table).find(node)
+            return constant(node, utc=self._utc) if found is None else found
 
     def select(self, text: str) -> SimpleSelect:
         """A whole simple query of the table. Raises InvalidQuery and UnsupportedFeature."""

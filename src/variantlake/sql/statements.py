@@ -25,7 +25,10 @@ _INSTEAD = {
     "ANALYZE": ("Table.analyze() fills in statistics", "`variantlake analyze` fills in statistics"),
     "CREATE": ("vl.Table.create(...) makes a table", "`variantlake ingest` makes a table"),
     "COPY": ("lake.ingest(...) loads files", "`variantlake ingest` loads files"),
-    "DELETE": (f"{_DELTA}; lake.overwrite(..., where=...) replaces partitions", _DELTA),
+    "DELETE": (
+        "lake.sql(...), lake.delete(...) and Table.delete(...) delete rows",
+        "`variantlake delete` deletes rows",
+    ),
     "DESC": _COLUMNS,
     "DESCRIBE": _COLUMNS,
     "DESC HISTORY": ("Table.history() lists versions", "`variantlake history` lists versions"),
@@ -33,7 +36,7 @@ _INSTEAD = {
     "DROP": ("remove the table's folder", "remove the table's folder"),
     "INSERT": ("lake.append(df, table) adds rows", "`variantlake ingest` adds documents"),
     "LOAD": ("lake.ingest(...) loads files", "`variantlake ingest` loads files"),
-    "MERGE": (_DELTA, _DELTA),
+    "MERGE": (f"lake.sql(...) and lake.merge(...) merge rows; {_DELTA}", _DELTA),
     "OPTIMIZE": (_DELTA, _DELTA),
     "REPLACE": ("lake.overwrite(...) replaces rows", "`variantlake ingest --overwrite` does"),
     "RESTORE": (_DELTA, _DELTA),
@@ -42,7 +45,10 @@ _INSTEAD = {
         "a query is over one table, which it calls t; `variantlake inspect` describes it",
     ),
     "TRUNCATE": ("Table.overwrite(...) with no rows empties a table", _DELTA),
-    "UPDATE": (f"{_DELTA}; lake.overwrite(..., where=...) replaces partitions", _DELTA),
+    "UPDATE": (
+        f"lake.sql(...), lake.update(...) and Table.update(...) change rows; {_DELTA}",
+        _DELTA,
+    ),
     "VACUUM": (_DELTA, _DELTA),
 }
 

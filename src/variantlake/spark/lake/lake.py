@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from variantlake.spark.lake.maintenance import LakeMaintenance
+from variantlake.spark.lake.changes import LakeChanges
 from variantlake.spark.session.arguments import (
     check_session,
 )
@@ -12,7 +12,7 @@ from variantlake.spark.session.stores import follow_spark
 from variantlake.spark.session.versions import check_version
 
 
-class Lake(LakeMaintenance):
+class Lake(LakeChanges):
     """Delta tables with Variant columns, as one Spark session sees them.
 
     The session's settings are never changed; nothing of ours is left in its catalog.

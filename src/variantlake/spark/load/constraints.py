@@ -47,7 +47,11 @@ def has_expressions(snapshot: Snapshot) -> bool:
 
 
 def evaluated(
-    frame: DataFrame, snapshot: Snapshot, json_columns: Collection[str] = ()
+    frame: DataFrame,
+    snapshot: Snapshot,
+    json_columns: Collection[str] = (),
+    *,
+    only: str | None = None,
 ) -> tuple[DataFrame, frozenset[str]]:
     """The rows with defaults and generated columns, and with every rule of the table checked.
 
@@ -55,6 +59,7 @@ def evaluated(
         frame: Columns by name, any of the table's.
         snapshot: The table.
         json_columns: VARIANT columns that the frame gives as JSON text.
+        only: A condition in SQL: rules are for the rows for which it is true. None for all.
 
     Returns:
         The frame, and those of `json_columns` that it still gives as text. Its columns are those of
@@ -89,7 +94,7 @@ def evaluated(
             equal = f"{_quoted(field.name)} <=> ({field.generation})"
             rules.append(Rule(f"the generated column {field.name!r}", equal))
     for rule in rules:
-        frame = frame.filter(_holds(rule, frame))
+        frame = frame.filter(_holds(rule, frame, only))
     return frame.select(*map(_quoted, given)), frozenset()
 
 
@@ -165,8 +170,8 @@ def _rules(snapshot: Snapshot) -> Iterator[Rule]:
             ) from error
 
 
-def _holds(rule: Rule, frame: DataFrame) -> Column:
-    """True where the rule is; computing it anywhere else fails.
+def _holds(rule: Rule, frame: DataFrame, only: str | None = None) -> Column:
+    """True where the rule is, or `only` is not; computing it anywhere else fails.
 
     A condition that is NULL does not hold, as in Delta Spark.
     """
@@ -180,6 +185,8 @@ def _holds(rule: Rule, frame: DataFrame) -> Column:
     sentence = f"{_REFUSED}it breaks {rule.name} ({_flat(rule.expression)}): "
     failed = sf.raise_error(sf.concat(sf.lit(sentence), row)).cast("boolean")
     holds = sf.coalesce(sf.expr(rule.expression).cast("boolean"), sf.lit(False))
+    if only is not None:
+        holds = sf.coalesce(~sf.expr(only), sf.lit(True)) | holds
     checked: Column = sf.when(holds, sf.lit(True)).otherwise(failed)
     return checked
 

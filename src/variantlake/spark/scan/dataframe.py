@@ -161,7 +161,9 @@ class _Group:
             yield self._select(self._kernel_rows(files), constants=True)
             return
         whole = [file for file in files if not has_deleted(file)]
-        if whole:
+        if whole and self._table.row_place:
+            yield self._select(self._rows(whole, numbered=True), constants=True)
+        elif whole:
             yield self._rows(whole, columns=self._columns_of(constants=True))
         rest = [file for file in files if has_deleted(file)]
         if rest:
@@ -187,9 +189,10 @@ class _Group:
             values = [file.partition.get(name) or None for name in self._constants]
             values += [str(number)] if numbered else []
             known.append(KnownFile(file.path, file.size, file.modified, tuple(values)))
+        stored = [f for f in self._file_schema().fields if f.name != self._table.row_place]
         return self._helper.read_parquet(
             known,
-            self._file_schema(),
+            StructType(stored),
             StructType(constants),
             row_index=numbered,
             where=[*self._implied(), *self._pushed(), *self._plan_only_filters()],
@@ -220,6 +223,7 @@ class _Group:
             prefilter=self._found_by,
             partition_types=self._table.partition_types,
             tasks=self._helper.parallelism,
+            row_place=self._table.row_place,
         )
         rows = self._helper.batches(task, len(task.parts), with_texts(schema, [*texts]))
         types = self._table.partition_types

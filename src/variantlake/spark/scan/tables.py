@@ -35,7 +35,8 @@ class TableVersion:
     `chosen` tells that it was asked for by number or time. `files` have the facts that the log
     holds. `schema` is the table's, for Spark; `stored` is the same with the names (and in id mode
     the ids) that files have. `variants` names the Variant columns at the top; `partition_types`
-    gives Spark types of partition columns by stored names.
+    gives Spark types of partition columns by stored names. `row_place` is the column that gets a
+    row's own place in its file; empty without one.
     """
 
     location: str
@@ -46,6 +47,7 @@ class TableVersion:
     partition_types: Mapping[str, str]
     files: LogFiles
     chosen: bool = False
+    row_place: str = ""
 
     @property
     def stored_variants(self) -> list[tuple[str, ...]]:

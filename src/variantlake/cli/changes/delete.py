@@ -1,0 +1,72 @@
+"""`variantlake delete`: delete the rows that a condition finds."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+import variantlake as vl
+from variantlake.cli.terminal.engine import Engine
+from variantlake.cli.terminal.local_spark import spark_session
+from variantlake.cli.terminal.output import print_json, print_line, size
+from variantlake.dml.result import ChangeResult
+from variantlake.errors import UnsupportedFeature
+from variantlake.storage.opening import open_store
+
+
+def delete(
+    table: Annotated[
+        str, typer.Argument(help="The Delta table: a path or URL.", show_default=False)
+    ],
+    *,
+    where: Annotated[
+        str,
+        typer.Option(
+            metavar="CONDITION",
+            help="Which rows, as after WHERE: event:kind::string = 'x'. Rows for which it is NULL "
+            "stay.",
+            show_default=False,
+        ),
+    ],
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say what would be deleted.")
+    ] = False,
+    engine: Annotated[
+        Engine,
+        typer.Option(
+            metavar="|".join(Engine),
+            help="auto: simple conditions are decided here, all else in a local Spark.",
+        ),
+    ] = Engine.AUTO,
+    as_json: Annotated[bool, typer.Option("--json", help="The counts as one JSON object.")] = False,
+) -> None:
+    """Delete rows in one commit; older versions still hold them until a vacuum.
+
+    With deletion vectors (delta.enableDeletionVectors) files stay as they are.
+    """
+    done = _deleted(table, where, engine, dry_run=dry_run)
+    if as_json:
+        print_json(done.to_dict())
+        return
+    would = "would be " if dry_run else ""
+    print_line(
+        f"{done.deleted:,} rows {would}deleted from {done.files_touched:,} files: "
+        f"{done.files_removed:,} files removed, {done.files_rewritten:,} rewritten, "
+        f"{done.vectors:,} with a deletion vector"
+    )
+    if not dry_run:
+        print_line(
+            f"version {done.version}, {size(done.bytes_written)} written in {done.seconds:.1f} s"
+        )
+
+
+def _deleted(table: str, where: str, engine: Engine, *, dry_run: bool) -> ChangeResult:
+    if engine is not Engine.SPARK:
+        try:
+            return vl.Table.open(table).delete(where, dry_run=dry_run)
+        except UnsupportedFeature:
+            if engine is Engine.LOCAL or dry_run:
+                raise
+    with spark_session(without="--engine local takes simple conditions without it") as session:
+        return vl.spark.connect(session).delete(open_store(table).uri, where, dry_run=dry_run)

@@ -1,0 +1,79 @@
+"""UPDATE in this process: rows as for DELETE, and what the local engine computes of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.dml.delete import decided_again
+from variantlake.dml.found_rows import find_rows, finds_any
+from variantlake.dml.new_files import NewFiles
+from variantlake.dml.new_values import NewValues
+from variantlake.dml.result import ChangeResult
+from variantlake.dml.row_change import (
+    NewRows,
+    RowChange,
+    check_not_append_only,
+    check_row_ids,
+    predicate_parameter,
+)
+from variantlake.dml.taken_rows import TakenRows, rows_taken
+from variantlake.planning.predicates import Predicate
+from variantlake.sql.select import QueryText
+
+
+def update(
+    snapshot: Snapshot, given: Mapping[str, Any], where: str | None, *, dry_run: bool = False
+) -> ChangeResult:
+    """Put new values into columns of the rows for which `where` is true, of all for None.
+
+    Raises InvalidQuery, UnsupportedFeature for what only Spark takes or a table demands of new
+    rows, by name; InvalidValue for a value that cannot be cast or stored; CommitConflict.
+    """
+    condition = None if where is None else QueryText(snapshot.schema).condition(where)
+    values = NewValues.of(snapshot, given)
+    return decided_again(
+        snapshot, lambda newest: _update(newest, values, condition, where, dry_run=dry_run)
+    )
+
+
+def _update(
+    snapshot: Snapshot,
+    values: NewValues,
+    condition: Predicate | None,
+    where: str | None,
+    *,
+    dry_run: bool,
+) -> ChangeResult:
+    started = time.perf_counter()
+    check_not_append_only(snapshot)
+    check_row_ids(snapshot, updated=True)
+    files = NewFiles.of(snapshot, evaluated=False)
+    taken = find_rows(snapshot, condition)
+
+    def updated() -> Iterator[pa.Table]:
+        return map(values.applied, rows_taken(snapshot, taken))
+
+    change = RowChange(
+        snapshot,
+        "UPDATE",
+        {"predicate": predicate_parameter(where)},
+        taken,
+        lambda add: finds_any(snapshot, condition, add),
+        started,
+        time.perf_counter(),
+        NewRows(updated=updated, updated_count=sum(each.count for each in taken)),
+        preimages=_all(taken),
+    )
+    return change.planned() if dry_run else change.commit(files)
+
+
+def _all(taken: list[TakenRows]) -> list[TakenRows]:
+    """The rows by their places, also of files that go as a whole."""
+    return [
+        TakenRows(each.add, each.file, each.places(), each.num_rows, each.before) for each in taken
+    ]

@@ -1,0 +1,224 @@
+"""Run a statement that changes rows: Spark's rows in, one commit out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, cast
+
+import numpy as np
+from pyspark.sql import DataFrame, SparkSession
+
+from variantlake.delta.actions.log_lines import AddFile
+from variantlake.delta.log.logical_files import adds_of
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.dml.change_feed import FOLDER, change_plan
+from variantlake.dml.delete import MAX_DECISIONS
+from variantlake.dml.new_files import NewFiles
+from variantlake.dml.result import ChangeResult
+from variantlake.dml.row_change import NewRows, RowChange, check_not_append_only, check_row_ids
+from variantlake.dml.row_conflicts import FilesMoved
+from variantlake.dml.taken_rows import CHANGE_FEED, TakenRows, is_on, num_records
+from variantlake.errors import InvalidQuery
+from variantlake.ingest.commit_load import collect
+from variantlake.ingest.target.files import new_load_id
+from variantlake.ingest.target.options import LoadOptions
+from variantlake.ingest.target.write_target import Target
+from variantlake.parquet.metadata.footer import read_footer
+from variantlake.parquet.stats.fact_columns import Int64s
+from variantlake.planning.files import ScanFile
+from variantlake.planning.log_files import LogFiles
+from variantlake.shredding.infer import InferenceOptions
+from variantlake.spark.dml.change_task import (
+    ACTION,
+    DELETED,
+    INSERTED,
+    UPDATED,
+    ChangeTask,
+    PlacedResult,
+    positions,
+)
+from variantlake.spark.dml.placed import LOCATION, PlacedTables
+from variantlake.spark.dml.rows_text import TARGET, RowsText
+from variantlake.spark.load.append import AppendTask
+from variantlake.spark.load.constraints import evaluated, refusals
+from variantlake.spark.query.references import Resolve
+from variantlake.spark.query.references import Target as NamedTable
+from variantlake.spark.scan.tables import Tables, TableVersion
+from variantlake.spark.session.jobs import run_over
+from variantlake.sql.names import Parts
+
+_NOT_CHANGED = "nothing was changed; correct the row or leave it out"
+
+
+class Runner(Protocol):
+    """What runs queries: classic or Connect."""
+
+    def run(self, text: str, args: Any, resolve: Resolve) -> DataFrame:
+        """The query's DataFrame."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """What is changed: the rows of a version of the table, and how the history tells it.
+
+    `rows` gives the query for a snapshot, and `metrics` what is counted beside the usual.
+    `multiple` says that a row of the table may be given several times (a DELETE alone).
+    `finds` tells whether the change would have found a row of a file of another writer. `updates`
+    says that rows come back changed.
+    """
+
+    operation: str
+    parameters: dict[str, str]
+    rows: Callable[[Snapshot, Runner, Resolve], RowsText]
+    finds: Callable[[Snapshot, AddFile], bool]
+    multiple: bool = True
+    updates: bool = False
+    args: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeRunner:
+    """Runs statements for one session; `runner` makes what runs queries over some tables."""
+
+    spark: SparkSession
+    tables: Tables
+    runner: Callable[[Tables], Runner]
+
+    def run(self, location: str, statement: Statement, resolve: Resolve) -> ChangeResult:
+        """Change the rows of the table there, and decide anew where another writer moved them.
+
+        Raises InvalidQuery with Spark's sentence, InvalidValue for a row that the table refuses,
+        UnsupportedFeature by name, CommitConflict.
+        """
+        for _ in range(MAX_DECISIONS - 1):
+            try:
+                return self._once(self.tables.open(location), statement, resolve)
+            except FilesMoved:
+                continue
+        return self._once(self.tables.open(location), statement, resolve)
+
+    def _once(self, table: TableVersion, statement: Statement, resolve: Resolve) -> ChangeResult:
+        started = time.perf_counter()
+        snapshot = table.snapshot
+        check_not_append_only(snapshot)
+        check_row_ids(snapshot, updated=statement.updates)
+        target = Target.of(snapshot, evaluated=True)
+        runner = self.runner(PlacedTables(self.tables, table))
+        resolve = _with_target(resolve)
+        query = statement.rows(snapshot, runner, resolve)
+        frame = runner.run(query.text, statement.args, resolve).toDF(*query.columns)
+        frame = frame.filter(f"{ACTION} IS NOT NULL")
+        frame = frame.select(*(name for name in map(_quoted, frame.columns) if name != _CLAUSE))
+        frame, _ = evaluated(frame, snapshot, only=f"{ACTION} >= {UPDATED}")
+        plan = target.file_plan(new_load_id(), LoadOptions())
+        files = NewFiles(target, plan)
+        feed = is_on(snapshot, CHANGE_FEED) and statement.operation != "DELETE"
+        folder = target.store.join(FOLDER)
+        if feed:
+            files.folders.append(folder)
+        task = ChangeTask(
+            AppendTask(plan, target.shreddings(), frozenset(), InferenceOptions()),
+            change_plan(plan, folder) if feed else None,
+        )
+        description = f"variantlake: {statement.operation} in {snapshot.store.uri}"
+        with refusals(_NOT_CHANGED):
+            results = collect(
+                plan, target, lambda: run_over(self.spark, frame, task, description=description)
+            )
+        found = cast("list[PlacedResult]", results)
+        try:
+            change = row_change(snapshot, statement, found, started)
+        except BaseException:
+            files.take_back()
+            raise
+        return change.commit(files)
+
+
+def row_change(
+    snapshot: Snapshot, statement: Statement, found: Sequence[PlacedResult], started: float
+) -> RowChange:
+    """The change that the tasks' rows make. Raises InvalidQuery for a row that is given twice."""
+    actions, numbers, rows = positions(found)
+    old = actions <= UPDATED
+    check_once(numbers[old], rows[old], multiple=statement.multiple)
+    gone = (actions == DELETED) | (actions == UPDATED)
+    taken, preimages = _taken(snapshot, actions[gone], numbers[gone], rows[gone])
+    counts = {kind: int((actions == kind).sum()) for kind in (UPDATED, INSERTED)}
+    return RowChange(
+        snapshot,
+        statement.operation,
+        statement.parameters,
+        taken,
+        lambda add: statement.finds(snapshot, add),
+        started,
+        time.perf_counter(),
+        NewRows(
+            updated_count=counts[UPDATED],
+            inserted_count=counts[INSERTED],
+            adds=tuple(add for each in found for add in each.adds),
+            change_files=tuple(file for each in found for file in each.change_files),
+        ),
+        preimages,
+    )
+
+
+def check_once(numbers: Int64s, rows: Int64s, *, multiple: bool) -> None:
+    """Raise InvalidQuery where several source rows match one row of the table, as Delta does."""
+    if multiple or not len(rows):
+        return
+    order = np.lexsort((rows, numbers))
+    same = (np.diff(numbers[order]) == 0) & (np.diff(rows[order]) == 0)
+    if same.any():
+        raise InvalidQuery(
+            "[DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE] several source rows match "
+            "one row of the table, so it is not clear which of them changes it",
+            hint="leave one source row for each row of the table, by a GROUP BY, say",
+        )
+
+
+def _taken(
+    snapshot: Snapshot, actions: Int64s, numbers: Int64s, rows: Int64s
+) -> tuple[list[TakenRows], list[TakenRows]]:
+    """The rows that leave each file, and those of them that come back changed."""
+    files = np.unique(numbers)
+    adds = list(adds_of(snapshot.files.take(files)))
+    scanned = LogFiles(snapshot).files(files)
+    taken, preimages = [], []
+    for number, add, file in zip(files.tolist(), adds, scanned, strict=True):
+        here = numbers == number
+        own = np.unique(rows[here])
+        count = _num_rows(add, file)
+        each = TakenRows.of(snapshot, add, file, own, count)
+        taken.append(each)
+        updated = np.unique(rows[here & (actions == UPDATED)])
+        if len(updated):
+            preimages.append(TakenRows(add, file, updated, count, each.before))
+    return taken, preimages
+
+
+def _num_rows(add: AddFile, file: ScanFile) -> int:
+    rows = num_records(add)
+    return read_footer(file.path).num_rows if rows is None else rows
+
+
+def _with_target(resolve: Resolve) -> Resolve:
+    def find(parts: Parts) -> NamedTable | None:
+        if tuple(parts) == (TARGET,):
+            return NamedTable(LOCATION, parts, in_spark=False)
+        return resolve(parts)
+
+    return find
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+_CLAUSE = "`__vl_clause`"
+
+
+def any_file(_snapshot: Snapshot, _add: AddFile) -> bool:
+    """What is not known of a condition: it may be true of a row of any file."""
+    return True

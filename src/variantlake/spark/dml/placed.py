@@ -1,0 +1,94 @@
+"""A table whose rows know where they are: the file's number and the row's place in it, as columns.
+
+The number is a partition column that the log does not have, so every way of reading a table passes
+it on; the place is what Spark calls the row index of a file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from pyspark.sql.types import IntegerType, LongType, StructField, StructType
+
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.errors import UnsupportedFeature
+from variantlake.parquet.stats.fact_columns import FactColumns, Int64s
+from variantlake.planning.files import PartitionColumn, ScanFile
+from variantlake.planning.log_files import LogFiles
+from variantlake.spark.scan.tables import Tables, TableVersion
+from variantlake.spark.session.classic_files import ROW_INDEX
+
+FILE = "__vl_at_file"
+"""The file's row in `Snapshot.files`."""
+
+ROW = ROW_INDEX
+"""The row's place in its file, from 0, deleted rows counted."""
+
+LOCATION = "variantlake:placed"
+"""What names the table in the place of its location."""
+
+
+class PlacedTables(Tables):
+    """The tables of a session, and one of them once more, with places."""
+
+    def __init__(self, tables: Tables, table: TableVersion) -> None:
+        super().__init__()
+        self._others = tables
+        self._footers = tables._footers  # noqa: SLF001 - what is known of files is known to both
+        self._placed = placed(table)
+
+    def open(
+        self, location: str, version: int | None = None, *, before: int | None = None
+    ) -> TableVersion:
+        """See Tables."""
+        if location == LOCATION:
+            return self._placed
+        return self._others.open(location, version, before=before)
+
+
+def placed(table: TableVersion) -> TableVersion:
+    """The table with two more columns, FILE and ROW.
+
+    Raises UnsupportedFeature for a table that has columns of these names.
+    """
+    taken = {name.lower() for name in (*table.schema.names, *table.stored.names)}
+    if taken & {FILE, ROW}:
+        raise UnsupportedFeature(
+            f"the table has a column {FILE} or {ROW}, which changes of rows need for themselves",
+            file=table.snapshot.store.uri,
+        )
+    more = [StructField(FILE, IntegerType()), StructField(ROW, LongType())]
+    return replace(
+        table,
+        schema=StructType([*table.schema.fields, *more]),
+        stored=StructType([*table.stored.fields, *more]),
+        partition_types={**table.partition_types, FILE: "int"},
+        files=PlacedFiles(table.snapshot),
+        row_place=ROW,
+    )
+
+
+class PlacedFiles(LogFiles):
+    """The files of a snapshot, each with its number as the value of a partition column."""
+
+    def __init__(self, snapshot: Snapshot, *, facts: FactColumns | None = None) -> None:
+        super().__init__(snapshot, facts=facts)
+        self._of = snapshot
+
+    def partition(self, column: str) -> PartitionColumn | None:
+        """See FileColumns."""
+        if column != FILE:
+            return super().partition(column)
+        return None
+
+    def files(self, rows: Int64s) -> Iterator[ScanFile]:
+        """See FileColumns."""
+        for number, file in zip(rows.tolist(), super().files(rows), strict=True):
+            yield replace(file, partition={**file.partition, FILE: str(number)})
+
+    def with_facts(self, rows: Int64s, facts: FactColumns) -> LogFiles:
+        """See LogFiles."""
+        patched = PlacedFiles(self._of, facts=self.of_log)
+        patched.facts = super().with_facts(rows, facts).facts
+        return patched

@@ -1,0 +1,122 @@
+"""Statements that change rows, as what `ChangeRunner` runs and the history tells."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import orjson
+from pyspark.sql import SparkSession
+from pyspark.sql import types as st
+
+from variantlake.delta.actions.log_lines import AddFile
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.dml.found_rows import finds_any
+from variantlake.dml.result import ChangeResult
+from variantlake.dml.row_change import predicate_parameter
+from variantlake.errors import VariantLakeError
+from variantlake.planning.predicates import Predicate
+from variantlake.spark.dml.change import Runner, Statement, any_file
+from variantlake.spark.dml.rows_text import (
+    RowsText,
+    deleted_rows_text,
+    merged_rows_text,
+    updated_rows_text,
+)
+from variantlake.spark.query.references import Resolve
+from variantlake.spark.session.schemas import spark_schema, type_ddl
+from variantlake.sql.changes import ChangeText, Clause, DeleteText, MergeText, Named, UpdateText
+from variantlake.sql.select import QueryText
+
+
+def statement_of(parsed: ChangeText, args: Any = None) -> Statement:
+    """What is run for a statement; `args` are parameters of its text."""
+    match parsed:
+        case DeleteText():
+            return Statement(
+                "DELETE",
+                {"predicate": predicate_parameter(parsed.where)},
+                lambda _snapshot, _runner, _resolve: deleted_rows_text(parsed),
+                finds_of(parsed.target, parsed.where),
+                args=args,
+            )
+        case UpdateText():
+            return Statement(
+                "UPDATE",
+                {"predicate": predicate_parameter(parsed.where)},
+                lambda snapshot, _runner, _resolve: updated_rows_text(
+                    snapshot, parsed, types_of(snapshot)
+                ),
+                finds_of(parsed.target, parsed.where),
+                updates=True,
+                args=args,
+            )
+    return _merge(parsed, args)
+
+
+def _merge(parsed: MergeText, args: Any) -> Statement:
+    def rows(snapshot: Snapshot, runner: Runner, resolve: Resolve) -> RowsText:
+        source = f"SELECT * FROM {parsed.source.text} LIMIT 0"  # noqa: S608 - the user's own text
+        columns = runner.run(source, args, resolve).columns
+        return merged_rows_text(snapshot, parsed, columns, types_of(snapshot))
+
+    matched = [each for each in parsed.clauses if each.when == "matched"]
+    return Statement(
+        "MERGE",
+        {
+            "predicate": predicate_parameter(parsed.on),
+            "matchedPredicates": _predicates(parsed.clauses, "matched"),
+            "notMatchedPredicates": _predicates(parsed.clauses, "not matched"),
+            "notMatchedBySourcePredicates": _predicates(parsed.clauses, "not matched by source"),
+        },
+        rows,
+        any_file,
+        # Rows that go whatever matches them may be matched again.
+        multiple=[(each.then, each.condition) for each in matched] == [("delete", None)],
+        updates=any(each.then == "update" for each in parsed.clauses),
+        args=args,
+    )
+
+
+def _predicates(clauses: Sequence[Clause], when: str) -> str:
+    found = [
+        {"actionType": clause.then}
+        | ({} if clause.condition is None else {"predicate": clause.condition})
+        for clause in clauses
+        if clause.when == when
+    ]
+    return orjson.dumps(found).decode()
+
+
+def types_of(snapshot: Snapshot) -> Callable[[str], str]:
+    """The types of the table's columns as Spark's SQL writes them."""
+    columns = spark_schema(st.StructType.fromJson(orjson.loads(snapshot.schema.to_json())))
+    return lambda name: type_ddl(columns[name].dataType)
+
+
+def finds_of(target: Named, where: str | None) -> Callable[[Snapshot, AddFile], bool]:
+    """Whether a condition is true of a row of a file, where the local engine takes it."""
+
+    def finds(snapshot: Snapshot, add: AddFile) -> bool:
+        if where is None:
+            return True
+        try:
+            condition: Predicate = QueryText(snapshot.schema, target.alias, utc=False).condition(
+                where
+            )
+        except VariantLakeError:
+            return True
+        return finds_any(snapshot, condition, add)
+
+    return finds
+
+
+def result_rows(spark: SparkSession, operation: str, done: ChangeResult) -> Any:
+    """The row that Delta Spark's statement gives."""
+    if operation != "MERGE":
+        return spark.createDataFrame([(done.rows,)], "num_affected_rows bigint")
+    return spark.createDataFrame(
+        [(done.rows, done.updated, done.deleted, done.inserted)],
+        "num_affected_rows bigint, num_updated_rows bigint, num_deleted_rows bigint, "
+        "num_inserted_rows bigint",
+    )

@@ -1,0 +1,292 @@
+"""DELETE, UPDATE and MERGE as the spans of their text; what stands in them is left to Spark.
+
+Only the words between the parts are read, by tokens: conditions and expressions stay as they are
+written. A statement of another form gives None, and is Spark's to judge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]  # re-exported there
+
+from variantlake.errors import UnsupportedFeature
+from variantlake.sql.tokens import tokenize
+
+Assignments = tuple[tuple[str, str], ...]
+"""Column names as written, and expressions; see STAR."""
+
+STAR: Assignments = (("*", "*"),)
+"""All columns, by their names in the source."""
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A table or query in a statement: its text, and what the statement calls it."""
+
+    text: str
+    alias: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteText:
+    """`DELETE FROM target WHERE where`; `where` is None for all rows."""
+
+    target: Named
+    where: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateText:
+    """`UPDATE target SET set WHERE where`."""
+
+    target: Named
+    set: Assignments
+    where: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """One WHEN of a MERGE.
+
+    `when` is "matched", "not matched" or "not matched by source"; `then` is "update", "insert" or
+    "delete". `condition` is None for none.
+    """
+
+    when: str
+    condition: str | None
+    then: str
+    set: Assignments = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MergeText:
+    """`MERGE INTO target USING source ON on` and its clauses, in order."""
+
+    target: Named
+    source: Named
+    on: str
+    clauses: tuple[Clause, ...]
+
+
+ChangeText = DeleteText | UpdateText | MergeText
+
+
+def parse_change(text: str) -> ChangeText | None:
+    """The parts of a statement that changes rows; None for any other text.
+
+    Raises UnsupportedFeature for a form that only Delta Spark takes, by name.
+    """
+    reader = _Reader(text)
+    if reader.take("DELETE", "FROM"):
+        target = reader.named(("WHERE",))
+        where = reader.rest() if reader.take("WHERE") else None
+        return DeleteText(target, where) if target and reader.done else None
+    if reader.take("UPDATE"):
+        target = reader.named(("SET",))
+        if target is None or not reader.take("SET"):
+            return None
+        assignments = reader.assignments(("WHERE",))
+        where = reader.rest() if reader.take("WHERE") else None
+        return UpdateText(target, assignments, where) if assignments and reader.done else None
+    if reader.take("MERGE"):
+        return reader.merge()
+    return None
+
+
+def parse_clauses(text: str) -> tuple[Clause, ...] | None:
+    """The WHEN clauses of a MERGE; None where they are not of its form."""
+    reader = _Reader(text)
+    clauses = reader.clauses()
+    return clauses if clauses and reader.done else None
+
+
+class _Reader:
+    """A place in the tokens of a text."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._tokens: Sequence[Token] = tokenize(text)
+        while self._tokens and self._tokens[-1].token_type is TokenType.SEMICOLON:
+            self._tokens = self._tokens[:-1]
+        self._at = 0
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing is left."""
+        return self._at >= len(self._tokens)
+
+    def take(self, *words: str) -> bool:
+        """Go over these words if they come next."""
+        if not self._comes(words):
+            return False
+        self._at += len(words)
+        return True
+
+    def rest(self) -> str:
+        """All that is left."""
+        start, self._at = self._at, len(self._tokens)
+        return self._span(start, self._at)
+
+    def until(self, *words: str) -> str:
+        """The text up to one of these words outside of parentheses and CASE."""
+        start, depth = self._at, 0
+        while not self.done:
+            token = self._tokens[self._at]
+            if not depth and self._at > start and self._word(self._at) in words:
+                break
+            opens = token.token_type in _OPENS or self._word(self._at) == "CASE"
+            closes = token.token_type in _CLOSES or self._word(self._at) == "END"
+            depth += int(opens) - int(closes)
+            self._at += 1
+        return self._span(start, self._at)
+
+    def named(self, ends: tuple[str, ...]) -> Named | None:
+        """A table or a query in parentheses, with its alias if it has one."""
+        start = self._at
+        if self.done:
+            return None
+        if self._tokens[self._at].token_type is TokenType.L_PAREN:
+            self._close()
+        else:
+            self._at += 1
+            while self._kind() is TokenType.DOT:
+                self._at += 2
+        stop = self._at
+        last = self._tokens[stop - 1]
+        if self.take("AS") or (not self.done and self._word(self._at) not in ends):
+            last = self._tokens[self._at]
+            self._at += 1
+        if not self.done and self._word(self._at) not in ends:
+            return None
+        return Named(self._span(start, stop), last.text)
+
+    def assignments(self, ends: tuple[str, ...]) -> Assignments:
+        """`a = x, b = y` or `*`; empty for anything else."""
+        if self._kind() is TokenType.STAR:
+            self._at += 1
+            return STAR
+        found = []
+        while True:
+            name = self._name()
+            if name is None or self._kind() is not TokenType.EQ:
+                return ()
+            self._at += 1
+            found.append((name, self.until(",", *ends)))
+            if self.done or self._word(self._at) != ",":
+                return tuple(found)
+            self._at += 1
+
+    def merge(self) -> MergeText | None:
+        """What follows MERGE."""
+        if self.take("WITH", "SCHEMA", "EVOLUTION"):
+            raise UnsupportedFeature(
+                "MERGE WITH SCHEMA EVOLUTION is not done here",
+                hint="add the columns first (Table.add_column), or run it with Delta Spark",
+                cli_hint="run it with Delta Spark",
+            )
+        if not self.take("INTO"):
+            return None
+        target = self.named(("USING",))
+        if target is None or not self.take("USING"):
+            return None
+        source = self.named(("ON",))
+        if source is None or not self.take("ON"):
+            return None
+        on = self.until("WHEN")
+        clauses = self.clauses()
+        return MergeText(target, source, on, clauses) if clauses and self.done else None
+
+    def clauses(self) -> tuple[Clause, ...]:
+        """The WHEN clauses; empty where one is of another form."""
+        found = []
+        while self.take("WHEN"):
+            clause = self._clause()
+            if clause is None:
+                return ()
+            found.append(clause)
+        return tuple(found)
+
+    def _clause(self) -> Clause | None:
+        when = "not matched" if self.take("NOT", "MATCHED") else ""
+        if when and self.take("BY", "SOURCE"):
+            when = "not matched by source"
+        elif when:
+            self.take("BY", "TARGET")
+        elif self.take("MATCHED"):
+            when = "matched"
+        condition = self.until("THEN") if self.take("AND") else None
+        if not when or not self.take("THEN"):
+            return None
+        if when != "not matched" and self.take("DELETE"):
+            return Clause(when, condition, "delete")
+        if when != "not matched" and self.take("UPDATE", "SET"):
+            assigned = self.assignments(("WHEN",))
+            return Clause(when, condition, "update", assigned) if assigned else None
+        if when == "not matched" and self.take("INSERT"):
+            assigned = self._inserted()
+            return Clause(when, condition, "insert", assigned) if assigned else None
+        return None
+
+    def _inserted(self) -> Assignments:
+        """`*` or `(a, b) VALUES (x, y)`."""
+        if self._kind() is TokenType.STAR:
+            self._at += 1
+            return STAR
+        names = self._list()
+        values = self._list() if self.take("VALUES") else []
+        return tuple(zip(names, values, strict=True)) if len(names) == len(values) else ()
+
+    def _list(self) -> list[str]:
+        """The parts of a list in parentheses."""
+        if self._kind() is not TokenType.L_PAREN:
+            return []
+        self._at += 1
+        parts = []
+        while not self.done and self._kind() is not TokenType.R_PAREN:
+            parts.append(self.until(",", ")"))
+            if self._word(self._at) == ",":
+                self._at += 1
+        self._at += 1
+        return parts
+
+    def _name(self) -> str | None:
+        """A column's name, perhaps behind the table's: parts with dots between them."""
+        start = self._at
+        while not self.done:
+            self._at += 1
+            if self._kind() is not TokenType.DOT:
+                return self._span(start, self._at)
+            self._at += 1
+        return None
+
+    def _close(self) -> None:
+        depth = 0
+        while not self.done:
+            kind = self._tokens[self._at].token_type
+            depth += int(kind is TokenType.L_PAREN) - int(kind is TokenType.R_PAREN)
+            self._at += 1
+            if not depth:
+                return
+
+    def _kind(self) -> TokenType | None:
+        return None if self.done else self._tokens[self._at].token_type
+
+    def _word(self, at: int) -> str:
+        token = self._tokens[at] if at < len(self._tokens) else None
+        quoted = token is None or token.token_type in _QUOTED
+        return "" if token is None or quoted else token.text.upper()
+
+    def _comes(self, words: tuple[str, ...]) -> bool:
+        return all(self._word(self._at + place) == word for place, word in enumerate(words))
+
+    def _span(self, start: int, stop: int) -> str:
+        if start >= stop:
+            return ""
+        return self._text[self._tokens[start].start : self._tokens[stop - 1].end + 1]
+
+
+_OPENS = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE)
+_CLOSES = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE)
+_QUOTED = (TokenType.IDENTIFIER, TokenType.STRING, TokenType.RAW_STRING)

@@ -1,0 +1,92 @@
+"""`Table.update`: values, files, the change feed, and two writers at the same time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import variantlake as vl
+from tests.dml.changed import FEED, VECTORS, documents, new_table, text
+from variantlake.delta.actions.log_lines import AddCdcFile
+from variantlake.delta.log.log_segment import commit_path
+from variantlake.delta.log.reconciliation import read_commit
+from variantlake.dml.update import update
+from variantlake.errors import CommitConflict, InvalidQuery, InvalidValue, UnsupportedFeature
+
+
+def days(table: vl.Table) -> dict[int, Any]:
+    found = table.refresh().scan("id, day").to_arrow().to_pylist()
+    return {row["id"]: row["day"] for row in found}
+
+
+@pytest.mark.parametrize("properties", [VECTORS, {}], ids=["vectors", "rewritten"])
+def test_values_are_computed_from_the_old_row(tmp_path: Path, properties: Any) -> None:
+    table = new_table(tmp_path / "t", rows=20, properties=properties)
+    where = "event:n::int between 8 and 11"
+    done = table.update({"day": vl.path("event", "$.n").string(), "ID": "event:n::bigint"}, where)
+    assert (done.updated, done.deleted, done.files_touched) == (4, 0, 2)
+    assert days(table) == {n: str(n) if 8 <= n <= 11 else f"d{n % 2}" for n in range(20)}
+    assert documents(table) == {n: text(n) for n in range(20)}
+    table.update({"event": {"a": [1, None]}, "day": None}, "id = 9")
+    assert documents(table) == {n: text(n) for n in range(20)} | {9: '{"a":[1,null]}'}
+    table.update({"event": "event:rest", "day": "'x'"}, "id = 2 or id = 9")
+    assert (documents(table)[2], documents(table)[9]) == ("[2]", "NULL")
+    info = table.refresh().history(1)[0].info
+    assert (info["operation"], info["operationMetrics"]["numUpdatedRows"]) == ("UPDATE", "2")
+    assert days(table)[9] == "x"
+
+
+def test_rows_move_to_their_partition(tmp_path: Path) -> None:
+    table = new_table(tmp_path / "t", rows=10, partition_by="day")
+    assert table.update({"day": "'d9'"}, "day = 'd1'").updated == 5
+    assert days(table) == {n: "d9" if n % 2 else "d0" for n in range(10)}
+
+
+@pytest.mark.parametrize("properties", [{**VECTORS, **FEED}, FEED], ids=["vectors", "rewritten"])
+def test_the_change_feed_gets_both_images(tmp_path: Path, properties: Any) -> None:
+    table = new_table(tmp_path / "t", rows=12, per_file=6, properties=properties)
+    done = table.update({"day": "'new'"}, "id >= 5")
+    actions = read_commit(table.snapshot.store, commit_path(done.version))
+    files = [action.path for action in actions if isinstance(action, AddCdcFile)]
+    rows = [
+        row for path in files for row in vl.parquet.read_table(tmp_path / "t" / path).to_pylist()
+    ]
+    found = sorted((row["id"], row["_change_type"], row["day"]) for row in rows)
+    assert found == sorted(
+        image
+        for n in range(5, 12)
+        for image in ((n, "update_preimage", f"d{n % 2}"), (n, "update_postimage", "new"))
+    )
+
+
+def test_what_is_refused(tmp_path: Path) -> None:
+    table = new_table(tmp_path / "t", rows=4)
+    with pytest.raises(InvalidQuery, match="no column"):
+        table.update({"nope": 1})
+    with pytest.raises(UnsupportedFeature, match="does not take"):
+        table.update({"id": "id + 1"})
+    with pytest.raises(UnsupportedFeature, match="does not put"):
+        table.update({"day": 7})
+    with pytest.raises(InvalidValue, match="cast"):
+        table.update({"id": "event:user::bigint"})
+    tracked = new_table(
+        tmp_path / "r", rows=4, properties={**VECTORS, "delta.enableRowTracking": "true"}
+    )
+    with pytest.raises(UnsupportedFeature, match="row ids"):
+        tracked.update({"id": 1})
+    assert table.update({"id": 1}, "id < 3", dry_run=True).updated == 3
+    assert table.refresh().version == table.version
+    assert documents(table) == {n: text(n) for n in range(4)}
+
+
+def test_two_updates_of_one_row_contradict_each_other(tmp_path: Path) -> None:
+    table = new_table(tmp_path / "t", rows=20, per_file=20)
+    before = table.snapshot
+    update(before, {"day": "'a'"}, "id = 3")
+    with pytest.raises(CommitConflict):
+        update(before, {"day": "'b'"}, "id = 3")
+    update(before, {"day": "'b'"}, "id = 4")  # another row of the same file
+    assert {n: day for n, day in days(table).items() if day not in ("d0", "d1")} == {3: "a", 4: "b"}
+    assert len(list((tmp_path / "t").glob("part-*.parquet"))) == 3

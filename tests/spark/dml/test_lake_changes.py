@@ -1,0 +1,173 @@
+"""DELETE, UPDATE and MERGE through a Lake, with Spark's own conditions and expressions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import variantlake as vl
+from tests.dml.changed import FEED, VECTORS, documents, ids, new_table, text
+from variantlake.delta.actions.log_lines import AddCdcFile
+from variantlake.delta.log.log_segment import commit_path
+from variantlake.delta.log.reconciliation import read_commit
+from variantlake.errors import InvalidQuery, InvalidValue, UnsupportedFeature
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+
+def days(table: vl.Table) -> dict[int, str]:
+    found = table.refresh().scan("id, day").to_arrow().to_pylist()
+    return {row["id"]: row["day"] for row in found}
+
+
+def changes(table: vl.Table, version: int) -> list[tuple[int, str, str]]:
+    """The rows of a version's change files."""
+    actions = read_commit(table.snapshot.store, commit_path(version))
+    files = [each.path for each in actions if isinstance(each, AddCdcFile)]
+    rows = [
+        row for path in files for row in vl.parquet.read_table(Path(table.uri) / path).to_pylist()
+    ]
+    return sorted((row["id"], row["_change_type"], row["day"]) for row in rows)
+
+
+def test_delete_by_any_condition(spark: SparkSession, tmp_path: Path) -> None:
+    lake = vl.spark.connect(spark)
+    table = new_table(tmp_path / "t")
+    name = f"delta.`{table.uri}`"
+    answer = lake.sql(f"DELETE FROM {name} AS x WHERE length(x.day) = 2 AND x.event:n::int % 4 = 1")
+    assert [tuple(row) for row in answer.collect()] == [(10,)]
+    assert ids(table) == [n for n in range(40) if n % 4 != 1]
+    done = lake.delete(table.uri, "id IN (SELECT id + 2 FROM range(3))")
+    assert (done.deleted, done.vectors, done.files_added) == (3, 1, 0)
+    done = lake.delete(table.uri, "event:user::string = 'u2'")
+    gone = {n for n in range(40) if n % 4 == 1} | {2, 3, 4}
+    gone |= {n for n in range(40) if n % 5 == 2 and n % 7}
+    assert documents(table) == {n: text(n) for n in range(40) if n not in gone}
+    assert lake.delete(table.uri, "id < 0", dry_run=True).rows == 0
+
+
+def test_update_rows(spark: SparkSession, tmp_path: Path) -> None:
+    lake = vl.spark.connect(spark)
+    for folder, properties in (("v", {**VECTORS, **FEED}), ("c", {})):
+        table = new_table(tmp_path / folder, rows=20, properties=properties)
+        answer = lake.sql(
+            f"UPDATE delta.`{table.uri}` t SET day = concat('x', t.id), "
+            "event = parse_json(concat('{\"n\":', id, '}')) WHERE event:n::int IN (:a, :b)",
+            {"a": 3, "b": 4},
+        )
+        assert answer.collect()[0]["num_affected_rows"] == 2
+        expected = {n: text(n) for n in range(20)} | {3: '{"n":3}', 4: '{"n":4}'}
+        assert documents(table) == expected
+        assert days(table)[3] == "x3"
+        newest = table.refresh()
+        info = newest.history(1)[0].info
+        assert (info["operation"], info["operationMetrics"]["numUpdatedRows"]) == ("UPDATE", "2")
+        if properties:
+            assert changes(newest, newest.version) == [
+                (3, "update_postimage", "x3"),
+                (3, "update_preimage", "d1"),
+                (4, "update_postimage", "x4"),
+                (4, "update_preimage", "d0"),
+            ]
+        done = lake.update(table.uri, {"day": vl.path("event", "$.n").string(), "id": 100}, "id=4")
+        assert (done.updated, days(table)[100]) == (1, "4")
+
+
+def test_merge_all_clauses(spark: SparkSession, tmp_path: Path) -> None:
+    lake = vl.spark.connect(spark)
+    for folder, properties in (("v", {**VECTORS, **FEED}), ("c", {})):
+        table = new_table(tmp_path / folder, rows=20, properties=properties)
+        answer = lake.sql(
+            f"""MERGE INTO delta.`{table.uri}` AS t
+            USING (SELECT id + 15 AS id, concat('s', id) AS day FROM range(8)) AS s
+            ON t.event:n::bigint = s.id
+            WHEN MATCHED AND t.id = 15 THEN DELETE
+            WHEN MATCHED AND t.id < 19 THEN UPDATE SET day = s.day
+            WHEN NOT MATCHED AND s.id < 22 THEN INSERT (id, day, event)
+                VALUES (s.id, s.day, parse_json(concat('{{"n":', s.id, '}}')))
+            WHEN NOT MATCHED BY SOURCE AND t.id = 0 THEN UPDATE SET day = 'none'
+            WHEN NOT MATCHED BY SOURCE AND t.id < 3 THEN DELETE"""
+        )
+        assert answer.collect()[0].asDict() == {
+            "num_affected_rows": 9,
+            "num_updated_rows": 4,
+            "num_deleted_rows": 3,
+            "num_inserted_rows": 2,
+        }
+        expected = {n: text(n) for n in range(20) if n not in (1, 2, 15)}
+        expected |= {n: f'{{"n":{n}}}' for n in (20, 21)}
+        assert documents(table) == expected
+        found = days(table)
+        assert {n: found[n] for n in (0, 3, 16, 18, 19, 20)} == {
+            0: "none", 3: "d1", 16: "s1", 18: "s3", 19: "d1", 20: "s5",
+        }  # fmt: skip
+        if properties:
+            newest = table.refresh()
+            kinds = [kind for _, kind, _ in changes(newest, newest.version)]
+            assert {kind: kinds.count(kind) for kind in kinds} == {
+                "delete": 3, "insert": 2, "update_preimage": 4, "update_postimage": 4,
+            }  # fmt: skip
+
+
+def test_merge_a_frame(spark: SparkSession, tmp_path: Path) -> None:
+    lake = vl.spark.connect(spark)
+    table = new_table(tmp_path / "t", rows=10)
+    frame = spark.sql(
+        "SELECT id, 'new' AS day, parse_json(concat('[', id, ']')) AS event FROM range(8, 12)"
+    )
+    done = lake.merge(table.uri, frame, "t.id = s.id")
+    assert (done.updated, done.inserted, done.deleted) == (2, 2, 0)
+    assert documents(table) == {n: text(n) for n in range(8)} | {n: f"[{n}]" for n in range(8, 12)}
+    with pytest.raises(InvalidQuery, match="MULTIPLE_SOURCE_ROW"):
+        lake.merge(table.uri, frame, "t.id <= s.id")
+    done = lake.merge(table.uri, frame, "t.id <= s.id", "WHEN MATCHED THEN DELETE")
+    assert (done.deleted, ids(table)) == (12, [])
+
+
+def test_what_a_table_demands(spark: SparkSession, tmp_path: Path) -> None:
+    lake = vl.spark.connect(spark)
+    name = f"delta.`{tmp_path / 't'}`"
+    spark.sql(
+        f"""CREATE TABLE {name} (id BIGINT NOT NULL, twice BIGINT GENERATED ALWAYS AS (id * 2),
+            kind STRING DEFAULT 'none') USING delta
+            TBLPROPERTIES ('delta.feature.allowColumnDefaults' = 'supported',
+                           'delta.enableDeletionVectors' = 'true')"""
+    )
+    spark.sql(f"ALTER TABLE {name} ADD CONSTRAINT small CHECK (id < 100)")
+    spark.sql(f"INSERT INTO {name} (id, kind) VALUES (1, 'a'), (2, 'b'), (3, 'c')")
+    lake.sql(f"UPDATE {name} SET id = id + 10 WHERE kind <> 'a'")
+    for statement in (
+        f"UPDATE {name} SET id = 100 WHERE id = 1",
+        f"UPDATE {name} SET id = NULL WHERE id = 1",
+        f"UPDATE {name} SET twice = 5 WHERE id = 1",
+    ):
+        with pytest.raises(InvalidValue):
+            lake.sql(statement)
+    lake.sql(
+        f"""MERGE INTO {name} t USING (SELECT 11 AS key UNION SELECT 12 UNION SELECT 13) s
+            ON t.id = s.key WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT (id) VALUES (key)
+            WHEN NOT MATCHED BY SOURCE THEN UPDATE SET kind = 'left'"""
+    )
+    rows = spark.sql(f"SELECT id, twice, kind FROM {name} ORDER BY id").collect()
+    assert [tuple(row) for row in rows] == [(1, 2, "left"), (11, 22, "none")]
+
+
+def test_what_is_not_done_is_said(spark: SparkSession, tmp_path: Path) -> None:
+    lake = vl.spark.connect(spark)
+    table = new_table(tmp_path / "t", rows=4, properties={"delta.appendOnly": "true"})
+    with pytest.raises(UnsupportedFeature, match="append-only"):
+        lake.update(table.uri, {"id": 1})
+    other = new_table(tmp_path / "o", rows=4)
+    with pytest.raises(InvalidQuery, match="no column"):
+        lake.update(other.uri, {"nope": 1})
+    with pytest.raises(InvalidQuery, match="UNRESOLVED"):
+        lake.sql(f"DELETE FROM delta.`{other.uri}` WHERE nope = 1")
+    with pytest.raises(InvalidQuery, match="no clause"):
+        lake.merge(other.uri, "range(3)", "t.id = s.id", "WHEN MATCHED THEN DROP")
+    assert ids(other) == [0, 1, 2, 3]
+    assert not list(Path(other.uri).glob("*.bin"))

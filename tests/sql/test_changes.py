@@ -1,0 +1,90 @@
+"""DELETE, UPDATE and MERGE taken apart by their tokens."""
+
+from __future__ import annotations
+
+import pytest
+
+from variantlake.errors import UnsupportedFeature
+from variantlake.sql.changes import (
+    STAR,
+    Clause,
+    DeleteText,
+    MergeText,
+    Named,
+    UpdateText,
+    parse_change,
+    parse_clauses,
+)
+
+
+def test_delete() -> None:
+    assert parse_change("delete from delta.`/a b` as t where t.`where` = 1;") == DeleteText(
+        Named("delta.`/a b`", "t"), "t.`where` = 1"
+    )
+    assert parse_change("DELETE FROM db.events") == DeleteText(Named("db.events", "events"), None)
+
+
+def test_update() -> None:
+    text = (
+        "UPDATE t SET a = CASE WHEN x = 1 THEN 'set, where' ELSE (b) END, t.`c d` = f(1, 2) "
+        "WHERE event:k[0]::string = 'x'"
+    )
+    assert parse_change(text) == UpdateText(
+        Named("t", "t"),
+        (
+            ("a", "CASE WHEN x = 1 THEN 'set, where' ELSE (b) END"),
+            ("t.`c d`", "f(1, 2)"),
+        ),
+        "event:k[0]::string = 'x'",
+    )
+
+
+def test_merge() -> None:
+    text = """
+        MERGE INTO delta.`/t` t USING (SELECT * FROM s WHERE a IN (1, 2)) AS s
+        ON t.id = s.id AND CASE WHEN s.x THEN true END
+        WHEN MATCHED AND CASE WHEN s.gone THEN true ELSE false END THEN DELETE
+        WHEN MATCHED THEN UPDATE SET a = s.a, b = t.b + 1
+        WHEN NOT MATCHED THEN INSERT (id, a) VALUES (s.id, coalesce(s.a, (1)))
+        WHEN NOT MATCHED BY TARGET AND s.z > 1 THEN INSERT *
+        WHEN NOT MATCHED BY SOURCE AND t.old THEN UPDATE SET a = NULL
+        WHEN NOT MATCHED BY SOURCE THEN DELETE
+    """
+    found = parse_change(text)
+    assert isinstance(found, MergeText)
+    assert found.target == Named("delta.`/t`", "t")
+    assert found.source == Named("(SELECT * FROM s WHERE a IN (1, 2))", "s")
+    assert found.on == "t.id = s.id AND CASE WHEN s.x THEN true END"
+    assert found.clauses == (
+        Clause("matched", "CASE WHEN s.gone THEN true ELSE false END", "delete"),
+        Clause("matched", None, "update", (("a", "s.a"), ("b", "t.b + 1"))),
+        Clause("not matched", None, "insert", (("id", "s.id"), ("a", "coalesce(s.a, (1))"))),
+        Clause("not matched", "s.z > 1", "insert", STAR),
+        Clause("not matched by source", "t.old", "update", (("a", "NULL"),)),
+        Clause("not matched by source", None, "delete"),
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT 1",
+        "DELETE t",
+        "DELETE FROM a b c",
+        "UPDATE t SET",
+        "UPDATE t SET a",
+        "MERGE INTO t USING s ON a",
+        "MERGE INTO t USING s ON a WHEN MATCHED THEN INSERT *",
+        "MERGE INTO t USING s ON a WHEN NOT MATCHED THEN INSERT (a, b) VALUES (1)",
+        "",
+    ],
+)
+def test_other_texts_are_left_to_spark(text: str) -> None:
+    assert parse_change(text) is None
+
+
+def test_clauses_alone() -> None:
+    assert parse_clauses("WHEN MATCHED THEN DELETE") == (Clause("matched", None, "delete"),)
+    assert parse_clauses("WHEN MATCHED THEN DELETE or so") is None
+    with pytest.raises(UnsupportedFeature, match="SCHEMA EVOLUTION"):
+        parse_change("MERGE WITH SCHEMA EVOLUTION INTO t USING s ON a WHEN MATCHED THEN DELETE")
