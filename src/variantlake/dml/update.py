@@ -67,12 +67,12 @@ def _update(
         started,
         time.perf_counter(),
         NewRows(updated=updated, updated_count=sum(each.count for each in taken)),
-        preimages=_all(taken),
+        preimages=_by_places(taken),
     )
     return change.planned() if dry_run else change.commit(files)
 
 
-def _all(taken: list[TakenRows]) -> list[TakenRows]:
+def _by_places(taken: list[TakenRows]) -> list[TakenRows]:
     """The rows by their places, also of files that go as a whole."""
     return [
         TakenRows(each.add, each.file, each.places(), each.num_rows, each.before) for each in taken
