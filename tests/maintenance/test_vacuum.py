@@ -207,6 +207,25 @@ def test_a_tombstone_that_leaves_the_table_removes_nothing_there(tmp_path: Path)
         opened(root)
 
 
+def test_paths_of_strangers_take_bounded_time(tmp_path: Path) -> None:
+    small_table(tmp_path)
+    put(tmp_path, "orphan.parquet", LONG_AGO)
+    deep = ["/" + "a/" * 50_000 + "x", "a/../" * 50_000 + "x", "/" * 50_000]
+    commit(tmp_path, 1, NOW, [remove(path, NOW) for path in deep])
+    assert vacuum(opened(tmp_path)).deleted == 1
+
+
+def test_names_of_any_bytes_are_removed(tmp_path: Path) -> None:
+    small_table(tmp_path)
+    names = [b"two\nlines.parquet", b"escape\x1b[31m.parquet"]
+    if os.name == "posix" and os.uname().sysname == "Linux":
+        names.append(b"not\xffutf-8.parquet")
+    for name in names:
+        put(tmp_path, os.fsdecode(name), LONG_AGO)
+    assert vacuum(opened(tmp_path)).deleted == len(names)
+    assert found(tmp_path) == {"live.parquet"}
+
+
 def test_links_are_not_followed_and_what_they_lead_to_is_kept(tmp_path: Path) -> None:
     root = tmp_path / "table"
     small_table(root)

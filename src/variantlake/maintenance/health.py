@@ -161,8 +161,8 @@ def _residuals(snapshot: Snapshot, facts: FactColumns) -> Iterator[Finding]:
             Severity.WARNING if many else Severity.INFO,
             f"{name}: {share:.1%} of the values of its typed columns are of other types and lie in "
             f"residuals{told}",
-            mend="Table.drift() shows which paths; Table.reshred() mends it",
-            command="variantlake drift shows which paths; variantlake reshred mends it",
+            mend="Table.drift() shows which paths are worth a column",
+            command="variantlake drift",
             details={"column": name, "share": share, "values": residual, "files_unknown": unknown},
         )
 

@@ -37,6 +37,9 @@ from variantlake.storage.store import Entry, Store
 _SPECIAL = r"^/|[%:\\]|(^|/)\.{0,2}(/|$)"
 """What may lead elsewhere than it seems; all other paths are plain relative names."""
 
+MAX_DEPTH = 256
+"""Our limit on the folders of a table within each other, as far as absolute paths lead there."""
+
 _COMMITS_AT_ONCE = 64
 _THREADS = min(16, 4 * (os.cpu_count() or 1))
 
@@ -100,7 +103,8 @@ def meanings(path: str) -> Iterator[str]:
             steps.append(step)
     yield "/".join(steps)
     if left:
-        yield from ("/".join(steps[start:]) for start in range(1, len(steps)))
+        first = max(1, len(steps) - MAX_DEPTH)
+        yield from ("/".join(steps[start:]) for start in range(first, len(steps)))
 
 
 def retained_paths(snapshot: Snapshot, cutoff: int) -> RetainedPaths:
