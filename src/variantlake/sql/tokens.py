@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Sequence
 
@@ -29,12 +30,17 @@ _ENDS = _CLAUSES | {TokenType.UNION, TokenType.EXCEPT, TokenType.INTERSECT, Toke
 _WORD = re.compile(r"[^\W\d]\w*")
 
 
-def tokenize(text: str) -> list[Token]:
-    """The tokens; none for a text that sqlglot cannot take apart."""
+@functools.lru_cache(maxsize=8)
+def tokenize(text: str) -> tuple[Token, ...]:
+    """The tokens; none for a text that sqlglot cannot take apart.
+
+    A query is prepared in steps that each ask for the tokens of the same text: it is taken apart
+    once.
+    """
     try:
-        return list(sqlglot.tokenize(text, read="databricks"))
+        return tuple(sqlglot.tokenize(text, read="databricks"))
     except sqlglot.errors.SqlglotError:
-        return []
+        return ()
 
 
 def is_read_only(tokens: Sequence[Token]) -> bool:
