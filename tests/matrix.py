@@ -147,8 +147,9 @@ def _parts(command: list[str], folder: Path, java: Path) -> Iterator[tuple[str, 
     lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     yield from ((line["part"], line["wrong"]) for line in lines)
     if done.returncode or not lines:
-        yield "the job", (done.stderr.strip().splitlines() or ["no word"])[-1]
-    if any(line["wrong"] for line in lines):
+        said = [line for line in done.stderr.splitlines() if line.strip() and "[Stage" not in line]
+        yield "the job", f"ended with {done.returncode}: {(said or ['no word'])[-1]}"
+    if done.returncode or any(line["wrong"] for line in lines):
         sys.stderr.write(done.stderr[-4000:])
 
 
