@@ -1,4 +1,7 @@
-"""A client of Spark Connect: runs queries and appends, as JSON says. A process of its own."""
+"""A client of Spark Connect: runs queries and appends, as JSON says. A process of its own.
+
+A line of stdin is the work of one session; what came of it is a line of stdout.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +20,21 @@ from tests.spark.random_joins import try_table
 from variantlake.planning import late_materialization
 from variantlake.spark.session import connect_files, versions
 
+_USUAL = (versions.NEWEST, connect_files.MAX_SCANS, late_materialization.MIN_BYTES)
+
 
 def main() -> None:
     """Work from stdin, what came of it to stdout, both as JSON."""
-    work = json.load(sys.stdin)
+    for line in sys.stdin:
+        found = done(json.loads(line))
+        versions.NEWEST = _USUAL[0]  # type: ignore[misc] # some works replace it
+        connect_files.MAX_SCANS, late_materialization.MIN_BYTES = _USUAL[1:]
+        sys.stdout.write(json.dumps(found) + "\n")
+        sys.stdout.flush()
+
+
+def done(work: dict[str, Any]) -> dict[str, Any]:
+    """What comes of one work, in a session of its own."""
     spark = SparkSession.builder.remote(work["remote"]).getOrCreate()
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     for name, value in work.get("settings", {}).items():
@@ -29,7 +43,7 @@ def main() -> None:
     versions.NEWEST = tuple(work.get("newest", versions.NEWEST))  # type: ignore[misc] # a fake
     lake = vl.spark.connect(spark)
     overwritten = [overwrite(spark, lake, table) for table in work.get("overwrites", ())]
-    done = [append(spark, lake, load) for load in work.get("appends", ())]
+    appended = [append(spark, lake, load) for load in work.get("appends", ())]
     placed = use_names(spark, lake, **work["names"]) if "names" in work else []
     answers = queried(spark, lake, work, settings) if "queries" in work else {}
     if "joins" in work:
@@ -40,10 +54,8 @@ def main() -> None:
     answers["texts"] = {
         name: answered(spark, lake, text) for name, text in work.get("texts", {}).items()
     }
-    sys.stdout.write(
-        json.dumps({"appends": done, "overwritten": overwritten, "placed": placed, **answers})
-    )
     spark.stop()
+    return {"appends": appended, "overwritten": overwritten, "placed": placed, **answers}
 
 
 def append(spark: SparkSession, lake: Any, load: dict[str, Any]) -> Any:

@@ -9,6 +9,7 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -121,22 +122,59 @@ GROUPED = """
 """What the client makes of a DataFrame with paths."""
 
 
-def client(remote: str, work: dict[str, Any]) -> dict[str, Any]:
-    """What a client of its own finds through this server; "local[2]" starts one, without Delta."""
-    environment = {name: value for name, value in os.environ.items() if "SPARK_" not in name}
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.spark.connect_client"],
-        input=json.dumps({"texts": {}, "remote": remote} | work),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=600,
-        cwd=corpora.REPOSITORY,
-        env=environment | {"PYSPARK_PYTHON": sys.executable},
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    found: dict[str, Any] = json.loads(done.stdout[done.stdout.index("{") :])
-    return found
+class Client:
+    """A process that is a client of the server: each call is a session. It starts when called."""
+
+    def __init__(self, remote: str, errors: Path) -> None:
+        self._remote = remote
+        self._errors = errors
+        self._process: subprocess.Popen[str] | None = None
+
+    def __call__(self, work: dict[str, Any]) -> dict[str, Any]:
+        """What a session finds. Fails with what the client wrote if it ends before."""
+        process = self._process = self._process or self._started()
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(json.dumps({"texts": {}, "remote": self._remote} | work) + "\n")
+        process.stdin.flush()
+        end = threading.Timer(600, process.kill)
+        end.start()
+        try:
+            found: dict[str, Any] | None = next(
+                (json.loads(line) for line in process.stdout if line.startswith("{")), None
+            )
+        finally:
+            end.cancel()
+        if found is None:
+            self.stop()
+            pytest.fail(self._errors.read_text(errors="replace")[-2000:])
+        return found
+
+    def _started(self) -> subprocess.Popen[str]:
+        environment = {name: value for name, value in os.environ.items() if "SPARK_" not in name}
+        with self._errors.open("w") as errors:
+            return subprocess.Popen(
+                [sys.executable, "-m", "tests.spark.connect_client"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                cwd=corpora.REPOSITORY,
+                env=environment | {"PYSPARK_PYTHON": sys.executable},
+            )
+
+    def stop(self) -> None:
+        """End the process, if there is one."""
+        if self._process is not None:
+            self._process.communicate(timeout=60)
+            self._process = None
+
+
+@pytest.fixture(scope="module")
+def client(server: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    client = Client(server, tmp_path_factory.mktemp("client") / "stderr")
+    yield client
+    client.stop()
 
 
 ROWS = """
@@ -145,7 +183,7 @@ ROWS = """
     FROM range(0, 1000, 1, 3)"""
 
 
-def test_appends_of_a_connect_client(spark: SparkSession, server: str, tmp_path: Path) -> None:
+def test_appends_of_a_connect_client(spark: SparkSession, client: Client, tmp_path: Path) -> None:
     table = str(tmp_path / "t")
     vl.Table.create(table, "n BIGINT, event VARIANT, other VARIANT")
     texts = {"json_columns": ["other"]}
@@ -158,7 +196,7 @@ def test_appends_of_a_connect_client(spark: SparkSession, server: str, tmp_path:
         {"query": ROWS, "table": table, "options": {}},
         {"query": f"{ROWS} WHERE id < 0", "table": table, "options": texts},
     ]
-    found = client(server, {"appends": loads})["appends"]
+    found = client({"appends": loads})["appends"]
     assert found[:2] == [[1, 999, 0], [1, 0, 0]]
     assert found[2].startswith("InvalidJson: ")
     assert found[3] == [2, 1000, 1]
@@ -178,16 +216,16 @@ def test_appends_of_a_connect_client(spark: SparkSession, server: str, tmp_path:
     assert "b" in schema
 
 
-def test_overwrites_of_a_connect_client(server: str, tmp_path: Path) -> None:
+def test_overwrites_of_a_connect_client(client: Client, tmp_path: Path) -> None:
     table = str(tmp_path / "t")
     made = vl.Table.create(table, "event VARIANT, n BIGINT", shredding={"event": "a BIGINT"})
     rows = pa.table({"event": ['{"a": 1}', '{"a": 2}'], "n": [1, 2]})
     made.append(rows, json_columns=["event"])
-    said = client(server, {"overwrites": [table]})["overwritten"]
+    said = client({"overwrites": [table]})["overwritten"]
     assert said == [["CommitConflict", "CommitConflict", "CommitConflict", "1"]]
 
 
-def test_names_of_a_connect_client(server: str, tmp_path: Path) -> None:
+def test_names_of_a_connect_client(client: Client, tmp_path: Path) -> None:
     source, registered, other = tmp_path / "a.ndjson", tmp_path / "known", tmp_path / "other"
     source.write_text('{"a": 1}\n{"a": 2}\n')
     vl.Table.create(registered, "event VARIANT")
@@ -199,19 +237,16 @@ def test_names_of_a_connect_client(server: str, tmp_path: Path) -> None:
     missing = ["nobodyknows", "connect_names.nobodyknows", "dbfs:/nobodyknows"]
     names = {"setup": setup, "source": str(source), "registered": str(registered)}
     try:
-        placed = client(server, {"names": names | {"tables": found + missing}})["placed"]
+        placed = client({"names": names | {"tables": found + missing}})["placed"]
     finally:
-        client(
-            server,
-            {"names": names | {"setup": ["DROP DATABASE connect_names CASCADE"], "tables": []}},
-        )
+        client({"names": names | {"setup": ["DROP DATABASE connect_names CASCADE"], "tables": []}})
     assert placed[:4] == [[2, 3, 1], [3, 4, 1], [2, 3, 1], [2, 3, 1]]
     assert {error for errors in placed[4:] for error in errors} == {"NotADeltaTable", "StoreFailed"}
     assert not list(corpora.REPOSITORY.glob("*nobodyknows*"))
     assert vl.Table.open(tmp_path / "t").version == 6
 
 
-def test_queries_of_a_connect_client(spark: SparkSession, server: str, tmp_path: Path) -> None:
+def test_queries_of_a_connect_client(spark: SparkSession, client: Client, tmp_path: Path) -> None:
     table = make(spark, tmp_path / "a {b} table", SHAPE)
     judge(spark, "judge_connect", SHAPE)
     new_year_2200 = dt.datetime(2200, 1, 1, tzinfo=dt.UTC).timestamp()
@@ -220,7 +255,7 @@ def test_queries_of_a_connect_client(spark: SparkSession, server: str, tmp_path:
     # Spark alone does not know the table, as without Delta's jar.
     settings = {"spark.sql.runSQLOnFiles": "false"}
     work = {"queries": texts, "explain": list(QUERIES), "table": table, "settings": settings}
-    found = client(server, work)
+    found = client(work)
     with changed(spark, {PUSHDOWN: "false"}):
         for name, query in QUERIES.items():
             theirs = spark.sql(query.format(t="judge_connect"))
@@ -247,7 +282,7 @@ def test_queries_of_a_connect_client(spark: SparkSession, server: str, tmp_path:
 
 
 def test_a_server_newer_than_those_that_were_tried(
-    spark: SparkSession, server: str, tmp_path: Path
+    spark: SparkSession, client: Client, tmp_path: Path
 ) -> None:
     """Its queries give the same, natively and of all files."""
     table = make(spark, tmp_path / "t", SHAPE)
@@ -256,7 +291,7 @@ def test_a_server_newer_than_those_that_were_tried(
     os.utime(Path(table) / commit_path(0), (new_year_2200, new_year_2200))  # the client asks for it
     texts = {"columns": QUERIES["columns"].format(t=f"delta.`{table}`")}
     work = {"queries": texts, "explain": ["columns"], "table": table, "newest": [4, 0]}
-    found = client(server, work)
+    found = client(work)
     theirs = spark.sql(QUERIES["columns"].format(t="judge_connect"))
     assert found["rows"]["columns"] == dict(rows(theirs))
     (scan,) = found["explain"]["columns"]["tables"]
@@ -266,9 +301,9 @@ def test_a_server_newer_than_those_that_were_tried(
     assert scan["files"] == {"total": 4, "read": 4, "skipped": 0}
 
 
-def test_random_queries_of_several_selects(server: str, tmp_path: Path) -> None:
+def test_random_queries_of_several_selects(client: Client, tmp_path: Path) -> None:
     requested = {"folder": str(tmp_path), "seed": 0, "texts": 6}
-    _, skipped, _ = client(server, {"joins": requested})["joins"]
+    _, skipped, _ = client({"joins": requested})["joins"]
     assert skipped > 0
 
 
@@ -358,7 +393,7 @@ TEXTS: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-def test_texts_of_every_form(spark: SparkSession, server: str, tmp_path: Path) -> None:
+def test_texts_of_every_form(spark: SparkSession, client: Client, tmp_path: Path) -> None:
     table = make(spark, tmp_path / "a {b}#? %41 é+ table", SHAPE)
     odd = made_of_odd_types(tmp_path / "odd")
     deleted = f"delta.`{tmp_path / 'deleted %41'}`"
@@ -379,7 +414,7 @@ def test_texts_of_every_form(spark: SparkSession, server: str, tmp_path: Path) -
         tables = {"t": "{table}"} if text.get("tables") == "t" else text.get("tables", {})
         filled = json.dumps(text | {"tables": tables}).replace("{table}", table)
         texts[name] = json.loads(filled.replace("{t}", f"delta.`{table}`"))
-    found = client(server, {"texts": texts})["texts"]
+    found = client({"texts": texts})["texts"]
     with changed(spark, {PUSHDOWN: "false"}):
         for name, (_, plain) in TEXTS.items():
             assert found[name] == dict(rows(spark.sql(plain))), name
@@ -407,7 +442,7 @@ COLLATED = (
 
 
 def test_chars_and_collations_of_a_connect_client(
-    spark: SparkSession, server: str, tmp_path: Path
+    spark: SparkSession, client: Client, tmp_path: Path
 ) -> None:
     name = f"delta.`{tmp_path / 't'}`"
     spark.sql(
@@ -417,7 +452,7 @@ def test_chars_and_collations_of_a_connect_client(
         spark.sql(f'INSERT INTO {name} SELECT {row}, parse_json(\'{{"k": "good"}}\')')
     spark.sql("CREATE GLOBAL TEMP VIEW w AS SELECT 1 AS id, 'GOOD' COLLATE utf8_lcase AS k")
     texts = {query: {"sql": query.format(t=name)} for query in (*CHARS, *COLLATED)}
-    found = client(server, {"texts": texts})["texts"]
+    found = client({"texts": texts})["texts"]
     with changed(spark, {PUSHDOWN: "false"}):
         for query in (*CHARS, *COLLATED):
             assert found[query] == dict(rows(spark.sql(query.format(t=name)))), query

@@ -22,12 +22,16 @@ from tests.spark.random_queries import (
     found_first,
 )
 from tests.spark.random_tables import make
+from tests.strategies import MORE
 from variantlake.spark.lake import connect
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark random queries")]
+
+ROUNDS = 2 * MORE
+"""Texts of each kind; `make test-long` asks more of them."""
 
 TABLES = (0, 1)
 """Seeds of tables; the second is partitioned, and has deleted rows and mapped columns."""
@@ -52,8 +56,8 @@ def test_values_are_those_on_unshredded_data(
     trial = trials[seed]
     queries = Queries(trial.table, random.Random(f"values {seed} {settings}"))
     with changed(spark, settings):
-        cases = sum(trial.values_agree(queries.values(VALUES, CONDITIONS)) for _ in range(5))
-        assert cases > 250
+        cases = sum(trial.values_agree(queries.values(VALUES, CONDITIONS)) for _ in range(ROUNDS))
+        assert cases > 50 * ROUNDS
         assert trial.errors_agree(queries, 5) > 0
 
 
@@ -65,7 +69,7 @@ def test_rows_under_a_condition_are_those_on_unshredded_data(
     trial = trials[seed]
     queries = Queries(trial.table, random.Random(f"conditions {seed} {settings}"))
     with changed(spark, settings):
-        for _ in range(2):
+        for _ in range(ROUNDS // 2):
             trial.agree([queries.branch() for _ in range(BRANCHES)])
 
 
@@ -96,4 +100,4 @@ def test_the_local_engine_answers_as_spark(
     trial = trials[seed]
     queries = Queries(trial.table, random.Random(f"local {seed}"))
     with changed(spark, SETTINGS[0]):
-        assert trial.local_agree(queries, 240) > 200
+        assert trial.local_agree(queries, 60 * ROUNDS) > 50 * ROUNDS
