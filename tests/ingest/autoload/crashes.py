@@ -25,7 +25,8 @@ import variantlake as vl
 from tests.delta.crashes import Moments, check_log, check_with_deltalake, fail, kill, state, watched
 from tests.ingest.autoload.sources import ids, put
 from variantlake.errors import VariantLakeError
-from variantlake.ingest.autoload.listing import LocalFolder
+from variantlake.ingest.autoload.listing import LocalFolder, ObjectFolder
+from variantlake.storage.objects import ObjectStore
 
 MODES: dict[str, dict[str, Any]] = {
     "keep": {},
@@ -73,6 +74,38 @@ def source_watched(moments: Moments) -> Iterator[None]:
                 return done
 
             stack.enter_context(patch.object(LocalFolder, name, around))
+        yield
+
+
+@contextlib.contextmanager
+def objects_watched(moments: Moments) -> Iterator[None]:
+    """Moments around every request to an object store, whose answers may get lost as well."""
+    calls = (
+        "read", "read_range", "read_ranges", "read_tail", "put_if_absent", "put", "upload",
+        "delete", "entry", "size",
+    )  # fmt: skip
+    with contextlib.ExitStack() as stack:
+        for name in calls:
+            original = getattr(ObjectStore, name)
+
+            def around(
+                *args: Any, _name: str = name, _original: Any = original, **given: Any
+            ) -> Any:
+                moments.pass_by(f"before {_name}")
+                done = _original(*args, **given)
+                moments.pass_by(f"after {_name}")
+                return done
+
+            stack.enter_context(patch.object(ObjectStore, name, around))
+        for owner, name in ((ObjectStore, "list_from"), (ObjectFolder, "pages")):
+            listing = getattr(owner, name)
+
+            def each(*args: Any, _name: str = name, _original: Any = listing) -> Any:
+                moments.pass_by(f"before {_name}")
+                yield from _original(*args)
+                moments.pass_by(f"after {_name}")
+
+            stack.enter_context(patch.object(owner, name, each))
         yield
 
 

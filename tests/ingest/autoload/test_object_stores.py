@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,11 +13,16 @@ import pytest
 
 import variantlake as vl
 from tests import s3_server
+from tests.delta.crashes import Moments, fail
+from tests.ingest.autoload.crashes import objects_watched
 from tests.ingest.autoload.sources import ids, states
-from variantlake.errors import InvalidValue
+from variantlake.errors import InvalidValue, VariantLakeError
 from variantlake.ingest.autoload import discover
 from variantlake.ingest.autoload.listing import ObjectFolder
 from variantlake.storage.objects import ObjectStore
+
+FAIL_EVERY = 23
+"""Each how manieth request fails."""
 
 URL = f"s3://{s3_server.BUCKET}"
 
@@ -94,3 +101,32 @@ def test_objects_are_moved_and_deleted_after_the_commit(
     assert set(states(table).values()) == {"loaded"}
     with pytest.raises(InvalidValue, match="found there again"):
         vl.autoload(source, table, after=f"move:{URL}/three/in/done")
+
+
+@pytest.mark.parametrize("after", ["keep", "delete"])
+def test_a_store_that_fails_or_loses_its_answer_leaves_each_document_once(
+    bucket: ObjectStore, after: str
+) -> None:
+    count = number = 0
+    while number <= count:
+        root = f"fail-{after}-{number}"
+        put(bucket, f"{root}/in/a.json", 1, 2)
+        put(bucket, f"{root}/in/b.json", 3)
+        source, table = f"{URL}/{root}/in", f"{URL}/{root}/table"
+        vl.autoload(source, table, max_files=1, after=after)
+        put(bucket, f"{root}/in/c.json", 4)
+        put(bucket, f"{root}/in/d.json", 5)
+        # The first time nothing fails, so that the moments are counted.
+        moments = Moments(fail, number - 1)
+        with objects_watched(moments), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that there is no checkpoint
+            with contextlib.suppress(VariantLakeError):
+                vl.autoload(source, table, max_files=1, after=after)
+        found = ids(table)
+        assert len(found) == len(set(found))
+        vl.autoload(source, table, after=after)
+        assert ids(table) == [1, 2, 3, 4, 5]
+        left = [entry.path for entry in bucket.list_from(f"{root}/in")]
+        assert len(left) == (0 if after == "delete" else 4)
+        count = count or len(moments.names)
+        number += FAIL_EVERY if number else 1

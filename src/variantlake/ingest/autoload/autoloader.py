@@ -8,6 +8,7 @@ import logging
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
@@ -49,6 +50,8 @@ log = logging.getLogger("variantlake.autoload")
 
 MAX_LOST = 100
 """Our limit on batches in a row that other processes were faster with."""
+
+_PARALLEL_REQUESTS = 16
 
 MOST_WAITED = 5.0
 """Seconds that `once` waits for files to settle; for those that need longer it does not."""
@@ -289,13 +292,18 @@ class Autoloader:
         if self.options.keeps:
             return
         now = self._folder.look([file.name for file in files])
-        for file, found in zip(files, now, strict=True):
-            if not file.is_same(found):
-                continue
-            if self.options.delete:
-                self._folder.delete(file.name)
-            elif self.options.move_to is not None:
-                self._folder.move(file.name, self.options.move_to)
+        same = [file.name for file, found in zip(files, now, strict=True) if file.is_same(found)]
+        target = self.options.move_to
+
+        def clear(name: bytes) -> None:
+            if target is None:
+                self._folder.delete(name)
+            else:
+                self._folder.move(name, target)
+
+        with ThreadPoolExecutor(_PARALLEL_REQUESTS if self._folder.objects else 1) as pool:
+            for _ in pool.map(clear, same):
+                pass
 
     def _check_move(self) -> None:
         """Refuse to move files to where they would be found again."""

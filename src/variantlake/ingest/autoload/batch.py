@@ -44,6 +44,9 @@ log = logging.getLogger("variantlake.autoload")
 MAX_ERROR = 500
 """Characters of an error that the log's files keep."""
 
+MAX_WARNINGS = 20
+"""Files of one batch whose errors are logged one by one; all are in the list of loads."""
+
 _PARALLEL_READS = 16
 
 
@@ -300,7 +303,8 @@ def _give_up(job: Job, outcome: _Outcome, name: bytes, error: VariantLakeError) 
         outcome.gone.add(name)
     elif now.is_same(known):
         outcome.errors[name] = error
-        log.warning("cannot be loaded: %s", error.sentence())
+        if len(outcome.errors) <= MAX_WARNINGS:
+            log.warning("cannot be loaded: %s", error.sentence())
 
 
 def _probe(job: Job, target: Target, sources: dict[bytes, Source], outcome: _Outcome) -> None:
