@@ -520,3 +520,18 @@ def test_small_files_that_are_read_together_keep_what_is_theirs(
     assert [row["k"] for row in found] == [1, 1, 1, 2, 2]
     if column:
         assert [Path(row[column]).name[0] for row in found] == ["a", "a", "c", "d", "d"]
+
+
+def test_a_source_that_was_moved_goes_on_when_it_is_said(
+    source: Path, table: Path, tmp_path: Path
+) -> None:
+    load(source, table, name="events")
+    elsewhere = tmp_path / "elsewhere"
+    source.rename(elsewhere)
+    put(elsewhere / "d.json", 5)
+    with pytest.raises(InvalidValue, match="loads from"):
+        load(elsewhere, table, name="events")
+    assert load(elsewhere, table, name="events", moved=True).files == 1
+    put(elsewhere / "e.json", 6)
+    assert load(elsewhere, table, name="events").files == 1
+    assert ids(table) == [1, 2, 3, 4, 5, 6]

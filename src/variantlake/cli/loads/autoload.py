@@ -66,6 +66,12 @@ def autoload(
             "the source's location.",
         ),
     ] = None,
+    moved: Annotated[
+        bool,
+        typer.Option(
+            "--moved", help="The source of this name is at another place now, with the same files."
+        ),
+    ] = False,
     max_files: Annotated[
         int, typer.Option(metavar="N", help="The most files of one batch.", min=1)
     ] = MAX_FILES,
@@ -201,6 +207,7 @@ def autoload(
         "on_change": on_change,
         "after": after,
         "since": since,
+        "moved": moved,
         "auto_compact": auto_compact,
         "mode": mode.value,
         "order_by": order_by or (),

@@ -253,11 +253,16 @@ class Autoloader:
         found = None if snapshot is None else read_state(snapshot, self.name)
         if found is None:
             return LoadState(self.name, self._folder.root)
+        if self.options.moved:
+            return replace(found, source=self._folder.root)
         if found.source != self._folder.root:
             raise InvalidValue(
                 f"the autoload {self.name!r} of this table loads from {found.source}, not from "
                 f"{self._folder.root}",
-                hint="give the autoload of another source another name",
+                hint="give the autoload of another source another name; if the same files are at "
+                "another place now, say so with moved=True",
+                cli_hint="give the autoload of another source another --name; if the same files "
+                "are at another place now, say so with --moved",
             )
         return found
 

@@ -41,6 +41,7 @@ class AutoloadKeywords(TypedDict, total=False):
     after: str
     since: dt.datetime | str | None
     auto_compact: bool | None
+    moved: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,8 @@ class AutoloadOptions:
         datetime or text in ISO form, in UTC where it names no zone.
     auto_compact: Whether small files are joined after a batch once a partition has 50 of them; None
         leaves it to the table property `delta.autoOptimize.autoCompact`.
+    moved: The source is at another place than it was, or is reached by another path: names that are
+        known there are known here.
     """
 
     max_files: int = MAX_FILES
@@ -75,6 +78,7 @@ class AutoloadOptions:
     move_to: str | None = None
     since: int | None = None
     auto_compact: bool | None = None
+    moved: bool = False
 
     @classmethod
     def of(cls, **keywords: Unpack[AutoloadKeywords]) -> Self:
@@ -98,6 +102,7 @@ class AutoloadOptions:
             move_to=_move_target(after),
             since=_moment(keywords.get("since")),
             auto_compact=_flag("auto_compact", keywords.get("auto_compact")),
+            moved=_flag("moved", keywords.get("moved")) or False,
         )
 
     @property

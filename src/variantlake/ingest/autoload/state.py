@@ -77,7 +77,8 @@ class LoadState:
     `source` is the root of the names, a path or URL. `batch` counts the batches. `after` is the
     name up to which all that was there was taken, None where that is not known. `listed` is when
     all of the source was listed last, in milliseconds since the epoch; 0 asks for it. `ordered`
-    says that no file came with a name before those that were there.
+    says that no file came with a name before those that were there. `logged` is the domain's text
+    that this was read from, None where the log has none yet.
     """
 
     name: str
@@ -87,6 +88,7 @@ class LoadState:
     listed: int = 0
     ordered: bool = True
     runs: tuple[Run, ...] = ()
+    logged: str | None = None
 
     @property
     def domain(self) -> str:
@@ -137,18 +139,16 @@ class LoadState:
             if FEATURE not in snapshot.features:
                 return True
             found = snapshot.domains.get(self.domain)
-            return (None if found is None else found.configuration) != before.configuration()
+            return (None if found is None else found.configuration) != before.logged
 
         return CommitRecord(
             transactions=(Transaction(self.domain, self.batch, now),),
-            domains=(DomainMetadata(self.domain, self.configuration() or ""),),
+            domains=(DomainMetadata(self.domain, self.configuration()),),
             is_stale=is_stale,
         )
 
-    def configuration(self) -> str | None:
-        """The domain's text; None where the log has none yet."""
-        if not self.batch:
-            return None
+    def configuration(self) -> str:
+        """The domain's text."""
         document = {
             "format": FORMAT,
             "source": urllib.parse.quote(self.source, safe="/:", errors="surrogateescape"),
@@ -159,11 +159,6 @@ class LoadState:
             "runs": [_run_to_json(run) for run in self.runs],
         }
         return orjson.dumps(document).decode()
-
-    def is_in(self, snapshot: Snapshot) -> bool:
-        """Whether this is what the log says at that version."""
-        found = snapshot.domains.get(self.domain)
-        return found is not None and found.configuration == self.configuration()
 
 
 def _run_to_json(run: Run) -> dict[str, Any]:
@@ -191,12 +186,13 @@ def read_state(snapshot: Snapshot, name: str) -> LoadState | None:
     if found is None:
         return None
     try:
-        return _parsed(name, orjson.loads(found.configuration))
+        state = _parsed(name, orjson.loads(found.configuration))
     except (KeyError, TypeError, ValueError) as error:
         raise MalformedLog(
             f"the metadata domain {found.domain!r} is not what was written: {error!r:.200}",
             file=snapshot.store.uri,
         ) from error
+    return replace(state, logged=found.configuration)
 
 
 def names_of_autoloads(snapshot: Snapshot) -> list[str]:
