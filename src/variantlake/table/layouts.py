@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from variantlake.maintenance.reshredding.drift import Drift, drift
@@ -14,6 +14,7 @@ Progress = Callable[[int, int], None]
 if TYPE_CHECKING:
     from variantlake.ingest.load import LoadProgress
     from variantlake.maintenance.clustering.cluster import ClusterResult
+    from variantlake.maintenance.reshredding.reshred import ReshredResult
     from variantlake.planning.expressions import Condition
 
 TARGET_FILE_BYTES = 128 << 20
@@ -81,3 +82,62 @@ class TableLayouts(TableDigests):
             None if where is None else str(where), budget_bytes, target_file_bytes, digest
         )
         return cluster(self._newest(), run_in_threads, options, dry_run=dry_run, progress=progress)
+
+    def reshred(
+        self,
+        shredding: str | Mapping[str, str] | None = None,
+        where: str | Condition | None = None,
+        *,
+        dry_run: bool = False,
+        digest: bool = True,
+        progress: Callable[[LoadProgress], None] | None = None,
+    ) -> ReshredResult:
+        """Shred the table's VARIANT columns anew: from now on, and in the files that gain by it.
+
+        The table's schema changes first, in a commit of its own. A file gains if a value in it
+        would move to a column or out of one; all others stay as they are. No row changes.
+
+        Args:
+            shredding: DDL, or DDL by VARIANT column; None learns it from rows all over the table.
+            where: Only files that may hold a match: a condition over partition columns and paths.
+            dry_run: Say what would be done, and do nothing.
+            digest: Compare the rows that are read and written by their digest; a difference raises
+                before anything is committed.
+            progress: Called a few times a second while files are rewritten.
+
+        Raises:
+            InvalidSchema: DDL that does not parse or must not be written, a column that is no
+                VARIANT column, or a schema without a path that the table is clustered by.
+            UnsupportedFeature: The table forbids shredding, or needs a feature that we do not
+                write.
+            InvalidQuery, InvalidPath: A condition that does not parse, or names what is not there.
+            MalformedFile, MissingSource: A file that cannot be read, with file and row.
+            CommitConflict: Others changed the same files again and again.
+        """
+        # Loads the kernels, which a table does without.
+        from variantlake.ingest.local_run import run_in_threads
+        from variantlake.maintenance.reshredding.reshred import ReshredOptions, reshred
+
+        condition = None if where is None else str(where)
+        options = ReshredOptions(shredding, condition, digest=digest)
+        return reshred(self._newest(), run_in_threads, options, dry_run=dry_run, progress=progress)
+
+    def unshred(
+        self,
+        *,
+        dry_run: bool = False,
+        digest: bool = True,
+        progress: Callable[[LoadProgress], None] | None = None,
+    ) -> ReshredResult:
+        """Store all Variants whole, for readers that know no shredded ones; no row changes.
+
+        The table then forbids shredding (`delta.enableVariantShredding`), and no path of a Variant
+        can order its rows any more. `drop_feature` takes the feature itself away.
+
+        Raises as `reshred`.
+        """
+        from variantlake.ingest.local_run import run_in_threads
+        from variantlake.maintenance.reshredding.reshred import ReshredOptions, reshred
+
+        options = ReshredOptions(unshred=True, digest=digest)
+        return reshred(self._newest(), run_in_threads, options, dry_run=dry_run, progress=progress)

@@ -1,0 +1,370 @@
+"""Shredding a table anew: the schema that it has from now on, and the files that gain by it.
+
+The table's property comes first, in a commit of its own, so that loads at the same time write the
+new layout. Then the files are rewritten one by one: rows stay in their order.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import orjson
+import pyarrow.compute as pc
+
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.protocol.cluster_paths import PROPERTY as CLUSTER_BY
+from variantlake.delta.protocol.cluster_paths import cluster_paths
+from variantlake.delta.protocol.properties import (
+    SCHEMA_PREFIX,
+    SHREDDING_PROPERTY,
+    check_clustering,
+    shredding_schemas,
+)
+from variantlake.delta.schema.table_schema import StructField, StructType, VariantType
+from variantlake.delta.stats.tags import PREFIX
+from variantlake.delta.transaction.commit import commit
+from variantlake.delta.transaction.conflicts import Changes
+from variantlake.errors import InvalidSchema, InvalidValue, UnsupportedFeature
+from variantlake.ingest.load import LoadProgress, Runner
+from variantlake.maintenance.clustering.plan_clustering import file_group
+from variantlake.maintenance.reshredding.drift import variant_columns
+from variantlake.maintenance.reshredding.gains import that_gain
+from variantlake.maintenance.reshredding.sample import SAMPLE_FILES, sample_column, spread
+from variantlake.maintenance.rewrite.commit_rewrite import Operation
+from variantlake.maintenance.rewrite.groups import FileGroup
+from variantlake.maintenance.rewrite.layouts import layouts_of
+from variantlake.maintenance.rewrite.rewrite_group import RewritePlan
+from variantlake.maintenance.rewrite.run import run_rewrite
+from variantlake.parquet.stats.fact_columns import Int64s
+from variantlake.planning.log_files import LogFiles
+from variantlake.scan.table_names import files_that_may_match
+from variantlake.shredding.ddl import format_ddl, parse_ddl
+from variantlake.shredding.layout import check_writable
+from variantlake.shredding.schema import Leaf, Object, ShreddingSchema, Untyped
+from variantlake.sql.select import QueryText
+
+UNSHREDDED = ShreddingSchema()
+
+MAX_COMMIT_BYTES = 64 << 30
+MAX_COMMIT_FILES = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReshredResult:
+    """What was done, or would be: then `is_dry_run` is true and nothing is committed.
+
+    `versions` are the commits, that of the table's properties first. `shredding` is the DDL of
+    each VARIANT column from now on, `changed` tells whether it was another one before. Of `files`
+    that were looked at, `files_read` gain and were rewritten; of a dry run `bytes_written` is an
+    estimate. `conflicts` counts files that another writer was first to change.
+    """
+
+    versions: tuple[int, ...] = ()
+    is_dry_run: bool = False
+    shredding: Mapping[str, str] = field(default_factory=dict)
+    changed: bool = False
+    files: int = 0
+    files_read: int = 0
+    files_written: int = 0
+    rows: int = 0
+    bytes_read: int = 0
+    bytes_written: int = 0
+    conflicts: int = 0
+    seconds: float = 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields by name, for JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class ReshredOptions:
+    """What is asked for: see `Table.reshred`. `unshred` takes all columns away."""
+
+    shredding: str | Mapping[str, str] | None = None
+    where: str | None = None
+    unshred: bool = False
+    digest: bool = True
+
+    def __post_init__(self) -> None:
+        given = self.shredding
+        if given is not None and not isinstance(given, str | Mapping):
+            raise InvalidValue(f"shredding is {given!r}", hint="DDL, or DDL by VARIANT column")
+        if self.unshred and given is not None:
+            raise InvalidValue("shredding and unshred contradict each other")
+
+
+@dataclass(frozen=True)
+class ReshredPlan:
+    """The files of one version that are rewritten: rows of the snapshot's files."""
+
+    snapshot: Snapshot
+    plan: RewritePlan
+    log: LogFiles
+    layouts: Mapping[str, ShreddingSchema]
+    looked_at: int
+    rows: Int64s
+
+    @cached_property
+    def bytes(self) -> int:
+        """Bytes of all input files."""
+        return int(self.log.sizes[self.rows].sum())
+
+    def steps(self) -> Iterator[list[FileGroup]]:
+        """The groups of each commit: a file a group."""
+        step: list[FileGroup] = []
+        size = 0
+        for number, row in enumerate(self.rows.tolist()):
+            own = int(self.log.sizes[row])
+            if step and (size + own > MAX_COMMIT_BYTES or len(step) == MAX_COMMIT_FILES):
+                yield step
+                step, size = [], 0
+            one = np.array([row], np.int64)
+            step.append(file_group(self.snapshot, self.log, number, one, self.layouts))
+            size += own
+        if step:
+            yield step
+
+
+def plan_reshredding(
+    snapshot: Snapshot,
+    layouts: Mapping[str, ShreddingSchema],
+    chosen: Int64s | None = None,
+    *,
+    digest: bool = True,
+) -> ReshredPlan:
+    """The files that gain by these layouts, by physical names; `chosen` limits them.
+
+    A table that is not shredded at all may have no shredded file, so there every one counts.
+    """
+    log = LogFiles(snapshot)
+    largest = int(log.sizes.max(initial=1))
+    plan = RewritePlan.of(snapshot, target_file_bytes=4 * largest, digest=digest)
+    rows = np.arange(log.rows) if chosen is None else chosen
+    if all(schema == UNSHREDDED for schema in layouts.values()):
+        gains = _shredded(snapshot, log, rows)
+    else:
+        gains = np.zeros(len(rows), np.bool_)
+        for physical, schema in layouts.items():
+            gains |= that_gain(log, rows, (physical,), schema)
+        gains[gains] = _differ(snapshot, log, rows[gains], layouts)
+    return ReshredPlan(snapshot, plan, log, layouts, len(rows), rows[gains])
+
+
+def _shredded(snapshot: Snapshot, log: LogFiles, rows: Int64s) -> Any:
+    """The files that may be shredded anywhere."""
+    names = variant_columns(snapshot).values()
+    found = _differ(snapshot, log, rows, dict.fromkeys(names, UNSHREDDED))
+    if any(_holds_variants(item) for item in snapshot.schema.fields):
+        # Ours have none that is shredded inside of a column; footers of others were not asked.
+        tags: Any = snapshot.files["tags"].take(rows)
+        found |= pc.is_null(pc.map_lookup(tags, f"{PREFIX}version", "first")).to_numpy()
+    return found
+
+
+def _holds_variants(item: StructField) -> bool:
+    """Whether a column is none, and holds some."""
+    return not isinstance(item.type, VariantType) and StructType((item,)).holds_variant()
+
+
+def _differ(
+    snapshot: Snapshot, log: LogFiles, rows: Int64s, layouts: Mapping[str, ShreddingSchema]
+) -> Any:
+    """The files whose top Variant columns have another layout; footers tell what the log lacks."""
+    names = list(variant_columns(snapshot).values())
+    wanted = tuple(layouts[name] for name in names)
+    layouts_found = layouts_of(snapshot, log, rows)
+    found = [tuple(each.schema for each in layout) != wanted for layout in layouts_found]
+    return np.array(found, np.bool_)
+
+
+# --- The schema -----------------------------------------------------------------------------------
+
+
+def wanted_layouts(
+    snapshot: Snapshot,
+    options: ReshredOptions,
+    progress: Callable[[int, int], None] | None = None,
+) -> dict[str, ShreddingSchema]:
+    """The schemas that are asked for, by physical names of the top VARIANT columns.
+
+    Raises InvalidSchema for DDL that does not parse or must not be written, and for a column that
+    is none; UnsupportedFeature where the table forbids shredding.
+    """
+    columns = variant_columns(snapshot)
+    if not columns:
+        raise InvalidSchema("the table has no VARIANT column", file=snapshot.store.uri)
+    if options.unshred:
+        return dict.fromkeys(columns.values(), UNSHREDDED)
+    if not snapshot.shredding_enabled:
+        raise UnsupportedFeature(
+            "the table forbids shredding (delta.enableVariantShredding)",
+            file=snapshot.store.uri,
+            hint="Table.set_properties({'delta.enableVariantShredding': 'true'}) allows it",
+            cli_hint="delta.enableVariantShredding = true allows it",
+        )
+    known = shredding_schemas(snapshot.properties, snapshot.schema)
+    given = options.shredding
+    if given is None:
+        return {
+            physical: _learned(snapshot, physical, known.get(physical), progress)
+            for physical in columns.values()
+        }
+    if isinstance(given, str):
+        if len(columns) > 1:
+            raise InvalidSchema(
+                f"the table has {len(columns)} VARIANT columns",
+                hint=f"give the DDL by column: {', '.join(columns)}",
+                cli_hint="name the column before its DDL: --shredding 'event=kind STRING'",
+            )
+        given = dict.fromkeys(columns, given)
+    found = {physical: known.get(physical, UNSHREDDED) for physical in columns.values()}
+    for name, text in given.items():
+        (physical,) = variant_columns(snapshot, name).values()
+        found[physical] = parse_ddl(text)
+        check_writable(found[physical])
+    return found
+
+
+def _learned(
+    snapshot: Snapshot,
+    physical: str,
+    known: ShreddingSchema | None,
+    progress: Callable[[int, int], None] | None,
+) -> ShreddingSchema:
+    """The schema of a sample from all over the table, with the paths that it is clustered by."""
+    paths: list[Any] = spread(snapshot.files["path"].to_pylist(), SAMPLE_FILES)
+    sample = sample_column(snapshot, paths, physical, progress=progress)
+    schema = sample.infer().schema if sample.table.num_rows else known or UNSHREDDED
+    text = snapshot.properties.get(CLUSTER_BY)
+    if text is None or known is None:
+        return schema
+    for each in cluster_paths(text, snapshot.schema, snapshot.partition_columns):
+        if each.column == physical and each.path is not None:
+            node, where = known.find(each.path)
+            if where == each.path and isinstance(node, Leaf):
+                schema = ShreddingSchema(_with_leaf(schema.root, each.path.steps, node))
+    return schema
+
+
+def _with_leaf(node: Any, steps: tuple[Any, ...], leaf: Leaf) -> Any:
+    """The node with a column at these steps; what stands in the way of it gives way."""
+    if not steps:
+        return leaf
+    fields = dict(node.fields) if isinstance(node, Object) else {}
+    first, rest = steps[0], steps[1:]
+    fields[first] = _with_leaf(fields.get(first, Untyped()), rest, leaf)
+    ordered = sorted(fields.items(), key=lambda item: item[0].encode())
+    return Object(tuple(ordered))
+
+
+def property_changes(
+    snapshot: Snapshot, layouts: Mapping[str, ShreddingSchema], *, unshred: bool
+) -> Changes | None:
+    """The change of the table's properties; None where they say it already.
+
+    Raises InvalidSchema for a layout without a path that the table is clustered by.
+    """
+    configuration = dict(snapshot.metadata.configuration)
+    if unshred:
+        configuration = {k: v for k, v in configuration.items() if not k.startswith(SCHEMA_PREFIX)}
+        configuration[SHREDDING_PROPERTY] = "false"
+        text = configuration.get(CLUSTER_BY)
+        if text is not None and any(
+            each.path is not None
+            for each in cluster_paths(text, snapshot.schema, snapshot.partition_columns)
+        ):
+            del configuration[CLUSTER_BY]
+    else:
+        configuration |= {SCHEMA_PREFIX + name: format_ddl(s) for name, s in layouts.items()}
+    check_clustering(configuration, snapshot.schema, snapshot.partition_columns)
+    if configuration == snapshot.metadata.configuration:
+        return None
+    shown = {
+        key: configuration.get(key, "")
+        for key in {*configuration, *snapshot.metadata.configuration}
+        if configuration.get(key) != snapshot.metadata.configuration.get(key)
+    }
+    return Changes(
+        "SET TBLPROPERTIES",
+        metadata=replace(snapshot.metadata, configuration=configuration),
+        parameters={"properties": orjson.dumps(shown, option=orjson.OPT_SORT_KEYS).decode()},
+    )
+
+
+# --- The run --------------------------------------------------------------------------------------
+
+
+def reshred(
+    snapshot: Snapshot,
+    run: Runner,
+    options: ReshredOptions,
+    *,
+    dry_run: bool = False,
+    progress: Callable[[LoadProgress], None] | None = None,
+) -> ReshredResult:
+    """Give the table its new schema, and rewrite the files that gain by it.
+
+    Raises as `Table.reshred`.
+    """
+    started = time.perf_counter()
+    where = options.where
+    condition = None if where is None else QueryText(snapshot.schema).condition(where)
+    snapshot.check_writable(evaluated=True)
+    layouts = wanted_layouts(snapshot, options)
+    changes = property_changes(snapshot, layouts, unshred=options.unshred)
+
+    def prepare(newest: Snapshot) -> ReshredPlan:
+        chosen = None if condition is None else files_that_may_match(newest, condition)
+        return plan_reshredding(newest, layouts, chosen, digest=options.digest)
+
+    names = {physical: name for name, physical in variant_columns(snapshot).items()}
+    first = prepare(snapshot)
+    result = ReshredResult(
+        is_dry_run=dry_run,
+        shredding={names[physical]: format_ddl(schema) for physical, schema in layouts.items()},
+        changed=changes is not None,
+        files=first.looked_at,
+        files_read=len(first.rows),
+        files_written=len(first.rows),
+        rows=_rows(first),
+        bytes_read=first.bytes,
+        bytes_written=first.bytes,
+        seconds=time.perf_counter() - started,
+    )
+    if dry_run:
+        return result
+    versions: tuple[int, ...] = ()
+    if changes is not None:
+        versions = (commit(snapshot, changes).version,)
+        snapshot = snapshot.refresh()
+    operation = Operation(
+        "REORG",
+        {
+            "predicate": orjson.dumps([] if where is None else [where]).decode(),
+            "shredding": orjson.dumps(dict(result.shredding)).decode(),
+        },
+    )
+    totals = run_rewrite(snapshot, prepare, run, operation, progress=progress)
+    tiers = totals.tiers.values()
+    return replace(
+        result,
+        versions=versions + totals.versions,
+        files_read=sum(each.files for each in tiers),
+        files_written=totals.files,
+        rows=totals.rows,
+        bytes_read=sum(each.bytes for each in tiers),
+        bytes_written=totals.bytes_written,
+        conflicts=totals.conflicts,
+        seconds=time.perf_counter() - started,
+    )
+
+
+def _rows(plan: ReshredPlan) -> int:
+    counts = plan.log.of_log.num_records[plan.rows]
+    return int(np.maximum(counts, 0).sum())
