@@ -14,7 +14,16 @@ import variantlake
 from variantlake.cli import query
 from variantlake.cli.changes import changes, delete
 from variantlake.cli.loads import autoload, convert, load, loads
-from variantlake.cli.maintenance import checkpoint, drift, health, optimize, restore, vacuum
+from variantlake.cli.maintenance import (
+    checkpoint,
+    cluster,
+    drift,
+    health,
+    optimize,
+    reshred,
+    restore,
+    vacuum,
+)
 from variantlake.cli.tables import analyze, cat, check, history, profile, report
 from variantlake.cli.tables import inspect as inspect_command
 from variantlake.cli.terminal.output import print_error, print_note, visible
@@ -78,6 +87,8 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "query": query.query,
     "history": history.history,
     "analyze": analyze.analyze,
+    "cluster": cluster.cluster,
+    "reshred": reshred.reshred,
     "drift": drift.drift,
     "cat": cat.cat,
     "inspect": inspect_command.inspect,

@@ -220,7 +220,7 @@ def wanted_layouts(
             raise InvalidSchema(
                 f"the table has {len(columns)} VARIANT columns",
                 hint=f"give the DDL by column: {', '.join(columns)}",
-                cli_hint="name the column before its DDL: --shredding 'event=kind STRING'",
+                cli_hint="name the column before its DDL, with an equals sign between them",
             )
         given = dict.fromkeys(columns, given)
     found = {physical: known.get(physical, UNSHREDDED) for physical in columns.values()}

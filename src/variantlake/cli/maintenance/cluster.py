@@ -1,0 +1,100 @@
+"""`variantlake cluster`: order rows across files."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from variantlake.cli.maintenance.optimize import bytes_of, rewriting
+from variantlake.cli.terminal.output import print_fields, print_json, size
+from variantlake.maintenance.clustering.cluster import ClusterResult
+from variantlake.table import Table
+
+
+def cluster(
+    table: Annotated[
+        str, typer.Argument(help="The Delta table: a path or URL.", show_default=False)
+    ],
+    *,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PATHS",
+            help="What to order by from now on, as in 'event:kind::string, day'; the table's own "
+            "order if left out.",
+            show_default=False,
+        ),
+    ] = None,
+    where: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CONDITION",
+            help="Only files that may hold a match: a condition over partition columns and paths.",
+            show_default=False,
+        ),
+    ] = None,
+    budget: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE",
+            help="Rewrite at most so many bytes, as in 2GB; if left out, twice what has come since "
+            "the last run.",
+            show_default=False,
+        ),
+    ] = None,
+    target_file_size: Annotated[
+        str, typer.Option(metavar="SIZE", help="The size of the new files, about.")
+    ] = "128MB",
+    digest: Annotated[
+        bool,
+        typer.Option(
+            "--digest/--no-digest",
+            help="Whether the rows that are read and written are compared by their digest.",
+        ),
+    ] = True,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say what would be rewritten.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+) -> None:
+    """Order rows across files by the paths that the table is clustered by; no row changes."""
+    if by is not None and dry_run:
+        raise typer.BadParameter("--by changes the table, which --dry-run does not")
+    opened = Table.open(table)
+    if by is not None:
+        opened.set_clustering(by)
+    with rewriting() as progress:
+        done = opened.cluster(
+            where,
+            budget_bytes=None if budget is None else bytes_of(budget),
+            target_file_bytes=bytes_of(target_file_size),
+            dry_run=dry_run,
+            digest=digest,
+            progress=progress,
+        )
+    if as_json:
+        print_json(done.to_dict())
+    else:
+        _print(table, done)
+
+
+def _print(table: str, done: ClusterResult) -> None:
+    would, about = ("would be ", "about ") if done.is_dry_run else ("", "")
+    fields: dict[str, Any] = {
+        "table": table,
+        "ordered by": ", ".join(done.paths),
+        "new since the last run": size(done.new_bytes),
+        "budget": size(done.budget_bytes),
+        f"{would}read": f"{done.files_read:,} files in {done.groups:,} groups, "
+        f"{size(done.bytes_read)}",
+        f"{would}written": f"{about}{done.files_written:,} files, {size(done.bytes_written)}",
+        "a query for one value reads": f"{done.read_share_before:.1%} of the bytes, then {about}"
+        f"{done.read_share_after:.1%}",
+    }
+    if not done.is_dry_run:
+        versions = ", ".join(map(str, done.versions))
+        fields["versions"] = versions or "none, there was nothing to do"
+    if done.conflicts:
+        fields["planned again"] = f"{done.conflicts:,} groups that others changed meanwhile"
+    print_fields(fields)

@@ -1,0 +1,98 @@
+"""`variantlake reshred`: make columns of other paths, or of none."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any
+
+import typer
+
+from variantlake.cli.maintenance.optimize import rewriting
+from variantlake.cli.terminal.output import print_fields, print_json, size
+from variantlake.maintenance.reshredding.reshred import ReshredResult
+from variantlake.table import Table
+
+_OF_COLUMN = re.compile(r"(\w+)=(.*)", re.DOTALL)
+
+
+def reshred(
+    table: Annotated[
+        str, typer.Argument(help="The Delta table: a path or URL.", show_default=False)
+    ],
+    *,
+    shredding: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="DDL",
+            help="What becomes columns, as in 'kind STRING, ts BIGINT'; of one VARIANT column of "
+            "several as in 'event=kind STRING'. Learned from the table's rows if left out.",
+            show_default=False,
+        ),
+    ] = None,
+    unshred: Annotated[
+        bool,
+        typer.Option("--unshred", help="Store all Variants whole, and forbid shredding."),
+    ] = False,
+    where: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CONDITION",
+            help="Only files that may hold a match: a condition over partition columns and paths.",
+            show_default=False,
+        ),
+    ] = None,
+    digest: Annotated[
+        bool,
+        typer.Option(
+            "--digest/--no-digest",
+            help="Whether the rows that are read and written are compared by their digest.",
+        ),
+    ] = True,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say what would be rewritten.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+) -> None:
+    """Shred a table anew: from now on, and in the files in which a value would move."""
+    if unshred and (shredding or where is not None):
+        raise typer.BadParameter("--unshred is about the whole table, and all paths")
+    with rewriting() as progress:
+        opened = Table.open(table)
+        if unshred:
+            done = opened.unshred(dry_run=dry_run, digest=digest, progress=progress)
+        else:
+            done = opened.reshred(
+                _schemas(shredding or []), where, dry_run=dry_run, digest=digest, progress=progress
+            )
+    if as_json:
+        print_json(done.to_dict())
+    else:
+        _print(table, done)
+
+
+def _schemas(given: list[str]) -> str | dict[str, str] | None:
+    """What `--shredding` says: nothing, one DDL, or DDL by column."""
+    found = [_OF_COLUMN.fullmatch(text) for text in given]
+    if all(found) and given:
+        return {each[1]: each[2] for each in found if each is not None}
+    if len(given) > 1:
+        raise typer.BadParameter("--shredding twice names a column each: 'event=kind STRING'")
+    return given[0] if given else None
+
+
+def _print(table: str, done: ReshredResult) -> None:
+    would, about = ("would be ", "about ") if done.is_dry_run else ("", "")
+    fields: dict[str, Any] = {"table": table}
+    for column, ddl in done.shredding.items():
+        fields[f"{column} as"] = ddl
+    fields["the table's schema"] = f"{would}changed" if done.changed else "as before"
+    fields[f"{would}rewritten"] = (
+        f"{done.files_read:,} of {done.files:,} files, {done.rows:,} rows, {size(done.bytes_read)}"
+    )
+    fields[f"{would}written"] = f"{about}{size(done.bytes_written)}"
+    if not done.is_dry_run:
+        versions = ", ".join(map(str, done.versions))
+        fields["versions"] = versions or "none, there was nothing to do"
+    if done.conflicts:
+        fields["planned again"] = f"{done.conflicts:,} files that others changed meanwhile"
+    print_fields(fields)
