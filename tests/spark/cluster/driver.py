@@ -82,9 +82,9 @@ class Driver:
         return answer(frame.selectExpr("event:id::int AS i", "event:kind::string AS kind", "k"))
 
     def data_source(self) -> Any:
-        """A table as a data source, whose plan Spark makes in a Python on the driver."""
+        """The table as a data source, whose plan Spark makes in a Python on the driver."""
         vl.spark.register(self.spark)
-        frame = self.spark.read.format("variantlake").load(self.work["odd"])
+        frame = self.spark.read.format("variantlake").load(self.table)
         return answer(frame.selectExpr("count(*) AS n"))
 
     def losing(self, kill: Callable[[], bool], name: str) -> dict[str, Any]:
