@@ -174,6 +174,8 @@ def locate(path: str, root: str) -> str:
 
 def located(paths: pa.ChunkedArray[Any], root: str) -> list[str]:
     """`locate` of a column."""
+    if len(paths) == 0:
+        return []  # PyArrow 26.0.0 crashes at the indices of no chunks
     special = pc.match_substring_regex(paths, _SPECIAL)
     found: list[Any] = pc.binary_join_element_wise(root, paths, "/").to_pylist()  # type: ignore[call-overload]
     rows: list[Any] = pc.indices_nonzero(special).to_pylist()
