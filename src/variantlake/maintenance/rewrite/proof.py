@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 import pyarrow as pa
@@ -18,16 +19,40 @@ from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.log.stored_names import has_stored_names
 from variantlake.delta.schema.column_mapping import physical_type
 from variantlake.delta.schema.table_schema import VariantType, arrow_type
-from variantlake.errors import MalformedFile
+from variantlake.errors import MalformedFile, VariantLakeError
 from variantlake.kernels.digest.rows import Digest, RowSums
 from variantlake.maintenance.compare_versions import Side, differences
-from variantlake.maintenance.digest import DigestFile, FileDigester, RowDigester
+from variantlake.maintenance.digest import DigestFile, FileColumns, FileDigester, RowDigester
+from variantlake.maintenance.rewrite.gathered import GATHERED_ROWS, joined
 from variantlake.parquet.metadata.footer import Footer
+from variantlake.parquet.metadata.schema_tree import SchemaNode
 from variantlake.parquet.read.reader import BATCH_ROWS
+from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.parquet.write.file_writer import WrittenFile
 
 Input = tuple[str, DeletionVectorDescriptor | None]
 """A file that is rewritten: its path as in the log, and its deletion vector."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Rows that were read from one file, and their places in it."""
+
+    columns: FileColumns
+    batch: pa.RecordBatch
+    location: str
+    positions: Int64s
+
+
+def _place(error: VariantLakeError, parts: Sequence[_Part]) -> None:
+    """Give an error about a row of these, one behind the other, its file and row."""
+    row = error.row or 0
+    for part in parts:
+        if row < len(part.positions):
+            error.file = part.location
+            error.row = None if error.row is None else int(part.positions[row])
+            return
+        row -= len(part.positions)
 
 
 class RewriteProof:
@@ -44,6 +69,8 @@ class RewriteProof:
         self._before = self._after = Digest()
         self._lock = threading.Lock()
         self._sums = RowSums()
+        self._waiting: list[_Part] = []
+        self._known: tuple[SchemaNode, FileColumns] | None = None
 
     @property
     def sees_writing(self) -> bool:
@@ -57,17 +84,50 @@ class RewriteProof:
             for field in self._fields
         )
 
-    def reading(self, footer: Footer) -> Callable[[pa.RecordBatch], None]:
-        """What takes the rows that are read from one file, deleted ones left out."""
-        by_id = not has_stored_names(self._table, footer)
-        columns = self._digester.columns_of(footer, by_id=by_id)
+    def reading(self, footer: Footer, location: str) -> Callable[[pa.RecordBatch, Int64s], None]:
+        """What takes the rows that are read from one file, without deleted ones, and their places.
 
-        def read(batch: pa.RecordBatch) -> None:
-            digest, _ = self._digester.hashes(columns, batch, self._partition)
+        Rows of small files wait for others of the same columns. Raises MalformedVariant and
+        MalformedFile, with file and row, perhaps while rows of another file are taken.
+        """
+        columns = self._columns_of(footer)
+
+        def read(batch: pa.RecordBatch, positions: Int64s) -> None:
+            part = _Part(columns, batch, location, positions)
             with self._lock:
-                self._before += digest
+                first = self._waiting[0] if self._waiting else part
+                alike = first.columns is columns and first.batch.schema.equals(batch.schema)
+                ready, kept = (self._waiting, []) if not alike else ([], self._waiting)
+                self._waiting = [*kept, part]
+                if sum(each.batch.num_rows for each in self._waiting) >= GATHERED_ROWS:
+                    ready, self._waiting = ready + self._waiting, []
+            self._add(ready)
 
         return read
+
+    def _columns_of(self, footer: Footer) -> FileColumns:
+        """How the columns of a file are hashed; of files alike it is the same object."""
+        with self._lock:
+            if self._known is None or self._known[0] != footer.schema:
+                by_id = not has_stored_names(self._table, footer)
+                found = self._digester.columns_of(footer, by_id=by_id)
+                self._known = footer.schema, found
+            return self._known[1]
+
+    def _add(self, parts: Sequence[_Part]) -> None:
+        """Hash rows; those of the same columns at once."""
+        while parts:
+            columns = parts[0].columns
+            own = [part for part in parts if part.columns is columns]
+            parts = [part for part in parts if part.columns is not columns]
+            batch = joined([part.batch for part in own])
+            try:
+                digest, _ = self._digester.hashes(columns, batch, self._partition)
+            except VariantLakeError as error:
+                _place(error, own)
+                raise
+            with self._lock:
+                self._before += digest
 
     def written(self, rows: pa.Table) -> None:
         """Take rows as they go into a file, by one thread at a time."""
@@ -86,6 +146,8 @@ class RewriteProof:
 
     def check(self, inputs: Sequence[Input], outputs: Sequence[WrittenFile]) -> None:
         """Raise MalformedFile, with file and row, unless the rows are the same."""
+        waiting, self._waiting = self._waiting, []
+        self._add(waiting)
         digester = FileDigester(self._table)
         new = [self._file(PurePosixPath(file.path).name, None) for file in outputs]
         if not self.sees_writing:

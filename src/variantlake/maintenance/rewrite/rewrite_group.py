@@ -18,6 +18,7 @@ from variantlake.ingest.target.options import LoadOptions
 from variantlake.ingest.target.write_target import FilePlan, Target
 from variantlake.maintenance.rewrite.cell_rows import CellRows
 from variantlake.maintenance.rewrite.copy_group import copy_group
+from variantlake.maintenance.rewrite.gathered import Gathered
 from variantlake.maintenance.rewrite.groups import Counts, FileGroup, Tier, TierCounts, joined
 from variantlake.maintenance.rewrite.proof import RewriteProof
 from variantlake.maintenance.rewrite.row_ids import RowIdColumns
@@ -176,7 +177,7 @@ class _Outputs:
         self._plan, self._group, self._form, self._check = plan, group, form, check
         self._watch = proof.written if proof is not None and proof.sees_writing else None
         self._stack = ExitStack()
-        self._sets: dict[Hashable, FileSet] = {}
+        self._sets: dict[Hashable, tuple[FileSet, Gathered]] = {}
         self._finished: list[WrittenFile] = []
 
     def __enter__(self) -> Self:
@@ -195,24 +196,29 @@ class _Outputs:
         found = self._sets.get(rows.apart)
         if found is None:
             found = self._begin(rows.apart)
-        found.write(rows.batch, rows.notes)
+        found[1].add(rows.batch, rows.notes)
 
-    def _begin(self, apart: Hashable) -> FileSet:
+    def _begin(self, apart: Hashable) -> tuple[FileSet, Gathered]:
         if apart is not None:  # at most two sets at a time, so that memory is bounded
             for other in [each for each in self._sets if each is not None]:
-                self._finished += self._sets.pop(other).close()
+                self._end(other)
         opened = self._plan.files.file_set(
             self._group.number, self._form.schema, self._form.variants, self._check
         )
         opened.watch = self._watch
-        self._sets[apart] = self._stack.enter_context(opened)
-        return opened
+        self._stack.enter_context(opened)
+        self._sets[apart] = opened, Gathered(opened.write)
+        return self._sets[apart]
+
+    def _end(self, apart: Hashable) -> None:
+        files, waiting = self._sets.pop(apart)
+        waiting.flush()
+        self._finished += files.close()
 
     def finish(self) -> None:
         """Finish the open files: what comes next is in others."""
-        for each in self._sets.values():
-            self._finished += each.close()
-        self._sets.clear()
+        for each in list(self._sets):
+            self._end(each)
 
     def close(self) -> list[WrittenFile]:
         """Finish the last files; all of them."""

@@ -151,7 +151,7 @@ class InputRows:
             self._deleted = deleted_rows(table.store, self.file.vector, rows)
         self.rows = rows - len(self._deleted)
         self._source = open_parquet(self._input, self._location, footer)
-        self._watch = None if self._proof is None else self._proof.reading(footer)
+        self._watch = None if self._proof is None else self._proof.reading(footer, self._location)
 
     @property
     def tier(self) -> Tier:
@@ -201,13 +201,7 @@ class InputRows:
     def _stored(self, read: tuple[pa.RecordBatch, Int64s]) -> StoredRows:
         batch, positions = read
         if self._watch is not None:
-            try:
-                self._watch(batch)
-            except VariantLakeError as error:
-                error.file = error.file or self._location
-                if error.row is not None:
-                    error.row = int(positions[error.row])
-                raise
+            self._watch(batch, positions)
         arrays: list[Any] = []
         notes: dict[ColumnPath, ValueNotes] = {}
         is_alike = True

@@ -1,0 +1,62 @@
+"""Rows of many small files as batches that are worth a call of a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from variantlake.parquet.metadata.annotate import ColumnPath
+from variantlake.shredding.values import ValueNotes
+
+Notes = Mapping[ColumnPath, ValueNotes]
+
+GATHERED_ROWS = 8192
+GATHERED_BYTES = 8 << 20
+"""From so many rows or bytes on, rows wait no longer for others."""
+
+
+@dataclass(slots=True)
+class Gathered:
+    """Batches of one schema that wait for others; `write` gets what they become.
+
+    Notes hold for all rows of a batch, as far as all of its parts have some.
+    """
+
+    write: Callable[[pa.RecordBatch, Notes], None]
+    _parts: list[pa.RecordBatch] = field(default_factory=list)
+    _notes: dict[ColumnPath, ValueNotes] = field(default_factory=dict)
+    _rows: int = 0
+    _bytes: int = 0
+
+    def add(self, batch: pa.RecordBatch, notes: Notes) -> None:
+        """Take rows."""
+        if not self._parts:
+            self._notes = dict(notes)
+        elif notes != self._notes:
+            self._notes = {
+                path: own.merge(notes[path]) for path, own in self._notes.items() if path in notes
+            }
+        self._parts.append(batch)
+        self._rows += batch.num_rows
+        self._bytes += batch.nbytes
+        if self._rows >= GATHERED_ROWS or self._bytes >= GATHERED_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        """Give on what waits."""
+        if not self._parts:
+            return
+        parts, self._parts, self._rows, self._bytes = self._parts, [], 0, 0
+        self.write(joined(parts), self._notes)
+
+
+def joined(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    """Batches of one schema as one."""
+    if len(parts) == 1:
+        return parts[0]
+    arrow: Any = pa  # its stubs lack the function
+    found: pa.RecordBatch = arrow.concat_batches(list(parts))
+    return found
