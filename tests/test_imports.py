@@ -55,6 +55,7 @@ LAYERS = [
     "ingest.autoload",
     "dml",
     "feed",
+    "erase",
     "report",
     "spark.session",
     "spark.scan",

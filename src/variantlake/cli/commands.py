@@ -12,7 +12,7 @@ import typer
 
 import variantlake
 from variantlake.cli import query
-from variantlake.cli.changes import changes, delete
+from variantlake.cli.changes import changes, delete, erase
 from variantlake.cli.loads import autoload, convert, load, loads
 from variantlake.cli.maintenance import (
     checkpoint,
@@ -102,6 +102,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "vacuum": vacuum.vacuum,
     "changes": changes.changes,
     "delete": delete.delete,
+    "erase": erase.erase,
 }
 for _name, _command in _COMMANDS.items():
     app.command(_name)(_with_common_options(_command))

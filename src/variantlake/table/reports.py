@@ -5,10 +5,10 @@ from __future__ import annotations
 import html
 
 from variantlake.report.table_report import TableReport, report_table
-from variantlake.table.change_feed import TableChangeFeed
+from variantlake.table.erasure import TableErasure
 
 
-class TableReports(TableChangeFeed):
+class TableReports(TableErasure):
     """The part of `Table` that shows what it is like."""
 
     __slots__ = ()

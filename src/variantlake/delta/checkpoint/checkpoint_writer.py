@@ -73,14 +73,22 @@ def write_checkpoint_of(store: Store, version: int, state: State) -> None:
     _write(store, version, replace(state, removes=read_removes(store, version)))
 
 
-def _write(store: Store, version: int, state: State) -> None:
+def write_last_state(store: Store, version: int, state: State) -> list[str]:
+    """Write the checkpoint of `version` without any removed file; the paths of its files.
+
+    For a log whose older versions are gone with their files: nobody needs to know of them.
+    """
+    return _write(store, version, replace(state, removes={}))
+
+
+def _write(store: Store, version: int, state: State) -> list[str]:
     if state.protocol is None or state.metadata is None:
         raise MalformedLog("the log has no protocol or no metadata", file=store.uri)
     configuration = state.metadata.configuration
     wants_v2 = configuration.get("delta.checkpointPolicy", "classic").lower() == "v2"
     may_v2 = "v2Checkpoint" in writer_features(state.protocol)
     write = _write_v2 if wants_v2 and may_v2 else _write_classic
-    size, size_in_bytes = write(store, version, state, state.protocol, state.metadata)
+    paths, size, size_in_bytes = write(store, version, state, state.protocol, state.metadata)
     write_last_checkpoint(
         store,
         version=version,
@@ -88,31 +96,35 @@ def _write(store: Store, version: int, state: State) -> None:
         size_in_bytes=size_in_bytes,
         num_of_add_files=state.files.num_rows,
     )
+    return paths
 
 
 def _write_classic(
     store: Store, version: int, state: State, protocol: Protocol, metadata: Metadata
-) -> tuple[int, int]:
-    """One file with all actions; how many there are, and the bytes."""
+) -> tuple[list[str], int, int]:
+    """One file with all actions: its path, how many there are, and the bytes."""
     actions = [*_small_actions(state, protocol, metadata), *_tombstones(state, metadata)]
     always = clustering_columns(state.domains)
     rows = file_rows((*_STATE, "remove"), actions, state.files, protocol, metadata, always=always)
     data = _parquet(rows, metadata.configuration)
-    store.put(f"{LOG}/{version:020d}.checkpoint.parquet", data)
-    return rows.table.num_rows, len(data)
+    path = f"{LOG}/{version:020d}.checkpoint.parquet"
+    store.put(path, data)
+    return [path], rows.table.num_rows, len(data)
 
 
 def _write_v2(
     store: Store, version: int, state: State, protocol: Protocol, metadata: Metadata
-) -> tuple[int, int]:
+) -> tuple[list[str], int, int]:
     """Sidecars first, then the file that names them: only that makes a checkpoint of them."""
     actions: list[Action] = [CheckpointMetadata(version)]
     actions += _small_actions(state, protocol, metadata)
+    paths: list[str] = []
     written = size = 0
     for rows in _sidecars(state, protocol, metadata):
         data = _parquet(rows, metadata.configuration)
         name = f"{uuid.uuid4()}.parquet"
-        store.put(f"{SIDECARS}/{name}", data)
+        paths.append(f"{SIDECARS}/{name}")
+        store.put(paths[-1], data)
         actions.append(Sidecar(name, len(data), _now()))
         written += len(data)
         size += rows.table.num_rows
@@ -120,8 +132,9 @@ def _write_v2(
     keys = ("checkpointMetadata", *_STATE, "sidecar", "remove")
     rows = file_rows(keys, actions, state.files.slice(0, 0), protocol, metadata)
     data = _parquet(rows, metadata.configuration)
-    store.put(f"{LOG}/{version:020d}.checkpoint.{uuid.uuid4()}.parquet", data)
-    return size + rows.table.num_rows, written + len(data)
+    paths.append(f"{LOG}/{version:020d}.checkpoint.{uuid.uuid4()}.parquet")
+    store.put(paths[-1], data)
+    return paths, size + rows.table.num_rows, written + len(data)
 
 
 def _sidecars(state: State, protocol: Protocol, metadata: Metadata) -> Iterator[Rows]:

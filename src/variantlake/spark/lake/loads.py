@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from pyspark.sql import DataFrame
 
-from variantlake.spark.lake.change_feed import LakeChangeFeed
+from variantlake.spark.lake.erasure import LakeErasure
 from variantlake.spark.query.places import Location
 from variantlake.spark.session.arguments import (
     check_frame,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from variantlake.ingest.target.options import LoadKeywords
 
 
-class LakeLoads(LakeChangeFeed):
+class LakeLoads(LakeErasure):
     """The part of `Lake` that loads data."""
 
     def ingest(

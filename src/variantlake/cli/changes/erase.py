@@ -1,0 +1,77 @@
+"""`variantlake erase`: rows that must be forgotten."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Annotated
+
+import typer
+
+from variantlake.cli.terminal.output import print_fields, print_json, print_note
+from variantlake.erase.erase import EraseResult
+from variantlake.table import Table
+
+
+def erase(
+    table: Annotated[
+        str, typer.Argument(help="The Delta table: a path or URL.", show_default=False)
+    ],
+    *,
+    where: Annotated[
+        str,
+        typer.Option(metavar="CONDITION", help="Which rows, as after WHERE.", show_default=False),
+    ],
+    purge: Annotated[
+        bool,
+        typer.Option(
+            "--purge",
+            help="Remove all older versions now, with their files and the log before: only where "
+            "nothing else uses the table.",
+        ),
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say how many rows and files there are.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+) -> None:
+    """Erase rows, so that in the end nothing below the table's folder holds them.
+
+    Files with such rows are written anew, also where the rows were deleted before.
+    """
+    done = Table.open(table).erase(where, purge=purge, dry_run=dry_run)
+    if as_json:
+        print_json(done.to_dict())
+        return
+    would = "would be " if dry_run else ""
+    print_fields(
+        {
+            "rows": f"{done.rows:,} {would}erased",
+            "deleted before": f"{done.hidden_rows:,} {would}erased",
+            "files": f"{done.files_rewritten:,} {would}written anew, "
+            f"{done.files_removed:,} {would}removed",
+        }
+    )
+    if dry_run:
+        return
+    if done.is_purged:
+        print_note(
+            f"Purged: {done.purged_files:,} files, {done.purged_log_files:,} files of the log."
+        )
+        return
+    for line in _left(table, done):
+        print_note(line)
+
+
+def _left(table: str, done: EraseResult) -> list[str]:
+    """What older versions hold, and what removes it."""
+    return [
+        f"From version {done.version} on the table does not hold the rows. Older versions do:",
+        f"`variantlake vacuum {table}` after {_time(done.vacuum_after)} removes their files;",
+        f"their log, with bounds of values, goes with a checkpoint after {_time(done.log_until)}.",
+    ]
+
+
+def _time(time: dt.datetime | None) -> str:
+    if time is None:
+        return "no time at all, by the table's properties,"
+    return time.isoformat(" ", "minutes")

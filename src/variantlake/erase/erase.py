@@ -1,0 +1,203 @@
+"""Erase: one commit after which no file of the newest version holds the rows.
+
+Every file with such a row is written anew, also where a deletion vector hides the row already. The
+commit says neither the condition nor bounds of the old files, in which erased values stand. What is
+left are older versions: their files, and what the log says of them. `purge` removes these.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import time
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from variantlake.delta.actions.log_lines import AddCdcFile
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.protocol.intervals import property_millis
+from variantlake.delta.schema.table_schema import StructType, VariantType
+from variantlake.delta.transaction.commit import commit
+from variantlake.delta.transaction.conflicts import Changes, whole_table
+from variantlake.delta.transaction.new_actions import removes_of
+from variantlake.dml.change_feed import DELETE, write_changes
+from variantlake.dml.new_files import NewFiles
+from variantlake.dml.row_change import check_not_append_only, predicate_parameter
+from variantlake.dml.taken_rows import CHANGE_FEED, ROW_TRACKING, is_on
+from variantlake.erase.found_rows import ErasedRows, erased_rows, staying_rows, visible_rows
+from variantlake.erase.purge import check_may_purge, purge
+from variantlake.errors import CommitConflict, InvalidQuery, UnsupportedFeature
+from variantlake.ingest.target.write_target import NOT_COMMITTED
+from variantlake.sql.select import QueryText
+
+_ATTEMPTS = 5
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_LONGEST = 100 * 365 * 24 * 3_600_000
+"""Milliseconds beyond which a retention is for ever."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EraseResult:
+    """What an erase did, or would do.
+
+    `version` is the first one that does not hold the rows: `rows` that were in the table, and
+    `hidden_rows` that had been deleted and were still in its files. `files_rewritten` were written
+    anew without them, `files_removed` held nothing else. Older versions hold them until a vacuum
+    after `vacuum_after`, and the log says bounds of them until it is cleaned up after `log_until`;
+    None for a time that never comes by the table's properties. With `is_purged` both are done:
+    `purged_files` and `purged_log_files` are gone.
+    """
+
+    version: int
+    rows: int
+    hidden_rows: int = 0
+    files_rewritten: int = 0
+    files_removed: int = 0
+    is_dry_run: bool = False
+    is_purged: bool = False
+    vacuum_after: dt.datetime | None = None
+    log_until: dt.datetime | None = None
+    purged_files: int = 0
+    purged_log_files: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields by name, for JSON; times as text."""
+        found = asdict(self)
+        for name in ("vacuum_after", "log_until"):
+            found[name] = None if found[name] is None else found[name].isoformat()
+        return found
+
+
+def erase(
+    snapshot: Snapshot, where: str | None, *, purges: bool = False, dry_run: bool = False
+) -> EraseResult:
+    """Erase the rows for which `where` is true; `snapshot` is the newest version.
+
+    See `Table.erase`.
+    """
+    if where is None or not where.strip():
+        raise InvalidQuery("erase needs a condition", hint="say which rows, after WHERE")
+    _check(snapshot)
+    if purges:
+        check_may_purge(snapshot)
+    for attempt in range(1, _ATTEMPTS + 1):
+        try:
+            done = _erase(snapshot, where, dry_run=dry_run)
+            break
+        except CommitConflict:
+            if attempt == _ATTEMPTS:
+                raise
+            snapshot = snapshot.refresh()
+            _check(snapshot)
+    if not purges or dry_run:
+        return done
+    gone = purge(snapshot.refresh())
+    return replace(
+        done,
+        is_purged=True,
+        vacuum_after=None,
+        log_until=None,
+        purged_files=gone.files,
+        purged_log_files=gone.log_files,
+    )
+
+
+def _check(snapshot: Snapshot) -> None:
+    """Refuse, by name, what we could not erase all of."""
+    check_not_append_only(snapshot)
+    for field in snapshot.schema.fields:
+        if not isinstance(field.type, VariantType) and StructType((field,)).holds_variant():
+            raise UnsupportedFeature(
+                f"column {field.name!r} holds a VARIANT inside of a struct, array or map: keys of "
+                "erased rows could stay in the dictionaries of other rows",
+                file=snapshot.store.uri,
+                hint="move the VARIANT to a column of its own",
+            )
+
+
+def _erase(snapshot: Snapshot, where: str, *, dry_run: bool) -> EraseResult:
+    files = NewFiles.of(snapshot, evaluated=True)
+    found = erased_rows(snapshot, QueryText(snapshot.schema).condition(where))
+    rewritten = [each for each in found if len(each.staying)]
+    done = _result(snapshot, found, len(rewritten))
+    if dry_run:
+        return replace(done, is_dry_run=True)
+    if not found:
+        return done
+    if rewritten and is_on(snapshot, ROW_TRACKING):
+        raise UnsupportedFeature(
+            "the table tracks its rows (delta.enableRowTracking), and rows that are written anew "
+            "would lose their row ids",
+            file=snapshot.store.uri,
+            hint="rows are erased where the table does not track them",
+        )
+    try:
+        changes = _written(snapshot, files, found, rewritten, done)
+    except BaseException:
+        files.take_back()
+        raise
+    try:
+        committed = commit(snapshot, changes)
+    except NOT_COMMITTED:
+        files.take_back()
+        raise
+    return replace(done, version=committed.version)
+
+
+def _written(
+    snapshot: Snapshot,
+    files: NewFiles,
+    found: list[ErasedRows],
+    rewritten: list[ErasedRows],
+    done: EraseResult,
+) -> Changes:
+    """The files of the commit, and its actions."""
+    change_files: tuple[AddCdcFile, ...] = ()
+    if is_on(snapshot, CHANGE_FEED) and done.rows:
+        # Readers of the feed learn of it like of any other delete; a vacuum takes the files.
+        change_files = write_changes(files, [(DELETE, visible_rows(snapshot, found))])
+    changed = bool(done.rows)
+    adds = files.write(staying_rows(snapshot, rewritten))
+    removes = removes_of((each.add for each in found), data_change=changed)
+    return Changes(
+        operation="DELETE",
+        adds=tuple(replace(add, data_change=changed) for add in adds),
+        # Bounds of the old files are values of theirs.
+        removes=tuple(replace(each, stats=None, tags=None) for each in removes),
+        change_files=change_files,
+        reads=whole_table,
+        evaluated=True,
+        keeps_row_ids=not rewritten,
+        file_metrics=False,
+        parameters={"predicate": predicate_parameter("erased")},
+        metrics={
+            "numDeletedRows": str(done.rows),
+            "numRemovedFiles": str(len(found)),
+            "numAddedFiles": str(len(adds)),
+            "numCopiedRows": str(sum(len(each.staying) for each in rewritten)),
+            "numAddedChangeFiles": str(len(change_files)),
+        },
+    )
+
+
+def _result(snapshot: Snapshot, found: list[ErasedRows], rewritten: int) -> EraseResult:
+    now = time.time_ns() // 1_000_000
+    return EraseResult(
+        version=snapshot.version,
+        rows=sum(len(each.visible) for each in found),
+        hidden_rows=sum(len(each.hidden) for each in found),
+        files_rewritten=rewritten,
+        files_removed=len(found) - rewritten,
+        vacuum_after=_after(snapshot, now, "delta.deletedFileRetentionDuration", "interval 1 week"),
+        log_until=_log_until(snapshot, now),
+    )
+
+
+def _log_until(snapshot: Snapshot, now: int) -> dt.datetime | None:
+    if snapshot.properties.get("delta.enableExpiredLogCleanup", "true").lower() == "false":
+        return None
+    return _after(snapshot, now, "delta.logRetentionDuration", "interval 30 days")
+
+
+def _after(snapshot: Snapshot, now: int, name: str, default: str) -> dt.datetime | None:
+    millis = property_millis(snapshot.properties, name, default)
+    return None if millis > _LONGEST else _EPOCH + dt.timedelta(milliseconds=now + millis)

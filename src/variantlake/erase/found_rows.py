@@ -1,0 +1,115 @@
+"""The rows to erase in the table's files, those that a deletion vector hides already as well."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from variantlake.delta.actions.log_lines import AddFile
+from variantlake.delta.log.logical_files import DELETION_VECTOR, adds_of
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.schema.table_schema import VariantType
+from variantlake.dml.found_rows import find_rows
+from variantlake.dml.table_rows import rows_at
+from variantlake.dml.taken_rows import vector_rows
+from variantlake.kernels.tape.dictionary import own_dictionaries
+from variantlake.kernels.variant.variant_reader import VariantReader, bad_variant
+from variantlake.kernels.variant.variant_writer import write_variant
+from variantlake.parquet.stats.fact_columns import Int64s
+from variantlake.planning.files import ScanFile
+from variantlake.planning.predicates import Predicate
+from variantlake.shredding.arrays import struct_of
+
+
+@dataclass(frozen=True, slots=True)
+class ErasedRows:
+    """Rows to erase in one file. `visible` are in the table, `hidden` were deleted already.
+
+    `staying` are the rows of the table that stay. All are places in the file, rising.
+    """
+
+    add: AddFile
+    file: ScanFile
+    visible: Int64s
+    hidden: Int64s
+    staying: Int64s
+
+
+def erased_rows(snapshot: Snapshot, condition: Predicate) -> list[ErasedRows]:
+    """The rows for which the condition is true, file by file. Raises as `find_rows`."""
+    files = snapshot.files
+    place = files.schema.get_field_index("deletion_vector")
+    bare = files.set_column(place, files.schema.field(place), pa.nulls(len(files), DELETION_VECTOR))
+    taken = find_rows(replace(snapshot, files=bare), condition)
+    paths = pa.array([each.add.path for each in taken], pa.string())
+    chosen = files.filter(pc.is_in(files["path"], value_set=paths))
+    adds = {add.path: add for add in adds_of(chosen)}
+    found = []
+    for each in taken:
+        add = adds[each.add.path]
+        before = vector_rows(snapshot, add, each.num_rows)
+        rows = each.places()
+        rest = np.setdiff1d(np.arange(each.num_rows, dtype=np.int64), rows)
+        found.append(
+            ErasedRows(
+                add,
+                each.file,
+                visible=np.setdiff1d(rows, before),
+                hidden=np.intersect1d(rows, before),
+                staying=np.setdiff1d(rest, before),
+            )
+        )
+    return found
+
+
+def staying_rows(snapshot: Snapshot, found: list[ErasedRows]) -> Iterator[pa.Table]:
+    """The rows that stay in these files, each Variant with the keys that it uses and no others.
+
+    Rows of a file share a dictionary, in which keys of erased rows would live on.
+    """
+    variants = [
+        number
+        for number, field in enumerate(snapshot.schema.fields)
+        if isinstance(field.type, VariantType)
+    ]
+    reader = VariantReader()
+    for each in found:
+        for table in rows_at(snapshot, each.file, each.staying):
+            pruned = table
+            for number in variants:
+                column = _pruned(reader, table.column(number), each.file.path)
+                pruned = pruned.set_column(number, table.schema.field(number), column)
+            yield pruned
+
+
+def visible_rows(snapshot: Snapshot, found: list[ErasedRows]) -> Iterator[pa.Table]:
+    """The erased rows that were in the table."""
+    for each in found:
+        if len(each.visible):
+            yield from rows_at(snapshot, each.file, each.visible)
+
+
+def _pruned(reader: VariantReader, column: pa.ChunkedArray[Any], file: str) -> pa.ChunkedArray[Any]:
+    chunks: list[Any] = []
+    for chunk in column.chunks:
+        array = struct_of(chunk)
+        tape = reader.read(array)
+        bad = np.flatnonzero((tape.status != 0) & (_valid(array) != 0))
+        if len(bad):
+            error = bad_variant(array, int(bad[0]))
+            error.file = file
+            raise error
+        chunks.append(write_variant(tape, dictionary=own_dictionaries(tape)).cast(column.type))
+    made: Any = pa.chunked_array
+    found: pa.ChunkedArray[Any] = made(chunks, column.type)
+    return found
+
+
+def _valid(array: pa.StructArray) -> Int64s:
+    """1 for each row that is not null."""
+    return array.is_valid().to_numpy(zero_copy_only=False).astype(np.int64)
