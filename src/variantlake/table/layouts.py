@@ -141,3 +141,28 @@ class TableLayouts(TableDigests):
 
         options = ReshredOptions(unshred=True, digest=digest)
         return reshred(self._newest(), run_in_threads, options, dry_run=dry_run, progress=progress)
+
+    def drop_feature(
+        self, name: str, *, progress: Callable[[LoadProgress], None] | None = None
+    ) -> int:
+        """Take `variantShredding` out of the table's protocol, for readers that lack it.
+
+        The table is unshredded first, see `unshred`. Readers without the feature then read the
+        newest version and all later ones; older versions still need it. Their checkpoints are kept
+        by the feature `checkpointProtection`, which comes instead and binds writers alone. Other
+        writers must wait: an append at the same time makes it fail.
+
+        Args:
+            name: `variantShredding` or `variantShredding-preview`, as the table has it.
+            progress: Called a few times a second while files are rewritten.
+
+        Raises:
+            InvalidValue: The table does not have the feature.
+            UnsupportedFeature: Any other feature; Delta Spark may drop it.
+            CommitConflict: Another writer changed the table in the meantime; repeat.
+            MalformedFile, MissingSource: A file that cannot be read, with file and row.
+        """
+        from variantlake.ingest.local_run import run_in_threads
+        from variantlake.maintenance.reshredding.drop_feature import drop_feature
+
+        return drop_feature(self._newest(), name, run_in_threads, progress=progress)
