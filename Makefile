@@ -14,7 +14,7 @@ LONG ?= 20
 # bash counts the seconds of its own life in SECONDS: only one from the command line is meant.
 SECONDS_OF_SOAK = $(if $(filter command line environment%,$(origin SECONDS)),$(SECONDS),60)
 
-.PHONY: help setup demo test test-fast test-long test-runtime test-matrix audit test-kill test-soak test-concurrency test-rules test-queries lint format wheel docs fuzz bench bench-appends bench-autoload bench-ingest bench-kernels bench-planning bench-query clean
+.PHONY: help setup demo test test-fast test-long test-runtime test-matrix audit test-kill test-soak test-concurrency test-rules test-queries lint format wheel docs fuzz bench bench-appends bench-autoload bench-ingest bench-kernels bench-optimize bench-planning bench-query clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-17s %s\n", $$1, $$2}'
@@ -120,6 +120,9 @@ bench-appends: setup ## Time 2,000 small appends while the log grows
 bench-autoload: setup ## Time an autoload of 20,000 files beside Spark's file source, and a state of a million names
 	@$(BIN)/python -m benchmarks.autoload --names 1000000
 	@$(SPARK_ENV) $(BIN)/python -m benchmarks.autoload
+
+bench-optimize: setup ## Time the compaction of 640 files beside Delta Spark's OPTIMIZE and DuckDB's COPY
+	@$(SPARK_ENV) $(BIN)/python -m benchmarks.optimize
 
 bench-planning: setup ## Time reading a log of 100,000 files and planning on it, Delta Spark beside
 	@$(SPARK_ENV) $(BIN)/python -m benchmarks.planning --delta-spark
