@@ -129,6 +129,25 @@ def check_sequence(
         done.append(turns.step())
         assert documents(table) == turns.model, done
     assert read_by_spark(spark, table) == turns.model, done
+    if "delta.enableChangeDataFeed" in properties:
+        check_feed(spark, table.refresh(), done)
+
+
+def check_feed(spark: SparkSession, table: vl.Table, done: list[str]) -> None:
+    """The change feed adds up to the rows, for Delta Spark and for us."""
+    feed = spark.read.format("delta").option("readChangeFeed", "true")
+    rows = feed.option("startingVersion", 1).load(table.uri).select("id", "_change_type").collect()
+    theirs = [(row["id"], row["_change_type"]) for row in rows]
+    ours = [
+        (row["id"], row["_change_type"])
+        for row in table.changes(1, select="id, _change_type").to_arrow().to_pylist()
+    ]
+    assert sorted(ours) == sorted(theirs), done
+    left: dict[int, int] = {}
+    for number, kind in ours:
+        sign = 1 if kind in ("insert", "update_postimage") else -1
+        left[number] = left.get(number, 0) + sign
+    assert {n for n, count in left.items() if count} == set(documents(table)), done
 
 
 def test_a_vector_in_a_file_and_its_history_are_read(

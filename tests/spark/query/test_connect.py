@@ -19,6 +19,8 @@ import pytest
 
 import variantlake as vl
 from tests import corpora
+from tests.dml.changed import documents, new_table
+from tests.dml.changed import text as document
 from tests.spark.layouts import (
     CLEAN,
     MIXED,
@@ -214,6 +216,25 @@ def test_appends_of_a_connect_client(spark: SparkSession, client: Client, tmp_pa
     schema = Snapshot.read(table).properties["variantlake.shredding.event"]
     assert "a" in schema
     assert "b" in schema
+
+
+def test_changes_of_a_connect_client(client: Client, tmp_path: Path) -> None:
+    table = new_table(tmp_path / "t", rows=20)
+    name = f"delta.`{table.uri}`"
+    texts = {
+        "delete": f"DELETE FROM {name} WHERE length(day) = 2 AND event:n::int % 10 = 3",
+        "update": f"UPDATE {name} SET event = parse_json('{{\"u\":1}}') WHERE event:n::int = 4",
+        "merge": f"""MERGE INTO {name} t USING (SELECT id, 'm' AS day, parse_json('[]') AS event
+            FROM range(19, 21)) s ON t.event:n::bigint = s.id
+            WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT *""",
+        "refused": f"DELETE FROM {name} WHERE nope = 1",
+    }
+    found = client({"texts": {key: {"sql": sql} for key, sql in texts.items()}})
+    assert found["texts"]["refused"].startswith("InvalidQuery: ")
+    assert documents(table) == {n: document(n) for n in range(19) if n % 10 != 3} | {
+        4: '{"u":1}',
+        20: "[]",
+    }
 
 
 def test_overwrites_of_a_connect_client(client: Client, tmp_path: Path) -> None:
