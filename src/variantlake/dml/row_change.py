@@ -74,7 +74,9 @@ class RowChange:
 
     `operation`, `parameters` and `metrics` are for the history. `finds` tells whether the change
     would have found a row of a file that another writer added. `started` and `found` are when it
-    began, and when its rows were found (`time.perf_counter`).
+    began, and when its rows were found (`time.perf_counter`). `preimages` are the rows that come
+    back changed, `watched` rows that stay and that it depends on. `alone` says that it depends on
+    rows of the table besides, so that no other change may come first.
     """
 
     snapshot: Snapshot
@@ -86,6 +88,8 @@ class RowChange:
     found: float
     new: NewRows = NOTHING_NEW
     preimages: Sequence[TakenRows] = ()
+    watched: Sequence[TakenRows] = ()
+    alone: bool = False
     metrics: Mapping[str, str] = field(default_factory=dict)
 
     def planned(self) -> ChangeResult:
@@ -142,13 +146,16 @@ class RowChange:
             reads=whole_table,
             # Rows that stay have gone through the table's expressions before.
             evaluated=files.target.evaluated or not adds_rows,
-            rebased=RowLevel(
+            rebased=None
+            if self.alone
+            else RowLevel(
                 self.snapshot,
                 marked=_by_path(decided.marked),
                 gone=_by_path(decided.gone),
                 rewritten=_by_path(decided.rewritten),
                 overlaps=not adds_rows and not change_files,
                 finds=self.finds,
+                watched=_by_path(self.watched),
                 written=files.others,
             ),
             keeps_row_ids=is_on(self.snapshot, ROW_TRACKING)

@@ -34,7 +34,8 @@ class RowLevel:
 
     `marked` and `gone` are the files with a new vector, and those that go, by their path in the
     log. `overlaps` says that a row that both take away is no contradiction. `finds` tells whether
-    the change would have found a row of a file. `written` are the vector files, kept up to date.
+    the change would have found a row of a file. `watched` are rows that stay, and that it depends
+    on. `written` are the vector files, kept up to date.
     """
 
     snapshot: Snapshot
@@ -43,6 +44,7 @@ class RowLevel:
     rewritten: Mapping[str, TakenRows]
     overlaps: bool
     finds: Callable[[AddFile], bool]
+    watched: Mapping[str, TakenRows] = field(default_factory=dict)
     written: list[str] = field(default_factory=list)
 
     def __call__(
@@ -51,6 +53,7 @@ class RowLevel:
         """See Rebase. Raises CommitConflict; FilesMoved where the change can be decided again."""
         removed = {each.path: each for each in winner if isinstance(each, RemoveFile)}
         again = {each.path: each for each in winner if isinstance(each, AddFile)}
+        self._check_watched(removed, again, version)
         touched = self.marked.keys() | self.gone.keys() | self.rewritten.keys()
         for path in touched & (removed.keys() | again.keys()):
             add = again.get(path)
@@ -70,6 +73,17 @@ class RowLevel:
             rest.append(action)
         return changes, rest
 
+    def _check_watched(
+        self, removed: Mapping[str, RemoveFile], again: Mapping[str, AddFile], version: int
+    ) -> None:
+        """Raise where rows that the change depends on are gone, or were moved."""
+        for path in self.watched.keys() & removed.keys():
+            rows, add = self.watched[path], again.get(path)
+            if add is None:
+                raise self._moved(path, version)
+            if np.isin(rows.rows, vector_rows(self.snapshot, add, rows.num_rows)).any():
+                raise _same_row(path, version)
+
     def _after(self, changes: Changes, path: str, add: AddFile, version: int) -> Changes:
         """The change, where the other one took rows of one of its files as well."""
         taken = self.marked.get(path) or self.gone[path]
@@ -77,11 +91,7 @@ class RowLevel:
         if not np.isin(taken.before, theirs).all():
             raise self._moved(path, version)  # rows came back
         if not self.overlaps and np.isin(taken.places(), theirs).any():
-            raise CommitConflict(
-                f"another writer committed version {version} first and changed a row of file "
-                f"{path!r} that this one changes",
-                hint="nothing was committed; open the table again and repeat",
-            )
+            raise _same_row(path, version)
         merged = replace(taken, add=add, before=theirs)
         removes = tuple(each for each in changes.removes if each.path != path)
         changes = replace(changes, removes=(*removes, *removes_of([add])))
@@ -120,3 +130,11 @@ class RowLevel:
             f"{path!r}, which this one touches",
             hint="nothing was committed; open the table again and repeat",
         )
+
+
+def _same_row(path: str, version: int) -> CommitConflict:
+    return CommitConflict(
+        f"another writer committed version {version} first and changed a row of file {path!r} "
+        "that this one changes or depends on",
+        hint="nothing was committed; open the table again and repeat",
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,10 @@ from tests.dml.changed import FEED, VECTORS, documents, ids, new_table, text
 from variantlake.delta.actions.log_lines import AddCdcFile
 from variantlake.delta.log.log_segment import commit_path
 from variantlake.delta.log.reconciliation import read_commit
-from variantlake.errors import InvalidQuery, InvalidValue, UnsupportedFeature
+from variantlake.dml.new_files import NewFiles
+from variantlake.dml.result import ChangeResult
+from variantlake.dml.row_change import RowChange
+from variantlake.errors import CommitConflict, InvalidQuery, InvalidValue, UnsupportedFeature
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -155,6 +159,41 @@ def test_what_a_table_demands(spark: SparkSession, tmp_path: Path) -> None:
     )
     rows = spark.sql(f"SELECT id, twice, kind FROM {name} ORDER BY id").collect()
     assert [tuple(row) for row in rows] == [(1, 2, "left"), (11, 22, "none")]
+
+
+def test_another_writer_in_between(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = vl.spark.connect(spark)
+    table = new_table(tmp_path / "t")
+    name = f"delta.`{table.uri}`"
+    commit = RowChange.commit
+
+    def after(other: Callable[[], object], statement: str) -> int:
+        """The rows that a statement changes, where another writer is faster than its commit."""
+
+        def late(change: RowChange, files: NewFiles) -> ChangeResult:
+            monkeypatch.setattr(RowChange, "commit", commit)
+            other()
+            return commit(change, files)
+
+        monkeypatch.setattr(RowChange, "commit", late)
+        return int(lake.sql(statement).collect()[0][0])
+
+    merge = f"""MERGE INTO {name} t USING (SELECT * FROM range(8, 12)) s ON t.id = s.id
+        WHEN MATCHED AND t.id = 9 THEN UPDATE SET day = 'new'
+        WHEN NOT MATCHED THEN INSERT (id) VALUES (s.id)"""
+    assert after(lambda: table.delete("id = 12"), merge) == 1
+    with pytest.raises(CommitConflict, match="a row of file"):
+        after(lambda: table.delete("id = 8"), merge)  # it only matched the row
+    with pytest.raises(CommitConflict, match="a row of file"):
+        after(lambda: table.delete("id = 9"), merge)
+    itself = f"DELETE FROM {name} WHERE id = (SELECT max(id) FROM {name})"
+    with pytest.raises(CommitConflict):
+        after(lambda: table.delete("id = 39"), itself)
+    moved = after(table.optimize, f"DELETE FROM {name} WHERE abs(id) = 30")
+    assert moved == 1
+    assert ids(table) == [n for n in range(39) if n not in (8, 9, 12, 30)]
 
 
 def test_what_is_not_done_is_said(spark: SparkSession, tmp_path: Path) -> None:

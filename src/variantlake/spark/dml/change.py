@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, cast
 
 import numpy as np
@@ -34,6 +34,7 @@ from variantlake.spark.dml.change_task import (
     ACTION,
     DELETED,
     INSERTED,
+    MATCHED,
     UPDATED,
     ChangeTask,
     PlacedResult,
@@ -43,6 +44,7 @@ from variantlake.spark.dml.placed import LOCATION, PlacedTables
 from variantlake.spark.dml.rows_text import TARGET, RowsText
 from variantlake.spark.load.append import AppendTask
 from variantlake.spark.load.constraints import evaluated, refusals
+from variantlake.spark.query.origin import version_read
 from variantlake.spark.query.references import Resolve
 from variantlake.spark.query.references import Target as NamedTable
 from variantlake.spark.scan.tables import Tables, TableVersion
@@ -123,13 +125,14 @@ class ChangeRunner:
             change_plan(plan, folder) if feed else None,
         )
         description = f"variantlake: {statement.operation} in {snapshot.store.uri}"
-        with refusals(_NOT_CHANGED):
-            results = collect(
-                plan, target, lambda: run_over(self.spark, frame, task, description=description)
-            )
-        found = cast("list[PlacedResult]", results)
         try:
-            change = row_change(snapshot, statement, found, started)
+            alone = version_read(frame, snapshot) is not None
+            with refusals(_NOT_CHANGED):
+                results = collect(
+                    plan, target, lambda: run_over(self.spark, frame, task, description=description)
+                )
+            found = cast("list[PlacedResult]", results)
+            change = replace(row_change(snapshot, statement, found, started), alone=alone)
         except BaseException:
             files.take_back()
             raise
@@ -145,6 +148,8 @@ def row_change(
     check_once(numbers[old], rows[old], multiple=statement.multiple)
     gone = (actions == DELETED) | (actions == UPDATED)
     taken, preimages = _taken(snapshot, actions[gone], numbers[gone], rows[gone])
+    kept = actions == MATCHED
+    watched, _ = _taken(snapshot, actions[kept], numbers[kept], rows[kept])
     counts = {kind: int((actions == kind).sum()) for kind in (UPDATED, INSERTED)}
     return RowChange(
         snapshot,
@@ -161,6 +166,7 @@ def row_change(
             change_files=tuple(file for each in found for file in each.change_files),
         ),
         preimages,
+        watched,
     )
 
 

@@ -65,6 +65,8 @@ def placed(table: TableVersion) -> TableVersion:
         stored=StructType([*table.stored.fields, *more]),
         partition_types={**table.partition_types, FILE: "int"},
         files=PlacedFiles(table.snapshot),
+        # So that a plan does not name it: what else reads the table does.
+        chosen=True,
         row_place=ROW,
     )
 
