@@ -12,6 +12,7 @@ from variantlake.sql.changes import (
     MergeText,
     Named,
     UpdateText,
+    change_text,
     parse_change,
     parse_clauses,
 )
@@ -52,6 +53,7 @@ def test_merge() -> None:
     """
     found = parse_change(text)
     assert isinstance(found, MergeText)
+    assert parse_change(change_text(found)) == found
     assert found.target == Named("delta.`/t`", "t")
     assert found.source == Named("(SELECT * FROM s WHERE a IN (1, 2))", "s")
     assert found.on == "t.id = s.id AND CASE WHEN s.x THEN true END"

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]  # re-exported there
 
 from variantlake.errors import UnsupportedFeature
+from variantlake.sql.splice import quote_identifier
 from variantlake.sql.tokens import tokenize
 
 Assignments = tuple[tuple[str, str], ...]
@@ -93,6 +94,38 @@ def parse_change(text: str) -> ChangeText | None:
     if reader.take("MERGE"):
         return reader.merge()
     return None
+
+
+def change_text(parsed: ChangeText) -> str:
+    """The statement as text, for who runs it whole."""
+    target = f"{parsed.target.text} AS {quote_identifier(parsed.target.alias)}"
+    match parsed:
+        case DeleteText():
+            return f"DELETE FROM {target}{_where(parsed.where)}"  # noqa: S608 - the user's own text
+        case UpdateText():
+            return f"UPDATE {target} SET {_assignments(parsed.set)}{_where(parsed.where)}"  # noqa: S608
+    source = f"{parsed.source.text} AS {quote_identifier(parsed.source.alias)}"
+    clauses = " ".join(map(_clause_text, parsed.clauses))
+    return f"MERGE INTO {target} USING {source} ON {parsed.on} {clauses}"
+
+
+def _where(condition: str | None) -> str:
+    return "" if condition is None else f" WHERE {condition}"
+
+
+def _assignments(given: Assignments) -> str:
+    return "*" if given == STAR else ", ".join(f"{name} = {value}" for name, value in given)
+
+
+def _clause_text(clause: Clause) -> str:
+    condition = "" if clause.condition is None else f" AND {clause.condition}"
+    start = f"WHEN {clause.when.upper()}{condition} THEN {clause.then.upper()}"
+    if clause.then == "update":
+        return f"{start} SET {_assignments(clause.set)}"
+    if clause.then == "insert" and clause.set != STAR:
+        names, values = (", ".join(part) for part in zip(*clause.set, strict=True))
+        return f"{start} ({names}) VALUES ({values})"
+    return f"{start} *" if clause.then == "insert" else start
 
 
 def parse_clauses(text: str) -> tuple[Clause, ...] | None:

@@ -201,6 +201,12 @@ def test_what_is_not_done_is_said(spark: SparkSession, tmp_path: Path) -> None:
     table = new_table(tmp_path / "t", rows=4, properties={"delta.appendOnly": "true"})
     with pytest.raises(UnsupportedFeature, match="append-only"):
         lake.update(table.uri, {"id": 1})
+    tracked = new_table(
+        tmp_path / "r", rows=4, properties={**VECTORS, "delta.enableRowTracking": "true"}
+    )
+    # Delta Spark does it, where it is there.
+    assert lake.update(tracked.uri, {"day": "'x'"}, "id > 1").updated == 2
+    assert tracked.refresh().history(1)[0].info["engineInfo"].startswith("Apache-Spark")
     other = new_table(tmp_path / "o", rows=4)
     with pytest.raises(InvalidQuery, match="no column"):
         lake.update(other.uri, {"nope": 1})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -109,6 +109,22 @@ def finds_of(target: Named, where: str | None) -> Callable[[Snapshot, AddFile], 
         return finds_any(snapshot, condition, add)
 
     return finds
+
+
+def result_of(parsed: ChangeText, row: Mapping[str, int], version: int) -> ChangeResult:
+    """The counts of a statement that Delta Spark ran; of files it tells none."""
+    rows = row.get("num_affected_rows", 0)
+    match parsed:
+        case DeleteText():
+            return ChangeResult(version=version, deleted=rows)
+        case UpdateText():
+            return ChangeResult(version=version, updated=rows)
+    return ChangeResult(
+        version=version,
+        deleted=row.get("num_deleted_rows", 0),
+        updated=row.get("num_updated_rows", 0),
+        inserted=row.get("num_inserted_rows", 0),
+    )
 
 
 def result_rows(spark: SparkSession, operation: str, done: ChangeResult) -> Any:

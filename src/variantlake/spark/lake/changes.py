@@ -26,6 +26,7 @@ from variantlake.spark.query.places import Location
 from variantlake.spark.scan.tables import Tables
 from variantlake.spark.session.arguments import check_text, is_frame
 from variantlake.spark.session.jobs import is_connect
+from variantlake.spark.session.refusals import REFUSALS, quiet
 from variantlake.sql.changes import (
     ChangeText,
     Clause,
@@ -33,6 +34,7 @@ from variantlake.sql.changes import (
     MergeText,
     Named,
     UpdateText,
+    change_text,
     parse_change,
     parse_clauses,
 )
@@ -78,8 +80,7 @@ class LakeChanges(LakeMaintenance):
         location = self._written_to(table)
         if dry_run:
             return self._delete_here(location, text, dry_run=True)
-        alias = _alias()
-        return self._changed(location, DeleteText(Named(_source(location), alias), text))
+        return self._done(location, DeleteText(Named(_source(location), _alias()), text))
 
     def update(
         self,
@@ -108,7 +109,7 @@ class LakeChanges(LakeMaintenance):
         location = self._written_to(table)
         pairs = tuple((quote_identifier(name), _expression(value)) for name, value in set.items())
         text = None if where is None else str(where)
-        return self._changed(location, UpdateText(Named(_source(location), _alias()), pairs, text))
+        return self._done(location, UpdateText(Named(_source(location), _alias()), pairs, text))
 
     def merge(
         self,
@@ -153,7 +154,7 @@ class LakeChanges(LakeMaintenance):
             merge = MergeText(
                 Named(_source(location), target), Named(named, name), on, tuple(found)
             )
-            return self._changed(location, merge, tables=tables)
+            return self._done(location, merge, tables=tables)
 
     def sql(
         self,
@@ -187,6 +188,26 @@ class LakeChanges(LakeMaintenance):
         rows: DataFrame = result_rows(self._spark, kind, done)
         return rows
 
+    def _done(
+        self,
+        location: str,
+        parsed: ChangeText,
+        *,
+        tables: Mapping[str, Location] | None = None,
+    ) -> ChangeResult:
+        """A change by us; what we do not take by Delta Spark, where it is there."""
+        try:
+            return self._changed(location, parsed, tables=tables)
+        except UnsupportedFeature as error:
+            try:
+                with quiet():
+                    (row,) = self._spark.sql(change_text(parsed)).collect()
+            except REFUSALS:
+                raise error from None
+        from variantlake.spark.dml.statements import result_of
+
+        return result_of(parsed, row.asDict(), self._tables.open(location).snapshot.version)
+
     def _changed(
         self,
         location: str,
@@ -204,7 +225,9 @@ class LakeChanges(LakeMaintenance):
                 pass  # Spark may take the condition, and words the error if it does not
         if isinstance(parsed, MergeText) and isinstance(args, list):
             raise InvalidQuery(
-                "a MERGE takes parameters by name", hint="sql(text, {'name': value}), :name"
+                "a MERGE takes parameters by name",
+                hint="lake.sql(text, {'name': value}), :name in the text",
+                cli_hint="",
             )
         resolve = self._resolver(tables)
         return self._change_runner.run(location, statement_of(parsed, args), resolve)
