@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
@@ -13,6 +14,9 @@ from variantlake.delta.log.last_checkpoint import read_last_checkpoint
 from variantlake.delta.protocol.features import reader_features
 from variantlake.errors import InvalidValue, UnsupportedFeature
 from variantlake.maintenance.reshredding.drop_feature import PROTECTED
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 def make(path: Path) -> vl.Table:
@@ -55,3 +59,19 @@ def test_other_features_are_left_to_delta_spark(tmp_path: Path) -> None:
     with pytest.raises(InvalidValue, match="does not have the feature 'rowTracking'"):
         table.drop_feature("rowTracking")
     assert table.refresh().version == table.version
+
+
+@pytest.mark.spark
+def test_delta_spark_reads_and_writes_the_table_afterwards(
+    delta_spark: SparkSession, tmp_path: Path
+) -> None:
+    table = make(tmp_path / "t")
+    table.drop_feature("variantShredding")
+    name = f"delta.`{table.uri}`"
+    query = f"SELECT sum(event:n::int) AS n FROM {name}"
+    assert delta_spark.sql(query).collect()[0].n == sum(range(20))
+    delta_spark.sql(f"INSERT INTO {name} SELECT parse_json('{{\"n\": 100}}')")
+    assert delta_spark.sql(query).collect()[0].n == sum(range(20)) + 100
+    features = delta_spark.sql(f"DESCRIBE DETAIL {name}").collect()[0].tableFeatures
+    assert "variantShredding" not in features
+    assert 100 in numbers(table.refresh())
