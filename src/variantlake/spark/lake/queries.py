@@ -27,7 +27,6 @@ from variantlake.spark.session.arguments import (
     check_table_version,
     check_text,
 )
-from variantlake.spark.session.variant_functions import functions_of_text
 from variantlake.sql.splice import quote_string
 from variantlake.sql.statements import not_a_query
 
@@ -72,8 +71,7 @@ class LakeQueries(LakeSession):
         try:
             if self._remote is not None:
                 return self._remote.run(query, _args(args), resolve)
-            with functions_of_text(self._spark, query):
-                return self._queries.run(query, _args(args), resolve)
+            return self._queries.run(query, _args(args), resolve)
         except InvalidQuery as error:
             # Delta Spark takes such a statement, where it is there.
             if any(sign in error.message for sign in _LACKS_DELTA):
@@ -173,8 +171,7 @@ class LakeQueries(LakeSession):
         resolve = self._resolver(tables)
         if self._remote is not None:
             return _explain_remote(self._remote.plan(query, _args(args), resolve))
-        with functions_of_text(self._spark, query):
-            prepared = self._queries.plan(query, _args(args), resolve)
+        prepared = self._queries.plan(query, _args(args), resolve)
         return QueryExplanation(
             tuple(
                 TableExplanation(

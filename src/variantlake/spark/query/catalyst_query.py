@@ -56,6 +56,7 @@ from variantlake.spark.scan.tables import Tables, TableVersion
 from variantlake.spark.session.classic_files import HelperSession
 from variantlake.spark.session.refusals import REFUSALS, or_invalid, quiet, sentence
 from variantlake.spark.session.schemas import same_columns
+from variantlake.spark.session.variant_functions import functions_of_text
 from variantlake.spark.session.versions import UNTRIED, is_tried
 from variantlake.sql.names import Parts
 from variantlake.sql.splice import Splice, splice
@@ -115,14 +116,16 @@ class QueryRunner:
 
     def run(self, text: str, args: Any, resolve: Resolve) -> DataFrame:
         """The query's DataFrame. Raises InvalidQuery with Spark's sentence."""
-        prepared = self._prepare(text, args, resolve, run=True)
+        with functions_of_text(self._spark, text):
+            prepared = self._prepare(text, args, resolve, run=True)
         if prepared.frame is None:
             raise InvalidQuery("the query has no result")
         return prepared.frame
 
     def plan(self, text: str, args: Any, resolve: Resolve) -> PreparedQuery:
         """What the query would read; nothing runs. Raises InvalidQuery with Spark's sentence."""
-        return self._prepare(text, args, resolve, run=False)
+        with functions_of_text(self._spark, text):
+            return self._prepare(text, args, resolve, run=False)
 
     def _prepare(self, text: str, args: Any, resolve: Resolve, *, run: bool) -> PreparedQuery:
         find = self._finder(resolve)
