@@ -12,6 +12,7 @@ import pytest
 import variantlake as vl
 from variantlake.encoding.json import parse_json
 from variantlake.errors import MalformedFile
+from variantlake.maintenance.digest import FileDigester
 from variantlake.maintenance.rewrite.stored_rows import InputRows, StoredRows
 from variantlake.parquet.variant.variant_arrays import variant_array
 from variantlake.parquet.write.file_writer import FileWriter
@@ -45,6 +46,20 @@ def test_a_rewrite_that_keeps_its_rows_is_committed(tmp_path: Path, mode: str) -
     assert len(done.versions) == 1
     assert vl.Table.open(tmp_path).digest() == digest
     assert vl.Table.open(tmp_path).check_rewrite().equal
+
+
+@pytest.mark.parametrize(
+    "shredding", ["n BIGINT, x ARRAY<VARIANT>", "k STRING, nothing STRUCT<a: INT>"]
+)
+def test_files_are_read_once_where_all_is_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shredding: str
+) -> None:
+    """Also rows whose Variants are shredded anew, and files of both kinds."""
+    table = made(tmp_path, shredding={"event": shredding})
+    table.set_properties({"variantlake.shredding.event": "k STRING, n BIGINT"})
+    vl.Table.open(tmp_path).append(rows(60, 90))
+    monkeypatch.setattr(FileDigester, "digest", None)
+    assert len(vl.Table.open(tmp_path).optimize().versions) == 1
 
 
 def change(table: Any, row: int) -> Any:

@@ -79,7 +79,9 @@ class RowDigester:
     than one thread.
     """
 
-    def __init__(self, table: Snapshot) -> None:
+    def __init__(self, table: Snapshot, *, as_stored: bool = False) -> None:
+        """`as_stored` takes Variants by their bytes: for rows that keep their layout alone."""
+        self._as_stored = as_stored
         self._partition = frozenset(table.partition_columns)
         self._fields = tuple(f for f in table.schema.fields if f.name not in self._partition)
         self._variants = frozenset(table.schema.variant_columns(physical=True))
@@ -119,7 +121,7 @@ class RowDigester:
             sums.add_constant(name, partition[name] or None)
         for column in columns.columns:
             try:
-                column.add(sums, batch.column(column.node.name))
+                column.add(sums, batch.column(column.node.name), as_stored=self._as_stored)
             except VariantLakeError as error:
                 error.message = f"column {column.node.name!r}: {error.message}"
                 error.args = (error.message,)
@@ -170,10 +172,11 @@ class _FileColumn:
         )
         return cls(node, field, leaves, is_stored, variant, by_id)
 
-    def add(self, sums: RowSums, array: Any) -> None:
-        """Add its values to the sums of their rows."""
+    def add(self, sums: RowSums, array: Any, *, as_stored: bool) -> None:
+        """Add its values to the sums of their rows; `as_stored` as for RowDigester."""
         if self.is_stored:
-            sums.add_variants(self.field.physical_name, array)
+            add = sums.add_stored if as_stored else sums.add_variants
+            add(self.field.physical_name, array)
             return
         if self.variant is not None:
             array = self.variant.convert(array)

@@ -116,6 +116,7 @@ class RowSums:
         self._keys: tuple[KeyTable | None, Int64s] = (None, _NONE)
         self._stack = np.empty(4 * (MAX_DEPTH + 2), np.int64)
         self._sums = _NONE
+        self._is_stored = False
 
     def start(self, rows: int) -> None:
         """Begin a batch of so many rows."""
@@ -142,6 +143,22 @@ class RowSums:
         """Add an ordinary column, a struct<metadata, value> wherever it is being a Variant."""
         self._add(array, _root(name))
 
+    def add_stored(self, name: str, array: Any) -> None:
+        """Add a Variant column as it is stored: residuals and metadata by their bytes.
+
+        Twice as fast as `add_variants`; the same only for the same layout and the same bytes.
+        """
+        slots = _root(name)
+        storage = struct_of(array)
+        parts = _parts(storage)
+        metadata = parts[_place(storage, METADATA)]
+        self._add(metadata, slots.below(METADATA, len(array)))
+        self._is_stored = True
+        try:
+            self._add_group(storage, slots, metadata, required=False)
+        finally:
+            self._is_stored = False
+
     def add_variants(self, name: str, array: Any) -> None:
         """Add a Variant column as a file holds it, shredded in the final layout or not at all.
 
@@ -157,6 +174,9 @@ class RowSums:
         if isinstance(array, pa.ExtensionArray):
             array = array.storage
         if isinstance(array, pa.DictionaryArray):
+            if not len(slots.rows) and len(array.dictionary) * 2 <= len(array):
+                self._add_dictionary(array, slots)
+                return
             array = array.dictionary_decode()
         kind = array.type
         if not len(array) or pa.types.is_null(kind):
@@ -171,6 +191,21 @@ class RowSums:
             self._add(*self._elements(array, slots))
         else:
             self._leaf(array, _tag_of(kind), slots)
+
+    def _add_dictionary(self, array: Any, slots: _Slots) -> None:
+        """Add a top-level column of few values: each of them is hashed once."""
+        sums, self._sums = self._sums, np.zeros(len(array.dictionary), np.int64)
+        try:
+            self._add(array.dictionary, slots)
+            words = self._sums
+        finally:
+            self._sums = sums
+        places = array.indices
+        if places.null_count:
+            valid = places.is_valid().to_numpy(zero_copy_only=False)
+            sums[valid] += words[places.drop_null().to_numpy()]
+        else:
+            sums += words[places.to_numpy()]
 
     def _elements(self, array: Any, slots: _Slots) -> tuple[Any, _Slots]:
         """Add the lengths of lists; their elements and the slots of these."""
@@ -251,9 +286,11 @@ class RowSums:
                 self._add_group(struct_of(elements), inside, metadata, required=True)
             else:
                 self._typed(typed, slots)
-        if value is not None and value.null_count < len(value):
+        if value is not None and self._is_stored:
+            self._add(value, slots)
+        elif value is not None and value.null_count < len(value):
             self._add_values(group, slots, metadata, value, beside)
-        if required:
+        if required and not self._is_stored:
             self._add_missing(group, value, typed, slots)
 
     def _add_missing(self, group: Any, value: Any, typed: Any, slots: _Slots) -> None:

@@ -108,7 +108,10 @@ def rewrite_group(
         counts = Counts(len(group.files), group.bytes, rows)
         return _result(plan, group, [copied], rows, {Tier.COPY: counts})
     form = StoredForm.of(plan.table.schema, plan.files.partition_columns, group, plan.row_ids)
-    proof = RewriteProof(plan.table, group.partition_values) if plan.digest else None
+    proof = None
+    if plan.digest:
+        as_stored = all(file.tier is not Tier.SHRED for file in group.files)
+        proof = RewriteProof(plan.table, group.partition_values, as_stored=as_stored)
     outputs = _Outputs(plan, group, form, check, proof)
     tiers: list[TierCounts] = []
     rows = 0
