@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -233,3 +234,31 @@ def test_every_public_name_is_there() -> None:
     assert vl.Variant is Variant
     with pytest.raises(AttributeError, match="no attribute 'nope'"):
         _ = vl.nope
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda table: table.restore(True), "version is True"),
+        (lambda table: table.restore(timestamp="2026-01-01"), "timestamp is '2026-01-01', a str"),
+        (lambda table: type(table).open(table.uri, timestamp=dt.date(2026, 1, 1)), "a date"),
+        (lambda table: table.changes("0"), "version is '0', a str"),
+        (lambda table: table.changes(0, 0.5), "version is 0.5"),
+        (lambda table: table.changes(from_timestamp=0), "timestamp is 0, a int"),
+        (lambda table: table.check_rewrite("a"), "version is 'a'"),
+        (lambda table: table.drift(5), "no VARIANT column 5"),
+        (lambda table: table.reshred({"event": 5}), "the shredding of 'event' is 5"),
+        (lambda table: table.set_clustering(5), "clustering path is 5"),
+        (lambda table: table.update(None), "a dict of values"),
+        (lambda table: table.update({5: 1}), "no column 5"),
+    ],
+)
+def test_arguments_of_another_type_are_refused_in_a_sentence(
+    tmp_path: Path, call: Callable[[Any], object], said: str
+) -> None:
+    table = vl.Table.create(
+        tmp_path / "t", "event VARIANT", properties={"delta.enableVariantShredding": "true"}
+    )
+    with pytest.raises(vl.VariantLakeError, match=said):
+        call(table)
+    assert table.refresh().version == 0

@@ -39,12 +39,16 @@ class NewValues:
         Raises InvalidQuery for a column that the table has not, UnsupportedFeature for an
         expression that only Spark takes, InvalidValue for a constant that no column holds.
         """
+        if not isinstance(given, Mapping):
+            raise InvalidValue(
+                f"the new values are a {type(given).__name__}", hint="a dict of values by column"
+            )
         text = QueryText(snapshot.schema)
         fields = {field.name: field for field in snapshot.schema.fields}
         names = {name.lower(): name for name in fields}
         values: dict[str, NewValue] = {}
         for column, value in given.items():
-            name = column if column in fields else names.get(column.lower(), "")
+            name = column if column in fields else names.get(str(column).lower(), "")
             if not name:
                 raise InvalidQuery(
                     f"the table has no column {column!r}", hint=f"it has {', '.join(fields)}"

@@ -24,7 +24,7 @@ from variantlake.delta.log.log_segment import all_commits, commit_version
 from variantlake.delta.log.reconciliation import read_commit
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.log.snapshot_state import read_state
-from variantlake.delta.log.time_travel import version_at
+from variantlake.delta.log.time_travel import check_version, version_at
 from variantlake.delta.schema.column_mapping import is_mapped
 from variantlake.delta.schema.table_schema import PrimitiveType, StructType
 from variantlake.errors import (
@@ -91,6 +91,8 @@ def version_range(
             "a last version and a last time are given, expected one of them",
             file=snapshot.store.uri,
         )
+    check_version(first)
+    check_version(last)
     if until is not None:
         last = version_at(snapshot.store, snapshot.metadata, until)
     if first is None and since is not None:

@@ -21,6 +21,7 @@ from variantlake.delta.actions.log_lines import AddFile
 from variantlake.delta.log.deletion_vectors import vector_location
 from variantlake.delta.log.logical_files import adds_of
 from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.log.time_travel import epoch_milliseconds
 from variantlake.delta.protocol.features import SCAN_FEATURES
 from variantlake.delta.transaction.commit import commit
 from variantlake.delta.transaction.conflicts import Changes, whole_table
@@ -33,7 +34,6 @@ from variantlake.storage.opening import store_of
 MAX_NAMED = 100
 """Missing files that are named; the others are counted."""
 
-_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _THREADS = min(16, 4 * (os.cpu_count() or 1))
 
 Missing = Literal["refuse", "skip"]
@@ -102,8 +102,7 @@ def restore(
 def _opened(newest: Snapshot, version: int | None, timestamp: dt.datetime | None) -> Snapshot:
     millis = None
     if timestamp is not None:
-        moment = timestamp.replace(tzinfo=timestamp.tzinfo or dt.UTC)
-        millis = (moment - _EPOCH) // dt.timedelta(milliseconds=1)
+        millis = epoch_milliseconds(timestamp)
     store = newest.store
     old = Snapshot.read(store.uri, version, timestamp=millis, store=store, applies=SCAN_FEATURES)
     if old.version > newest.version:

@@ -11,6 +11,7 @@ from variantlake.delta.transaction import alter
 from variantlake.delta.transaction.analyze import Analysis, analyze
 from variantlake.delta.transaction.backfill import backfill_row_ids
 from variantlake.delta.transaction.commit import commit
+from variantlake.errors import InvalidValue
 from variantlake.table.handle import TableHandle
 
 
@@ -76,6 +77,11 @@ class TableAlterations(TableHandle):
         """
         if not paths:
             return self.unset_properties(CLUSTER_BY)
+        for path in paths:
+            if not isinstance(path, str):
+                raise InvalidValue(
+                    f"a clustering path is {path!r}", hint="text such as 'event:kind::string'"
+                )
         return self.set_properties({CLUSTER_BY: ", ".join(paths)})
 
     def drop_constraint(self, name: str) -> int:

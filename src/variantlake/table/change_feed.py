@@ -6,6 +6,7 @@ import datetime as dt
 from collections.abc import Sequence
 
 from variantlake.delta.log.identity import check_before_read
+from variantlake.delta.log.time_travel import epoch_milliseconds
 from variantlake.feed.commits import version_range
 from variantlake.feed.scan import ChangeScan
 from variantlake.feed.snapshots import change_snapshots
@@ -13,8 +14,6 @@ from variantlake.planning.expressions import Condition, TypedPath
 from variantlake.scan.table_scan import Scan
 from variantlake.sql.select import QueryText
 from variantlake.table.changes import TableChanges
-
-_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 class TableChangeFeed(TableChanges):
@@ -74,6 +73,4 @@ def _milliseconds(time: dt.datetime | None, *, up: bool = False) -> int | None:
     """Since the epoch; versions have no parts of one, so a beginning is rounded up."""
     if time is None:
         return None
-    moment = time.replace(tzinfo=time.tzinfo or dt.UTC) - _EPOCH
-    millisecond = dt.timedelta(milliseconds=1)
-    return -(-moment // millisecond) if up else moment // millisecond
+    return epoch_milliseconds(time, up=up)

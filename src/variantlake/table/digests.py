@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from variantlake.delta.log.identity import check_before_read
 from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.log.time_travel import check_version
 from variantlake.planning.expressions import Condition
 from variantlake.scan.table_scan import Scan
 from variantlake.sql.select import QueryText
@@ -86,6 +87,8 @@ class TableDigests(TableAlterations):
         from variantlake.maintenance.compare_versions import compare_versions, default_versions
 
         check_before_read(self.snapshot)
+        check_version(from_version)
+        check_version(to_version)
         history = self.snapshot.history() if from_version is None and to_version is None else []
         first, last = default_versions(history, from_version, to_version, self.version)
         return compare_versions(self._at(first), self._at(last), progress)

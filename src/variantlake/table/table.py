@@ -10,6 +10,7 @@ from typing import Self, Unpack, cast
 import pyarrow as pa
 
 from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.log.time_travel import epoch_milliseconds
 from variantlake.delta.protocol.cluster_paths import PROPERTY as CLUSTER_BY
 from variantlake.delta.protocol.cluster_paths import names_paths, split_paths
 from variantlake.delta.protocol.properties import SCHEMA_PREFIX, check_properties
@@ -30,8 +31,6 @@ from variantlake.shredding.ddl import format_ddl, parse_ddl
 from variantlake.sql.select import QueryText
 from variantlake.storage.opening import open_store
 from variantlake.table.loads import TableLoads
-
-_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 class Table(TableLoads):
@@ -121,8 +120,7 @@ class Table(TableLoads):
         """
         milliseconds = None
         if timestamp is not None:
-            moment = timestamp.replace(tzinfo=timestamp.tzinfo or dt.UTC)
-            milliseconds = (moment - _EPOCH) // dt.timedelta(milliseconds=1)
+            milliseconds = epoch_milliseconds(timestamp)
         return cls(
             Snapshot.read(location, version, timestamp=milliseconds, applies=READER_FEATURES)
         )

@@ -31,7 +31,7 @@ from variantlake.delta.log.reconciliation import (
     read_commit,
 )
 from variantlake.delta.log.snapshot_state import read_state
-from variantlake.delta.log.time_travel import version_at
+from variantlake.delta.log.time_travel import check_version, version_at
 from variantlake.delta.protocol.features import (
     VARIANT_SHREDDING,
     check_protocol,
@@ -42,7 +42,7 @@ from variantlake.delta.protocol.features import (
 )
 from variantlake.delta.schema.column_mapping import MODE
 from variantlake.delta.schema.table_schema import PrimitiveType, StructType
-from variantlake.errors import InvalidQuery, InvalidValue, MalformedLog, UnsupportedFeature
+from variantlake.errors import InvalidQuery, MalformedLog, UnsupportedFeature
 from variantlake.storage.opening import open_store
 from variantlake.storage.store import Entry, Store
 
@@ -103,10 +103,7 @@ class Snapshot:
         the file and line, UnsupportedFeature by name, InvalidQuery when no version is that old,
         CommitLost, once, where this process's last commit to the table was overwritten since.
         """
-        if not isinstance(version, int | None):
-            raise InvalidValue(
-                f"version is {version!r}, a {type(version).__name__}", hint="a whole number"
-            )
+        check_version(version)
         store = open_store(location) if store is None else store
         if absolute_paths is None:
             absolute_paths = AbsolutePaths.setting()

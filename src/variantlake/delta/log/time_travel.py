@@ -13,12 +13,35 @@ from collections.abc import Sequence
 
 from variantlake.delta.actions.log_lines import CommitInfo, Metadata, parse_log
 from variantlake.delta.log.log_segment import all_commits, commit_version
-from variantlake.errors import InvalidQuery, MalformedLog
+from variantlake.errors import InvalidQuery, InvalidValue, MalformedLog
 from variantlake.storage.store import Entry, Store
 
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_MILLISECOND = dt.timedelta(milliseconds=1)
 _ENABLED = "delta.enableInCommitTimestamps"
 _SINCE_VERSION = "delta.inCommitTimestampEnablementVersion"
 _SINCE_TIME = "delta.inCommitTimestampEnablementTimestamp"
+
+
+def check_version(version: object) -> None:
+    """Raise InvalidValue for what is neither None nor a number of a version."""
+    if isinstance(version, bool) or not isinstance(version, int | None):
+        raise InvalidValue(
+            f"version is {version!r}, a {type(version).__name__}", hint="a whole number"
+        )
+
+
+def epoch_milliseconds(moment: dt.datetime, *, up: bool = False) -> int:
+    """Milliseconds since the epoch, rounded down or up; a time without a zone is in UTC.
+
+    Raises InvalidValue for what is no datetime.
+    """
+    if not isinstance(moment, dt.datetime):
+        raise InvalidValue(
+            f"timestamp is {moment!r}, a {type(moment).__name__}", hint="a datetime.datetime"
+        )
+    since = moment.replace(tzinfo=moment.tzinfo or dt.UTC) - _EPOCH
+    return -(-since // _MILLISECOND) if up else since // _MILLISECOND
 
 
 def version_at(store: Store, metadata: Metadata, timestamp: int) -> int:
@@ -116,7 +139,7 @@ def _last_written(commits: Sequence[Entry], timestamp: int) -> tuple[Entry | Non
 
 def _text(milliseconds: int) -> str:
     try:
-        moment = dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(milliseconds=milliseconds)
+        moment = _EPOCH + dt.timedelta(milliseconds=milliseconds)
     except OverflowError:
         return f"{milliseconds} ms"
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

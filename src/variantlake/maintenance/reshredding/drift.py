@@ -183,7 +183,8 @@ def variant_columns(snapshot: Snapshot, column: str | None = None) -> dict[str, 
         raise InvalidSchema(
             f"the table has no VARIANT column {column!r}",
             file=snapshot.store.uri,
-            hint=did_you_mean(column, found) or f"VARIANT columns: {', '.join(found) or 'none'}",
+            hint=did_you_mean(str(column), found)
+            or f"VARIANT columns: {', '.join(found) or 'none'}",
         )
     return {column: found[column]}
 

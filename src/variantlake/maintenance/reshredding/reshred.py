@@ -225,6 +225,8 @@ def wanted_layouts(
         given = dict.fromkeys(columns, given)
     found = {physical: known.get(physical, UNSHREDDED) for physical in columns.values()}
     for name, text in given.items():
+        if not isinstance(text, str):
+            raise InvalidValue(f"the shredding of {name!r} is {text!r}", hint="DDL: text")
         (physical,) = variant_columns(snapshot, name).values()
         found[physical] = parse_ddl(text)
         check_writable(found[physical])
