@@ -173,3 +173,29 @@ def test_what_cannot_be_is_refused(table: Table) -> None:
         table.optimize(max_deleted_share=2)
     with pytest.raises(InvalidValue, match="target_file_bytes"):
         table.optimize(target_file_bytes=0)
+
+
+def test_variants_in_lists_and_maps_are_joined(tmp_path: Path) -> None:
+    table = Table.create(tmp_path / "t", "l ARRAY<VARIANT>, m MAP<STRING, VARIANT>")
+    first, second = (
+        {"metadata": each.metadata, "value": each.value}
+        for each in (Variant.of({"a": [1]}), Variant.of({"b": 2}))
+    )
+    variant = pa.struct(
+        [
+            pa.field("metadata", pa.binary(), nullable=False),
+            pa.field("value", pa.binary(), nullable=False),
+        ]
+    )
+    types: dict[str, Any] = {"l": pa.list_(variant), "m": pa.map_(pa.string(), variant)}
+    rows: dict[str, Any] = {
+        "l": [None, [first, None, second], [], [second]],
+        "m": [[("x", first)], None, [("x", second), ("y", None)], []],
+    }
+    data = pa.table({name: pa.array(rows[name], kind) for name, kind in types.items()})
+    for _ in range(3):
+        table.append(data)
+    before = table.refresh().digest()
+    assert table.optimize().files_read == 3
+    assert table.refresh().digest() == before
+    assert before.rows == 12

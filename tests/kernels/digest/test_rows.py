@@ -229,3 +229,27 @@ def test_stored_variants_hash_by_their_bytes() -> None:
     assert stored(array.slice(2)) == found[2:]
     other = shred([parse_json(text) for text in reversed(texts)], schema)
     assert stored(other) == found[:0:-1]
+
+
+def test_variants_in_lists_and_maps_have_their_own_keys() -> None:
+    one, two, three = (
+        {"metadata": each.metadata, "value": each.value}
+        for each in (Variant.of({"a": 1}), Variant.of({"b": [{"c": 2}]}), Variant.of("x"))
+    )
+    variant = variant_array([]).type
+    rows: list[Any] = [None, [], [("k", one), ("l", None), ("m", two)], [("k", three)]]
+    values = [None if row is None else [value for _, value in row] for row in rows]
+    for array in (
+        pa.array(rows, pa.map_(pa.string(), variant)),
+        pa.array(values, pa.list_(variant)),
+    ):
+        whole = RowSums()
+        whole.start(len(array))
+        whole.add_column("c", array)
+        alone = Digest()
+        for place in range(len(array)):
+            row = RowSums()
+            row.start(1)
+            row.add_column("c", array.slice(place, 1))
+            alone += row.close()[0]
+        assert whole.close()[0] == alone

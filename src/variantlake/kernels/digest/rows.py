@@ -182,7 +182,7 @@ class RowSums:
         if not len(array) or pa.types.is_null(kind):
             return
         if kind.equals(VARIANT_TYPE):
-            self._add_values(array, slots, array.field(0), array.field(1), None)
+            self._add_values(array, slots, array.field(0), array.field(1), None, has_own_keys=True)
         elif is_struct(kind):
             self._words(array, np.zeros(len(array), np.int64), OBJECT, slots)
             for field, child in zip(members(kind), _parts(array), strict=True):
@@ -316,9 +316,19 @@ class RowSums:
         self._leaf(typed, tag, slots)
 
     def _add_values(
-        self, group: Any, slots: _Slots, metadata: Any, value: Any, beside: Any
+        self,
+        group: Any,
+        slots: _Slots,
+        metadata: Any,
+        value: Any,
+        beside: Any,
+        *,
+        has_own_keys: bool = False,
     ) -> None:
-        """Add encoded values; next to objects that were added where `beside` is not null."""
+        """Add encoded values; next to objects that were added where `beside` is not null.
+
+        `metadata` is that of rows, or of these slots where each of them `has_own_keys`.
+        """
         if isinstance(value, pa.DictionaryArray):
             value = value.dictionary_decode()
         present = value.is_valid().to_numpy(zero_copy_only=False)
@@ -340,7 +350,7 @@ class RowSums:
             own = slots.only(chosen)
             taken = value.take(pa.array(chosen))
             if has_keys:
-                keys = metadata.take(pa.array(own.rows))
+                keys = metadata.take(pa.array(chosen if has_own_keys else own.rows))
             else:
                 keys = pa.repeat(pa.scalar(EMPTY_METADATA, pa.binary()), len(chosen))
             rest = None
