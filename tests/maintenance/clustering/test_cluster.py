@@ -184,3 +184,24 @@ def test_a_table_without_an_order_is_refused_and_a_path_that_is_no_column(tmp_pa
         table.cluster()
     with pytest.raises(InvalidSchema, match="not shredded into a column"):
         table.set_clustering("event:nothing")
+
+
+def test_values_that_only_spark_casts_are_null_in_the_order(tmp_path: Path) -> None:
+    table = vl.Table.create(
+        tmp_path / "t",
+        "id BIGINT, event VARIANT",
+        properties={"delta.enableVariantShredding": "true"},
+        shredding={"event": "n DECIMAL(18, 2)"},
+        cluster_by="event:n::decimal(18,2)",
+    )
+    for seed in range(4):
+        texts = [
+            f'{{"n": {1.5e300 if row % 5 == 0 else f"{(row * 7 + seed) % 50}.25"}}}'
+            for row in range(50)
+        ]
+        data = pa.table({"id": pa.array([seed] * 50, pa.int64()), "event": texts})
+        table.append(data, json_columns=["event"])
+    before = table.refresh().digest()
+    done = table.cluster(target_file_bytes=2_000, budget_bytes=1 << 30)
+    assert done.rows == 200
+    assert table.refresh().digest() == before

@@ -11,9 +11,12 @@ import numpy as np
 import pyarrow as pa
 
 from variantlake.delta.log.snapshot import Snapshot
+from variantlake.errors import UnsupportedFeature
 from variantlake.maintenance.reshredding.sample import spread
 from variantlake.parquet.stats.fact_columns import Int64s
+from variantlake.paths import Path
 from variantlake.planning.predicates import Ref
+from variantlake.scan.casts import extract
 from variantlake.scan.table_scan import Scan
 from variantlake.sql.select import Item
 
@@ -44,8 +47,41 @@ def sample_keys(
 
 def _of_file(snapshot: Snapshot, row: int, items: tuple[Item, ...], step: int) -> pa.Table:
     scan = Scan(replace(snapshot, files=snapshot.files.slice(row, 1)), items)
+    try:
+        return _sampled(scan, step)
+    except UnsupportedFeature:
+        # A residual holds what only Spark knows how to cast: it is NULL in the order of the rows.
+        whole = [_whole(item) for item in items]
+        found = _sampled(replace(scan, items=tuple(whole)), step).combine_chunks()
+        arrays = [
+            pa.concat_arrays([_castable(chunk, item.ref) for chunk in column.chunks])
+            if item.ref.path is not None and column.num_chunks
+            else column
+            for item, column in zip(items, found.columns, strict=True)
+        ]
+        return pa.table(arrays, names=found.column_names).cast(scan.schema)
+
+
+def _sampled(scan: Scan, step: int) -> pa.Table:
     batches, start = [], 0
     for batch in scan.to_batches():
         batches.append(batch.take(np.arange(start, batch.num_rows, step)))
         start = (start - batch.num_rows) % step
     return pa.Table.from_batches(batches, scan.schema)
+
+
+def _whole(item: Item) -> Item:
+    """The Variants at a path, as they are."""
+    return item if item.ref.path is None else replace(item, ref=replace(item.ref, type="variant"))
+
+
+def _castable(variants: Any, ref: Ref) -> Any:
+    """What can be cast of the Variants of a path, NULL in the other rows."""
+    try:
+        return extract(variants, replace(ref, path=Path(()))).array
+    except UnsupportedFeature:
+        if len(variants) == 1:
+            return extract(pa.nulls(1, variants.type), replace(ref, path=Path(()))).array
+        half = len(variants) // 2
+        parts = variants.slice(0, half), variants.slice(half)
+        return pa.concat_arrays([_castable(part, ref) for part in parts])
