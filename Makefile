@@ -102,6 +102,7 @@ docs: setup .venv-docs/.ready ## Write docs/cli.md anew from the commands; build
 
 .venv-docs/.ready: pyproject.toml constraints.txt
 	@$(BIN)/python -m venv .venv-docs
+	@.venv-docs/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --upgrade pip
 	@.venv-docs/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --group docs
 	@touch $@
 
