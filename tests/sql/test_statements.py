@@ -13,8 +13,11 @@ from variantlake.sql.statements import not_a_query
 @pytest.mark.parametrize(
     ("text", "name", "python", "shell"),
     [
-        ("DELETE FROM t", "DELETE", "lake.overwrite", "Delta Spark"),
-        ("-- gone\n /* x */ delete from t", "DELETE", "lake.overwrite", "Delta Spark"),
+        ("DELETE FROM t", "DELETE", "lake.delete", "variantlake delete"),
+        ("-- gone\n /* x */ delete from t", "DELETE", "lake.delete", "variantlake delete"),
+        ("OPTIMIZE t", "OPTIMIZE", "Table.optimize", "variantlake optimize"),
+        ("vacuum t", "VACUUM", "Table.vacuum", "variantlake vacuum"),
+        ("RESTORE t TO VERSION AS OF 1", "RESTORE", "Table.restore", "variantlake restore"),
         ("INSERT INTO t VALUES (1)", "INSERT", "lake.append", "variantlake ingest"),
         ("DESCRIBE HISTORY t", "DESCRIBE HISTORY", "Table.history", "variantlake history"),
         ("describe t", "DESCRIBE", "schema", "variantlake inspect"),

@@ -37,9 +37,15 @@ _INSTEAD = {
     "INSERT": ("lake.append(df, table) adds rows", "`variantlake ingest` adds documents"),
     "LOAD": ("lake.ingest(...) loads files", "`variantlake ingest` loads files"),
     "MERGE": (f"lake.sql(...) and lake.merge(...) merge rows; {_DELTA}", _DELTA),
-    "OPTIMIZE": (_DELTA, _DELTA),
+    "OPTIMIZE": (
+        "lake.optimize(...) and Table.optimize(...) compact files",
+        "`variantlake optimize` compacts files",
+    ),
     "REPLACE": ("lake.overwrite(...) replaces rows", "`variantlake ingest --overwrite` does"),
-    "RESTORE": (_DELTA, _DELTA),
+    "RESTORE": (
+        "lake.restore(...) and Table.restore(...) bring a version back",
+        "`variantlake restore` brings a version back",
+    ),
     "SHOW": (
         "a lake has no list of tables; vl.Table.open(...).schema tells columns",
         "a query is over one table, which it calls t; `variantlake inspect` describes it",
@@ -49,7 +55,10 @@ _INSTEAD = {
         f"lake.sql(...), lake.update(...) and Table.update(...) change rows; {_DELTA}",
         _DELTA,
     ),
-    "VACUUM": (_DELTA, _DELTA),
+    "VACUUM": (
+        "lake.vacuum(...) and Table.vacuum(...) remove files that nobody needs",
+        "`variantlake vacuum` removes files that nobody needs",
+    ),
 }
 
 

@@ -96,7 +96,7 @@ def test_types_that_delta_lacks_make_no_table(spark: SparkSession, tmp_path: Pat
 def test_statements_that_need_delta_say_so(spark: SparkSession, tmp_path: Path) -> None:
     vl.Table.create(tmp_path / "t", "event VARIANT, id INT")
     lake = vl.spark.connect(spark)
-    for text in ("DELETE FROM t", "UPDATE t SET id = 1", "DESCRIBE t"):
+    for text in ("TRUNCATE TABLE t", "DESCRIBE t"):
         with pytest.raises(UnsupportedFeature, match="is not supported") as caught:
             lake.sql(text, tables={"t": tmp_path / "t"})
         assert caught.value.hint

@@ -204,9 +204,6 @@ class Autoloader:
             except _Overtaken as overtaken:
                 result = overtaken.result
                 continue
-            except CommitConflict as error:
-                log.info("another writer was first, looking again: %s", error.message)
-                continue
             return replace(result, waiting=discovery.waiting, changed=discovery.changed)
         raise CommitConflict(
             f"{MAX_LOST} batches in a row were lost to other writers", file=self._store.uri
@@ -218,7 +215,11 @@ class Autoloader:
         for files in self._batches(discovery):
             if stop():
                 return result
-            done = load_batch(self._job, self._snapshot, state, files, discovery)
+            try:
+                done = load_batch(self._job, self._snapshot, state, files, discovery)
+            except CommitConflict as error:
+                log.info("another writer was first, looking again: %s", error.message)
+                raise _Overtaken(result) from error
             self._tidy([found.file for found in files if found.kind is Kind.DONE])
             if done is None:
                 continue

@@ -29,8 +29,13 @@ from variantlake.kernels.variant.edit_rows import (
 from variantlake.kernels.variant.variant_reader import VariantReader, bad_variant, bytes_of
 from variantlake.shredding.layout import VARIANT_TYPE
 
-_NO_VALUE = pa.array([{"metadata": b"\x01\x00\x00", "value": b"\x00"}], VARIANT_TYPE)
 _TOO_LONG = "the changed Variants pass the 2 GB of one Arrow array"
+
+
+def _no_value() -> pa.StructArray:
+    # Made when it is needed: Arrow looks for pandas when it makes an array of Python values.
+    nothing = pa.array([{"metadata": b"\x01\x00\x00", "value": b"\x00"}], VARIANT_TYPE)
+    return cast("pa.StructArray", nothing)
 
 
 def edit_variants(
@@ -49,7 +54,7 @@ def edit_variants(
     """
     reader = VariantReader()
     steps = _steps(edit, reader)
-    values = reader.read(cast("pa.StructArray", _NO_VALUE) if new is None else new)
+    values = reader.read(_no_value() if new is None else new)
     work = _Work(array, values, steps, edit)
     work.run()
     _check(array, new, edit, work.status, lenient=lenient)
