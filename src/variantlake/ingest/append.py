@@ -14,11 +14,12 @@ from variantlake.errors import InvalidValue
 from variantlake.ingest.commit_load import LoadResult, TaskResult, commit_load, found
 from variantlake.ingest.encode.rows import Partition, TableRows, given_schema
 from variantlake.ingest.overwrite import Overwrite
+from variantlake.ingest.target.file_plan import FilePlan
 from variantlake.ingest.target.files import FileSet, new_load_id, rows_of
 from variantlake.ingest.target.keywords import check_options, names_of
 from variantlake.ingest.target.options import LoadOptions
 from variantlake.ingest.target.quarantine import BadRowLog
-from variantlake.ingest.target.write_target import NOT_COMMITTED, FilePlan, Target
+from variantlake.ingest.target.write_target import NOT_COMMITTED, Target
 from variantlake.parquet.metadata.annotate import ColumnPath
 from variantlake.shredding.values import ValueNotes
 

@@ -17,11 +17,12 @@ from variantlake.delta.actions.log_lines import AddFile
 from variantlake.delta.stats.tags import tagged_notes
 from variantlake.errors import VariantLakeError
 from variantlake.ingest.target.commit_record import CommitRecord
+from variantlake.ingest.target.file_plan import FilePlan
 from variantlake.ingest.target.files import delete_load
 from variantlake.ingest.target.options import BadRows, LoadOptions
 from variantlake.ingest.target.quarantine import delete_quarantine, folder_of
 from variantlake.ingest.target.stop_flag import LoadFlag, LoadStopped
-from variantlake.ingest.target.write_target import NOT_COMMITTED, FilePlan, Target
+from variantlake.ingest.target.write_target import NOT_COMMITTED, Target
 from variantlake.storage.opening import open_store
 from variantlake.storage.store import LocalStore
 

@@ -44,9 +44,10 @@ from variantlake.ingest.encode.nested import column_encoder
 from variantlake.ingest.load import LoadProgress, Runner, watcher
 from variantlake.ingest.local_run import run_in_threads
 from variantlake.ingest.sources.sources import SourceSpec
+from variantlake.ingest.target.file_plan import FilePlan
 from variantlake.ingest.target.files import load_file, new_load_id
 from variantlake.ingest.target.options import LoadOptions, no_option
-from variantlake.ingest.target.write_target import UNSHREDDED, FilePlan, Target
+from variantlake.ingest.target.write_target import UNSHREDDED, Target
 from variantlake.kernels.tape.tape import Tape
 from variantlake.kernels.variant.profiler import profile
 from variantlake.parquet.metadata.footer import read_footer

@@ -39,10 +39,11 @@ from variantlake.ingest.sources.sources import (
     group_splits,
     split_sources,
 )
+from variantlake.ingest.target.file_plan import FilePlan
 from variantlake.ingest.target.files import count_files, new_load_id
 from variantlake.ingest.target.keywords import check_options, wrong_option
 from variantlake.ingest.target.options import BadRows
-from variantlake.ingest.target.write_target import UNSHREDDED, FilePlan, Target
+from variantlake.ingest.target.write_target import UNSHREDDED, Target
 from variantlake.shredding.ddl import format_ddl, parse_ddl
 from variantlake.shredding.infer import InferenceOptions, infer
 from variantlake.shredding.schema import ShreddingSchema

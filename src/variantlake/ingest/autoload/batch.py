@@ -33,10 +33,11 @@ from variantlake.ingest.encode.documents import read_tapes
 from variantlake.ingest.load import Runner, plan_load
 from variantlake.ingest.local_run import run_in_threads
 from variantlake.ingest.sources.sources import Format, Source, Split, compression_of
+from variantlake.ingest.target.file_plan import FilePlan
 from variantlake.ingest.target.files import new_load_id
 from variantlake.ingest.target.options import BadRows
 from variantlake.ingest.target.quarantine import BadRowLog
-from variantlake.ingest.target.write_target import FilePlan, Target
+from variantlake.ingest.target.write_target import Target
 from variantlake.storage.opening import store_of
 
 log = logging.getLogger("variantlake.autoload")

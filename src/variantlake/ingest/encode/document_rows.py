@@ -21,9 +21,9 @@ from variantlake.ingest.encode.rows import Partition
 from variantlake.ingest.sources.blocks import bytes_at_once
 from variantlake.ingest.sources.joined import JoinedText, groups, join
 from variantlake.ingest.sources.sources import Source, Split
+from variantlake.ingest.target.file_plan import FilePlan
 from variantlake.ingest.target.options import BadRows
 from variantlake.ingest.target.quarantine import BadRow, BadRowLog
-from variantlake.ingest.target.write_target import FilePlan
 from variantlake.kernels.json.json_reader import JsonReader
 from variantlake.kernels.json.lines import split_lines
 from variantlake.kernels.shredded.shredder import Shredder

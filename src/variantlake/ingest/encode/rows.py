@@ -24,9 +24,9 @@ from variantlake.ingest.encode.micros import batch_in_micros
 from variantlake.ingest.encode.nested import column_encoder
 from variantlake.ingest.encode.plain_arrays import plain_batch, plain_schema
 from variantlake.ingest.sources.blocks import bytes_at_once
+from variantlake.ingest.target.file_plan import FilePlan
 from variantlake.ingest.target.options import BadRows
 from variantlake.ingest.target.quarantine import BadRow, BadRowLog
-from variantlake.ingest.target.write_target import FilePlan
 from variantlake.kernels.tape.tape import Tape
 from variantlake.kernels.variant.profiler import profile
 from variantlake.parquet.metadata.annotate import ColumnPath

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Self
 
 import orjson
-import pyarrow as pa
 
 from variantlake.delta.actions.log_lines import AddFile, Metadata, Protocol, Transaction
 from variantlake.delta.log.log_segment import commit_path
@@ -29,16 +27,13 @@ from variantlake.delta.protocol.properties import (
     SCHEMA_PREFIX,
     SHREDDING_PROPERTY,
     check_properties,
-    compression,
     constraints,
-    page_version,
 )
-from variantlake.delta.schema.column_mapping import with_field_ids
 from variantlake.delta.schema.table_schema import StructField, StructType, VariantType
 from variantlake.delta.transaction.alter import evolved, merged_schema
 from variantlake.delta.transaction.commit import commit, commit_new
 from variantlake.delta.transaction.conflicts import Changes
-from variantlake.delta.transaction.new_actions import new_add, removes_where
+from variantlake.delta.transaction.new_actions import removes_where
 from variantlake.delta.transaction.replace_where import Replacement
 from variantlake.errors import (
     CommitConflict,
@@ -51,13 +46,11 @@ from variantlake.errors import (
     UnsupportedFeature,
 )
 from variantlake.ingest.target.commit_record import CommitRecord
-from variantlake.ingest.target.files import FileLimits, FileSet, delete_load, is_load_file
-from variantlake.ingest.target.options import BadRows, LoadOptions
+from variantlake.ingest.target.file_plan import FilePlan
+from variantlake.ingest.target.files import delete_load, is_load_file
+from variantlake.ingest.target.options import LoadOptions
 from variantlake.ingest.target.quarantine import FOLDER as QUARANTINE_FOLDER
-from variantlake.ingest.target.quarantine import BadRowLog, delete_quarantine
-from variantlake.ingest.target.sort_rows import SortKey, known_sort_keys, sort_keys
-from variantlake.parquet.stats.facts import FileFacts
-from variantlake.parquet.write.file_writer import WriteOptions, WrittenFile
+from variantlake.ingest.target.quarantine import delete_quarantine
 from variantlake.shredding.ddl import format_ddl, parse_ddl
 from variantlake.shredding.schema import ShreddingSchema
 from variantlake.storage.opening import open_store
@@ -86,81 +79,6 @@ NOT_COMMITTED = (
 )
 """After these a commit has certainly not happened. After others (a store that lost its answer) the
 log may refer to the new files, so they must stay."""
-
-
-@dataclass(frozen=True, slots=True)
-class FilePlan:
-    """All that is needed to write the files of one load somewhere else; pickles."""
-
-    location: str
-    load_id: str
-    schema: StructType
-    properties: Mapping[str, str]
-    partition_columns: tuple[str, ...]
-    variant_bounds: bool
-    clustering: tuple[tuple[str, ...], ...]
-    limits: FileLimits
-    mode: BadRows
-    order_by: tuple[str, ...]
-    cluster_by: tuple[str, ...]
-    truncate_timestamps: bool
-
-    def bad_row_log(self, task: int) -> BadRowLog:
-        """What becomes of the bad rows of one task."""
-        return BadRowLog(self.mode, open_store(self.location), self.load_id, task)
-
-    def file_set(
-        self,
-        task: int,
-        schema: pa.Schema,
-        variant_columns: Sequence[tuple[str, ...]],
-        check: Callable[[], None] | None = None,
-    ) -> FileSet:
-        """Files for the rows of one task, laid out as the table's properties say."""
-        return FileSet(
-            store=open_store(self.location),
-            load_id=self.load_id,
-            task=task,
-            schema=with_field_ids(schema, self.schema),
-            variant_columns=tuple(variant_columns),
-            options=write_options(self.properties),
-            limits=self.limits,
-            check=check,
-            order=self.order(schema),
-        )
-
-    def order(self, stored: pa.Schema) -> tuple[SortKey, ...]:
-        """What files of these columns are sorted by: as the load says, else as the table says.
-
-        Raises InvalidSchema and InvalidPath for an order of the load that files cannot have.
-        """
-        if self.order_by:
-            return sort_keys(self.order_by, self.schema, stored)
-        return known_sort_keys(self.cluster_by, self.schema, stored)
-
-    def add(
-        self, file: WrittenFile, partition_values: Mapping[str, str | None] | None = None
-    ) -> AddFile:
-        """The action for a finished file."""
-        return self.add_at(Path(file.path).name, file.facts, partition_values)
-
-    def add_at(
-        self,
-        path: str,
-        facts: FileFacts,
-        partition_values: Mapping[str, str | None] | None = None,
-    ) -> AddFile:
-        """The action for a file at a path below the table's root."""
-        return new_add(
-            path,
-            facts,
-            schema=self.schema,
-            properties=self.properties,
-            partition_columns=self.partition_columns,
-            partition_values=partition_values,
-            variant_bounds=self.variant_bounds,
-            always=self.clustering,
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -488,22 +406,6 @@ class Target:
             # Rows were held against the constraints of then.
             and constraints(newest.properties) == constraints(self.properties)
         )
-
-
-def write_options(properties: Mapping[str, str]) -> WriteOptions:
-    """How files are laid out, by the table's properties.
-
-    Raises InvalidValue for a property that another engine has set to what is no number.
-    """
-    defaults = WriteOptions()
-    names = ("variantlake.rowGroupBytes", "variantlake.rowGroupRows")
-    own = check_properties({name: properties[name] for name in names if name in properties})
-    return WriteOptions(
-        compression=compression(properties),
-        page_version=page_version(properties),
-        row_group_bytes=int(own.get(names[0], defaults.row_group_bytes)),
-        row_group_rows=int(own.get(names[1], defaults.row_group_rows)),
-    )
 
 
 _OWN_FOLDERS = ("_delta_log", QUARANTINE_FOLDER, OWN_FOLDER)

@@ -11,8 +11,8 @@ import uuid
 from pathlib import Path
 
 from variantlake.delta.log.snapshot import Snapshot
+from variantlake.ingest.target.file_plan import FilePlan
 from variantlake.ingest.target.files import load_file
-from variantlake.ingest.target.write_target import FilePlan
 from variantlake.maintenance.rewrite.groups import FileGroup, InputFile, Tier
 from variantlake.parquet.stats.facts import FileFacts
 from variantlake.parquet.write.copy_row_groups import (

@@ -13,9 +13,10 @@ from variantlake.delta.log.logical_files import FILES
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.errors import MalformedFile
 from variantlake.ingest.commit_load import TaskResult
+from variantlake.ingest.target.file_plan import FilePlan
 from variantlake.ingest.target.files import TARGET_FILE_BYTES, FileLimits, FileSet, new_load_id
 from variantlake.ingest.target.options import LoadOptions
-from variantlake.ingest.target.write_target import FilePlan, Target
+from variantlake.ingest.target.write_target import Target
 from variantlake.maintenance.rewrite.cell_rows import CellRows
 from variantlake.maintenance.rewrite.copy_group import copy_group
 from variantlake.maintenance.rewrite.gathered import Gathered

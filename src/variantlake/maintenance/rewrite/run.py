@@ -16,7 +16,8 @@ from variantlake.errors import CommitConflict, MissingSource
 from variantlake.ingest.commit_load import TaskResult, collect, run_load_task
 from variantlake.ingest.load import LoadProgress, Runner
 from variantlake.ingest.load import watcher as step_watcher
-from variantlake.ingest.target.write_target import NOT_COMMITTED, FilePlan, Target
+from variantlake.ingest.target.file_plan import FilePlan
+from variantlake.ingest.target.write_target import NOT_COMMITTED, Target
 from variantlake.maintenance.rewrite.commit_rewrite import (
     CommittedRewrite,
     Operation,

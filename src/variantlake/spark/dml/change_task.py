@@ -14,7 +14,7 @@ import pyarrow as pa
 from variantlake.delta.actions.log_lines import AddCdcFile
 from variantlake.dml.change_feed import AFTER, CHANGE_TYPE, INSERT, change_action
 from variantlake.ingest.commit_load import TaskResult, run_load_task
-from variantlake.ingest.target.write_target import FilePlan
+from variantlake.ingest.target.file_plan import FilePlan
 from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.spark.load.append import AppendTask
 

@@ -34,10 +34,11 @@ from variantlake.ingest.encode.parquet_rows import (
 from variantlake.ingest.encode.rows import TableRows, check_columns
 from variantlake.ingest.overwrite import Overwrite
 from variantlake.ingest.sources.blocks import bytes_at_once
+from variantlake.ingest.target.file_plan import FilePlan
 from variantlake.ingest.target.files import new_load_id
 from variantlake.ingest.target.keywords import check_options, names_of
 from variantlake.ingest.target.options import LoadKeywords, LoadOptions
-from variantlake.ingest.target.write_target import UNSHREDDED, FilePlan, Target
+from variantlake.ingest.target.write_target import UNSHREDDED, Target
 from variantlake.kernels.variant.profiler import Profiler
 from variantlake.shredding.arrays import AnyArray
 from variantlake.shredding.infer import InferenceOptions, infer
