@@ -5,8 +5,10 @@ All is read from the log: no data file is opened. `orphans` alone lists the tabl
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -50,8 +52,9 @@ def health(snapshot: Snapshot, *, orphans: bool = False) -> Health:
         found += _unneeded(snapshot)
     # Stable: within a severity they stand in the order of the topics.
     found.sort(key=lambda finding: finding.severity is not Severity.WARNING)
-    size: Any = pc.sum(snapshot.files["size"]).as_py()
-    return Health(snapshot.version, snapshot.files.num_rows, int(size or 0), tuple(found))
+    table = shlex.quote(snapshot.store.uri)
+    findings = (f if not f.command else replace(f, command=f"{f.command} {table}") for f in found)
+    return Health(snapshot.version, snapshot.files.num_rows, _total(snapshot), tuple(findings))
 
 
 def _small_files(snapshot: Snapshot) -> Iterator[Finding]:
@@ -90,8 +93,8 @@ def _overlaps(snapshot: Snapshot, facts: FactColumns) -> Iterator[Finding]:
             "overlap",
             Severity.WARNING,
             f"what the table is clustered by does not fit it: {error.message}",
-            mend="Table.set_properties({'variantlake.clusterBy': ...})",
-            command="ALTER TABLE ... SET TBLPROPERTIES ('variantlake.clusterBy' = ...)",
+            mend="Table.set_clustering(...)",
+            command="variantlake cluster --by PATHS",
         )
 
 

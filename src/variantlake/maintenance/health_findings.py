@@ -7,6 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+FORMAT = 1
+"""Of `Health.to_dict`; it grows when a reader of the JSON would have to change."""
+
 
 class Severity(enum.StrEnum):
     """How much a finding matters: worth to know, or worth to do something about."""
@@ -21,7 +24,8 @@ class Finding:
 
     `topic` is one of `small files`, `overlap`, `deleted rows`, `residuals`, `statistics`, `log`,
     `checkpoint`, `unneeded files`; `details` are its numbers (bytes, rows, counts). `mend` is what
-    helps in Python, `command` on the command line; empty where nothing has to be done.
+    helps in Python, `command` the whole command line for this table, with its path or URL; both are
+    empty where nothing has to be done.
     """
 
     topic: str
@@ -30,6 +34,17 @@ class Finding:
     mend: str = ""
     command: str = ""
     details: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields by name, as JSON-ready values."""
+        return {
+            "topic": self.topic,
+            "severity": str(self.severity),
+            "message": self.message,
+            "mend": self.mend,
+            "command": self.command,
+            "details": dict(self.details),
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,3 +61,14 @@ class Health:
         """The severity that matters most; None without findings."""
         found = {finding.severity for finding in self.findings}
         return max(found, key=list(Severity).index, default=None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON-ready values; `format` tells their version. Sizes are in bytes."""
+        return {
+            "format": FORMAT,
+            "version": self.version,
+            "files": self.files,
+            "bytes": self.size,
+            "worst": None if self.worst is None else str(self.worst),
+            "findings": [finding.to_dict() for finding in self.findings],
+        }

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import enum
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from variantlake.cli.terminal.output import print_json, print_line, print_rows, size
-from variantlake.maintenance.health_findings import Finding
 from variantlake.table import Table
 
 
@@ -32,7 +31,7 @@ def health(
     fail_on: Annotated[
         FailOn, typer.Option(help="Exit with code 1 from such a finding on.")
     ] = FailOn.NEVER,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a finding.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:
     """Show what makes a table slow or large, each with the command that mends it.
 
@@ -41,8 +40,7 @@ def health(
     """
     found = Table.open(table).health(orphans=orphans)
     if as_json:
-        for finding in found.findings:
-            print_json(_document(finding))
+        print_json(found.to_dict())
     else:
         print_line(f"version {found.version}: {found.files:,} files, {size(found.size)}")
         rows = [(f.severity, f.topic, f.message, f.command or "-") for f in found.findings]
@@ -50,13 +48,3 @@ def health(
     worst = found.worst
     if worst is not None and (fail_on == FailOn.INFO or fail_on == str(worst)):
         raise typer.Exit(1)
-
-
-def _document(finding: Finding) -> dict[str, Any]:
-    return {
-        "topic": finding.topic,
-        "severity": str(finding.severity),
-        "message": finding.message,
-        "command": finding.command,
-        "details": dict(finding.details),
-    }
