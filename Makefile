@@ -68,6 +68,7 @@ test-soak: setup ## Autoloads, a compaction and a reader with random kills, for 
 test-concurrency: setup ## Write one table from many processes, on disk and on S3; print the counts
 	@$(BIN)/python -m tests.delta.writers
 	@$(BIN)/python -m tests.delta.spark_race
+	@$(BIN)/python -m tests.maintenance.races
 
 test-rules: setup ## Remove each exactness rule from a copy: do its tests notice?
 	@$(BIN)/python -m tests.mutations
