@@ -12,6 +12,7 @@ import variantlake as vl
 from variantlake.cli.terminal.engine import Engine
 from variantlake.cli.terminal.local_rows import LocalRows, shows
 from variantlake.cli.terminal.local_spark import spark_session
+from variantlake.cli.terminal.options import TableArgument, json_option
 from variantlake.cli.terminal.output import (
     MAX_SHOWN,
     escaped,
@@ -37,9 +38,7 @@ class Report(Protocol):
 
 
 def query(
-    table: Annotated[
-        str, typer.Argument(help="The Delta table: a path or URL.", show_default=False)
-    ],
+    table: TableArgument,
     sql: Annotated[
         str,
         typer.Argument(help="Spark SQL; the table is `t`, or delta.`path`.", show_default=False),
@@ -59,7 +58,7 @@ def query(
             help="Say on stderr what was read and what was skipped; as JSON with --json.",
         ),
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a row.")] = False,
+    as_json: Annotated[bool, json_option("One JSON object a row.")] = False,
 ) -> None:
     """Run a query whose paths are read from columns and whose filters skip files."""
     if (refused := not_a_query(sql)) is not None:

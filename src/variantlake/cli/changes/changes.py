@@ -8,15 +8,14 @@ from typing import Annotated
 import typer
 
 from variantlake.cli.terminal.local_rows import LocalRows
+from variantlake.cli.terminal.options import TableArgument, json_option
 from variantlake.cli.terminal.output import MAX_SHOWN, print_json_lines, print_rows
 from variantlake.errors import InvalidQuery
 from variantlake.table import Table
 
 
 def changes(
-    table: Annotated[
-        str, typer.Argument(help="The Delta table: a path or URL.", show_default=False)
-    ],
+    table: TableArgument,
     *,
     first: Annotated[
         str,
@@ -49,7 +48,7 @@ def changes(
             show_default=False,
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a row.")] = False,
+    as_json: Annotated[bool, json_option("One JSON object a row.")] = False,
 ) -> None:
     """Print the change data feed, version by version.
 

@@ -9,6 +9,7 @@ import typer
 import variantlake as vl
 from variantlake.cli.terminal.engine import Engine
 from variantlake.cli.terminal.local_spark import spark_session
+from variantlake.cli.terminal.options import TableArgument, dry_run_option, json_option
 from variantlake.cli.terminal.output import print_json, print_line, size
 from variantlake.dml.result import ChangeResult
 from variantlake.errors import UnsupportedFeature
@@ -16,9 +17,7 @@ from variantlake.storage.opening import open_store
 
 
 def delete(
-    table: Annotated[
-        str, typer.Argument(help="The Delta table: a path or URL.", show_default=False)
-    ],
+    table: TableArgument,
     *,
     where: Annotated[
         str,
@@ -29,9 +28,7 @@ def delete(
             show_default=False,
         ),
     ],
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only say what would be deleted.")
-    ] = False,
+    dry_run: Annotated[bool, dry_run_option("deleted")] = False,
     engine: Annotated[
         Engine,
         typer.Option(
@@ -39,7 +36,7 @@ def delete(
             help="auto: simple conditions are decided here, all else in a local Spark.",
         ),
     ] = Engine.AUTO,
-    as_json: Annotated[bool, typer.Option("--json", help="The counts as one JSON object.")] = False,
+    as_json: Annotated[bool, json_option("The counts as one JSON object.")] = False,
 ) -> None:
     """Delete rows in one commit; older versions still hold them until a vacuum.
 

@@ -7,15 +7,14 @@ from typing import Annotated
 
 import typer
 
+from variantlake.cli.terminal.options import TableArgument, json_option
 from variantlake.cli.terminal.output import print_fields, print_json, print_note
 from variantlake.erase.erase import EraseResult
 from variantlake.table import Table
 
 
 def erase(
-    table: Annotated[
-        str, typer.Argument(help="The Delta table: a path or URL.", show_default=False)
-    ],
+    table: TableArgument,
     *,
     where: Annotated[
         str,
@@ -32,7 +31,7 @@ def erase(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only say how many rows and files there are.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    as_json: Annotated[bool, json_option()] = False,
 ) -> None:
     """Erase rows, so that in the end nothing below the table's folder holds them.
 

@@ -12,6 +12,17 @@ from typing import Annotated, Any
 
 import typer
 
+from variantlake.cli.terminal.options import (
+    FileColumnOption,
+    FormatOption,
+    LoadedAtColumnOption,
+    MergeSchemaOption,
+    OrderByOption,
+    PartitionByOption,
+    ShreddingOption,
+    VariantColumnOption,
+    json_option,
+)
 from variantlake.cli.terminal.output import (
     print_fields,
     print_json,
@@ -118,25 +129,9 @@ def autoload(
             metavar="DATE", help="Do not load files that were last written before this time."
         ),
     ] = None,
-    column: Annotated[
-        str, typer.Option(metavar="NAME", help="The VARIANT column to fill.")
-    ] = "event",
-    shredding: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DDL",
-            help="Which paths become columns, as DDL (`kind STRING, at BIGINT`); VARIANT for none. "
-            "The default is the table's own, or inferred from a sample.",
-        ),
-    ] = None,
-    format: Annotated[  # noqa: A002 - the option's name
-        Format,
-        typer.Option(
-            metavar="|".join(Format),
-            help="How a file holds documents: one per line, one array of them, or one document "
-            "per file, on any number of lines.",
-        ),
-    ] = Format.LINES,
+    column: VariantColumnOption = "event",
+    shredding: ShreddingOption = None,
+    format: FormatOption = Format.LINES,  # noqa: A002 - the option's name
     mode: Annotated[
         BadRows,
         typer.Option(
@@ -145,31 +140,11 @@ def autoload(
             "written with the reason to a file in the table's folder, or its row is NULL.",
         ),
     ] = BadRows.STRICT,
-    order_by: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="PATH",
-            help="Sort the rows of each file by this shredded path, `$.a.b` (may be repeated).",
-        ),
-    ] = None,
-    partition_by: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME[=PATH]",
-            help="A partition column, from a path of the documents (`day=event:ts::date`) or from "
-            "folders (`day=2026-01-31/`) of the sources (may be repeated).",
-        ),
-    ] = None,
-    file_column: Annotated[
-        str | None, typer.Option(metavar="NAME", help="A column for the path of the source.")
-    ] = None,
-    loaded_at_column: Annotated[
-        str | None, typer.Option(metavar="NAME", help="A column for the time of the load.")
-    ] = None,
-    merge_schema: Annotated[
-        bool,
-        typer.Option("--merge-schema", help="Add columns that the table does not have to it."),
-    ] = False,
+    order_by: OrderByOption = None,
+    partition_by: PartitionByOption = None,
+    file_column: FileColumnOption = None,
+    loaded_at_column: LoadedAtColumnOption = None,
+    merge_schema: MergeSchemaOption = False,
     metrics_file: Annotated[
         str | None,
         typer.Option(
@@ -188,7 +163,7 @@ def autoload(
     quiet: Annotated[
         bool, typer.Option("--quiet", help="Say nothing about single batches.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object at the end.")] = False,
+    as_json: Annotated[bool, json_option("One JSON object at the end.")] = False,
 ) -> None:
     """Load files that are new in a folder or bucket, each exactly once, a batch to a commit.
 

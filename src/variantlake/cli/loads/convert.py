@@ -8,9 +8,10 @@ from typing import Annotated
 import typer
 
 import variantlake as vl
-from variantlake.cli.loads.load import progress_bar
 from variantlake.cli.terminal.local_spark import spark_session
+from variantlake.cli.terminal.options import json_option
 from variantlake.cli.terminal.output import print_fields, print_json, print_rows, size
+from variantlake.cli.terminal.progress import bytes_bar
 from variantlake.ingest.convert import ConvertKeywords, ConvertResult
 
 
@@ -68,7 +69,7 @@ def convert(
     spark: Annotated[
         bool, typer.Option("--spark", help="On Spark's executors: for many files.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    as_json: Annotated[bool, json_option()] = False,
 ) -> None:
     """Convert Parquet files into a table, in one commit.
 
@@ -85,7 +86,7 @@ def convert(
         dry_run=dry_run,
         skip_empty=skip_empty,
     )
-    with progress_bar() as progress:
+    with bytes_bar("Loading") as progress:
         if spark:
             # Loads PySpark.
             from variantlake.spark.load.convert import convert as convert_by_spark

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Annotated
 
 import typer
-from rich.progress import (
-    BarColumn,
-    DownloadColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-)
 
 from variantlake.cli.loads.standard_input import with_standard_input
 from variantlake.cli.terminal.local_spark import spark_session
-from variantlake.cli.terminal.output import print_fields, print_json, size, stderr
+from variantlake.cli.terminal.options import (
+    FileColumnOption,
+    FormatOption,
+    LoadedAtColumnOption,
+    MergeSchemaOption,
+    OrderByOption,
+    PartitionByOption,
+    ShreddingOption,
+    TargetArgument,
+    VariantColumnOption,
+    json_option,
+)
+from variantlake.cli.terminal.output import print_fields, print_json, size
+from variantlake.cli.terminal.progress import bytes_bar
 from variantlake.ingest.encode.document_options import DocumentKeywords
-from variantlake.ingest.load import IngestResult, LoadProgress
+from variantlake.ingest.load import IngestResult
 from variantlake.ingest.local_run import ingest_here
 from variantlake.ingest.overwrite import Overwrite
 from variantlake.ingest.sources.sources import Documents, Format
@@ -36,30 +40,11 @@ def ingest(
             show_default=False,
         ),
     ],
-    table: Annotated[
-        str,
-        typer.Argument(help="The Delta table: made when it does not exist.", show_default=False),
-    ],
+    table: TargetArgument,
     *,
-    column: Annotated[
-        str, typer.Option(metavar="NAME", help="The VARIANT column to fill.")
-    ] = "event",
-    shredding: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DDL",
-            help="Which paths become columns, as DDL (`kind STRING, at BIGINT`); VARIANT for none. "
-            "The default is the table's own, or inferred from a sample.",
-        ),
-    ] = None,
-    format: Annotated[  # noqa: A002 - the option's name
-        Format,
-        typer.Option(
-            metavar="|".join(Format),
-            help="How a file holds documents: one per line, one array of them, or one document "
-            "per file, on any number of lines.",
-        ),
-    ] = Format.LINES,
+    column: VariantColumnOption = "event",
+    shredding: ShreddingOption = None,
+    format: FormatOption = Format.LINES,  # noqa: A002 - the option's name
     mode: Annotated[
         BadRows,
         typer.Option(
@@ -74,37 +59,17 @@ def ingest(
             metavar="ID", help="A name of this load: a load of the same name is not repeated."
         ),
     ] = None,
-    order_by: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="PATH",
-            help="Sort the rows of each file by this shredded path, `$.a.b` (may be repeated).",
-        ),
-    ] = None,
+    order_by: OrderByOption = None,
     arrays: Annotated[
         bool, typer.Option("--arrays", help="If the schema is inferred, shred arrays too.")
     ] = False,
     max_rows_per_file: Annotated[
         int | None, typer.Option(metavar="N", help="The most rows of one file.", min=1)
     ] = None,
-    partition_by: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME[=PATH]",
-            help="A partition column, from a path of the documents (`day=event:ts::date`) or from "
-            "folders (`day=2026-01-31/`) of the sources (may be repeated).",
-        ),
-    ] = None,
-    file_column: Annotated[
-        str | None, typer.Option(metavar="NAME", help="A column for the path of the source.")
-    ] = None,
-    loaded_at_column: Annotated[
-        str | None, typer.Option(metavar="NAME", help="A column for the time of the load.")
-    ] = None,
-    merge_schema: Annotated[
-        bool,
-        typer.Option("--merge-schema", help="Add columns that the table does not have to it."),
-    ] = False,
+    partition_by: PartitionByOption = None,
+    file_column: FileColumnOption = None,
+    loaded_at_column: LoadedAtColumnOption = None,
+    merge_schema: MergeSchemaOption = False,
     skip_empty: Annotated[
         bool,
         typer.Option(
@@ -118,7 +83,7 @@ def ingest(
     local: Annotated[
         bool, typer.Option("--local", help="In this process, without Spark and Java.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    as_json: Annotated[bool, json_option()] = False,
 ) -> None:
     """Load JSON documents into a VARIANT column, shredded, in one commit.
 
@@ -139,7 +104,7 @@ def ingest(
         "skip_empty": skip_empty,
     }
     replacing = Overwrite() if overwrite else None
-    with with_standard_input(sources) as files, progress_bar() as progress:
+    with with_standard_input(sources) as files, bytes_bar("Loading") as progress:
         documents: Documents | list[str] = files
         if load_id is None:
             # A missing source is said at once, not after Spark has started. With a load id it may
@@ -196,31 +161,3 @@ def _print_result(table: str, result: IngestResult) -> None:
     if result.empty_sources:
         fields["empty sources"] = f"{result.empty_sources:,}, skipped"
     print_fields(fields)
-
-
-@contextmanager
-def progress_bar() -> Iterator[Callable[[LoadProgress], None]]:
-    """A bar on stderr while the block runs; nothing where that is not a terminal."""
-    console = stderr()
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        DownloadColumn(),
-        TextColumn("{task.fields[files]} files"),
-        TimeElapsedColumn(),
-    )
-    with Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal
-    ) as bar:
-        line = bar.add_task("Starting", total=None, files=0)
-
-        def show(state: LoadProgress) -> None:
-            bar.update(
-                line,
-                description="Loading",
-                completed=state.bytes_read,
-                total=state.bytes_total,
-                files=state.files,
-            )
-
-        yield show

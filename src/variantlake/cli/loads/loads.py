@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from variantlake.cli.terminal.options import TableArgument, json_option
 from variantlake.cli.terminal.output import MAX_SHOWN, print_fields, print_json, print_rows
 from variantlake.ingest.autoload.loads import list_loads
 from variantlake.table import Table
@@ -15,9 +16,7 @@ _SHOWN = ("name", "file", "state", "rows", "bad_rows", "version", "time", "error
 
 
 def loads(
-    table: Annotated[
-        str, typer.Argument(help="The Delta table: a path or URL.", show_default=False)
-    ],
+    table: TableArgument,
     *,
     name: Annotated[str | None, typer.Option(metavar="NAME", help="Only of this autoload.")] = None,
     file: Annotated[
@@ -40,7 +39,7 @@ def loads(
         bool,
         typer.Option("--retry", help="Have files that failed tried again by the next round."),
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a file.")] = False,
+    as_json: Annotated[bool, json_option("One JSON object a file.")] = False,
 ) -> None:
     """Show what autoloads did with each file: its state, rows, bad rows, version and time."""
     opened = Table.open(table)

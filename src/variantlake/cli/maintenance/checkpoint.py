@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
+from variantlake.cli.terminal.options import TableArgument, json_option
 from variantlake.cli.terminal.output import print_json, print_line
 from variantlake.table import Table
 
 
 def checkpoint(
-    table: Annotated[
-        str, typer.Argument(help="The Delta table: a path or URL.", show_default=False)
-    ],
+    table: TableArgument,
     *,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="The version as one JSON object.")
-    ] = False,
+    as_json: Annotated[bool, json_option("The version as one JSON object.")] = False,
 ) -> None:
     """Write a checkpoint of the newest version, so that readers need not read every commit.
 

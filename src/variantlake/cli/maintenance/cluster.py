@@ -6,16 +6,22 @@ from typing import Annotated, Any
 
 import typer
 
-from variantlake.cli.maintenance.optimize import bytes_of, rewriting
+from variantlake.cli.maintenance.optimize import bytes_of
+from variantlake.cli.terminal.options import (
+    DigestOption,
+    FilesWhereOption,
+    TableArgument,
+    dry_run_option,
+    json_option,
+)
 from variantlake.cli.terminal.output import print_fields, print_json, size
+from variantlake.cli.terminal.progress import rewriting
 from variantlake.maintenance.clustering.cluster import ClusterResult
 from variantlake.table import Table
 
 
 def cluster(
-    table: Annotated[
-        str, typer.Argument(help="The Delta table: a path or URL.", show_default=False)
-    ],
+    table: TableArgument,
     *,
     by: Annotated[
         str | None,
@@ -26,14 +32,7 @@ def cluster(
             show_default=False,
         ),
     ] = None,
-    where: Annotated[
-        str | None,
-        typer.Option(
-            metavar="CONDITION",
-            help="Only files that may hold a match: a condition over partition columns and paths.",
-            show_default=False,
-        ),
-    ] = None,
+    where: FilesWhereOption = None,
     budget: Annotated[
         str | None,
         typer.Option(
@@ -46,17 +45,9 @@ def cluster(
     target_file_size: Annotated[
         str, typer.Option(metavar="SIZE", help="The size of the new files, about.")
     ] = "128MB",
-    digest: Annotated[
-        bool,
-        typer.Option(
-            "--digest/--no-digest",
-            help="Whether the rows that are read and written are compared by their digest.",
-        ),
-    ] = True,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only say what would be rewritten.")
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    digest: DigestOption = True,
+    dry_run: Annotated[bool, dry_run_option("rewritten")] = False,
+    as_json: Annotated[bool, json_option()] = False,
 ) -> None:
     """Order rows across files by the paths that the table is clustered by; no row changes."""
     if by is not None and dry_run:

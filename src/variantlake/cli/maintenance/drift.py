@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from variantlake.cli.terminal.options import TableArgument, json_option
 from variantlake.cli.terminal.output import (
     print_fields,
     print_json,
@@ -23,14 +24,12 @@ SHOWN = 10
 
 
 def drift(
-    table: Annotated[
-        str, typer.Argument(help="The Delta table: a path or URL.", show_default=False)
-    ],
+    table: TableArgument,
     *,
     column: Annotated[
         str | None, typer.Option(metavar="NAME", help="One VARIANT column; all without it.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    as_json: Annotated[bool, json_option()] = False,
 ) -> None:
     """Show what lies in residuals, version by version, and paths that would be worth a column."""
     with rows_of_files() as shown:

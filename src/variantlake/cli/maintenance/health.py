@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from variantlake.cli.terminal.options import TableArgument, json_option
 from variantlake.cli.terminal.output import print_json, print_line, print_rows, size
 from variantlake.table import Table
 
@@ -20,9 +21,7 @@ class FailOn(enum.StrEnum):
 
 
 def health(
-    table: Annotated[
-        str, typer.Argument(help="The Delta table: a path or URL.", show_default=False)
-    ],
+    table: TableArgument,
     *,
     orphans: Annotated[
         bool,
@@ -31,7 +30,7 @@ def health(
     fail_on: Annotated[
         FailOn, typer.Option(help="Exit with code 1 from such a finding on.")
     ] = FailOn.NEVER,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    as_json: Annotated[bool, json_option()] = False,
 ) -> None:
     """Show what makes a table slow or large, each with the command that mends it.
 

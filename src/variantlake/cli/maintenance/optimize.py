@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Annotated
 
 import typer
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeElapsedColumn
 
-from variantlake.cli.terminal.output import print_fields, print_json, print_rows, size, stderr
+from variantlake.cli.terminal.options import (
+    DigestOption,
+    FilesWhereOption,
+    TableArgument,
+    dry_run_option,
+    json_option,
+)
+from variantlake.cli.terminal.output import print_fields, print_json, print_rows, size
+from variantlake.cli.terminal.progress import rewriting
 from variantlake.errors import InvalidValue
-from variantlake.ingest.load import LoadProgress
 from variantlake.maintenance.optimize import OptimizeResult
 from variantlake.table import Table
 
@@ -27,18 +31,9 @@ WAYS = {
 
 
 def optimize(
-    table: Annotated[
-        str, typer.Argument(help="The Delta table: a path or URL.", show_default=False)
-    ],
+    table: TableArgument,
     *,
-    where: Annotated[
-        str | None,
-        typer.Option(
-            metavar="CONDITION",
-            help="Only files that may hold a match: a condition over partition columns and paths.",
-            show_default=False,
-        ),
-    ] = None,
+    where: FilesWhereOption = None,
     target_file_size: Annotated[
         str,
         typer.Option(
@@ -54,17 +49,9 @@ def optimize(
             max=1,
         ),
     ] = 0.05,
-    digest: Annotated[
-        bool,
-        typer.Option(
-            "--digest/--no-digest",
-            help="Whether the rows that are read and written are compared by their digest.",
-        ),
-    ] = True,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only say what would be rewritten.")
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    digest: DigestOption = True,
+    dry_run: Annotated[bool, dry_run_option("rewritten")] = False,
+    as_json: Annotated[bool, json_option()] = False,
 ) -> None:
     """Join small files, and rewrite files with many deleted rows; no row changes."""
     with rewriting() as progress:
@@ -116,31 +103,3 @@ def _print(table: str, done: OptimizeResult) -> None:
     if done.conflicts:
         fields["planned again"] = f"{done.conflicts:,} groups that others changed meanwhile"
     print_fields(fields)
-
-
-@contextmanager
-def rewriting() -> Iterator[Callable[[LoadProgress], None]]:
-    """A bar on stderr while files are rewritten; nothing where that is not a terminal."""
-    console = stderr()
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        DownloadColumn(),
-        TextColumn("{task.fields[files]} new files"),
-        TimeElapsedColumn(),
-    )
-    with Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal
-    ) as bar:
-        line = bar.add_task("Planning", total=None, files=0)
-
-        def show(state: LoadProgress) -> None:
-            bar.update(
-                line,
-                description="Rewriting",
-                completed=state.bytes_read,
-                total=state.bytes_total,
-                files=max(state.files, 0),
-            )
-
-        yield show

@@ -7,8 +7,15 @@ from typing import Annotated, Any
 
 import typer
 
-from variantlake.cli.maintenance.optimize import rewriting
+from variantlake.cli.terminal.options import (
+    DigestOption,
+    FilesWhereOption,
+    TableArgument,
+    dry_run_option,
+    json_option,
+)
 from variantlake.cli.terminal.output import print_fields, print_json, size
+from variantlake.cli.terminal.progress import rewriting
 from variantlake.maintenance.reshredding.reshred import ReshredResult
 from variantlake.table import Table
 
@@ -16,9 +23,7 @@ _OF_COLUMN = re.compile(r"(\w+)=(.*)", re.DOTALL)
 
 
 def reshred(
-    table: Annotated[
-        str, typer.Argument(help="The Delta table: a path or URL.", show_default=False)
-    ],
+    table: TableArgument,
     *,
     shredding: Annotated[
         list[str] | None,
@@ -33,25 +38,10 @@ def reshred(
         bool,
         typer.Option("--unshred", help="Store all Variants whole, and forbid shredding."),
     ] = False,
-    where: Annotated[
-        str | None,
-        typer.Option(
-            metavar="CONDITION",
-            help="Only files that may hold a match: a condition over partition columns and paths.",
-            show_default=False,
-        ),
-    ] = None,
-    digest: Annotated[
-        bool,
-        typer.Option(
-            "--digest/--no-digest",
-            help="Whether the rows that are read and written are compared by their digest.",
-        ),
-    ] = True,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only say what would be rewritten.")
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    where: FilesWhereOption = None,
+    digest: DigestOption = True,
+    dry_run: Annotated[bool, dry_run_option("rewritten")] = False,
+    as_json: Annotated[bool, json_option()] = False,
 ) -> None:
     """Shred a table anew: from now on, and in the files in which a value would move."""
     if unshred and (shredding or where is not None):

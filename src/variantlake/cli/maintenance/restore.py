@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from variantlake.cli.terminal.options import TableArgument, dry_run_option, json_option
 from variantlake.cli.terminal.output import print_fields, print_json, print_note, size
 from variantlake.cli.terminal.progress import counting
 from variantlake.maintenance.restore import RestoreResult
@@ -14,9 +15,7 @@ from variantlake.table import Table
 
 
 def restore(
-    table: Annotated[
-        str, typer.Argument(help="The Delta table: a path or URL.", show_default=False)
-    ],
+    table: TableArgument,
     *,
     version: Annotated[
         int | None, typer.Option(metavar="N", help="The version to go back to.", min=0)
@@ -31,10 +30,8 @@ def restore(
             "--skip-missing", help="Leave out the rows of files that a vacuum has removed."
         ),
     ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only say what would be done.")
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="The counts as one JSON object.")] = False,
+    dry_run: Annotated[bool, dry_run_option("done")] = False,
+    as_json: Annotated[bool, json_option("The counts as one JSON object.")] = False,
 ) -> None:
     """Make an older version the newest one, in one commit: rows, schema and properties."""
     if (version is None) == (timestamp is None):

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from variantlake.cli.terminal.options import TableArgument, dry_run_option, json_option
 from variantlake.cli.terminal.output import (
     print_fields,
     print_json,
@@ -23,9 +24,7 @@ MAX_ROWS = 50
 
 
 def vacuum(
-    table: Annotated[
-        str, typer.Argument(help="The Delta table: a path or URL.", show_default=False)
-    ],
+    table: TableArgument,
     *,
     retention: Annotated[
         float | None,
@@ -47,11 +46,9 @@ def vacuum(
     quarantine: Annotated[
         bool, typer.Option("--quarantine", help="Remove old quarantine files as well.")
     ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only say what would be removed.")
-    ] = False,
+    dry_run: Annotated[bool, dry_run_option("removed")] = False,
     as_json: Annotated[
-        bool, typer.Option("--json", help="One JSON object a file, then one with the counts.")
+        bool, json_option("One JSON object a file, then one with the counts.")
     ] = False,
 ) -> None:
     """Remove files that no version within the retention needs; older versions go with them.

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
+from variantlake.cli.terminal.options import TableArgument, dry_run_option, json_option
 from variantlake.cli.terminal.output import print_json, print_line
 from variantlake.table import Table
 
 
 def analyze(
-    table: Annotated[
-        str, typer.Argument(help="The Delta table: a path or URL.", show_default=False)
-    ],
+    table: TableArgument,
     *,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only say what would be done.")
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="The counts as one JSON object.")] = False,
+    dry_run: Annotated[bool, dry_run_option("done")] = False,
+    as_json: Annotated[bool, json_option("The counts as one JSON object.")] = False,
 ) -> None:
     """Fill in the statistics of files that other writers left without, from their footers.
 

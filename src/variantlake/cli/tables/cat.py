@@ -13,6 +13,7 @@ import typer
 
 import variantlake as vl
 from variantlake.cli.terminal.counts import count_rows
+from variantlake.cli.terminal.options import SourceArgument, json_option
 from variantlake.cli.terminal.output import print_json_lines, rows_of_files
 from variantlake.cli.terminal.rows import json_lines
 from variantlake.errors import InvalidPath, MissingSource
@@ -32,9 +33,7 @@ VariantOption = Annotated[
 
 
 def cat(
-    source: Annotated[
-        str, typer.Argument(metavar="TABLE|FILE", help="A Delta table or a Parquet file.")
-    ],
+    source: SourceArgument,
     *,
     column: Annotated[
         str | None,
@@ -44,9 +43,7 @@ def cat(
         int | None, typer.Option(metavar="N", help="The most rows to print.", min=0)
     ] = None,
     variant: VariantOption = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Always an object by column name a row.")
-    ] = False,
+    as_json: Annotated[bool, json_option("Always an object by column name a row.")] = False,
 ) -> None:
     """Print rows as JSON, one a line; where there is one column, its values without a name."""
     left = sys.maxsize if limit is None else limit

@@ -11,6 +11,7 @@ import typer
 import variantlake as vl
 from variantlake.cli.tables.cat import VariantOption, is_file, path_of
 from variantlake.cli.tables.check_deep import check_deep
+from variantlake.cli.terminal.options import SourceArgument, json_option
 from variantlake.cli.terminal.output import print_json, print_line, print_note, rows_of_files
 from variantlake.delta.log.file_paths import absolute_paths
 from variantlake.delta.log.snapshot import Snapshot
@@ -19,9 +20,7 @@ from variantlake.parquet.metadata.footer import SchemaNode, read_footer
 
 
 def check(
-    source: Annotated[
-        str, typer.Argument(metavar="TABLE|FILE", help="A Delta table or a Parquet file.")
-    ],
+    source: SourceArgument,
     *,
     variant: VariantOption = None,
     deep: Annotated[
@@ -47,7 +46,7 @@ def check(
             show_default=False,
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a finding.")] = False,
+    as_json: Annotated[bool, json_option("One JSON object a finding.")] = False,
 ) -> None:
     """Check VARIANT columns against every rule; exit code 1 when one is broken.
 

@@ -7,18 +7,17 @@ from typing import Annotated, Any
 
 import typer
 
+from variantlake.cli.terminal.options import TableArgument, json_option
 from variantlake.cli.terminal.output import print_json, print_rows
 from variantlake.delta.log.snapshot import HistoryEntry
 from variantlake.table import Table
 
 
 def history(
-    table: Annotated[
-        str, typer.Argument(help="The Delta table: a path or URL.", show_default=False)
-    ],
+    table: TableArgument,
     *,
     limit: Annotated[int, typer.Option(metavar="N", help="The most versions to show.", min=1)] = 50,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a version.")] = False,
+    as_json: Annotated[bool, json_option("One JSON object a version.")] = False,
 ) -> None:
     """Show the versions of a table, newest first."""
     entries = Table.open(table).history(limit)

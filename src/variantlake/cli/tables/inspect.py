@@ -11,6 +11,7 @@ import typer
 import variantlake as vl
 from variantlake.cli.tables.cat import VariantOption, is_file, path_of
 from variantlake.cli.terminal.counts import count_rows
+from variantlake.cli.terminal.options import SourceArgument, json_option
 from variantlake.cli.terminal.output import (
     print_fields,
     print_json,
@@ -36,9 +37,7 @@ NO_VARIANT = "The file has no VARIANT column; --variant names one that nothing m
 
 
 def inspect(
-    source: Annotated[
-        str, typer.Argument(metavar="TABLE|FILE", help="A Delta table or a Parquet file.")
-    ],
+    source: SourceArgument,
     *,
     why: Annotated[
         bool,
@@ -76,7 +75,7 @@ def inspect(
         int, typer.Option(metavar="ROWS", help="For --why: the first rows to look at.", min=1)
     ] = SAMPLE_ROWS,
     variant: VariantOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    as_json: Annotated[bool, json_option()] = False,
 ) -> None:
     """Show how VARIANT columns are shredded: paths, types, shares, bounds, sizes."""
     if not is_file(source):

@@ -8,6 +8,7 @@ import typer
 
 import variantlake as vl
 from variantlake.cli.loads.standard_input import with_standard_input
+from variantlake.cli.terminal.options import json_option
 from variantlake.cli.terminal.output import print_fields, print_json, print_line, print_rows
 from variantlake.ingest.sources.sources import Format
 from variantlake.planning.predicates import path_text
@@ -63,7 +64,7 @@ def profile(
     examples: Annotated[
         bool, typer.Option("--examples/--no-examples", help="Whether to show values of the data.")
     ] = True,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    as_json: Annotated[bool, json_option()] = False,
 ) -> None:
     """Show the paths of a sample: shares, types, distinct values, and what would be a column."""
     with with_standard_input([source]) as (file,):

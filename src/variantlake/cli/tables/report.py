@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from variantlake.cli.terminal.options import TableArgument, json_option
 from variantlake.cli.terminal.output import print_json, print_line
 from variantlake.scan.table_scan import Scan
 from variantlake.sql.select import QueryText
@@ -18,9 +19,7 @@ VIEW = "t"
 
 
 def report(
-    table: Annotated[
-        str, typer.Argument(help="The Delta table: a path or URL.", show_default=False)
-    ],
+    table: TableArgument,
     *,
     output: Annotated[
         str,
@@ -38,7 +37,7 @@ def report(
         typer.Option("--examples/--no-examples", help="Whether to show values of the data."),
     ] = True,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print the data as one JSON object, and write no page.")
+        bool, json_option("Print the data as one JSON object, and write no page.")
     ] = False,
 ) -> None:
     """Write one page about a table: files, paths, what filters skip, drift, advice."""

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TypeVar
 
 from rich.live import Live
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.spinner import Spinner
 from rich.text import Text
 
 from variantlake.cli.terminal.output import stderr, visible
+from variantlake.ingest.load import LoadProgress
 
 T = TypeVar("T")
 
@@ -28,3 +30,42 @@ def counting(words: Callable[[T], str]) -> Iterator[Callable[[T], None]]:
     spinner = Spinner("line")
     with Live(spinner, console=console, transient=True, redirect_stdout=False):
         yield lambda at: spinner.update(text=Text(visible(words(at))))
+
+
+@contextmanager
+def bytes_bar(
+    doing: str, *, before: str = "Starting", files: str = "files"
+) -> Iterator[Callable[[LoadProgress], None]]:
+    """A bar of bytes read while the block runs; nothing where stderr is no terminal.
+
+    `before` stands there until the first call, `doing` from then on, and `files` behind the number
+    of files that are written.
+    """
+    console = stderr()
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        DownloadColumn(),
+        TextColumn(f"{{task.fields[files]}} {files}"),
+        TimeElapsedColumn(),
+    )
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as bar:
+        line = bar.add_task(before, total=None, files=0)
+
+        def show(state: LoadProgress) -> None:
+            bar.update(
+                line,
+                description=doing,
+                completed=state.bytes_read,
+                total=state.bytes_total,
+                files=max(state.files, 0),
+            )
+
+        yield show
+
+
+def rewriting() -> AbstractContextManager[Callable[[LoadProgress], None]]:
+    """The bar of commands that rewrite files."""
+    return bytes_bar("Rewriting", before="Planning", files="new files")

@@ -1,0 +1,105 @@
+"""Arguments and options that more than one command has: each has one name, one help, one type."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from variantlake.ingest.sources.sources import Format
+
+TableArgument = Annotated[
+    str, typer.Argument(help="The Delta table: a path or URL.", show_default=False)
+]
+
+SourceArgument = Annotated[
+    str, typer.Argument(metavar="TABLE|FILE", help="A Delta table or a Parquet file.")
+]
+
+TargetArgument = Annotated[
+    str, typer.Argument(help="The Delta table: made when it does not exist.", show_default=False)
+]
+
+
+def json_option(what: str = "One JSON object.") -> Any:
+    """`--json`; `what` says what it prints."""
+    return typer.Option("--json", help=what)
+
+
+def dry_run_option(done: str) -> Any:
+    """`--dry-run`; `done` is what is not done: "removed"."""
+    return typer.Option("--dry-run", help=f"Only say what would be {done}.")
+
+
+# Of commands that rewrite files.
+
+FilesWhereOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="CONDITION",
+        help="Only files that may hold a match: a condition over partition columns and paths.",
+        show_default=False,
+    ),
+]
+
+DigestOption = Annotated[
+    bool,
+    typer.Option(
+        "--digest/--no-digest",
+        help="Whether the rows that are read and written are compared by their digest.",
+    ),
+]
+
+# Of commands that load documents.
+
+VariantColumnOption = Annotated[
+    str, typer.Option(metavar="NAME", help="The VARIANT column to fill.")
+]
+
+ShreddingOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DDL",
+        help="Which paths become columns, as DDL (`kind STRING, at BIGINT`); VARIANT for none. "
+        "The default is the table's own, or inferred from a sample.",
+    ),
+]
+
+FormatOption = Annotated[
+    Format,
+    typer.Option(
+        metavar="|".join(Format),
+        help="How a file holds documents: one per line, one array of them, or one document "
+        "per file, on any number of lines.",
+    ),
+]
+
+OrderByOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="PATH",
+        help="Sort the rows of each file by this shredded path, `$.a.b` (may be repeated).",
+    ),
+]
+
+PartitionByOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME[=PATH]",
+        help="A partition column, from a path of the documents (`day=event:ts::date`) or from "
+        "folders (`day=2026-01-31/`) of the sources (may be repeated).",
+    ),
+]
+
+FileColumnOption = Annotated[
+    str | None, typer.Option(metavar="NAME", help="A column for the path of the source.")
+]
+
+LoadedAtColumnOption = Annotated[
+    str | None, typer.Option(metavar="NAME", help="A column for the time of the load.")
+]
+
+MergeSchemaOption = Annotated[
+    bool,
+    typer.Option("--merge-schema", help="Add columns that the table does not have to it."),
+]
