@@ -461,6 +461,26 @@ MUTATIONS = (
         34, "an anti join's own condition drops rows of its left side",
         "JOINS['ANTI']", "(RIGHT,)", "_BOTH",
     ),
+    Mutation(
+        8, "bounds of floats are values although NaN may be there",
+        "ExactFacts.extreme", "~found.nan", "found.exact",
+    ),
+    Mutation(
+        9, "a path with residuals is counted by its column",
+        "_is_total", "isinstance(reading, PhysicalColumn)", "True",
+    ),
+    Mutation(
+        21, "a cut bound is the least value",
+        "ExactFacts.extreme", "found.exact", "found.maximum.known",
+    ),
+    Mutation(
+        22, "a bound of timestamps is a value",
+        "ExactFacts.extreme", "requested.kind not in _REACHED", "False",
+    ),
+    Mutation(
+        23, "deleted rows count",
+        "ExactFacts._settled", "(self._whole | (counts == 0) | every)", "True",
+    ),
 )  # fmt: skip
 
 

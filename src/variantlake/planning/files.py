@@ -56,6 +56,10 @@ class FileColumns(Protocol):
         """What is known of the files."""
 
     @property
+    def deleted(self) -> Int64s:
+        """How many rows of each file its deletion vector takes away, int64; 0 without one."""
+
+    @property
     def memo(self) -> MutableMapping[object, object]:
         """What planning derived of these very files."""
 
@@ -102,6 +106,10 @@ class RecordFiles:
         self.rows = len(files)
         self.sizes: Int64s = np.array([file.size for file in files], np.int64)
         self.facts: FactColumns = RecordColumns([file.facts for file in files])
+        vectors = [file.vector for file in files]
+        self.deleted: Int64s = np.array(
+            [each.cardinality if each else 0 for each in vectors], np.int64
+        )
         self.memo: MutableMapping[object, object] = {}
 
     def partition(self, column: str) -> PartitionColumn | None:

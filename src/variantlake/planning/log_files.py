@@ -49,6 +49,13 @@ class LogFiles:
         self.facts: FactColumns = self.of_log
         self.memo: MutableMapping[object, object] = {}
 
+    @property
+    def deleted(self) -> Int64s:
+        """See FileColumns."""
+        counts = pc.struct_field(self._files["deletion_vector"], "cardinality")
+        found: Int64s = pc.fill_null(counts, 0).to_numpy()
+        return found
+
     def partition(self, column: str) -> PartitionColumn | None:
         """See FileColumns."""
         if column not in self._physical:

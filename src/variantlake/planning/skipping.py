@@ -123,6 +123,20 @@ def _one_file(facts: FileFacts | None, partition: Mapping[str, str | None]) -> F
     return RecordFiles([ScanFile("", 0, facts, partition)])
 
 
+def domains_in(
+    files: FileColumns, ref: Ref, partition_types: Mapping[str, str] = NO_TYPES
+) -> Domains:
+    """The domains of an operand in each file, remembered with the files."""
+    memo = files.memo
+    key = (ref, partition_types.get(ref.column[0]))
+    known = memo.get(key)
+    if not isinstance(known, Domains):
+        while len(memo) >= _REMEMBERED:
+            memo.pop(next(iter(memo)), None)
+        known = memo[key] = domains_of(ref, files, partition_types)
+    return known
+
+
 class _Evaluation:
     """Predicates over one set of files."""
 
@@ -131,15 +145,8 @@ class _Evaluation:
         self._types = partition_types
 
     def domains(self, ref: Ref) -> Domains:
-        """The domains of an operand, remembered with the files."""
-        memo = self._files.memo
-        key = (ref, self._types.get(ref.column[0]))
-        known = memo.get(key)
-        if not isinstance(known, Domains):
-            while len(memo) >= _REMEMBERED:
-                memo.pop(next(iter(memo)), None)
-            known = memo[key] = domains_of(ref, self._files, self._types)
-        return known
+        """The domains of an operand."""
+        return domains_in(self._files, ref, self._types)
 
     def may(self, predicate: Predicate) -> Truths:
         """The truth values that the predicate may take in each file."""
