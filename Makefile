@@ -58,8 +58,9 @@ audit: setup ## Ask PyPI's advisories about all pinned versions; fails where it 
 	@.venv-audit/bin/pip-audit --strict --no-deps --disable-pip --requirement constraints.txt \
 	  || { echo "Advisories are known above, or PyPI's advisory service did not answer for a package." >&2; exit 1; }
 
-test-kill: setup ## Kill writers at every moment around a storage call; print the counts
+test-kill: setup ## Kill writers and upkeep at every moment around a storage call; print the counts
 	@$(BIN)/python -m tests.delta.crashes
+	@$(BIN)/python -m tests.maintenance.crashes
 	@$(BIN)/python -m tests.ingest.autoload.crashes
 
 test-soak: setup ## Autoloads, a compaction and a reader with random kills, for SECONDS (60)

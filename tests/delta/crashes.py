@@ -19,7 +19,7 @@ import tempfile
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -108,7 +108,7 @@ def watched(moments: Moments) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         for name in ("read", "read_range", "open", "entry", "size", "exists"):
             call(LocalStore, name)
-        for name in ("put_if_absent", "put", "flush", "delete"):
+        for name in ("put_if_absent", "put", "upload", "flush", "delete", "delete_all"):
             call(LocalStore, name)
         iterator(LocalStore, "stream")
         iterator(LocalStore, "list_from")
@@ -139,10 +139,16 @@ def append(root: Path, *numbers: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """What is interrupted: `operate` on what `prepare` makes."""
+    """What is interrupted: `operate` on what `prepare` makes.
+
+    `in_steps` says that it commits more than once: versions in between are whole as well, a repeat
+    changes no row, and `check_done` looks at a table when it is done.
+    """
 
     prepare: Callable[[Path], None]
     operate: Callable[[Path], object]
+    in_steps: bool = False
+    check_done: Callable[[Path], object] = lambda _: None
 
 
 def create(root: Path) -> None:
@@ -261,13 +267,22 @@ def check_log(root: Path) -> None:
             orjson.loads(line)
 
 
+def is_whole(operation: Operation, found: State, before: State, after: State) -> bool:
+    """Whether an interruption may leave this."""
+    if found in (before, after):
+        return True
+    if not operation.in_steps or found is None or before is None or after is None:
+        return False
+    return before[0] <= found[0] <= after[0] and found[1] in (before[1], after[1])
+
+
 def check_interrupted(root: Path, operation: Operation, before: State, after: State) -> State:
     """The table is the old or the new one, for us and for delta-rs, and a repeat works.
 
     Gives the state in which the interruption left it.
     """
     found = state(root)
-    assert found in (before, after), f"{found} is neither {before} nor {after}"
+    assert is_whole(operation, found, before, after), f"{found}: neither {before} nor {after}"
     check_log(root)
     check_with_deltalake(root, found)
     try:
@@ -275,7 +290,10 @@ def check_interrupted(root: Path, operation: Operation, before: State, after: St
     except CommitConflict:
         assert found == after, "a repeat is only refused where the first attempt was done"
     again = state(root)
-    if found == before:
+    if operation.in_steps:
+        assert (again and again[1]) == (after and after[1])
+        operation.check_done(root)
+    elif found == before:
         assert again == after
     check_log(root)
     check_with_deltalake(root, again)
@@ -293,8 +311,7 @@ class Rehearsal:
     after: State
 
     @classmethod
-    def of(cls, name: str, scratch: Path) -> Rehearsal:
-        operation = OPERATIONS[name]
+    def of(cls, operation: Operation, scratch: Path) -> Rehearsal:
         template, root = scratch / "template", scratch / "rehearsal"
         template.mkdir()
         operation.prepare(template)
@@ -304,6 +321,7 @@ class Rehearsal:
         with watched(moments):
             operation.operate(root)
         after = state(root)
+        operation.check_done(root)
         shutil.rmtree(root)
         return cls(operation, template, tuple(moments.names), before, after)
 
@@ -350,26 +368,37 @@ class Rehearsal:
         return found
 
 
-def main() -> None:
+def main(operations: Mapping[str, Operation] = OPERATIONS) -> None:
     """Kill every operation at every moment, or at each `--every`th."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--every", type=int, default=1, help="each how manieth moment (1: all)")
-    every = parser.parse_args().every
+    parser.add_argument("names", nargs="*", help="only these operations")
+    given = parser.parse_args()
+    every = given.every
     total = 0
-    for name in OPERATIONS:
+    for name, operation in operations.items():
+        if given.names and name not in given.names:
+            continue
         started = time.perf_counter()
         with tempfile.TemporaryDirectory() as scratch:
-            rehearsal = Rehearsal.of(name, Path(scratch))
+            rehearsal = Rehearsal.of(operation, Path(scratch))
+            first = min(every // 2, len(rehearsal.names) - 1)
             found = [
                 rehearsal.kill_at(number, Path(scratch) / f"table-{number}")
-                for number in range(0, len(rehearsal.names), every)
+                for number in range(first, len(rehearsal.names), every)
             ]
-        old = found.count(rehearsal.before) if rehearsal.before != rehearsal.after else 0
-        same = len(found) if rehearsal.before == rehearsal.after else 0
+        left = {
+            "the old version": found.count(rehearsal.before),
+            "the new one": found.count(rehearsal.after),
+        }
+        if rehearsal.before == rehearsal.after:
+            left = {"the same": len(found)}
+        elif between := len(found) - sum(left.values()):
+            left["one in between"] = between
         sys.stdout.write(
-            f"{name}: killed at {len(found)} of {len(rehearsal.names)} moments; left the old "
-            f"version {old} times, the new one {len(found) - old - same}, the same {same}; "
-            f"{time.perf_counter() - started:.1f} s\n"
+            f"{name}: killed at {len(found)} of {len(rehearsal.names)} moments; left "
+            + ", ".join(f"{which} {count} times" for which, count in left.items())
+            + f"; {time.perf_counter() - started:.1f} s\n"
         )
         sys.stdout.flush()
         total += len(found)

@@ -22,7 +22,7 @@ KILL_EVERY = 40
 
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_a_store_that_fails_at_any_moment_leaves_a_whole_table(tmp_path: Path, name: str) -> None:
-    rehearsal = Rehearsal.of(name, tmp_path)
+    rehearsal = Rehearsal.of(OPERATIONS[name], tmp_path)
     states = set()
     for number in range(len(rehearsal.names)):
         states.add(rehearsal.fail_at(number, tmp_path / "once", lasting=False))

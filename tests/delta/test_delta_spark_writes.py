@@ -209,7 +209,7 @@ def test_delta_spark_reads_what_interruptions_leave(
     delta_spark: SparkSession, tmp_path: Path, name: str
 ) -> None:
     """At a few moments; `test_crashes` has them all, with deltalake as the reader."""
-    rehearsal = Rehearsal.of(name, tmp_path)
+    rehearsal = Rehearsal.of(OPERATIONS[name], tmp_path)
     assert rehearsal.before is not None
     assert rehearsal.after is not None
     counts: list[Any] = []

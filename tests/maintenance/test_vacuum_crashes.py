@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
 import time
 import uuid
@@ -13,14 +12,14 @@ from pathlib import Path
 import pytest
 
 import variantlake as vl
-from tests.delta.crashes import Moments, fail, kill, watched
+from tests.delta.crashes import Moments, fail, watched
 from tests.maintenance.folders import HOUR, add, commit, found, put, remove, vector_file
 from tests.maintenance.test_vacuum import check_files
 from variantlake.errors import VariantLakeError
 
 NOW = time.time_ns() // 1_000_000
 NEEDED = {"old.parquet", "live.parquet", vector_file(uuid.UUID(int=1))}
-FAIL_EVERY, KILL_EVERY = 5, 25
+FAIL_EVERY = 5
 """Each how manieth moment is tried: 1 tries all, which takes a minute."""
 
 
@@ -77,17 +76,3 @@ def test_a_store_that_fails_at_any_moment_loses_nothing(template: Path, tmp_path
                 with contextlib.suppress(VariantLakeError):
                     operate(root)
             check(root)
-
-
-def test_a_kill_at_any_moment_loses_nothing(template: Path, tmp_path: Path) -> None:
-    root = tmp_path / "table"
-    count = moments_of(template, root)
-    for number in range(0, count, KILL_EVERY):
-        shutil.copytree(template, root)
-        if (child := os.fork()) == 0:
-            with contextlib.suppress(BaseException), watched(Moments(kill, number)):
-                operate(root)
-            os._exit(1)
-        _, status = os.waitpid(child, 0)
-        assert os.WIFSIGNALED(status)
-        check(root)
