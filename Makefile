@@ -43,7 +43,7 @@ test-fast: setup ## Run the tests that need no Spark
 
 test-long: setup ## The random tests with LONG (20) times as many examples as `make test` has
 	@VARIANTLAKE_EXAMPLES=$(LONG) $(SPARK_ENV) $(BIN)/python -m pytest -n 2 --dist loadgroup \
-	  $$(grep -lE '= ?[0-9]+ \* MORE' -r tests --include='test_*.py') $(PYTEST_ARGS)
+	  $$(grep -lE '@given|= ?[0-9]+ \* MORE' -r tests --include='test_*.py') $(PYTEST_ARGS)
 
 test-runtime: setup ## Install the package into an environment without development dependencies, and use it
 	@rm -rf .venv-runtime && $(BIN)/python -m venv .venv-runtime

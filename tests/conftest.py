@@ -12,13 +12,18 @@ import pytest
 from hypothesis import settings
 
 from tests import corpora
+from tests.strategies import MORE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 # A slow moment of the machine is not a failure; what takes time is measured in benchmarks/.
-settings.register_profile("no deadline", deadline=None)
-settings.load_profile("no deadline")
+settings.register_profile("bounded", deadline=None, max_examples=50 * MORE)
+settings.load_profile("bounded")
+
+# What a process has written outlives the process; fsync matters where the machine loses power.
+# Thousands of commits would wait for the disk. That it is called is the matter of test_durability.
+os.fsync = lambda fd: None  # noqa: ARG005 - its own name
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist looks for the groups

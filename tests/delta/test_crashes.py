@@ -19,13 +19,18 @@ from tests.delta.crashes import OPERATIONS, Rehearsal
 KILL_EVERY = 40
 """`make test-kill` kills at every moment; here a few show that it works."""
 
+READS = ("read", "read_range", "open", "entry", "size", "exists", "stream", "list_from")
+AFTER_READS = {f"after {name}" for name in READS}
+"""A call that fails after it has read leaves what it leaves when it fails before."""
+
 
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_a_store_that_fails_at_any_moment_leaves_a_whole_table(tmp_path: Path, name: str) -> None:
     rehearsal = Rehearsal.of(OPERATIONS[name], tmp_path)
     states = set()
-    for number in range(len(rehearsal.names)):
-        states.add(rehearsal.fail_at(number, tmp_path / "once", lasting=False))
+    for number, moment in enumerate(rehearsal.names):
+        if moment not in AFTER_READS:
+            states.add(rehearsal.fail_at(number, tmp_path / "once", lasting=False))
         if number % 8 == 0:
             states.add(rehearsal.fail_at(number, tmp_path / "lasting", lasting=True))
     # The interruptions were on both sides of the commit.

@@ -10,6 +10,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.strategies import MORE
 from variantlake.delta.log.deletion_vectors import deleted_rows
 from variantlake.dml.deletion_vectors import MAX_INLINE_BYTES, write_vectors
 from variantlake.storage.store import LocalStore
@@ -29,7 +30,7 @@ _rows = st.one_of(
 
 
 @given(st.lists(_rows, max_size=4))
-@settings(max_examples=40)
+@settings(max_examples=40 * MORE)
 def test_what_is_written_is_read(vectors: list[set[int]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         check(LocalStore(Path(folder)), [np.array(sorted(each), np.int64) for each in vectors])

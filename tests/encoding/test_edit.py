@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.strategies import trees, variants
+from tests.strategies import MORE, trees, variants
 from variantlake.encoding.edit import Change, Edit, edited
 from variantlake.encoding.json import parse_json
 from variantlake.encoding.limits import MAX_DEPTH, MAX_PADDING
@@ -163,7 +163,7 @@ def test_a_container_on_the_way_is_checked() -> None:
 steps = st.lists(st.sampled_from(["a", "b", "id", "\U00010000"]) | st.integers(0, 3), max_size=3)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40 * MORE, deadline=None)
 @given(variants, steps, trees, st.booleans())
 def test_what_was_set_is_found(
     variant: Variant, path: list[str | int], new: Tree, flag: bool

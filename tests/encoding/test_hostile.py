@@ -24,7 +24,7 @@ from variantlake.types import EMPTY_METADATA
 
 # VARIANTLAKE_EXAMPLES makes the same tests run longer.
 fuzz = settings(
-    max_examples=200 * MORE,
+    max_examples=100 * MORE,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
 )

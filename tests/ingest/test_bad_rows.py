@@ -18,6 +18,7 @@ import variantlake as vl
 from tests.encoding.spark_json import LENIENT
 from tests.ingest import bad_input
 from tests.ingest.test_load import documents
+from tests.strategies import MORE
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.encoding.json import parse_json
 from variantlake.errors import InvalidJson, InvalidSchema, InvalidValue, VariantLakeError
@@ -278,7 +279,7 @@ lines_of_bytes = st.lists(
 )
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40 * MORE, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(lines=lines_of_bytes, ending=st.sampled_from([b"\n", b"\r\n"]), as_array=st.booleans())
 def test_what_the_plain_parser_takes_is_loaded_and_all_else_is_kept(
     tmp_path_factory: pytest.TempPathFactory, lines: list[bytes], ending: bytes, as_array: bool

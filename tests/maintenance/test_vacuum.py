@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 import variantlake as vl
 from tests.delta.crashes import rows
 from tests.maintenance.folders import HOUR, add, commit, found, put, remove, touch, vector_file
+from tests.strategies import MORE
 from variantlake.delta.checkpoint.checkpoint_writer import write_checkpoint
 from variantlake.delta.log.deletion_vectors import vector_location
 from variantlake.delta.log.snapshot import Snapshot
@@ -358,7 +359,7 @@ STEP = st.tuples(
 )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25 * MORE, deadline=None)
 @given(
     steps=st.lists(STEP, min_size=1, max_size=8),
     retention=st.sampled_from([0, 24, 100, 168, 400]),

@@ -72,7 +72,7 @@ def test_footers_of_pyarrow_are_read_at_once(*, index: bool, statistics: bool) -
 SMALL = footer_of(all_types().slice(0, 5), write_page_index=True)
 
 
-@settings(max_examples=150 * MORE, deadline=None)
+@settings(max_examples=75 * MORE, deadline=None)
 @given(data=st.data())
 def test_changed_footers(data: st.DataObject) -> None:
     changed = bytearray(SMALL)
@@ -163,13 +163,13 @@ def plainly(data: bytes, count: int) -> list[tuple[Fields, int]] | None:
     return found
 
 
-@settings(max_examples=100 * MORE, deadline=None)
+@settings(max_examples=50 * MORE, deadline=None)
 @given(drawn=st.lists(chunks, min_size=1, max_size=4))
 def test_any_chunks(drawn: list[bytes]) -> None:
     check_chunks(b"".join(drawn), drawn)
 
 
-@settings(max_examples=100 * MORE, deadline=None)
+@settings(max_examples=50 * MORE, deadline=None)
 @given(drawn=st.lists(chunks, min_size=1, max_size=3), data=st.data())
 def test_any_chunks_cut(drawn: list[bytes], data: st.DataObject) -> None:
     whole = b"".join(drawn)
@@ -186,7 +186,7 @@ def check_chunks(data: bytes, drawn: list[bytes]) -> None:
         assert reader.position == len(data)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100 * MORE, deadline=None)
 @given(data=st.binary(max_size=60), count=st.integers(1, 5))
 def test_any_bytes(data: bytes, count: int) -> None:
     reader = CompactReader(data, 42)

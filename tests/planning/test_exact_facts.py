@@ -79,7 +79,7 @@ def check(
         assert all(same(model.operand(row, ref), key) for row in left)
 
 
-@settings(max_examples=400 * MORE, deadline=None)
+@settings(max_examples=200 * MORE, deadline=None)
 @given(
     made=files(),
     predicate=st.none() | PREDICATES,
@@ -99,7 +99,7 @@ def test_rule_23_what_the_log_answers_is_what_the_rows_that_are_left_say(
     check(scan, rows, left, predicate, ref)
 
 
-@settings(max_examples=400 * MORE, deadline=None)
+@settings(max_examples=200 * MORE, deadline=None)
 @given(case=one_path(), gone=st.lists(st.booleans(), min_size=3, max_size=3), whole=st.booleans())
 def test_rule_23_one_typed_path_is_answered_as_its_rows_say(
     case: tuple[Any, list[Row], Predicate], gone: list[bool], whole: bool

@@ -112,7 +112,7 @@ def cases(draw: st.DrawFn) -> tuple[Any, PhysicalColumn, str, Predicate]:
     return raw, cast(stored, requested), requested, draw(st.one_of(compare, option))
 
 
-@settings(max_examples=400 * MORE, deadline=None)
+@settings(max_examples=200 * MORE, deadline=None)
 @given(case=cases())
 def test_rule_13_no_wanted_row_lies_outside_of_the_implied_range(
     case: tuple[Any, PhysicalColumn, str, Predicate],

@@ -255,7 +255,7 @@ PARTITION_TYPES = {"day": "date"}
 TRUTH = {True: May.TRUE, False: May.FALSE, None: May.NULL}
 
 
-@settings(max_examples=200 * MORE, deadline=None)
+@settings(max_examples=100 * MORE, deadline=None)
 @given(file=files(), predicate=PREDICATES)
 def test_rule_19_every_truth_value_of_a_row_was_said_to_be_possible(
     file: tuple[ScanFile, list[Row]], predicate: Predicate
@@ -304,7 +304,7 @@ def one_path(draw: st.DrawFn) -> tuple[FileFacts, list[Row], Predicate]:
     return known, rows, draw(st.sampled_from([term, Not(term)]))
 
 
-@settings(max_examples=500 * MORE, deadline=None)
+@settings(max_examples=250 * MORE, deadline=None)
 @given(case=one_path())
 def test_rule_19_every_truth_value_of_one_path_was_said_to_be_possible(
     case: tuple[FileFacts, list[Row], Predicate],
@@ -315,7 +315,7 @@ def test_rule_19_every_truth_value_of_one_path_was_said_to_be_possible(
         assert TRUTH[model.evaluate(part, row)] in may, (str(part), row)
 
 
-@settings(max_examples=100 * MORE, deadline=None)
+@settings(max_examples=50 * MORE, deadline=None)
 @given(made=st.lists(files(), max_size=4), predicate=PREDICATES)
 def test_skipped_files_hold_no_matching_row(
     made: list[tuple[ScanFile, list[Row]]], predicate: Predicate
@@ -328,7 +328,7 @@ def test_skipped_files_hold_no_matching_row(
     assert plan.read_files + len(list(plan.skipped)) == len(made)
 
 
-@settings(max_examples=60 * MORE, deadline=None)
+@settings(max_examples=30 * MORE, deadline=None)
 @given(
     made=st.lists(files(), min_size=1, max_size=6),
     path=st.sampled_from(PATHS),
@@ -350,7 +350,7 @@ def replace_legacy(facts: FileFacts | None, is_legacy: bool) -> FileFacts:
     return replace(facts, variants=variants)
 
 
-@settings(max_examples=60 * MORE, deadline=None)
+@settings(max_examples=30 * MORE, deadline=None)
 @given(made=st.lists(files(), min_size=1, max_size=6), predicate=PREDICATES)
 def test_files_are_skipped_together_as_each_alone(
     made: list[tuple[ScanFile, list[Row]]], predicate: Predicate
@@ -361,7 +361,7 @@ def test_files_are_skipped_together_as_each_alone(
     assert together == alone
 
 
-@settings(max_examples=300 * MORE, deadline=None)
+@settings(max_examples=150 * MORE, deadline=None)
 @given(
     file=files(),
     path=st.sampled_from(PATHS),

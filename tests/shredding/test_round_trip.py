@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.shredding.strategies import schemas, trees_for
+from tests.strategies import MORE
 from variantlake.encoding.metadata import encode_dictionary, encode_metadata
 from variantlake.encoding.scalar import NULL, decimal_of
 from variantlake.encoding.tree import (
@@ -54,7 +55,7 @@ def columns(draw: st.DrawFn) -> tuple[ShreddingSchema, list[Tree | None]]:
 
 
 @given(columns())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100 * MORE, deadline=None)
 def test_unshred_of_shred_is_the_same(column: tuple[ShreddingSchema, list[Tree | None]]) -> None:
     schema, trees = column
     variants = [None if tree is None else variant(tree) for tree in trees]

@@ -38,11 +38,39 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return table
 
 
-def _on_terminal(*arguments: object) -> str:
-    """What `variantlake ARGUMENTS...` writes to a terminal."""
+COMMANDS = [
+    ["cat"],
+    ["cat", "--json"],
+    ["cat", "--column", ACTING],
+    ["inspect"],
+    ["inspect", "--json"],
+    ["check"],
+    ["history"],
+    ["query", "SELECT event, event:s::string FROM t", "--engine", "local"],
+    ["query", "SELECT event:s::string FROM t", "--engine", "local", "--json", "--explain"],
+    ["query", f"SELECT {ACTING} FROM t", "--engine", "local"],
+    ["cat", f"--{ACTING}"],
+]
+
+ALL = """
+import contextlib, json, sys
+from variantlake.cli.main import main
+for command in json.load(open(sys.argv[1])):
+    sys.argv = ["variantlake", *command]
+    with contextlib.suppress(SystemExit):
+        main()
+    print("\\n=== end ===", flush=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def on_terminal(table: Path, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """What each of the commands writes to a terminal, one after the other in one process."""
+    commands = tmp_path_factory.mktemp("commands") / "commands.json"
+    commands.write_text(json.dumps([[name, str(table), *rest] for name, *rest in COMMANDS]))
     terminal, its_end = pty.openpty()
     process = subprocess.Popen(
-        [sys.executable, "-m", "variantlake.cli.main", *map(str, arguments)],
+        [sys.executable, "-c", ALL, commands],
         stdout=its_end,
         stderr=its_end,
         env=os.environ | {"TERM": "dumb", "NO_COLOR": "1"},
@@ -54,30 +82,17 @@ def _on_terminal(*arguments: object) -> str:
             written += piece
     process.wait(30)
     os.close(terminal)
-    return written.decode("utf-8", "replace")
+    return written.decode("utf-8", "replace").split("\r\n=== end ===\r\n")
 
 
 @pytest.mark.parametrize(
-    "arguments",
-    [
-        ["cat"],
-        ["cat", "--json"],
-        ["cat", "--column", ACTING],
-        ["inspect"],
-        ["inspect", "--json"],
-        ["check"],
-        ["history"],
-        ["query", "SELECT event, event:s::string FROM t", "--engine", "local"],
-        ["query", "SELECT event:s::string FROM t", "--engine", "local", "--json", "--explain"],
-        ["query", f"SELECT {ACTING} FROM t", "--engine", "local"],
-        ["cat", f"--{ACTING}"],
-    ],
-    ids=lambda arguments: visible(" ".join(arguments)),
+    "number", range(len(COMMANDS)), ids=lambda number: visible(" ".join(COMMANDS[number]))
 )
-def test_nothing_acts_on_a_terminal(table: Path, arguments: list[str]) -> None:
-    written = _on_terminal(arguments[0], table, *arguments[1:])
-    assert len(written) > 10
-    assert not ACTS.search(written)
+def test_nothing_acts_on_a_terminal(on_terminal: list[str], number: int) -> None:
+    *written, rest = on_terminal
+    assert (len(written), rest) == (len(COMMANDS), "")
+    assert len(written[number]) > 10
+    assert not ACTS.search(written[number])
 
 
 def test_a_pipe_gets_the_same_value(table: Path, monkeypatch: Patch, capfd: Capture) -> None:

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.delta.tables import add, first_commit, remove, write_log
+from tests.strategies import MORE
 from variantlake.delta.actions import log_lines
 from variantlake.delta.actions.log_lines import Action, AddFile, parse_log
 from variantlake.delta.log import commit_reader, snapshot_state
@@ -72,7 +73,7 @@ def _plain(text: bytes) -> list[Action] | VariantLakeError:
         return error
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75 * MORE, deadline=None)
 @given(made=st.lists(lines(), max_size=5), ends=st.sampled_from([b"\n", b"\r\n", b"\n\n"]))
 def test_lines_are_read_as_one_by_one(made: list[bytes], ends: bytes) -> None:
     text = ends.join(made)

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from tests import corpora
 from tests.delta.tables import add as line
 from tests.delta.tables import bounds, facts, first_commit, remove, write_log
+from tests.strategies import MORE
 from variantlake import paths
 from variantlake.delta.actions.log_lines import AddFile, DeletionVectorDescriptor
 from variantlake.delta.log.logical_files import files_of
@@ -248,7 +249,7 @@ def _plain(made: list[AddFile]) -> FactColumns:
     return RecordColumns([reader.known(add) or reader.of_stats(add) for add in made])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30 * MORE, deadline=None)
 @given(made=st.lists(adds(), min_size=1, max_size=5), cut=st.integers(0, 5))
 def test_facts_of_all_files_are_those_of_each(made: list[AddFile], cut: int) -> None:
     table = pa.concat_tables([files_of(made[:cut]), files_of(made[cut:])])

@@ -14,6 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests import strategies
+from tests.strategies import MORE
 from variantlake.delta.stats import stats_struct_to_json as module
 from variantlake.delta.stats import z85
 from variantlake.delta.stats.stats_struct_to_json import stats_texts
@@ -119,7 +120,7 @@ rows = st.none() | st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75 * MORE, deadline=None)
 @given(made=st.lists(rows, max_size=5), cut=st.integers(0, 5), offset=st.integers(0, 2))
 @example(made=[{"numRecords": 1, "tightBounds": None, "minValues": None}], cut=0, offset=0)
 def test_texts_of_all_files_are_those_of_each(

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import variantlake as vl
 from tests.ingest.autoload.sources import ids, put
+from tests.strategies import MORE
 from variantlake.delta.actions.log_lines import DomainMetadata
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.errors import MalformedLog
@@ -37,7 +38,7 @@ def rows(of: dict[bytes, int]) -> pa.Table:
     )  # fmt: skip
 
 
-@settings(max_examples=60)
+@settings(max_examples=30 * MORE)
 @given(
     st.lists(st.dictionaries(names, st.integers(0, 9), min_size=1), max_size=4), st.integers(1, 4)
 )
@@ -52,7 +53,7 @@ def test_of_each_name_the_newest_row_counts(runs: list[dict[bytes, int]], piece:
     assert [(row["name"], row["size"]) for row in found] == sorted(expected.items())
 
 
-@settings(max_examples=60)
+@settings(max_examples=30 * MORE)
 @given(
     st.dictionaries(names, st.integers(0, 9), max_size=12),
     st.lists(names, min_size=1, unique=True),

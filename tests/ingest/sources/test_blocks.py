@@ -13,6 +13,7 @@ import zstandard
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from tests.strategies import MORE
 from variantlake.errors import MalformedFile, MissingSource
 from variantlake.ingest.sources.blocks import Block, LongLine, read_blocks
 from variantlake.ingest.sources.positions import place_of
@@ -48,7 +49,7 @@ def joined(blocks: Iterable[Block]) -> bytes:
 lines = st.lists(st.binary(max_size=12).map(lambda line: line.replace(b"\n", b"")), max_size=30)
 
 
-@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100 * MORE, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(lines=lines, last=st.booleans(), target=st.integers(1, 60), block=st.integers(1, 40))
 @example(lines=[b"", b"a", b""], last=False, target=1, block=1)
 def test_every_line_is_in_exactly_one_split(

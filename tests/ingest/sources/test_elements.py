@@ -17,6 +17,7 @@ import variantlake as vl
 from tests.corpora import EARTHQUAKES
 from tests.ingest.test_bad_rows import LINES, quarantined, text_of
 from tests.ingest.test_load import documents
+from tests.strategies import MORE
 from variantlake.encoding.json import parse_json
 from variantlake.errors import (
     InvalidJson,
@@ -45,7 +46,7 @@ def elements(path: Path, block_bytes: int = 1 << 20, **limits: int) -> list[byte
     ]
 
 
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=50 * MORE, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     values=st.lists(json_values, max_size=8),
     indent=st.sampled_from([None, 0, 2]),

@@ -52,7 +52,7 @@ def column(array: Any) -> list[int]:
     return [int(word) for word in sums.close()[1]]
 
 
-@settings(max_examples=60 * MORE)
+@settings(max_examples=30 * MORE)
 @given(st.lists(trees | st.none(), max_size=8))
 def test_whole_variants_hash_as_the_twin_says(values: list[Tree | None]) -> None:
     assert hashed(variant_array(variants(values))) == plain(values)
@@ -76,7 +76,7 @@ def test_shredding_makes_no_difference(
     assert hashed(array.slice(start)) == plain(values[start:])
 
 
-@settings(max_examples=30)
+@settings(max_examples=30 * MORE)
 @given(trees, layouts, layouts)
 def test_encodings_of_one_value_hash_alike(tree: Tree, one: Any, other: Any) -> None:
     arrays = [

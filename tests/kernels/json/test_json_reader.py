@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.kernels.batches import expected, read, same, trees
 from tests.kernels.fuzz import Documents
-from tests.strategies import json_numbers, json_texts
+from tests.strategies import MORE, json_numbers, json_texts
 from variantlake.encoding.json import DuplicateKeys
 from variantlake.encoding.limits import MAX_DEPTH, MAX_NUMBER_DIGITS
 from variantlake.encoding.tree import Scalar, Tree
@@ -76,7 +76,7 @@ def test_depth_up_to_the_limit() -> None:
     assert read([document]).status.tolist() == [0]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75 * MORE, deadline=None)
 @given(st.lists(json_texts, max_size=5), st.sampled_from(["error", "last"]))
 @example(['{"a":[1,{"x":1}],"b":2,"a":3,"b":{"c":1}}', '{"k":{"a":1,"a":[1e999]},"k":0}'], "last")
 @example(['{"":1,"":2}'], "last")
@@ -87,7 +87,7 @@ def test_documents_agree_with_twin(texts: list[str], duplicate_keys: DuplicateKe
         assert same(expected(document, duplicate_keys), tree)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75 * MORE, deadline=None)
 @given(st.lists(st.binary(max_size=12) | st.text('{}[]",:\\u0eE+-.tfnaé1 ').map(str.encode)))
 def test_noise_agrees_with_twin(documents: list[bytes]) -> None:
     tape = read(documents)
@@ -95,7 +95,7 @@ def test_noise_agrees_with_twin(documents: list[bytes]) -> None:
         assert same(expected(document), tree)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100 * MORE, deadline=None)
 @given(st.lists(json_numbers | st.floats(allow_nan=False, allow_infinity=False).map(repr)))
 @example(["9007199254740993e0", "-0e0", "1e400", "4.9e-324", "2.2250738585072011e-308"])
 @example(["0." + "0" * 38, "0." + "0" * 39, "1" * 38 + ".0", "1" * 37 + ".0", "9" * 19, "-0.0"])

@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import variantlake as vl
-from tests.strategies import variants
+from tests.strategies import MORE, variants
 from variantlake.encoding.json_text import to_json
 from variantlake.encoding.scalar import Scalar, encode_scalar
 from variantlake.encoding.variant import Variant
@@ -32,7 +32,7 @@ def scalar(primitive: Primitive, value: object) -> Variant:
     return Variant(EMPTY_METADATA, encode_scalar(Scalar(primitive, cast("int", value))))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100 * MORE, deadline=None)
 @given(st.lists(st.none() | variants, max_size=4))
 def test_every_type_agrees_with_twin(values: list[Variant | None]) -> None:
     assert written(values) == texts_of(values)
@@ -44,7 +44,7 @@ doubles = st.floats(allow_subnormal=True) | st.integers(0, (1 << 64) - 1).map(
 decimals = st.builds(lambda n, e: n / 10**e, st.integers(-(10**17), 10**17), st.integers(0, 22))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30 * MORE, deadline=None)
 @given(st.lists(doubles | decimals | st.integers(-(1 << 70), 1 << 70).map(float), min_size=20))
 @example([2.0**n for n in range(-1074, 1024)])
 @example([float(f"1e{n}") for n in range(-323, 309)])
@@ -65,7 +65,7 @@ def test_doubles_agree_with_twin(numbers: list[float]) -> None:
     assert written(values) == texts_of(values)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30 * MORE, deadline=None)
 @given(st.lists(st.floats(width=32), min_size=20))
 @example([float(1 << n) for n in range(128)])
 @example([2.0**n for n in range(-149, 0)])
@@ -86,7 +86,7 @@ EDGES = [0, -1, 1, 86_399_999_999, -(1 << 63), (1 << 63) - 1, 253_402_300_800_00
         Primitive.TIMESTAMP_NTZ_NANOS,
     ],
 )
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20 * MORE, deadline=None)
 @given(numbers=st.lists(st.integers(-(1 << 63), (1 << 63) - 1), min_size=10))
 @example(numbers=EDGES)
 def test_timestamps_agree_with_twin(primitive: Primitive, numbers: list[int]) -> None:
@@ -94,7 +94,7 @@ def test_timestamps_agree_with_twin(primitive: Primitive, numbers: list[int]) ->
     assert written(values) == texts_of(values)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30 * MORE, deadline=None)
 @given(st.lists(st.integers(-(1 << 31), (1 << 31) - 1), min_size=10))
 @example([0, -719_528, -719_529, -719_162, 2_932_896, 2_932_897, -(1 << 31), (1 << 31) - 1])
 @example([*range(10_957, 10_957 + 3 * 366)])
@@ -103,7 +103,7 @@ def test_dates_agree_with_twin(days: list[int]) -> None:
     assert written(values) == texts_of(values)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30 * MORE, deadline=None)
 @given(st.text(st.characters(min_codepoint=0, max_codepoint=0x7F), max_size=120))
 @example("".join(map(chr, range(128))))
 @example("\x01" * 5000)

@@ -42,7 +42,7 @@ def test_good_documents(array: pa.StructArray, start: int) -> None:
     check(array.slice(start, max(len(array) - 2 * start, 0)))
 
 
-@settings(max_examples=120 * MORE)
+@settings(max_examples=60 * MORE)
 @given(hostile_columns())
 def test_broken_columns(array: pa.StructArray) -> None:
     check(array)

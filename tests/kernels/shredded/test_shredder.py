@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.kernels.batches import read, same, trees
 from tests.kernels.fuzz import SCHEMA, Documents, batches, check
 from tests.kernels.variant.test_variant_reader import array_of
-from tests.strategies import objects, scalars_by_type
+from tests.strategies import MORE, objects, scalars_by_type
 from variantlake.encoding.json import parse_json
 from variantlake.encoding.tree import Tree, logical_key
 from variantlake.encoding.variant import Variant
@@ -69,7 +69,7 @@ ONE_OF_EACH = [
 
 
 @pytest.mark.parametrize("column", ONE_OF_EACH, ids=str)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30 * MORE, deadline=None)
 @given(data=st.data())
 def test_a_column_takes_what_its_twin_takes(column: ShreddedType, data: st.DataObject) -> None:
     numbers = st.sampled_from([p for p in Primitive if Primitive.INT8 <= p <= Primitive.DECIMAL16])
@@ -90,7 +90,7 @@ SCHEMAS = [
 
 
 @pytest.mark.parametrize("ddl", SCHEMAS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40 * MORE, deadline=None)
 @given(data=st.data())
 def test_nested_schemas_agree_with_twin(ddl: str, data: st.DataObject) -> None:
     names = st.sampled_from(["a", "b", "id", "", "other"])

@@ -57,7 +57,7 @@ def _column(schema: ShreddingSchema, trees: list[Tree | None]) -> pa.StructArray
     return shred(values, schema)
 
 
-@settings(max_examples=60 * MORE)
+@settings(max_examples=30 * MORE)
 @given(shredded_documents(), st.integers(0, 5))
 def test_documents_come_back(array: pa.StructArray, start: int) -> None:
     check(array)
@@ -138,7 +138,7 @@ def _with_residuals(group: Any, draw: st.DrawFn) -> pa.StructArray:
     return pa.StructArray.from_arrays(children, fields=list(group.type), mask=group.is_null())
 
 
-@settings(max_examples=120 * MORE)
+@settings(max_examples=60 * MORE)
 @given(hostile_columns())
 def test_what_is_wrong_is_refused_as_the_twin_does(array: pa.StructArray) -> None:
     check(array)
@@ -214,7 +214,7 @@ ROWS_OF_NUMBERS = st.lists(
 )
 
 
-@settings(max_examples=80 * MORE)
+@settings(max_examples=40 * MORE)
 @given(
     st.lists(
         st.fixed_dictionaries({}, optional={"a": NUMBERS, "b": st.lists(NUMBERS)}), min_size=1

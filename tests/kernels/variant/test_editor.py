@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.encoding.layouts import Layouts
-from tests.strategies import layouts, trees, variants
+from tests.strategies import MORE, layouts, trees, variants
 from variantlake.encoding.edit import Change, Edit, edited
 from variantlake.encoding.json import parse_json
 from variantlake.encoding.tree import Tree, decode, logical_key
@@ -81,20 +81,20 @@ edits = st.builds(
 )
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60 * MORE, deadline=None)
 @given(st.lists(st.none() | variants, max_size=4), edits, variants)
 @example([None], Edit(APPEND, Path()), Variant.of(1))
 def test_kernel_agrees_with_twin(values: list[Variant | None], edit: Edit, new: Variant) -> None:
     agree([None if each is None else (each.metadata, each.value) for each in values], edit, new)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40 * MORE, deadline=None)
 @given(trees, layouts, edits, variants)
 def test_every_layout_is_changed(tree: Tree, layout: Layouts, edit: Edit, new: Variant) -> None:
     agree([layout.encode(tree)], edit, new)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75 * MORE, deadline=None)
 @given(
     variants,
     st.lists(st.tuples(st.integers(0, 1 << 16), st.integers(0, 255)), min_size=1, max_size=3),
@@ -110,7 +110,7 @@ def test_damaged_bytes_agree_with_twin(
     agree([(bytes(whole[:cut]), bytes(whole[cut:]))], edit, Variant.of({"k": [1]}))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40 * MORE, deadline=None)
 @given(st.lists(st.tuples(variants, st.none() | variants), min_size=1, max_size=4), steps)
 def test_each_row_has_its_own_value(
     rows: list[tuple[Variant, Variant | None]], path: list[str | int]

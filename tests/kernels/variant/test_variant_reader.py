@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.encoding.layouts import Layouts
 from tests.kernels.batches import trees
-from tests.strategies import layouts, variants
+from tests.strategies import MORE, layouts, variants
 from tests.strategies import trees as any_tree
 from variantlake.encoding.tree import Tree, decode, logical_key
 from variantlake.encoding.variant import Variant
@@ -37,7 +37,7 @@ def decoded(row: tuple[bytes, bytes]) -> Tree | bool | None:
         return None
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50 * MORE, deadline=None)
 @given(st.lists(st.none() | variants, max_size=5))
 def test_every_type_comes_back(values: list[Variant | None]) -> None:
     tape = VariantReader().read(
@@ -50,7 +50,7 @@ def test_every_type_comes_back(values: list[Variant | None]) -> None:
             assert logical_key(value.tree()) == logical_key(tree)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75 * MORE, deadline=None)
 @given(any_tree, layouts)
 def test_every_layout_is_read(tree: Tree, layout: Layouts) -> None:
     row = layout.encode(tree)
@@ -62,7 +62,7 @@ def test_every_layout_is_read(tree: Tree, layout: Layouts) -> None:
     assert logical_key(found) == logical_key(expected)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150 * MORE, deadline=None)
 @given(variants, st.lists(st.tuples(st.integers(0, 1 << 16), st.integers(0, 255)), max_size=3))
 @example(Variant(b"\x01\x00\x00", b"\x00"), [])
 def test_damaged_bytes_agree_with_twin(variant: Variant, damage: list[tuple[int, int]]) -> None:
@@ -86,7 +86,7 @@ def test_damaged_bytes_agree_with_twin(variant: Variant, damage: list[tuple[int,
         assert logical_key(found) == logical_key(expected)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100 * MORE, deadline=None)
 @given(st.binary(max_size=20), st.binary(max_size=30))
 @example(b"\x01\x00\x00", b"\x02\x02\x00\x00\x00\x00\x00")
 @example(b"\x01\x01\x00\x01a", b"\x02\x02\x00\x00\x00\x01\x02\x00\x00")  # one field twice

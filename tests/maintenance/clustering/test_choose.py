@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.strategies import MORE
 from variantlake.ingest.target.sort_rows import SortKey
 from variantlake.maintenance.clustering.boxes import Boxes
 from variantlake.maintenance.clustering.choose import choose
@@ -43,7 +44,7 @@ slots = st.integers(0, 12)
 spans = st.tuples(slots, slots).map(lambda pair: (min(pair), max(pair)))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30 * MORE, deadline=None)
 @given(st.lists(spans, min_size=2, max_size=12))
 def test_the_sweep_of_one_path_equals_the_comparison_of_all_pairs(
     ranges: list[tuple[int, int]],
@@ -53,7 +54,7 @@ def test_the_sweep_of_one_path_equals_the_comparison_of_all_pairs(
     assert overlapping(made).tolist() == pairs.tolist()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40 * MORE, deadline=None)
 @given(
     st.lists(st.tuples(spans, spans, st.integers(1, 200)), min_size=2, max_size=14),
     st.integers(0, 2000),

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.strategies import MORE
 from variantlake.errors import MalformedFile, MissingSource
 from variantlake.parquet.metadata.annotate import annotate, annotate_footer
 from variantlake.parquet.metadata.footer import Logical, read_footer, read_tail
@@ -129,7 +130,7 @@ def footer_bytes() -> bytes:
 FOOTER = footer_bytes()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100 * MORE, deadline=None)
 @given(data=st.data())
 def test_changed_footers_are_marked_or_refused(data: st.DataObject) -> None:
     changed = bytearray(FOOTER)

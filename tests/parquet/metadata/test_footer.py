@@ -17,6 +17,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests import corpora
+from tests.strategies import MORE
 from variantlake.errors import MalformedFile, MissingSource
 from variantlake.parquet.metadata.footer import (
     MAX_FOOTER_BYTES,
@@ -250,7 +251,7 @@ def read_or_refuse(data: bytes) -> None:
         facts_of(read_footer(io.BytesIO(data)), len(data))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150 * MORE, deadline=None)
 @given(data=st.data())
 def test_changed_footers_are_read_or_refused(data: st.DataObject) -> None:
     changed = bytearray(SMALL)
@@ -270,7 +271,7 @@ def test_cut_footers_are_refused() -> None:
             parse_footer(footer[:size])
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150 * MORE, deadline=None)
 @given(junk=st.binary(max_size=200), magic=st.booleans())
 @example(junk=b"\x19\xfc\xff\xff\xff\xff\x0f", magic=True)  # a list of 2**32 structs
 @example(junk=b"\x1c" * 100, magic=True)  # structs in structs without end

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tests.parquet.write.test_table_writer import of
+from tests.strategies import MORE
 from variantlake.errors import MalformedFile, VariantLakeError
 from variantlake.parquet.metadata.annotate import annotate
 from variantlake.parquet.read.check import check_file
@@ -41,7 +42,9 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 @example([(0, 0)], 12)  # neither begins nor ends as Parquet
 @example([(0, 0)], 0)
 @settings(
-    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=50 * MORE,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 def test_flipped_bits_give_an_answer_or_our_error(
     tmp_path: Path, original: bytes, flips: list[tuple[int, int]], cut: int | None

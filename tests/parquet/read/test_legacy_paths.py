@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import variantlake as vl
 from tests.shredding.legacy_columns import column, groups, rows_of, type_of, untyped_tree
 from tests.shredding.strategies import trees
+from tests.strategies import MORE
 from variantlake.encoding.variant import Variant
 from variantlake.parquet.metadata.footer import read_footer
 from variantlake.parquet.stats.facts import UNKNOWN, facts_of
@@ -39,7 +40,7 @@ def at(variant: Variant | None, path: Path) -> str | None:
     return None if found is None or found.type == "null" else repr(found.tree())
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30 * MORE, deadline=None)
 @given(columns(), st.sampled_from(["$.a", "$.b.c", "$[0]", "$[0].a", "$.zz"]))
 def test_a_path_is_what_the_rebuilt_rows_have_there(array: pa.StructArray, other: str) -> None:
     sink = io.BytesIO()
@@ -56,7 +57,7 @@ def test_a_path_is_what_the_rebuilt_rows_have_there(array: pa.StructArray, other
         assert values == [at(row, path) for row in rows], path
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30 * MORE, deadline=None)
 @given(columns())
 def test_facts_of_clean_paths_hold_for_the_rebuilt_rows(array: pa.StructArray) -> None:
     sink = io.BytesIO()

@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import variantlake as vl
+from tests.strategies import MORE
 from variantlake.encoding.metadata import encode_metadata
 from variantlake.errors import MalformedFile
 from variantlake.parquet.read.prefetch import AHEAD_BYTES, ahead
@@ -40,7 +41,7 @@ def test_results_keep_the_order_of_their_items() -> None:
     assert list(ahead(iter([]), work)) == []
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40 * MORE, deadline=None)
 @given(st.integers(0, 12), st.none() | st.integers(0, 12), st.none() | st.integers(0, 12))
 def test_an_error_comes_in_its_place_and_is_the_last(
     count: int, bad_item: int | None, bad_work: int | None

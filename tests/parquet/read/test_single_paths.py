@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.shredding.strategies import keys, leaf_types, schemas, trees_for
+from tests.strategies import MORE
 from variantlake.encoding.tree import Scalar, Tree, decode, encode, logical_key
 from variantlake.encoding.variant import Variant
 from variantlake.errors import (
@@ -95,7 +96,9 @@ def at(tree: Tree | None, path: Path) -> Tree | None:
 
 @given(requests(), leaf_types)
 @settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=30 * MORE,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 def test_a_path_gives_what_the_variant_holds_there(
     tmp_path: FilePath,

@@ -22,6 +22,7 @@ import variantlake as vl
 from tests import corpora
 from tests.parquet import shredded
 from tests.shredding.strategies import schemas
+from tests.strategies import MORE
 from variantlake.errors import MalformedFile
 from variantlake.parquet.metadata.footer import read_footer
 from variantlake.parquet.stats.facts import (
@@ -124,7 +125,7 @@ def clean_inside(node: Node, groups: list[Any]) -> Iterator[bool]:
         yield from clean_inside(node.element, [one for group in typed for one in group])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30 * MORE, deadline=None)
 @given(data=st.data(), rows_of_group=st.sampled_from([2, 5, 100]))
 def test_facts_equal_a_count_by_hand(data: st.DataObject, rows_of_group: int) -> None:
     schema = data.draw(schemas())
@@ -286,7 +287,7 @@ some_texts = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30 * MORE, deadline=None)
 @given(texts=some_texts, rows=st.integers(1, 4), batch=st.integers(1, 3))
 @example(texts=["b", "a" * 6000, "c", "d" * 6000, None, "x"], rows=2, batch=1)
 def test_bounds_enclose_strings_of_any_length(

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 
 from tests import corpora
 from tests.shredding.strategies import schemas
+from tests.strategies import MORE
 from variantlake.errors import MalformedFile
 from variantlake.parquet.metadata.footer import Footer, SchemaNode, read_footer
 from variantlake.parquet.metadata.logical import Logical
@@ -283,7 +284,7 @@ def check_positions(found: VariantGroup, footer: Footer) -> None:
         assert (node.typed_value is not None) == isinstance(node.node, Leaf)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50 * MORE, deadline=None)
 @given(schema=schemas())
 def test_schemas_that_we_write_are_found_again(schema: ShreddingSchema) -> None:
     footer = written(schema, io.BytesIO())

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from tests.parquet import shredded
 from tests.shredding.strategies import schemas
+from tests.strategies import MORE
 from variantlake.encoding.json import parse_json
 from variantlake.errors import MalformedFile
 from variantlake.parquet.metadata.footer import MAGIC, parse_footer, read_footer, read_tail
@@ -103,7 +104,7 @@ WRITINGS = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=15)
+@settings(max_examples=15 * MORE)
 @given(
     parts=st.lists(
         st.tuples(st.integers(0, 99), st.integers(0, 60), WRITINGS), min_size=1, max_size=4
@@ -137,7 +138,7 @@ def test_readers_give_the_rows_of_the_sources_in_order(parts: list[Any], store: 
         assert found == (kept.num_rows, pc.sum(kept["id"]).as_py())
 
 
-@settings(max_examples=12)
+@settings(max_examples=12 * MORE)
 @given(data=st.data(), schema=schemas())
 def test_facts_are_those_of_a_file_written_at_once(data: st.DataObject, schema: Any) -> None:
     """With what the log knows of the sources, nothing is less tight than after a fresh write."""

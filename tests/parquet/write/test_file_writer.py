@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from tests.parquet import shredded
 from tests.shredding.strategies import schemas
+from tests.strategies import MORE
 from variantlake.encoding.json import parse_json
 from variantlake.encoding.variant import Variant
 from variantlake.errors import InvalidSchema, InvalidValue, MalformedFile, MissingSource
@@ -97,7 +98,7 @@ def test_duckdb_reads_the_variants(tmp_path: File) -> None:
     assert [row if row is None else json.loads(row) for (row,) in rows] == expected
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40 * MORE, deadline=None)
 @given(data=st.data())
 def test_any_shredded_rows_come_back(data: st.DataObject) -> None:
     schema = data.draw(schemas())

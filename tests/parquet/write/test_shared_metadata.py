@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.strategies import MORE
 from variantlake.encoding.variant import Variant
 from variantlake.parquet.metadata.footer import read_footer
 from variantlake.parquet.read.reader import read_table
@@ -63,7 +64,7 @@ rows = st.one_of(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30 * MORE, deadline=None)
 @given(groups=st.lists(rows, min_size=1, max_size=5), most=st.integers(1, 50))
 def test_any_metadata_comes_back(groups: list[list[bytes]], most: int) -> None:
     batches = [batch(group) for group in groups]
@@ -74,7 +75,7 @@ def test_any_metadata_comes_back(groups: list[list[bytes]], most: int) -> None:
         assert read_table(path).equals(pa.Table.from_batches(batches, SCHEMA))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30 * MORE, deadline=None)
 @given(groups=st.lists(rows.filter(bool), min_size=1, max_size=4), start=st.integers(0, 9))
 def test_sharing_changes_no_row(groups: list[list[bytes]], start: int) -> None:
     batches = [batch(group) for group in groups]

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import variantlake.parquet
 from tests.shredding.strategies import schemas, trees_for
+from tests.strategies import MORE
 from variantlake.encoding.tree import Scalar, Tree, decode, encode, logical_key
 from variantlake.encoding.variant import Variant
 from variantlake.errors import InvalidPath, InvalidSchema, MalformedFile, MalformedVariant
@@ -29,7 +30,9 @@ from variantlake.shredding.schema import ShreddingSchema
 from variantlake.types import Primitive
 
 FILES = settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=40 * MORE,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.shredding.legacy.test_unshred import TABLE
 from tests.shredding.legacy_columns import EXAMPLE, NESTED, untyped
 from tests.shredding.strategies import schemas, trees_for
+from tests.strategies import MORE
 from variantlake.encoding.tree import Tree, decode, encode, logical_key
 from variantlake.encoding.variant import Variant
 from variantlake.errors import InvalidSchema
@@ -106,7 +107,7 @@ def keys_of(array: pa.StructArray) -> list[Any]:
     return found
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50 * MORE, deadline=None)
 @given(documents())
 def test_what_was_shredded_comes_back_in_both_layouts(
     column: tuple[ShreddingSchema, list[Tree | None]],
@@ -126,7 +127,7 @@ def test_what_was_shredded_comes_back_in_both_layouts(
     assert keys_of(unshred_legacy_plain(shred_legacy(again, schema))) == expected
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50 * MORE, deadline=None)
 @given(documents())
 def test_the_compiled_shredder_is_the_plain_one(
     column: tuple[ShreddingSchema, list[Tree | None]],
