@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import pickle
 from pathlib import Path as File
+from typing import Any
 from unittest.mock import patch
 
 import pyarrow as pa
@@ -18,6 +20,7 @@ from variantlake.errors import MalformedFile
 from variantlake.kernels.log.column_chunks import column_chunks
 from variantlake.parquet.metadata import footer as footers
 from variantlake.parquet.metadata.chunk_fields import read_fields
+from variantlake.parquet.metadata.column_chunks import ColumnChunks, read_chunks
 from variantlake.parquet.metadata.footer import Footer, parse_footer, read_tail
 from variantlake.parquet.metadata.thrift import CompactReader, Fields, ListOf, Struct, Wire
 
@@ -32,12 +35,16 @@ def outcome(footer: bytes) -> Footer | str:
 
 def plain_outcome(footer: bytes) -> Footer | str:
     """The same without compiled code."""
-    with patch.object(footers, "read_fields", return_value=None):
+    footers._known.clear()
+    with patch.object(footers, "read_chunks", return_value=None):
         return outcome(footer)
 
 
 def check(footer: bytes) -> None:
-    assert outcome(footer) == plain_outcome(footer)
+    plain = plain_outcome(footer)
+    assert outcome(footer) == plain  # perhaps with the schema of the one before
+    footers._known.clear()
+    assert outcome(footer) == plain
 
 
 @pytest.mark.parametrize("file", FOREIGN_FILES, ids=lambda file: file.stem[-40:])
@@ -57,11 +64,11 @@ def test_footers_of_pyarrow_are_read_at_once(*, index: bool, statistics: bool) -
     footer = footer_of(all_types(), write_page_index=index, write_statistics=statistics)
     answers = []
 
-    def ask(reader: CompactReader, count: int) -> list[tuple[Fields, int]] | None:
-        answers.append(read_fields(reader, count))
+    def ask(*given: Any) -> ColumnChunks | None:
+        answers.append(read_chunks(*given))
         return answers[-1]
 
-    with patch.object(footers, "read_fields", ask):
+    with patch.object(footers, "read_chunks", ask):
         found = outcome(footer)
     assert isinstance(found, Footer)
     assert len(answers) == len(found.row_groups) > 1
@@ -81,6 +88,30 @@ def test_changed_footers(data: st.DataObject) -> None:
         new = data.draw(st.one_of(st.binary(min_size=1, max_size=1), st.binary(max_size=9)))
         changed[at : at + data.draw(st.integers(0, 3))] = new
     check(bytes(changed))
+
+
+@settings(max_examples=150 * MORE, deadline=None)
+@given(data=st.data())
+def test_footers_that_begin_alike(data: st.DataObject) -> None:
+    """What is behind a schema that is known is read as if it were not."""
+    footers._known.clear()
+    parse_footer(SMALL)
+    (known,) = footers._known
+    assert 100 < len(known.head) < len(SMALL)
+    changed = bytearray(SMALL)
+    at = data.draw(st.integers(len(known.head) - 1, len(changed) - 1))
+    changed[at : at + data.draw(st.integers(0, 3))] = data.draw(st.binary(max_size=9))
+    found = outcome(bytes(changed))
+    assert found == plain_outcome(bytes(changed))
+
+
+def test_equal_schemas_are_one_object() -> None:
+    one, two = parse_footer(SMALL), parse_footer(SMALL)
+    assert one.schema is two.schema
+    assert one.leaves is two.leaves
+    chunk = one.row_groups[0].columns[2]
+    assert pickle.loads(pickle.dumps(one)) == one  # noqa: S301 - our own
+    assert one.row_groups[0].columns[2] is chunk
 
 
 def test_cut_footers() -> None:

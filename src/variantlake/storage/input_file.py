@@ -42,15 +42,23 @@ class Ranges(Protocol):
 class InputFile:
     """An open file. `native` is what Arrow reads from, `name` what errors call it.
 
-    A context manager; one that somebody else has opened stays open.
+    `held` are all its bytes where they are in memory. A context manager; one that somebody else
+    has opened stays open.
     """
 
-    __slots__ = ("_is_ours", "_object", "name", "native")
+    __slots__ = ("_is_ours", "_object", "held", "name", "native")
 
     def __init__(
-        self, name: str, native: Any, found: ObjectFile | None = None, *, is_ours: bool = True
+        self,
+        name: str,
+        native: Any,
+        found: ObjectFile | None = None,
+        *,
+        is_ours: bool = True,
+        held: bytes | None = None,
     ) -> None:
         self.name = name
+        self.held = held
         self.native = native  # a pa.NativeFile: its methods lack their parameters in the stubs
         self._object = found
         self._is_ours = is_ours
@@ -63,7 +71,15 @@ class InputFile:
 
     def borrowed(self) -> InputFile:
         """The same file for somebody who closes it when he has done: it stays open."""
-        return InputFile(self.name, self.native, self._object, is_ours=False)
+        return InputFile(self.name, self.native, self._object, is_ours=False, held=self.held)
+
+    def in_memory(self) -> InputFile:
+        """A copy of the file whose bytes were read at once; this one may be closed."""
+        size = self.size
+        if self._object is not None:
+            self._object.prefetch([(0, size)])
+        held = self.read_at(size, 0)
+        return InputFile(self.name, pa.BufferReader(held), held=held)
 
     @property
     def size(self) -> int:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 from dataclasses import replace
 from pathlib import Path
+from random import Random
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,8 +15,8 @@ import pytest
 from tests import corpora
 from tests.parquet.write.test_table_writer import of
 from variantlake.errors import MalformedFile
-from variantlake.parquet.metadata.footer import read_footer
-from variantlake.parquet.metadata.pages import MAX_FREE_VALUES, check_pages
+from variantlake.parquet.metadata.footer import Footer, RowGroup, read_footer
+from variantlake.parquet.metadata.pages import MAX_FREE_VALUES, check_pages, pages_are_usual
 from variantlake.parquet.read.check import check_file
 from variantlake.parquet.read.reader import read_table
 from variantlake.parquet.write.table_writer import write_table
@@ -50,7 +52,54 @@ def check(data: bytes, *, values: int, rows: int | None) -> None:
         footer.row_groups[0].columns[0], first_page=0, compressed_size=len(data), num_values=values
     )
     group = replace(footer.row_groups[0], num_rows=1 if rows is None else rows)
+    group = replace(group, columns=(chunk,))
+    at_once = pages_are_usual(data or b"\0", footer.leaves, group, [0])
+    if at_once >= 0:  # else the plain twin decides
+        read_at = lambda n, offset: data[offset : offset + n]
+        assert at_once == check_pages(read_at, footer.leaves[0], chunk, group)
+        return
     check_pages(lambda n, offset: data[offset : offset + n], footer.leaves[0], chunk, group)
+    pytest.fail("the kernel finds the usual unusual")
+
+
+@pytest.mark.parametrize("index", [False, True])
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+def test_pages_of_real_files_at_once(version: Any, *, index: bool) -> None:
+    """The kernel gives what the plain reader gives, and takes no changed byte for granted."""
+    texts = [None, "a", "b"] * 50
+    columns = {"n": list(range(150)), "s": texts, "l": [[1, 2], None, []] * 50}
+    sink = io.BytesIO()
+    pq.write_table(
+        pa.table(columns),
+        sink,
+        row_group_size=60,
+        write_page_index=index,
+        data_page_version=version,
+    )
+    footer, data = read_footer(sink), sink.getvalue()
+    random = Random(7)
+    for changed in [data, *(_changed(data, random) for _ in range(300))]:
+        for group in footer.row_groups:
+            found = pages_are_usual(changed, footer.leaves, group, [0, 1, 2])
+            plain = _plainly(changed, footer, group)
+            assert found in (plain, -1)
+            assert found == plain or changed is not data
+
+
+def _changed(data: bytes, random: Random) -> bytes:
+    at = random.randrange(len(data) // 2)
+    return data[:at] + bytes([random.randrange(256)]) + data[at + 1 :]
+
+
+def _plainly(data: bytes, footer: Footer, group: RowGroup) -> int:
+    read_at = lambda n, offset: data[offset : offset + n]
+    try:
+        return sum(
+            check_pages(read_at, leaf, chunk, group)
+            for leaf, chunk in zip(footer.leaves, group.columns, strict=True)
+        )
+    except MalformedFile:
+        return -1
 
 
 def test_pages_that_hold_the_values_of_their_chunk() -> None:

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
 
-import numpy as np
 import pyarrow as pa
 
 from variantlake.errors import StoreFailed
@@ -24,8 +23,6 @@ from variantlake.parquet.metadata.value_notes import NotesCollector
 
 MEMORY = 192 << 20
 """Bytes of rows (Arrow) that wait in memory."""
-
-_NO_PLACES = np.zeros(0, np.int64)
 
 _Waiting = tuple[int, Hashable]
 """A cell, and what keeps some of its rows apart."""
@@ -109,7 +106,7 @@ class CellRows:
             before = files[cell]
             for key in by_cell[cell]:
                 for piece in self._sorted(key):
-                    write(StoredRows(piece, self._notes[key].found, _NO_PLACES, key[1]))
+                    write(StoredRows(piece, self._notes[key].found, key[1]))
         if before is not None:
             finish()
 

@@ -8,8 +8,7 @@ files are read again, and the first row without a partner is named.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 
 import pyarrow as pa
@@ -19,40 +18,16 @@ from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.log.stored_names import has_stored_names
 from variantlake.delta.schema.column_mapping import physical_type
 from variantlake.delta.schema.table_schema import VariantType, arrow_type
-from variantlake.errors import MalformedFile, VariantLakeError
+from variantlake.errors import MalformedFile
 from variantlake.kernels.digest.rows import Digest, RowSums
 from variantlake.maintenance.compare_versions import Side, differences
 from variantlake.maintenance.digest import DigestFile, FileColumns, FileDigester, RowDigester
-from variantlake.maintenance.rewrite.gathered import GATHERED_ROWS, joined
 from variantlake.parquet.metadata.footer import Footer
-from variantlake.parquet.metadata.schema_tree import SchemaNode
 from variantlake.parquet.read.reader import BATCH_ROWS
-from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.parquet.write.file_writer import WrittenFile
 
 Input = tuple[str, DeletionVectorDescriptor | None]
 """A file that is rewritten: its path as in the log, and its deletion vector."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """Rows that were read from one file, and their places in it."""
-
-    columns: FileColumns
-    batch: pa.RecordBatch
-    location: str
-    positions: Int64s
-
-
-def _place(error: VariantLakeError, parts: Sequence[_Part]) -> None:
-    """Give an error about a row of these, one behind the other, its file and row."""
-    row = error.row or 0
-    for part in parts:
-        if row < len(part.positions):
-            error.file = part.location
-            error.row = None if error.row is None else int(part.positions[row])
-            return
-        row -= len(part.positions)
 
 
 class RewriteProof:
@@ -74,8 +49,6 @@ class RewriteProof:
         self._before = self._after = Digest()
         self._lock = threading.Lock()
         self._sums = RowSums()
-        self._waiting: list[_Part] = []
-        self._known: tuple[SchemaNode, FileColumns] | None = None
 
     @property
     def sees_writing(self) -> bool:
@@ -89,50 +62,19 @@ class RewriteProof:
             for field in self._fields
         )
 
-    def reading(self, footer: Footer, location: str) -> Callable[[pa.RecordBatch, Int64s], None]:
-        """What takes the rows that are read from one file, without deleted ones, and their places.
+    def columns_of(self, footer: Footer) -> FileColumns:
+        """How the columns of a file are hashed. Raises MalformedFile for an invalid Variant."""
+        by_id = not has_stored_names(self._table, footer)
+        return self._digester.columns_of(footer, by_id=by_id)
 
-        Rows of small files wait for others of the same columns. Raises MalformedVariant and
-        MalformedFile, with file and row, perhaps while rows of another file are taken.
+    def read(self, columns: FileColumns, batch: pa.RecordBatch) -> None:
+        """Take rows as files of these columns have them, without deleted ones.
+
+        Raises MalformedVariant and MalformedFile, with the row of the batch.
         """
-        columns = self._columns_of(footer)
-
-        def read(batch: pa.RecordBatch, positions: Int64s) -> None:
-            part = _Part(columns, batch, location, positions)
-            with self._lock:
-                first = self._waiting[0] if self._waiting else part
-                alike = first.columns is columns and first.batch.schema.equals(batch.schema)
-                ready, kept = (self._waiting, []) if not alike else ([], self._waiting)
-                self._waiting = [*kept, part]
-                if sum(each.batch.num_rows for each in self._waiting) >= GATHERED_ROWS:
-                    ready, self._waiting = ready + self._waiting, []
-            self._add(ready)
-
-        return read
-
-    def _columns_of(self, footer: Footer) -> FileColumns:
-        """How the columns of a file are hashed; of files alike it is the same object."""
+        digest, _ = self._digester.hashes(columns, batch, self._partition)
         with self._lock:
-            if self._known is None or self._known[0] != footer.schema:
-                by_id = not has_stored_names(self._table, footer)
-                found = self._digester.columns_of(footer, by_id=by_id)
-                self._known = footer.schema, found
-            return self._known[1]
-
-    def _add(self, parts: Sequence[_Part]) -> None:
-        """Hash rows; those of the same columns at once."""
-        while parts:
-            columns = parts[0].columns
-            own = [part for part in parts if part.columns is columns]
-            parts = [part for part in parts if part.columns is not columns]
-            batch = joined([part.batch for part in own])
-            try:
-                digest, _ = self._digester.hashes(columns, batch, self._partition)
-            except VariantLakeError as error:
-                _place(error, own)
-                raise
-            with self._lock:
-                self._before += digest
+            self._before += digest
 
     def written(self, rows: pa.Table) -> None:
         """Take rows as they go into a file, by one thread at a time."""
@@ -152,8 +94,6 @@ class RewriteProof:
 
     def check(self, inputs: Sequence[Input], outputs: Sequence[WrittenFile]) -> None:
         """Raise MalformedFile, with file and row, unless the rows are the same."""
-        waiting, self._waiting = self._waiting, []
-        self._add(waiting)
         if self.sees_writing and self._before == self._after:
             return
         digester = FileDigester(self._table)

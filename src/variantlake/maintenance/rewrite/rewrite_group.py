@@ -20,7 +20,7 @@ from variantlake.ingest.target.write_target import Target
 from variantlake.maintenance.rewrite.cell_rows import CellRows
 from variantlake.maintenance.rewrite.copy_group import copy_group
 from variantlake.maintenance.rewrite.gathered import Gathered
-from variantlake.maintenance.rewrite.groups import Counts, FileGroup, Tier, TierCounts, joined
+from variantlake.maintenance.rewrite.groups import Counts, FileGroup, Tier, TierCounts
 from variantlake.maintenance.rewrite.proof import RewriteProof
 from variantlake.maintenance.rewrite.row_ids import RowIdColumns
 from variantlake.maintenance.rewrite.stored_rows import InputRows, StoredForm, StoredRows
@@ -114,31 +114,24 @@ def rewrite_group(
         as_stored = all(file.tier is not Tier.SHRED for file in group.files)
         proof = RewriteProof(plan.table, group.partition_values, as_stored=as_stored)
     outputs = _Outputs(plan, group, form, check, proof)
-    tiers: list[TierCounts] = []
-    rows = 0
+    source = InputRows(plan.table, form, proof, check)
     with outputs, _sink(group, form) as cells:
         write = outputs.write if cells is None else cells.add
-        for file in group.files:
-            if check is not None:
-                check()
-            with InputRows(plan.table, file, form, proof) as source:
-                tiers.append({source.tier: Counts(1, file.size, source.rows)})
-                rows += source.rows
-                for stored in source:
-                    write(stored)
+        for stored in source.of(group.files):
+            write(stored)
         if cells is not None:
             cells.write(outputs.write, outputs.finish)
         written = outputs.close()
         kept = sum(each.facts.num_records for each in written)
-        if kept != rows:
+        if kept != source.rows:
             raise MalformedFile(
-                f"{rows} rows were read and {kept} written",
+                f"{source.rows} rows were read and {kept} written",
                 file=group.files[0].path,
                 hint="internal error; please report it",
             )
         if proof is not None:
             proof.check([(file.path, file.vector) for file in group.files], written)
-    return _result(plan, group, written, rows, joined(tiers))
+    return _result(plan, group, written, source.rows, source.tiers)
 
 
 def _result(

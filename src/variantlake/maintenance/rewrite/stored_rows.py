@@ -1,15 +1,19 @@
-"""The rows of one data file in the form that the files of a table have now.
+"""The rows of data files in the form that the files of a table have now.
 
 A Variant column that is shredded as wanted passes as the columns that it consists of; of any other
 the Variants are rebuilt and shredded anew. Other columns get the table's types and names. Deleted
-rows are left out. Memory follows a batch of a row group.
+rows are left out. Small files are read at once, and rows of files alike are converted together;
+of large ones memory follows a batch of a row group.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol, Self
+from collections import deque
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import chain, groupby
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -19,32 +23,38 @@ from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.log.stored_names import has_stored_names
 from variantlake.delta.schema.column_mapping import physical_type
 from variantlake.delta.schema.table_schema import StructField, StructType, VariantType
-from variantlake.delta.schema.table_schema import arrow_type as table_type
 from variantlake.errors import VariantLakeError
-from variantlake.ingest.encode.encode import VariantColumn
 from variantlake.ingest.encode.nested import variant_paths
-from variantlake.maintenance.rewrite.groups import FileGroup, InputFile, Tier
+from variantlake.maintenance.digest import FileColumns
+from variantlake.maintenance.rewrite.gathered import GATHERED_BYTES, GATHERED_ROWS, joined
+from variantlake.maintenance.rewrite.groups import Counts, FileGroup, InputFile, Tier, TierCounts
+from variantlake.maintenance.rewrite.groups import joined as joined_counts
 from variantlake.maintenance.rewrite.proof import RewriteProof
 from variantlake.maintenance.rewrite.row_ids import RowIdColumns
-from variantlake.maintenance.rewrite.told_apart import decimal_paths, look_like_integers
+from variantlake.maintenance.rewrite.stored_columns import ColumnRows, column_rows
 from variantlake.parquet.metadata.annotate import ColumnPath
 from variantlake.parquet.metadata.footer import Footer, read_footer
 from variantlake.parquet.metadata.schema_tree import SchemaNode
-from variantlake.parquet.read.prefetch import ahead
-from variantlake.parquet.read.reader import BATCH_ROWS, open_parquet, read_leaves
+from variantlake.parquet.read.prefetch import AHEAD_BYTES, ahead
+from variantlake.parquet.read.reader import BATCH_ROWS, ParquetSource, open_parquet, read_leaves
 from variantlake.parquet.stats.fact_columns import Int64s
-from variantlake.parquet.stats.facts import facts_of
-from variantlake.parquet.variant.variant_columns import Column, column_of
-from variantlake.parquet.variant.variant_group import VariantGroup, parse_group
 from variantlake.paths import Path
-from variantlake.scan.column_reads import as_type, leaves_below
-from variantlake.scan.conform import conformed, find_field
-from variantlake.shredding.layout import TYPED_VALUE, VARIANT_TYPE, arrow_type
-from variantlake.shredding.schema import ShreddingSchema, Untyped
+from variantlake.shredding.layout import arrow_type
+from variantlake.shredding.schema import ShreddingSchema
 from variantlake.shredding.values import ValueNotes
 from variantlake.storage.opening import open_file
 
 Notes = Mapping[ColumnPath, ValueNotes]
+Check = Callable[[], None]
+
+SMALL_BYTES = 4 << 20
+"""Bytes of a file up to which it is read at once, and those of files that one thread reads."""
+
+_MOST_FILES = 64
+"""Files that one thread reads in a go: then who waits sees that work goes on."""
+
+_ARROW_BYTES = 6
+"""Bytes of rows in memory by those in a file, about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +107,7 @@ class StoredForm:
 
 @dataclass(frozen=True, slots=True)
 class StoredRows:
-    """Some rows of an input file, as they are stored; `positions` are their places in it.
+    """Some rows as they are stored.
 
     `apart` is None for nearly all rows. Those whose notes do not go with what the group tells apart
     share files only with rows whose `apart` is equal.
@@ -105,114 +115,194 @@ class StoredRows:
 
     batch: pa.RecordBatch
     notes: Notes
-    positions: Int64s
     apart: Hashable | None
 
 
-class InputRows:
-    """An open input file. `tier` is how its rows come; a context manager."""
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """How the columns of a file are read; one object for files of one schema.
 
-    def __init__(
-        self,
-        table: Snapshot,
-        file: InputFile,
-        form: StoredForm,
-        proof: RewriteProof | None = None,
-    ) -> None:
-        """With a `proof` it sees all rows, as the file holds them."""
-        self.file = file
-        self._form = form
-        self._proof = proof
-        self._location = table.location(file.path)
-        self._input = open_file(self._location)
-        try:
-            self._prepare(table)
-        except BaseException as error:
-            self._input.close()
-            if isinstance(error, VariantLakeError):
-                error.file = error.file or self._location
-            raise
+    `ids` are the columns of row ids that the file has, `hashed` is for the proof.
+    """
 
-    def _prepare(self, table: Snapshot) -> None:
-        footer = self.footer = read_footer(self._input)
-        by_id = not has_stored_names(table, footer)
-        variants = frozenset(table.schema.variant_columns(physical=True))
-        self._columns = [
-            _column(item, footer, self._form, variants, by_id=by_id) for item in self._form.columns
-        ]
-        self._ids: dict[str, SchemaNode] = {}
-        if self._form.row_ids is not None:
-            self._form.row_ids.check(self.file)
-            found = {node.name: node for node in footer.schema.children}
-            self._ids = {n: found[n] for n in self._form.row_ids.names if n in found}
-        rows = sum(group.num_rows for group in footer.row_groups)
-        self._deleted: Int64s = np.empty(0, np.int64)
-        if self.file.vector is not None:
-            self._deleted = deleted_rows(table.store, self.file.vector, rows)
-        self.rows = rows - len(self._deleted)
-        self._source = open_parquet(self._input, self._location, footer)
-        self._watch = None if self._proof is None else self._proof.reading(footer, self._location)
+    columns: tuple[ColumnRows, ...]
+    ids: Mapping[str, SchemaNode]
+    hashed: FileColumns | None
+
+    @property
+    def leaves(self) -> list[int]:
+        """What is read, in the order of the file."""
+        found = {leaf for column in self.columns for leaf in column.leaves}
+        return sorted(found | {leaf for node in self.ids.values() for leaf in node.leaves()})
 
     @property
     def tier(self) -> Tier:
         """How the rows come: whether Variants have to be rebuilt."""
-        rebuilt = any(column.is_rebuilt for column in self._columns)
+        rebuilt = any(column.is_rebuilt for column in self.columns)
         return Tier.SHRED if rebuilt else Tier.COLUMNS
 
-    def __enter__(self) -> Self:
-        return self
 
-    def __exit__(self, *_: object) -> None:
-        self._source.close()
-        self._input.close()
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """Rows of one file as it has them, without deleted ones, and their places in it."""
 
-    def __iter__(self) -> Iterator[StoredRows]:
-        """The rows in the file's order. Raises MalformedFile, MalformedVariant, with the row."""
-        return ahead(self._read(), self._stored, lambda read: read[0].get_total_buffer_size())
+    reading: _Reading
+    file: InputFile
+    location: str
+    batch: pa.RecordBatch
+    positions: Int64s
 
-    def _read(self) -> Iterator[tuple[pa.RecordBatch, Int64s]]:
-        """Batches as the file has them, without deleted rows, and where these are in the file."""
-        leaves = sorted(
-            {leaf for column in self._columns for leaf in column.leaves}
-            | {leaf for node in self._ids.values() for leaf in node.leaves()}
+
+class InputRows:
+    """Reads the input files of a group. `tiers` and `rows` count what was read so far."""
+
+    def __init__(
+        self,
+        table: Snapshot,
+        form: StoredForm,
+        proof: RewriteProof | None = None,
+        check: Check | None = None,
+    ) -> None:
+        """With a `proof` it sees all rows, as files hold them; `check` stops by raising."""
+        self._table = table
+        self._form = form
+        self._proof = proof
+        self._check = check
+        self._variants = frozenset(table.schema.variant_columns(physical=True))
+        self._counts: deque[TierCounts] = deque()
+        self._known: tuple[SchemaNode, _Reading] | None = None
+
+    @property
+    def tiers(self) -> TierCounts:
+        """The files by how their rows came."""
+        return joined_counts(self._counts)
+
+    @property
+    def rows(self) -> int:
+        """The rows that are not deleted."""
+        return sum(counts.rows for counts in self.tiers.values())
+
+    def of(self, files: Iterable[InputFile]) -> Iterator[StoredRows]:
+        """The rows of files, in their order.
+
+        Raises MalformedFile, MalformedVariant, with file and row; MissingSource.
+        """
+        for is_small, run in groupby(files, key=lambda file: file.size <= SMALL_BYTES):
+            if not is_small:
+                for file in run:
+                    weigh = lambda piece: int(piece.batch.get_total_buffer_size())
+                    yield from ahead(self._pieces(file), lambda piece: self._stored([piece]), weigh)
+                continue
+            weigh_files = lambda given: _ARROW_BYTES * sum(file.size for file in given)
+            for rows in ahead(_together(run), self._at_once, weigh_files):
+                yield from rows
+
+    def _at_once(self, files: Sequence[InputFile]) -> Iterable[StoredRows]:
+        """The rows of small files; those beyond AHEAD_BYTES when they are asked for."""
+        waiting = map(self._stored, self._alike(chain.from_iterable(map(self._pieces, files))))
+        taken, size = [], 0
+        for rows in waiting:
+            taken.append(rows)
+            size += rows.batch.nbytes
+            if size > AHEAD_BYTES:  # what is small in a file need not be small
+                break
+        return chain(taken, waiting)
+
+    def _alike(self, pieces: Iterable[_Piece]) -> Iterator[list[_Piece]]:
+        """Pieces that are converted together: of one schema, and no more than is worth it."""
+        own: list[_Piece] = []
+        rows = size = 0
+        for piece in pieces:
+            if own and (
+                piece.reading is not own[0].reading
+                or rows >= GATHERED_ROWS
+                or size >= GATHERED_BYTES
+                or not piece.batch.schema.equals(own[0].batch.schema)
+            ):
+                yield own
+                own, rows, size = [], 0, 0
+            own.append(piece)
+            rows += piece.batch.num_rows
+            size += piece.batch.nbytes
+        if own:
+            yield own
+
+    # --- Reading ----------------------------------------------------------------------------------
+
+    def _pieces(self, file: InputFile) -> Iterator[_Piece]:
+        """The rows of a file, batch by batch."""
+        if self._check is not None:
+            self._check()
+        location = self._table.location(file.path)
+        with _named(location), open_file(location) as found:
+            is_small = max(found.size, file.size) <= SMALL_BYTES
+            opened = found.in_memory() if is_small else found.borrowed()
+            with opened:
+                footer = read_footer(opened)
+                reading = self._reading(footer)
+                if self._form.row_ids is not None:
+                    self._form.row_ids.check(file)
+                rows = footer.num_rows
+                deleted: Int64s = np.empty(0, np.int64)
+                if file.vector is not None:
+                    deleted = deleted_rows(self._table.store, file.vector, rows)
+                self._counts.append({reading.tier: Counts(1, file.size, rows - len(deleted))})
+                with open_parquet(opened, location, footer) as source:
+                    batches = _batches(source, location, footer, reading.leaves)
+                    for batch, positions in _kept(batches, deleted):
+                        yield _Piece(reading, file, location, batch, positions)
+
+    def _reading(self, footer: Footer) -> _Reading:
+        known = self._known  # perhaps of another thread: footers of one schema share its object
+        if known is not None and known[0] is footer.schema:
+            return known[1]
+        by_id = not has_stored_names(self._table, footer)
+        columns = tuple(
+            column_rows(item, footer, self._form.layouts, self._variants, by_id=by_id)
+            for item in self._form.columns
         )
-        start = 0
-        for number, group in enumerate(self.footer.row_groups):
-            for batch in self._batches(number, group.num_rows, leaves):
-                positions = np.arange(start, start + batch.num_rows)
-                start += batch.num_rows
-                low, high = np.searchsorted(self._deleted, (positions[0], start))
-                if low < high:
-                    kept = np.ones(batch.num_rows, np.bool_)
-                    kept[self._deleted[low:high] - positions[0]] = False
-                    if kept.any():
-                        yield batch.filter(pa.array(kept)), positions[kept]
-                else:
-                    yield batch, positions
+        found = {node.name: node for node in footer.schema.children}
+        names = () if self._form.row_ids is None else self._form.row_ids.names
+        ids = {name: found[name] for name in names if name in found}
+        hashed = None if self._proof is None else self._proof.columns_of(footer)
+        reading = _Reading(columns, ids, hashed)
+        if all(column.is_of_schema for column in columns):
+            self._known = footer.schema, reading
+        return reading
 
-    def _batches(self, number: int, rows: int, leaves: Sequence[int]) -> Iterator[pa.RecordBatch]:
-        if leaves:
-            yield from read_leaves(self._source, self._location, number, leaves, BATCH_ROWS)
-            return
-        for start in range(0, rows, BATCH_ROWS):  # no column of the table is in the file
-            count = min(BATCH_ROWS, rows - start)
-            yield pa.RecordBatch.from_arrays([pa.nulls(count)], names=[""])
+    # --- Converting -------------------------------------------------------------------------------
 
-    def _stored(self, read: tuple[pa.RecordBatch, Int64s]) -> StoredRows:
-        batch, positions = read
-        if self._watch is not None:
-            self._watch(batch, positions)
+    def _stored(self, pieces: Sequence[_Piece]) -> StoredRows:
+        """Rows of files alike as they are stored."""
+        reading = pieces[0].reading
+        batch = joined([piece.batch for piece in pieces])
+        with _placed(pieces):
+            if self._proof is not None and reading.hashed is not None:
+                self._proof.read(reading.hashed, batch)
+            arrays, notes, is_alike = self._converted(reading, batch)
+        ids = self._form.row_ids
+        if ids is not None:
+            own = [
+                ids.values(
+                    piece.file,
+                    piece.positions,
+                    {name: piece.batch.column(name) for name in reading.ids},
+                )
+                for piece in pieces
+            ]
+            arrays += map(pa.concat_arrays, zip(*own, strict=True))
+        rows = pa.RecordBatch.from_arrays(arrays, schema=self._form.schema)
+        return StoredRows(rows, notes, None if is_alike else True)
+
+    def _converted(
+        self, reading: _Reading, batch: pa.RecordBatch
+    ) -> tuple[list[Any], dict[ColumnPath, ValueNotes], bool]:
+        """The table's columns, their notes, and whether these go with what is told apart."""
         arrays: list[Any] = []
         notes: dict[ColumnPath, ValueNotes] = {}
         is_alike = True
-        for column, stored in zip(self._columns, self._form.schema, strict=False):
-            try:
-                array, noted = column.convert(batch, stored.type)
-            except VariantLakeError as error:
-                error.file = error.file or self._location
-                if error.row is not None:
-                    error.row = int(positions[error.row])
-                raise
+        for column, stored in zip(reading.columns, self._form.schema, strict=False):
+            array, noted = column.convert(batch, stored.type)
             arrays.append(array)
             told = self._form.told_apart.get(stored.name, frozenset())
             if noted is not None:
@@ -220,197 +310,75 @@ class InputRows:
                 is_alike = is_alike and goes
             else:
                 is_alike = is_alike and not told
-        if self._form.row_ids is not None:
-            own = {name: batch.column(name) for name in self._ids}
-            arrays += self._form.row_ids.values(self.file, positions, own)
-        rows = pa.RecordBatch.from_arrays(arrays, schema=self._form.schema)
-        return StoredRows(rows, notes, positions, None if is_alike else True)
+        return arrays, notes, is_alike
 
 
-# --- One column -----------------------------------------------------------------------------------
+def _together(files: Iterable[InputFile]) -> Iterator[list[InputFile]]:
+    """Small files that one thread reads, in their order."""
+    own: list[InputFile] = []
+    size = 0
+    for file in files:
+        if own and (size + file.size > SMALL_BYTES or len(own) >= _MOST_FILES):
+            yield own
+            own, size = [], 0
+        own.append(file)
+        size += file.size
+    if own:
+        yield own
 
 
-class _ColumnRows(Protocol):
-    """How one column of the table comes from a file."""
-
-    @property
-    def leaves(self) -> tuple[int, ...]:
-        """The leaves of the file that are read."""
-
-    @property
-    def is_rebuilt(self) -> bool:
-        """Whether Variants are built on the way."""
-
-    def convert(self, batch: pa.RecordBatch, wanted: Any) -> tuple[Any, ValueNotes | None]:
-        """The column of a batch of the file as it is stored, and what is known of its values."""
-
-    def noted(
-        self, notes: ValueNotes, told: frozenset[Path], group: Any
-    ) -> tuple[ValueNotes, bool]:
-        """The notes as the new file may join them, and whether it may tell `told` apart then."""
+def _batches(
+    source: ParquetSource, location: str, footer: Footer, leaves: Sequence[int]
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a file, with the columns of these leaves."""
+    for number, group in enumerate(footer.row_groups):
+        if leaves:
+            yield from read_leaves(source, location, number, leaves, BATCH_ROWS)
+            continue
+        for start in range(0, group.num_rows, BATCH_ROWS):  # it has no column of the table
+            count = min(BATCH_ROWS, group.num_rows - start)
+            yield pa.RecordBatch.from_arrays([pa.nulls(count)], names=[""])
 
 
-def _column(
-    item: StructField,
-    footer: Footer,
-    form: StoredForm,
-    variants: Collection[ColumnPath],
-    *,
-    by_id: bool,
-) -> _ColumnRows:
-    node = find_field(footer.schema, item, by_id=by_id)
-    if node is None:
-        return _Missing(isinstance(item.type, VariantType))
-    if not isinstance(item.type, VariantType):
-        variant = None
-        if StructType((item,)).holds_variant():
-            variant = column_of(node, variants)
-        leaves = leaves_below(node) if variant is None else variant.leaves()
-        return _Ordinary(tuple(leaves), item, node, variant, by_id)
-    group = parse_group(node, (node.name,))
-    notes = group.notes
-    if notes is None and not group.is_legacy and not isinstance(group.schema.root, Untyped):
-        notes = _noted(footer, (node.name,))
-    wanted = form.layouts[item.physical_name]
-    if not is_layout(group, node, wanted):
-        rebuilt = column_of(node, {(node.name,)})
-        if rebuilt is None:
-            raise TypeError("a Variant group is a Variant")
-        return _Rebuilt(tuple(rebuilt.leaves()), item, node, rebuilt, wanted)
-    return _Same(tuple(group.leaves()), node, notes, decimal_paths(wanted))
+def _kept(
+    batches: Iterable[pa.RecordBatch], deleted: Int64s
+) -> Iterator[tuple[pa.RecordBatch, Int64s]]:
+    """Batches without deleted rows, and where their rows are in the file."""
+    start = 0
+    for batch in batches:
+        positions = np.arange(start, start + batch.num_rows)
+        low, high = np.searchsorted(deleted, (start, start + batch.num_rows))
+        if low < high:
+            kept = np.ones(batch.num_rows, np.bool_)
+            kept[deleted[low:high] - start] = False
+            if kept.any():
+                yield batch.filter(pa.array(kept)), positions[kept]
+        else:
+            yield batch, positions
+        start += batch.num_rows
 
 
-def is_layout(group: VariantGroup, node: SchemaNode, wanted: ShreddingSchema) -> bool:
-    """Whether a file's Variant group has exactly this layout, so that its columns can be copied."""
-    return (
-        not group.is_legacy
-        and not group.has_others
-        and group.schema == wanted
-        and _has_required_fields(node)
-    )
+@contextmanager
+def _named(location: str) -> Iterator[None]:
+    """Errors that name no file are about this one."""
+    try:
+        yield
+    except VariantLakeError as error:
+        error.file = error.file or location
+        raise
 
 
-def _has_required_fields(group: SchemaNode) -> bool:
-    """Whether the fields and elements of a shredded group are required, as they have to be."""
-    typed = group.named(TYPED_VALUE)
-    if typed is None or not typed.is_group:
-        return True
-    if typed.logical is not None and typed.logical.kind == "LIST":
-        inner = [child for level in typed.children for child in level.children]
-        if len(typed.children) != 1 or len(inner) != 1:
-            return False  # a list of two levels
-    else:
-        inner = list(typed.children)
-    return all(each.repetition == "required" and _has_required_fields(each) for each in inner)
-
-
-def _noted(footer: Footer, column: ColumnPath) -> ValueNotes | None:
-    """What the file tells of the values although its writer made no notes."""
-    facts = facts_of(footer, 0, {column})
-    return next((each.notes for each in facts.variants if each.column == column), None)
-
-
-def _as_noted(
-    _self: object, notes: ValueNotes, told: frozenset[Path], _group: Any
-) -> tuple[ValueNotes, bool]:
-    """Notes that were made of these very rows; decimals that look like integers may not join."""
-    return notes, not notes.whole & told
-
-
-@dataclass(frozen=True, slots=True)
-class _Missing:
-    """A column that the file does not have: NULL."""
-
-    is_variant: bool
-    leaves: tuple[int, ...] = ()
-    is_rebuilt: bool = False
-
-    def convert(self, batch: pa.RecordBatch, wanted: Any) -> tuple[Any, ValueNotes | None]:
-        return pa.nulls(batch.num_rows, wanted), ValueNotes() if self.is_variant else None
-
-    noted = _as_noted
-
-
-@dataclass(frozen=True, slots=True)
-class _Ordinary:
-    """A column that is no Variant; those inside of it are stored unshredded."""
-
-    leaves: tuple[int, ...]
-    field: StructField
-    node: SchemaNode
-    variant: Column | None
-    by_id: bool
-    is_rebuilt: bool = False
-
-    def convert(self, batch: pa.RecordBatch, wanted: Any) -> tuple[Any, ValueNotes | None]:
-        array: Any = batch.column(self.node.name)
-        if isinstance(array, pa.DictionaryArray):
-            array = array.dictionary_decode()
-        if array.type == wanted:
-            return array, None
-        if self.variant is not None:
-            array = self.variant.convert(array)
-        array = conformed(array, self.field.type, self.node, by_id=self.by_id)
-        if array.type == wanted:
-            return array, None
-        # Structs go by physical names in files; everything else of the type is the same.
-        return _renamed(array, table_type(self.field.type), wanted), None
-
-    noted = _as_noted
-
-
-def _renamed(array: Any, given: Any, wanted: Any) -> Any:
-    return array.view(wanted) if array.type == given else as_type(array, given).view(wanted)
-
-
-@dataclass(frozen=True, slots=True)
-class _Same:
-    """A Variant column in the wanted layout: its columns as they are."""
-
-    leaves: tuple[int, ...]
-    node: SchemaNode
-    notes: ValueNotes | None
-    decimals: frozenset[Path]
-    is_rebuilt: bool = False
-
-    def convert(self, batch: pa.RecordBatch, wanted: Any) -> tuple[Any, ValueNotes | None]:
-        array: Any = batch.column(self.node.name)
-        return (array if array.type == wanted else as_type(array, wanted)), self.notes
-
-    def noted(
-        self, notes: ValueNotes, told: frozenset[Path], group: Any
-    ) -> tuple[ValueNotes, bool]:
-        # What a file notes of its decimals counts where it tells integers apart. Elsewhere nothing
-        # is known of them, but what a look tells.
-        own = notes.told_apart
-        goes = own == told or not look_like_integers(group, own ^ told)
-        unknown = self.decimals - own
-        whole = unknown - (told if goes else frozenset())
-        return ValueNotes(notes.lacking, notes.integers, whole, notes.padded | unknown), goes
-
-
-@dataclass(frozen=True, slots=True)
-class _Rebuilt:
-    """A Variant column in another layout: its Variants, shredded as wanted."""
-
-    leaves: tuple[int, ...]
-    column: StructField
-    node: SchemaNode
-    variant: Column
-    wanted: ShreddingSchema
-    idle: list[VariantColumn] = field(default_factory=list)
-    is_rebuilt: bool = True
-
-    def convert(self, batch: pa.RecordBatch, wanted: Any) -> tuple[Any, ValueNotes | None]:
-        whole = self.variant.convert(batch.column(self.node.name))
-        # Batches are converted by several threads, and an encoder keeps the keys that it has seen.
-        encoder = self.idle.pop() if self.idle else self._encoder()
-        array: Any = encoder.encode(whole)
-        found = next(iter(encoder.notes.values()), ValueNotes())
-        self.idle.append(encoder)
-        return (array if array.type == wanted else as_type(array, wanted)), found
-
-    def _encoder(self) -> VariantColumn:
-        return VariantColumn(self.column, VARIANT_TYPE, lambda _: self.wanted, from_json=False)
-
-    noted = _as_noted
+@contextmanager
+def _placed(pieces: Sequence[_Piece]) -> Iterator[None]:
+    """Errors about a row of these, one behind the other, name its file and its place in it."""
+    try:
+        yield
+    except VariantLakeError as error:
+        row = error.row or 0
+        for piece in pieces:
+            if row < len(piece.positions):
+                error.file = piece.location
+                error.row = None if error.row is None else int(piece.positions[row])
+                break
+            row -= len(piece.positions)
+        raise

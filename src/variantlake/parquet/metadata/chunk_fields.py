@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
+import numpy.typing as npt
+
 from variantlake.kernels.log.column_chunks import (
     BYTES_FIELDS,
     CHUNK_FIELDS,
@@ -26,19 +29,31 @@ _FLAGS = [(field, slot, 1 << slot) for field, slot in FLAG_FIELDS.items()]
 """Fields, their slots, and their bits in PRESENT."""
 
 
-def read_fields(reader: CompactReader, count: int) -> list[tuple[Fields, int]] | None:
-    """The fields of `count` ColumnChunks and the offset in the file where each ends.
+def chunk_slots(reader: CompactReader, count: int) -> npt.NDArray[np.int64] | None:
+    """The slots of `count` ColumnChunks, shape (count, WIDTH); the reader is behind them then.
 
     None where the compiled reader finds something unusual: the reader was not moved then.
     """
     found = column_chunks(reader.data, reader.position, count)
     if found is None:
         return None
-    rows, reader.position = found
-    return [(_fields(row, reader.data), reader.base + row[END]) for row in rows]
+    slots, reader.position = found
+    return slots
 
 
-def _fields(row: list[int], data: bytes) -> Fields:
+def read_fields(reader: CompactReader, count: int) -> list[tuple[Fields, int]] | None:
+    """The fields of `count` ColumnChunks and the offset in the file where each ends.
+
+    None as for `chunk_slots`.
+    """
+    slots = chunk_slots(reader, count)
+    if slots is None:
+        return None
+    return [(fields_of(row, reader.data), reader.base + row[END]) for row in slots.tolist()]
+
+
+def fields_of(row: list[int], data: bytes) -> Fields:
+    """The fields of one ColumnChunk in `data` from its slots, as `thrift` gives them."""
     present = row[PRESENT]
     fields: Fields = {field: row[slot] for field, slot, bit in _CHUNK if present & bit}
     if present & HAS_META:

@@ -9,10 +9,18 @@ Spec: Parquet, `parquet.thrift` and "File Format".
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from variantlake.errors import MalformedFile, VariantLakeError
-from variantlake.parquet.metadata.chunk_fields import read_fields
+from variantlake.parquet.metadata.column_chunks import (
+    CODECS,
+    ColumnChunk,
+    chunk_of,
+    read_chunks,
+)
 from variantlake.parquet.metadata.logical import Logical
 from variantlake.parquet.metadata.schema_tree import (
     PHYSICAL,
@@ -50,31 +58,6 @@ MAX_FOOTER_BYTES = 32 << 20
 
 _NOT_PARQUET = "not a Parquet file, or one that was cut short while it was written"
 
-_CODECS = ("UNCOMPRESSED", "SNAPPY", "GZIP", "LZO", "BROTLI", "LZ4", "ZSTD", "LZ4_RAW")
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnChunk:
-    """One leaf in one row group. Sizes in bytes.
-
-    `num_values` counts nulls too. `null_count` is None where the writer did not say. `min_value`
-    and `max_value` are plain-encoded and None unless their order is the one that the type defines.
-    `min_exact` and `max_exact` are None where the writer did not say. `first_page` is where the
-    pages start in the file.
-    """
-
-    num_values: int
-    null_count: int | None
-    min_value: bytes | None
-    max_value: bytes | None
-    min_exact: bool | None
-    max_exact: bool | None
-    first_page: int
-    compressed_size: int
-    uncompressed_size: int
-    codec: str
-    page_index: bool
-
 
 @dataclass(frozen=True, slots=True)
 class RowGroup:
@@ -82,7 +65,7 @@ class RowGroup:
 
     num_rows: int
     total_byte_size: int
-    columns: tuple[ColumnChunk, ...]
+    columns: Sequence[ColumnChunk]
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +203,8 @@ def _column_order(fields: Fields, _: int) -> bool:
 _COLUMN_ORDER = Struct({1: Struct({})}, _column_order)
 
 
+_Metadata = tuple[tuple[str, str | None], ...]
+
 SCHEMA_FIELD = 2
 """FileMetaData.schema."""
 
@@ -239,6 +224,48 @@ def parse_footer(footer: bytes, offset: int = 0) -> Footer:
     return _FooterReader(footer, offset, unordered).read()
 
 
+_MAX_HEAD = 1 << 18
+"""Bytes of a schema that are kept for the next footer."""
+
+
+def _begins_with_schema(footer: bytes) -> bool:
+    """Whether nothing is before the list of elements but the version, of one byte."""
+    return footer[0] == 0x15 and footer[1] < 0x80 and footer[2] == 0x19
+
+
+class _KnownSchema:
+    """A schema that was read: footers that begin with the bytes `head` have it.
+
+    Files of one table mostly do. With equal metadata, and so equal notes, it is the same object.
+    """
+
+    __slots__ = ("_noted", "head", "leaves", "schema")
+
+    def __init__(self, head: bytes, schema: SchemaNode, leaves: tuple[LeafColumn, ...]) -> None:
+        self.head, self.schema, self.leaves = head, schema, leaves
+        self._noted: tuple[_Metadata, SchemaNode] = (), schema
+
+    def noted(self, metadata: _Metadata) -> SchemaNode:
+        """The tree with the notes of this metadata."""
+        known, found = self._noted
+        if known != metadata:
+            found = _with_notes_of(self.schema, metadata)
+            self._noted = metadata, found
+        return found
+
+
+_known: deque[_KnownSchema] = deque(maxlen=8)
+
+
+def _known_schema(footer: bytes) -> _KnownSchema | None:
+    # A copy: another thread may add to it.
+    return next((each for each in tuple(_known) if footer.startswith(each.head)), None)
+
+
+def _with_notes_of(schema: SchemaNode, metadata: _Metadata) -> SchemaNode:
+    return with_notes(schema, notes_of(metadata))
+
+
 class _FooterReader:
     """One pass over a footer, each column chunk checked against its leaf as soon as it is read.
 
@@ -256,6 +283,7 @@ class _FooterReader:
         self._schema: SchemaNode | None = None
         self._leaves: tuple[LeafColumn, ...] = ()
         self._next_leaf = 0
+        self._schema_end = 0
 
     def read(self) -> Footer:
         element = Struct(SCHEMA_ELEMENT, self._schema_element)
@@ -265,7 +293,7 @@ class _FooterReader:
         )
         file_meta_data = Struct(
             {
-                SCHEMA_FIELD: ListOf(element),
+                SCHEMA_FIELD: ListOf(element, self._schema_elements),
                 3: Wire.I64,  # num_rows
                 4: ListOf(group),
                 5: ListOf(Struct({1: Wire.BINARY, 2: Wire.BINARY}, _key_value)),
@@ -273,7 +301,14 @@ class _FooterReader:
                 7: ListOf(_COLUMN_ORDER),
             }
         )
-        fields: Fields = CompactReader(self._footer, self._offset).read(file_meta_data, Wire.STRUCT)
+        reader = CompactReader(self._footer, self._offset)
+        known = _known_schema(self._footer)
+        if known is None:
+            fields: Fields = reader.read(file_meta_data, Wire.STRUCT)
+        else:
+            self._schema, self._leaves = known.schema, known.leaves
+            reader.position = len(known.head)
+            fields = reader.rest(file_meta_data, SCHEMA_FIELD)
         schema = self._finish_schema()
         if len(fields.get(SCHEMA_FIELD, ())) != self._element_count:
             raise MalformedFile("the Parquet footer has two schemas", offset=self._offset)
@@ -291,14 +326,26 @@ class _FooterReader:
                 offset=self._offset,
             )
         metadata = tuple(fields.get(5, ()))
+        if known is None and 0 < self._schema_end <= _MAX_HEAD:
+            known = _KnownSchema(self._footer[: self._schema_end], schema, self._leaves)
+            _known.appendleft(known)
         return Footer(
             num_rows=counted,
-            schema=with_notes(schema, notes_of(metadata)),
+            schema=_with_notes_of(schema, metadata) if known is None else known.noted(metadata),
             leaves=self._leaves,
             row_groups=tuple(groups),
             created_by=fields.get(6, b"").decode("utf-8", "replace"),
             key_value_metadata=metadata,
         )
+
+    def _schema_elements(self, reader: CompactReader, count: int) -> list[Any]:
+        """All of the schema; notes where it ends, if nothing but the version is before it."""
+        is_first = not self._element_count
+        element = Struct(SCHEMA_ELEMENT, self._schema_element)
+        found = [reader.read(element, Wire.STRUCT, 2) for _ in range(count)]
+        if is_first and _begins_with_schema(self._footer):
+            self._schema_end = reader.position
+        return found
 
     def _schema_element(self, fields: Fields, end: int) -> None:
         self._tree.add(fields, end)
@@ -323,15 +370,16 @@ class _FooterReader:
         num_rows = fields.get(3, -1)
         if num_rows < 0:
             raise MalformedFile("a row group has no row count or a negative one", offset=end)
-        return RowGroup(num_rows, max(0, fields.get(2, 0)), tuple(columns))
+        if isinstance(columns, list):
+            columns = tuple(columns)
+        return RowGroup(num_rows, max(0, fields.get(2, 0)), columns)
 
-    def _column_chunks(self, reader: CompactReader, count: int) -> list[ColumnChunk] | None:
+    def _column_chunks(self, reader: CompactReader, count: int) -> Sequence[ColumnChunk] | None:
         """All of a row group by compiled code; None where they are not of the usual form."""
         self._finish_schema()
         if count != len(self._leaves):
             return None
-        found = read_fields(reader, count)
-        return None if found is None else [self._column_chunk(*one) for one in found]
+        return read_chunks(reader, self._leaves, self.unordered)
 
     def _column_chunk(self, fields: Fields, end: int) -> ColumnChunk:
         self._finish_schema()
@@ -351,51 +399,9 @@ class _FooterReader:
                 offset=end,
             )
         num_values, codec = meta.get(5, -1), meta.get(4, -1)
-        if num_values < 0 or codec not in range(len(_CODECS)):
+        if num_values < 0 or codec not in range(len(CODECS)):
             raise MalformedFile(
                 f"a chunk of column {node.name!r} has no count of values or an unknown codec",
                 offset=end,
             )
-        statistics = meta.get(12, {})
-        null_count = statistics.get(3)
-        minimum, maximum = _trusted_bounds(statistics, node, ordered=index not in self.unordered)
-        return ColumnChunk(
-            num_values=num_values,
-            # A count that cannot be is as good as none.
-            null_count=null_count if null_count in range(num_values + 1) else None,
-            min_value=minimum,
-            max_value=maximum,
-            min_exact=statistics.get(8),
-            max_exact=statistics.get(7),
-            first_page=_first_page(meta.get(9, 0), meta.get(11, 0)),
-            compressed_size=max(0, meta.get(7, 0)),
-            uncompressed_size=max(0, meta.get(6, 0)),
-            codec=_CODECS[codec],
-            page_index=4 in fields and 6 in fields,
-        )
-
-
-def _first_page(data_page_offset: int, dictionary_page_offset: int) -> int:
-    """Where reading starts. Some writers leave a dictionary's offset at 0, or at the data's."""
-    if 0 < dictionary_page_offset < data_page_offset:
-        return dictionary_page_offset
-    return data_page_offset
-
-
-_SIGNED = frozenset({"INT32", "INT64", "FLOAT", "DOUBLE"})
-
-
-def _trusted_bounds(
-    statistics: Fields, node: SchemaNode, *, ordered: bool
-) -> tuple[bytes | None, bytes | None]:
-    """Minimum and maximum whose order is known to be the type's own.
-
-    `min_value`/`max_value` mean nothing without a column order. The deprecated `min`/`max` were
-    compared as signed numbers, and old writers did even strings so: they serve signed types alone.
-    """
-    if ordered and (5 in statistics or 6 in statistics):
-        return statistics.get(6), statistics.get(5)
-    unsigned = node.logical is not None and not node.logical.signed
-    if node.physical in _SIGNED and not unsigned:
-        return statistics.get(2), statistics.get(1)
-    return None, None
+        return chunk_of(fields, node, ordered=index not in self.unordered)

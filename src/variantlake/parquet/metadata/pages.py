@@ -9,9 +9,14 @@ Spec: Parquet, `parquet.thrift`, PageHeader.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+
+import numpy as np
 
 from variantlake.errors import MalformedFile
+from variantlake.kernels.log.compact_protocol import STACK
+from variantlake.kernels.log.page_headers import HEADER, check_page_headers
+from variantlake.parquet.metadata.column_chunks import places
 from variantlake.parquet.metadata.footer import ColumnChunk, LeafColumn, RowGroup
 from variantlake.parquet.metadata.thrift import CompactReader, Fields, Struct, Wire
 
@@ -82,6 +87,22 @@ def check_pages(read_at: ReadAt, leaf: LeafColumn, chunk: ColumnChunk, group: Ro
             hint=f"our limit is {MAX_FREE_VALUES}, and {VALUES_PER_BYTE} more for each byte",
         )
     return unpacked + values * (entry + _VALUE_BYTES)
+
+
+def pages_are_usual(
+    data: bytes | memoryview, leaves: Sequence[LeafColumn], group: RowGroup, wanted: Sequence[int]
+) -> int:
+    """What `check_pages` gives for these leaves of a row group, summed, from all of a file's bytes.
+
+    -1 where something is unusual or wrong, for which `check_pages` has the words.
+    """
+    found = places(group.columns, wanted)
+    in_lists = np.array([leaves[leaf].max_repetition > 0 for leaf in wanted], np.bool_)
+    if (found[:, 2] != group.num_rows)[~in_lists].any():
+        return -1
+    free = np.where(in_lists, MAX_FREE_VALUES, -1)
+    scratch = np.empty(HEADER + STACK, np.int64)
+    return check_page_headers(np.frombuffer(data, np.uint8), found.reshape(-1), free, scratch)
 
 
 def _header(read_at: ReadAt, name: str, position: int, end: int) -> tuple[Fields, int]:

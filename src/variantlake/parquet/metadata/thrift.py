@@ -9,7 +9,7 @@ Spec: Thrift, "compact protocol".
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,7 +65,7 @@ class ListOf:
     """
 
     element: Spec
-    at_once: Callable[[CompactReader, int], list[Any] | None] | None = None
+    at_once: Callable[[CompactReader, int], Sequence[Any] | None] | None = None
 
 
 Spec = Wire | Struct | ListOf
@@ -178,16 +178,19 @@ class CompactReader:
             return (self.byte() ^ 0x80) - 0x80
         return wire == Wire.TRUE
 
+    def rest(self, spec: Struct, last: int) -> Any:
+        """What remains of a struct, whose field `last` ends at the cursor."""
+        return self._struct(spec, 0, last)
+
     def _unexpected(self, expected: Wire, wire: int) -> MalformedFile:
         return self.fail(f"Thrift type {wire} in the {self.what}, expected {expected.name}")
 
-    def _struct(self, spec: Struct, depth: int) -> Any:
+    def _struct(self, spec: Struct, depth: int, last: int = 0) -> Any:
         if depth > MAX_NESTING:
             raise self.fail(f"the {self.what} nests deeper than {MAX_NESTING}")
         fields: Fields = {}
         specs = spec.fields
         data, size = self.data, len(self.data)
-        last = 0
         while True:
             position = self.position
             # Nearly all of a footer is fields whose header and number take one byte each, or whose
@@ -212,7 +215,7 @@ class CompactReader:
             else:
                 fields[last] = self.read(wanted, wire, depth + 1)
 
-    def _list(self, spec: ListOf, depth: int) -> list[Any]:
+    def _list(self, spec: ListOf, depth: int) -> Sequence[Any]:
         wire, size = self.list_header()
         if size and isinstance(spec.element, Wire) and wire != spec.element:
             raise self._unexpected(spec.element, wire)

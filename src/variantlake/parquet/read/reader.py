@@ -11,12 +11,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, Self
 
 import pyarrow as pa
-import pyarrow.parquet as pq
+from pyarrow._parquet import ParquetReader
 
 from variantlake.errors import InvalidPath, InvalidValue, MalformedFile, VariantLakeError
 from variantlake.parquet.metadata.footer import Footer, read_footer
 from variantlake.parquet.metadata.old_times import OldTimes
-from variantlake.parquet.metadata.pages import check_pages
+from variantlake.parquet.metadata.pages import check_pages, pages_are_usual
 from variantlake.parquet.metadata.schema_tree import SchemaNode
 from variantlake.parquet.read.prefetch import ahead
 from variantlake.parquet.variant.variant_columns import column_of, result_field, variant_nodes
@@ -239,14 +239,19 @@ class ParquetSource:
         self._old = OldTimes.of(footer)
         self._file = self._opened("us")
 
-    def _opened(self, int96: str) -> pq.ParquetFile:
-        return pq.ParquetFile(
+    def _opened(self, int96: str) -> ParquetReader:
+        # Not ParquetFile, which also tabulates all dotted paths: that takes as long as the rest.
+        reader: Any = ParquetReader()  # its stubs lack parameters
+        reader.open(
             self._input.native,
             pre_buffer=False,
-            buffer_size=1 << 20,
+            buffer_size=0 if self._input.held is not None else 1 << 20,
             page_checksum_verification=True,
             coerce_int96_timestamp_unit=int96,
+            arrow_extensions_enabled=True,
         )
+        opened: ParquetReader = reader
+        return opened
 
     @property
     def schema_arrow(self) -> pa.Schema:
@@ -272,16 +277,25 @@ class ParquetSource:
         """
         # Our own footer: pyarrow's objects for a chunk abort the process on broken size statistics.
         group, leaf_of = self._footer.row_groups[row_group], self._footer.leaves
-        chunks = [group.columns[leaf] for leaf in leaves]
-        self._input.prefetch((chunk.first_page, chunk.compressed_size) for chunk in chunks)
-        size = sum(
-            check_pages(self._input.read_at, leaf_of[leaf], group.columns[leaf], group)
-            for leaf in leaves
-        )
-        rows = max(1, BATCH_BYTES * group.num_rows // max(size, 1))
-        batches = self._file.reader.iter_batches(
-            min(rows, batch_rows), [row_group], column_indices=list(leaves)
-        )
+        held = self._input.held
+        size = -1 if held is None else pages_are_usual(held, leaf_of, group, leaves)
+        if size < 0:
+            chunks = [group.columns[leaf] for leaf in leaves]
+            self._input.prefetch((chunk.first_page, chunk.compressed_size) for chunk in chunks)
+            size = sum(
+                check_pages(self._input.read_at, leaf_of[leaf], group.columns[leaf], group)
+                for leaf in leaves
+            )
+        rows = min(max(1, BATCH_BYTES * group.num_rows // max(size, 1)), batch_rows)
+        batches: Iterator[pa.RecordBatch]
+        if held is not None and group.num_rows <= rows:
+            # Whoever holds many small files in memory reads them by threads of his own.
+            table = self._file.read_row_group(
+                row_group, column_indices=list(leaves), use_threads=False
+            )
+            batches = iter(table.to_batches())
+        else:
+            batches = self._file.iter_batches(rows, [row_group], column_indices=list(leaves))
         if self._old.concern(leaves):
             return self._settled(batches, row_group, leaves)
         return batches
@@ -293,7 +307,7 @@ class ParquetSource:
         seconds = None
         if timestamps := sorted(self._old.int96.intersection(leaves)):
             file = self._opened("s")
-            seconds = file.reader.read_row_group(row_group, column_indices=timestamps)
+            seconds = file.read_row_group(row_group, column_indices=timestamps)
         for batch in batches:
             part = None if seconds is None else seconds.slice(start, batch.num_rows)
             try:

@@ -1,0 +1,225 @@
+"""How one column of a table comes from a file: as it is stored, renamed, or shredded anew."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from variantlake.delta.schema.table_schema import StructField, StructType, VariantType
+from variantlake.delta.schema.table_schema import arrow_type as table_type
+from variantlake.ingest.encode.encode import VariantColumn
+from variantlake.maintenance.rewrite.told_apart import decimal_paths, look_like_integers
+from variantlake.parquet.metadata.annotate import ColumnPath
+from variantlake.parquet.metadata.footer import Footer
+from variantlake.parquet.metadata.schema_tree import SchemaNode
+from variantlake.parquet.stats.facts import facts_of
+from variantlake.parquet.variant.variant_columns import Column, column_of
+from variantlake.parquet.variant.variant_group import VariantGroup, parse_group
+from variantlake.paths import Path
+from variantlake.scan.column_reads import as_type, leaves_below
+from variantlake.scan.conform import conformed, find_field
+from variantlake.shredding.layout import TYPED_VALUE, VARIANT_TYPE
+from variantlake.shredding.schema import ShreddingSchema, Untyped
+from variantlake.shredding.values import ValueNotes
+
+
+class ColumnRows(Protocol):
+    """How one column of the table comes from a file."""
+
+    @property
+    def leaves(self) -> tuple[int, ...]:
+        """The leaves of the file that are read."""
+
+    @property
+    def is_rebuilt(self) -> bool:
+        """Whether Variants are built on the way."""
+
+    @property
+    def is_of_schema(self) -> bool:
+        """Whether all files of this schema, notes included, have the column so."""
+
+    def convert(self, batch: pa.RecordBatch, wanted: Any) -> tuple[Any, ValueNotes | None]:
+        """The column of a batch of the file as it is stored, and what is known of its values."""
+
+    def noted(
+        self, notes: ValueNotes, told: frozenset[Path], group: Any
+    ) -> tuple[ValueNotes, bool]:
+        """The notes as the new file may join them, and whether it may tell `told` apart then."""
+
+
+def column_rows(
+    item: StructField,
+    footer: Footer,
+    layouts: Mapping[str, ShreddingSchema],
+    variants: Collection[ColumnPath],
+    *,
+    by_id: bool,
+) -> ColumnRows:
+    """How `item` of the table comes from a file; `layouts` are those of the new files.
+
+    `variants` are the table's Variants by physical names, `by_id` as for `find_field`. Raises
+    MalformedFile for an invalid Variant group.
+    """
+    node = find_field(footer.schema, item, by_id=by_id)
+    if node is None:
+        return _Missing(isinstance(item.type, VariantType))
+    if not isinstance(item.type, VariantType):
+        variant = None
+        if StructType((item,)).holds_variant():
+            variant = column_of(node, variants)
+        leaves = leaves_below(node) if variant is None else variant.leaves()
+        return _Ordinary(tuple(leaves), item, node, variant, by_id)
+    group = parse_group(node, (node.name,))
+    notes, is_of_schema = group.notes, True
+    if notes is None and not group.is_legacy and not isinstance(group.schema.root, Untyped):
+        notes, is_of_schema = _noted(footer, (node.name,)), False
+    wanted = layouts[item.physical_name]
+    if not is_layout(group, node, wanted):
+        rebuilt = column_of(node, {(node.name,)})
+        if rebuilt is None:
+            raise TypeError("a Variant group is a Variant")
+        return _Rebuilt(tuple(rebuilt.leaves()), item, node, rebuilt, wanted)
+    return _Same(tuple(group.leaves()), node, notes, decimal_paths(wanted), is_of_schema)
+
+
+def is_layout(group: VariantGroup, node: SchemaNode, wanted: ShreddingSchema) -> bool:
+    """Whether a file's Variant group has exactly this layout, so that its columns can be copied."""
+    return (
+        not group.is_legacy
+        and not group.has_others
+        and group.schema == wanted
+        and _has_required_fields(node)
+    )
+
+
+def _has_required_fields(group: SchemaNode) -> bool:
+    """Whether the fields and elements of a shredded group are required, as they have to be."""
+    typed = group.named(TYPED_VALUE)
+    if typed is None or not typed.is_group:
+        return True
+    if typed.logical is not None and typed.logical.kind == "LIST":
+        inner = [child for level in typed.children for child in level.children]
+        if len(typed.children) != 1 or len(inner) != 1:
+            return False  # a list of two levels
+    else:
+        inner = list(typed.children)
+    return all(each.repetition == "required" and _has_required_fields(each) for each in inner)
+
+
+def _noted(footer: Footer, column: ColumnPath) -> ValueNotes | None:
+    """What the file tells of the values although its writer made no notes."""
+    facts = facts_of(footer, 0, {column})
+    return next((each.notes for each in facts.variants if each.column == column), None)
+
+
+def _as_noted(
+    _self: object, notes: ValueNotes, told: frozenset[Path], _group: Any
+) -> tuple[ValueNotes, bool]:
+    """Notes that were made of these very rows; decimals that look like integers may not join."""
+    return notes, not notes.whole & told
+
+
+@dataclass(frozen=True, slots=True)
+class _Missing:
+    """A column that the file does not have: NULL."""
+
+    is_variant: bool
+    leaves: tuple[int, ...] = ()
+    is_rebuilt: bool = False
+    is_of_schema: bool = True
+
+    def convert(self, batch: pa.RecordBatch, wanted: Any) -> tuple[Any, ValueNotes | None]:
+        return pa.nulls(batch.num_rows, wanted), ValueNotes() if self.is_variant else None
+
+    noted = _as_noted
+
+
+@dataclass(frozen=True, slots=True)
+class _Ordinary:
+    """A column that is no Variant; those inside of it are stored unshredded."""
+
+    leaves: tuple[int, ...]
+    field: StructField
+    node: SchemaNode
+    variant: Column | None
+    by_id: bool
+    is_rebuilt: bool = False
+    is_of_schema: bool = True
+
+    def convert(self, batch: pa.RecordBatch, wanted: Any) -> tuple[Any, ValueNotes | None]:
+        array: Any = batch.column(self.node.name)
+        if isinstance(array, pa.DictionaryArray):
+            array = array.dictionary_decode()
+        if array.type == wanted:
+            return array, None
+        if self.variant is not None:
+            array = self.variant.convert(array)
+        array = conformed(array, self.field.type, self.node, by_id=self.by_id)
+        if array.type == wanted:
+            return array, None
+        # Structs go by physical names in files; everything else of the type is the same.
+        return _renamed(array, table_type(self.field.type), wanted), None
+
+    noted = _as_noted
+
+
+def _renamed(array: Any, given: Any, wanted: Any) -> Any:
+    return array.view(wanted) if array.type == given else as_type(array, given).view(wanted)
+
+
+@dataclass(frozen=True, slots=True)
+class _Same:
+    """A Variant column in the wanted layout: its columns as they are."""
+
+    leaves: tuple[int, ...]
+    node: SchemaNode
+    notes: ValueNotes | None
+    decimals: frozenset[Path]
+    is_of_schema: bool
+    is_rebuilt: bool = False
+
+    def convert(self, batch: pa.RecordBatch, wanted: Any) -> tuple[Any, ValueNotes | None]:
+        array: Any = batch.column(self.node.name)
+        return (array if array.type == wanted else as_type(array, wanted)), self.notes
+
+    def noted(
+        self, notes: ValueNotes, told: frozenset[Path], group: Any
+    ) -> tuple[ValueNotes, bool]:
+        # What a file notes of its decimals counts where it tells integers apart. Elsewhere nothing
+        # is known of them, but what a look tells.
+        own = notes.told_apart
+        goes = own == told or not look_like_integers(group, own ^ told)
+        unknown = self.decimals - own
+        whole = unknown - (told if goes else frozenset())
+        return ValueNotes(notes.lacking, notes.integers, whole, notes.padded | unknown), goes
+
+
+@dataclass(frozen=True, slots=True)
+class _Rebuilt:
+    """A Variant column in another layout: its Variants, shredded as wanted."""
+
+    leaves: tuple[int, ...]
+    column: StructField
+    node: SchemaNode
+    variant: Column
+    wanted: ShreddingSchema
+    idle: list[VariantColumn] = field(default_factory=list)
+    is_rebuilt: bool = True
+    is_of_schema: bool = True
+
+    def convert(self, batch: pa.RecordBatch, wanted: Any) -> tuple[Any, ValueNotes | None]:
+        whole = self.variant.convert(batch.column(self.node.name))
+        # Batches are converted by several threads, and an encoder keeps the keys that it has seen.
+        encoder = self.idle.pop() if self.idle else self._encoder()
+        array: Any = encoder.encode(whole)
+        found = next(iter(encoder.notes.values()), ValueNotes())
+        self.idle.append(encoder)
+        return (array if array.type == wanted else as_type(array, wanted)), found
+
+    def _encoder(self) -> VariantColumn:
+        return VariantColumn(self.column, VARIANT_TYPE, lambda _: self.wanted, from_json=False)
+
+    noted = _as_noted

@@ -1,0 +1,201 @@
+"""Column chunks as a footer tells of them: checked at once, made into objects when asked for.
+
+Who rewrites or reads a file of many columns looks at few fields of each chunk, and at those of all
+chunks together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from variantlake.kernels.log.column_chunks import (
+    HAS_META,
+    META_FIELDS,
+    PRESENT,
+)
+from variantlake.parquet.metadata.chunk_fields import chunk_slots, fields_of
+from variantlake.parquet.metadata.schema_tree import PHYSICAL, LeafColumn, SchemaNode
+from variantlake.parquet.metadata.thrift import CompactReader, Fields
+
+CODECS = ("UNCOMPRESSED", "SNAPPY", "GZIP", "LZO", "BROTLI", "LZ4", "ZSTD", "LZ4_RAW")
+
+Int64s = npt.NDArray[np.int64]
+
+_TYPE, _CODEC, _VALUES, _SIZE, _DATA, _DICTIONARY = (META_FIELDS[n] for n in (1, 4, 5, 7, 9, 11))
+_NEEDED = HAS_META | 1 << _TYPE | 1 << _CODEC | 1 << _VALUES
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnChunk:
+    """One leaf in one row group. Sizes in bytes.
+
+    `num_values` counts nulls too. `null_count` is None where the writer did not say. `min_value`
+    and `max_value` are plain-encoded and None unless their order is the one that the type defines.
+    `min_exact` and `max_exact` are None where the writer did not say. `first_page` is where the
+    pages start in the file.
+    """
+
+    num_values: int
+    null_count: int | None
+    min_value: bytes | None
+    max_value: bytes | None
+    min_exact: bool | None
+    max_exact: bool | None
+    first_page: int
+    compressed_size: int
+    uncompressed_size: int
+    codec: str
+    page_index: bool
+
+
+class ColumnChunks(Sequence[ColumnChunk]):
+    """The column chunks of a row group, each made when it is asked for first."""
+
+    __slots__ = ("_data", "_leaves", "_made", "_slots", "_unordered")
+
+    def __init__(
+        self,
+        slots: Int64s,
+        data: bytes,
+        leaves: Sequence[LeafColumn],
+        unordered: frozenset[int],
+    ) -> None:
+        """`slots` as `kernels.log.column_chunks` reads them from `data`, and checked."""
+        self._slots, self._data = slots, data
+        self._leaves, self._unordered = leaves, unordered
+        self._made: list[ColumnChunk | None] = [None] * len(slots)
+
+    def places(self) -> Int64s:
+        """As the function of that name, for all leaves."""
+        slots = self._slots
+        data, dictionary = slots[:, _DATA], slots[:, _DICTIONARY]
+        first = np.where((dictionary > 0) & (dictionary < data), dictionary, data)
+        return np.stack([first, np.maximum(slots[:, _SIZE], 0), slots[:, _VALUES]], axis=1)
+
+    def __len__(self) -> int:
+        return len(self._made)
+
+    @overload
+    def __getitem__(self, index: int) -> ColumnChunk: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[ColumnChunk, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> ColumnChunk | tuple[ColumnChunk, ...]:
+        if isinstance(index, slice):
+            return tuple(self[at] for at in range(*index.indices(len(self))))
+        made = self._made[index]
+        if made is None:
+            index %= len(self._made)
+            fields = fields_of(self._slots[index].tolist(), self._data)
+            ordered = index not in self._unordered
+            made = self._made[index] = chunk_of(fields, self._leaves[index].node, ordered=ordered)
+        return made
+
+    def __iter__(self) -> Iterator[ColumnChunk]:
+        return (self[index] for index in range(len(self)))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ColumnChunks | tuple) and tuple(self) == tuple(other)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return tuple, (tuple(self),)
+
+
+def places(chunks: Sequence[ColumnChunk], leaves: Sequence[int]) -> Int64s:
+    """Where the pages of some leaves start, their bytes, and their values; shape (leaves, 3)."""
+    if isinstance(chunks, ColumnChunks):
+        return np.ascontiguousarray(chunks.places()[list(leaves)])
+    found = [
+        (c.first_page, c.compressed_size, c.num_values) for c in map(chunks.__getitem__, leaves)
+    ]
+    return np.array(found, np.int64).reshape(-1, 3)
+
+
+def read_chunks(
+    reader: CompactReader, leaves: Sequence[LeafColumn], unordered: frozenset[int]
+) -> ColumnChunks | None:
+    """The chunks of a row group that begin at the reader's position, one for each leaf.
+
+    None, and the reader stays where it is, where something is unusual or wrong: the plain reader
+    says what.
+    """
+    before = reader.position
+    slots = chunk_slots(reader, len(leaves))
+    if slots is None:
+        return None
+    types = np.array([_TYPES.get(leaf.node.physical or "", -1) for leaf in leaves], np.int64)
+    codecs = slots[:, _CODEC]
+    if (
+        ((slots[:, PRESENT] & _NEEDED) == _NEEDED).all()
+        and (slots[:, _TYPE] == types).all()
+        and (slots[:, _VALUES] >= 0).all()
+        and (codecs >= 0).all()
+        and (codecs < len(CODECS)).all()
+    ):
+        return ColumnChunks(slots, reader.data, leaves, unordered)
+    reader.position = before
+    return None
+
+
+_TYPES = {name: number for number, name in enumerate(PHYSICAL)}
+
+
+def chunk_of(fields: Fields, node: SchemaNode, *, ordered: bool) -> ColumnChunk:
+    """The chunk of these fields, which has metadata of the leaf's type, a count and a codec.
+
+    `ordered` tells whether its bounds are in an order that we know.
+    """
+    meta = fields[3]
+    num_values = meta[5]
+    statistics = meta.get(12, {})
+    null_count = statistics.get(3)
+    minimum, maximum = _trusted_bounds(statistics, node, ordered=ordered)
+    return ColumnChunk(
+        num_values=num_values,
+        # A count that cannot be is as good as none.
+        null_count=null_count if null_count in range(num_values + 1) else None,
+        min_value=minimum,
+        max_value=maximum,
+        min_exact=statistics.get(8),
+        max_exact=statistics.get(7),
+        first_page=_first_page(meta.get(9, 0), meta.get(11, 0)),
+        compressed_size=max(0, meta.get(7, 0)),
+        uncompressed_size=max(0, meta.get(6, 0)),
+        codec=CODECS[meta[4]],
+        page_index=4 in fields and 6 in fields,
+    )
+
+
+def _first_page(data_page_offset: int, dictionary_page_offset: int) -> int:
+    """Where reading starts. Some writers leave a dictionary's offset at 0, or at the data's."""
+    if 0 < dictionary_page_offset < data_page_offset:
+        return dictionary_page_offset
+    return data_page_offset
+
+
+_SIGNED = frozenset({"INT32", "INT64", "FLOAT", "DOUBLE"})
+
+
+def _trusted_bounds(
+    statistics: Fields, node: SchemaNode, *, ordered: bool
+) -> tuple[bytes | None, bytes | None]:
+    """Minimum and maximum whose order is known to be the type's own.
+
+    `min_value`/`max_value` mean nothing without a column order. The deprecated `min`/`max` were
+    compared as signed numbers, and old writers did even strings so: they serve signed types alone.
+    """
+    if ordered and (5 in statistics or 6 in statistics):
+        return statistics.get(6), statistics.get(5)
+    unsigned = node.logical is not None and not node.logical.signed
+    if node.physical in _SIGNED and not unsigned:
+        return statistics.get(2), statistics.get(1)
+    return None, None
