@@ -90,7 +90,7 @@ def test_changed_footers(data: st.DataObject) -> None:
     check(bytes(changed))
 
 
-@settings(max_examples=150 * MORE, deadline=None)
+@settings(max_examples=40 * MORE, deadline=None)
 @given(data=st.data())
 def test_footers_that_begin_alike(data: st.DataObject) -> None:
     """What is behind a schema that is known is read as if it were not."""

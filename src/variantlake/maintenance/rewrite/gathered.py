@@ -13,8 +13,8 @@ from variantlake.shredding.values import ValueNotes
 
 Notes = Mapping[ColumnPath, ValueNotes]
 
-GATHERED_ROWS = 8192
-GATHERED_BYTES = 8 << 20
+GATHERED_ROWS = 16384
+GATHERED_BYTES = 16 << 20
 """From so many rows or bytes on, rows wait no longer for others."""
 
 

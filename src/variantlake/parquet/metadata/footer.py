@@ -201,6 +201,16 @@ def _column_order(fields: Fields, _: int) -> bool:
 
 
 _COLUMN_ORDER = Struct({1: Struct({})}, _column_order)
+_TYPE_ORDER = b"\x1c\x00\x00"
+
+
+def _usual_orders(reader: CompactReader, count: int) -> list[bool] | None:
+    """All of a file's column orders where each is TYPE_ORDER."""
+    size = len(_TYPE_ORDER) * count
+    if reader.data[reader.position : reader.position + size] != _TYPE_ORDER * count:
+        return None
+    reader.position += size
+    return [True] * count
 
 
 _Metadata = tuple[tuple[str, str | None], ...]
@@ -298,7 +308,7 @@ class _FooterReader:
                 4: ListOf(group),
                 5: ListOf(Struct({1: Wire.BINARY, 2: Wire.BINARY}, _key_value)),
                 6: Wire.BINARY,  # created_by
-                7: ListOf(_COLUMN_ORDER),
+                7: ListOf(_COLUMN_ORDER, _usual_orders),
             }
         )
         reader = CompactReader(self._footer, self._offset)
