@@ -17,15 +17,9 @@ from variantlake.kernels.tape.arrow_arrays import array_of, buffer_of, new_buffe
 from variantlake.kernels.tape.containers import MARGIN
 from variantlake.kernels.tape.tape import SQL_NULL, Tape
 from variantlake.kernels.tape.words import PADDING
-from variantlake.kernels.variant.edit_rows import (
-    DUPLICATE,
-    MISMATCH,
-    NEED,
-    NEED_METADATA,
-    STATE_WORDS,
-    WORDS,
-    edit_rows,
-)
+from variantlake.kernels.variant.edit_rows import edit_rows
+from variantlake.kernels.variant.edit_walking import DUPLICATE, MISMATCH, WORDS
+from variantlake.kernels.variant.edit_writing import NEED, NEED_METADATA, STATE_WORDS
 from variantlake.kernels.variant.variant_reader import VariantReader, bad_variant, bytes_of
 from variantlake.shredding.layout import VARIANT_TYPE
 

@@ -1,0 +1,189 @@
+"""Finding the place that an edit changes: from a row's outermost container to the innermost one.
+
+Each container on the way is taken apart and noted in a frame, which `edit_writing` writes it from.
+Nothing is assumed of the bytes on the way; what is beside it is never looked at.
+"""
+
+from __future__ import annotations
+
+from variantlake.encoding.edit import Change
+from variantlake.kernels.native.declared import (
+    Bytes,
+    Int32s,
+    Int64s,
+    Records,
+    int64,
+    uint64,
+)
+from variantlake.kernels.native.jit import helper
+from variantlake.kernels.tape.containers import EXTENT, read_extents
+from variantlake.kernels.tape.words import load8, load32, load_unsigned
+from variantlake.kernels.variant.variant_reader import MALFORMED, read_ids
+
+MISMATCH = 20
+"""Status of a row in which a step meets a value of another type."""
+DUPLICATE = 21
+"""Status of a row that has the field already which shall be inserted."""
+
+WORDS = 14
+"""Words of a frame."""
+IS_OBJECT, COUNT, IDS, ID_WIDTH, BASE, TOP, PLACE, FOUND = 0, 1, 2, 3, 4, 5, 6, 7
+"""What was read: 1 for an object; how many children; where its ids begin and their width, 0 for an
+array; where its children begin; the place of their extents in `work`; the place of the step's child
+among them, or where it belongs, and 1 where it is there."""
+BEGIN, START, ENTRIES, WRITTEN, LARGEST, LAST = 8, 9, 10, 11, 12, 13
+"""What is written: where its header and its children begin; its first entry in `entries`; how many
+there are and their largest id; the node behind it, of a container of a new value."""
+
+SET, INSERT, DELETE, APPEND = (int(each) for each in Change)
+
+
+@helper
+def _open(
+    data: Bytes,
+    start: int,
+    end: int,
+    frames: Int64s,
+    at: int,
+    top: int,
+    work: Int64s,
+    seen: Int64s,
+    local: Int32s,
+    state: Int64s,
+) -> bool:
+    """Take the container that fills data[start:end] apart; False where it is malformed."""
+    header = load8(data, start)
+    offset_width = (header >> 2 & 3) + 1
+    is_object = header & 3 == 2
+    id_width = int64(0)
+    large = header >> 4 & 1
+    if is_object:
+        id_width = (header >> 4 & 3) + 1
+        large = header >> 6 & 1
+    ids = start + 2 + 3 * large
+    if ids > end:
+        return False
+    count = load8(data, start + 1) if large == 0 else load32(data, start + 1)
+    offsets = ids + count * id_width
+    base = offsets + (count + 1) * offset_width
+    if base > end:
+        return False
+    size = load_unsigned(data, base - offset_width, offset_width)
+    if base + size != end or count > size or (count == 0 and size != 0):
+        return False
+    if not read_extents(data, offsets, count, offset_width, size, work, top):
+        return False
+    if is_object and not read_ids(data, ids, count, id_width, seen, local, state):
+        return False
+    frames[uint64(at + IS_OBJECT)] = 1 if is_object else 0
+    frames[uint64(at + COUNT)] = count
+    frames[uint64(at + IDS)] = ids
+    frames[uint64(at + ID_WIDTH)] = id_width
+    frames[uint64(at + BASE)] = base
+    frames[uint64(at + TOP)] = top
+    return True
+
+
+@helper
+def is_less(keys: Records, key_bytes: Bytes, one: int, two: int) -> bool:
+    """Whether the name of key `one` comes before that of `two`, by their bytes."""
+    first, second = keys[uint64(one)], keys[uint64(two)]
+    a, b = int64(first.start), int64(second.start)
+    shorter = min(int64(first.length), int64(second.length))
+    for k in range(shorter):
+        x, y = load8(key_bytes, a + k), load8(key_bytes, b + k)
+        if x != y:
+            return x < y
+    return int64(first.length) < int64(second.length)
+
+
+@helper
+def _locate(
+    data: Bytes,
+    frames: Int64s,
+    at: int,
+    kind: int,
+    step: int,
+    local: Int32s,
+    keys: Records,
+    key_bytes: Bytes,
+) -> None:
+    """Find where the step's child is in the container, or where it belongs."""
+    count = frames[uint64(at + COUNT)]
+    found, place = int64(0), int64(step)
+    if kind == 1:
+        found = int64(1) if step < count else int64(0)
+    else:
+        ids, width = frames[uint64(at + IDS)], frames[uint64(at + ID_WIDTH)]
+        place = int64(-1)
+        for index in range(count):
+            key = int64(local[uint64(load_unsigned(data, ids + index * width, width))])
+            if key == step:
+                found = int64(1)
+                place = int64(index)
+                break
+        if found == 0:
+            place = count
+            for index in range(count):
+                key = int64(local[uint64(load_unsigned(data, ids + index * width, width))])
+                if is_less(keys, key_bytes, step, key):
+                    place = int64(index)
+                    break
+    frames[uint64(at + PLACE)] = place
+    frames[uint64(at + FOUND)] = found
+
+
+@helper
+def walk(
+    data: Bytes,
+    start: int,
+    end: int,
+    steps: Int64s,
+    change: int,
+    creates: int,
+    frames: Int64s,
+    work: Int64s,
+    seen: Int64s,
+    local: Int32s,
+    keys: Records,
+    key_bytes: Bytes,
+    state: Int64s,
+) -> int:
+    """Open the containers down to the one that changes.
+
+    Returns how many, 0 where nothing changes, or -status.
+    """
+    depth, top = int64(0), int64(0)
+    count = int64(steps.size) // 2
+    for number in range(count + 1):
+        if number == count and change != APPEND:
+            break
+        if start >= end:
+            return int64(-MALFORMED)
+        kind = steps[uint64(2 * number)] if number < count else int64(1)
+        header = load8(data, start) & 3
+        if (kind == 0 and header != 2) or (kind == 1 and header != 3):
+            return int64(0) if change == DELETE else int64(-MISMATCH)
+        at = depth * WORDS
+        if not _open(data, start, end, frames, at, top, work, seen, local, state):
+            return int64(-MALFORMED)
+        depth += 1
+        held = frames[uint64(at + COUNT)]
+        top += held
+        if number == count:  # the array that is appended to
+            frames[uint64(at + PLACE)] = held
+            frames[uint64(at + FOUND)] = 0
+            return depth
+        step = steps[uint64(2 * number + 1)]
+        _locate(data, frames, at, kind, step, local, keys, key_bytes)
+        if frames[uint64(at + FOUND)] == 0:
+            if (change == SET and creates == 1) or change == INSERT:
+                return depth
+            return int64(0)
+        extent = work[uint64(frames[uint64(at + TOP)] + frames[uint64(at + PLACE)])]
+        end = frames[uint64(at + BASE)] + (extent & EXTENT)
+        start = frames[uint64(at + BASE)] + (extent >> int64(32))
+    last = (depth - 1) * WORDS
+    if change == INSERT and frames[uint64(last + IS_OBJECT)] == 1:
+        return int64(-DUPLICATE)
+    return depth

@@ -1,0 +1,366 @@
+"""Writing an edited Variant: containers on the way are closed from the inside out.
+
+Their other children are copied as they are; a new value comes from a tape. A frame says what
+`edit_walking` read of a container.
+"""
+
+from __future__ import annotations
+
+from variantlake.encoding.limits import MAX_DEPTH, MAX_KEYS, MAX_VALUE_BYTES
+from variantlake.kernels.native.declared import (
+    Bytes,
+    Int32s,
+    Int64s,
+    Records,
+    int64,
+    uint64,
+)
+from variantlake.kernels.native.jit import helper
+from variantlake.kernels.tape.containers import EXTENT, MARGIN, close_container
+from variantlake.kernels.tape.emit import emit_scalar, put_number
+from variantlake.kernels.tape.nodes import OBJECT, width_of
+from variantlake.kernels.tape.words import copy_bytes, load8, load_unsigned, store8
+from variantlake.kernels.variant.edit_walking import (
+    BASE,
+    BEGIN,
+    COUNT,
+    DELETE,
+    ENTRIES,
+    FOUND,
+    ID_WIDTH,
+    IDS,
+    INSERT,
+    IS_OBJECT,
+    LARGEST,
+    LAST,
+    PLACE,
+    START,
+    TOP,
+    WORDS,
+    WRITTEN,
+    is_less,
+)
+from variantlake.kernels.variant.variant_reader import TOO_DEEP, TOO_LARGE
+
+# Places in the state of the edit.
+SIZE, ADDED, STAMP, NEED, NEED_METADATA = 0, 1, 2, 3, 4
+"""Keys of the row's dictionary, keys that are added to it, the mark of both; room that is needed
+for the row's value and for its metadata."""
+STATE_WORDS = 8
+
+_VALUE_LIMIT, _DEPTH_LIMIT, _KEYS_LIMIT = MAX_VALUE_BYTES, MAX_DEPTH, MAX_KEYS
+_VERSION, _SORTED = 1, 0x10
+
+
+@helper
+def _id_of(key: int, stamps: Int64s, places: Int32s, added: Int64s, edit: Int64s) -> int:
+    """The id of a key in the row's dictionary, a new one if need be."""
+    if stamps[uint64(key)] != edit[uint64(STAMP)]:
+        number = edit[uint64(ADDED)]
+        stamps[uint64(key)] = edit[uint64(STAMP)]
+        places[uint64(key)] = edit[uint64(SIZE)] + number
+        added[uint64(number)] = key
+        edit[uint64(ADDED)] = number + 1
+    return int64(places[uint64(key)])
+
+
+@helper
+def _begin(frames: Int64s, at: int, to: int, head: int, entries: int) -> int:
+    """Begin to write a container at out[to:], with room for a header; returns where children go."""
+    frames[uint64(at + BEGIN)] = to
+    frames[uint64(at + START)] = to + head
+    frames[uint64(at + ENTRIES)] = entries
+    frames[uint64(at + WRITTEN)] = 0
+    frames[uint64(at + LARGEST)] = 0
+    return to + head
+
+
+@helper
+def _enter(frames: Int64s, at: int, entries: Int64s, field: int, to: int) -> None:
+    """Say that the container's next child begins at out[to:]."""
+    written = frames[uint64(at + WRITTEN)]
+    place = frames[uint64(at + ENTRIES)] + written
+    entries[uint64(place)] = field << 32 | (to - frames[uint64(at + START)])
+    frames[uint64(at + WRITTEN)] = written + 1
+    frames[uint64(at + LARGEST)] = max(frames[uint64(at + LARGEST)], field)
+
+
+@helper
+def _copy_children(
+    data: Bytes,
+    frames: Int64s,
+    at: int,
+    first: int,
+    last: int,
+    work: Int64s,
+    entries: Int64s,
+    out: Bytes,
+    to: int,
+) -> int:
+    """Copy the children first ... last - 1 of the container that was read."""
+    base, top = frames[uint64(at + BASE)], frames[uint64(at + TOP)]
+    ids, width = frames[uint64(at + IDS)], frames[uint64(at + ID_WIDTH)]
+    for index in range(first, last):
+        extent = work[uint64(top + index)]
+        start = base + (extent >> int64(32))
+        size = base + (extent & EXTENT) - start
+        field = int64(0)
+        if width > 0:
+            field = load_unsigned(data, ids + index * width, width)
+        _enter(frames, at, entries, field, to)
+        copy_bytes(out, to, data, start, size)
+        to += size
+    return to
+
+
+@helper
+def _close(frames: Int64s, at: int, entries: Int64s, out: Bytes, to: int) -> int:
+    """Write the header of the container; returns its end, or what `close_container` says."""
+    return close_container(
+        frames[uint64(at + IS_OBJECT)] == 1,
+        entries,
+        frames[uint64(at + ENTRIES)],
+        frames[uint64(at + WRITTEN)],
+        frames[uint64(at + LARGEST)],
+        out,
+        frames[uint64(at + BEGIN)],
+        frames[uint64(at + START)],
+        to,
+    )
+
+
+@helper
+def _emit(
+    text: Bytes,
+    arena: Bytes,
+    nodes: Records,
+    t: int,
+    frames: Int64s,
+    at: int,
+    entries: Int64s,
+    top: int,
+    out: Bytes,
+    to: int,
+    stamps: Int64s,
+    places: Int32s,
+    added: Int64s,
+    edit: Int64s,
+) -> int:
+    """Write the value of nodes[t] with ids of the row's dictionary; its frames are from `at` on.
+
+    Returns where it ends, or -TOO_DEEP, -TOO_LARGE.
+    """
+    bottom = at
+    end = t + int64(nodes[uint64(t)].span)
+    while t < end:
+        node = nodes[uint64(t)]
+        if at > bottom:
+            field = int64(0)
+            if frames[uint64(at - WORDS + IS_OBJECT)] == 1:
+                field = _id_of(int64(node.key), stamps, places, added, edit)
+            _enter(frames, at - WORDS, entries, field, to)
+        if int64(node.tag) < OBJECT:
+            to = emit_scalar(text, arena, node, out, to)
+            t += 1
+        else:
+            if at >= _DEPTH_LIMIT * WORDS:
+                return int64(-TOO_DEEP)
+            frames[uint64(at + IS_OBJECT)] = 1 if int64(node.tag) == OBJECT else 0
+            frames[uint64(at + LAST)] = t + int64(node.span)
+            to = _begin(frames, at, to, int64(node.length) - int64(node.content), top)
+            top += int64(node.extra)
+            at += WORDS
+            t += 1
+        while at > bottom and frames[uint64(at - WORDS + LAST)] == t:
+            at -= WORDS
+            to = _close(frames, at, entries, out, to)
+            if to < 0:
+                return int64(-TOO_LARGE)
+            top = frames[uint64(at + ENTRIES)]
+    return to
+
+
+@helper
+def write_metadata(
+    metadata: Bytes,
+    start: int,
+    end: int,
+    keys: Records,
+    key_bytes: Bytes,
+    local: Int32s,
+    added: Int64s,
+    edit: Int64s,
+    out: Bytes,
+    to: int,
+) -> int:
+    """Write the row's dictionary with the keys that are added; returns its end.
+
+    -1 where there is no room, edit[NEED_METADATA] set; -TOO_LARGE beyond our limits.
+    """
+    more, size = edit[uint64(ADDED)], edit[uint64(SIZE)]
+    if more == 0:
+        edit[uint64(NEED_METADATA)] = end - start + MARGIN
+        if to + end - start + MARGIN > out.size:
+            return int64(-1)
+        copy_bytes(out, to, metadata, start, end - start)
+        return to + end - start
+    header = load8(metadata, start)
+    width = (header >> 6) + 1
+    offsets = start + 1 + width
+    strings = offsets + (size + 1) * width
+    total = end - strings
+    in_order = header & _SORTED != 0 or size == 0
+    previous = int64(local[uint64(size - 1)]) if size > 0 else int64(0)
+    for number in range(more):
+        key = added[uint64(number)]
+        total += int64(keys[uint64(key)].length)
+        if previous != 0 and not is_less(keys, key_bytes, previous, key):
+            in_order = False
+        previous = key
+    count = size + more
+    wide = width_of(max(total, count))
+    place = to + 1 + wide
+    string: int = place + (count + 1) * wide
+    if count > _KEYS_LIMIT or string + total - to > _VALUE_LIMIT:
+        return int64(-TOO_LARGE)
+    edit[uint64(NEED_METADATA)] = string + total - to + MARGIN
+    if string + total + MARGIN > out.size:
+        return int64(-1)
+    store8(out, to, _VERSION | (_SORTED if in_order else 0) | (wide - 1) << 6)
+    put_number(out, to + 1, count, wide)
+    offset = int64(0)
+    for index in range(size):
+        put_number(out, place, load_unsigned(metadata, offsets + index * width, width), wide)
+        place += wide
+    offset = end - strings
+    first = string
+    copy_bytes(out, string, metadata, strings, offset)
+    string += offset
+    for number in range(more):
+        put_number(out, place, string - first, wide)
+        place += wide
+        key = keys[uint64(added[uint64(number)])]
+        copy_bytes(out, string, key_bytes, int64(key.start), int64(key.length))
+        string += int64(key.length)
+    put_number(out, place, string - first, wide)
+    return string
+
+
+@helper
+def room_for(
+    frames: Int64s, depth: int, steps: Int64s, change: int, length: int, nodes: Records, t: int
+) -> int:
+    """Bytes that the row's new value takes at most."""
+    need = length + 2 * MARGIN
+    for number in range(depth):
+        need += 8 * frames[uint64(number * WORDS + COUNT)] + 64
+    last = (depth - 1) * WORDS
+    if frames[uint64(last + IS_OBJECT)] == 0 and frames[uint64(last + FOUND)] == 0:
+        need += 5 * (frames[uint64(last + PLACE)] - frames[uint64(last + COUNT)])
+    for number in range(depth, int64(steps.size) // 2):
+        need += 64
+        if steps[uint64(2 * number)] == 1:
+            need += 5 * steps[uint64(2 * number + 1)]
+    if change != DELETE:
+        node = nodes[uint64(t)]
+        more: int = int64(node.length) + 12 * int64(node.span)
+        need += more
+    return need
+
+
+@helper
+def write_value(
+    data: Bytes,
+    frames: Int64s,
+    depth: int,
+    steps: Int64s,
+    change: int,
+    text: Bytes,
+    arena: Bytes,
+    nodes: Records,
+    t: int,
+    work: Int64s,
+    entries: Int64s,
+    out: Bytes,
+    to: int,
+    stamps: Int64s,
+    places: Int32s,
+    added: Int64s,
+    edit: Int64s,
+) -> int:
+    """Write the changed value of a row; returns its end, or -status."""
+    top = int64(0)
+    count = int64(steps.size) // 2
+    padding = int64(0)
+    for number in range(depth):
+        at = number * WORDS
+        held, place = frames[uint64(at + COUNT)], frames[uint64(at + PLACE)]
+        # Most often what is changed takes as much of a header as it did.
+        head = 2 + (held + 1) * (frames[uint64(at + ID_WIDTH)] + 1)
+        to = _begin(frames, at, to, head, top)
+        to = _copy_children(data, frames, at, 0, min(place, held), work, entries, out, to)
+        found = frames[uint64(at + FOUND)] == 1
+        is_last = number == depth - 1
+        top += held + 1
+        if is_last and change == DELETE:
+            break
+        field = int64(0)
+        if frames[uint64(at + IS_OBJECT)] == 1:
+            if found:
+                width = frames[uint64(at + ID_WIDTH)]
+                field = load_unsigned(data, frames[uint64(at + IDS)] + place * width, width)
+            else:
+                step = steps[uint64(2 * number + 1)]
+                field = _id_of(step, stamps, places, added, edit)
+        elif not found:
+            padding = place - held
+            for _ in range(padding):
+                _enter(frames, at, entries, int64(0), to)
+                store8(out, to, 0)
+                to += 1
+            top += padding
+        _enter(frames, at, entries, field, to)
+    if change != DELETE:
+        whole = depth
+        if max(depth, count) > _DEPTH_LIMIT:
+            return int64(-TOO_DEEP)
+        for number in range(depth, count):
+            at = number * WORDS
+            step = steps[uint64(2 * number + 1)]
+            is_object = steps[uint64(2 * number)] == 0
+            frames[uint64(at + IS_OBJECT)] = 1 if is_object else 0
+            to = _begin(frames, at, to, int64(5), top)
+            field = int64(0)
+            if is_object:
+                field = _id_of(step, stamps, places, added, edit)
+            else:
+                for _ in range(step):
+                    _enter(frames, at, entries, int64(0), to)
+                    store8(out, to, 0)
+                    to += 1
+                top += step
+            top += 1
+            _enter(frames, at, entries, field, to)
+            whole += 1
+        to = _emit(
+            text, arena, nodes, t, frames, whole * WORDS, entries, top, out, to, stamps, places,
+            added, edit,
+        )  # fmt: skip
+        if to < 0:
+            return to
+        for back in range(whole - depth):
+            to = _close(frames, (whole - 1 - back) * WORDS, entries, out, to)
+            if to < 0:
+                return int64(-TOO_LARGE)
+    for back in range(depth):
+        at = (depth - 1 - back) * WORDS
+        held, place = frames[uint64(at + COUNT)], frames[uint64(at + PLACE)]
+        after = place
+        inserted = back == 0 and change == INSERT
+        if frames[uint64(at + FOUND)] == 1 and not inserted:
+            after += 1
+        to = _copy_children(data, frames, at, after, held, work, entries, out, to)
+        to = _close(frames, at, entries, out, to)
+        if to < 0:
+            return int64(-TOO_LARGE)
+    return to
