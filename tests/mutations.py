@@ -278,7 +278,7 @@ MUTATIONS = (
     ),
     Mutation(
         17, "a double holds every bigint",
-        "literals._holds", "... in (*_FLOATS, *_EXACT_AS_DOUBLE)", "True",
+        "comparing._holds", "... in (*_FLOATS, *_EXACT_AS_DOUBLE)", "True",
     ),
     Mutation(
         17, "decimals have any number of digits",

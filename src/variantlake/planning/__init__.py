@@ -2,5 +2,5 @@
 
 In: a snapshot's files with their statistics, the wanted paths, conditions.
 Out: a plan that says which files are read, and for each group of them how each path is read.
-No file is read here but footers; unknown always means: keep the file, read natively.
+No file is read here; unknown always means: keep the file, read natively.
 """

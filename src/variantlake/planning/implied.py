@@ -16,8 +16,8 @@ from typing import Literal as OneOf
 
 from variantlake.parquet.stats.bounds import Raw
 from variantlake.planning.casts import INT_LIMITS, monotone_cast, spark_type, type_limits
+from variantlake.planning.comparing import comparison_type, literal_as
 from variantlake.planning.exactness import IDENTITY
-from variantlake.planning.literals import comparison_type, literal_as
 from variantlake.planning.predicates import FLIPPED, Compare, In, Literal, Predicate, Ref
 from variantlake.planning.readings import PhysicalColumn
 from variantlake.types import Kind, ShreddedType

@@ -15,8 +15,8 @@ import numpy as np
 
 from variantlake.parquet.stats.fact_columns import Bools
 from variantlake.planning.casts import spark_type
+from variantlake.planning.comparing import comparison_type
 from variantlake.planning.files import FileColumns, FileRows
-from variantlake.planning.literals import comparison_type
 from variantlake.planning.plan import ScanGroup, ScanPlan, readings_of
 from variantlake.planning.predicates import (
     And,

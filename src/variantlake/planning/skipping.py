@@ -18,10 +18,17 @@ import numpy.typing as npt
 from variantlake.parquet.stats.bounds import Raw
 from variantlake.parquet.stats.fact_columns import Int64s, RawColumn
 from variantlake.parquet.stats.facts import FileFacts
-from variantlake.planning.comparing import Truths, above, any_within, below, equal
+from variantlake.planning.comparing import (
+    Truths,
+    above,
+    any_within,
+    below,
+    comparison_type,
+    equal,
+    literal_as,
+)
 from variantlake.planning.domains import NO_TYPES, Domains, domains_of
 from variantlake.planning.files import FileColumns, RecordFiles, ScanFile
-from variantlake.planning.literals import comparison_type, literal_as
 from variantlake.planning.predicates import (
     FLIPPED,
     And,

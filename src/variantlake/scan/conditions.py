@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from variantlake.errors import UnsupportedFeature
 from variantlake.parquet.stats.bounds import Raw
-from variantlake.planning.literals import comparison_type, literal_as
+from variantlake.planning.comparing import comparison_type, literal_as
 from variantlake.planning.predicates import (
     FLIPPED,
     And,

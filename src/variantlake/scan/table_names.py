@@ -8,10 +8,10 @@ import numpy as np
 
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.parquet.stats.fact_columns import Int64s
-from variantlake.planning.footers import Footers
 from variantlake.planning.log_files import LogFiles
 from variantlake.planning.predicates import Predicate, Ref, map_refs, refs
 from variantlake.planning.skipping import Skipper
+from variantlake.scan.footers import Footers
 
 _SPARK_NAMES = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}
 

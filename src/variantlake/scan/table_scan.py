@@ -22,7 +22,6 @@ from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.planning.casts import spark_type
 from variantlake.planning.explain import Explanation, explain
 from variantlake.planning.files import NO_ROWS, ScanFile
-from variantlake.planning.footers import Footers, row_groups
 from variantlake.planning.log_files import LogFiles
 from variantlake.planning.plan import ScanPlan, plan_scan
 from variantlake.planning.predicates import Predicate, Ref, map_refs, refs
@@ -30,6 +29,7 @@ from variantlake.planning.skipping import Skipper
 from variantlake.scan.casts import Bools
 from variantlake.scan.conditions import Truth, evaluate
 from variantlake.scan.file_rows import FileReader, Rows
+from variantlake.scan.footers import Footers, row_groups
 from variantlake.scan.table_names import partition_types, stored_ref
 from variantlake.shredding.layout import VARIANT_TYPE
 from variantlake.sql.select import Item

@@ -14,8 +14,8 @@ from sqlglot import exp
 
 from variantlake.errors import UnsupportedFeature
 from variantlake.planning.casts import INT_LIMITS, spark_type
+from variantlake.planning.comparing import comparison_type
 from variantlake.planning.domains import partition_value
-from variantlake.planning.literals import comparison_type
 from variantlake.planning.predicates import Literal, Ref
 from variantlake.types import MAX_PRECISION, Kind, ShreddedType
 

@@ -33,9 +33,9 @@ from variantlake.maintenance.rewrite.stored_rows import StoredForm
 from variantlake.parquet.stats.fact_columns import ColumnPath, Int64s
 from variantlake.paths import Path
 from variantlake.planning.casts import spark_type
-from variantlake.planning.footers import Footers
 from variantlake.planning.log_files import LogFiles
 from variantlake.planning.predicates import Ref
+from variantlake.scan.footers import Footers
 from variantlake.shredding.schema import Leaf, ShreddingSchema
 
 TAG = "variantlake.clusteredBy"

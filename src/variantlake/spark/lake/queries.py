@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from variantlake.errors import InvalidQuery
 from variantlake.planning.explain import explain
 from variantlake.planning.expressions import Condition, TypedPath
-from variantlake.planning.footers import row_groups
+from variantlake.scan.footers import row_groups
 from variantlake.spark.lake.base import LakeSession
 from variantlake.spark.lake.explain import QueryExplanation, TableExplanation
 from variantlake.spark.query.connect_query import RemoteQuery
