@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from tests.planning.builders import between, facts, file, lit, path, plan_files
+from variantlake.delta.protocol.learned_schemas import LearnedSchemas
 from variantlake.parquet.stats.facts import FileFacts
 from variantlake.paths import Path
 from variantlake.planning.exactness import IDENTITY
@@ -250,6 +251,30 @@ def test_explain_as_text_and_as_json() -> None:
     assert as_json["paths"][0]["physical"] == 1
     assert as_json["kept"][1]["file"] == "old.parquet"
     assert explain(plan).to_dict()["row_groups"] is None
+
+
+def test_explain_tells_layouts_apart_by_the_schemas_that_were_learned() -> None:
+    first, second = (facts(ddl) for ddl in ("a BIGINT", "a BIGINT, b STRING"))
+    plan = plan_files(
+        [file("1", first), file("2", second), file("3", second), file("4", None)], [A]
+    )
+    learned = LearnedSchemas()
+    for version, each in enumerate((first, second)):
+        learned = learned.next(each.variants[0].schema, version)
+    explanation = explain(plan, properties={"variantlake.learned.v": learned.text()})
+    one, two = (each.layout for each in learned.schemas)
+    lines = str(explanation).splitlines()
+    assert lines[lines.index("layouts of v:") + 1 :][:3] == [
+        "  unknown: 1 file",
+        f"  schema 1 ({one}): 1 file",
+        f"  schema 2 ({two}): 2 files",
+    ]
+    assert explanation.to_dict()["layouts"][2] == {
+        "column": "v",
+        "layout": two,
+        "schema": 2,
+        "files": 2,
+    }
 
 
 def test_rule_3_did_you_mean() -> None:

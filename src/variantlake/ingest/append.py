@@ -13,6 +13,7 @@ from variantlake.delta.log.snapshot import Snapshot
 from variantlake.errors import InvalidValue
 from variantlake.ingest.commit_load import LoadResult, TaskResult, commit_load, found
 from variantlake.ingest.encode.rows import Partition, TableRows, given_schema
+from variantlake.ingest.learning.relearn import relearned
 from variantlake.ingest.overwrite import Overwrite
 from variantlake.ingest.target.file_plan import FilePlan
 from variantlake.ingest.target.files import FileSet, new_load_id, rows_of
@@ -63,6 +64,7 @@ def append_arrow(
     reader = _reader(data)
     if merge_schema:
         target = target.with_columns(given_schema(reader.schema, json_columns))
+    target = relearned(target)
     plan = target.file_plan(new_load_id(), options)
     try:
         with plan.bad_row_log(0) as bad_rows:

@@ -57,7 +57,7 @@ from variantlake.parquet.read.reader import iter_batches
 from variantlake.parquet.stats.facts import FileFacts, read_facts
 from variantlake.parquet.write.file_writer import WrittenFile
 from variantlake.shredding.ddl import format_ddl, parse_ddl
-from variantlake.shredding.infer import infer
+from variantlake.shredding.infer import InferenceOptions, infer
 from variantlake.shredding.layout import check_writable
 from variantlake.shredding.schema import ShreddingSchema
 from variantlake.storage.opening import open_store, store_of
@@ -364,12 +364,13 @@ def _inferred(file: SourceFile, column: str, target: Target) -> ShreddingSchema:
 
     def decide(tape: Tape) -> ShreddingSchema:
         nonlocal found
-        found = infer(profile(tape)).schema
+        found = infer(profile(tape), options).schema
         return found
 
     own = target.schema.get(column)
     if own is None:
         return found
+    options = target.inference(own.physical_name, InferenceOptions())
     from_json = column in file.json
     try:
         for batch in iter_batches(file.source.path, columns=[column]):

@@ -29,6 +29,7 @@ from variantlake.ingest.encode.document_columns import DocumentColumns
 from variantlake.ingest.encode.document_options import DocumentOptions
 from variantlake.ingest.encode.document_rows import DocumentRows
 from variantlake.ingest.encode.documents import sample_profile
+from variantlake.ingest.learning.relearn import relearned
 from variantlake.ingest.overwrite import Overwrite
 from variantlake.ingest.sources.sources import (
     Documents,
@@ -299,9 +300,9 @@ def _decide_shredding(
 ) -> tuple[Target, ShreddingSchema]:
     """The schema of the load's files: asked for, else the table's own, else inferred.
 
-    A schema that was asked for or inferred becomes the table's own.
+    A schema that was asked for or inferred becomes the table's own, and so does one that takes the
+    place of a schema which recent files no longer fit.
     """
-    own = target.shredding(column)
     if not target.shredding_enabled:
         if requested is not None and parse_ddl(requested) != UNSHREDDED:
             raise InvalidSchema(
@@ -312,10 +313,12 @@ def _decide_shredding(
         return target, UNSHREDDED
     if requested is not None:
         schema = parse_ddl(requested)
-    elif own is not None:
-        return target, own
+    elif target.shredding(column) is not None:
+        target = relearned(target)
+        return target, target.shredding(column) or UNSHREDDED
     else:
-        schema = infer(sample_profile(sources), inference).schema
+        options = target.inference(column, inference)
+        schema = infer(sample_profile(sources), options).schema
     return target.with_shredding(column, schema, requested=requested is not None), schema
 
 

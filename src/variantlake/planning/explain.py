@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+import numpy as np
+
+from variantlake.delta.protocol.learned_schemas import (
+    LearnedSchemas,
+    layout_name,
+    learned_schemas,
+)
 from variantlake.parquet.stats.facts import FileFacts
 from variantlake.paths import Path
 from variantlake.planning.files import RecordFiles, ScanFile
@@ -57,6 +64,25 @@ class PathUse:
 
 
 @dataclass(frozen=True, slots=True)
+class LayoutUse:
+    """Files that are read and shred a Variant column in one way.
+
+    `layout` is its name, empty where nothing is known of the files; `schema` the number of the
+    learned schema that has it, None where none has.
+    """
+
+    column: str
+    layout: str
+    schema: int | None
+    files: int
+
+    def __str__(self) -> str:
+        name = self.layout or "unknown"
+        label = name if self.schema is None else f"schema {self.schema} ({name})"
+        return f"{label}: {_files(self.files)}"
+
+
+@dataclass(frozen=True, slots=True)
 class Explanation:
     """What one plan does, for reading (`str`) and as JSON (`to_dict`). Sizes are in bytes."""
 
@@ -71,6 +97,8 @@ class Explanation:
     kept: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
     prefilter: tuple[tuple[str, int], ...] = ()
     """Conditions by which rows are found before their Variants are rebuilt, with their files."""
+    layouts: tuple[LayoutUse, ...] = ()
+    """The layouts of the files that are read, by column, oldest schema first."""
 
     def to_dict(self) -> dict[str, Any]:
         """The explanation as JSON-ready values."""
@@ -84,6 +112,7 @@ class Explanation:
             "row_groups": self.row_groups
             and {"total": self.row_groups.total, "read": self.row_groups.read},
             "scans": self.groups,
+            "layouts": [asdict(use) for use in self.layouts],
             "skipped_by": [{"predicate": text, "files": n} for text, n in self.skipped_by],
             "rows_found_by": [{"predicate": text, "files": n} for text, n in self.prefilter],
             "paths": [
@@ -118,6 +147,11 @@ class Explanation:
             lines.append(f"row groups of these files: {groups.read} of {groups.total} may match")
         if self.groups > 1:
             lines.append(f"scans: {self.groups}, one for each layout")
+        known = Counter(use.column for use in self.layouts if use.layout)
+        for column, count in known.items():
+            if count > 1:
+                lines.append(f"layouts of {column}:")
+                lines += [f"  {use}" for use in self.layouts if use.column == column]
         if self.skipped_by:
             lines.append("skipped by:")
             lines += [f"  {text}: {_files(n)}" for text, n in self.skipped_by]
@@ -135,8 +169,15 @@ class Explanation:
         return "\n".join(lines)
 
 
-def explain(plan: ScanPlan, row_groups: RowGroups | None = None) -> Explanation:
-    """What the plan reads and skips, and why; `row_groups` from `count_row_groups`."""
+def explain(
+    plan: ScanPlan,
+    row_groups: RowGroups | None = None,
+    properties: Mapping[str, str] | None = None,
+) -> Explanation:
+    """What the plan reads and skips, and why; `row_groups` from `count_row_groups`.
+
+    `properties` of the table number its layouts.
+    """
     skipped_by = Counter(
         plan.conjuncts[number] for number in plan.skipped_by.tolist() if number != NOT_SKIPPED
     )
@@ -161,6 +202,7 @@ def explain(plan: ScanPlan, row_groups: RowGroups | None = None) -> Explanation:
             for kept in plan.kept
         ),
         prefilter=tuple(prefilter.items()),
+        layouts=tuple(_layouts(plan, properties or {})),
     )
 
 
@@ -170,6 +212,25 @@ def count_row_groups(
     """How many row groups of files that are read may hold a match, by each group's own facts."""
     groups = [replace(file, facts=group) for file, groups in files for group in groups]
     return RowGroups(len(groups), int(skipper.may_match(RecordFiles(groups)).sum()))
+
+
+def _layouts(plan: ScanPlan, properties: Mapping[str, str]) -> Iterator[LayoutUse]:
+    rows = [group.files.rows for group in plan.groups]
+    for column in dict.fromkeys(ref.column for ref in plan.requests):
+        variants = plan.table.facts.variant(column)
+        if variants is None or not rows:
+            continue
+        name = ".".join(column)
+        learned = learned_schemas(properties, name) or LearnedSchemas()
+        files: Counter[str] = Counter()
+        for code, count in Counter(variants.layout[np.concatenate(rows)].tolist()).items():
+            files[layout_name(variants.schemas[code]) if code >= 0 else ""] += count
+        known = {layout: learned.find(layout) for layout in files}
+        uses = (
+            LayoutUse(name, layout, None if (by := known[layout]) is None else by.number, count)
+            for layout, count in files.items()
+        )
+        yield from sorted(uses, key=lambda use: (use.schema or 0, use.layout))
 
 
 def _use(plan: ScanPlan, ref: Ref) -> PathUse:

@@ -137,7 +137,8 @@ class Scan:
     def explain(self) -> Explanation:
         """What is read and skipped, by which predicate, and how each path is read."""
         check_before_read(self.snapshot)
-        return explain(self.plan, row_groups(self.snapshot, self.plan, self._partition_types))
+        groups = row_groups(self.snapshot, self.plan, self._partition_types)
+        return explain(self.plan, groups, self.snapshot.properties)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """The Arrow C stream interface."""

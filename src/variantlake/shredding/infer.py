@@ -14,6 +14,7 @@ from variantlake.errors import InvalidSchema
 from variantlake.paths import Path
 from variantlake.shredding.ddl import MAX_SCHEMA_DEPTH
 from variantlake.shredding.folding import fold_key
+from variantlake.shredding.hints import Hint, HintNode, hint_tree, next_nodes, with_hints
 from variantlake.shredding.profile import Profile
 from variantlake.shredding.schema import Array, Leaf, Node, Object, ShreddingSchema, Untyped
 from variantlake.types import (
@@ -41,7 +42,9 @@ class InferenceOptions:
     path with the chosen kind of value; `min_purity` the share of that kind among a leaf's values
     that are not null, as a column of mixed types serves no query; `max_columns` bounds the typed
     leaves, the most frequent stay; `max_depth` bounds the steps of a path; `arrays` shreds arrays
-    too; `spark` leaves the types whose files Spark 4.2 cannot read.
+    too; `spark` leaves the types whose files Spark 4.2 cannot read. `hints` are columns whatever
+    the sample says, those of one path before all others; of the paths that only a pattern asks for,
+    the most frequent fill what `max_columns` leaves.
 
     Raises InvalidSchema for a threshold outside of its range.
     """
@@ -52,6 +55,7 @@ class InferenceOptions:
     max_depth: int = 32
     arrays: bool = False
     spark: bool = True
+    hints: tuple[Hint, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("min_share", "min_purity"):
@@ -87,24 +91,32 @@ def infer(profile: Profile, options: InferenceOptions | None = None) -> Inferenc
 
     The fields of an object are ordered by their UTF-8 bytes, so equal profiles give equal schemas.
     """
-    inferrer = _Inferrer(options or InferenceOptions())
-    candidate = inferrer.consider(profile, Path(), profile.rows)
+    options = options or InferenceOptions()
+    inferrer = _Inferrer(options)
+    candidate = inferrer.consider(profile, Path(), profile.rows, (hint_tree(options.hints),))
     inferrer.keep_most_frequent(candidate)
     node = candidate.node()
     reasons = tuple((c.path, c.stands(), c.why()) for c in candidate.walk())
-    return Inference(ShreddingSchema(Untyped() if node is None else node), reasons)
+    schema = ShreddingSchema(Untyped() if node is None else node)
+    return Inference(with_hints(schema, options.hints), reasons)
+
+
+_HINTED, _FREQUENT, _BY_PATTERN = range(3)
 
 
 @dataclass(slots=True)
 class _Candidate:
     """A path under consideration. `rows` hold it with the kind chosen for it.
 
+    `rank` orders candidates before their rows do: a path that is hinted at, the paths that rows
+    speak for, those that only a pattern asks for.
     `left` says why it cannot be a column; else it is a `leaf`, an object (`fields`) or an array
     (`element`). Objects and arrays stand as long as something below them does.
     """
 
     path: Path
     rows: int = 0
+    rank: int = _FREQUENT
     taken: str = ""
     left: str = ""
     leaf: Leaf | None = None
@@ -160,28 +172,38 @@ class _Inferrer:
     def __init__(self, options: InferenceOptions) -> None:
         self._options = options
 
-    def consider(self, profile: Profile, path: Path, base: int) -> _Candidate:
-        """What could become of a path; `base` is the number of rows that shares refer to."""
+    def consider(
+        self, profile: Profile, path: Path, base: int, hints: tuple[HintNode, ...] = ()
+    ) -> _Candidate:
+        """What could become of a path; `base` is the number of rows that shares refer to.
+
+        `hints` are the places of the tree of hints that the path leads to.
+        """
         candidate = _Candidate(path)
         counts = _counts(profile)
+        hint = next((node.hint for node in hints if node.hint is not None), None)
+        leads_on = any(node.below for node in hints)
         if not counts:
             candidate.left = "null in every row" if profile.rows else "not seen"
             return candidate
         kind, rows = max(counts.items(), key=lambda item: item[1])
         # What is below an object stays clean whatever other values stand beside it, so it needs
         # frequency only, not purity.
-        if kind != _OBJECT and profile.objects and self._frequent(profile.objects, base):
+        if profile.objects and (leads_on or self._frequent(profile.objects, base)):
             kind, rows = _OBJECT, profile.objects
         candidate.rows = rows
+        if hint is not None and (hint.type is not None or kind not in (_OBJECT, _ARRAY)):
+            self._take_hint(candidate, profile, hint, kind, base)
+            return candidate
         share = rows / base if base else 0.0
         described = f"{kind} in {share:.1%} of the rows"
-        if not self._frequent(rows, base):
+        if not (self._frequent(rows, base) or leads_on or hint is not None):
             candidate.left = f"{described}, fewer than {self._options.min_share:.1%}"
         elif len(path.steps) > self._options.max_depth:
             candidate.left = f"deeper than {self._options.max_depth} steps"
         elif kind == _OBJECT:
             candidate.taken = described
-            self._consider_fields(candidate, profile, base)
+            self._consider_fields(candidate, profile, base, hints)
         elif kind == _ARRAY:
             candidate.taken = described
             self._consider_elements(candidate, profile)
@@ -195,23 +217,45 @@ class _Inferrer:
     def keep_most_frequent(self, root: _Candidate) -> None:
         """Leave the least frequent leaves beyond `max_columns`."""
         leaves = [c for c in root.walk() if c.leaf is not None and c.stands()]
-        leaves.sort(key=lambda c: (-c.rows, len(c.path.steps), c.path.normalized()))
-        for candidate in leaves[self._options.max_columns :]:
+        leaves.sort(key=lambda c: (c.rank, -c.rows, len(c.path.steps), c.path.normalized()))
+        # Hints of one path have their columns whether the sample holds them or not.
+        hinted = {h.steps for h in self._options.hints if h.type is not None and not h.is_pattern}
+        unseen = len(hinted - {c.path.steps for c in leaves})
+        for candidate in leaves[max(self._options.max_columns - unseen, 0) :]:
             candidate.left = f"{self._options.max_columns} more frequent paths fill the columns"
 
     def _frequent(self, rows: int, base: int) -> bool:
         return rows > 0 and rows >= self._options.min_share * base
 
-    def _consider_fields(self, candidate: _Candidate, profile: Profile, base: int) -> None:
+    def _take_hint(
+        self, candidate: _Candidate, profile: Profile, hint: Hint, kind: str, base: int
+    ) -> None:
+        """Make a column of what a hint names, of its type or that of the most values."""
+        candidate.rank = _BY_PATTERN if hint.is_pattern else _HINTED
+        if hint.is_pattern and self._frequent(candidate.rows, base):
+            candidate.rank = _FREQUENT
+        described = f"{kind} in {candidate.rows / base if base else 0:.1%} of the rows"
+        if hint.type is None:
+            self._choose_leaf(candidate, profile, kind, described)
+        else:
+            candidate.leaf = Leaf(hint.type)
+        if candidate.leaf is not None:
+            candidate.taken = f"a hint asks for it; {described}"
+
+    def _consider_fields(
+        self, candidate: _Candidate, profile: Profile, base: int, hints: tuple[HintNode, ...]
+    ) -> None:
         twins: dict[str, _Candidate] = {}
         for name in sorted(profile.fields, key=str.encode):
-            child = self.consider(profile.fields[name], candidate.path.child(name), base)
+            below = next_nodes(hints, name)
+            child = self.consider(profile.fields[name], candidate.path.child(name), base, below)
             candidate.fields[name] = child
             if not child.stands():
                 continue
             twin = twins.setdefault(fold_key(name), child)
             if twin is not child:
-                kept, dropped = (twin, child) if twin.rows >= child.rows else (child, twin)
+                first = (twin.rank, -twin.rows) <= (child.rank, -child.rows)
+                kept, dropped = (twin, child) if first else (child, twin)
                 twins[fold_key(name)] = kept
                 dropped.leave(
                     f"equal but for case to {kept.path.steps[-1]!r}, which is more frequent"

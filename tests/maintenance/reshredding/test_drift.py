@@ -16,7 +16,8 @@ from variantlake.maintenance.reshredding import drift as module
 @pytest.fixture
 def table(tmp_path: Path) -> vl.Table:
     """A table whose later documents have a new path, and another type at an old one."""
-    table = vl.Table.create(tmp_path / "t", "event VARIANT, n INT")
+    never = {"variantlake.maxResidualShare": "1"}
+    table = vl.Table.create(tmp_path / "t", "event VARIANT, n INT", properties=never)
     old = [{"kind": "a", "ts": i} for i in range(200)]
     new = [{"kind": "a", "ts": f"{i}", "price": i * 7919 % 1000} for i in range(200)]
     for number, docs in enumerate([old, new, new]):

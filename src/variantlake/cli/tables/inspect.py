@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
 import typer
@@ -21,12 +21,17 @@ from variantlake.cli.terminal.output import (
     size,
 )
 from variantlake.delta.log.file_paths import absolute_paths
+from variantlake.delta.protocol.learned_schemas import (
+    LearnedSchemas,
+    layout_name,
+    learned_schemas,
+)
 from variantlake.delta.stats.file_facts import FactsReader
 from variantlake.parquet.read.inspect import SAMPLE_ROWS, FileView, NodeView, VariantView
-from variantlake.parquet.stats.facts import PathFacts, VariantFacts
-from variantlake.shredding.ddl import MAX_SCHEMA_DEPTH
+from variantlake.parquet.stats.facts import FileFacts, PathFacts, VariantFacts
+from variantlake.shredding.ddl import MAX_SCHEMA_DEPTH, format_ddl
 from variantlake.shredding.infer import Inference, InferenceOptions
-from variantlake.shredding.schema import Array, Leaf, Object
+from variantlake.shredding.schema import Array, Leaf, Object, ShreddingSchema
 from variantlake.shredding.values import ValueNotes
 from variantlake.table import Table
 
@@ -277,6 +282,7 @@ def _print_table(table: Table, *, as_json: bool) -> None:
         ".".join(column): list(_totals([v for each in facts if (v := each.variant(column))]))
         for column in columns
     }
+    layouts = {".".join(column): _layouts(table, facts, column) for column in columns}
     residuals = {
         ".".join(column): _residual_files([each.variant(column) for each in facts])
         for column in columns
@@ -295,6 +301,7 @@ def _print_table(table: Table, *, as_json: bool) -> None:
                 "features": list(features),
                 "properties": table.properties,
                 "residuals": residuals,
+                "layouts": {name: [asdict(each) for each in of] for name, of in layouts.items()},
                 "columns": {
                     name: [
                         {
@@ -332,6 +339,14 @@ def _print_table(table: Table, *, as_json: bool) -> None:
             print_line(f"files whose residuals hold {LACKING}: {counts['types_spark_lacks']:,}")
         if counts["unknown"]:
             print_line(f"files whose residuals hold unknown types: {counts['unknown']:,}")
+        if len(layouts[name]) > 1:
+            print_rows(
+                ["layout", "schema", "since version", "files", "rows", "columns"],
+                (
+                    [each.layout, each.schema, each.since, each.files, f"{each.rows:,}", each.paths]
+                    for each in layouts[name]
+                ),
+            )
         print_rows(
             ["path", "type", "files", "clean", "bounds", "typed rows", "residual rows"],
             (
@@ -339,6 +354,47 @@ def _print_table(table: Table, *, as_json: bool) -> None:
                 for p in paths
             ),
         )
+
+
+@dataclass(slots=True)
+class _LayoutTotal:
+    """The files of one layout; `schema` and `since` are of the learned schema that has it."""
+
+    layout: str
+    schema: int | None
+    since: int | None
+    files: int
+    rows: int
+    paths: int
+    shredding: str
+
+
+def _layouts(
+    table: Table, facts: Sequence[FileFacts], column: tuple[str, ...]
+) -> list[_LayoutTotal]:
+    """The layouts of a column, oldest schema first."""
+    learned = learned_schemas(table.properties, ".".join(column)) or LearnedSchemas()
+    found: dict[ShreddingSchema, _LayoutTotal] = {}
+    for each in facts:
+        variant = each.variant(column)
+        if variant is None:
+            continue
+        total = found.get(variant.schema)
+        if total is None:
+            name = layout_name(variant.schema)
+            by = learned.find(name)
+            total = found[variant.schema] = _LayoutTotal(
+                name,
+                None if by is None else by.number,
+                None if by is None else by.version,
+                0,
+                0,
+                sum(isinstance(node, Leaf) for _, node in variant.schema.nodes()),
+                format_ddl(variant.schema),
+            )
+        total.files += 1
+        total.rows += each.num_records
+    return sorted(found.values(), key=lambda each: (each.schema or 0, each.layout))
 
 
 def _residual_files(variants: Sequence[VariantFacts | None]) -> dict[str, int]:

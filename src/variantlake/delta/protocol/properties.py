@@ -6,11 +6,11 @@ Spec: PROTOCOL, "Table Properties", "Table Features for New and Existing Tables"
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal
 
 from variantlake.delta.actions.log_lines import Protocol
-from variantlake.delta.protocol import cluster_paths
+from variantlake.delta.protocol import cluster_paths, learned_schemas
 from variantlake.delta.protocol.features import (
     FEATURES,
     VARIANT_SHREDDING,
@@ -22,7 +22,8 @@ from variantlake.delta.protocol.features import (
 from variantlake.delta.schema.table_schema import PrimitiveType, StructType, VariantType
 from variantlake.errors import InvalidSchema, InvalidValue, UnsupportedFeature, did_you_mean
 from variantlake.parquet.write.file_writer import Compression
-from variantlake.shredding.ddl import parse_ddl
+from variantlake.shredding.ddl import format_ddl, parse_ddl
+from variantlake.shredding.hints import Hint, parse_hints
 from variantlake.shredding.schema import ShreddingSchema
 
 SHREDDING_PROPERTY = "delta.enableVariantShredding"
@@ -30,6 +31,12 @@ FEATURE_PREFIX = "delta.feature."
 CONSTRAINT_PREFIX = "delta.constraints."
 SCHEMA_PREFIX = "variantlake.shredding."
 """Property with the shredding DDL of a column; the column's physical name follows."""
+HINTS_PREFIX = "variantlake.hints."
+"""Property with the hints for a column's schema; the column's physical name follows."""
+RESIDUAL_SHARE = "variantlake.maxResidualShare"
+"""Property with the share of residuals from which a schema is learned again."""
+
+DEFAULT_RESIDUAL_SHARE = 0.3
 
 _CUSTOMARY = ("appendOnly", "invariants")
 # Properties of features that we do not write: setting them would make the table inconsistent.
@@ -42,7 +49,7 @@ _REFUSED = re.compile(
 # Set by writers alone.
 _INTERNAL = re.compile(
     r"delta\.(columnMapping\.maxColumnId|rowTracking\..*|inCommitTimestampEnablement.*"
-    r"|requireCheckpointProtectionBeforeVersion)"
+    r"|requireCheckpointProtectionBeforeVersion)|variantlake\.learned\..*"
 )
 # What Delta Spark takes in the place of a property.
 _INSTEAD = {
@@ -56,6 +63,7 @@ _BOOLEAN = re.compile(r"true|false")
 _NATURAL = re.compile(r"[1-9]\d{0,8}")
 _BYTES = re.compile(r"[1-9]\d{0,11}")
 _COUNT = re.compile(r"\d{1,9}")
+_SHARE = re.compile(r"0(\.\d{1,9})?|1(\.0{1,9})?")
 _DURATION = re.compile(
     r"(interval\s+)?\d+\s+{0}(\s+\d+\s+{0})*".format(
         "(week|day|hour|minute|second|millisecond|microsecond)s?"
@@ -108,6 +116,7 @@ _VALUES = {
     "delta.rowTrackingSuspended": _BOOLEAN,
     "delta.sampleRetentionDuration": _DURATION,
     "delta.setTransactionRetentionDuration": _DURATION,
+    RESIDUAL_SHARE: _SHARE,
     "variantlake.rowGroupBytes": _BYTES,
     "variantlake.rowGroupRows": _NATURAL,
     "variantlake.stats.maxPaths": _COUNT,
@@ -121,10 +130,12 @@ _EXAMPLES = {
     _NATURAL: "a number from 1 on",
     _BYTES: "a number of bytes, without a unit",
     _COUNT: "a number from 0 on",
+    _SHARE: "a share between 0 and 1, as 0.3; with 1 nothing is learned again",
     _DURATION: "a duration such as 'interval 30 days', without months and years",
 }
 _CANONICAL = {key.lower(): key for key in (*_VALUES, *_INSTEAD)}
-_OPEN_PREFIXES = (FEATURE_PREFIX, CONSTRAINT_PREFIX, SCHEMA_PREFIX)
+_OF_COLUMNS = (SCHEMA_PREFIX, HINTS_PREFIX)
+_OPEN_PREFIXES = (FEATURE_PREFIX, CONSTRAINT_PREFIX, *_OF_COLUMNS)
 
 
 def check_properties(properties: Mapping[str, str]) -> dict[str, str]:
@@ -193,7 +204,9 @@ def _checked(key: str, value: str) -> str:
     if key.startswith(FEATURE_PREFIX):
         _check_feature(key, value)
     if key.startswith(SCHEMA_PREFIX):
-        _check_shredding(key, value)
+        _check_schema(key, value, parse_ddl, "a shredding schema, as in 'kind STRING, at BIGINT'")
+    if key.startswith(HINTS_PREFIX):
+        _check_schema(key, value, parse_hints, "paths, as in 'user.id BIGINT, output.* DOUBLE'")
     if key == cluster_paths.PROPERTY:
         cluster_paths.check_text(value)
         return ", ".join(cluster_paths.split_paths(value))
@@ -221,18 +234,18 @@ def _check_feature(key: str, value: str) -> None:
         )
 
 
-def _check_shredding(key: str, value: str) -> None:
+def _check_schema(key: str, value: str, parse: Callable[[str], object], example: str) -> None:
     try:
-        parse_ddl(value)
+        parse(value)
     except InvalidSchema as error:
         error.message = f"the property {key}: {error.message}"
         error.args = (error.message,)
-        error.hint = error.hint or "a shredding schema, as in 'kind STRING, at BIGINT', or VARIANT"
+        error.hint = error.hint or example
         raise
 
 
 def of_table(properties: Mapping[str, str], schema: StructType) -> dict[str, str]:
-    """Properties as a table with these columns keeps them: shredding schemas by physical names.
+    """Properties as a table with these columns keeps them: schemas and hints by physical names.
 
     A user may name the column as the table does. Raises InvalidSchema for what is no VARIANT
     column, and for statistics of columns that the table does not have.
@@ -240,10 +253,11 @@ def of_table(properties: Mapping[str, str], schema: StructType) -> dict[str, str
     _check_stats_columns(properties.get("delta.dataSkippingStatsColumns", ""), schema)
     found = {}
     for key, value in properties.items():
-        if not key.startswith(SCHEMA_PREFIX):
+        prefix = next((each for each in _OF_COLUMNS if key.startswith(each)), None)
+        if prefix is None:
             found[key] = value
             continue
-        name = key.removeprefix(SCHEMA_PREFIX)
+        name = key.removeprefix(prefix)
         variants = [field for field in schema.fields if isinstance(field.type, VariantType)]
         column = next((f for f in variants if name in (f.name, f.physical_name)), None)
         if column is None:
@@ -252,7 +266,7 @@ def of_table(properties: Mapping[str, str], schema: StructType) -> dict[str, str
                 f"the property {key}: {name!r} is not a VARIANT column of the table",
                 hint=f"VARIANT columns: {known}",
             )
-        found[SCHEMA_PREFIX + column.physical_name] = value
+        found[prefix + column.physical_name] = value
     return found
 
 
@@ -270,6 +284,51 @@ def shredding_schemas(
         return {name: ShreddingSchema() for name in names}
     texts = ((name, properties.get(SCHEMA_PREFIX + name)) for name in names)
     return {name: parse_ddl(text) for name, text in texts if text is not None}
+
+
+def with_schema(
+    configuration: Mapping[str, str], column: str, schema: ShreddingSchema, version: int
+) -> dict[str, str]:
+    """The properties with a schema that was learned for this version of the table.
+
+    `column` is a physical name.
+    """
+    found = {**configuration, SCHEMA_PREFIX + column: format_ddl(schema)}
+    before = learned_schemas.learned_schemas(configuration, column)
+    if before is None:
+        before = learned_schemas.LearnedSchemas()
+        text = configuration.get(SCHEMA_PREFIX + column)
+        if text is not None and parse_ddl(text) != schema:  # it was given: ours is the second
+            before = before.next(parse_ddl(text), 0)
+    elif found == configuration:
+        return found
+    return found | {learned_schemas.PREFIX + column: before.next(schema, version).text()}
+
+
+def with_given_schema(
+    configuration: Mapping[str, str], column: str, schema: ShreddingSchema
+) -> dict[str, str]:
+    """The properties with a schema that somebody has given, which stays until another is."""
+    found = {**configuration, SCHEMA_PREFIX + column: format_ddl(schema)}
+    found.pop(learned_schemas.PREFIX + column, None)
+    return found
+
+
+def hints(properties: Mapping[str, str], column: str) -> tuple[Hint, ...]:
+    """The hints for a column's schema (physical name).
+
+    Raises InvalidSchema for those of another writer that cannot be understood.
+    """
+    return parse_hints(properties.get(HINTS_PREFIX + column, ""))
+
+
+def max_residual_share(properties: Mapping[str, str]) -> float:
+    """The share of residuals from which a schema is learned again; of 1 on, none is.
+
+    Raises InvalidValue for what another engine has set to no share.
+    """
+    text = properties.get(RESIDUAL_SHARE)
+    return DEFAULT_RESIDUAL_SHARE if text is None else float(_checked(RESIDUAL_SHARE, text))
 
 
 def check_clustering(

@@ -6,6 +6,7 @@
     variantlake.facts.<column>   JSON, one [typed, nulls, residuals, flags] for each node of the
                                  layout in its order, counts as in PathFacts
     variantlake.values.<column>  JSON, notes about its values, see shredding.values
+    variantlake.sizes.<column>   JSON [residuals, typed]: bytes as in VariantSizes
     variantlake.bounds.<column>  JSON {"min": z85, "max": z85}: bounds that the protocol keeps out
                                  of the statistics (paths that also hold Variant nulls, types that
                                  Spark does not know)
@@ -28,7 +29,13 @@ from variantlake.delta.stats.stats_writer import Column, StatsOptions, bounds_of
 from variantlake.delta.stats.variant_bounds import decode_bounds, encode_bounds
 from variantlake.encoding.scalar import Scalar
 from variantlake.errors import VariantLakeError
-from variantlake.parquet.stats.facts import MAX_INSIDE, FileFacts, PathFacts, VariantFacts
+from variantlake.parquet.stats.facts import (
+    MAX_INSIDE,
+    FileFacts,
+    PathFacts,
+    VariantFacts,
+    VariantSizes,
+)
 from variantlake.paths import Path
 from variantlake.shredding.ddl import format_ddl, parse_ddl
 from variantlake.shredding.schema import Leaf, Node, ShreddingSchema
@@ -87,6 +94,9 @@ def file_tags(facts: FileFacts, options: StatsOptions | None = None) -> dict[str
         tags[f"{PREFIX}facts.{name}"] = orjson.dumps(entries).decode()
         if variant.notes is not None:
             tags[f"{PREFIX}values.{name}"] = orjson.dumps(variant.notes.encode()).decode()
+        if variant.sizes is not None:
+            sizes = [variant.sizes.residuals, variant.sizes.typed]
+            tags[f"{PREFIX}sizes.{name}"] = orjson.dumps(sizes).decode()
         lows, highs = bounds_of(_tagged_paths(variant), options or StatsOptions())
         if lows:
             sides = {"min": encode_bounds(lows), "max": encode_bounds(highs)}
@@ -123,6 +133,17 @@ def read_tags(
 def tagged_notes(column: Column, tags: Mapping[str, str | None]) -> ValueNotes | None:
     """The notes of a column in the tags of a file that was just written."""
     return parse_notes(tags.get(f"{PREFIX}values.{column_name(column)}"))
+
+
+def tagged_sizes(column: Column, tags: Mapping[str, str | None]) -> VariantSizes | None:
+    """The sizes of a column; None where the tags do not tell."""
+    text = tags.get(f"{PREFIX}sizes.{column_name(column)}")
+    try:
+        residuals, typed = orjson.loads(text or "")
+    except (ValueError, TypeError):
+        return None
+    sound = all(type(size) is int and 0 <= size < 1 << 62 for size in (residuals, typed))
+    return VariantSizes(residuals, typed) if sound else None
 
 
 def _fingerprint(size: int, num_records: int) -> str:

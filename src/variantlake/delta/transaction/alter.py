@@ -12,10 +12,12 @@ import orjson
 
 from variantlake.delta.actions.log_lines import Metadata, Protocol
 from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.protocol.learned_schemas import PREFIX as LEARNED_PREFIX
 from variantlake.delta.protocol.new_table import check_schema
 from variantlake.delta.protocol.properties import (
     CONSTRAINT_PREFIX,
     FEATURE_PREFIX,
+    SCHEMA_PREFIX,
     SHREDDING_PROPERTY,
     check_clustering,
     check_properties,
@@ -50,6 +52,9 @@ def set_properties(snapshot: Snapshot, properties: Mapping[str, str]) -> Changes
     _check_possible(snapshot, properties)
     kept = {k: v for k, v in properties.items() if not k.startswith(FEATURE_PREFIX)}
     configuration = {**snapshot.metadata.configuration, **kept}
+    for key in kept:
+        if key.startswith(SCHEMA_PREFIX):  # it was given, so nothing learns another one
+            configuration.pop(LEARNED_PREFIX + key.removeprefix(SCHEMA_PREFIX), None)
     schema = snapshot.schema
     if is_mapped(configuration) and not is_mapped(snapshot.metadata.configuration):
         schema, configuration = with_mapping(schema, configuration, keep_names=True)

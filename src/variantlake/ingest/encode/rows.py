@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from variantlake.delta.protocol.properties import hints
 from variantlake.delta.schema.table_schema import StructField, StructType, VariantType
 from variantlake.delta.stats.partition_values import partition_text
 from variantlake.errors import InvalidSchema, UnsupportedFeature, VariantLakeError
@@ -68,6 +70,7 @@ class TableRows:
             self._batches = map(batch_in_micros, self._batches)
         self.bad_rows = bad_rows
         self._inference = inference
+        self._properties = plan.properties
         fields = {field.name: field for field in plan.schema.fields}
         check_columns(schema.names, fields.values(), json_columns, plan.location)
         partitioned = [fields[name] for name in plan.partition_columns]
@@ -170,7 +173,8 @@ class TableRows:
         def decide(tape: Tape) -> ShreddingSchema:
             name = field.physical_name
             if name not in self.shreddings:
-                self.shreddings[name] = infer(profile(tape), self._inference).schema
+                options = replace(self._inference, hints=hints(self._properties, name))
+                self.shreddings[name] = infer(profile(tape), options).schema
             return self.shreddings[name]
 
         return VariantColumn(field, given, decide, from_json=field.name in json_columns)

@@ -22,14 +22,20 @@ from variantlake.delta.protocol.features import (
     VARIANT_SHREDDING,
     check_variants_listed,
 )
+from variantlake.delta.protocol.learned_schemas import PREFIX as LEARNED_PREFIX
+from variantlake.delta.protocol.learned_schemas import learned_schemas
 from variantlake.delta.protocol.new_table import new_table
 from variantlake.delta.protocol.properties import (
     SCHEMA_PREFIX,
     SHREDDING_PROPERTY,
     check_properties,
     constraints,
+    hints,
+    with_given_schema,
+    with_schema,
 )
 from variantlake.delta.schema.table_schema import StructField, StructType, VariantType
+from variantlake.delta.stats.residual_share import residual_share
 from variantlake.delta.transaction.alter import evolved, merged_schema
 from variantlake.delta.transaction.commit import commit, commit_new
 from variantlake.delta.transaction.conflicts import Changes
@@ -52,6 +58,7 @@ from variantlake.ingest.target.options import LoadOptions
 from variantlake.ingest.target.quarantine import FOLDER as QUARANTINE_FOLDER
 from variantlake.ingest.target.quarantine import delete_quarantine
 from variantlake.shredding.ddl import format_ddl, parse_ddl
+from variantlake.shredding.infer import InferenceOptions
 from variantlake.shredding.schema import ShreddingSchema
 from variantlake.storage.opening import open_store
 from variantlake.storage.store import LocalStore, Store
@@ -238,13 +245,38 @@ class Target:
     def with_shredding(
         self, physical_name: str, schema: ShreddingSchema, *, requested: bool = False
     ) -> Target:
-        """This table with `schema` as its shredding schema of a column."""
-        new = {SCHEMA_PREFIX + physical_name: format_ddl(schema)}
+        """This table with `schema` as its shredding schema of a column.
+
+        One that was `requested` stays; another was learned, and may be learned again.
+        """
+        if not requested:
+            version = 0 if self.snapshot is None else self.snapshot.version + 1
+            learned = with_schema(self.properties, physical_name, schema, version)
+            return replace(self, properties=learned)
         return replace(
             self,
-            properties={**self.properties, **new},
-            requested={**self.requested, **new} if requested else self.requested,
+            properties=with_given_schema(self.properties, physical_name, schema),
+            requested={**self.requested, SCHEMA_PREFIX + physical_name: format_ddl(schema)},
         )
+
+    def inference(self, physical_name: str, options: InferenceOptions) -> InferenceOptions:
+        """The options, with the table's hints for a column.
+
+        Raises InvalidSchema for hints of another writer that cannot be understood.
+        """
+        return replace(options, hints=hints(self.properties, physical_name))
+
+    def _measured(self, adds: Sequence[AddFile]) -> dict[str, str]:
+        """The properties, where schemas that these files are the first of say how well they do."""
+        properties = dict(self.properties)
+        if self.snapshot is not None and properties == self.snapshot.properties:
+            return properties
+        for name in self.shreddings():
+            learned = learned_schemas(properties, name)
+            share = residual_share(name, [add.tags or {} for add in adds])
+            if learned is not None and learned.residuals is None and share is not None:
+                properties[LEARNED_PREFIX + name] = learned.measured(share).text()
+        return properties
 
     def with_columns(self, given: StructType, *, types: bool = False) -> Target:
         """This table with the columns of `given` that it does not have.
@@ -364,7 +396,7 @@ class Target:
         if (described := self.altered or known) is None:
             raise TypeError("a new table is made by Target.new")
         protocol, metadata = described
-        metadata = replace(metadata, configuration=dict(self.properties))
+        metadata = replace(metadata, configuration=self._measured(adds))
         if self.snapshot is None:
             return commit_new(
                 self.store,

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.errors import UnsupportedFeature
-from variantlake.maintenance.reshredding.sample import spread
+from variantlake.ingest.learning.sample import spread
 from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.paths import Path
 from variantlake.planning.predicates import Ref

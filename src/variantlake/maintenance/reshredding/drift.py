@@ -6,19 +6,19 @@ new paths from a sample of rows, by the inference that a first load uses.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 from variantlake.delta.log.snapshot import Snapshot
-from variantlake.delta.protocol.properties import shredding_schemas
+from variantlake.delta.protocol.properties import hints, shredding_schemas
 from variantlake.delta.schema.table_schema import VariantType
 from variantlake.errors import InvalidSchema, VariantLakeError, did_you_mean
-from variantlake.maintenance.reshredding.sample import (
+from variantlake.ingest.learning.sample import (
     SAMPLE_FILES,
     Progress,
     Sample,
+    Trial,
     sample_column,
     spread,
 )
@@ -26,9 +26,9 @@ from variantlake.maintenance.reshredding.versions import order_of_files, version
 from variantlake.parquet.metadata.footer import Footer, read_footer
 from variantlake.parquet.stats.facts import UNKNOWN, facts_of
 from variantlake.parquet.variant.variant_group import VariantGroup, variant_groups
-from variantlake.parquet.write.table_writer import write_table
 from variantlake.paths import Path
 from variantlake.shredding.ddl import format_ddl
+from variantlake.shredding.infer import InferenceOptions
 from variantlake.shredding.schema import Array, Leaf, Node, Object, ShreddingSchema
 
 MAX_GROUPS = 12
@@ -163,7 +163,8 @@ def drift(
     found = []
     for name, physical in columns.items():
         sample = sample_column(snapshot, sampled, physical, progress=count)
-        found.append(_column(name, sample, known.get(physical), total_rows))
+        options = InferenceOptions(hints=hints(snapshot.properties, physical))
+        found.append(_column(name, sample, options, known.get(physical), total_rows))
     return Drift(snapshot.version, tuple(versions), tuple(found))
 
 
@@ -319,15 +320,21 @@ def _rows(snapshot: Snapshot, versions: Sequence[VersionsDrift]) -> int:
 # --- New columns ----------------------------------------------------------------------------------
 
 
-def _column(name: str, sample: Sample, shredding: ShreddingSchema | None, rows: int) -> ColumnDrift:
-    inference = sample.infer()
+def _column(
+    name: str,
+    sample: Sample,
+    options: InferenceOptions,
+    shredding: ShreddingSchema | None,
+    rows: int,
+) -> ColumnDrift:
+    inference = sample.infer(options)
     now = shredding or ShreddingSchema()
-    before, after = _Trial.of(sample, now), _Trial.of(sample, inference.schema)
+    before, after = Trial.of(sample, now), Trial.of(sample, inference.schema)
     found = []
     for path, node in inference.schema.nodes():
         if not isinstance(node, Leaf) or now.find(path) == (node, path):
             continue
-        saved = before.read_for(path) - after.read_for(path)
+        saved = _read_for(before, path) - _read_for(after, path)
         found.append(
             NewColumn(
                 name,
@@ -343,40 +350,24 @@ def _column(name: str, sample: Sample, shredding: ShreddingSchema | None, rows: 
         None if shredding is None else format_ddl(shredding),
         format_ddl(inference.schema),
         sample.table.num_rows,
-        after.bytes / before.bytes if before.bytes else 1.0,
+        _bytes_of(after) / _bytes_of(before) if _bytes_of(before) else 1.0,
         tuple(found),
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Trial:
-    """The sample as a file of one layout."""
+def _bytes_of(trial: Trial) -> int:
+    return _bytes(trial.footer, list(trial.group.leaves()))
 
-    footer: Footer
-    group: VariantGroup
 
-    @classmethod
-    def of(cls, sample: Sample, schema: ShreddingSchema) -> _Trial:
-        with tempfile.TemporaryDirectory(prefix="variantlake-") as folder:
-            file = f"{folder}/sample.parquet"
-            write_table(sample.table, file, shredding=schema)
-            footer = read_footer(file)
-        (group,) = variant_groups(footer, {(sample.column,)})
-        return cls(footer, group)
-
-    @property
-    def bytes(self) -> int:
-        return _bytes(self.footer, list(self.group.leaves()))
-
-    def read_for(self, path: Path) -> int:
-        """Bytes that a query of a path reads: its column, or the residual that it may be in."""
-        node, depth = self.group.root, 0
-        for step in path.steps:
-            below = node.get(step) if isinstance(step, str) else None
-            if below is None:
-                break
-            node, depth = below, depth + 1
-        leaves = [leaf for leaf in (node.value, node.typed_value) if leaf is not None]
-        if depth < len(path.steps) or node.typed_value is None:
-            leaves += [] if self.group.metadata is None else [self.group.metadata]
-        return _bytes(self.footer, leaves)
+def _read_for(trial: Trial, path: Path) -> int:
+    """Bytes that a query of a path reads: its column, or the residual that it may be in."""
+    node, depth = trial.group.root, 0
+    for step in path.steps:
+        below = node.get(step) if isinstance(step, str) else None
+        if below is None:
+            break
+        node, depth = below, depth + 1
+    leaves = [leaf for leaf in (node.value, node.typed_value) if leaf is not None]
+    if depth < len(path.steps) or node.typed_value is None:
+        leaves += [] if trial.group.metadata is None else [trial.group.metadata]
+    return _bytes(trial.footer, leaves)

@@ -19,22 +19,26 @@ import pyarrow.compute as pc
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.cluster_paths import PROPERTY as CLUSTER_BY
 from variantlake.delta.protocol.cluster_paths import cluster_paths
+from variantlake.delta.protocol.learned_schemas import PREFIX as LEARNED_PREFIX
 from variantlake.delta.protocol.properties import (
     SCHEMA_PREFIX,
     SHREDDING_PROPERTY,
     check_clustering,
     shredding_schemas,
+    with_given_schema,
+    with_schema,
 )
 from variantlake.delta.schema.table_schema import StructField, StructType, VariantType
 from variantlake.delta.stats.tags import PREFIX
 from variantlake.delta.transaction.commit import commit
 from variantlake.delta.transaction.conflicts import Changes
 from variantlake.errors import InvalidSchema, InvalidValue, UnsupportedFeature
+from variantlake.ingest.learning.learn import learned_schema
+from variantlake.ingest.learning.sample import SAMPLE_FILES, sample_column, spread
 from variantlake.ingest.load import LoadProgress, Runner
 from variantlake.maintenance.clustering.plan_clustering import file_group
 from variantlake.maintenance.reshredding.drift import variant_columns
 from variantlake.maintenance.reshredding.gains import that_gain
-from variantlake.maintenance.reshredding.sample import SAMPLE_FILES, sample_column, spread
 from variantlake.maintenance.rewrite.commit_rewrite import Operation
 from variantlake.maintenance.rewrite.groups import FileGroup
 from variantlake.maintenance.rewrite.layouts import layouts_of
@@ -45,7 +49,7 @@ from variantlake.planning.log_files import LogFiles
 from variantlake.scan.table_names import files_that_may_match
 from variantlake.shredding.ddl import format_ddl, parse_ddl
 from variantlake.shredding.layout import check_writable
-from variantlake.shredding.schema import Leaf, Object, ShreddingSchema, Untyped
+from variantlake.shredding.schema import ShreddingSchema
 from variantlake.sql.select import QueryText
 
 UNSHREDDED = ShreddingSchema()
@@ -239,42 +243,31 @@ def _learned(
     known: ShreddingSchema | None,
     progress: Callable[[int, int], None] | None,
 ) -> ShreddingSchema:
-    """The schema of a sample from all over the table, with the paths that it is clustered by."""
+    """The schema of a sample from all over the table, with hints and order."""
     paths: list[Any] = spread(snapshot.files["path"].to_pylist(), SAMPLE_FILES)
     sample = sample_column(snapshot, paths, physical, progress=progress)
-    schema = sample.infer().schema if sample.table.num_rows else known or UNSHREDDED
-    text = snapshot.properties.get(CLUSTER_BY)
-    if text is None or known is None:
-        return schema
-    for each in cluster_paths(text, snapshot.schema, snapshot.partition_columns):
-        if each.column == physical and each.path is not None:
-            node, where = known.find(each.path)
-            if where == each.path and isinstance(node, Leaf):
-                schema = ShreddingSchema(_with_leaf(schema.root, each.path.steps, node))
-    return schema
-
-
-def _with_leaf(node: Any, steps: tuple[Any, ...], leaf: Leaf) -> Any:
-    """The node with a column at these steps; what stands in the way of it gives way."""
-    if not steps:
-        return leaf
-    fields = dict(node.fields) if isinstance(node, Object) else {}
-    first, rest = steps[0], steps[1:]
-    fields[first] = _with_leaf(fields.get(first, Untyped()), rest, leaf)
-    ordered = sorted(fields.items(), key=lambda item: item[0].encode())
-    return Object(tuple(ordered))
+    if not sample.table.num_rows:
+        return known or UNSHREDDED
+    return learned_schema(snapshot, sample, known)
 
 
 def property_changes(
-    snapshot: Snapshot, layouts: Mapping[str, ShreddingSchema], *, unshred: bool
+    snapshot: Snapshot,
+    layouts: Mapping[str, ShreddingSchema],
+    *,
+    unshred: bool,
+    learned: bool = False,
 ) -> Changes | None:
     """The change of the table's properties; None where they say it already.
+
+    `learned` schemas may be learned again by loads, others stay.
 
     Raises InvalidSchema for a layout without a path that the table is clustered by.
     """
     configuration = dict(snapshot.metadata.configuration)
     if unshred:
-        configuration = {k: v for k, v in configuration.items() if not k.startswith(SCHEMA_PREFIX)}
+        own = (SCHEMA_PREFIX, LEARNED_PREFIX)
+        configuration = {k: v for k, v in configuration.items() if not k.startswith(own)}
         configuration[SHREDDING_PROPERTY] = "false"
         text = configuration.get(CLUSTER_BY)
         if text is not None and any(
@@ -283,7 +276,13 @@ def property_changes(
         ):
             del configuration[CLUSTER_BY]
     else:
-        configuration |= {SCHEMA_PREFIX + name: format_ddl(s) for name, s in layouts.items()}
+        for name, schema in layouts.items():
+            if configuration.get(SCHEMA_PREFIX + name) == format_ddl(schema):
+                continue
+            if learned:
+                configuration = with_schema(configuration, name, schema, snapshot.version + 1)
+            else:
+                configuration = with_given_schema(configuration, name, schema)
     check_clustering(configuration, snapshot.schema, snapshot.partition_columns)
     if configuration == snapshot.metadata.configuration:
         return None
@@ -319,7 +318,9 @@ def reshred(
     condition = None if where is None else QueryText(snapshot.schema).condition(where)
     snapshot.check_writable(evaluated=True)
     layouts = wanted_layouts(snapshot, options)
-    changes = property_changes(snapshot, layouts, unshred=options.unshred)
+    changes = property_changes(
+        snapshot, layouts, unshred=options.unshred, learned=options.shredding is None
+    )
 
     def prepare(newest: Snapshot) -> ReshredPlan:
         chosen = None if condition is None else files_that_may_match(newest, condition)

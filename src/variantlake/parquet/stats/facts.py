@@ -8,7 +8,7 @@ from the log, so that planning never asks where they come from. Unknown is alway
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 
 import pyarrow as pa
@@ -80,6 +80,17 @@ class PathFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class VariantSizes:
+    """Compressed bytes of a Variant column: of its residuals, and of its typed columns.
+
+    Columns without a value count nothing, metadata neither.
+    """
+
+    residuals: int
+    typed: int
+
+
+@dataclass(frozen=True, slots=True)
 class VariantFacts:
     """One Variant column: how this file shreds it, and the facts of each node.
 
@@ -90,7 +101,7 @@ class VariantFacts:
     `untyped_value` of a group around it, so there a path is clean only when those are null in every
     row, and its own too; else nothing is known of it. `has_others` is true of a group with leaves
     that are no part of the Variant, on which Spark's own Variant reader fails (EXACTNESS, rule 10).
-    `notes` are about its values, None where the writer made none.
+    `notes` are about its values, None where the writer made none. `sizes` are known from a footer.
     """
 
     column: tuple[str, ...]
@@ -100,6 +111,7 @@ class VariantFacts:
     is_legacy: bool = False
     has_others: bool = False
     notes: ValueNotes | None = None
+    sizes: VariantSizes | None = field(default=None, compare=False)
 
     def find(self, path: Path) -> PathFacts | None:
         """The facts of exactly this path; None where it is not a node of the schema."""
@@ -250,6 +262,7 @@ class _Facts:
             paths,
             has_others=variant.has_others,
             notes=notes,
+            sizes=sizes_of(variant.root, row_groups),
         )
 
     def _has_no_residuals(self, node: GroupNode, row_groups: Sequence[RowGroup]) -> bool:
@@ -354,6 +367,26 @@ class _Facts:
             bounds.minimum_exact,
             bounds.maximum_exact,
         )
+
+
+def sizes_of(root: GroupNode, row_groups: Sequence[RowGroup]) -> VariantSizes:
+    """The sizes of a Variant column (its `root`) over some row groups."""
+    residuals = typed = 0
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        residuals += _bytes(node.value, row_groups)
+        typed += _bytes(node.typed_value, row_groups)
+        stack.extend(child for _, child in node.fields)
+        stack.extend(() if node.element is None else (node.element,))
+    return VariantSizes(residuals, typed)
+
+
+def _bytes(leaf: int | None, row_groups: Sequence[RowGroup]) -> int:
+    if leaf is None:
+        return 0
+    chunks = (group.columns[leaf] for group in row_groups)
+    return sum(each.compressed_size for each in chunks if each.null_count != each.num_values)
 
 
 @dataclass(frozen=True, slots=True)

@@ -182,6 +182,7 @@ class LakeQueries(LakeSession):
                         row_groups(
                             planned.table.snapshot, planned.plan, planned.table.partition_types
                         ),
+                        planned.table.snapshot.properties,
                     ),
                     whole=tuple(sorted(planned.use.whole & planned.table.variants)),
                     note="",
@@ -253,6 +254,7 @@ def _explain_remote(query: RemoteQuery) -> QueryExplanation:
                 scan=explain(
                     found.plan,
                     row_groups(found.table.snapshot, found.plan, found.table.partition_types),
+                    found.table.snapshot.properties,
                 ),
                 whole=found.whole,
                 note=found.note,

@@ -32,6 +32,7 @@ from variantlake.ingest.encode.parquet_rows import (
     sample_rows,
 )
 from variantlake.ingest.encode.rows import TableRows, check_columns
+from variantlake.ingest.learning.relearn import relearned
 from variantlake.ingest.overwrite import Overwrite
 from variantlake.ingest.sources.blocks import bytes_at_once
 from variantlake.ingest.target.file_plan import FilePlan
@@ -114,6 +115,7 @@ def append(
             target = target.with_columns(columns_of(frame, json_columns))
     check_columns(frame.columns, target.schema.fields, json_columns, target.store.uri)
     _check_variants(frame, target, json_columns)
+    target = relearned(target)
     load = _Load(spark, frame, target, frozenset(json_columns), chosen)
     scan = file_scan(spark, frame)
     try:
@@ -191,8 +193,10 @@ class _Load:
                     )
                 # What is bad is left out here: the append itself reports it.
                 profilers[field.physical_name].add(encoders[field.name].tape(column))
-        inference = self.options.inference
-        return {name: infer(each.result(), inference).schema for name, each in profilers.items()}
+        return {
+            name: infer(each.result(), self.target.inference(name, self.options.inference)).schema
+            for name, each in profilers.items()
+        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,8 @@
-"""A sample of the Variants of a table, from files all over it."""
+"""A sample of the Variants of a table, and what it would be as a file."""
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,10 +15,14 @@ from variantlake.kernels.variant.profiler import profile
 from variantlake.kernels.variant.variant_reader import VariantReader
 from variantlake.parquet.metadata.footer import Footer, read_footer
 from variantlake.parquet.read.reader import iter_batches
+from variantlake.parquet.stats.facts import VariantSizes, sizes_of
+from variantlake.parquet.variant.variant_group import VariantGroup, variant_groups
+from variantlake.parquet.write.table_writer import write_table
 from variantlake.shredding.arrays import struct_of
 from variantlake.shredding.infer import Inference, InferenceOptions, infer
 from variantlake.shredding.layout import VARIANT_TYPE
 from variantlake.shredding.profile import Profile
+from variantlake.shredding.schema import ShreddingSchema
 
 SAMPLE_FILES = 32
 SAMPLE_ROWS = 10_000
@@ -33,12 +38,35 @@ class Sample:
     column: str
     table: pa.Table
 
+    def __add__(self, other: Sample) -> Sample:
+        """Both, of the same column."""
+        return Sample(self.column, pa.concat_tables([self.table, other.table]))
+
     def infer(self, options: InferenceOptions | None = None) -> Inference:
         """What inference makes of them. Raises MalformedVariant for bytes that are none."""
         found, reader = Profile(), VariantReader()
         for batch in self.table.to_batches():
             found.merge(profile(reader.read(struct_of(batch.column(0)))))
         return infer(found, options)
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A sample as a file of one layout."""
+
+    footer: Footer
+    group: VariantGroup
+    sizes: VariantSizes
+
+    @classmethod
+    def of(cls, sample: Sample, schema: ShreddingSchema) -> Trial:
+        """The sample, written with this schema."""
+        with tempfile.TemporaryDirectory(prefix="variantlake-") as folder:
+            file = f"{folder}/sample.parquet"
+            write_table(sample.table, file, shredding=schema)
+            footer = read_footer(file)
+        (group,) = variant_groups(footer, {(sample.column,)})
+        return cls(footer, group, sizes_of(group.root, footer.row_groups))
 
 
 def spread(items: Sequence[Any], count: int) -> list[Any]:

@@ -1,0 +1,102 @@
+"""Shredding schemas that were learned from data: which one new files have, and those before it.
+
+A table property of ours, `variantlake.learned.<column>`, holds it beside the DDL. A column whose
+schema was given as DDL has none: that schema stays.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+
+import orjson
+
+from variantlake.shredding.ddl import format_ddl
+from variantlake.shredding.schema import ShreddingSchema
+
+PREFIX = "variantlake.learned."
+"""The column's physical name follows."""
+
+MAX_SCHEMAS = 32
+"""Schemas that are remembered, the newest."""
+
+_SHARE_DIGITS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class LearnedSchema:
+    """One schema.
+
+    `number` counts from 1 on, `version` is that of the table which it was learned for, and `layout`
+    the name of the layout that its files have.
+    """
+
+    number: int
+    version: int
+    layout: str
+
+
+@dataclass(frozen=True, slots=True)
+class LearnedSchemas:
+    """The schemas of one column, oldest first.
+
+    `residuals` is the share of residuals in the bytes of files with the newest, as it was when
+    somebody last looked for a better one; None where no file had it yet.
+    """
+
+    schemas: tuple[LearnedSchema, ...] = ()
+    residuals: float | None = None
+
+    @property
+    def newest(self) -> LearnedSchema | None:
+        """The schema of new files."""
+        return self.schemas[-1] if self.schemas else None
+
+    def find(self, layout: str) -> LearnedSchema | None:
+        """The newest schema whose files have this layout."""
+        return next((each for each in reversed(self.schemas) if each.layout == layout), None)
+
+    def next(self, schema: ShreddingSchema, version: int) -> LearnedSchemas:
+        """These and one more, learned for this version of the table."""
+        number = 1 if self.newest is None else self.newest.number + 1
+        more = LearnedSchema(number, version, layout_name(schema))
+        return LearnedSchemas((*self.schemas, more)[-MAX_SCHEMAS:])
+
+    def measured(self, share: float) -> LearnedSchemas:
+        """These, with the share of residuals that was found."""
+        return replace(self, residuals=round(share, _SHARE_DIGITS))
+
+    def text(self) -> str:
+        """The property's text."""
+        schemas = [asdict(each) for each in self.schemas]
+        return orjson.dumps({"residuals": self.residuals, "schemas": schemas}).decode()
+
+
+def layout_name(schema: ShreddingSchema) -> str:
+    """A short name for a layout, the same for equal ones: eight hexadecimal digits."""
+    return hashlib.sha256(format_ddl(schema).encode()).hexdigest()[:8]
+
+
+def learned_schemas(properties: Mapping[str, str], column: str) -> LearnedSchemas | None:
+    """What a table says of a column (physical name); None where its schema was not learned.
+
+    What another writer has put there in another form counts as nothing.
+    """
+    text = properties.get(PREFIX + column)
+    if text is None:
+        return None
+    try:
+        document = orjson.loads(text)
+        schemas = tuple(LearnedSchema(**each) for each in document["schemas"])
+        share = document["residuals"]
+    except (ValueError, TypeError, KeyError):
+        return None
+    for each in schemas:
+        if type(each.number) is not int or type(each.version) is not int:
+            return None
+        if type(each.layout) is not str:
+            return None
+    if share is not None and not isinstance(share, int | float):
+        return None
+    return LearnedSchemas(schemas[-MAX_SCHEMAS:], share)

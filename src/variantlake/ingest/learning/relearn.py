@@ -1,0 +1,185 @@
+"""New files get another schema once recent ones hold too much in residuals.
+
+Decided before a load, by the tags of the newest files that have the table's schema. The load's own
+commit carries the new schema. So whoever loads, by whichever way, learns, and a stream never stops.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from variantlake.delta.log.logical_files import values
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.protocol.learned_schemas import PREFIX as LEARNED_PREFIX
+from variantlake.delta.protocol.learned_schemas import LearnedSchemas, learned_schemas
+from variantlake.delta.protocol.properties import SCHEMA_PREFIX, hints, max_residual_share
+from variantlake.delta.stats.residual_share import residual_share
+from variantlake.delta.stats.tags import PREFIX as TAG_PREFIX
+from variantlake.delta.stats.tags import column_name
+from variantlake.errors import VariantLakeError
+from variantlake.ingest.learning.learn import learned_schema
+from variantlake.ingest.learning.sample import Sample, Trial, sample_column, spread
+from variantlake.ingest.target.write_target import Target
+from variantlake.shredding.hints import with_hints
+from variantlake.shredding.schema import Leaf, ShreddingSchema
+
+log = logging.getLogger("variantlake.learning")
+
+RECENT_FILES = 32
+"""The most files that say how well the schema does, the newest that have it."""
+
+RECENT_ROWS = 1_000
+"""Older files say nothing where newer ones have so many rows."""
+
+LEAST_ROWS = 200
+"""Fewer say nothing yet."""
+
+OLD_FILES = 16
+"""Other files of the sample, from all over the table: what was common stays a column."""
+
+SAMPLE_ROWS = 4_000
+"""Rows of each of the two halves of a sample."""
+
+MARGIN = 0.1
+"""By so much the share must have grown since somebody last looked for a better schema."""
+
+LEAST_GAIN = 0.2
+"""The share of the sample's residuals that a better schema takes away."""
+
+
+def relearned(target: Target) -> Target:
+    """The table with the schemas that its new files get; mostly the ones that it has.
+
+    Only schemas that were learned are learned again. What goes wrong is logged, and nothing
+    changes.
+    """
+    snapshot = target.snapshot
+    if snapshot is None or target.replacing is not None or not target.shredding_enabled:
+        return target
+    for column, schema in target.shreddings().items():
+        learned = learned_schemas(target.properties, column)
+        if learned is None:
+            continue
+        try:
+            target = _relearned(target, snapshot, _Column(column, schema, learned))
+        except (VariantLakeError, OSError, pa.ArrowException) as error:
+            log.warning("%s: no schema was learned for %r: %s", target.store.uri, column, error)
+    return target
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """A VARIANT column by its physical name, its schema, and what is known of it."""
+
+    name: str
+    schema: ShreddingSchema
+    learned: LearnedSchemas
+
+
+def _relearned(target: Target, snapshot: Snapshot, column: _Column) -> Target:
+    hinted = with_hints(column.schema, hints(target.properties, column.name))
+    if hinted != column.schema:
+        log.info("%s: hints change the schema of %r", target.store.uri, column.name)
+        return target.with_shredding(column.name, hinted)
+    bound = max_residual_share(target.properties)
+    if column.learned.residuals is not None:
+        bound = max(bound, column.learned.residuals + MARGIN)
+    if bound >= 1:
+        return target
+    recent = _recent(snapshot, column)
+    share = residual_share(column.name, recent.tags)
+    if share is None or share <= bound or recent.rows < LEAST_ROWS:
+        return target
+    schema = _better(snapshot, column, recent)
+    if schema is None:
+        # Nothing but what cannot be a column: worth another look once there is more of it.
+        text = column.learned.measured(share).text()
+        return replace(target, properties={**target.properties, LEARNED_PREFIX + column.name: text})
+    log.info(
+        "%s: %.0f %% of the newest %d rows of %r lie in residuals: new files get another schema",
+        target.store.uri,
+        100 * share,
+        recent.rows,
+        column.name,
+    )
+    return target.with_shredding(column.name, schema)
+
+
+@dataclass(frozen=True, slots=True)
+class _Recent:
+    """The newest files that have a schema."""
+
+    paths: list[str]
+    tags: list[dict[str, str | None]]
+    rows: int
+
+
+def _recent(snapshot: Snapshot, column: _Column) -> _Recent:
+    files: Any = snapshot.files.select(["path", "modification_time", "tags"])
+    key = f"{TAG_PREFIX}layout.{column_name((column.name,))}"
+    found = _Recent([], [], 0)
+    text = snapshot.properties.get(SCHEMA_PREFIX + column.name)
+    for row in _newest(files["modification_time"]):
+        tags = values(files["tags"].slice(row, 1))[0] or {}
+        if tags.get(key) != text:
+            continue
+        found.paths.append(files["path"][row].as_py())
+        found.tags.append(tags)
+        found = replace(found, rows=found.rows + _rows(tags))
+        if found.rows >= RECENT_ROWS:
+            break
+    return found
+
+
+def _newest(times: Any) -> Iterator[int]:
+    """The places of the newest files, newest first."""
+    when = pc.fill_null(times, 0).to_numpy()
+    if len(when) > RECENT_FILES:
+        places = np.argpartition(when, -RECENT_FILES)[-RECENT_FILES:]
+    else:
+        places = np.arange(len(when))
+    yield from places[np.argsort(-when[places], kind="stable")].tolist()
+
+
+def _rows(tags: dict[str, str | None]) -> int:
+    """The rows of a file, by the fingerprint of our tags."""
+    number = (tags.get(f"{TAG_PREFIX}file") or "").rpartition(":")[2]
+    return int(number) if number.isdecimal() else 0
+
+
+def _better(snapshot: Snapshot, column: _Column, recent: _Recent) -> ShreddingSchema | None:
+    """A schema that makes columns of what lies in residuals now; None where there is none."""
+    newest = sample_column(snapshot, recent.paths, column.name, rows=SAMPLE_ROWS)
+    taken = set(recent.paths)
+    others = [path for path in snapshot.files["path"].to_pylist() if path not in taken]
+    older = sample_column(snapshot, spread(others, OLD_FILES), column.name, rows=SAMPLE_ROWS)
+    schema = learned_schema(snapshot, _balanced(newest, older), column.schema)
+    if not _has_more(schema, column.schema) or not newest.table.num_rows:
+        return None
+    before, after = (Trial.of(newest, each).sizes for each in (column.schema, schema))
+    gained = before.residuals - after.residuals
+    return schema if gained >= LEAST_GAIN * before.residuals else None
+
+
+def _balanced(newest: Sample, older: Sample) -> Sample:
+    """Both, with no more rows of the older files than of the newest."""
+    most = newest.table.num_rows
+    if older.table.num_rows <= most:
+        return newest + older
+    step = older.table.num_rows / most
+    places = pa.array([int(number * step) for number in range(most)], pa.int64())
+    return newest + Sample(older.column, older.table.take(places))
+
+
+def _has_more(schema: ShreddingSchema, known: ShreddingSchema) -> bool:
+    """Whether a path is a column, or one of another type, that was not before."""
+    return any(
+        isinstance(node, Leaf) and known.find(path) != (node, path) for path, node in schema.nodes()
+    )
