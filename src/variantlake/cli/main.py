@@ -1,6 +1,7 @@
 """The entry point: exit codes, and errors and interrupts without tracebacks.
 
-Exit codes: 0 fine, 1 what was asked for failed, 2 wrong usage, 130 interrupted.
+Exit codes: 0 fine, 1 what was asked for failed, 2 wrong usage, 3 some files failed (autoload),
+130 interrupted.
 """
 
 from __future__ import annotations

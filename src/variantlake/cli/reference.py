@@ -13,8 +13,9 @@ _HEAD = """# The command line
 
 Written by `make docs` from the commands; change it there.
 
-Exit codes: 0 fine, 1 what was asked for failed (a sentence says why), 2 wrong usage, 130
-interrupted. With `VARIANTLAKE_TRACEBACK=1` in the environment an error shows where it was raised.
+Exit codes: 0 fine, 1 what was asked for failed (a sentence says why), 2 wrong usage, 3 loaded but
+for files that failed (`autoload`), 130 interrupted. With `VARIANTLAKE_TRACEBACK=1` in the
+environment an error shows where it was raised.
 """
 
 

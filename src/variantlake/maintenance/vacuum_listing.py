@@ -1,8 +1,9 @@
 """What lies in a table's folder that no version needs: listed as a stream, noted on the disk.
 
 Hidden names (`_` or `.` first) are nobody's data and stay, as in Delta Spark, but for change data
-files, partition columns of such names, checksums that Hadoop wrote beside a file, and temporary
-files of our own. `_delta_log` is never looked into, nor a folder with a log of its own.
+files, partition columns of such names, checksums that Hadoop wrote beside a file, temporary files
+of our own, and what autoloads no longer need of their state. `_delta_log` is never looked into, nor
+a folder with a log of its own.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import pyarrow.compute as pc
 
 from variantlake.delta.log.log_segment import LOG
 from variantlake.delta.log.snapshot import Snapshot
+from variantlake.ingest.target.autoload_files import OWN_FOLDER, RUN_PATH
 from variantlake.ingest.target.quarantine import FOLDER as QUARANTINE
 from variantlake.maintenance.batches import batched
 from variantlake.maintenance.vacuum_retained import RetainedPaths
@@ -46,6 +48,7 @@ class FileKind(enum.StrEnum):
     MARKER = "marker of a load"
     TEMPORARY = "temporary"
     QUARANTINE = "quarantine"
+    LOADS = "state of an autoload"
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +212,7 @@ class _Names:
             return False
         return (
             not _has_hidden_name(name)
-            or folder in (CHANGE_DATA, QUARANTINE)
+            or folder in (CHANGE_DATA, QUARANTINE, OWN_FOLDER)
             or self._is_value(name)
         )
 
@@ -218,6 +221,8 @@ class _Names:
         name = path.rpartition("/")[2]
         if path.startswith(f"{QUARANTINE}/"):
             return FileKind.QUARANTINE
+        if path.startswith(f"{OWN_FOLDER}/"):
+            return FileKind.LOADS if RUN_PATH.fullmatch(path) else None
         if _has_hidden_name(name):
             if _TEMPORARY.fullmatch(name):
                 return FileKind.TEMPORARY

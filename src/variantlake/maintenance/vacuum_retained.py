@@ -21,6 +21,7 @@ from variantlake.delta.actions.log_lines import (
     AddCdcFile,
     AddFile,
     DeletionVectorDescriptor,
+    DomainMetadata,
     RemoveFile,
     parse_log,
 )
@@ -31,6 +32,7 @@ from variantlake.delta.log.logical_files import values
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.log.snapshot_state import read_removes
 from variantlake.errors import MissingSource, VariantLakeError
+from variantlake.ingest.target.autoload_files import DOMAIN, run_paths
 from variantlake.maintenance.batches import batched
 from variantlake.storage.store import Entry, Store
 
@@ -119,6 +121,8 @@ def retained_paths(snapshot: Snapshot, cutoff: int) -> RetainedPaths:
         if batch.column("deletion_vector").null_count < batch.num_rows:
             vectors = values(batch.column("deletion_vector").drop_null())
             _keep_vectors(found, snapshot.store, (DeletionVectorDescriptor(**v) for v in vectors))
+    for domain in snapshot.domains.values():
+        _keep_runs(found, domain)
     removes = read_removes(snapshot.store, snapshot.version).values()
     young = (remove for remove in removes if (remove.deletion_timestamp or 0) >= cutoff)
     for some in batched(young, 4096):
@@ -135,7 +139,7 @@ def keep_commits(found: RetainedPaths, store: Store, commits: Iterable[Entry]) -
                 _keep_actions(found, store, actions)
 
 
-FileAction = AddFile | RemoveFile | AddCdcFile
+FileAction = AddFile | RemoveFile | AddCdcFile | DomainMetadata
 
 
 def _since(snapshot: Snapshot, cutoff: int) -> list[Entry]:
@@ -154,21 +158,31 @@ def _since(snapshot: Snapshot, cutoff: int) -> list[Entry]:
 
 
 def _files_of(store: Store, entry: Entry) -> list[FileAction]:
-    """The actions of files in one commit, without what is not needed of them."""
+    """The actions that name files in one commit, without what is not needed of them."""
     try:
         return [
             action
             for action in parse_log(store.stream(entry.path), store.join(entry.path))
-            if isinstance(action, AddFile | RemoveFile | AddCdcFile)
+            if isinstance(action, FileAction)
         ]
     except MissingSource:  # cleaned up in the meantime: nobody reads that version any more
         return []
 
 
 def _keep_actions(found: RetainedPaths, store: Store, actions: Sequence[FileAction]) -> None:
-    found.keep([action.path for action in actions])
-    others = (action for action in actions if not isinstance(action, AddCdcFile))
+    files = [action for action in actions if not isinstance(action, DomainMetadata)]
+    found.keep([action.path for action in files])
+    others = (action for action in files if not isinstance(action, AddCdcFile))
     _keep_vectors(found, store, (a.deletion_vector for a in others if a.deletion_vector))
+    for action in actions:
+        if isinstance(action, DomainMetadata):
+            _keep_runs(found, action)
+
+
+def _keep_runs(found: RetainedPaths, domain: DomainMetadata) -> None:
+    """Keep the files in which an autoload remembers what it has loaded."""
+    if domain.domain.startswith(DOMAIN):
+        found.keep_plain(run_paths(domain.configuration))
 
 
 def _keep_paths(found: RetainedPaths, paths: Any) -> None:

@@ -27,6 +27,7 @@ def test_the_commands_load_and_list(
     )
     result = json.loads(done.out)
     assert (result["files"], result["failed"], result["version"]) == (1, 1, 0)
+    assert done.code == 3
     assert "bad.json" in done.err
     listed = run(monkeypatch, capfd, "loads", table, "--json", "--state", "failed")
     assert json.loads(listed.out)["file"] == "bad.json"

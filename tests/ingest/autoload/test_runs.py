@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,8 @@ from variantlake.delta.log.snapshot import Snapshot
 from variantlake.errors import MalformedLog
 from variantlake.ingest.autoload.discover import _Known
 from variantlake.ingest.autoload.runs import RUN, RunReader, merged
-from variantlake.ingest.autoload.state import DOMAIN, FileState, LoadState, read_state
+from variantlake.ingest.autoload.state import FileState, LoadState, read_state
+from variantlake.ingest.target.autoload_files import DOMAIN, FOLDER
 from variantlake.storage.opening import open_store
 
 names = st.binary(min_size=1, max_size=3)
@@ -132,3 +134,29 @@ def test_a_domain_that_we_did_not_write_so_is_refused(
     object.__setattr__(snapshot, "domains", domains)
     with pytest.raises(MalformedLog, match="is not what was written"):
         read_state(snapshot, name.removeprefix(DOMAIN))
+
+
+def test_vacuum_removes_runs_that_no_version_within_the_retention_names(tmp_path: Path) -> None:
+    source, table = tmp_path / "in", tmp_path / "table"
+    for number in range(1, 5):
+        put(source / f"{number}.json", number)
+        vl.autoload(source, table, name="n")
+    folder = table / FOLDER / "n"
+    orphan = folder / f"{9:010d}-{'0' * 32}.parquet"
+    other = folder / "notes.txt"
+    for file in (orphan, other):
+        file.write_bytes(b"x")
+    state = read_state(Snapshot.read(table), "n")
+    assert state is not None
+    live = {Path(run.path).name for run in state.runs}
+    assert len(list(folder.iterdir())) > len(live) + 2
+    # What is young may be a running autoload's, and older versions still name the runs before.
+    assert vl.Table.open(table).vacuum().deleted == 0
+    for file in (*table.rglob("*.parquet"), *table.rglob("*.txt"), *table.rglob("*.json")):
+        os.utime(file, (0, 0))
+    done = vl.Table.open(table).vacuum()
+    assert done.kinds == {"state of an autoload": done.deleted}
+    assert {file.name for file in folder.iterdir()} == {*live, "notes.txt"}
+    put(source / "5.json", 5)
+    assert vl.autoload(source, table, name="n").files == 1
+    assert ids(table) == [1, 2, 3, 4, 5]

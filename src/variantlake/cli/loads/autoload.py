@@ -41,6 +41,9 @@ from variantlake.ingest.autoload.run import autoload as run_autoload
 from variantlake.ingest.sources.sources import Format
 from variantlake.ingest.target.options import BadRows
 
+SOME_FAILED = 3
+"""The exit code where files could not be read, and the others were loaded."""
+
 
 def autoload(
     source: Annotated[
@@ -169,7 +172,8 @@ def autoload(
 
     What has been loaded stands in the table's own log: after a kill, on another machine and beside
     other processes it goes on where the table is. A file that cannot be read is recorded, and the
-    others are loaded; `variantlake loads` shows each of them. Works in this process, without Spark.
+    others are loaded; `variantlake loads` shows each of them. Without --every the exit code is 3
+    then. Works in this process, without Spark.
     """
     if once and every is not None:
         raise InvalidValue("--once and --every contradict each other", hint="give one of them")
@@ -208,6 +212,8 @@ def autoload(
         print_json(result.to_dict())
     else:
         _print_result(table, result)
+    if result.failed and every is None:
+        raise typer.Exit(SOME_FAILED)
 
 
 def _print_result(table: str, result: AutoloadResult) -> None:

@@ -21,11 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from variantlake.errors import MalformedLog, MissingSource
-from variantlake.ingest.target.write_target import OWN_FOLDER
 from variantlake.storage.store import Store
-
-FOLDER = f"{OWN_FOLDER}/loads"
-"""Where the runs of all autoloads lie, from the table's root; each has a folder of its own."""
 
 _FIELDS: list[pa.Field[Any]] = [
     pa.field("name", pa.binary(), nullable=False),

@@ -23,7 +23,6 @@ from variantlake.delta.log.reconciliation import read_commit
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.errors import InvalidValue, MalformedLog, MissingSource
 from variantlake.ingest.autoload.runs import (
-    FOLDER,
     MAX_RUN_BYTES,
     RUN,
     Run,
@@ -31,11 +30,9 @@ from variantlake.ingest.autoload.runs import (
     appended,
     merged,
 )
+from variantlake.ingest.target.autoload_files import DOMAIN, FOLDER, RUN_PATH
 from variantlake.ingest.target.commit_record import CommitRecord
 from variantlake.storage.store import Store
-
-DOMAIN = "variantlake.autoload."
-"""What the names of our metadata domains, and of our applications in `txn`, begin with."""
 
 FEATURE = "domainMetadata"
 """The writer feature that a table needs for it."""
@@ -47,7 +44,6 @@ MAX_NAME = 128
 """Our limit on the characters of an autoload's name."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-_RUN_PATH = re.compile(rf"{FOLDER}/[A-Za-z0-9][A-Za-z0-9._-]*/\d{{10}}-[0-9a-f]{{32}}\.parquet")
 _SEARCHED_VERSIONS = 1000
 
 
@@ -233,7 +229,7 @@ def _run_of(fields: Any) -> Run:
         sure=_typed(bool, fields["sure"]),
     )
     # A path of a stranger's log must not lead out of its folder.
-    if not _RUN_PATH.fullmatch(run.path) or not 0 < run.size <= MAX_RUN_BYTES or run.rows < 1:
+    if not RUN_PATH.fullmatch(run.path) or not 0 < run.size <= MAX_RUN_BYTES or run.rows < 1:
         raise ValueError(f"no such run can be: {run.path!r}")
     return run
 

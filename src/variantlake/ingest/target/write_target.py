@@ -51,6 +51,7 @@ from variantlake.errors import (
     TableReplaced,
     UnsupportedFeature,
 )
+from variantlake.ingest.target.autoload_files import OWN_FOLDER
 from variantlake.ingest.target.commit_record import CommitRecord
 from variantlake.ingest.target.file_plan import FilePlan
 from variantlake.ingest.target.files import delete_load, is_load_file
@@ -65,10 +66,6 @@ from variantlake.storage.store import LocalStore, Store
 
 READER_FEATURES = SCAN_FEATURES
 """Reader features that do not concern who only adds files."""
-
-OWN_FOLDER = "_variantlake"
-"""Where files lie that belong to the log and are no data: hidden, so that no VACUUM removes them.
-"""
 
 _CLEAN_UP_PASSES = 10
 _CLEAN_UP_SECONDS = 0.1
