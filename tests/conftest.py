@@ -12,6 +12,7 @@ import pytest
 from hypothesis import settings
 
 from tests import corpora
+from tests.jvm import SHORT_LIVED
 from tests.strategies import MORE
 
 if TYPE_CHECKING:
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 # A slow moment of the machine is not a failure; what takes time is measured in benchmarks/.
 settings.register_profile("bounded", deadline=None, max_examples=50 * MORE)
 settings.load_profile("bounded")
+
+# For processes that start a Spark of their own.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", SHORT_LIVED)
 
 # What a process has written outlives the process; fsync matters where the machine loses power.
 # Thousands of commits would wait for the disk. That it is called is the matter of test_durability.

@@ -10,6 +10,8 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from tests.jvm import SHORT_LIVED
+
 DELTA_PACKAGE = "io.delta:delta-spark_4.2_2.13:4.4.0"
 _AWS = "2.35.4"
 S3A_PACKAGES = (
@@ -21,11 +23,6 @@ S3A_PACKAGES = (
 )
 """Hadoop's file system for S3, and the parts of Amazon's SDK that it needs: the bundle of all, on
 which it depends, has 690 MB."""
-
-_SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=512m -XX:+UseSerialGC"
-"""Tests plan thousands of queries and run each once: a third of the time went into compiling what
-is not run again, and into threads of the collector. With that compiler alone the JVM keeps 48 MB of
-code, which queries fill: a quarter of the time then went into looking for code to drop."""
 
 
 def delta_session(scratch: Path) -> SparkSession:
@@ -41,7 +38,7 @@ def delta_session(scratch: Path) -> SparkSession:
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.warehouse.dir", str(scratch / "warehouse"))
-        .config("spark.driver.extraJavaOptions", f"-Dderby.system.home={scratch} {_SHORT_LIVED}")
+        .config("spark.driver.extraJavaOptions", f"-Dderby.system.home={scratch} {SHORT_LIVED}")
         .config("spark.pyspark.python", sys.executable)
         .config("spark.pyspark.driver.python", sys.executable)
         .config("spark.jars.packages", ",".join((DELTA_PACKAGE, *S3A_PACKAGES)))

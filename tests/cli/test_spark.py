@@ -3,32 +3,16 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
+from tests.cli.command import Outcome, run_in_turn
 from tests.corpora import EARTHQUAKES
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark processes")]
 
 
-def variantlake(*arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "variantlake.cli.main", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
-
-
-@pytest.fixture(scope="module")
-def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("lake") / "t"
-    done = variantlake("ingest", "--json", "--max-rows-per-file", 500, EARTHQUAKES, path)
-    assert (done.returncode, done.stderr) == (0, "")
-    result = json.loads(done.stdout)
-    assert (result["rows"], result["files"], result["version"]) == (1707, 4, 0)
-    return path
-
-
+FORMS = ("--json", "--explain")
 SIMPLE = (
     "SELECT event:properties.mag::double AS mag, event:properties.place::string, "
     "event:geometry, event:properties.net, event:properties.tsunami::int FROM t "
@@ -36,23 +20,41 @@ SIMPLE = (
 )
 
 
-@pytest.mark.parametrize("form", [("--json",), ("--explain",)], ids=["json", "table"])
-def test_both_engines_print_the_same(table: Path, form: tuple[str, ...]) -> None:
-    local, spark = (
-        variantlake("query", *form, "--engine", engine, table, SIMPLE)
-        for engine in ("local", "spark")
-    )
-    assert (local.returncode, spark.returncode) == (0, 0)
-    assert len(local.stdout.splitlines()) > 5
-    assert sorted(local.stdout.splitlines()) == sorted(spark.stdout.splitlines())
-    for done in (local, spark):
-        assert ("skipped" in done.stderr) == (form == ("--explain",))
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Outcome]:
+    """What each command prints; one JVM serves them, with a session for each."""
+    table = tmp_path_factory.mktemp("lake") / "t"
+    commands: dict[str, list[object]] = {
+        "ingest": ["ingest", "--json", "--max-rows-per-file", 500, EARTHQUAKES, table],
+        "bad": ["query", table, "SELECT event:id::nonsense FROM t"],
+    }
+    for engine in ("local", "spark"):
+        for form in FORMS:
+            commands[f"{engine} {form}"] = ["query", form, "--engine", engine, table, SIMPLE]
+    return dict(zip(commands, run_in_turn(*commands.values()), strict=True))
 
 
-def test_bad_sql_is_a_sentence(table: Path) -> None:
-    done = variantlake("query", table, "SELECT event:id::nonsense FROM t")
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith("Error: ")
-    assert "NONSENSE" in done.stderr.upper()
-    assert "Traceback" not in done.stderr
-    assert "\tat " not in done.stderr
+def test_a_load_tells_its_counts_and_nothing_else(done: dict[str, Outcome]) -> None:
+    load = done["ingest"]
+    assert (load.code, load.err) == (0, "")
+    result = json.loads(load.out)
+    assert (result["rows"], result["files"], result["version"]) == (1707, 4, 0)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_both_engines_print_the_same(done: dict[str, Outcome], form: str) -> None:
+    local, spark = done[f"local {form}"], done[f"spark {form}"]
+    assert (local.code, spark.code) == (0, 0)
+    assert len(local.out.splitlines()) > 5
+    assert sorted(local.out.splitlines()) == sorted(spark.out.splitlines())
+    for each in (local, spark):
+        assert ("skipped" in each.err) == (form == "--explain")
+
+
+def test_bad_sql_is_a_sentence(done: dict[str, Outcome]) -> None:
+    bad = done["bad"]
+    assert (bad.code, bad.out) == (1, "")
+    assert bad.err.startswith("Error: ")
+    assert "NONSENSE" in bad.err.upper()
+    assert "Traceback" not in bad.err
+    assert "\tat " not in bad.err

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import variantlake as vl
-from tests.cli.command import run
+from tests.cli.command import END, in_turn, run
 from tests.delta.tables import add, first_commit, write_log
 from variantlake.cli.terminal.output import escaped, visible
 
@@ -52,25 +52,13 @@ COMMANDS = [
     ["cat", f"--{ACTING}"],
 ]
 
-ALL = """
-import contextlib, json, sys
-from variantlake.cli.main import main
-for command in json.load(open(sys.argv[1])):
-    sys.argv = ["variantlake", *command]
-    with contextlib.suppress(SystemExit):
-        main()
-    print("\\n=== end ===", flush=True)
-"""
-
 
 @pytest.fixture(scope="module")
-def on_terminal(table: Path, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+def on_terminal(table: Path) -> list[str]:
     """What each of the commands writes to a terminal, one after the other in one process."""
-    commands = tmp_path_factory.mktemp("commands") / "commands.json"
-    commands.write_text(json.dumps([[name, str(table), *rest] for name, *rest in COMMANDS]))
     terminal, its_end = pty.openpty()
     process = subprocess.Popen(
-        [sys.executable, "-c", ALL, commands],
+        in_turn([[name, table, *rest] for name, *rest in COMMANDS]),
         stdout=its_end,
         stderr=its_end,
         env=os.environ | {"TERM": "dumb", "NO_COLOR": "1"},
@@ -82,7 +70,8 @@ def on_terminal(table: Path, tmp_path_factory: pytest.TempPathFactory) -> list[s
             written += piece
     process.wait(30)
     os.close(terminal)
-    return written.decode("utf-8", "replace").split("\r\n=== end ===\r\n")
+    # Each code stands there twice, for either stream.
+    return END.split(written.decode("utf-8", "replace"))[::4]
 
 
 @pytest.mark.parametrize(
