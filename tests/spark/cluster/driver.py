@@ -6,7 +6,9 @@ import contextlib
 import json
 import os
 import signal
+import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -35,7 +37,7 @@ class Driver:
         self.sources = sorted(map(str, self.folder.glob("*.ndjson")))
 
     def everything(self) -> dict[str, Any]:
-        """Load, query, and lose a worker."""
+        """Load, query, by a client of Connect and on S3 too; lose workers in loads and rewrites."""
         return {
             "seen": self.seen_by_workers(),
             "ingested": said(lambda: self.lake.ingest(self.sources[:1], self.table)),
@@ -43,8 +45,13 @@ class Driver:
             "queries": {name: self.queried(query) for name, query in self.work["queries"].items()},
             "odd": said(self.rebuilt),
             "source": said(self.data_source),
+            "connect": self.by_connect(),
+            "stored": said(self.on_s3),
             "crashed": self.losing(self.end_python_workers, "crashed"),
-            "lost": self.losing(self.end_a_node, "lost"),
+            "lost": self.losing(lambda: self.end_a_node("two"), "lost"),
+            "delete crashed": self.deleting(),
+            "optimize crashed": self.optimizing(self.end_python_workers),
+            "optimize lost": self.optimizing(lambda: self.end_a_node("three")),
         }
 
     def queried(self, query: str) -> Any:
@@ -79,13 +86,42 @@ class Driver:
     def rebuilt(self) -> Any:
         """Rows whose Variants Spark itself cannot read."""
         frame = self.lake.sql(f"SELECT * FROM delta.`{self.work['odd']}`")
-        return answer(frame.selectExpr("event:id::int AS i", "event:kind::string AS kind", "k"))
+        return answer(frame.selectExpr(*ODD))
 
     def data_source(self) -> Any:
         """The table as a data source, whose plan Spark makes in a Python on the driver."""
         vl.spark.register(self.spark)
         frame = self.spark.read.format("variantlake").load(self.table)
         return answer(frame.selectExpr("count(*) AS n"))
+
+    def by_connect(self) -> Any:
+        """What a client of the Spark Connect server in this driver loads and finds."""
+        remote = f"sc://127.0.0.1:{self.work['settings'][PORT]}"
+        texts = {name: {"sql": query} for name, query in self.work["queries"].items()}
+        texts |= {"odd": {"read": self.work["odd"], "select": ODD}}
+        append = {"query": MORE, "table": self.table, "options": {}}
+        done = subprocess.run(
+            [sys.executable, "-m", "tests.spark.connect_client"],
+            input=json.dumps({"remote": remote, "appends": [append], "texts": texts}),
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
+        )
+        return json.loads(done.stdout)
+
+    def on_s3(self) -> list[Any]:
+        """Rows that tasks write to S3, and read there by Spark's reader and by ours."""
+        table = f"{self.work['bucket']}/table"
+        vl.Table.create(table, "event VARIANT", shredding={"event": "n INT, kind STRING"})
+        appended = self.lake.append(self.spark.sql(MORE), table)
+        vl.spark.register(self.spark)
+        source = self.spark.read.format("variantlake").load(table)
+        return [
+            [appended.version, appended.rows],
+            self.queried(f"SELECT sum(event:n::int) AS n FROM delta.`{table}`"),
+            answer(source.selectExpr("sum(event:n::int) AS n")),
+            sorted(name for name in os.environ if name.startswith("AWS_")),
+        ]
 
     def losing(self, kill: Callable[[], bool], name: str) -> dict[str, Any]:
         """A load in which something is killed once it has written a file; then what there is."""
@@ -95,24 +131,69 @@ class Driver:
             if progress.files and kill():
                 killed.append(progress.files)
 
-        before = vl.Table.open(self.table).version
-        count = f"SELECT count(*) AS n FROM delta.`{self.table}`"
-        rows_before = answer(self.lake.sql(count))
+        before, rows_before = self.state()
         done = said(
             lambda: self.lake.ingest(
                 self.sources, self.table, load_id=name, max_rows_per_file=5_000, progress=watch
             )
         )
-        after = vl.Table.open(self.table).version
+        after, rows = self.state()
         return {
             "killed": killed,
             "rows_before": rows_before,
             "done": done,
             "versions": [before, after],
-            "rows": answer(self.lake.sql(count)),
+            "rows": rows,
             "again": said(lambda: self.lake.ingest(self.sources, self.table, load_id=name)),
-            "rows_again": answer(self.lake.sql(count)),
+            "rows_again": self.state()[1],
         }
+
+    def state(self) -> tuple[int, int]:
+        """The newest version, and the rows of it that Spark counts."""
+        version = vl.Table.open(self.table).version
+        return version, self.lake.sql(f"SELECT event FROM delta.`{self.table}`").count()
+
+    def optimizing(self, kill: Callable[[], bool]) -> dict[str, Any]:
+        """A rewrite in which something is killed once a group is written; a repeat of it."""
+        killed: list[int] = []
+
+        def watch(progress: LoadProgress) -> None:
+            if progress.files and kill():
+                killed.append(progress.files)
+
+        options = {"target_file_bytes": self.work["target"]}
+        before = self.state()
+        done = said(lambda: self.lake.optimize(self.table, progress=watch, **options).versions)
+        after = self.state()
+        again = said(lambda: self.lake.optimize(self.table, **options).versions)
+        self.work["target"] *= 2  # so that there is something to rewrite the next time
+        return {
+            "killed": killed,
+            "states": [before, after, self.state()],
+            "done": done,
+            "again": again,
+        }
+
+    def deleting(self) -> dict[str, Any]:
+        """A DELETE that Spark decides and whose Python workers are killed; a repeat of it."""
+        where = "length(event:kind::string) = 4"
+        before = self.state()
+        ended = threading.Event()
+
+        def end_all() -> None:
+            while not ended.wait(0.05):
+                self.end_python_workers()
+
+        killer = threading.Thread(target=end_all)
+        killer.start()
+        try:
+            done = said(lambda: self.lake.delete(self.table, where).deleted)
+        finally:
+            ended.set()
+            killer.join()
+        after = self.state()
+        again = said(lambda: self.lake.delete(self.table, where).deleted)
+        return {"states": [before, after, self.state()], "done": done, "again": again}
 
     def end_python_workers(self) -> bool:
         """Kill the Python processes of all executors, each time that they are there."""
@@ -122,14 +203,16 @@ class Driver:
                 found |= _kill_pythons_below(process)
         return found
 
-    def end_a_node(self) -> bool:
+    def end_a_node(self, name: str) -> bool:
         """Kill a worker with its executor; once."""
-        node = self.work["nodes"].pop("two", None)
+        node = self.work["nodes"].pop(name, None)
         if node is not None:
             os.killpg(node, signal.SIGKILL)
         return node is not None
 
 
+PORT = "spark.connect.grpc.binding.port"
+ODD = ["event:id::int AS i", "event:kind::string AS kind", "k"]
 MORE = 'SELECT parse_json(concat(\'{"n": \', id, \', "kind": "more"}\')) AS event FROM range(10)'
 
 

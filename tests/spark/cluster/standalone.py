@@ -1,4 +1,4 @@
-"""A standalone cluster of Spark on this machine: a master and two workers, and what they run."""
+"""A standalone cluster of Spark on this machine: a master and three workers, and their settings."""
 
 from __future__ import annotations
 
@@ -10,25 +10,30 @@ import subprocess
 import tarfile
 import time
 import venv
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib import metadata, util
 from pathlib import Path
 
 import variantlake
+from tests.jvm import SHORT_LIVED
+from tests.sessions import S3A_PACKAGES
 from tests.test_runtime_dependencies import closure
 
 _START_SECONDS = 60.0
 ON_NODES = closure("pandas") | closure("pyarrow")
 """What Spark wants of the nodes' Python to run tasks in Arrow."""
 
+NODES = ("one", "two", "three")
+"""Folders of the workers: two of them die in the tests."""
+
 _DEPLOY = "org.apache.spark.deploy"
 
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Two workers with one core each, which see nothing of this checkout."""
+    """Three workers with one core each, which see nothing of this checkout."""
 
     master: str
     folder: Path
@@ -43,14 +48,12 @@ class Cluster:
 def running(folder: Path) -> Iterator[Cluster]:
     """Start the cluster in a folder, and end it."""
     python = _node_python(folder / "node")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = _free_port()
     master = f"spark://127.0.0.1:{port}"
     ui = ("--webui-port", "0")
     worker = (f"{_DEPLOY}.worker.Worker", "--host", "127.0.0.1", "--cores", "1", "--memory", "600m")
     commands = [[f"{_DEPLOY}.master.Master", "--host", "127.0.0.1", "--port", str(port), *ui]]
-    for name in ("one", "two"):
+    for name in NODES:
         (folder / "work" / name).mkdir(parents=True)
         commands.append([*worker, "--work-dir", str(folder / "work" / name), *ui, master])
     log = folder / "cluster.log"
@@ -59,16 +62,25 @@ def running(folder: Path) -> Iterator[Cluster]:
         started.extend(_start(command, folder, log) for command in commands)
         pids = [process.pid for process in started]
         deadline = time.monotonic() + _START_SECONDS
-        while log.read_text(errors="replace").count("Successfully registered with master") < 2:
+        while log.read_text(errors="replace").count("Successfully registered with master") < len(
+            NODES
+        ):
             assert time.monotonic() < deadline, log.read_text(errors="replace")[-4000:]
             time.sleep(0.1)
-        yield Cluster(master, folder, python, dict(zip(("one", "two"), pids[1:], strict=True)))
+        yield Cluster(master, folder, python, dict(zip(NODES, pids[1:], strict=True)))
     finally:
         for process in started:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGTERM)
         for process in started:
             process.wait(60)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+    return port
 
 
 def _start(command: list[str], folder: Path, log: Path) -> subprocess.Popen[bytes]:
@@ -81,6 +93,7 @@ def _start(command: list[str], folder: Path, log: Path) -> subprocess.Popen[byte
         "SPARK_HOME": str(spark),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_DAEMON_JAVA_OPTS": SHORT_LIVED,
     }
     with log.open("ab") as out:
         return subprocess.Popen(
@@ -111,13 +124,33 @@ def archive(folder: Path) -> Path:
     return file
 
 
+def service_settings(s3: Mapping[str, str]) -> dict[str, str]:
+    """What a driver says to serve Spark Connect too, and to reach an S3 server: its only options.
+
+    Raises KeyError where the environment of the server lacks its own.
+    """
+    return {
+        "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
+        "spark.connect.grpc.binding.port": str(_free_port()),
+        "spark.jars.packages": ",".join(S3A_PACKAGES),
+        "spark.jars.excludes": "software.amazon.awssdk:bundle",
+        "spark.hadoop.fs.s3a.endpoint": s3["AWS_ENDPOINT_URL"],
+        "spark.hadoop.fs.s3a.endpoint.region": s3["AWS_REGION"],
+        "spark.hadoop.fs.s3a.path.style.access": "true",
+        "spark.hadoop.fs.s3a.access.key": s3["AWS_ACCESS_KEY_ID"],
+        "spark.hadoop.fs.s3a.secret.key": s3["AWS_SECRET_ACCESS_KEY"],
+    }
+
+
 def settings(cluster: Cluster, packages: Path | None) -> dict[str, str]:
     """What a driver says, with a package for the workers as docs/deploying.md tells, or without."""
     said = {
         "spark.master": cluster.master,
         "spark.driver.host": "127.0.0.1",
         "spark.driver.memory": "512m",
+        "spark.driver.extraJavaOptions": SHORT_LIVED,
         "spark.executor.memory": "512m",
+        "spark.executor.extraJavaOptions": SHORT_LIVED,
         "spark.executor.cores": "1",
         "spark.task.maxFailures": "2",
         "spark.log.level": "ERROR",

@@ -7,13 +7,13 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests import corpora
+from tests import corpora, s3_server
 from tests.spark.cluster import standalone
 from tests.spark.session.test_kernel_scan import made_of_odd_types
 
@@ -50,7 +50,11 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[standalone.Clu
 
 
 def drive(
-    cluster: standalone.Cluster, folder: Path, packages: Path | None, **work: Any
+    cluster: standalone.Cluster,
+    folder: Path,
+    packages: Path | None,
+    services: Mapping[str, str] | None = None,
+    **work: Any,
 ) -> dict[str, Any]:
     """What a driver finds, in a folder that has nothing of the project."""
     queries = {
@@ -58,12 +62,14 @@ def drive(
         "whole": WHOLE.format(folder / "table") + " WHERE event:n::bigint IN (3, 4)",
     }
     work |= {
-        "settings": standalone.settings(cluster, packages),
+        "settings": {**standalone.settings(cluster, packages), **(services or {})},
         "folder": str(folder),
         "queries": queries,
         "nodes": cluster.nodes,
     }
-    environment = {name: value for name, value in os.environ.items() if "SPARK_" not in name}
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "AWS_"))
+    }
     environment |= {"PYSPARK_PYTHON": str(cluster.python), "PYTHONPATH": str(corpora.REPOSITORY)}
     done = subprocess.run(
         [sys.executable, "-m", "tests.spark.cluster.driver"],
@@ -88,9 +94,12 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module")
 def found(cluster: standalone.Cluster, folder: Path, odd: str) -> dict[str, Any]:
-    """With the package; at its end one worker is gone."""
+    """With the package; at its end two workers are gone."""
     packages = standalone.archive(cluster.folder)
-    return drive(cluster, folder, packages, do="everything", odd=odd)
+    with s3_server.running() as s3:
+        services = standalone.service_settings(s3)
+        more = {"odd": odd, "bucket": f"s3a://{s3_server.BUCKET}", "target": 400_000}
+        return drive(cluster, folder, packages, services, do="everything", **more)
 
 
 @pytest.fixture(scope="module")
@@ -137,14 +146,14 @@ def test_a_load_that_loses_workers_is_whole_or_not_at_all(found: dict[str, Any],
     load = found[lost]
     assert load["killed"]
     before, after = load["versions"]
-    rows = count(load["rows_before"])
+    rows = load["rows_before"]
     if isinstance(load["done"], str):
-        assert (after, count(load["rows"])) == (before, rows)
+        assert (after, load["rows"]) == (before, rows)
         assert load["again"] == [before + 1, FILES * ROWS]
     else:
-        assert (after, count(load["rows"])) == (before + 1, rows + FILES * ROWS)
+        assert (after, load["rows"]) == (before + 1, rows + FILES * ROWS)
         assert load["again"] == [before + 1, 0]  # found
-    assert count(load["rows_again"]) == rows + FILES * ROWS
+    assert load["rows_again"] == rows + FILES * ROWS
 
 
 def test_the_tasks_of_a_node_that_dies_run_elsewhere(found: dict[str, Any]) -> None:
@@ -155,15 +164,49 @@ def test_spark_gives_up_where_every_try_is_killed(found: dict[str, Any]) -> None
     assert "SparkException" in found["crashed"]["done"]
 
 
+@pytest.mark.parametrize("lost", ["crashed", "lost"])
+def test_a_rewrite_that_loses_workers_is_whole_or_not_at_all(
+    found: dict[str, Any], lost: str
+) -> None:
+    rewrite = found[f"optimize {lost}"]
+    assert rewrite["killed"]
+    (before, rows), (after, rows_after), (_, rows_again) = rewrite["states"]
+    assert rows == rows_after == rows_again
+    if isinstance(rewrite["done"], str):
+        assert after == before
+        assert rewrite["again"]
+    else:
+        assert rewrite["done"][-1] == after
+        assert rewrite["again"] == []
+
+
+def test_a_delete_that_loses_workers_is_whole_or_not_at_all(found: dict[str, Any]) -> None:
+    delete = found["delete crashed"]
+    (before, rows), (after, rows_after), (_, rows_again) = delete["states"]
+    assert rows_again == rows - 20
+    if isinstance(delete["done"], str):
+        assert (after, rows_after, delete["again"]) == (before, rows, 20)
+    else:
+        assert (after, rows_after, delete["done"]) == (before + 1, rows - 20, 20)
+
+
+def test_a_client_of_spark_connect_loads_and_queries_on_the_workers(found: dict[str, Any]) -> None:
+    client = found["connect"]
+    assert client["appended"] == [[2, 10, 0]]
+    paths = {"k0": (ROWS // 2, ROWS - 2), "k1": (ROWS // 2, ROWS - 1), "more": (20, 9)}
+    assert client["texts"]["paths"] == {str((kind, *row)): 1 for kind, row in paths.items()}
+    assert client["texts"]["whole"]
+    assert client["texts"]["odd"] == {str((i, f"k{i % 3}", i)): 1 for i in range(20)}
+
+
+def test_credentials_of_spark_serve_tasks_in_object_stores(found: dict[str, Any]) -> None:
+    """`spark.hadoop.fs.s3a.*` alone is set; our tasks get it from the driver."""
+    assert found["stored"] == [[1, 10], [["(45,)", 1]], [["(45,)", 1]], []]
+
+
 def test_workers_without_the_package_are_explained(without: dict[str, Any]) -> None:
     """Loads say what to do; queries go by Spark's own reader."""
     for load in ("ingested", "appended"):
         assert without[load].startswith("MissingDependency: Spark's Python workers cannot import")
         assert "spark.archives" in without[load]
     assert len(without["queries"]["paths"]) == 3
-
-
-def count(rows: list[Any]) -> int:
-    """The number in the only row."""
-    ((text, _),) = rows
-    return int(text.strip("(,)"))
