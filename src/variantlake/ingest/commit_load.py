@@ -10,8 +10,8 @@ import logging
 import pickle
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Self
 
 from variantlake.delta.actions.log_lines import AddFile
 from variantlake.delta.stats.tags import tagged_notes
@@ -29,14 +29,14 @@ from variantlake.storage.store import LocalStore
 _LOG = logging.getLogger("variantlake")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoadResult:
-    """What a load did. `bytes_written` are those of its files.
+@dataclass(frozen=True, kw_only=True, repr=False)
+class LoadResult(int):
+    """What a load did; as a number it is the `version` that it made.
 
-    `bad_rows` were left out or became NULL, by the load's mode; `quarantine` is the folder with
-    their reasons, None when there is none. `empty_sources` are the files that were skipped because
-    they hold nothing. `already_loaded` says that the table had the load's id:
-    then `version` is the one that has it, and nothing was done.
+    `bytes_written` are those of its files. `bad_rows` were left out or became NULL, by the load's
+    mode; `quarantine` is the folder with their reasons, None when there is none. `empty_sources`
+    are the files that were skipped because they hold nothing. `already_loaded` says that the table
+    had the load's id: then `version` is the one that has it, and nothing was done.
     """
 
     version: int
@@ -48,6 +48,32 @@ class LoadResult:
     quarantine: str | None = None
     empty_sources: int = 0
     already_loaded: bool = False
+
+    def __new__(cls, *, version: int, **_fields: object) -> Self:
+        """The number is the version."""
+        return super().__new__(cls, version)
+
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]:
+        return (), self._fields()
+
+    def __bool__(self) -> bool:
+        return True  # version 0 is one as well
+
+    def __hash__(self) -> int:
+        return hash(self.version)  # equal to the number
+
+    def __repr__(self) -> str:
+        told = {item.name: item.default for item in fields(self)}
+        shown = {
+            name: round(value, 3) if name == "seconds" else value
+            for name, value in self._fields().items()
+            if value != told[name] and not isinstance(value, tuple | dict)
+        }
+        listed = ", ".join(f"{name}={value!r}" for name, value in shown.items())
+        return f"{type(self).__name__}({listed})"
+
+    def _fields(self) -> dict[str, Any]:
+        return {item.name: getattr(self, item.name) for item in fields(self)}
 
     def to_dict(self) -> dict[str, Any]:
         """The fields by name, for JSON."""

@@ -70,7 +70,7 @@ _READERS = 8
 _DRY_RUN = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class ConvertResult(LoadResult):
     """What was done with which file, or would be: then `version` is -1.
 
@@ -79,6 +79,8 @@ class ConvertResult(LoadResult):
 
     steps: tuple[Step, ...] = ()
     shredding: Mapping[str, str] = field(default_factory=dict)
+
+    __hash__ = LoadResult.__hash__
 
     @property
     def is_dry_run(self) -> bool:

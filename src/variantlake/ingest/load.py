@@ -62,7 +62,7 @@ SMALLEST_TASK_BYTES = 16 << 20
 """Less is not worth a task and a file of its own, though cores stand idle."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class IngestResult(LoadResult):
     """What a load of documents did. `bytes_read` counts the sources as stored.
 
@@ -71,6 +71,8 @@ class IngestResult(LoadResult):
 
     bytes_read: int = 0
     shredding: str = ""
+
+    __hash__ = LoadResult.__hash__
 
 
 @dataclass(frozen=True, slots=True)

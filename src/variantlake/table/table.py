@@ -19,6 +19,7 @@ from variantlake.delta.schema.table_schema import StructType, VariantType
 from variantlake.delta.transaction.commit import create_table
 from variantlake.errors import InvalidSchema
 from variantlake.ingest.append import append_arrow
+from variantlake.ingest.commit_load import LoadResult
 from variantlake.ingest.encode.document_options import DocumentKeywords
 from variantlake.ingest.local_run import ingest_here
 from variantlake.ingest.overwrite import Overwrite, Where
@@ -163,8 +164,8 @@ class Table(TableLoads):
         column: str | None = None,
         json_columns: Collection[str] = (),
         **options: Unpack[DocumentKeywords],
-    ) -> int:
-        """Put rows in the place of the table's rows in one commit; gives the new version.
+    ) -> LoadResult:
+        """Put rows in the place of the table's rows in one commit; gives what was done.
 
         Older versions can be read as before.
 
@@ -201,7 +202,7 @@ class Table(TableLoads):
             merge_schema=options.pop("merge_schema", False),
             overwrite=overwrite,
             options=LoadOptions.of(**cast("LoadKeywords", options)),
-        ).version
+        )
 
     def append(
         self,
@@ -210,8 +211,8 @@ class Table(TableLoads):
         column: str | None = None,
         json_columns: Collection[str] = (),
         **options: Unpack[DocumentKeywords],
-    ) -> int:
-        """Append rows to the newest version in one commit, without Spark; gives the new version.
+    ) -> LoadResult:
+        """Append rows to the newest version in one commit, without Spark; gives what was done.
 
         Args:
             data: `variantlake.ndjson(...)` or `json_array(...)`, or Arrow data (also whatever has
@@ -240,7 +241,7 @@ class Table(TableLoads):
             json_columns=json_columns,
             merge_schema=options.pop("merge_schema", False),
             options=LoadOptions.of(**cast("LoadKeywords", options)),
-        ).version
+        )
 
     def _load(
         self,
@@ -248,9 +249,9 @@ class Table(TableLoads):
         column: str | None,
         overwrite: Overwrite | None,
         options: DocumentKeywords,
-    ) -> int:
+    ) -> LoadResult:
         column = column or self._only_variant()
-        done = ingest_here(
+        return ingest_here(
             data,
             self.uri,
             column=column,
@@ -258,7 +259,6 @@ class Table(TableLoads):
             snapshot=self._newest(),
             **options,
         )
-        return done.version
 
 
 def _clustering(given: str | Sequence[str] | None, schema: StructType) -> Sequence[str]:
