@@ -17,12 +17,13 @@ from variantlake.encoding.tree import Tree, decode, encode, logical_key
 from variantlake.encoding.value import basic_type, check_value_size, find, type_name, validate
 from variantlake.errors import InvalidPath, InvalidValue, VariantLakeError
 from variantlake.paths import Path
+from variantlake.shown import Shown
 
 _REPR_CHARACTERS = 200
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Variant:
+class Variant(Shown):
     """A value of the Variant type, as its two binaries.
 
     Immutable, hashable, pickles. Made from bytes, only the header of `metadata` is looked at: each

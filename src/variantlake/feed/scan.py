@@ -13,12 +13,13 @@ from variantlake.errors import MissingSource
 from variantlake.feed.snapshots import COMMIT_VERSION
 from variantlake.planning.explain import Explanation
 from variantlake.scan.table_scan import Scan
+from variantlake.shown import Shown
 
 VACUUMED = "vacuum removed files that these changes are in: begin with a later version"
 
 
-@dataclass(frozen=True)
-class ChangeScan:
+@dataclass(frozen=True, repr=False)
+class ChangeScan(Shown):
     """The changed rows of some versions; nothing is read before it is asked for.
 
     An Arrow stream itself, as `Scan` is. Rows come version by version.

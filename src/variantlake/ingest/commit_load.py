@@ -23,6 +23,7 @@ from variantlake.ingest.target.options import BadRows, LoadOptions
 from variantlake.ingest.target.quarantine import delete_quarantine, folder_of
 from variantlake.ingest.target.stop_flag import LoadFlag, LoadStopped
 from variantlake.ingest.target.write_target import NOT_COMMITTED, Target
+from variantlake.shown import Shown
 from variantlake.storage.opening import open_store
 from variantlake.storage.store import LocalStore
 
@@ -30,7 +31,7 @@ _LOG = logging.getLogger("variantlake")
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class LoadResult(int):
+class LoadResult(Shown, int):
     """What a load did; as a number it is the `version` that it made.
 
     `bytes_written` are those of its files. `bad_rows` were left out or became NULL, by the load's
@@ -59,18 +60,11 @@ class LoadResult(int):
     def __bool__(self) -> bool:
         return True  # version 0 is one as well
 
+    def __ne__(self, other: object) -> bool:
+        return not self == other  # a number's own would compare versions
+
     def __hash__(self) -> int:
         return hash(self.version)  # equal to the number
-
-    def __repr__(self) -> str:
-        told = {item.name: item.default for item in fields(self)}
-        shown = {
-            name: round(value, 3) if name == "seconds" else value
-            for name, value in self._fields().items()
-            if value != told[name] and not isinstance(value, tuple | dict)
-        }
-        listed = ", ".join(f"{name}={value!r}" for name, value in shown.items())
-        return f"{type(self).__name__}({listed})"
 
     def _fields(self) -> dict[str, Any]:
         return {item.name: getattr(self, item.name) for item in fields(self)}

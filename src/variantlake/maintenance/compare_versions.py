@@ -19,6 +19,7 @@ from variantlake.errors import InvalidQuery, InvalidValue
 from variantlake.kernels.digest.rows import Digest
 from variantlake.kernels.native.declared import Int64s
 from variantlake.maintenance.digest import DigestFile, FileDigester, Progress
+from variantlake.shown import Shown
 
 REWRITES = frozenset({"OPTIMIZE", "CLUSTER", "RESHRED", "UNSHRED", "REORG"})
 """What the history calls commits that write rows anew and change none."""
@@ -42,8 +43,8 @@ class RowDifference:
     row: int
 
 
-@dataclass(frozen=True, slots=True)
-class VersionComparison:
+@dataclass(frozen=True, slots=True, repr=False)
+class VersionComparison(Shown):
     """Two versions of a table, by their rows.
 
     `before` and `after` are the digests of the rows in files that only one of them has;

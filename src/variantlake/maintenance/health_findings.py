@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from variantlake.shown import Shown
+
 FORMAT = 1
 """Of `Health.to_dict`; it grows when a reader of the JSON would have to change."""
 
@@ -18,8 +20,8 @@ class Severity(enum.StrEnum):
     WARNING = "warning"
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+@dataclass(frozen=True, slots=True, repr=False)
+class Finding(Shown):
     """One thing to know of a table.
 
     `topic` is one of `small files`, `overlap`, `deleted rows`, `residuals`, `statistics`, `log`,
@@ -47,8 +49,8 @@ class Finding:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Health:
+@dataclass(frozen=True, slots=True, repr=False)
+class Health(Shown):
     """A table's version, its files, their bytes, and what was found, warnings first."""
 
     version: int

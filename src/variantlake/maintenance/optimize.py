@@ -20,11 +20,12 @@ from variantlake.maintenance.rewrite.commit_rewrite import Operation
 from variantlake.maintenance.rewrite.groups import Counts, Tier, TierCounts, joined
 from variantlake.maintenance.rewrite.run import run_rewrite
 from variantlake.scan.table_names import files_that_may_match
+from variantlake.shown import Shown
 from variantlake.sql.select import QueryText
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OptimizeResult:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class OptimizeResult(Shown):
     """What a compaction did, or would do: then `is_dry_run` is true and nothing is committed.
 
     `versions` are its commits, in order. `files_read`, `rows` and `bytes_read` are of the files

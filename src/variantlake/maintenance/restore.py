@@ -29,6 +29,7 @@ from variantlake.delta.transaction.new_actions import removes_of
 from variantlake.errors import InvalidValue, MissingSource
 from variantlake.maintenance.batches import batched
 from variantlake.maintenance.restore_state import Difference, difference
+from variantlake.shown import Shown
 from variantlake.storage.opening import store_of
 
 MAX_NAMED = 100
@@ -39,8 +40,8 @@ _THREADS = min(16, 4 * (os.cpu_count() or 1))
 Missing = Literal["refuse", "skip"]
 
 
-@dataclass(frozen=True, slots=True)
-class RestoreResult:
+@dataclass(frozen=True, slots=True, repr=False)
+class RestoreResult(Shown):
     """What a restore did, or would do.
 
     `restored_version` is the version whose state is the newest one again, as `version`: None for a

@@ -35,6 +35,7 @@ from variantlake.maintenance.vacuum_listing import (
     list_unneeded,
 )
 from variantlake.maintenance.vacuum_retained import RetainedPaths, keep_commits, retained_paths
+from variantlake.shown import Shown
 
 PROPERTY = "delta.deletedFileRetentionDuration"
 DEFAULT_RETENTION = "interval 1 week"
@@ -59,8 +60,8 @@ class VacuumProgress:
     deleted: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class VacuumResult:
+@dataclass(frozen=True, slots=True, repr=False)
+class VacuumResult(Shown):
     """What a vacuum removed, or would remove.
 
     `files` and `size` (bytes) are what no version within the retention needs, by `kinds`; `sample`

@@ -14,6 +14,7 @@ from typing import Any
 
 from variantlake.errors import InvalidValue
 from variantlake.paths import Path
+from variantlake.shown import Shown
 
 Digits = int
 Constant = bool | int | float | Decimal | str | dt.date | dt.datetime | None
@@ -46,6 +47,9 @@ class _SparkColumn:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self}>"
+
+    def __dir__(self) -> list[str]:
+        return [name for name in dir(type(self)) if not name.startswith("_")]
 
 
 def _spark_column(text: str) -> Any:
@@ -139,12 +143,15 @@ class TypedPath(_SparkColumn):
         return f"{self.text} AS {_identifier(self.name)}" if self.name else self.text
 
 
-@dataclass(frozen=True, slots=True)
-class VariantPath:
+@dataclass(frozen=True, slots=True, repr=False)
+class VariantPath(Shown):
     """A path of a VARIANT column, to be read as some type."""
 
     column: str
     path: Path
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.column} {_spark_path(self.path)}>"
 
     def as_type(self, type_: str, *, strict: bool = True) -> TypedPath:
         """As a Spark type, `decimal(10,2)`. Not `strict`: NULL where a value does not cast."""

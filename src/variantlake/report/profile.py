@@ -29,6 +29,7 @@ from variantlake.report.samples import (
     sample_table,
 )
 from variantlake.report.values import MAX_DISTINCT, PathValues, values_of
+from variantlake.shown import Shown
 from variantlake.shredding.ddl import format_ddl
 from variantlake.shredding.infer import Inference, InferenceOptions, infer
 from variantlake.shredding.profile import Profile
@@ -52,8 +53,8 @@ MAX_SHOWN_PATHS = 1_000
 """Paths of a profile, the most frequent first: keys that are ids make as many as there are rows."""
 
 
-@dataclass(frozen=True, slots=True)
-class PathProfile:
+@dataclass(frozen=True, slots=True, repr=False)
+class PathProfile(Shown):
     """One path of a sample.
 
     `share` is the part of the rows that hold it, a Variant null included; inside of arrays (a step
@@ -91,8 +92,8 @@ class PathProfile:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class SourceProfile:
+@dataclass(frozen=True, slots=True, repr=False)
+class SourceProfile(Shown):
     """What the documents of a source look like, from a sample of `rows` rows.
 
     `column` is the VARIANT column of a table or a file, empty for JSON documents. `shredding` is

@@ -6,7 +6,7 @@ import html
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path as FilePath
 from typing import Any
@@ -29,6 +29,7 @@ from variantlake.report.samples import sample_table
 from variantlake.report.skip_power import skip_powers
 from variantlake.report.versions import versions_of
 from variantlake.scan.table_scan import Scan
+from variantlake.shown import Shown
 from variantlake.shredding.ddl import format_ddl
 from variantlake.shredding.infer import infer
 
@@ -45,11 +46,14 @@ RARE = 0.01
 """A column that fewer rows use is named as one to give up."""
 
 
-@dataclass(frozen=True, slots=True)
-class TableReport:
+@dataclass(frozen=True, slots=True, repr=False)
+class TableReport(Shown):
     """A report: `data` as JSON-ready values, of format FORMAT."""
 
-    data: dict[str, Any] = field(repr=False)
+    data: dict[str, Any]
+
+    def __repr__(self) -> str:
+        return f"<TableReport of version {self.data['version']}, {self.data['files']:,} files>"
 
     def to_dict(self) -> dict[str, Any]:
         """The data as JSON-ready values; `format` tells their version."""

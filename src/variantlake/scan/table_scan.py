@@ -6,6 +6,7 @@ that they need; only rows that fulfil them are rebuilt or converted.
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -31,6 +32,7 @@ from variantlake.scan.conditions import Truth, evaluate
 from variantlake.scan.file_rows import FileReader, Rows
 from variantlake.scan.footers import Footers, row_groups
 from variantlake.scan.table_names import partition_types, stored_ref
+from variantlake.shown import Shown
 from variantlake.shredding.layout import VARIANT_TYPE
 from variantlake.sql.select import Item
 
@@ -48,8 +50,8 @@ class RowPlaces:
     num_rows: int
 
 
-@dataclass(frozen=True)
-class Scan:
+@dataclass(frozen=True, repr=False)
+class Scan(Shown):
     """What a scan of one table version gives; nothing is read before it is asked for.
 
     It is an Arrow stream itself, which DuckDB, Polars and pyarrow take as it is. VARIANT columns
@@ -60,6 +62,11 @@ class Scan:
     items: tuple[Item, ...]
     where: Predicate | None = None
     limit: int | None = None
+
+    def __repr__(self) -> str:
+        names = reprlib.repr([item.name for item in self.items])
+        rows = "some" if self.where is not None or self.limit is not None else "all"
+        return f"<Scan of {names}, {rows} rows of version {self.snapshot.version}>"
 
     @cached_property
     def schema(self) -> pa.Schema:

@@ -11,10 +11,11 @@ from variantlake.delta.actions.log_lines import Protocol
 from variantlake.delta.log.identity import check_before_read, check_same_table
 from variantlake.delta.log.snapshot import HistoryEntry, Snapshot
 from variantlake.delta.schema.table_schema import StructType
+from variantlake.shown import Shown
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class TableHandle:
+class TableHandle(Shown):
     """A Delta table at one version."""
 
     snapshot: Snapshot

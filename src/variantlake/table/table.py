@@ -221,10 +221,15 @@ class Table(TableLoads):
             column: The VARIANT column that takes the documents; the only one if None.
             json_columns: VARIANT columns that the Arrow data give as JSON text.
             **options: `merge_schema=True` adds columns of the data that the table does not have.
-                What becomes of bad documents, a load id, the order and size of files: see
-                `LoadOptions`; for documents also those of `DocumentOptions`. With a load id that
-                the table has already the version is that of the first load; bad rows and empty
-                files are counted in the version's metrics in `history`.
+                `mode` (`"strict"`, `"quarantine"`, `"null"`) says what becomes of a bad document,
+                `load_id` names the load, so that it is done once, `order_by` sorts the rows of each
+                file, `arrays` lets a schema that is learned have columns of what arrays hold,
+                `target_file_bytes` and `max_rows_per_file` end a file. Of documents also
+                `partition_by`, `file_column`, `loaded_at_column` and `skip_empty`: see
+                `Lake.ingest`; of Arrow data `truncate_timestamps`, which cuts nanoseconds.
+
+        The result is a number, too: the new version. With a load id that the table has already it
+        is that of the first load.
 
         Raises:
             InvalidSchema: The data do not fit the table's columns.

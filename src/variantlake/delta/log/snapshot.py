@@ -43,12 +43,13 @@ from variantlake.delta.protocol.features import (
 from variantlake.delta.schema.column_mapping import MODE
 from variantlake.delta.schema.table_schema import PrimitiveType, StructType
 from variantlake.errors import InvalidQuery, MalformedLog, UnsupportedFeature
+from variantlake.shown import Shown
 from variantlake.storage.opening import open_store
 from variantlake.storage.store import Entry, Store
 
 
-@dataclass(frozen=True, slots=True)
-class HistoryEntry:
+@dataclass(frozen=True, slots=True, repr=False)
+class HistoryEntry(Shown):
     """One commit as its writer described it. `timestamp` in milliseconds since the epoch."""
 
     version: int
@@ -57,8 +58,8 @@ class HistoryEntry:
     info: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+@dataclass(frozen=True, slots=True, repr=False)
+class Snapshot(Shown):
     """One version of a table. Never changes: `refresh` gives another one.
 
     `last` is the file of the log that the version ends with, as it was when it was listed.

@@ -43,6 +43,7 @@ from variantlake.ingest.local_run import run_in_threads
 from variantlake.ingest.sources.sources import Format
 from variantlake.ingest.target.keywords import check_options
 from variantlake.ingest.target.write_target import READER_FEATURES
+from variantlake.shown import Shown
 from variantlake.storage.opening import open_store
 from variantlake.storage.store import location_text
 
@@ -60,8 +61,8 @@ Stop = Callable[[], bool]
 """Asked between batches and while waiting: true ends the autoload, after the batch."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AutoloadResult:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class AutoloadResult(Shown):
     """What an autoload did. `version` is that of its last commit, None where it made none.
 
     `files` were loaded with their `rows`; `bad_rows` left out or NULL, by the mode. `empty` files

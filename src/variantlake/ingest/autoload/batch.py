@@ -38,6 +38,7 @@ from variantlake.ingest.target.files import new_load_id
 from variantlake.ingest.target.options import BadRows
 from variantlake.ingest.target.quarantine import BadRowLog
 from variantlake.ingest.target.write_target import Target
+from variantlake.shown import Shown
 from variantlake.storage.opening import store_of
 
 log = logging.getLogger("variantlake.autoload")
@@ -80,8 +81,8 @@ class Job:
         return target
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BatchReport:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class BatchReport(Shown):
     """What one batch did. `lag` are the seconds from the change of its newest file to its commit.
 
     `seconds` are those of the batch, `commit_seconds` those of its commit alone.

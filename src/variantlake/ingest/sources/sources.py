@@ -27,6 +27,7 @@ from variantlake.errors import (
     VariantLakeError,
 )
 from variantlake.ingest.sources.objects import find_objects
+from variantlake.shown import Shown
 from variantlake.storage.objects import open_object
 from variantlake.storage.schemes import check_scheme
 from variantlake.storage.store import is_local, local_path
@@ -107,8 +108,8 @@ class Split:
         return self.end - self.start
 
 
-@dataclass(frozen=True, slots=True)
-class Documents:
+@dataclass(frozen=True, slots=True, repr=False)
+class Documents(Shown):
     """Documents to load: the files that `ndjson`, `json_array` or `json_files` found, in order."""
 
     sources: tuple[Source, ...]

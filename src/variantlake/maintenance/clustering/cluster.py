@@ -20,11 +20,12 @@ from variantlake.maintenance.clustering.plan_clustering import (
 from variantlake.maintenance.rewrite.commit_rewrite import Operation
 from variantlake.maintenance.rewrite.run import run_rewrite
 from variantlake.scan.table_names import files_that_may_match
+from variantlake.shown import Shown
 from variantlake.sql.select import QueryText
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterResult:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class ClusterResult(Shown):
     """What a run did, or would do: then `is_dry_run` is true and nothing is committed.
 
     `versions` are its commits. `paths` are what the table is clustered by. `new_bytes` were in

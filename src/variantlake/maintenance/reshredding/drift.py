@@ -27,6 +27,7 @@ from variantlake.parquet.metadata.footer import Footer, read_footer
 from variantlake.parquet.stats.facts import UNKNOWN, facts_of
 from variantlake.parquet.variant.variant_group import VariantGroup, variant_groups
 from variantlake.paths import Path
+from variantlake.shown import Shown
 from variantlake.shredding.ddl import format_ddl
 from variantlake.shredding.infer import InferenceOptions
 from variantlake.shredding.schema import Array, Leaf, Node, Object, ShreddingSchema
@@ -59,8 +60,8 @@ class PathResiduals:
     typed_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class VersionsDrift:
+@dataclass(frozen=True, slots=True, repr=False)
+class VersionsDrift(Shown):
     """The files that came with some versions; both are None where the log no longer tells.
 
     `examined` of the `files` had their footers read: `rows`, `bytes`, `residual_bytes` (of all
@@ -99,8 +100,8 @@ class NewColumn:
     saves_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnDrift:
+@dataclass(frozen=True, slots=True, repr=False)
+class ColumnDrift(Shown):
     """A Variant column: the schema that the table has, and what inference would give it now.
 
     `sampled_rows` rows were looked at. `bytes_ratio` are their bytes when shredded anew by their
@@ -115,8 +116,8 @@ class ColumnDrift:
     new_columns: tuple[NewColumn, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Drift:
+@dataclass(frozen=True, slots=True, repr=False)
+class Drift(Shown):
     """How far the layout of a table has drifted from its data, at `version`."""
 
     version: int

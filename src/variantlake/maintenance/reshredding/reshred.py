@@ -47,6 +47,7 @@ from variantlake.maintenance.rewrite.run import run_rewrite
 from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.planning.log_files import LogFiles
 from variantlake.scan.table_names import files_that_may_match
+from variantlake.shown import Shown
 from variantlake.shredding.ddl import format_ddl, parse_ddl
 from variantlake.shredding.layout import check_writable
 from variantlake.shredding.schema import ShreddingSchema
@@ -58,8 +59,8 @@ MAX_COMMIT_BYTES = 64 << 30
 MAX_COMMIT_FILES = 10_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReshredResult:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class ReshredResult(Shown):
     """What was done, or would be: then `is_dry_run` is true and nothing is committed.
 
     `versions` are the commits, that of the table's properties first. `shredding` is the DDL of

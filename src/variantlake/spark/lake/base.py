@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from pyspark.sql import DataFrame, SparkSession
 
+from variantlake.shown import Shown
 from variantlake.spark.query.catalyst_query import QueryRunner
 from variantlake.spark.query.connect_query import RemoteQueries
 from variantlake.spark.query.names import CatalogNames, CatalogTable, CatalogView, find_remote
@@ -25,13 +26,17 @@ from variantlake.spark.session.jobs import is_connect
 from variantlake.sql.names import Parts
 
 
-class LakeSession:
+class LakeSession(Shown):
     """A session of the user's, what stands beside it, and the tables that were named."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
         self._tables = Tables()
         self._names: dict[str, str] = {}
+
+    def __repr__(self) -> str:
+        kind = "Spark Connect" if is_connect(self._spark) else "Spark"
+        return f"<{type(self).__name__} on {kind}, {len(self._names)} names registered>"
 
     @functools.cached_property
     def _helper(self) -> HelperSession:

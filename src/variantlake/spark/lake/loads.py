@@ -47,7 +47,48 @@ class LakeLoads(LakeErasure):
         progress: Callable[[LoadProgress], None] | None = None,
         **options: Unpack[DocumentKeywords],
     ) -> IngestResult:
-        """Load JSON documents into a VARIANT column; see `spark.ingest.ingest`."""
+        """Load JSON documents into a VARIANT column of a table, in one commit.
+
+        Each Spark task reads its own part of the input and writes files itself; no row passes
+        through the JVM. Executors must reach sources and table by the same names.
+
+        Args:
+            sources: Files, globs or directories of newline-delimited JSON, plain, gzip, zstd or
+                bz2, on a disk or in an object store; or `vl.ndjson(...)`, `vl.json_array(...)`,
+                `vl.json_files(...)`.
+            table: Its name, path or URL, as for `read`; it is made when there is none.
+            format: How documents stand in files that are given by paths: `"ndjson"` (one a line),
+                `"array"` (one array of them), `"json"` (one document a file, over many lines).
+            column: The VARIANT column that takes the documents. Other columns get NULL.
+            shredding: Which paths become columns, as DDL (`"kind STRING, n BIGINT"`); `VARIANT`
+                for none. None takes the table's own, or learns it from a sample and keeps it.
+            properties: Table properties for a table that is made here.
+            progress: Called a few times a second while tasks run.
+            **options: Each of them may be left out.
+
+                - `mode`: what becomes of a bad document: `"strict"` fails the load,
+                  `"quarantine"` puts it into a file with the reason, `"null"` stores NULL.
+                - `load_id`: a name of this load; a load of the same name does nothing.
+                - `order_by`: paths and columns by which the rows of each file are sorted.
+                - `partition_by`: partition columns, from folders (`"day DATE"`) or from a path
+                  of the documents (`"day=event:at::date"`).
+                - `file_column`, `loaded_at_column`: columns for the source's path and for the time
+                  of the load.
+                - `merge_schema`: add the columns that the table does not have.
+                - `skip_empty`: False refuses files without a document.
+                - `arrays`: whether a schema that is learned has columns of what arrays hold.
+                - `target_file_bytes`, `max_rows_per_file`: when the next file is begun.
+
+        Raises:
+            MissingSource, InvalidJson, LimitExceeded, MalformedFile: A source that is missing or
+                bad, with file, line and column. Nothing is committed and no file is left.
+            InvalidSchema: The table has no such VARIANT column, or the DDL does not parse.
+            InvalidValue: An option that cannot be.
+            NotADeltaTable: The location holds files but no log.
+            UnsupportedFeature: The table needs a feature that we do not write.
+            CommitConflict: Another writer changed the table in a way that contradicts this load.
+            MissingDependency: The executors' Python has no `variantlake`.
+        """
         # Loads the kernels, which queries do without.
         from variantlake.spark.load.ingest import ingest
 
@@ -131,18 +172,27 @@ class LakeLoads(LakeErasure):
         merge_schema: bool = False,
         **options: Unpack[LoadKeywords],
     ) -> LoadResult:
-        """Append the rows of a DataFrame, to a new table where none is; see `spark.append.append`.
+        """Append the rows of a DataFrame in one commit, to a new table where there is none.
 
         Args:
-            frame: As there.
+            frame: Rows with the table's columns by name; VARIANT columns as they are.
             table: Its name, path or URL, as for `read`.
-            json_columns: As there.
+            json_columns: VARIANT columns that the DataFrame gives as JSON text.
             partition_by: Name or names of a new table's partition columns.
             shredding: DDL of what becomes columns, by VARIANT column, or of the only one. None
                 takes the table's own, or infers it from a sample.
             properties: Table properties for a table that is made here.
-            merge_schema: As there.
-            **options: As there.
+            merge_schema: Add the columns and fields of structs that the table does not have.
+            **options: `mode`, `load_id`, `order_by`, `arrays`, `target_file_bytes` and
+                `max_rows_per_file` as for `ingest`; `truncate_timestamps=True` cuts digits of
+                timestamps below microseconds, which are an error otherwise.
+
+        Raises:
+            InvalidSchema: The data do not fit the table's columns.
+            InvalidJson, MalformedVariant, InvalidValue, LimitExceeded: A bad value, with its row.
+            UnsupportedFeature: The table needs a feature that we do not write.
+            CommitConflict: Another writer changed the table in a way that contradicts this.
+            MissingDependency: The executors' Python has no `variantlake`.
         """
         from variantlake.spark.load.append import append
         from variantlake.spark.load.append_target import NewTable

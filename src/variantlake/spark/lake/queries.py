@@ -12,6 +12,7 @@ from variantlake.errors import InvalidQuery
 from variantlake.planning.explain import explain
 from variantlake.planning.expressions import Condition, TypedPath
 from variantlake.scan.footers import row_groups
+from variantlake.shown import Shown
 from variantlake.spark.lake.base import LakeSession
 from variantlake.spark.lake.explain import QueryExplanation, TableExplanation
 from variantlake.spark.query.connect_query import RemoteQuery
@@ -194,8 +195,8 @@ class LakeQueries(LakeSession):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class LakeTable:
+@dataclass(frozen=True, slots=True, repr=False)
+class LakeTable(Shown):
     """A table, perhaps with conditions on its rows; `select` makes a DataFrame of it."""
 
     lake: LakeQueries

@@ -39,37 +39,9 @@ def ingest(
     overwrite: Overwrite | None = None,
     **options: Unpack[DocumentKeywords],
 ) -> IngestResult:
-    """Load JSON documents into a VARIANT column of a table, in one commit.
+    """Load JSON documents into a VARIANT column of a table, as `Lake.ingest` says.
 
-    Each Spark task reads its own part of the input, runs the kernels and writes Parquet files
-    itself; no row passes through the JVM. Sources and table must be reachable from the executors
-    by the same names.
-
-    Args:
-        spark: The session, classic or Connect.
-        sources: Files, globs or directories of newline-delimited JSON, plain, gzip, zstd or bz2,
-            on a disk or in an object store; or `ndjson(...)`, `json_array(...)`, `json_files(...)`.
-        table: The table's location; it is made when there is none.
-        format: How documents stand in files that are given by paths: `"ndjson"` (one a line),
-            `"array"` (one array of them), `"json"` (one document a file, over many lines).
-        column: The VARIANT column that takes the documents. Other columns of the table get NULL.
-        shredding: Which paths become columns, as DDL; `VARIANT` for none. None takes the table's
-            own schema, or infers one from a sample and keeps it with the table.
-        properties: Table properties for a table that is made here.
-        progress: Called a few times a second while tasks run.
-        overwrite: The documents take the place of these rows; None adds them.
-        **options: What becomes of bad documents and empty files, a load id, partitions and other
-            columns, the order and size of files: see `DocumentOptions` and `LoadOptions`.
-
-    Raises:
-        MissingSource, InvalidJson, LimitExceeded, MalformedFile: A source that is missing or bad,
-            with file, line and column. Nothing is committed and no file is left.
-        InvalidSchema: The table has no such VARIANT column, or the DDL does not parse.
-        InvalidValue: An option that cannot be.
-        NotADeltaTable: The location holds files but no log.
-        UnsupportedFeature: The table needs a feature that we do not write.
-        CommitConflict: Another writer changed the table in a way that contradicts this load.
-        MissingDependency: The executors' Python has no `variantlake`.
+    `overwrite` are the rows that the documents take the place of; None adds them.
     """
     return run_load(
         sources,

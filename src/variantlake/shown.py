@@ -1,0 +1,56 @@
+"""What public objects look like at a prompt: one line, and no names but the public ones."""
+
+from __future__ import annotations
+
+import reprlib
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import MISSING, fields
+from typing import Any
+
+MAX_LINE = 120
+"""Characters of a repr."""
+
+_SHORT = reprlib.Repr()
+_SHORT.maxstring = _SHORT.maxother = 48
+
+
+class Shown:
+    """Base of public dataclasses: `repr` fits a line, `dir` has public names only.
+
+    The line leaves out fields that have their default, those without a repr, and ends early where
+    it would be too long. Collections are counted.
+    """
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        parts = [f"{name}={_text(value)}" for name, value in _told(self)]
+        line = f"{type(self).__name__}({', '.join(parts)})"
+        return line if len(line) <= MAX_LINE else f"{line[: MAX_LINE - 2]}…)"
+
+    def __dir__(self) -> list[str]:
+        return [name for name in super().__dir__() if not name.startswith("_")]
+
+
+def _told(shown: Any) -> list[tuple[str, Any]]:
+    """The fields that say something."""
+    found = []
+    for item in fields(shown):
+        value = getattr(shown, item.name, None)
+        default = item.default
+        if default is MISSING and item.default_factory is not MISSING:
+            default = item.default_factory()
+        if item.repr and (default is MISSING or value != default):
+            found.append((item.name, value))
+    return found
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, tuple | list | Mapping | AbstractSet):
+        plain = all(isinstance(each, str | int | float) for each in value)
+        short = plain and len(value) <= 3 and not isinstance(value, Mapping)
+        return _SHORT.repr(value) if short else f"<{len(value):,}>"
+    return _SHORT.repr(value)
