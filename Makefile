@@ -14,7 +14,7 @@ LONG ?= 20
 # bash counts the seconds of its own life in SECONDS: only one from the command line is meant.
 SECONDS_OF_SOAK = $(if $(filter command line environment%,$(origin SECONDS)),$(SECONDS),60)
 
-.PHONY: help setup demo test test-fast test-long test-runtime test-matrix audit test-kill test-soak test-concurrency test-rules test-queries lint format wheel docs fuzz bench bench-appends bench-autoload bench-ingest bench-kernels bench-optimize bench-planning bench-query clean
+.PHONY: help setup demo test test-fast test-long test-runtime test-matrix test-examples audit test-kill test-soak test-concurrency test-rules test-queries lint format wheel docs fuzz bench bench-appends bench-autoload bench-ingest bench-kernels bench-optimize bench-planning bench-query clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-17s %s\n", $$1, $$2}'
@@ -52,6 +52,9 @@ test-runtime: setup ## Install the package into an environment without developme
 
 test-matrix: setup ## Use the wheel with each version of docs/support.md (ROWS="spark-4.1 …" for some)
 	@$(BIN)/python -m tests.matrix $(ROWS)
+
+test-examples: setup ## Run examples/dbt and examples/airflow with the wheel, each in an environment of its own
+	@$(BIN)/python -m tests.examples
 
 audit: setup ## Ask PyPI's advisories about all pinned versions; fails where it cannot be asked
 	@$(BIN)/python -m venv .venv-audit && .venv-audit/bin/python -m pip install --quiet pip-audit
@@ -134,4 +137,4 @@ bench-kernels: setup ## Time the compiled kernels in MB/s of JSON text
 	@$(BIN)/python -m benchmarks.kernels
 
 clean: ## Remove the virtual environment and caches
-	@rm -rf $(VENV) .venv-runtime .venv-audit .work/matrix .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist spark-warehouse
+	@rm -rf $(VENV) .venv-runtime .venv-audit .work/matrix .work/examples .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist spark-warehouse

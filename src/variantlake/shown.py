@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import reprlib
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
@@ -49,6 +50,8 @@ def _told(shown: Any) -> list[tuple[str, Any]]:
 def _text(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.4g}"
+    if isinstance(value, dt.datetime):
+        return value.isoformat(" ", "seconds")
     if isinstance(value, tuple | list | Mapping | AbstractSet):
         plain = all(isinstance(each, str | int | float) for each in value)
         short = plain and len(value) <= 3 and not isinstance(value, Mapping)
