@@ -15,6 +15,7 @@ PACKAGE = Path(__file__).resolve().parent.parent / "src" / "variantlake"
 # Top to bottom: a module may import from its own part and from those before it.
 LAYERS = [
     "errors",
+    "logs",
     "shown",
     "paths",
     "types",

@@ -26,6 +26,7 @@ from variantlake.cli.maintenance import (
 )
 from variantlake.cli.tables import analyze, cat, check, history, profile, report
 from variantlake.cli.tables import inspect as inspect_command
+from variantlake.cli.terminal.logs import logged
 from variantlake.cli.terminal.output import print_error, print_note, visible
 from variantlake.delta.log.file_paths import ABSOLUTE_PATHS, set_absolute_paths
 
@@ -59,21 +60,35 @@ RefuseOption = Annotated[
 ]
 
 
+VerboseOption = Annotated[
+    int,
+    typer.Option(
+        "--verbose",
+        "-v",
+        count=True,
+        show_default=False,
+        help="Log what is committed; twice: also files, skipping and rewrites.",
+    ),
+]
+
+
 def _with_common_options(command: Callable[..., None]) -> Callable[..., None]:
     """The command with the options that all commands have, for typer to find in its signature."""
-    name = "refuse_absolute_paths"
+    common = {"refuse_absolute_paths": (False, RefuseOption), "verbose": (0, VerboseOption)}
 
     @functools.wraps(command)
     def run(**given: Any) -> None:
-        if given.pop(name):
+        if given.pop("refuse_absolute_paths"):
             set_absolute_paths("refuse")
-        command(**given)
+        with logged(given.pop("verbose")):
+            command(**given)
 
     own = inspect.signature(command, eval_str=True)
-    refuse = inspect.Parameter(
-        name, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=RefuseOption
-    )
-    signature = own.replace(parameters=[*own.parameters.values(), refuse])
+    added = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+        for name, (default, kind) in common.items()
+    ]
+    signature = own.replace(parameters=[*own.parameters.values(), *added])
     vars(run)["__signature__"] = signature
     run.__annotations__ = {each.name: each.annotation for each in signature.parameters.values()}
     return run

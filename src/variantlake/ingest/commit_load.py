@@ -6,7 +6,6 @@ not repeated, whoever ran it.
 
 from __future__ import annotations
 
-import logging
 import pickle
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -23,11 +22,12 @@ from variantlake.ingest.target.options import BadRows, LoadOptions
 from variantlake.ingest.target.quarantine import delete_quarantine, folder_of
 from variantlake.ingest.target.stop_flag import LoadFlag, LoadStopped
 from variantlake.ingest.target.write_target import NOT_COMMITTED, Target
+from variantlake.logs import IN_RESULT, logger
 from variantlake.shown import Shown
 from variantlake.storage.opening import open_store
 from variantlake.storage.store import LocalStore
 
-_LOG = logging.getLogger("variantlake")
+_LOG = logger("load")
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -199,7 +199,7 @@ def commit_load(
         return LoadResult(version=version, already_loaded=True)
     _warn_of_lacking(target, adds)
     kept = any(result.quarantine for result in results)
-    return LoadResult(
+    done_load = LoadResult(
         version=version,
         files=len(adds),
         rows=rows,
@@ -209,6 +209,22 @@ def commit_load(
         quarantine=target.store.join(folder_of(plan.load_id)) if kept else None,
         empty_sources=empty_sources,
     )
+    _say(done_load, target)
+    return done_load
+
+
+def _say(done: LoadResult, target: Target) -> None:
+    _LOG.info(
+        "%s: loaded rows %d, files %d, bytes %d, seconds %.2f",
+        target.store.uri, done.rows, done.files, done.bytes_written, done.seconds,
+    )  # fmt: skip
+    if done.quarantine is not None:
+        text, where = "left out bad rows %d, with reasons in %s", done.quarantine
+    elif done.bad_rows:
+        text, where = "stored NULL for bad rows %d of %s", target.store.uri
+    else:
+        return
+    _LOG.warning(text, done.bad_rows, where, extra=IN_RESULT)
 
 
 def _warn_of_lacking(target: Target, adds: Sequence[AddFile]) -> None:

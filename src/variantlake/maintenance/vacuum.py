@@ -26,6 +26,7 @@ from variantlake.delta.protocol.intervals import property_millis
 from variantlake.delta.transaction.commit import Committed, commit
 from variantlake.delta.transaction.conflicts import Changes
 from variantlake.errors import CommitConflict, InvalidValue, StoreFailed, VariantLakeError
+from variantlake.logs import logger
 from variantlake.maintenance.vacuum_deletion import Deletion, delete_empty_folders, delete_files
 from variantlake.maintenance.vacuum_listing import (
     FileKind,
@@ -36,6 +37,8 @@ from variantlake.maintenance.vacuum_listing import (
 )
 from variantlake.maintenance.vacuum_retained import RetainedPaths, keep_commits, retained_paths
 from variantlake.shown import Shown
+
+_LOG = logger("vacuum")
 
 PROPERTY = "delta.deletedFileRetentionDuration"
 DEFAULT_RETENTION = "interval 1 week"
@@ -134,6 +137,8 @@ def vacuum(
                 report(each)
         run = _Run(snapshot, span, retained, found, listing, told)
         done, folders, version = (Deletion(), 0, None) if dry_run else run.delete()
+        if not dry_run:
+            _LOG.info("%s: vacuum, deleted files %d", snapshot.store.uri, done.deleted)
         return VacuumResult(
             files=found.count,
             size=found.size,

@@ -7,12 +7,14 @@ nor converts types (EXACTNESS, rule 4): a leaf of another type would be read as 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
 
+from variantlake.logs import logger
 from variantlake.parquet.stats.fact_columns import INTEGERS, LACKING, Int64s
 from variantlake.parquet.stats.facts import UNKNOWN
 from variantlake.planning.files import FileColumns, FileRows, ScanFile
@@ -28,6 +30,8 @@ from variantlake.planning.readings import (
 )
 from variantlake.planning.skipping import NOT_SKIPPED, Skipper
 from variantlake.shredding.schema import Untyped
+
+_LOG = logger("plan")
 
 MAX_GROUPS = 16
 """Groups of one plan; each is a scan of its own, and many small ones cost more than they save."""
@@ -169,7 +173,24 @@ def plan_scan(
         KeptFile(file, skipper.why_kept(files, row))
         for row, file in zip(sample.tolist(), files.files(sample), strict=True)
     )
-    return ScanPlan(groups, files, skipped, kept, paths, skipper.conjuncts)
+    plan = ScanPlan(groups, files, skipped, kept, paths, skipper.conjuncts)
+    _say(plan)
+    return plan
+
+
+def _say(plan: ScanPlan) -> None:
+    if not _LOG.isEnabledFor(logging.DEBUG):
+        return
+    _LOG.debug(
+        "read files %d of %d, bytes %d of %d",
+        plan.read_files, plan.total_files, plan.read_bytes, plan.total_bytes,
+    )  # fmt: skip
+    for number, conjunct in enumerate(plan.conjuncts):
+        count = int((plan.skipped_by == number).sum())
+        _LOG.debug("skipped files %d by %s", count, conjunct)
+    for group in plan.groups:
+        ways = ", ".join(f"{ref} {type(reading).__name__}" for ref, reading in group.readings)
+        _LOG.debug("files %d: %s", len(group.files), ways or "no paths")
 
 
 def _group_files(

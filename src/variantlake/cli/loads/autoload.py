@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import logging
 import signal
-import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Annotated, Any
 
 import typer
 
+from variantlake.cli.terminal.logs import batches_logged
 from variantlake.cli.terminal.options import (
     FileColumnOption,
     FormatOption,
@@ -28,7 +27,6 @@ from variantlake.cli.terminal.output import (
     print_json,
     print_note,
     size,
-    visible,
 )
 from variantlake.errors import InvalidValue
 from variantlake.ingest.autoload.autoloader import AutoloadResult
@@ -40,6 +38,7 @@ from variantlake.ingest.autoload.options import (
 from variantlake.ingest.autoload.run import autoload as run_autoload
 from variantlake.ingest.sources.sources import Format
 from variantlake.ingest.target.options import BadRows
+from variantlake.logs import logger
 
 SOME_FAILED = 3
 """The exit code where files could not be read, and the others were loaded."""
@@ -195,7 +194,7 @@ def autoload(
         "loaded_at_column": loaded_at_column,
         "merge_schema": merge_schema,
     }
-    with _logging(quiet=quiet), _stopping() as stop:
+    with nullcontext() if quiet else batches_logged(), _stopping() as stop:
         result = run_autoload(
             source,
             table,
@@ -238,29 +237,6 @@ def _print_result(table: str, result: AutoloadResult) -> None:
         print_note("`variantlake loads TABLE --state failed` shows why", "Hint: ")
 
 
-class _Visible(logging.Formatter):
-    """Lines in which nothing acts on a terminal: they hold names of files."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        return visible(super().format(record))
-
-
-@contextmanager
-def _logging(*, quiet: bool) -> Iterator[None]:
-    """What the package logs, on stderr while the block runs."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_Visible("%(asctime)s %(levelname)s %(message)s"))
-    logger = logging.getLogger("variantlake")
-    before = logger.level
-    logger.addHandler(handler)
-    logger.setLevel(logging.WARNING if quiet else logging.INFO)
-    try:
-        yield
-    finally:
-        logger.removeHandler(handler)
-        logger.setLevel(before)
-
-
 @contextmanager
 def _stopping() -> Iterator[threading.Event]:
     """SIGTERM and the first Ctrl-C ask for an end after the batch, a second one ends it at once."""
@@ -270,7 +246,7 @@ def _stopping() -> Iterator[threading.Event]:
         if stop.is_set() and number == signal.SIGINT:
             raise KeyboardInterrupt
         stop.set()
-        logging.getLogger("variantlake.autoload").info("stopping after this batch")
+        logger("autoload").info("stopping after this batch")
 
     numbers = (signal.SIGINT, signal.SIGTERM)
     before = {}

@@ -7,6 +7,7 @@ Entries", "Commit Provenance Information", "In-Commit Timestamps".
 
 from __future__ import annotations
 
+import logging
 import time
 import uuid
 from collections.abc import Mapping, Sequence
@@ -24,6 +25,7 @@ from variantlake.delta.actions.log_lines import (
     DomainMetadata,
     Metadata,
     Protocol,
+    RemoveFile,
     Transaction,
     serialise,
 )
@@ -46,7 +48,10 @@ from variantlake.errors import (
     MalformedLog,
     UnsupportedFeature,
 )
+from variantlake.logs import logger
 from variantlake.storage.store import Entry, Store
+
+_LOG = logger("commit")
 
 MAX_ATTEMPTS = 10_000
 """Our limit on versions lost to other writers before a commit gives up."""
@@ -205,6 +210,7 @@ def commit(snapshot: Snapshot, changes: Changes) -> Committed:
             changes, against = changes.rebased(changes, winner, version)
         check_conflicts(changes, against, version, write_serializable=weak)
         winners.append(winner)
+        _LOG.debug("%s: another writer committed version %d first", store.uri, version)
         ground = ground.after(winner)
     else:
         raise CommitConflict(f"{MAX_ATTEMPTS} other commits came first", file=store.uri)
@@ -344,8 +350,24 @@ def _confirmed(
         )
     if before is not None:
         lost_commit_check.remember(store, version, payload.txn_id, before)
+    _say(store, version, payload)
     run_post_commit_hooks(store, version, apply_commits(state, [*winners, payload.actions]))
     return Committed(version, payload.txn_id, payload.timestamp, attempts)
+
+
+def _say(store: Store, version: int, payload: _Payload) -> None:
+    if not _LOG.isEnabledFor(logging.INFO):
+        return
+    infos = [action for action in payload.actions if isinstance(action, CommitInfo)]
+    metrics: Mapping[str, str] = infos[0].fields.get("operationMetrics", {})
+    counts = ", ".join(f"{name} {value}" for name, value in metrics.items() if name[:3] == "num")
+    what = f"{infos[0].fields['operation']} ({counts})" if counts else infos[0].fields["operation"]
+    _LOG.info("%s: version %d committed: %s", store.uri, version, what)
+    for action in payload.actions:
+        if isinstance(action, AddFile):
+            _LOG.debug("added %s, %d bytes", action.path, action.size)
+        elif isinstance(action, RemoveFile):
+            _LOG.debug("removed %s", action.path)
 
 
 def _file_metrics(changes: Changes) -> dict[str, str]:

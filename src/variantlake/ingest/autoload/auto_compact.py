@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 
 import pyarrow as pa
@@ -12,10 +11,11 @@ from variantlake.delta.log.logical_files import adds_of
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.errors import VariantLakeError
 from variantlake.ingest.load import Runner
+from variantlake.logs import logger
 from variantlake.maintenance.optimize import optimize
 from variantlake.maintenance.plan_compaction import CompactionOptions
 
-log = logging.getLogger("variantlake.autoload")
+log = logger("autoload")
 
 PROPERTY = "delta.autoOptimize.autoCompact"
 """The table property that asks for it where the caller says nothing."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import logging
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -43,11 +42,12 @@ from variantlake.ingest.local_run import run_in_threads
 from variantlake.ingest.sources.sources import Format
 from variantlake.ingest.target.keywords import check_options
 from variantlake.ingest.target.write_target import READER_FEATURES
+from variantlake.logs import logger
 from variantlake.shown import Shown
 from variantlake.storage.opening import open_store
 from variantlake.storage.store import location_text
 
-log = logging.getLogger("variantlake.autoload")
+log = logger("autoload")
 
 MAX_LOST = 100
 """Our limit on batches in a row that other processes were faster with."""

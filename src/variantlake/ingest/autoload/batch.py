@@ -6,7 +6,6 @@ that somebody wrote to while it was read is left out too, and found again by the
 
 from __future__ import annotations
 
-import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -38,10 +37,11 @@ from variantlake.ingest.target.files import new_load_id
 from variantlake.ingest.target.options import BadRows
 from variantlake.ingest.target.quarantine import BadRowLog
 from variantlake.ingest.target.write_target import Target
+from variantlake.logs import logger
 from variantlake.shown import Shown
 from variantlake.storage.opening import store_of
 
-log = logging.getLogger("variantlake.autoload")
+log = logger("autoload")
 
 MAX_ERROR = 500
 """Characters of an error that the log's files keep."""

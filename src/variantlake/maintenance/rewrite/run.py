@@ -6,6 +6,7 @@ the table is at the version before or after the step: new files count for nothin
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -18,6 +19,7 @@ from variantlake.ingest.load import LoadProgress, Runner
 from variantlake.ingest.load import watcher as step_watcher
 from variantlake.ingest.target.file_plan import FilePlan
 from variantlake.ingest.target.write_target import NOT_COMMITTED, Target
+from variantlake.logs import logger
 from variantlake.maintenance.rewrite.commit_rewrite import (
     CommittedRewrite,
     Operation,
@@ -27,6 +29,8 @@ from variantlake.maintenance.rewrite.commit_rewrite import (
 )
 from variantlake.maintenance.rewrite.groups import FileGroup, InputFile, TierCounts, joined
 from variantlake.maintenance.rewrite.rewrite_group import RewritePlan, RewrittenGroup, rewrite_group
+
+_LOG = logger("rewrite")
 
 MAX_ATTEMPTS = 10
 """How often a rewrite is planned anew that other writers were first to change the files of."""
@@ -121,15 +125,33 @@ def run_rewrite(
     Raises what a task raises, and CommitConflict after the last attempt; steps that are committed
     stay, and no file is left of those that are not.
     """
+    started = time.perf_counter()
     steps = _Steps(snapshot, run, operation, progress)
     for _ in range(MAX_ATTEMPTS):
         if steps.do(prepare(steps.snapshot)):
+            _say(steps.totals, snapshot, time.perf_counter() - started)
             return steps.totals
+        _LOG.info("%s: another writer was first, planning anew", snapshot.store.uri)
     raise CommitConflict(
         f"other writers changed the files {MAX_ATTEMPTS} times before they were rewritten",
         file=snapshot.store.uri,
         hint=f"{len(steps.totals.versions)} commits are done; repeat when fewer rows are changed",
     )
+
+
+def _say(totals: RewriteTotals, snapshot: Snapshot, seconds: float) -> None:
+    _LOG.info(
+        "%s: rewritten rows %d, new files %d, bytes %d, seconds %.2f",
+        snapshot.store.uri, totals.rows, totals.files, totals.bytes_written, seconds,
+    )  # fmt: skip
+    for tier, counts in totals.tiers.items():
+        _LOG.debug(
+            "%s: files %d, rows %d, bytes %d",
+            tier.name.lower(),
+            counts.files,
+            counts.rows,
+            counts.bytes,
+        )
 
 
 @dataclass(slots=True)
