@@ -59,7 +59,13 @@ def test_the_data_tell_what_the_table_is(table: vl.Table) -> None:
     assert skip["$.kind"]["read"] == 10  # each file holds all of them
     assert next(iter(skip)) == "$.id"
     assert column["drift"][0]["share"] == 0 < column["drift"][-1]["share"]
-    assert [(each["path"], each["advice"]) for each in column["advice"]] == [("$.late", "add")]
+    (advice,) = column["advice"]
+    assert (advice["path"], advice["advice"], advice["type"]) == ("$.late", "add", "BIGINT")
+    assert advice["saves_bytes"] > 0
+    assert [each["last_version"] for each in column["drift"]] == list(range(1, 11))
+    findings = {each["topic"]: each for each in data["health"]}
+    assert findings["small files"]["command"] == f"variantlake optimize {table.uri}"
+    assert findings["small files"]["severity"] == "info"  # one more would be a warning
     json.dumps(data, allow_nan=False)
 
 
@@ -205,6 +211,7 @@ def test_a_browser_draws_it_without_an_error_and_filters_can_be_tried(
     links = [each["href"] for each in elements.named("a")]
     assert links
     assert all(link and link.startswith("#") and link[1:] in targets for link in links)
+    assert "mended by <code>variantlake optimize" in drawn
     paths = drawn[drawn.index("Paths of event") :]
     assert "$.late" in paths
     assert "$.kind" not in paths

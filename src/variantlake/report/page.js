@@ -60,8 +60,8 @@
         for (const column of columns) {
           const value = column.value(wanted[shown]);
           const cell = column.code && value !== "" ? element("code", {}, value) : value;
-          const style = column.number ? "number" : column.whole ? "whole" : null;
-          row.append(element("td", { class: style }, cell));
+          const style = [column.number && "number", column.whole && "whole", column.wide && "wide", column.class && column.class(wanted[shown])];
+          row.append(element("td", { class: style.filter(Boolean).join(" ") || null }, cell));
         }
         body.append(row);
       }
@@ -92,12 +92,13 @@
     return made;
   }
 
-  function line(label, values) {
+  // `ends` says what stands at the left and at the right end; the text is in `label` as well.
+  function line(label, values, ends, shown) {
     const most = Math.max(...values, 0) || 1;
     const step = 600 / Math.max(values.length - 1, 1);
     const points = values.map((value, place) => `${(place * step).toFixed(1)},${(112 - (100 * value) / most).toFixed(1)}`);
     if (values.length === 1) points.push(`600,${points[0].split(",")[1]}`);
-    return svg(
+    const drawn = svg(
       "svg",
       { viewBox: "-4 4 608 116", height: "120", preserveAspectRatio: "none", role: "img", "aria-label": label },
       svg("polyline", {
@@ -105,6 +106,9 @@
         "vector-effect": "non-scaling-stroke",
       }),
     );
+    const top = element("span", {}, `at most ${shown(Math.max(...values, 0))}`);
+    const bottom = element("p", { class: "ends", "aria-hidden": "true" }, element("span", {}, ends[0]), top, element("span", {}, ends[1]));
+    return element("div", {}, drawn, bottom);
   }
 
   function overview() {
@@ -116,6 +120,8 @@
       ["rows", data.rows === null ? "unknown" : count(data.rows)],
     ];
     if (data.deleted_rows) facts.push(["deleted rows", count(data.deleted_rows)]);
+    const warnings = (data.health || []).filter((each) => each.severity === "warning").length;
+    if (warnings) facts.push(["warnings", count(warnings)]);
     if (data.files) facts.push(["average file", size(Math.round(data.bytes / data.files))]);
     made.append(cards(facts));
     made.append(
@@ -128,7 +134,7 @@
       element("p", {}, data.features.join(", ") || "none"),
       table("Properties", [
         { name: "property", code: true, whole: true, value: (each) => each[0] },
-        { name: "value", code: true, value: (each) => each[1] },
+        { name: "value", code: true, wide: true, value: (each) => each[1] },
       ], Object.entries(data.properties)),
     );
   }
@@ -138,13 +144,14 @@
     if (!all.length) return;
     const made = section("versions", "Versions");
     const last = all[all.length - 1];
+    const ends = [`version ${count(all[0].version)}`, `version ${count(last.version)}`];
     made.append(
       element("h3", {}, "Size"),
       line(`Size from version ${all[0].version}, ${size(all[0].bytes)}, to version ${last.version}, ${size(last.bytes)}`,
-        all.map((each) => each.bytes)),
+        all.map((each) => each.bytes), ends, size),
       element("h3", {}, "Files"),
       line(`Files from version ${all[0].version}, ${files(all[0].files)}, to version ${last.version}, ${files(last.files)}`,
-        all.map((each) => each.files)),
+        all.map((each) => each.files), ends, count),
       table(`The last ${count(all.length)} versions, times in UTC`, [
         { name: "version", number: true, value: (each) => count(each.version) },
         { name: "time", whole: true, value: (each) => time(each.timestamp) },
@@ -175,14 +182,14 @@
       { name: "path", code: true, whole: true, value: (each) => each.path },
       { name: "column", value: (each) => each.type },
       { name: "rows", number: true, value: (each) => percent(each.share) },
-      { name: "types", value: types },
+      { name: "types", wide: true, value: types },
       { name: "in columns", number: true, value: (each) => count(each.typed) },
       { name: "in residuals", number: true, value: (each) => count(each.residuals) },
       { name: "bytes", number: true, value: (each) => percent(each.bytes_share) },
       { name: "distinct", number: true, value: (each) => (each.distinct ? count(each.distinct) + (each.distinct_is_more ? "+" : "") : "") },
-      { name: "least", code: true, value: (each) => each.minimum || "" },
-      { name: "most", code: true, value: (each) => each.maximum || "" },
-      { name: "examples", code: true, value: (each) => (each.examples || []).join(", ") },
+      { name: "least", code: true, wide: true, value: (each) => each.minimum || "" },
+      { name: "most", code: true, wide: true, value: (each) => each.maximum || "" },
+      { name: "examples", code: true, wide: true, value: (each) => (each.examples || []).join(", ") },
     ], column.paths);
     filter.addEventListener("input", () => {
       const text = filter.value.toLowerCase();
@@ -298,14 +305,21 @@
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", update);
   }
 
+  // The versions that brought some files, as far as the log still tells.
+  function came(files) {
+    if (files.last_version === null) return "older versions";
+    if (files.first_version === files.last_version) return `version ${count(files.last_version)}`;
+    return `versions ${files.first_version === null ? "before" : count(files.first_version)} to ${count(files.last_version)}`;
+  }
+
   function drift(made, column) {
     if (!column.drift.length) return;
     const all = column.drift;
     const last = all[all.length - 1];
     made.append(
       element("h3", {}, "Share of values in residuals"),
-      line(`Share of values in residuals by the time files were written: ${percent(all[0].share)} at first, ${percent(last.share)} at the end`,
-        all.map((each) => each.share)),
+      line(`Share of values in residuals by version: ${percent(all[0].share)} at first, ${percent(last.share)} at the end`,
+        all.map((each) => each.share), [came(all[0]), came(last)], percent),
       element("p", {}, `${percent(all[0].share)} in the oldest files, ${percent(last.share)} in the newest. The files have ${column.layouts === 1 ? "one layout" : `${count(column.layouts)} layouts`}.`),
     );
   }
@@ -321,10 +335,18 @@
       { name: "path", code: true, whole: true, value: (each) => each.path },
       { name: "advice", value: (each) => words[each.advice] },
       { name: "type", value: (each) => each.type },
+      { name: "a query reads less", number: true, value: (each) => (each.saves_bytes ? size(each.saves_bytes) : "") },
       { name: "of the text", number: true, value: (each) => (each.text_share ? percent(each.text_share) : "") },
-      { name: "why", value: (each) => each.why },
+      { name: "why", wide: true, value: (each) => each.why },
     ], column.advice));
     made.append(element("details", {}, element("summary", {}, "The schema that would be learned"), element("p", {}, element("code", {}, column.inferred))));
+  }
+
+  // The command stands below the sentence: on a narrow screen a column of its own would be out of sight.
+  function finding(each) {
+    const made = element("div", {}, each.message);
+    if (each.command) made.append(element("div", {}, "mended by ", element("code", {}, each.command)));
+    return made;
   }
 
   function health() {
@@ -335,9 +357,8 @@
       return;
     }
     made.append(table("Findings, each with what mends it", [
-      { name: "severity", value: (each) => each.severity },
-      { name: "finding", value: (each) => each.message },
-      { name: "mended by", code: true, value: (each) => each.command || "" },
+      { name: "severity", class: (each) => (each.severity === "warning" ? "warning" : "soft"), value: (each) => each.severity },
+      { name: "finding", value: finding },
     ], data.health));
   }
 
@@ -353,10 +374,10 @@
         { name: "files", number: true, value: (each) => count(each.files) },
       ], asked.skipped_by),
       table("Files", [
-        { name: "file", code: true, whole: true, value: (each) => each.file },
+        { name: "", whole: true, value: (each) => (each.skipped_by === null ? "read" : "skipped by") },
+        { name: "condition", code: true, whole: true, value: (each) => each.skipped_by || "" },
         { name: "size", number: true, value: (each) => size(each.bytes) },
-        { name: "", value: (each) => (each.skipped_by === null ? "read" : "skipped by") },
-        { name: "condition", code: true, value: (each) => each.skipped_by || "" },
+        { name: "file", code: true, whole: true, value: (each) => each.file },
       ], asked.files),
     );
   }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path as FilePath
@@ -14,7 +14,10 @@ from typing import Any
 import numpy as np
 
 from variantlake.delta.log.snapshot import Snapshot
-from variantlake.delta.schema.table_schema import VariantType
+from variantlake.delta.schema.table_schema import StructField, VariantType
+from variantlake.maintenance.health import health
+from variantlake.maintenance.reshredding.drift import column_drift
+from variantlake.maintenance.reshredding.versions import order_of_files, versions_of_files
 from variantlake.parquet.read.inspect import bound_text
 from variantlake.parquet.stats.fact_columns import VariantColumns
 from variantlake.parquet.stats.facts import UNKNOWN
@@ -27,7 +30,7 @@ from variantlake.report.profile import PathProfile, path_profiles
 from variantlake.report.query_report import MAX_FILES, report_query
 from variantlake.report.samples import sample_table
 from variantlake.report.skip_power import skip_powers
-from variantlake.report.versions import versions_of
+from variantlake.report.versions import MAX_VERSIONS, versions_of
 from variantlake.scan.table_scan import Scan
 from variantlake.shown import Shown
 from variantlake.shredding.ddl import format_ddl
@@ -89,8 +92,9 @@ def report_table(snapshot: Snapshot, *, examples: bool = True) -> TableReport:
     """
     files = LogFiles(snapshot)
     rows, deleted = _rows(snapshot, files)
+    ordered = order_of_files(snapshot, versions_of_files(snapshot, MAX_VERSIONS))
     columns = [
-        _column(snapshot, files, item.name, item.physical_name, examples=examples)
+        _column(snapshot, files, ordered, item, examples=examples)
         for item in snapshot.schema.fields
         if isinstance(item.type, VariantType)
     ]
@@ -112,11 +116,18 @@ def report_table(snapshot: Snapshot, *, examples: bool = True) -> TableReport:
                 {"name": item.name, "type": str(item.type)} for item in snapshot.schema.fields
             ],
             "versions": versions_of(snapshot, rows),
+            "health": _findings(snapshot, examples=examples),
             "file_names": snapshot.files["path"].slice(0, MAX_FILES).to_pylist(),
             "file_bytes": files.sizes[:MAX_FILES].tolist(),
             "columns": columns,
         }
     )
+
+
+def _findings(snapshot: Snapshot, *, examples: bool) -> list[dict[str, Any]]:
+    found = [finding.to_dict() for finding in health(snapshot).findings]
+    # The details may name partitions by their values.
+    return found if examples else [{**each, "details": {}} for each in found]
 
 
 def _rows(snapshot: Snapshot, files: LogFiles) -> tuple[int | None, int]:
@@ -130,8 +141,14 @@ def _rows(snapshot: Snapshot, files: LogFiles) -> tuple[int | None, int]:
 
 
 def _column(
-    snapshot: Snapshot, files: LogFiles, name: str, physical: str, *, examples: bool
+    snapshot: Snapshot,
+    files: LogFiles,
+    ordered: Sequence[tuple[int, str, int]],
+    item: StructField,
+    *,
+    examples: bool,
 ) -> dict[str, Any]:
+    name, physical = item.name, item.physical_name
     variant = files.facts.variant((physical,))
     paths = paths_of(variant)
     add_sizes(paths, snapshot, (physical,))
@@ -151,8 +168,11 @@ def _column(
         "skip": [
             {"path": path_text(power.path), **power.to_dict()} for power in powers if examples
         ],
-        "drift": _drift(snapshot, variant, paths.paths),
-        "advice": _advice(paths.paths, list(profiles.values()), sample.rows),
+        "drift": _drift(snapshot, variant, paths.paths, ordered),
+        "advice": [
+            *_new_columns(snapshot, name, ordered, files, profiles),
+            *_unused_columns(paths.paths, profiles, sample.rows),
+        ],
     }
 
 
@@ -207,14 +227,22 @@ def _sampled(profile: PathProfile | None) -> dict[str, Any]:
 
 
 def _drift(
-    snapshot: Snapshot, variant: VariantColumns | None, paths: Sequence[PathTotals]
+    snapshot: Snapshot,
+    variant: VariantColumns | None,
+    paths: Sequence[PathTotals],
+    ordered: Sequence[tuple[int, str, int]],
 ) -> list[dict[str, Any]]:
-    """The share of values that lie in residuals, by the time at which files were written."""
+    """The share of values that lie in residuals, by the versions that brought files.
+
+    Versions are None where the log that is read no longer tells.
+    """
     if variant is None or not paths:
         return []
     modified = snapshot.files["modification_time"].to_numpy()
+    versions: dict[Any, int] = {path: version for version, path, _ in ordered}
+    came = np.array([versions[path] for path in snapshot.files["path"].to_pylist()], np.int64)
     known = np.flatnonzero(variant.layout >= 0).astype(np.int64)
-    known = known[np.argsort(modified[known], kind="stable")]
+    known = known[np.lexsort((modified[known], came[known]))]
     buckets = np.array_split(known, min(MAX_BUCKETS, len(known))) if len(known) else []
     found = []
     for rows in buckets:
@@ -228,8 +256,10 @@ def _drift(
             residuals += int(np.maximum(counts.residuals, 0).sum())
         found.append(
             {
-                "from": int(modified[rows[0]]),
-                "to": int(modified[rows[-1]]),
+                "first_version": _version(came[rows[0]]),
+                "last_version": _version(came[rows[-1]]),
+                "from": int(modified[rows].min()),
+                "to": int(modified[rows].max()),
                 "files": len(rows),
                 "share": residuals / max(typed + residuals, 1),
             }
@@ -237,32 +267,48 @@ def _drift(
     return found
 
 
-def _advice(
-    paths: Sequence[PathTotals], profiles: Sequence[PathProfile], rows: int
+def _version(number: np.int64) -> int | None:
+    return None if number < 0 else int(number)
+
+
+def _new_columns(
+    snapshot: Snapshot,
+    column: str,
+    ordered: Sequence[tuple[int, str, int]],
+    files: LogFiles,
+    profiles: Mapping[Path, PathProfile],
 ) -> list[dict[str, Any]]:
-    """Paths that would be worth a column, and columns that hardly any row uses."""
-    have = {each.path for each in paths if each.type is not None}
-    found = [
+    """Paths that would be worth a column, and the bytes that a query of them then reads less."""
+    records = files.of_log.num_records
+    rows = int(records[records != UNKNOWN].sum())
+    known = {str(path): profile for path, profile in profiles.items()}
+    return [
         {
-            "path": path_text(each.path),
+            "path": path_text(known[new.path].path) if new.path in known else new.path,
             "advice": "add",
-            "type": each.column,
-            "why": each.why,
-            "text_share": each.text_share,
+            "type": new.type,
+            "why": new.why,
+            "text_share": known[new.path].text_share if new.path in known else 0.0,
+            "saves_bytes": new.saves_bytes,
         }
-        for each in profiles
-        if each.column is not None and each.share is not None and each.path not in have
+        for new in column_drift(snapshot, column, ordered, rows).new_columns
     ]
-    shares = {each.path: each.share for each in profiles}
-    found += [
+
+
+def _unused_columns(
+    paths: Sequence[PathTotals], profiles: Mapping[Path, PathProfile], rows: int
+) -> list[dict[str, Any]]:
+    """Columns that hardly any row uses."""
+    shares = {path: each.share for path, each in profiles.items()}
+    return [
         {
             "path": path_text(each.path),
             "advice": "give up",
             "type": each.type_name,
             "why": f"{share:.1%} of the rows that were looked at hold it",
             "text_share": 0.0,
+            "saves_bytes": 0,
         }
         for each in paths
         if rows and each.type is not None and (share := shares.get(each.path) or 0.0) < RARE
     ]
-    return found

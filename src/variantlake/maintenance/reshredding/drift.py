@@ -40,6 +40,9 @@ MAX_FILES = 240
 
 _THREADS = 16
 
+_File = tuple[int, str, int]
+"""Version, path and bytes."""
+
 
 @dataclass(frozen=True, slots=True)
 class PathResiduals:
@@ -139,8 +142,7 @@ def drift(
     ordered = order_of_files(snapshot, versions_of_files(snapshot))
     groups = _groups(ordered)
     chosen = [spread(group, max(1, MAX_FILES // max(len(groups), 1))) for group in groups]
-    sampled = [path for _, path, _ in spread(ordered, SAMPLE_FILES)]
-    total = sum(map(len, chosen)) + len(sampled) * len(columns)
+    total = sum(map(len, chosen)) + min(len(ordered), SAMPLE_FILES) * len(columns)
     done = 0
 
     def count(_done: int = 0, _all: int = 0) -> None:
@@ -159,14 +161,29 @@ def drift(
                 sums.add(footer, size)
                 count()
             versions.append(sums.report(group, len(examined)))
-    known = shredding_schemas(snapshot.properties, snapshot.schema)
-    total_rows = _rows(snapshot, versions)
-    found = []
-    for name, physical in columns.items():
-        sample = sample_column(snapshot, sampled, physical, progress=count)
-        options = InferenceOptions(hints=hints(snapshot.properties, physical))
-        found.append(_column(name, sample, options, known.get(physical), total_rows))
+    rows = _rows(snapshot, versions)
+    found = [column_drift(snapshot, name, ordered, rows, progress=count) for name in columns]
     return Drift(snapshot.version, tuple(versions), tuple(found))
+
+
+def column_drift(
+    snapshot: Snapshot,
+    column: str,
+    ordered: Sequence[_File],
+    rows: int,
+    *,
+    progress: Progress | None = None,
+) -> ColumnDrift:
+    """What inference would make of a VARIANT column now, from a sample of files in their order.
+
+    `rows` are those of the table; else as `drift`.
+    """
+    physical = variant_columns(snapshot, column)[column]
+    paths = [path for _, path, _ in spread(ordered, SAMPLE_FILES)]
+    sample = sample_column(snapshot, paths, physical, progress=progress)
+    known = shredding_schemas(snapshot.properties, snapshot.schema)
+    options = InferenceOptions(hints=hints(snapshot.properties, physical))
+    return _column(column, sample, options, known.get(physical), rows)
 
 
 def variant_columns(snapshot: Snapshot, column: str | None = None) -> dict[str, str]:
@@ -192,8 +209,6 @@ def variant_columns(snapshot: Snapshot, column: str | None = None) -> dict[str, 
 
 
 # --- Footers --------------------------------------------------------------------------------------
-
-_File = tuple[int, str, int]
 
 
 def _groups(ordered: Sequence[_File]) -> list[list[_File]]:

@@ -14,11 +14,11 @@ MAX_COMMITS = 2_000
 """Our limit on the commits that are read, newest first."""
 
 
-def versions_of_files(snapshot: Snapshot) -> Mapping[str, int]:
+def versions_of_files(snapshot: Snapshot, most: int = MAX_COMMITS) -> Mapping[str, int]:
     """The versions that added the files of a snapshot, by path; those that are not known are left.
 
     A file that was added again under its own path (statistics, deletion vectors) counts from the
-    last time.
+    last time. At most `most` commits are read, the newest.
     """
     wanted = set(snapshot.files["path"].to_pylist())
     found: dict[str, int] = {}
@@ -27,7 +27,7 @@ def versions_of_files(snapshot: Snapshot) -> Mapping[str, int]:
         version = commit_version(entry.path)
         if version is None or version > snapshot.version:
             continue
-        if len(found) == len(wanted) or read == MAX_COMMITS:
+        if len(found) == len(wanted) or read == most:
             break
         read += 1
         for action in read_commit(snapshot.store, entry.path):
