@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
@@ -39,7 +40,11 @@ LOADS = pa.schema(_FIELDS)
 """A row for each file. `name` is of the autoload, `file` the path from its root, `state` one
 of the labels of FileState, `size` in bytes when it was loaded, `error` why it was not."""
 
-_LABELS = pa.array([None, *(state.label for state in FileState)], pa.string())
+
+@cache
+def _labels() -> pa.Array[Any]:
+    # Made when it is needed: Arrow looks for pandas when it makes an array of Python values.
+    return pa.array([None, *(state.label for state in FileState)], pa.string())
 
 
 def list_loads(
@@ -77,7 +82,7 @@ def _listed(name: str, piece: pa.Table, files: list[str]) -> pa.Table:
     }
     columns["name"] = pa.array([name] * piece.num_rows, pa.string())
     columns["file"] = pa.array(files, pa.string())
-    columns["state"] = _LABELS.take(piece.column("state").combine_chunks())
+    columns["state"] = _labels().take(piece.column("state").combine_chunks())
     return pa.table({each: columns[each] for each in LOADS.names}, schema=LOADS)
 
 
