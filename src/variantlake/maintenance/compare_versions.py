@@ -14,12 +14,16 @@ from typing import Any
 import numpy as np
 
 from variantlake.delta.actions.log_lines import AddFile
+from variantlake.delta.log.identity import check_before_read
 from variantlake.delta.log.snapshot import HistoryEntry, Snapshot
+from variantlake.delta.log.time_travel import check_version
 from variantlake.errors import InvalidQuery, InvalidValue
 from variantlake.kernels.digest.rows import Digest
 from variantlake.kernels.native.declared import Int64s
-from variantlake.maintenance.digest import DigestFile, FileDigester, Progress
+from variantlake.maintenance.digest import DigestFile, FileDigester, Progress, table_digest
+from variantlake.scan.table_scan import Scan
 from variantlake.shown import Shown
+from variantlake.sql.select import QueryText
 
 REWRITES = frozenset({"OPTIMIZE", "CLUSTER", "RESHRED", "UNSHRED", "REORG"})
 """What the history calls commits that write rows anew and change none."""
@@ -93,6 +97,52 @@ def default_versions(
     if not 0 <= first <= last:
         raise InvalidValue(f"there are no versions from {first} to {last}")
     return first, last
+
+
+def check_rewrite(
+    snapshot: Snapshot,
+    from_version: int | None = None,
+    to_version: int | None = None,
+    progress: Progress | None = None,
+) -> VersionComparison:
+    """Compare two versions of a table, by default those around the last rewrite.
+
+    See `Table.check_rewrite`.
+    """
+    check_before_read(snapshot)
+    check_version(from_version)
+    check_version(to_version)
+    history = snapshot.history() if from_version is None and to_version is None else []
+    first, last = default_versions(history, from_version, to_version, snapshot.version)
+    return compare_versions(_at(snapshot, first), _at(snapshot, last), progress)
+
+
+def _at(known: Snapshot, version: int) -> Snapshot:
+    if version == known.version:
+        return known
+    return Snapshot.read(
+        known.store.uri,
+        version,
+        store=known.store,
+        absolute_paths=known.absolute_paths,
+        applies=known.applies,
+    )
+
+
+def digest_rows(
+    snapshot: Snapshot, where: str | None = None, progress: Progress | None = None
+) -> Digest:
+    """The digest of a version's rows, or of those that fulfil a condition. See `Table.digest`."""
+    check_before_read(snapshot)
+    if where is None:
+        return table_digest(snapshot, progress)
+    condition = QueryText(snapshot.schema).condition(where)
+    digester = FileDigester(snapshot)
+    total = Digest()
+    for found in Scan(snapshot, (), condition).places():
+        file = DigestFile(found.file.path, found.file.vector, dict(found.file.partition))
+        total += digester.digest(file, progress, places=found.places)
+    return total
 
 
 def compare_versions(

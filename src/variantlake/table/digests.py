@@ -5,18 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from variantlake.delta.log.identity import check_before_read
-from variantlake.delta.log.snapshot import Snapshot
-from variantlake.delta.log.time_travel import check_version
-from variantlake.planning.expressions import Condition
-from variantlake.scan.table_scan import Scan
-from variantlake.sql.select import QueryText
 from variantlake.table.alterations import TableAlterations
 
 if TYPE_CHECKING:
     # The kernels, which a table does without.
     from variantlake.kernels.digest.rows import Digest
     from variantlake.maintenance.compare_versions import VersionComparison
+    from variantlake.planning.expressions import Condition
 
 
 class TableDigests(TableAlterations):
@@ -46,19 +41,9 @@ class TableDigests(TableAlterations):
             MissingSource: A file that is not there.
             InvalidQuery, UnsupportedFeature: As `scan`.
         """
-        from variantlake.kernels.digest.rows import Digest
-        from variantlake.maintenance.digest import DigestFile, FileDigester, table_digest
+        from variantlake.maintenance.compare_versions import digest_rows
 
-        check_before_read(self.snapshot)
-        if where is None:
-            return table_digest(self.snapshot, progress)
-        condition = QueryText(self.schema).condition(str(where))
-        digester = FileDigester(self.snapshot)
-        total = Digest()
-        for found in Scan(self.snapshot, (), condition).places():
-            file = DigestFile(found.file.path, found.file.vector, dict(found.file.partition))
-            total += digester.digest(file, progress, places=found.places)
-        return total
+        return digest_rows(self.snapshot, None if where is None else str(where), progress)
 
     def check_rewrite(
         self,
@@ -84,23 +69,6 @@ class TableDigests(TableAlterations):
             MissingSource: There is no such version, or vacuum has removed a file of it.
             MalformedFile, MalformedVariant: As `digest`.
         """
-        from variantlake.maintenance.compare_versions import compare_versions, default_versions
+        from variantlake.maintenance.compare_versions import check_rewrite
 
-        check_before_read(self.snapshot)
-        check_version(from_version)
-        check_version(to_version)
-        history = self.snapshot.history() if from_version is None and to_version is None else []
-        first, last = default_versions(history, from_version, to_version, self.version)
-        return compare_versions(self._at(first), self._at(last), progress)
-
-    def _at(self, version: int) -> Snapshot:
-        if version == self.version:
-            return self.snapshot
-        known = self.snapshot
-        return Snapshot.read(
-            self.uri,
-            version,
-            store=known.store,
-            absolute_paths=known.absolute_paths,
-            applies=known.applies,
-        )
+        return check_rewrite(self.snapshot, from_version, to_version, progress)

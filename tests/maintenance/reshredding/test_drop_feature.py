@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import variantlake as vl
+from tests.cli.command import run
 from variantlake.delta.log.last_checkpoint import read_last_checkpoint
 from variantlake.delta.protocol.features import reader_features
 from variantlake.errors import InvalidValue, UnsupportedFeature
@@ -50,6 +51,21 @@ def test_the_newest_version_lists_the_feature_no_more_and_has_a_checkpoint(tmp_p
         after.drop_feature("variantShredding")
     after.set_properties({"delta.enableVariantShredding": "true"})
     assert "variantShredding" in after.refresh().snapshot.features
+
+
+def test_the_command_says_what_it_would_do_and_does_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    table = make(tmp_path / "t")
+    said = run(monkeypatch, capfd, "drop-feature", table.uri, "--dry-run")
+    assert "2 of 2 files" in said.out
+    assert table.refresh().version == table.version
+    done = run(monkeypatch, capfd, "drop-feature", table.uri, "variantShredding", "--json")
+    version = json.loads(done.out)["version"]
+    after = table.refresh()
+    assert (after.version, numbers(after)) == (version, list(range(20)))
+    again = run(monkeypatch, capfd, "drop-feature", table.uri)
+    assert (again.code, "does not have the feature" in again.err) == (1, True)
 
 
 def test_other_features_are_left_to_delta_spark(tmp_path: Path) -> None:

@@ -11,17 +11,24 @@ from variantlake.spark.query.places import Location
 
 if TYPE_CHECKING:
     from variantlake.ingest.load import LoadProgress
+    from variantlake.kernels.digest.rows import Digest
     from variantlake.maintenance.clustering.cluster import ClusterResult
-    from variantlake.maintenance.reshredding.reshred import ReshredResult
+    from variantlake.maintenance.compare_versions import VersionComparison
+    from variantlake.maintenance.reshredding.reshred import ReshredOptions, ReshredResult
     from variantlake.planning.expressions import Condition
+
+Progress = Callable[[int, int], None]
 
 
 class LakeLayouts(LakeLoads):
     """The part of `Lake` that looks after shredding and order; no row changes."""
 
-    def drift(self, table: Location, column: str | None = None) -> Drift:
+    def drift(
+        self, table: Location, column: str | None = None, *, progress: Progress | None = None
+    ) -> Drift:
         """As `Table.drift`: footers and a sample are read on the driver."""
-        return drift(self._tables.open(self._written_to(table)).snapshot, column)
+        snapshot = self._tables.open(self._written_to(table)).snapshot
+        return drift(snapshot, column, progress=progress)
 
     def cluster(
         self,
@@ -61,25 +68,102 @@ class LakeLayouts(LakeLoads):
         shredding: str | Mapping[str, str] | None = None,
         where: str | Condition | None = None,
         *,
-        unshred: bool = False,
         dry_run: bool = False,
         digest: bool = True,
         progress: Callable[[LoadProgress], None] | None = None,
     ) -> ReshredResult:
-        """Shred a table's VARIANT columns anew, or with `unshred` not at all; no row changes.
+        """Shred a table's VARIANT columns anew, and the files that gain by it; no row changes.
 
         The driver plans and commits, and Spark's executors rewrite the files, one a task. `table`
-        is its name, path or URL, as for `read`; else as `Table.reshred` and `Table.unshred`.
+        is its name, path or URL, as for `read`; else as `Table.reshred`.
         """
-        from variantlake.maintenance.reshredding.reshred import ReshredOptions, reshred
+        from variantlake.maintenance.reshredding.reshred import ReshredOptions
+
+        condition = None if where is None else str(where)
+        options = ReshredOptions(shredding, condition, digest=digest)
+        return self._reshred(table, options, dry_run=dry_run, progress=progress)
+
+    def unshred(
+        self,
+        table: Location,
+        *,
+        dry_run: bool = False,
+        digest: bool = True,
+        progress: Callable[[LoadProgress], None] | None = None,
+    ) -> ReshredResult:
+        """Store all Variants whole, and forbid shredding; Spark's executors rewrite the files.
+
+        `table` is its name, path or URL, as for `read`; else as `Table.unshred`.
+        """
+        from variantlake.maintenance.reshredding.reshred import ReshredOptions
+
+        options = ReshredOptions(unshred=True, digest=digest)
+        return self._reshred(table, options, dry_run=dry_run, progress=progress)
+
+    def _reshred(
+        self,
+        table: Location,
+        options: ReshredOptions,
+        *,
+        dry_run: bool,
+        progress: Callable[[LoadProgress], None] | None,
+    ) -> ReshredResult:
+        from variantlake.maintenance.reshredding.reshred import reshred
         from variantlake.spark.maintenance.optimize import rewrite_runner
 
         snapshot = self._tables.open(self._written_to(table)).snapshot
-        condition = None if where is None else str(where)
-        return reshred(
-            snapshot,
-            rewrite_runner(self._spark, snapshot.store.uri),
-            ReshredOptions(shredding, condition, unshred, digest),
-            dry_run=dry_run,
-            progress=progress,
-        )
+        runner = rewrite_runner(self._spark, snapshot.store.uri)
+        return reshred(snapshot, runner, options, dry_run=dry_run, progress=progress)
+
+    def drop_feature(
+        self,
+        table: Location,
+        name: str,
+        *,
+        progress: Callable[[LoadProgress], None] | None = None,
+    ) -> int:
+        """Take `variantShredding` out of a table's protocol, for readers that lack it; the version.
+
+        Spark's executors unshred the files first. `table` is its name, path or URL, as for `read`;
+        else as `Table.drop_feature`.
+        """
+        from variantlake.maintenance.reshredding.drop_feature import drop_feature
+        from variantlake.spark.maintenance.optimize import rewrite_runner
+
+        snapshot = self._tables.open(self._written_to(table)).snapshot
+        runner = rewrite_runner(self._spark, snapshot.store.uri)
+        return drop_feature(snapshot, name, runner, progress=progress)
+
+    def digest(
+        self,
+        table: Location,
+        where: str | Condition | None = None,
+        *,
+        progress: Callable[[int], object] | None = None,
+    ) -> Digest:
+        """A hash of a table's rows, whatever their order, files and layout; the driver reads.
+
+        `table` is its name, path or URL, as for `read`; else as `Table.digest`.
+        """
+        from variantlake.maintenance.compare_versions import digest_rows
+
+        snapshot = self._tables.open(self._written_to(table)).snapshot
+        return digest_rows(snapshot, None if where is None else str(where), progress)
+
+    def check_rewrite(
+        self,
+        table: Location,
+        from_version: int | None = None,
+        to_version: int | None = None,
+        *,
+        progress: Callable[[int], object] | None = None,
+    ) -> VersionComparison:
+        """Whether two versions of a table have the same rows; names those that differ.
+
+        The driver reads the files that one of the two has. `table` is its name, path or URL, as
+        for `read`; else as `Table.check_rewrite`.
+        """
+        from variantlake.maintenance.compare_versions import check_rewrite
+
+        snapshot = self._tables.open(self._written_to(table)).snapshot
+        return check_rewrite(snapshot, from_version, to_version, progress)

@@ -1,0 +1,44 @@
+"""`variantlake drop-feature`: for readers that lack the feature of shredded Variants."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from variantlake.cli.terminal.options import TableArgument, dry_run_option, json_option
+from variantlake.cli.terminal.output import print_fields, print_json, size
+from variantlake.cli.terminal.progress import rewriting
+from variantlake.maintenance.reshredding.drop_feature import check_droppable
+from variantlake.table import Table
+
+
+def drop_feature(
+    table: TableArgument,
+    feature: Annotated[
+        str, typer.Argument(help="The feature, as the table's protocol has it.")
+    ] = "variantShredding",
+    *,
+    dry_run: Annotated[bool, dry_run_option("rewritten")] = False,
+    as_json: Annotated[bool, json_option()] = False,
+) -> None:
+    """Take variantShredding out of a table's protocol, for readers that lack it.
+
+    All files are unshredded first. Older versions still need the feature.
+    """
+    opened = Table.open(table)
+    if dry_run:
+        check_droppable(opened.snapshot, feature)
+        planned = opened.unshred(dry_run=True)
+        if as_json:
+            print_json({**planned.to_dict(), "feature": feature})
+            return
+        would = f"{planned.files_read:,} of {planned.files:,} files, {size(planned.bytes_read)}"
+        print_fields({"table": table, "would be dropped": feature, "would be rewritten": would})
+        return
+    with rewriting() as progress:
+        version = opened.drop_feature(feature, progress=progress)
+    if as_json:
+        print_json({"feature": feature, "version": version})
+    else:
+        print_fields({"table": table, "dropped": feature, "version": version})
