@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import variantlake as vl
@@ -49,6 +50,20 @@ def test_new_columns_are_those_that_inference_would_make(table: vl.Table) -> Non
     assert set(found) == {"$['price']", "$['ts']"}
     assert found["$['price']"].type == "BIGINT"
     assert found["$['price']"].saves_bytes > 0
+
+
+def test_tiny_tables_are_not_to_be_rewritten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    made = vl.Table.create(tmp_path / "t", "event VARIANT", shredding={"event": "kind STRING"})
+    said = {}
+    for rows in (10, 2000):
+        docs = pa.table({"event": [f'{{"kind": "a", "ts": {n}}}' for n in range(rows)]})
+        made.overwrite(docs, json_columns=["event"])
+        (column,) = made.refresh().drift().columns
+        shown = run(monkeypatch, capfd, "drift", made.uri).out
+        said[rows] = (column.pays, column.bytes_ratio > 1, "not worth a rewrite yet" in shown)
+    assert said == {10: (False, True, True), 2000: (True, False, False)}
 
 
 def test_many_versions_share_groups_and_few_footers_are_read(

@@ -16,7 +16,12 @@ from variantlake.cli.terminal.output import (
     rows_of_files,
     size,
 )
-from variantlake.maintenance.reshredding.drift import Drift, PathResiduals, VersionsDrift
+from variantlake.maintenance.reshredding.drift import (
+    ColumnDrift,
+    Drift,
+    PathResiduals,
+    VersionsDrift,
+)
 from variantlake.table import Table
 
 SHOWN = 10
@@ -38,6 +43,8 @@ def drift(
         document: dict[str, Any] = asdict(report)
         for each, found in zip(document["versions"], report.versions, strict=True):
             each["residual_share"] = found.residual_share
+        for each, one in zip(document["columns"], report.columns, strict=True):
+            each["pays"] = one.pays
         print_json(document)
         return
     _print(report)
@@ -70,10 +77,17 @@ def _print(report: Drift) -> None:
             ["path", "type", "why", "a query reads less"],
             ([new.path, new.type, new.why, size(new.saves_bytes)] for new in column.new_columns),
         )
-        print_line(
-            f"variantlake reshred would make columns of them; the column would take "
+        print_line(_advice(column))
+
+
+def _advice(column: ColumnDrift) -> str:
+    if column.pays:
+        return (
+            "variantlake reshred would make columns of them; the column would take "
             f"{column.bytes_ratio:.0%} of its bytes"
         )
+    more = size(round((column.bytes_ratio - 1) * column.bytes))
+    return f"not worth a rewrite yet: the files would grow by {more}, more than a query saves"
 
 
 def _row(found: PathResiduals) -> list[str]:

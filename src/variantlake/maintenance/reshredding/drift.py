@@ -107,16 +107,27 @@ class NewColumn:
 class ColumnDrift(Shown):
     """A Variant column: the schema that the table has, and what inference would give it now.
 
-    `sampled_rows` rows were looked at. `bytes_ratio` are their bytes when shredded anew by their
-    bytes as shredded now, an estimate for the whole column.
+    `sampled_rows` rows were looked at. `bytes` is about what the whole column takes now, and
+    `bytes_ratio` what it would take when shredded anew, by what it takes now: estimates from the
+    sample.
     """
 
     column: str
     shredding: str | None
     proposed: str
     sampled_rows: int
+    bytes: int
     bytes_ratio: float
     new_columns: tuple[NewColumn, ...]
+
+    @property
+    def pays(self) -> bool:
+        """Whether a query of a new column saves more than all of them add to the files.
+
+        Each column costs some hundred bytes a file, which is more than tiny files can save.
+        """
+        growth = max(0.0, (self.bytes_ratio - 1) * self.bytes)
+        return any(new.saves_bytes > growth for new in self.new_columns)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -346,6 +357,8 @@ def _column(
     inference = sample.infer(options)
     now = shredding or ShreddingSchema()
     before, after = Trial.of(sample, now), Trial.of(sample, inference.schema)
+    size = _bytes_of(before)
+    share = rows / max(sample.table.num_rows, 1)
     found = []
     for path, node in inference.schema.nodes():
         if not isinstance(node, Leaf) or now.find(path) == (node, path):
@@ -357,7 +370,7 @@ def _column(
                 str(path),
                 node.type.ddl,
                 inference.why(path)[2],
-                max(0, round(saved * rows / max(sample.table.num_rows, 1))),
+                max(0, round(saved * share)),
             )
         )
     found.sort(key=lambda each: -each.saves_bytes)
@@ -366,7 +379,8 @@ def _column(
         None if shredding is None else format_ddl(shredding),
         format_ddl(inference.schema),
         sample.table.num_rows,
-        _bytes_of(after) / _bytes_of(before) if _bytes_of(before) else 1.0,
+        round(size * share),
+        _bytes_of(after) / size if size else 1.0,
         tuple(found),
     )
 
