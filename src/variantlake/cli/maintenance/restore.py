@@ -9,7 +9,7 @@ import typer
 
 from variantlake.cli.terminal.options import TableArgument, dry_run_option, json_option
 from variantlake.cli.terminal.output import print_fields, print_json, print_note, size
-from variantlake.cli.terminal.progress import counting
+from variantlake.cli.terminal.progress import counting, staying_whole
 from variantlake.maintenance.restore import RestoreResult
 from variantlake.table import Table
 
@@ -37,7 +37,8 @@ def restore(
     if (version is None) == (timestamp is None):
         raise typer.BadParameter("give --version or --timestamp, one of them")
     moment = None if timestamp is None else _moment(timestamp)
-    with counting(_text) as told:
+    whole = "The table is whole: it has the old or the restored version, see its history."
+    with staying_whole(whole), counting(_text) as told:
         done = Table.open(table).restore(
             version,
             moment,

@@ -14,7 +14,7 @@ from variantlake.cli.terminal.output import (
     print_rows,
     size,
 )
-from variantlake.cli.terminal.progress import counting
+from variantlake.cli.terminal.progress import counting, staying_whole
 from variantlake.maintenance.vacuum import VacuumProgress, VacuumResult
 from variantlake.maintenance.vacuum_listing import UnneededFile
 from variantlake.table import Table
@@ -63,7 +63,8 @@ def vacuum(
         elif dry_run and len(shown) < MAX_ROWS:
             shown.append(found)
 
-    with counting(_text) as progress:
+    whole = "The table is whole: only files that nobody needs are gone. A repeat removes the rest."
+    with staying_whole(whole), counting(_text) as progress:
         done = Table.open(table).vacuum(
             retention,
             dry_run=dry_run,

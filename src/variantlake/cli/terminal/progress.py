@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from typing import TypeVar
 
 from rich.live import Live
@@ -11,7 +11,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeE
 from rich.spinner import Spinner
 from rich.text import Text
 
-from variantlake.cli.terminal.output import stderr, visible
+from variantlake.cli.terminal.output import print_note, stderr, visible
 from variantlake.ingest.load import LoadProgress
 
 T = TypeVar("T")
@@ -66,6 +66,19 @@ def bytes_bar(
         yield show
 
 
-def rewriting() -> AbstractContextManager[Callable[[LoadProgress], None]]:
-    """The bar of commands that rewrite files."""
-    return bytes_bar("Rewriting", before="Planning", files="new files")
+@contextmanager
+def rewriting() -> Iterator[Callable[[LoadProgress], None]]:
+    """The bar of commands that rewrite files; Ctrl-C says what becomes of the table."""
+    whole = "The table is whole. What is committed stays, a repeat does the rest."
+    with staying_whole(whole), bytes_bar("Rewriting", before="Planning", files="new files") as bar:
+        yield bar
+
+
+@contextmanager
+def staying_whole(words: str) -> Iterator[None]:
+    """Say so if Ctrl-C ends the block."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        print_note(words)
+        raise
