@@ -244,7 +244,9 @@ def check_not_append_only(snapshot: Snapshot) -> None:
     """Raise UnsupportedFeature for a table that rows may only be added to, before the work."""
     if is_on(snapshot, "delta.appendOnly"):
         raise UnsupportedFeature(
-            "the table is append-only (delta.appendOnly)", file=snapshot.store.uri
+            "the table is append-only (delta.appendOnly)",
+            file=snapshot.store.uri,
+            hint="ALTER TABLE ... SET TBLPROPERTIES ('delta.appendOnly' = 'false') lets rows go",
         )
 
 

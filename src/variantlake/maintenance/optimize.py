@@ -19,9 +19,8 @@ from variantlake.maintenance.plan_compaction import (
 from variantlake.maintenance.rewrite.commit_rewrite import Operation
 from variantlake.maintenance.rewrite.groups import Counts, Tier, TierCounts, joined
 from variantlake.maintenance.rewrite.run import run_rewrite
-from variantlake.scan.table_names import files_that_may_match
+from variantlake.scan.table_names import condition_on_files, files_that_may_match
 from variantlake.shown import Shown
-from variantlake.sql.select import QueryText
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -71,7 +70,7 @@ def optimize(
     Raises as `Table.optimize`.
     """
     started = time.perf_counter()
-    condition = None if where is None else QueryText(snapshot.schema).condition(where)
+    condition = None if where is None else condition_on_files(snapshot, where)
 
     def prepare(newest: Snapshot) -> CompactionPlan:
         chosen = None if condition is None else files_that_may_match(newest, condition)

@@ -57,6 +57,7 @@ class Difference:
 
 def difference(newest: Snapshot, old: Snapshot) -> Difference:
     """Raises UnsupportedFeature where the old version needs what we do not write."""
+    newest.check_writable(evaluated=True)
     protocol = _merged(newest.protocol, old.protocol)
     metadata = replace(
         old.metadata,

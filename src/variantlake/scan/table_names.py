@@ -7,11 +7,13 @@ from dataclasses import replace
 import numpy as np
 
 from variantlake.delta.log.snapshot import Snapshot
+from variantlake.errors import UnsupportedFeature
 from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.planning.log_files import LogFiles
 from variantlake.planning.predicates import Predicate, Ref, map_refs, refs
 from variantlake.planning.skipping import Skipper
 from variantlake.scan.footers import Footers
+from variantlake.sql.select import QueryText
 
 _SPARK_NAMES = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}
 
@@ -32,6 +34,22 @@ def stored_ref(snapshot: Snapshot, ref: Ref) -> Ref:
     if column is None or column.physical_name == column.name:
         return ref
     return replace(ref, column=(column.physical_name,), shown=ref.column)
+
+
+def condition_on_files(snapshot: Snapshot, text: str) -> Predicate:
+    """A condition that says which files are looked at, as it stands after WHERE.
+
+    Raises InvalidQuery and UnsupportedFeature.
+    """
+    try:
+        return QueryText(snapshot.schema).condition(text)
+    except UnsupportedFeature as error:
+        error.hint = (
+            "files are chosen by comparisons of columns and paths with constants of their types, "
+            "with AND, OR and NOT between them"
+        )
+        error.cli_hint = None
+        raise
 
 
 def files_that_may_match(snapshot: Snapshot, where: Predicate) -> Int64s:

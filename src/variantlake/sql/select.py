@@ -7,6 +7,7 @@ again. What the local engine does not know is refused with the expression named:
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -64,7 +65,9 @@ class QueryText:
     def condition(self, text: str) -> Predicate:
         """A condition as it stands after WHERE. Raises InvalidQuery and UnsupportedFeature."""
         with _about(text):
-            select = _parse(f"SELECT 1 WHERE {text}")
+            if not text.strip():
+                raise InvalidQuery("the condition is empty", hint="leave it out to mean all rows")
+            select = _parse(f"{_BEFORE_CONDITION}{text}")
             _only(select, "expressions", "where")
             return self._predicate(select.args["where"].this, self._table)
 
@@ -111,6 +114,9 @@ class QueryText:
         return named.name.lower() == self._table
 
 
+_BEFORE_CONDITION = "SELECT 1 WHERE "
+
+
 def _parse(text: str) -> exp.Select:
     if "\\" in text:
         raise UnsupportedFeature(
@@ -126,7 +132,10 @@ def _parse(text: str) -> exp.Select:
         parsed = sqlglot.parse_one(text, read="databricks")
     except (sqlglot.errors.SqlglotError, RecursionError) as error:
         reason = str(error).splitlines()[0] if str(error) else "too deep"
-        raise InvalidQuery(f"{text!r} does not parse: {reason}") from None
+        # The place counts from our own words before a condition.
+        reason = re.sub(r" Line \d+, Col: \d+\.$", "", reason)
+        shown = text.removeprefix(_BEFORE_CONDITION)
+        raise InvalidQuery(f"{shown!r} does not parse: {reason}") from None
     if not isinstance(parsed, exp.Select):
         raise refused("a statement that is not a SELECT")
     return parsed

@@ -42,7 +42,7 @@ from variantlake.delta.protocol.features import (
 )
 from variantlake.delta.schema.column_mapping import MODE
 from variantlake.delta.schema.table_schema import PrimitiveType, StructType
-from variantlake.errors import InvalidQuery, MalformedLog, UnsupportedFeature
+from variantlake.errors import InvalidQuery, MalformedLog, UnsupportedFeature, VariantLakeError
 from variantlake.shown import Shown
 from variantlake.storage.opening import open_store
 from variantlake.storage.store import Entry, Store
@@ -206,7 +206,11 @@ class Snapshot(Shown):
 
         `evaluated` says that their rows have gone through the table's SQL expressions.
         """
-        check_writable(self.protocol, self.properties, self.schema, evaluated=evaluated)
+        try:
+            check_writable(self.protocol, self.properties, self.schema, evaluated=evaluated)
+        except VariantLakeError as error:
+            error.file = error.file or self.store.uri
+            raise
 
     def history(self, limit: int | None = None) -> list[HistoryEntry]:
         """The commits up to this version that the log still holds, newest first."""

@@ -173,9 +173,12 @@ def _check_shredded(
         leaves = list(_leaves(shredding))
         raise InvalidSchema(
             f"cannot cluster by {text!r}: the path is not shredded into a column",
-            hint=f"paths of {field.name} that are: {', '.join(leaves[:8])}"
-            if leaves
-            else f"column {field.name} is not shredded",
+            hint=(
+                f"paths of {field.name} that are: {', '.join(leaves[:8])}"
+                if leaves
+                else f"column {field.name} is not shredded"
+            )
+            + "; reshredding makes columns of others",
         )
     if wanted.type and not _same_order(wanted.type, node):
         raise InvalidSchema(f"cannot cluster by {text!r}: the path is shredded as {node.type.ddl}")

@@ -94,7 +94,7 @@ _SPARK_EVALUATES = "append a DataFrame through Spark, which evaluates the table'
 
 def _iceberg_off(version: str) -> str:
     return (
-        "append with Delta Spark, or, if nobody reads the table as Iceberg, have it switched off "
+        "write it with Delta Spark, or, if nobody reads the table as Iceberg, have it switched off "
         f"there: ALTER TABLE ... SET TBLPROPERTIES ('delta.enableIcebergCompat{version}' = 'false')"
     )
 

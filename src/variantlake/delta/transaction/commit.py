@@ -384,7 +384,9 @@ def _check_append_only(snapshot: Snapshot, changes: Changes) -> None:
     append_only = snapshot.metadata.configuration.get("delta.appendOnly", "").lower() == "true"
     if append_only and any(action.data_change for action in changes.removes):
         raise UnsupportedFeature(
-            "the table is append-only (delta.appendOnly)", file=snapshot.store.uri
+            "the table is append-only (delta.appendOnly)",
+            file=snapshot.store.uri,
+            hint="ALTER TABLE ... SET TBLPROPERTIES ('delta.appendOnly' = 'false') lets rows go",
         )
 
 

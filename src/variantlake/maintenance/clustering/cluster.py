@@ -19,9 +19,8 @@ from variantlake.maintenance.clustering.plan_clustering import (
 )
 from variantlake.maintenance.rewrite.commit_rewrite import Operation
 from variantlake.maintenance.rewrite.run import run_rewrite
-from variantlake.scan.table_names import files_that_may_match
+from variantlake.scan.table_names import condition_on_files, files_that_may_match
 from variantlake.shown import Shown
-from variantlake.sql.select import QueryText
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -91,7 +90,7 @@ def cluster(
     """
     started = time.perf_counter()
     where = options.where
-    condition = None if where is None else QueryText(snapshot.schema).condition(where)
+    condition = None if where is None else condition_on_files(snapshot, where)
     plans: list[ClusterPlan] = []
 
     def prepare(newest: Snapshot) -> ClusterPlan:

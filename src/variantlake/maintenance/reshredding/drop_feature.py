@@ -87,6 +87,8 @@ def _without_shredding(protocol: Protocol) -> Protocol:
 
 def check_droppable(snapshot: Snapshot, name: str) -> None:
     """Raise for a feature that the table does not have, or that cannot be dropped here."""
+    if not isinstance(name, str):
+        raise InvalidValue(f"a feature is {name!r}", hint="its name, as in variantShredding")
     listed = dict.fromkeys(
         (*writer_features(snapshot.protocol), *reader_features(snapshot.protocol))
     )

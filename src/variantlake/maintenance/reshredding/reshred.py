@@ -46,12 +46,11 @@ from variantlake.maintenance.rewrite.rewrite_group import RewritePlan
 from variantlake.maintenance.rewrite.run import run_rewrite
 from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.planning.log_files import LogFiles
-from variantlake.scan.table_names import files_that_may_match
+from variantlake.scan.table_names import condition_on_files, files_that_may_match
 from variantlake.shown import Shown
 from variantlake.shredding.ddl import format_ddl, parse_ddl
 from variantlake.shredding.layout import check_writable
 from variantlake.shredding.schema import ShreddingSchema
-from variantlake.sql.select import QueryText
 
 UNSHREDDED = ShreddingSchema()
 
@@ -316,7 +315,7 @@ def reshred(
     """
     started = time.perf_counter()
     where = options.where
-    condition = None if where is None else QueryText(snapshot.schema).condition(where)
+    condition = None if where is None else condition_on_files(snapshot, where)
     snapshot.check_writable(evaluated=True)
     layouts = wanted_layouts(snapshot, options)
     changes = property_changes(
