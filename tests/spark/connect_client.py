@@ -79,7 +79,7 @@ def keep_up(lake: Any, table: str) -> list[int]:
     return [
         lake.optimize(table, "day = 'd0'").files_read,
         lake.cluster(table, budget_bytes=1 << 30).files_read,
-        lake.reshred(table, "n STRING").files_read,
+        lake.reshred(table, "user STRING").files_read,
         lake.unshred(table).files_read,
         lake.drop_feature(table, "variantShredding"),
         lake.restore(table, 1).version,

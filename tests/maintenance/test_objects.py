@@ -1,4 +1,4 @@
-"""Vacuum of a table in an object store."""
+"""Upkeep of tables in an object store."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ import pytest
 import variantlake as vl
 from tests import s3_server
 from variantlake.errors import StoreFailed
+from variantlake.maintenance import plan_compaction
 from variantlake.maintenance.vacuum import vacuum
+from variantlake.parquet.write import copy_row_groups
 from variantlake.storage.objects import ObjectStore
 from variantlake.storage.walk import walk
 
@@ -72,3 +74,43 @@ def test_a_request_for_many_that_fails_is_made_one_by_one() -> None:
         vacuum(table.snapshot, 1, force=True, now=later)
     assert store.exists("b.parquet")
     assert not store.exists("c.parquet")
+
+
+def test_files_are_joined_ordered_and_shredded_anew_and_older_versions_come_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    properties = {"delta.enableDeletionVectors": "true", "delta.enableRowTracking": "true"}
+    ddl = "event VARIANT, n INT, day STRING"
+    table = vl.Table.create(
+        f"{ROOT}/a b%/kept", ddl, partition_by="day", properties=properties,
+        cluster_by="event:k::bigint",
+    )  # fmt: skip
+    for first in (0, 100, 200):
+        numbers = range(first, first + 40)
+        events = [f'{{"k": {n * 7919 % 1000}, "s": "x{n}", "z": {n / 4}}}' for n in numbers]
+        days = [f"d {n % 2}" for n in numbers]
+        data = {"event": events, "n": pa.array(numbers, pa.int32()), "day": days}
+        table.append(pa.table(data), json_columns=["event"])
+    table.delete("n IN (1, 3, 101, 102)")
+    table = table.refresh()
+    digest = table.digest()
+    for module in (plan_compaction, copy_row_groups):
+        monkeypatch.setattr(module, "MIN_ROW_GROUP_BYTES", 100)
+    done = table.optimize("day = 'd 0'", max_deleted_share=0)
+    assert (done.files_read, done.files_written) == (3, 1)
+    assert table.cluster(budget_bytes=1 << 30).files_read >= 3
+    assert table.reshred("k BIGINT, z DOUBLE").files_read
+    assert table.drop_feature("variantShredding") == table.refresh().version
+    versions = range(table.version, table.refresh().version + 1)
+    assert {vl.Table.open(table.uri, version).digest() for version in versions} == {digest}
+    restored = table.restore(table.version)
+    assert restored.restored_files == 6
+    newest = table.refresh()
+    assert newest.digest() == digest
+    later = newest.snapshot.last.modified + 24 * 3_600_000
+    gone = vacuum(newest.snapshot, 0, force=True, now=later).deleted
+    left = {entry.path for entry in walk(newest.snapshot.store, lambda _: True)}
+    data_files = {path for path in left if path.endswith(".parquet") and not path.startswith("_")}
+    assert gone
+    assert len(data_files) == newest.files().num_rows
+    assert table.refresh().digest() == digest
