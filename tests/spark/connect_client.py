@@ -44,7 +44,6 @@ def done(work: dict[str, Any]) -> dict[str, Any]:
     lake = vl.spark.connect(spark)
     overwritten = [overwrite(spark, lake, table) for table in work.get("overwrites", ())]
     appended = [append(spark, lake, load) for load in work.get("appends", ())]
-    kept = [keep_up(lake, table) for table in work.get("kept", ())]
     placed = use_names(spark, lake, **work["names"]) if "names" in work else []
     answers = queried(spark, lake, work, settings) if "queries" in work else {}
     if "joins" in work:
@@ -56,13 +55,7 @@ def done(work: dict[str, Any]) -> dict[str, Any]:
         name: answered(spark, lake, text) for name, text in work.get("texts", {}).items()
     }
     spark.stop()
-    return {
-        "appends": appended,
-        "overwritten": overwritten,
-        "placed": placed,
-        "kept": kept,
-        **answers,
-    }
+    return {"appends": appended, "overwritten": overwritten, "placed": placed, **answers}
 
 
 def append(spark: SparkSession, lake: Any, load: dict[str, Any]) -> Any:
@@ -72,19 +65,6 @@ def append(spark: SparkSession, lake: Any, load: dict[str, Any]) -> Any:
     except vl.VariantLakeError as error:
         return f"{type(error).__name__}: {error}"
     return [result.version, result.rows, result.bad_rows]
-
-
-def keep_up(lake: Any, table: str) -> list[int]:
-    """What upkeep of a table did, step by step: files that it read, or the version."""
-    return [
-        lake.optimize(table, "day = 'd0'").files_read,
-        lake.cluster(table, budget_bytes=1 << 30).files_read,
-        lake.reshred(table, "user STRING").files_read,
-        lake.unshred(table).files_read,
-        lake.drop_feature(table, "variantShredding"),
-        lake.restore(table, 1).version,
-        lake.vacuum(table, dry_run=True).files,
-    ]
 
 
 def use_names(
