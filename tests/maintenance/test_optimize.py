@@ -13,6 +13,7 @@ import pytest
 from variantlake.encoding.variant import Variant
 from variantlake.errors import InvalidQuery, InvalidValue
 from variantlake.maintenance import plan_compaction
+from variantlake.maintenance.rewrite import groups
 from variantlake.table.table import Table
 
 SHREDDED = {"delta.enableVariantShredding": "true"}
@@ -164,6 +165,41 @@ def test_a_table_of_many_files_is_compacted_in_steps(
     assert done.commits == len(done.versions) == 2
     assert table.refresh().files().num_rows == 4
     assert rows_of(table.refresh()) == before
+
+
+def test_what_very_many_files_became_is_joined_in_turn(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = rows_of(table)
+    for module in (groups, plan_compaction):
+        monkeypatch.setattr(module, "MAX_FILES", 3)
+    done = table.optimize()
+    assert (done.commits, done.files_read, done.files_written) == (2, 11, 4)
+    assert table.refresh().files().num_rows == 1
+    assert rows_of(table.refresh()) == before
+    assert table.refresh().optimize().versions == ()
+
+
+@pytest.mark.parametrize("row_tracking", ["true", "false"])
+def test_rows_stay_in_the_order_that_the_table_wants(tmp_path: Path, row_tracking: str) -> None:
+    table = Table.create(
+        tmp_path / "t",
+        "event VARIANT, day STRING",
+        properties={**SHREDDED, "delta.enableRowTracking": row_tracking},
+        shredding={"event": "id BIGINT, o STRUCT<x: DECIMAL(9,2)>"},
+        cluster_by="day, event:id::bigint",
+    )
+    for day, start in (("b", 20), ("a", 0), ("b", 0), ("a", 10)):
+        events = [document(start + row) for row in reversed(range(10))]
+        data = {"event": events, "day": [day] * 10}
+        table.append(pa.table(data), json_columns=["event"])
+    table = table.refresh()
+    before = rows_of(table)
+    assert table.optimize().files_written == 1
+    table = table.refresh()
+    assert rows_of(table) == before
+    found = table.scan("day, event:id::bigint AS id").to_arrow().to_pylist()
+    assert found == sorted(found, key=lambda row: (row["day"], row["id"]))
 
 
 def test_what_cannot_be_is_refused(table: Table) -> None:

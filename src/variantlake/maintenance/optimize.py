@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import orjson
@@ -17,7 +17,8 @@ from variantlake.maintenance.plan_compaction import (
     plan_compaction,
 )
 from variantlake.maintenance.rewrite.commit_rewrite import Operation
-from variantlake.maintenance.rewrite.groups import Counts, Tier, TierCounts, joined
+from variantlake.maintenance.rewrite.copy_group import why_not_copied
+from variantlake.maintenance.rewrite.groups import Counts, InputFile, Tier, TierCounts, joined
 from variantlake.maintenance.rewrite.run import run_rewrite
 from variantlake.scan.table_names import condition_on_files, files_that_may_match
 from variantlake.shown import Shown
@@ -31,8 +32,10 @@ class OptimizeResult(Shown):
     that were rewritten, `files_written` and `bytes_written` of those in their place (of a dry run
     `bytes_written` is an estimate and `files_written` the number of groups). `copied`, `encoded`
     and `reshredded` are the files that were read by how their rows came: row groups as bytes,
-    columns decoded and encoded, Variants rebuilt. `conflicts` counts groups that another writer was
-    first to change, which were planned anew.
+    columns decoded and encoded, Variants rebuilt. What very many files became is joined in
+    turn, and counts again. `not_copied` tells of a dry run why files of `encoded` are not copied:
+    how many for each reason. `conflicts` counts groups that another writer was first to change,
+    which were planned anew.
     """
 
     versions: tuple[int, ...] = ()
@@ -45,6 +48,7 @@ class OptimizeResult(Shown):
     copied: Counts = field(default_factory=Counts)
     encoded: Counts = field(default_factory=Counts)
     reshredded: Counts = field(default_factory=Counts)
+    not_copied: Mapping[str, int] = field(default_factory=dict)
     deletion_vectors: int = 0
     conflicts: int = 0
     commits: int = 0
@@ -72,9 +76,13 @@ def optimize(
     started = time.perf_counter()
     condition = None if where is None else condition_on_files(snapshot, where)
 
+    plans: list[bool] = []
+
     def prepare(newest: Snapshot) -> CompactionPlan:
         chosen = None if condition is None else files_that_may_match(newest, condition)
-        return plan_compaction(newest, options, chosen, digest=digest)
+        plan = plan_compaction(newest, options, chosen, digest=digest)
+        plans.append(plan.is_cut)
+        return plan
 
     if dry_run:
         return _expected(prepare(snapshot), started)
@@ -88,6 +96,11 @@ def optimize(
         },
     )
     totals = run_rewrite(snapshot, prepare, run, operation, progress=progress)
+    while any(plans) and totals.versions:
+        # So many files that what they became has to be joined in turn.
+        plans.clear()
+        again = run_rewrite(snapshot.refresh(), prepare, run, operation, progress=progress)
+        totals = totals.and_then(again)
     return OptimizeResult(
         versions=totals.versions,
         files_written=totals.files,
@@ -101,24 +114,39 @@ def optimize(
 
 
 def _expected(plan: CompactionPlan, started: float) -> OptimizeResult:
-    """What the plan would do."""
+    """What the plan would do. Reads the footers of files that may be copied."""
     written = vectors = commits = 0
     tiers: list[TierCounts] = []
+    not_copied: dict[str, int] = {}
     for step in plan.steps():
         commits += 1
         for group in step:
             written += group.live_bytes
             vectors += sum(file.vector is not None for file in group.files)
-            tiers.append(group.tiers)
+            reason = plan.why_not(plan.groups[group.number])
+            if reason is None:
+                reason = why_not_copied(plan.snapshot, group)
+            if reason is None:
+                tiers.append(group.tiers)
+                continue
+            decoded = replace(group, files=tuple(map(_decoded, group.files)))
+            tiers.append(decoded.tiers)
+            encoded = decoded.tiers.get(Tier.COLUMNS, Counts()).files
+            not_copied[reason] = not_copied.get(reason, 0) + encoded
     return OptimizeResult(
         is_dry_run=True,
         files_written=len(plan.groups),
         bytes_written=written,
         deletion_vectors=vectors,
         commits=commits,
+        not_copied={reason: files for reason, files in not_copied.items() if files},
         seconds=time.perf_counter() - started,
         **_of_tiers(joined(tiers)),
     )
+
+
+def _decoded(file: InputFile) -> InputFile:
+    return replace(file, tier=max(file.tier, Tier.COLUMNS))
 
 
 def _of_tiers(tiers: TierCounts) -> dict[str, Any]:

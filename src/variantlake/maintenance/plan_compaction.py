@@ -14,15 +14,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from variantlake.delta.log.logical_files import FILES, adds_of
+from variantlake.delta.log.logical_files import adds_of
 from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.protocol.cluster_paths import ClusterPath
 from variantlake.delta.protocol.properties import SCHEMA_PREFIX
 from variantlake.delta.stats.file_facts import FactsReader
 from variantlake.errors import InvalidSchema, InvalidValue
 from variantlake.ingest.target.files import TARGET_FILE_BYTES
 from variantlake.ingest.target.write_target import UNSHREDDED
+from variantlake.maintenance.clustering.order_rows import cells_across, wanted_paths
+from variantlake.maintenance.clustering.plan_clustering import by_partition, without_texts
 from variantlake.maintenance.rewrite.copy_group import MIN_ROW_GROUP_BYTES
-from variantlake.maintenance.rewrite.groups import FileGroup, InputFile, Tier, packed
+from variantlake.maintenance.rewrite.groups import MAX_FILES, FileGroup, InputFile, Tier, packed
 from variantlake.maintenance.rewrite.layouts import (
     FileLayout,
     joined_layout,
@@ -87,6 +90,7 @@ class CompactionPlan:
     snapshot: Snapshot
     plan: RewritePlan
     options: CompactionOptions
+    log: LogFiles
     sizes: Int64s
     records: Int64s
     groups: tuple[_Group, ...]
@@ -97,9 +101,9 @@ class CompactionPlan:
         return int(sum(self.sizes[group.rows].sum() for group in self.groups))
 
     @property
-    def files(self) -> int:
-        """How many files are read."""
-        return sum(len(group.rows) for group in self.groups)
+    def is_cut(self) -> bool:
+        """Whether a group ends by the number of its files, so that what it becomes is small."""
+        return any(len(group.rows) >= MAX_FILES for group in self.groups)
 
     def steps(self) -> Iterator[list[FileGroup]]:
         """The groups of each commit, made when they are wanted."""
@@ -116,28 +120,36 @@ class CompactionPlan:
         if step:
             yield [self._made(*each) for each in step]
 
-    def _may_copy(self, group: _Group) -> bool:
-        """Whether row groups may be copied as bytes, by what the log knows.
+    def why_not(self, group: _Group) -> str | None:
+        """Why no row groups of these files are copied as bytes, by what the log knows; else None.
 
-        Not rows that have ids, or an order within files.
+        The footers have the last word.
         """
-        return (
-            len(group.rows) > 1
-            and self.plan.row_ids is None
-            and not self.plan.order_by
-            and not self.plan.files.cluster_by
-            and all(tuple(e.schema for e in own) == group.target for own in group.layouts)
-            and bool((self.sizes[group.rows] >= MIN_ROW_GROUP_BYTES).all())
-            and not _deleted(self.snapshot.files.take(group.rows)).any()
-        )
+        if len(group.rows) == 1:
+            return "no other file is joined with it"
+        if self.plan.row_ids is not None:
+            return "its rows keep their ids"
+        if _deleted(self.snapshot.files.take(group.rows)).any():
+            return "rows of files that it is joined with are deleted"
+        if not all(tuple(e.schema for e in own) == group.target for own in group.layouts):
+            return "files that are joined have other layouts"
+        if (self.sizes[group.rows] < MIN_ROW_GROUP_BYTES).any():
+            return f"files that are joined have less than {MIN_ROW_GROUP_BYTES >> 20} MB"
+        if self._order(group):
+            return "rows are in an order within files"
+        return None
+
+    def _order(self, group: _Group) -> tuple[ClusterPath, ...]:
+        names = variant_columns(self.snapshot)
+        return wanted_paths(self.snapshot, dict(zip(names, group.target, strict=True)))
 
     def _made(self, number: int, group: _Group) -> FileGroup:
         names = variant_columns(self.snapshot)
         told, required = joined_layout(names, group.target, group.layouts)
         own = self.snapshot.files.take(group.rows)
-        may_copy = self._may_copy(group)
+        may_copy = self.why_not(group) is None
         facts = FactsReader(self.snapshot.schema)
-        adds = list(adds_of(own if may_copy else _without_texts(own)))
+        adds = list(adds_of(own if may_copy else without_texts(own)))
         files = []
         for add, layout, records in zip(
             adds, group.layouts, self.records[group.rows].tolist(), strict=True
@@ -148,7 +160,7 @@ class CompactionPlan:
                 file = replace(file, tier=Tier.COPY, known=facts.known(add))
             rows = -1 if records < 0 else max(records - file.deleted, 0)
             files.append(replace(file, rows=rows))
-        return FileGroup(
+        made = FileGroup(
             number,
             tuple(files),
             adds[0].partition_values,
@@ -156,16 +168,18 @@ class CompactionPlan:
             told,
             required,
         )
-
-
-def _without_texts(files: pa.Table) -> pa.Table:
-    """Statistics and tags are most of an `add`; a task does without."""
-    for name in ("stats", "tags"):
-        place = FILES.get_field_index(name)
-        files = files.set_column(
-            place, FILES.field(place), pa.nulls(len(files), FILES.field(place).type)
+        if not (order := self._order(group)):
+            return made
+        cells = cells_across(
+            self.snapshot,
+            self.log,
+            group.rows,
+            made,
+            order,
+            files=1,
+            row_ids=self.plan.row_ids,
         )
-    return files
+        return replace(made, cells=cells)
 
 
 def plan_compaction(
@@ -192,13 +206,14 @@ def plan_compaction(
     small = live < options.target_file_bytes * _SMALL_SHARE
     rows = rows[(worn | small)[rows]]
     groups: list[_Group] = []
-    for partition in _by_partition(snapshot, log, rows):
+    for partition in by_partition(snapshot, log, rows):
         if len(partition) > 1 or worn[partition].any():
             groups += _groups_of(snapshot, log, partition, live, options)
     return CompactionPlan(
         snapshot,
         plan,
         options,
+        log,
         sizes,
         records,
         tuple(group for group in groups if len(group.rows) > 1 or worn[group.rows].any()),
@@ -210,27 +225,6 @@ def _deleted(files: pa.Table) -> Int64s:
     counts: Any = pc.struct_field(files["deletion_vector"], "cardinality")
     found: Int64s = pc.fill_null(counts, 0).to_numpy().astype(np.int64)
     return found
-
-
-def _by_partition(snapshot: Snapshot, log: LogFiles, rows: Int64s) -> Iterator[Int64s]:
-    """The rows of each partition, in their order."""
-    names = [
-        item.physical_name
-        for item in snapshot.schema.fields
-        if item.name in snapshot.partition_columns
-    ]
-    if not names or not len(rows):
-        if len(rows):
-            yield rows
-        return
-    codes = []
-    for name in names:
-        column = log.partition(name)
-        codes.append(np.zeros(len(rows), np.int64) if column is None else column.codes[rows])
-    _, number = np.unique(np.stack(codes), axis=1, return_inverse=True)
-    order = np.argsort(number.ravel(), kind="stable")
-    ends = np.cumsum(np.bincount(number.ravel()))[:-1]
-    yield from np.split(rows[order], ends)
 
 
 def _groups_of(

@@ -14,7 +14,7 @@ from variantlake.cli.terminal.options import (
     dry_run_option,
     json_option,
 )
-from variantlake.cli.terminal.output import print_fields, print_json, print_rows, size
+from variantlake.cli.terminal.output import print_fields, print_json, print_line, print_rows, size
 from variantlake.cli.terminal.progress import rewriting
 from variantlake.errors import InvalidValue
 from variantlake.maintenance.optimize import OptimizeResult
@@ -85,6 +85,8 @@ def _print(table: str, done: OptimizeResult) -> None:
     ]
     if ways:
         print_rows(["files that are read", "files", "rows", "size"], ways)
+    for reason, files in done.not_copied.items():
+        print_line(f"{files:,} files are not copied as bytes: {reason}")
     would = "would be " if done.is_dry_run else ""
     about = "about " if done.is_dry_run else ""
     fields = {

@@ -18,25 +18,20 @@ from variantlake.delta.protocol.clustering import clustering_columns
 from variantlake.delta.protocol.properties import shredding_schemas
 from variantlake.delta.stats.stats_writer import StatsOptions
 from variantlake.errors import InvalidValue, UnsupportedFeature
-from variantlake.ingest.target.files import SORT_BYTES
-from variantlake.ingest.target.sort_rows import SortKey, sort_keys
 from variantlake.maintenance.clustering.boxes import Boxes, boxes_of
 from variantlake.maintenance.clustering.choose import choose
+from variantlake.maintenance.clustering.order_rows import cells_across
 from variantlake.maintenance.clustering.overlap import Extents, cost, cost_ordered
-from variantlake.maintenance.clustering.sample_keys import sample_keys
-from variantlake.maintenance.rewrite.cells import Cells, cells_of
 from variantlake.maintenance.rewrite.groups import FileGroup, InputFile, Tier
 from variantlake.maintenance.rewrite.layouts import joined_layout, layouts_of
 from variantlake.maintenance.rewrite.layouts import variant_columns as layout_columns
 from variantlake.maintenance.rewrite.rewrite_group import RewritePlan
-from variantlake.maintenance.rewrite.stored_rows import StoredForm
 from variantlake.parquet.stats.fact_columns import ColumnPath, Int64s
 from variantlake.paths import Path
-from variantlake.planning.casts import spark_type
 from variantlake.planning.log_files import LogFiles
 from variantlake.planning.predicates import Ref
 from variantlake.scan.footers import Footers
-from variantlake.shredding.schema import Leaf, ShreddingSchema
+from variantlake.shredding.schema import ShreddingSchema
 
 TAG = "variantlake.clusteredBy"
 """Tag of files that a run has ordered. It tells the bytes that are new since, for the budget of a
@@ -51,9 +46,6 @@ MAX_COMMIT_BYTES = 64 << 30
 
 _MAX_FOOTERS = 5_000
 """Files of other writers whose footers are read; more of them count as being anywhere."""
-
-_ARROW_BYTES = 6
-"""Bytes of rows in memory by those in a file, about: how finely a file is sorted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,22 +122,16 @@ class ClusterPlan:
 
     def _made(self, number: int, rows: Int64s) -> FileGroup:
         group = file_group(self.snapshot, self.log, number, rows, self.layouts)
-        form = StoredForm.of(
-            self.snapshot.schema, self.snapshot.partition_columns, group, self.plan.row_ids
+        cells = cells_across(
+            self.snapshot,
+            self.log,
+            rows,
+            group,
+            self.paths,
+            files=self.files_of(rows),
+            row_ids=self.plan.row_ids,
         )
-        texts = [path.text for path in self.paths]
-        keys = sort_keys(texts, self.snapshot.schema, form.schema)
-        return replace(group, cells=self._cells(rows, keys, form), tags={TAG: tag_text(self.paths)})
-
-    def _cells(self, rows: Int64s, keys: tuple[SortKey, ...], form: StoredForm) -> Cells:
-        types = [_key_type(form.schema, key) for key in keys]
-        refs = [_ref(path, self.layouts, self.snapshot) for path in self.paths]
-        counts = self.log.of_log.num_records[rows]
-        records = int(counts.sum()) if (counts >= 0).all() else -1
-        sample = sample_keys(self.snapshot, rows, refs, types, records)
-        size = int(self.log.sizes[rows].sum())
-        files = self.files_of(rows)
-        return cells_of(keys, sample, files, -(-size * _ARROW_BYTES // files // SORT_BYTES))
+        return replace(group, cells=cells, tags={TAG: tag_text(self.paths)})
 
 
 def file_group(
@@ -160,7 +146,7 @@ def file_group(
     layouts = layouts_of(snapshot, log, rows)
     wanted = tuple(target[name] for name in names)
     told, required = joined_layout(names, wanted, layouts)
-    adds = list(adds_of(_without_texts(snapshot.files.take(rows))))
+    adds = list(adds_of(without_texts(snapshot.files.take(rows))))
     files = []
     for add, layout, records in zip(
         adds, layouts, log.of_log.num_records[rows].tolist(), strict=True
@@ -171,7 +157,7 @@ def file_group(
     return FileGroup(number, tuple(files), adds[0].partition_values, dict(target), told, required)
 
 
-def _without_texts(files: Any) -> Any:
+def without_texts(files: pa.Table) -> pa.Table:
     """Statistics and tags are most of an `add`; a task does without."""
     for name in ("stats", "tags"):
         place = FILES.get_field_index(name)
@@ -283,21 +269,3 @@ def by_partition(snapshot: Snapshot, log: LogFiles, rows: Int64s) -> Iterator[In
     _, number = np.unique(np.stack(codes), axis=1, return_inverse=True)
     order = np.argsort(number.ravel(), kind="stable")
     yield from np.split(rows[order], np.cumsum(np.bincount(number.ravel()))[:-1])
-
-
-def _ref(path: ClusterPath, layouts: Mapping[str, ShreddingSchema], snapshot: Snapshot) -> Ref:
-    field = next(f for f in snapshot.schema.fields if f.physical_name == path.column)
-    if path.path is None:
-        return Ref((field.name,), None, str(field.type))
-    node = layouts[path.column].find(path.path)[0]
-    kind = node.type.ddl.lower() if isinstance(node, Leaf) else ""
-    if spark_type(kind) is None:
-        raise UnsupportedFeature(f"rows cannot be ordered by {path.text!r}, which is {kind}")
-    return Ref((field.name,), path.path, kind, strict=False)
-
-
-def _key_type(schema: pa.Schema, key: SortKey) -> Any:
-    kind: Any = schema.field(key.column).type
-    for name in key.members:
-        kind = kind.field(name).type
-    return kind

@@ -28,7 +28,7 @@ from variantlake.parquet.write.file_writer import WrittenFile
 from variantlake.storage.opening import open_store
 from variantlake.storage.store import LocalStore
 
-__all__ = ["MIN_ROW_GROUP_BYTES", "copy_group"]
+__all__ = ["MIN_ROW_GROUP_BYTES", "copy_group", "why_not_copied"]
 
 
 def copy_group(table: Snapshot, files: FilePlan, group: FileGroup) -> WrittenFile | None:
@@ -49,6 +49,17 @@ def copy_group(table: Snapshot, files: FilePlan, group: FileGroup) -> WrittenFil
         return _copied(files, group, sources)
     except NotMovable:
         return None
+
+
+def why_not_copied(table: Snapshot, group: FileGroup) -> str | None:
+    """Why the row groups of these files cannot be copied, by their footers; None if they can.
+
+    Raises MalformedFile and MissingSource as `read_footer`.
+    """
+    try:
+        return why_not([_source(table, file) for file in group.files])
+    except NotMovable as error:
+        return str(error)
 
 
 def _source(table: Snapshot, file: InputFile) -> CopySource:

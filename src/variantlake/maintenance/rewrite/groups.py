@@ -126,12 +126,19 @@ class FileGroup:
         return (file.key for file in self.files)
 
 
+MAX_FILES = 2_000
+"""The most files of a group: a table of a hundred thousand small ones has work for many tasks."""
+
+
 def packed(sizes: Sequence[int], target: int) -> Iterator[list[int]]:
-    """Places of `sizes` in bins of at most `target`, in their order; larger ones are alone."""
+    """Places of `sizes` in bins of at most `target`, in their order; larger ones are alone.
+
+    A bin has at most MAX_FILES.
+    """
     own: list[int] = []
     filled = 0
     for place, size in enumerate(sizes):
-        if own and filled + size > target:
+        if own and (filled + size > target or len(own) >= MAX_FILES):
             yield own
             own, filled = [], 0
         own.append(place)

@@ -34,15 +34,13 @@ Check = Callable[[], None]
 class RewritePlan:
     """How files of one table version are rewritten; pickles.
 
-    `table` is the version without its files, `files` says how new ones are written. With `order_by`
-    (columns and shredded paths, as for loads) the rows of each new file are sorted. `digest` has
-    the rows that are read and written compared by their digest.
+    `table` is the version without its files, `files` says how new ones are written.
+    `digest` has the rows that are read and written compared by their digest.
     """
 
     table: Snapshot
     files: FilePlan
     row_ids: RowIdColumns | None = None
-    order_by: tuple[str, ...] = ()
     digest: bool = True
 
     @classmethod
@@ -51,7 +49,6 @@ class RewritePlan:
         snapshot: Snapshot,
         *,
         target_file_bytes: int = TARGET_FILE_BYTES,
-        order_by: tuple[str, ...] = (),
         digest: bool = True,
     ) -> Self:
         """The plan for a table.
@@ -62,7 +59,7 @@ class RewritePlan:
         # A group is a file: its size is an estimate, which must not leave a tiny rest.
         limits = FileLimits(target_file_bytes + target_file_bytes // 2)
         target = Target.of(snapshot, evaluated=True)
-        options = LoadOptions(limits=limits, order_by=order_by)
+        options = LoadOptions(limits=limits)
         return cls(
             replace(
                 snapshot, files=FILES.empty_table(), transactions={}, domains={}, commit_info=None
@@ -70,7 +67,6 @@ class RewritePlan:
             # Files that are joined stay as large as they get; sorting them would end them early.
             replace(target.file_plan(new_load_id(), options), cluster_by=()),
             RowIdColumns.of(snapshot.properties),
-            order_by,
             digest,
         )
 

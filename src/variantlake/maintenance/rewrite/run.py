@@ -108,6 +108,18 @@ class RewriteTotals:
             joined([self.tiers, *(each.tiers for each in done)]),
         )
 
+    def and_then(self, more: RewriteTotals) -> RewriteTotals:
+        """These and those of a run after it."""
+        return RewriteTotals(
+            self.versions + more.versions,
+            self.files + more.files,
+            self.rows + more.rows,
+            self.bytes_written + more.bytes_written,
+            self.vectors + more.vectors,
+            self.conflicts + more.conflicts,
+            joined([self.tiers, more.tiers]),
+        )
+
 
 def run_rewrite(
     snapshot: Snapshot,

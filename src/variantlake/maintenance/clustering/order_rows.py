@@ -1,0 +1,100 @@
+"""The order of rows in the files that a group becomes: across them, and within each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+import pyarrow as pa
+
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.protocol.cluster_paths import (
+    PROPERTY,
+    ClusterPath,
+    cluster_paths,
+    split_paths,
+)
+from variantlake.errors import InvalidPath, InvalidSchema, InvalidValue, UnsupportedFeature
+from variantlake.ingest.target.files import SORT_BYTES
+from variantlake.ingest.target.sort_rows import SortKey, sort_keys
+from variantlake.maintenance.clustering.sample_keys import sample_keys
+from variantlake.maintenance.rewrite.cells import Cells, cells_of
+from variantlake.maintenance.rewrite.groups import FileGroup
+from variantlake.maintenance.rewrite.row_ids import RowIdColumns
+from variantlake.maintenance.rewrite.stored_rows import StoredForm
+from variantlake.parquet.stats.fact_columns import Int64s
+from variantlake.planning.casts import spark_type
+from variantlake.planning.log_files import LogFiles
+from variantlake.planning.predicates import Ref
+from variantlake.shredding.schema import Leaf, ShreddingSchema
+
+_ARROW_BYTES = 6
+"""Bytes of rows in memory by those in a file, about: how finely a file is sorted."""
+
+
+def cells_across(
+    snapshot: Snapshot,
+    log: LogFiles,
+    rows: Int64s,
+    group: FileGroup,
+    paths: Sequence[ClusterPath],
+    *,
+    files: int,
+    row_ids: RowIdColumns | None,
+) -> Cells:
+    """Cells for so many `files` in the order of `paths`; `rows` are the group's in the snapshot.
+
+    Reads a sample of the rows where there is more than one cell. Raises InvalidSchema for a path
+    that the new files have no column for, UnsupportedFeature for one that has no order.
+    """
+    form = StoredForm.of(snapshot.schema, snapshot.partition_columns, group, row_ids)
+    keys = sort_keys([path.text for path in paths], snapshot.schema, form.schema)
+    refs = [_ref(path, group.layouts, snapshot) for path in paths]
+    size = int(log.sizes[rows].sum())
+    per_file = -(-size * _ARROW_BYTES // files // SORT_BYTES)
+    if files * per_file <= 1:
+        return Cells(keys, 0, (0,))
+    counts = log.of_log.num_records[rows]
+    records = int(counts.sum()) if (counts >= 0).all() else -1
+    types = [_key_type(form.schema, key) for key in keys]
+    return cells_of(keys, sample_keys(snapshot, rows, refs, types, records), files, per_file)
+
+
+def wanted_paths(
+    snapshot: Snapshot, layouts: Mapping[str, ShreddingSchema]
+) -> tuple[ClusterPath, ...]:
+    """In which order rows shall lie within a file of these layouts, by the table's property.
+
+    What the files cannot be ordered by is left out, as loads do.
+    """
+    return tuple(_known_paths(snapshot, layouts))
+
+
+def _known_paths(
+    snapshot: Snapshot, layouts: Mapping[str, ShreddingSchema]
+) -> Iterator[ClusterPath]:
+    property_ = snapshot.properties.get(PROPERTY)
+    for text in split_paths(property_) if property_ else ():
+        with suppress(InvalidSchema, InvalidValue, InvalidPath, UnsupportedFeature):
+            (found,) = cluster_paths(text, snapshot.schema, snapshot.partition_columns, layouts)
+            _ref(found, layouts, snapshot)
+            yield found
+
+
+def _ref(path: ClusterPath, layouts: Mapping[str, ShreddingSchema], snapshot: Snapshot) -> Ref:
+    field = next(f for f in snapshot.schema.fields if f.physical_name == path.column)
+    if path.path is None:
+        return Ref((field.name,), None, str(field.type))
+    node = layouts[path.column].find(path.path)[0]
+    kind = node.type.ddl.lower() if isinstance(node, Leaf) else ""
+    if spark_type(kind) is None:
+        raise UnsupportedFeature(f"rows cannot be ordered by {path.text!r}, which is {kind}")
+    return Ref((field.name,), path.path, kind, strict=False)
+
+
+def _key_type(schema: pa.Schema, key: SortKey) -> Any:
+    kind: Any = schema.field(key.column).type
+    for name in key.members:
+        kind = kind.field(name).type
+    return kind
