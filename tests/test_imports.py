@@ -49,6 +49,7 @@ LAYERS = [
     "planning",
     "sql",
     "scan",
+    "engine",
     "ingest.sources",
     "ingest.target",
     "ingest.encode",

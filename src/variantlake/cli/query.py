@@ -20,9 +20,10 @@ from variantlake.cli.terminal.output import (
     print_note,
     print_rows,
 )
+from variantlake.cli.terminal.zones import zone_is_utc
+from variantlake.engine.run import LocalQuery
+from variantlake.engine.text import read_query
 from variantlake.errors import InvalidQuery, UnsupportedFeature
-from variantlake.scan.table_scan import Scan
-from variantlake.sql.select import QueryText
 from variantlake.sql.statements import not_a_query
 from variantlake.storage.opening import open_store
 
@@ -48,7 +49,7 @@ def query(
         Engine,
         typer.Option(
             metavar="|".join(Engine),
-            help="auto: simple selects and counts run here, all else in a local Spark.",
+            help="auto: what the local engine takes runs here, all else in a local Spark.",
         ),
     ] = Engine.AUTO,
     explain: Annotated[
@@ -75,24 +76,24 @@ def query(
         print_note(f"Run by {'the local engine' if here else 'Spark'}.")
 
 
-def _local(table: str, sql: str, *, required: bool) -> LocalRows[Scan] | None:
+def _local(table: str, sql: str, *, required: bool) -> LocalRows[LocalQuery] | None:
     """The query for the local engine; None where Spark has to run it, unless that is refused."""
     opened = vl.Table.open(table)
     try:
         # Left to choose, it takes no timestamp that Spark may read in another zone than UTC.
-        select = QueryText(opened.schema, VIEW, utc=required).select(sql)
+        parsed = read_query(sql, opened.schema, VIEW, utc=required or zone_is_utc())
     except (UnsupportedFeature, InvalidQuery):
         if required:
             raise
         return None
-    scan = Scan(opened.snapshot, select.items, select.where, select.limit)
-    here = all(shows(column.type) for column in scan.schema)
+    found = LocalQuery(opened.snapshot, parsed)
+    here = all(shows(column.type) for column in found.schema)
     if not required and not here:
         return None
-    return LocalRows(scan, select.counts)
+    return LocalRows(found)
 
 
-def _ran_here(rows: LocalRows[Scan], *, required: bool, as_json: bool) -> bool:
+def _ran_here(rows: LocalRows[LocalQuery], *, required: bool, as_json: bool) -> bool:
     """Print the rows; False, with nothing printed, where a value turns up that only Spark casts."""
     printed = False
     try:

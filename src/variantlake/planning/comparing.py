@@ -45,7 +45,7 @@ def comparison_type(requested: str, literals: Iterable[Literal]) -> ShreddedType
         other = spark_type(literal.type)
         if common is None or other is None:
             return None
-        common = _common(common, other)
+        common = common_type(common, other)
     if own is None or common is None or not _holds(common, own):
         return None
     return common
@@ -64,7 +64,7 @@ def literal_as(literal: Literal, common: ShreddedType) -> Raw | None:
 
 
 @cache
-def _common(left: ShreddedType, right: ShreddedType) -> ShreddedType | None:
+def common_type(left: ShreddedType, right: ShreddedType) -> ShreddedType | None:
     """Spark's common type of two operands, where ANSI mode makes no difference to it."""
     if left == right:
         return left

@@ -99,6 +99,8 @@ class Explanation:
     """Conditions by which rows are found before their Variants are rebuilt, with their files."""
     layouts: tuple[LayoutUse, ...] = ()
     """The layouts of the files that are read, by column, oldest schema first."""
+    answered: int = 0
+    """Files that are not read either, because the log alone answers for all of their rows."""
 
     def to_dict(self) -> dict[str, Any]:
         """The explanation as JSON-ready values."""
@@ -106,7 +108,8 @@ class Explanation:
             "files": {
                 "total": self.total_files,
                 "read": self.read_files,
-                "skipped": self.total_files - self.read_files,
+                "skipped": self.total_files - self.read_files - self.answered,
+                "answered_from_log": self.answered,
             },
             "bytes": {"total": self.total_bytes, "read": self.read_bytes},
             "row_groups": self.row_groups
@@ -137,11 +140,13 @@ class Explanation:
         }
 
     def __str__(self) -> str:
-        skipped = self.total_files - self.read_files
+        skipped = self.total_files - self.read_files - self.answered
         share = f"{_size(self.read_bytes)} of {_size(self.total_bytes)}"
         lines = [
             f"files: {self.read_files} of {self.total_files} read, {skipped} skipped ({share})"
         ]
+        if self.answered:
+            lines.append(f"answered from the log alone: {_files(self.answered)}")
         if self.row_groups is not None:
             groups = self.row_groups
             lines.append(f"row groups of these files: {groups.read} of {groups.total} may match")

@@ -67,9 +67,14 @@ def requested_type(ref: Ref) -> ShreddedType:
 
 
 def convert(array: AnyArray, stored: ShreddedType, ref: Ref, conversion: Conversion) -> Values:
-    """The typed column of a clean path as the requested type, by planning's conversion."""
+    """The typed column of a clean path as the requested type, by planning's conversion.
+
+    Strings stay a dictionary where they are one.
+    """
     requested = requested_type(ref)
     if isinstance(array, pa.DictionaryArray):
+        if conversion == IDENTITY and array.type.value_type == requested.arrow:
+            return Values(array)
         array = array.dictionary_decode()
     if conversion == IDENTITY:
         return Values(array if array.type == requested.arrow else array.cast(requested.arrow))

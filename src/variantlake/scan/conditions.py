@@ -71,7 +71,7 @@ def evaluate(predicate: Predicate, operand: Operand, rows: int) -> Truth:
             return _not(_is_null(operand(ref)))
         case StartsWith(ref, prefix):
             values = operand(ref)
-            return _truth(values, pc.starts_with(values.array, prefix))
+            return _truth(values, of_entries(values.array, lambda a: pc.starts_with(a, prefix)))
         case Compare(op, Ref() as ref, Literal() as literal):
             return _compare(op, ref, literal, operand(ref))
         case Compare(op, Literal() as literal, Ref() as ref):
@@ -123,7 +123,10 @@ def _compare(op: CompareOp, ref: Ref, literal: Literal, values: Values) -> Truth
     value = literal_as(literal, common)
     if value is None:
         return _with_null(op, values)
-    answers = _answers(op if op != "<=>" else "=", _as_common(values.array, common), value, common)
+    same = op if op != "<=>" else "="
+    answers = of_entries(
+        values.array, lambda array: _answers(same, _as_common(array, common), value, common)
+    )
     found = _truth(values, answers)
     if op != "<=>":
         return found
@@ -142,15 +145,27 @@ def _in(ref: Ref, options: tuple[Literal, ...], values: Values) -> Truth:
     common = comparison_type(ref.type, options)
     if common is None:
         raise UnsupportedFeature(f"{ref} IN constants of several types is left to Spark")
-    array = _as_common(values.array, common)
     wanted = [literal_as(option, common) for option in options]
+    found = of_entries(values.array, lambda array: _any(_as_common(array, common), wanted, common))
+    valid = _numpy(values.array.is_valid())
+    true = _numpy(found.fill_null(False)) & valid
+    false = valid & ~true & (None not in wanted)
+    return Truth(true, false, _failed(values))
+
+
+def _any(array: AnyArray, wanted: Sequence[Raw | None], common: ShreddedType) -> Any:
     true = np.zeros(len(array), np.bool_)
     for value in wanted:
         if value is not None:
-            true |= _truth(values, _answers("=", array, value, common)).true
-    valid = _numpy(array.is_valid())
-    false = valid & ~true & (None not in wanted)
-    return Truth(true, false, _failed(values))
+            true |= _numpy(_answers("=", array, value, common).fill_null(False))
+    return pa.array(true)
+
+
+def of_entries(array: Any, function: Callable[[Any], Any]) -> Any:
+    """The function of an array's values; of a dictionary's entries once each."""
+    if isinstance(array, pa.DictionaryArray):
+        return function(array.dictionary).take(array.indices)
+    return function(array)
 
 
 def _as_common(array: AnyArray, common: ShreddedType) -> AnyArray:

@@ -26,7 +26,7 @@ from variantlake.errors import MalformedFile, UnsupportedFeature, VariantLakeErr
 from variantlake.parquet.metadata.footer import read_footer
 from variantlake.parquet.metadata.schema_tree import SchemaNode
 from variantlake.parquet.read.prefetch import ahead
-from variantlake.parquet.read.reader import BATCH_ROWS, open_parquet, read_leaves
+from variantlake.parquet.read.reader import BATCH_ROWS, open_parquet, read_leaf, read_leaves
 from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.parquet.stats.facts import facts_of, row_group_facts
 from variantlake.parquet.variant.group_parts import list_element
@@ -42,10 +42,14 @@ from variantlake.scan.conform import conformed, find_field
 from variantlake.shredding.arrays import members, struct_of
 from variantlake.shredding.layout import VARIANT_TYPE
 from variantlake.storage.opening import open_file
+from variantlake.types import Kind
 
 
 class FileReader:
-    """One open file, whose own footer decides how each of the paths `asked` is read."""
+    """One open file, whose own footer decides how each of the paths `asked` is read.
+
+    `encoded` asks for paths that are columns a whole row group at a time, strings as dictionaries.
+    """
 
     def __init__(
         self,
@@ -53,8 +57,11 @@ class FileReader:
         file: ScanFile,
         requested: Iterable[Ref],
         partition_types: Mapping[str, str],
+        *,
+        encoded: bool = False,
     ) -> None:
         self.file = file
+        self._encoded = encoded
         self._input = open_file(file.path)
         try:
             self._prepare(snapshot, file, requested, partition_types)
@@ -115,16 +122,23 @@ class FileReader:
                     yield Rows(self, number, kept, np.arange(group.num_rows))
             start += group.num_rows
 
+    def group(self, number: int, places: Int64s) -> Rows:
+        """Rows of a row group by their places in it, in the order of the file."""
+        self._cached = {}
+        return Rows(self, number, np.ones(len(places), np.bool_), places)
+
     def physical(self, ref: Ref, reading: PhysicalColumn, row_group: int) -> Values:
         """A path from its typed column, in all rows of a row group."""
         if ref not in self._cached:
             arrays = []
-            for batch in self._read(row_group, [self._leaf(ref, reading)]):
+            for batch in self._batches(row_group, self._leaf(ref, reading), reading):
                 array: Any = batch.column(0)
                 for step in reading.steps:
                     array = _at(array, step)
                 arrays.append(array)
             whole = _concat(arrays)
+            if isinstance(whole, pa.DictionaryArray) and len(whole.dictionary) > len(whole) // 2:
+                whole = whole.dictionary_decode()  # few values are alike: a dictionary is no help
             self._cached[ref] = convert(whole, reading.stored, ref, reading.conversion)
         found: Values = self._cached[ref]
         return found
@@ -262,6 +276,16 @@ class FileReader:
     def _read(self, row_group: int, leaves: Sequence[int]) -> Iterator[pa.RecordBatch]:
         return read_leaves(self._source, self.file.path, row_group, leaves, BATCH_ROWS)
 
+    def _batches(
+        self, row_group: int, leaf: int, reading: PhysicalColumn
+    ) -> Iterable[pa.RecordBatch]:
+        if self._encoded:
+            text = reading.stored.kind is Kind.STRING
+            found = read_leaf(self._source, self.file.path, row_group, leaf, encoded=text)
+            if found is not None:
+                return found
+        return self._read(row_group, [leaf])
+
     def _node(self, column: str) -> SchemaNode | None:
         """The column in the file, by its name, or by its id where the table maps by ids."""
         return find_field(self.footer.schema, self._fields[column], by_id=not self._named)
@@ -361,7 +385,11 @@ def _nulls(rows: int, arrow: Any) -> Any:
 
 
 def _concat(parts: list[Any]) -> Any:
-    return parts[0] if len(parts) == 1 else pa.concat_arrays(parts)
+    if len(parts) == 1:
+        return parts[0]
+    if isinstance(parts[0], pa.DictionaryArray):
+        return pa.chunked_array(parts).unify_dictionaries().combine_chunks()
+    return pa.concat_arrays(parts)
 
 
 def _child(array: Any, name: str) -> Any:

@@ -31,7 +31,8 @@ from variantlake.scan.casts import Bools
 from variantlake.scan.conditions import Truth, evaluate
 from variantlake.scan.file_rows import FileReader, Rows
 from variantlake.scan.footers import Footers, row_groups
-from variantlake.scan.table_names import partition_types, stored_ref
+from variantlake.scan.table_names import partition_types as types_of_partitions
+from variantlake.scan.table_names import stored_ref
 from variantlake.shown import Shown
 from variantlake.shredding.layout import VARIANT_TYPE
 from variantlake.sql.select import Item
@@ -71,7 +72,7 @@ class Scan(Shown):
     @cached_property
     def schema(self) -> pa.Schema:
         """The Arrow schema of the result."""
-        return pa.schema([pa.field(item.name, self._type_of(item.ref)) for item in self.items])
+        return pa.schema([pa.field(item.name, self.type_of(item.ref)) for item in self.items])
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The rows in batches, file by file.
@@ -116,7 +117,7 @@ class Scan(Shown):
         Raises as `to_batches`.
         """
         check_before_read(self.snapshot)
-        skipper = Skipper(self._predicate, self._partition_types)
+        skipper = Skipper(self.predicate, self.partition_types)
         for group in self.plan.groups:
             for number, file in zip(group.files.rows.tolist(), group.files, strict=True):
                 places, rows = self._places_in(file, skipper)
@@ -124,27 +125,27 @@ class Scan(Shown):
                     yield RowPlaces(number, file, places, rows)
 
     def _places_in(self, file: ScanFile, skipper: Skipper) -> tuple[Int64s, int]:
-        requested = list(refs(self._predicate))
+        requested = list(refs(self.predicate))
         found = [NO_ROWS]
-        with FileReader(self.snapshot, file, requested, self._partition_types) as reader:
+        with FileReader(self.snapshot, file, requested, self.partition_types) as reader:
             sizes = [group.num_rows for group in reader.footer.row_groups]
             starts = np.cumsum([0, *sizes])
             for rows in reader.rows(skipper):
-                chosen = np.flatnonzero(self._chosen(rows))
+                chosen = np.flatnonzero(self.chosen(rows))
                 found.append(rows.places[chosen] + int(starts[rows.row_group]))
         return np.concatenate(found), int(starts[-1])
 
-    def _chosen(self, rows: Rows) -> Bools:
-        """The rows that are not deleted and fulfil the condition."""
-        if self._predicate is None:
+    def chosen(self, rows: Rows) -> Bools:
+        """The rows that are not deleted and fulfil the condition. Raises InvalidValue."""
+        if self.predicate is None:
             return rows.kept
-        truth = evaluate(self._predicate, rows.values, rows.count)
-        return _true(truth, rows.kept, self._predicate)
+        truth = evaluate(self.predicate, rows.values, rows.count)
+        return _true(truth, rows.kept, self.predicate)
 
     def explain(self) -> Explanation:
         """What is read and skipped, by which predicate, and how each path is read."""
         check_before_read(self.snapshot)
-        groups = row_groups(self.snapshot, self.plan, self._partition_types)
+        groups = row_groups(self.snapshot, self.plan, self.partition_types)
         return explain(self.plan, groups, self.snapshot.properties)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
@@ -155,30 +156,34 @@ class Scan(Shown):
     # --- The plan ---
 
     @cached_property
-    def _partition_types(self) -> Mapping[str, str]:
-        return partition_types(self.snapshot)
+    def partition_types(self) -> Mapping[str, str]:
+        """The Spark types of the partition columns, by physical names."""
+        return types_of_partitions(self.snapshot)
 
     @cached_property
-    def _predicate(self) -> Predicate | None:
-        return None if self.where is None else map_refs(self.where, self._stored)
+    def predicate(self) -> Predicate | None:
+        """The condition by the names that files have."""
+        return None if self.where is None else map_refs(self.where, self.stored)
 
     @cached_property
     def plan(self) -> ScanPlan:
         """What is read of which file, decided once."""
-        requests = [self._stored(item.ref) for item in self.items]
-        requested = [*requests, *refs(self._predicate)]
+        requests = [self.stored(item.ref) for item in self.items]
+        requested = [*requests, *refs(self.predicate)]
         files = Footers().with_facts(self.snapshot, LogFiles(self.snapshot), requested)
         return plan_scan(
             files,
             [ref for ref in requested if spark_type(ref.type) is not None],
-            self._predicate,
-            partition_types=self._partition_types,
+            self.predicate,
+            partition_types=self.partition_types,
         )
 
-    def _stored(self, ref: Ref) -> Ref:
+    def stored(self, ref: Ref) -> Ref:
+        """A column or path by the names that files have."""
         return stored_ref(self.snapshot, ref)
 
-    def _type_of(self, ref: Ref) -> pa.DataType:
+    def type_of(self, ref: Ref) -> pa.DataType:
+        """The Arrow type that a column or path has in a result."""
         if ref.path is None:
             column = self.snapshot.schema.get(ref.column[0])
             return VARIANT_TYPE if column is None else arrow_type(column.type)
@@ -194,9 +199,9 @@ class Scan(Shown):
     def _batches(
         self, items: Sequence[Item], files: Iterable[ScanFile] | None = None
     ) -> Iterator[pa.RecordBatch]:
-        schema = pa.schema([pa.field(item.name, self._type_of(item.ref)) for item in items])
-        wanted = [self._stored(item.ref) for item in items]
-        skipper = Skipper(self._predicate, self._partition_types)
+        schema = pa.schema([pa.field(item.name, self.type_of(item.ref)) for item in items])
+        wanted = [self.stored(item.ref) for item in items]
+        skipper = Skipper(self.predicate, self.partition_types)
         for file in self.plan.files if files is None else files:
             yield from self._file(file, wanted, schema, skipper)
 
@@ -207,10 +212,10 @@ class Scan(Shown):
         schema: pa.Schema,
         skipper: Skipper,
     ) -> Iterator[pa.RecordBatch]:
-        requested = [*wanted, *refs(self._predicate)]
-        with FileReader(self.snapshot, file, requested, self._partition_types) as reader:
+        requested = [*wanted, *refs(self.predicate)]
+        with FileReader(self.snapshot, file, requested, self.partition_types) as reader:
             for rows in reader.rows(skipper):
-                chosen = self._chosen(rows)
+                chosen = self.chosen(rows)
                 if not chosen.any():
                     continue
                 yield from self._selected(rows.only(chosen), wanted, schema, file)
@@ -230,7 +235,7 @@ class Scan(Shown):
                 continue
             values = hits.values(ref)
             if values.failed is not None and values.failed.any():
-                raise _cast_error(f"{ref}", file)
+                raise cast_error(f"{ref}", file)
             arrays.append(_cast(values.array, column.type))
         if in_parts is None:
             yield _batch(arrays, schema, hits.count)
@@ -251,11 +256,12 @@ def _cast(array: Any, wanted: pa.DataType) -> Any:
 
 def _true(truth: Truth, kept: Bools, predicate: Predicate) -> Bools:
     if (truth.failed & kept).any():
-        raise _cast_error(str(predicate), None)
+        raise cast_error(str(predicate), None)
     return truth.true & kept
 
 
-def _cast_error(what: str, file: ScanFile | None) -> InvalidValue:
+def cast_error(what: str, file: ScanFile | None) -> InvalidValue:
+    """What is raised where Spark's cast raises an error."""
     error = InvalidValue(
         f"a value cannot be cast: {what}", hint="try_cast and try_variant_get give NULL instead"
     )

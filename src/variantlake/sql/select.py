@@ -56,26 +56,26 @@ class QueryText:
         """The items of SELECT lists. Raises InvalidQuery and UnsupportedFeature."""
         found: list[Item] = []
         for text in texts:
-            with _about(text):
-                select = _parse(f"SELECT {text}")
-                _only(select, "expressions")
+            with about(text):
+                select = parse_select(f"SELECT {text}")
+                only_parts(select, "expressions")
                 found += _items(select, Columns(self._schema, self._table))
         return tuple(found)
 
     def condition(self, text: str) -> Predicate:
         """A condition as it stands after WHERE. Raises InvalidQuery and UnsupportedFeature."""
-        with _about(text):
+        with about(text):
             if not text.strip():
                 raise InvalidQuery("the condition is empty", hint="leave it out to mean all rows")
-            select = _parse(f"{_BEFORE_CONDITION}{text}")
-            _only(select, "expressions", "where")
+            select = parse_select(f"{_BEFORE_CONDITION}{text}")
+            only_parts(select, "expressions", "where")
             return self._predicate(select.args["where"].this, self._table)
 
     def value(self, text: str) -> Ref | Literal:
         """A column, a path or a constant. Raises InvalidQuery and UnsupportedFeature."""
-        with _about(text):
-            select = _parse(f"SELECT {text}")
-            _only(select, "expressions")
+        with about(text):
+            select = parse_select(f"SELECT {text}")
+            only_parts(select, "expressions")
             if len(select.expressions) != 1:
                 raise refused("several values for one column")
             (node,) = select.expressions
@@ -84,18 +84,18 @@ class QueryText:
 
     def select(self, text: str) -> SimpleSelect:
         """A whole simple query of the table. Raises InvalidQuery and UnsupportedFeature."""
-        with _about(text):
-            select = _parse(text)
-            _only(select, "expressions", "where", "limit", "from_")
+        with about(text):
+            select = parse_select(text)
+            only_parts(select, "expressions", "where", "limit", "from_")
             source = select.args.get("from_")
             named = source.this if source is not None else None
-            if not isinstance(named, exp.Table) or not self._is_table(named):
+            if not isinstance(named, exp.Table) or not self.names_table(named):
                 raise refused("a query of more than the table")
             table = named.alias.lower() or self._table
             where, limit = select.args.get("where"), select.args.get("limit")
             predicate = None if where is None else self._predicate(where.this, table)
-            rows = None if limit is None else _limit(limit)
-            counted = _counted(select)
+            rows = None if limit is None else row_limit(limit)
+            counted = counted_name(select)
             if counted and limit is None:
                 return SimpleSelect((), predicate, None, counted)
             return SimpleSelect(_items(select, Columns(self._schema, table)), predicate, rows)
@@ -103,7 +103,8 @@ class QueryText:
     def _predicate(self, node: exp.Expression, table: str) -> Predicate:
         return Conditions(Columns(self._schema, table), utc=self._utc).predicate(node)
 
-    def _is_table(self, named: exp.Table) -> bool:
+    def names_table(self, named: exp.Table) -> bool:
+        """Whether it is the table alone, and its columns as they are."""
         plain = {"this", "alias"}
         if any(value for name, value in named.args.items() if name not in plain):
             return False
@@ -117,7 +118,8 @@ class QueryText:
 _BEFORE_CONDITION = "SELECT 1 WHERE "
 
 
-def _parse(text: str) -> exp.Select:
+def parse_select(text: str) -> exp.Select:
+    """The tree of a SELECT. Raises InvalidQuery and UnsupportedFeature."""
     if "\\" in text:
         raise UnsupportedFeature(
             "the local engine takes no backslashes in its texts", **SPARK_RUNS_IT
@@ -141,20 +143,22 @@ def _parse(text: str) -> exp.Select:
     return parsed
 
 
-def _only(select: exp.Select, *parts: str) -> None:
+def only_parts(select: exp.Select, *parts: str) -> None:
+    """Refuse a SELECT that has more than these."""
     more = [name for name, value in select.args.items() if value and name not in parts]
     if more:
         raise refused(more[0].strip("_").upper().replace("_", " "))
 
 
-def _limit(limit: exp.Expression) -> int:
+def row_limit(limit: exp.Expression) -> int:
+    """The rows of a LIMIT."""
     rows = limit.expression
     if not isinstance(rows, exp.Literal) or rows.is_string or not rows.this.isdigit():
         raise refused("a LIMIT that is not a number")
     return int(rows.this)
 
 
-def _counted(select: exp.Select) -> str:
+def counted_name(select: exp.Select) -> str:
     """The name of the result of `SELECT count(*)`; empty for anything else."""
     if len(select.expressions) != 1:
         return ""
@@ -186,7 +190,7 @@ def _item(part: exp.Expression, columns: Columns) -> Iterator[Item]:
 
 
 @contextlib.contextmanager
-def _about(text: str) -> Iterator[None]:
+def about(text: str) -> Iterator[None]:
     """Say of what is refused where it stands."""
     try:
         yield

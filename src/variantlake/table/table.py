@@ -17,6 +17,8 @@ from variantlake.delta.protocol.properties import SCHEMA_PREFIX, check_propertie
 from variantlake.delta.schema.ddl import parse_table_ddl
 from variantlake.delta.schema.table_schema import StructType, VariantType
 from variantlake.delta.transaction.commit import create_table
+from variantlake.engine.run import LocalQuery
+from variantlake.engine.text import read_query
 from variantlake.errors import InvalidSchema
 from variantlake.ingest.append import append_arrow
 from variantlake.ingest.commit_load import LoadResult
@@ -153,6 +155,24 @@ class Table(TableLoads):
         parts = [select] if isinstance(select, str | TypedPath) else select
         condition = None if where is None else text.condition(str(where))
         return Scan(self.snapshot, text.items(map(str, parts)), condition, limit)
+
+    def sql(self, query: str) -> LocalQuery:
+        """Run a query of this table without Spark; the text calls the table `t`.
+
+        Args:
+            query: A SELECT as Spark SQL: columns, paths and expressions, WHERE as in `scan`, GROUP
+                BY, HAVING, DISTINCT, ORDER BY, LIMIT; `count`, `count(DISTINCT x)`, `min`, `max`,
+                `sum`, `avg`, `count_if`. Timestamps are in UTC.
+
+        The result is an Arrow stream (`to_arrow`, `to_reader`, or straight into DuckDB and Polars);
+        `explain` says what the log alone answers, what is read and what is skipped. It is what
+        Spark gives in ANSI mode, its default.
+
+        Raises:
+            InvalidQuery: Text that does not parse, or names what the table has not.
+            UnsupportedFeature: What only Spark runs, by name; some of it while rows are read.
+        """
+        return LocalQuery(self.snapshot, read_query(query, self.schema, "t"))
 
     def overwrite(
         self,

@@ -15,24 +15,23 @@ from variantlake import Variant
 from variantlake.cli.terminal.rows import json_texts
 from variantlake.cli.terminal.times import is_time, time_texts, with_time_texts
 from variantlake.encoding.java_numbers import double_text, float_text
+from variantlake.engine.run import LocalQuery
 from variantlake.feed.scan import ChangeScan
-from variantlake.scan.table_scan import Scan
 from variantlake.shredding.fit import raws_of
 from variantlake.shredding.layout import VARIANT_TYPE
 
 Rows = Iterator[tuple[str | None, ...]]
 
 
-ScanT = TypeVar("ScanT", bound=Scan | ChangeScan)
+ScanT = TypeVar("ScanT", bound=LocalQuery | ChangeScan)
 
 
 class LocalRows(Generic[ScanT]):
-    """The result of a scan. `names` are those that Spark gives; `counts` that of count(*)."""
+    """The result of a query or a scan. `names` are those that Spark gives."""
 
-    def __init__(self, scan: ScanT, counts: str = "") -> None:
-        self._counts = counts
+    def __init__(self, scan: ScanT) -> None:
         self.scan: ScanT = scan
-        self.names = [counts] if counts else scan.schema.names
+        self.names = scan.schema.names
 
     def text(self, limit: int) -> Rows:
         """The first rows, each value as text; None for NULL."""
@@ -46,9 +45,6 @@ class LocalRows(Generic[ScanT]):
             yield "{" + ",".join(pairs) + "}"
 
     def _rows(self, form: Callable[[Any], Iterator[str | None]]) -> Rows:
-        if self._counts:
-            yield (str(self.scan.count()),)
-            return
         for batch in self.scan.to_batches():
             yield from zip(*(form(column) for column in batch.columns), strict=True)
 

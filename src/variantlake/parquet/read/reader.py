@@ -28,6 +28,9 @@ Progress = Callable[[int, int], None]
 BATCH_ROWS = 16384
 """Rows that are taken apart at a time; memory follows this and the page size, not the file."""
 
+WHOLE_BYTES = 256 << 20
+"""A column of a row group of more bytes than so many is read in batches."""
+
 BATCH_BYTES = 64 << 20
 """Rows of more bytes than so many together are taken apart in smaller batches, one at the least."""
 
@@ -238,12 +241,15 @@ class ParquetSource:
         # Buffering whole column chunks ahead would make memory follow the row group.
         self._old = OldTimes.of(footer)
         self._file = self._opened("us")
+        self._encoded: dict[int, ParquetReader] = {}
+        self._unencoded: set[int] = set()
 
-    def _opened(self, int96: str) -> ParquetReader:
+    def _opened(self, int96: str, dictionaries: Sequence[int] = ()) -> ParquetReader:
         # Not ParquetFile, which also tabulates all dotted paths: that takes as long as the rest.
         reader: Any = ParquetReader()  # its stubs lack parameters
         reader.open(
             self._input.native,
+            read_dictionary=list(dictionaries) or None,
             pre_buffer=False,
             buffer_size=0 if self._input.held is not None else 1 << 20,
             page_checksum_verification=True,
@@ -300,6 +306,32 @@ class ParquetSource:
             return self._settled(batches, row_group, leaves)
         return batches
 
+    def column(self, row_group: int, leaf: int, *, encoded: bool) -> list[pa.RecordBatch] | None:
+        """One leaf of a row group in one go; `encoded` asks for a dictionary. Raises as `batches`.
+
+        None where that takes too much memory, and for times that have to be settled.
+        """
+        group, own = self._footer.row_groups[row_group], self._footer.leaves[leaf]
+        chunk = group.columns[leaf]
+        if self._old.concern([leaf]):
+            return None
+        self._input.prefetch([(chunk.first_page, chunk.compressed_size)])
+        if check_pages(self._input.read_at, own, chunk, group) > WHOLE_BYTES:
+            return None
+        if encoded and leaf not in self._unencoded:
+            try:
+                return self._as_dictionary(row_group, leaf)
+            except pa.ArrowNotImplementedError:
+                # Other encodings, such as DELTA_BYTE_ARRAY: whole values then.
+                self._unencoded.add(leaf)
+        return self._file.read_row_group(row_group, column_indices=[leaf]).to_batches()
+
+    def _as_dictionary(self, row_group: int, leaf: int) -> list[pa.RecordBatch]:
+        if leaf not in self._encoded:
+            self._encoded[leaf] = self._opened("us", [leaf])
+        file = self._encoded[leaf]
+        return file.read_row_group(row_group, column_indices=[leaf]).to_batches()
+
     def _settled(
         self, batches: Iterator[pa.RecordBatch], row_group: int, leaves: Sequence[int]
     ) -> Iterator[pa.RecordBatch]:
@@ -340,6 +372,21 @@ def read_leaves(
     try:
         yield from file.batches(row_group, leaves, batch_rows)
     except VariantLakeError as error:  # some are OSErrors too
+        error.message = f"row group {row_group}: {error.message}"
+        error.args = (error.message,)
+        error.file = name
+        raise
+    except (pa.ArrowException, OSError) as error:
+        raise MalformedFile(f"row group {row_group} does not read: {error}", file=name) from error
+
+
+def read_leaf(
+    file: ParquetSource, name: str, row_group: int, leaf: int, *, encoded: bool
+) -> list[pa.RecordBatch] | None:
+    """See `ParquetSource.column`. Raises MalformedFile."""
+    try:
+        return file.column(row_group, leaf, encoded=encoded)
+    except VariantLakeError as error:
         error.message = f"row group {row_group}: {error.message}"
         error.args = (error.message,)
         error.file = name

@@ -1,0 +1,177 @@
+"""Values as codes: what groups are told apart by, and numbers that order as Spark orders values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from variantlake.parquet.stats.fact_columns import Bools, Int64s
+from variantlake.types import Kind, ShreddedType
+
+_FLOATS = (Kind.FLOAT, Kind.DOUBLE)
+_DIGITS = 18
+"""Digits that an integer of 64 bits holds."""
+
+_SIGN = np.int64(2**63 - 1)
+
+
+def plain(array: Any) -> Any:
+    """The array without a dictionary."""
+    return array.dictionary_decode() if isinstance(array, pa.DictionaryArray) else array
+
+
+def numbers(array: Any) -> npt.NDArray[Any]:
+    """The values as NumPy has them, anything where NULL."""
+    return np.asarray(pc.fill_null(array, 0) if array.null_count else array)
+
+
+def valid(array: Any) -> Bools:
+    """Where a value is."""
+    return np.asarray(array.is_valid().to_numpy(zero_copy_only=False), np.bool_)
+
+
+# --- Order ----------------------------------------------------------------------------------------
+
+
+def ordered(array: Any, *, zeros_alike: bool = True) -> Int64s:
+    """Doubles as integers in Spark's order, where NaN is the greatest; anything where NULL.
+
+    -0.0 is 0.0, or else just below it.
+    """
+    values = numbers(array.cast(pa.float64()))
+    values = np.where(np.isnan(values), np.nan, values + 0.0 if zeros_alike else values)
+    bits: Int64s = values.view(np.int64)
+    return bits ^ ((bits >> 63) & _SIGN)
+
+
+def rank(array: Any, type_: ShreddedType) -> Int64s | None:
+    """Integers that order as the values do, from which `ranked` makes them; None where none do."""
+    if type_.kind in _FLOATS:
+        return ordered(array, zeros_alike=False)
+    if type_.kind is Kind.DECIMAL:
+        return unscaled(array) if type_.precision <= _DIGITS else None
+    if type_.kind is Kind.BOOLEAN:
+        return numbers(array.cast(pa.uint8())).astype(np.int64)
+    if type_.kind is Kind.DATE:
+        return numbers(array.cast(pa.int32())).astype(np.int64)
+    if type_.kind in (Kind.STRING, Kind.BINARY, Kind.UUID):
+        return None
+    return numbers(array.cast(pa.int64()))
+
+
+def ranked(ranks: Int64s, type_: ShreddedType, there: Bools) -> Any:
+    """The values whose ranks these are, NULL where not `there`."""
+    if type_.kind in _FLOATS:
+        bits = ranks ^ ((ranks >> 63) & _SIGN)
+        return pa.array(bits.view(np.float64), mask=~there).cast(type_.arrow, safe=False)
+    if type_.kind is Kind.DECIMAL:
+        return decimals(ranks, type_, there)
+    if type_.kind is Kind.BOOLEAN:
+        return pa.array(ranks != 0, mask=~there)
+    if type_.kind is Kind.DATE:
+        return pa.array(ranks.astype(np.int32), mask=~there).cast(type_.arrow)
+    return pa.array(np.where(there, ranks, 0), mask=~there).cast(type_.arrow)
+
+
+def unscaled(array: Any) -> npt.NDArray[Any]:
+    """Decimals without their point: int64 where they fit for sure, else Python's integers."""
+    words = np.frombuffer(array.buffers()[1], np.int64).reshape(-1, 2)
+    words = words[array.offset : array.offset + len(array)]
+    low = np.where(valid(array), words[:, 0], 0)
+    if array.type.precision <= _DIGITS:
+        return low
+    high = np.where(valid(array), words[:, 1], 0).astype(object)
+    found: npt.NDArray[Any] = high * 2**64 + low.view(np.uint64).astype(object)
+    return found
+
+
+def decimals(values: npt.NDArray[Any], type_: ShreddedType, there: Bools) -> Any:
+    """Decimals of what `unscaled` gives."""
+    words = np.zeros((len(values), 2), np.int64)
+    if values.dtype == object:
+        whole = [int(value) if known else 0 for value, known in zip(values, there, strict=True)]
+        words[:, 0] = np.array([value & (2**64 - 1) for value in whole], np.uint64).view(np.int64)
+        words[:, 1] = [value >> 64 for value in whole]
+    else:
+        words[:, 0] = np.where(there, values, 0)
+        words[:, 1] = words[:, 0] >> 63
+    bits = pa.array(there).buffers()[1]
+    return pa.Array.from_buffers(type_.arrow, len(values), [bits, pa.py_buffer(words.tobytes())])
+
+
+# --- Groups ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Coded:
+    """A column as `values[codes]`; a code may stand for NULL, and two for one value."""
+
+    codes: Int64s
+    values: Any
+
+    @property
+    def size(self) -> int:
+        """Number of codes."""
+        return len(self.values)
+
+
+@dataclass(frozen=True, slots=True)
+class Grouping:
+    """Rows by group: `ids` from 0 to `count` - 1, and a row of each group in `first`."""
+
+    ids: Int64s
+    count: int
+    first: Int64s
+
+
+def coded(array: Any) -> Coded:
+    """A column by its values: those of a dictionary as they are.
+
+    Of doubles all NaN are one, and both zeros are (as Spark groups them).
+    """
+    if not isinstance(array, pa.DictionaryArray):
+        if pa.types.is_floating(array.type):
+            values = numbers(array) + 0.0
+            values = np.where(np.isnan(values), np.nan, values).astype(values.dtype)
+            array = pa.array(values, array.type, mask=~valid(array))
+        array = array.dictionary_encode("encode")
+    indices: Any = array.indices
+    values = array.dictionary
+    if indices.null_count:
+        indices = pc.fill_null(indices, pa.scalar(len(values), indices.type))
+        values = pa.concat_arrays([values, pa.nulls(1, values.type)])
+    return Coded(np.asarray(indices).astype(np.int64), values)
+
+
+def group(columns: Sequence[Coded], rows: int) -> Grouping:
+    """Rows whose codes are alike in all columns; without columns all are one group."""
+    if not columns:
+        return Grouping(np.zeros(rows, np.int64), 1, np.zeros(min(rows, 1), np.int64))
+    codes, size = columns[0].codes, columns[0].size
+    for column in columns[1:]:
+        if size * column.size >= 2**62:
+            codes, size = _dense(codes, size)
+        codes, size = codes * column.size + column.codes, size * column.size
+    codes, size = _dense(codes, size)
+    first = np.zeros(size, np.int64)
+    first[codes[::-1]] = np.arange(rows - 1, -1, -1)
+    return Grouping(codes, size, first)
+
+
+def _dense(codes: Int64s, size: int) -> tuple[Int64s, int]:
+    """The codes without those that no row has."""
+    if size <= max(1 << 16, 4 * len(codes)):
+        used = np.zeros(size, np.bool_)
+        used[codes] = True
+        found = int(used.sum())
+        if found == size:
+            return codes, size
+        return (np.cumsum(used) - 1)[codes], found
+    encoded: Any = pa.array(codes).dictionary_encode()
+    return np.asarray(encoded.indices).astype(np.int64), len(encoded.dictionary)

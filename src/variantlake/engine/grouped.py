@@ -1,0 +1,104 @@
+"""Groups of rows with their aggregates, part by part: of row groups, and of what the log knows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from variantlake.engine.codes import Coded, coded, group
+from variantlake.engine.expressions import Aggregate, Expression, scalar
+from variantlake.engine.functions import evaluate
+from variantlake.engine.reading import Known
+from variantlake.engine.states import State, known_state, state_of, typed
+from variantlake.planning.exact_facts import KnownFiles
+from variantlake.scan.table_scan import cast_error
+from variantlake.shredding.fit import raw_array
+
+MERGED = 1 << 20
+"""Groups of parts from which on they are merged: so much memory they take, whatever the table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Some groups: the value of each key, and the state of each aggregate, of `count` groups."""
+
+    keys: tuple[Any, ...]
+    states: tuple[State, ...]
+    count: int
+
+
+def part_of_rows(
+    keys: Sequence[Expression], aggregates: Sequence[Aggregate], known: Known, rows: int
+) -> Part:
+    """The groups of some rows, whose columns `known` gives. Raises InvalidValue."""
+    columns = [coded(used(key, known, rows)) for key in keys]
+    found = group(columns, rows)
+    states = []
+    for aggregate in aggregates:
+        argument = aggregate.argument
+        array = None if argument is None else used(argument, known, rows)
+        states.append(state_of(aggregate, array, found.ids, found.count))
+    return Part(
+        tuple(column.values.take(pa.array(column.codes[found.first])) for column in columns),
+        tuple(states),
+        found.count,
+    )
+
+
+def part_of_log(
+    keys: Sequence[Expression], aggregates: Sequence[Aggregate], known: KnownFiles
+) -> Part:
+    """The groups of files that the log answers for, one a file."""
+    columns = []
+    for at, key in enumerate(keys):
+        type_ = scalar(key)
+        columns.append(raw_array([typed(each[at], type_) for each in known.keys], type_))
+    states = [
+        known_state(aggregate, [each[at] for each in known.values])
+        for at, aggregate in enumerate(aggregates)
+    ]
+    return Part(tuple(columns), tuple(states), len(known.answered))
+
+
+def merged(parts: Sequence[Part]) -> Part:
+    """The parts as one, in which no two groups have the same keys."""
+    first, *others = parts
+    columns: list[Coded] = []
+    for at in range(len(first.keys)):
+        column = pa.chunked_array([part.keys[at] for part in parts])
+        columns.append(coded(_one(column)))
+    count = sum(part.count for part in parts)
+    found = group(columns, count)
+    states = [
+        state.merged([part.states[at] for part in others], found.ids, found.count)
+        for at, state in enumerate(first.states)
+    ]
+    keys = tuple(column.values.take(pa.array(column.codes[found.first])) for column in columns)
+    return Part(keys, tuple(states), found.count)
+
+
+def _one(column: Any) -> Any:
+    found = column.combine_chunks()
+    return found.chunk(0) if isinstance(found, pa.ChunkedArray) else found
+
+
+def all_merged(parts: Iterable[Part]) -> Part | None:
+    """All parts as one, merged as they come; None without any."""
+    held: list[Part] = []
+    for part in parts:
+        held.append(part)
+        if len(held) > 1 and sum(each.count for each in held) > MERGED + held[0].count:
+            held = [merged(held)]
+    return None if not held else merged(held)
+
+
+def used(expression: Expression, known: Known, rows: int) -> Any:
+    """The values of an expression that a query uses. Raises InvalidValue where Spark raises."""
+    values = evaluate(expression, known, rows)
+    if values.failed is not None and np.any(values.failed):
+        raise cast_error(str(getattr(expression, "ref", "an expression")), None)
+    return values.array

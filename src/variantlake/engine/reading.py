@@ -1,0 +1,134 @@
+"""Which files a query reads, and its columns in the rows that fulfil its condition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.engine.expressions import Column, Expression
+from variantlake.engine.queries import Query
+from variantlake.planning.exact_facts import ExactFacts, KnownFiles, LogAggregate
+from variantlake.planning.files import NO_ROWS, ScanFile
+from variantlake.planning.predicates import And, Predicate, Ref, refs
+from variantlake.planning.skipping import Skipper
+from variantlake.scan.casts import Values
+from variantlake.scan.file_rows import FileReader, Rows
+from variantlake.scan.table_scan import Scan
+from variantlake.sql.select import Item
+
+Known = dict[Expression, Values]
+
+_NOTHING = KnownFiles(NO_ROWS, NO_ROWS, (), ())
+
+
+class Reading:
+    """The reading side of one query of one table version."""
+
+    def __init__(self, snapshot: Snapshot, query: Query) -> None:
+        self.snapshot = snapshot
+        self.query = query
+        items = tuple(Item("", column.ref) for column in query.columns)
+        self.scan = Scan(snapshot, items, query.where)
+
+    @cached_property
+    def known(self) -> KnownFiles:
+        """Which files the log answers for, and which are read."""
+        asked = self._asked_of_log()
+        if asked is None:
+            groups = self.scan.plan.groups
+            read = np.sort(np.concatenate([NO_ROWS, *(each.files.rows for each in groups)]))
+            return replace(_NOTHING, read=read)
+        aggregates, keys = asked
+        facts = ExactFacts(self.scan.plan.table, self.scan.partition_types)
+        return facts.known(self.scan.predicate, aggregates, keys)
+
+    def _asked_of_log(self) -> tuple[list[LogAggregate], list[Ref]] | None:
+        """What the log would have to know; None where it is more than it ever does."""
+        if self.query.keys is None:
+            return None
+        aggregates = []
+        for each in self.query.aggregates:
+            if each.function not in ("count", "min", "max") or each.distinct:
+                return None
+            if each.argument is None:
+                aggregates.append(LogAggregate("count"))
+            elif isinstance(each.argument, Column):
+                ref = self.scan.stored(each.argument.ref)
+                aggregates.append(LogAggregate(each.function, ref))
+            else:
+                return None
+        keys = [self.scan.stored(key.ref) for key in self.query.keys if isinstance(key, Column)]
+        return (aggregates, keys) if len(keys) == len(self.query.keys) else None
+
+    def files(self) -> Iterable[ScanFile]:
+        """The files that are read."""
+        return self.scan.plan.table.files(self.known.read)
+
+    def rows(
+        self,
+        files: Iterable[ScanFile],
+        columns: Sequence[Column],
+        also: Sequence[Predicate] = (),
+    ) -> Iterator[Rows]:
+        """The rows of these files that fulfil the condition, a row group at a time.
+
+        Row groups without a match of `also` are left out; of others every row is given.
+        """
+        scan = self.scan
+        both = And(tuple(each for each in (scan.predicate, *also) if each is not None))
+        skipper = Skipper(both, scan.partition_types)
+        for file in files:
+            with self.reader(file, columns) as reader:
+                for rows in reader.rows(skipper):
+                    chosen = scan.chosen(rows)
+                    if chosen.any():
+                        yield rows if chosen.all() else rows.only(chosen)
+
+    def reader(self, file: ScanFile, columns: Sequence[Column]) -> FileReader:
+        """A file, open for the condition and these columns."""
+        wanted = [self.scan.stored(column.ref) for column in columns]
+        requested = [*wanted, *refs(self.scan.predicate)]
+        types = self.scan.partition_types
+        return FileReader(self.snapshot, file, requested, types, encoded=True)
+
+    def values(self, rows: Rows, columns: Sequence[Column]) -> Known:
+        """The columns in some rows."""
+        return {column: rows.values(self.scan.stored(column.ref)) for column in columns}
+
+
+def taken(known: Known, rows: Any) -> Known:
+    """Some rows, in this order."""
+    places = pa.array(rows, pa.int64())
+    return {
+        each: Values(
+            values.array.take(places), None if values.failed is None else values.failed[rows]
+        )
+        for each, values in known.items()
+    }
+
+
+def joined(parts: Sequence[Known]) -> Known:
+    """The rows of all parts, one after the other."""
+    first = parts[0]
+    if len(parts) == 1:
+        return first
+    found: Known = {}
+    for each in first:
+        arrays = [_plain(part[each].array) for part in parts]
+        failed = [
+            np.zeros(len(array), np.bool_) if part[each].failed is None else part[each].failed
+            for part, array in zip(parts, arrays, strict=True)
+        ]
+        wrong = np.concatenate([np.asarray(one) for one in failed])
+        found[each] = Values(pa.concat_arrays(arrays), wrong if wrong.any() else None)
+    return found
+
+
+def _plain(array: Any) -> Any:
+    return array.dictionary_decode() if isinstance(array, pa.DictionaryArray) else array

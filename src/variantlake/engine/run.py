@@ -1,0 +1,206 @@
+"""A query run in this process: groups from the log and from rows, order, and what is given.
+
+Files that the log answers for are not read. Of the others only the columns that the query needs
+are, a row group at a time, strings as dictionaries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from variantlake.delta.log.identity import check_before_read
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.engine.expressions import Column, Expression
+from variantlake.engine.grouped import Part, all_merged, part_of_log, part_of_rows, used
+from variantlake.engine.ordering import in_order
+from variantlake.engine.queries import Query
+from variantlake.engine.reading import Known, Reading, taken
+from variantlake.engine.top import sorted_rows
+from variantlake.planning.explain import Explanation
+from variantlake.scan.casts import Values
+from variantlake.shown import Shown
+from variantlake.sql.select import Item
+
+BATCH_ROWS = 1 << 16
+
+
+@dataclass(frozen=True, repr=False)
+class LocalQuery(Shown):
+    """What a query of one table version gives; nothing is read before it is asked for.
+
+    It is an Arrow stream itself, as a Scan is.
+    """
+
+    snapshot: Snapshot = field(repr=False)
+    query: Query
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of the result."""
+        return pa.schema(
+            [pa.field(each.name, self._type(each.expression)) for each in self.query.outputs]
+        )
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows in batches.
+
+        Raises InvalidValue where Spark raises an error, UnsupportedFeature for a value whose result
+        only Spark knows, MalformedFile, TableReplaced.
+        """
+        query = self.query
+        if query.keys is None and not query.order and self._plain:
+            yield from replace(
+                self._reading.scan, items=self._plain, limit=query.limit
+            ).to_batches()
+            return
+        check_before_read(self.snapshot)
+        if self.query.keys is not None:
+            yield from self._grouped()
+        elif self.query.order:
+            yield from self._sorted()
+        else:
+            yield from self._streamed()
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """The rows as an Arrow reader. Raises as `to_batches`, while it is read."""
+        return pa.RecordBatchReader.from_batches(self.schema, self.to_batches())
+
+    def read_all(self) -> pa.Table:
+        """As `to_arrow`, by the name that Arrow's readers have for it."""
+        return self.to_arrow()
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        """As `to_batches`."""
+        return self.to_batches()
+
+    def to_arrow(self) -> pa.Table:
+        """All rows as one table. Raises as `to_batches`."""
+        return pa.Table.from_batches(self.to_batches(), self.schema)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The Arrow C stream interface."""
+        reader: Any = self.to_reader()
+        return reader.__arrow_c_stream__(requested_schema)
+
+    @property
+    def read_bytes(self) -> int:
+        """Bytes of the files that are read; of these only some columns are."""
+        table = self._reading.scan.plan.table
+        return int(table.sizes[self._reading.known.read].sum())
+
+    def explain(self) -> Explanation:
+        """What is read, what is skipped, and what the log alone answers."""
+        found = self._reading.scan.explain()
+        answered = len(self._reading.known.answered)
+        if not answered:
+            return found
+        return replace(
+            found,
+            answered=answered,
+            read_files=len(self._reading.known.read),
+            read_bytes=self.read_bytes,
+            row_groups=None,
+        )
+
+    def _type(self, expression: Expression) -> pa.DataType:
+        if isinstance(expression, Column):
+            return self._reading.scan.type_of(expression.ref)
+        return pa.null() if expression.type is None else expression.type.arrow
+
+    @cached_property
+    def _plain(self) -> tuple[Item, ...]:
+        """The result's columns where all are columns and paths, which a scan gives in parts."""
+        items = [
+            Item(each.name, each.expression.ref)
+            for each in self.query.outputs
+            if isinstance(each.expression, Column)
+        ]
+        return tuple(items) if len(items) == len(self.query.outputs) else ()
+
+    @cached_property
+    def _reading(self) -> Reading:
+        return Reading(self.snapshot, self.query)
+
+    # --- Groups ---
+
+    def _grouped(self) -> Iterator[pa.RecordBatch]:
+        query = self.query
+        keys = query.keys or ()
+        found = all_merged(self._parts(keys))
+        if found is None:
+            if keys:
+                return
+            empty: Known = {column: _no_rows(column) for column in query.columns}
+            found = part_of_rows((), query.aggregates, empty, 0)
+        above: Known = dict(zip(keys, map(Values, found.keys), strict=True))
+        for aggregate, state in zip(query.aggregates, found.states, strict=True):
+            above[aggregate] = Values(state.result())
+        rows = found.count
+        if query.having is not None:
+            true = used(query.having, above, rows)
+            kept = np.flatnonzero(true.fill_null(False).to_numpy(zero_copy_only=False))
+            above, rows = taken(above, kept), len(kept)
+        terms = [used(term.expression, above, rows) for term in query.order]
+        chosen = in_order(query.order, terms, rows, query.limit)
+        above = taken(above, chosen)
+        for start in range(0, len(chosen), BATCH_ROWS):
+            size = min(BATCH_ROWS, len(chosen) - start)
+            yield self._batch({k: _slice(v, start, size) for k, v in above.items()}, size)
+
+    def _parts(self, keys: tuple[Expression, ...]) -> Iterator[Part]:
+        if len(self._reading.known.answered):
+            yield part_of_log(keys, self.query.aggregates, self._reading.known)
+        columns = self.query.columns
+        for rows in self._reading.rows(self._reading.files(), columns):
+            known = self._reading.values(rows, columns)
+            yield part_of_rows(keys, self.query.aggregates, known, rows.count)
+
+    def _batch(self, known: Known, rows: int) -> pa.RecordBatch:
+        arrays = [used(each.expression, known, rows) for each in self.query.outputs]
+        return pa.RecordBatch.from_arrays(
+            [
+                array if array.type == item.type else array.cast(item.type)
+                for array, item in zip(arrays, self.schema, strict=True)
+            ],
+            schema=self.schema,
+        )
+
+    # --- Rows as they are ---
+
+    def _streamed(self) -> Iterator[pa.RecordBatch]:
+        left, columns = self.query.limit, self.query.columns
+        if left == 0:
+            return
+        for found in self._reading.rows(self._reading.files(), columns):
+            rows = found
+            if left is not None and rows.count > left:
+                rows = rows.only(np.arange(rows.count) < left)
+            yield self._batch(self._reading.values(rows, columns), rows.count)
+            if left is not None:
+                left -= rows.count
+                if not left:
+                    return
+
+    def _sorted(self) -> Iterator[pa.RecordBatch]:
+        known = sorted_rows(self._reading)
+        if known is None:
+            return
+        rows = len(next(iter(known.values())).array)
+        for start in range(0, rows, BATCH_ROWS):
+            size = min(BATCH_ROWS, rows - start)
+            yield self._batch({k: _slice(v, start, size) for k, v in known.items()}, size)
+
+
+def _slice(values: Values, start: int, size: int) -> Values:
+    failed = None if values.failed is None else values.failed[start : start + size]
+    return Values(values.array.slice(start, size), failed)
+
+
+def _no_rows(column: Column) -> Values:
+    return Values(pa.nulls(0) if column.type is None else pa.array([], column.type.arrow))

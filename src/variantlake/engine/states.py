@@ -1,0 +1,315 @@
+"""What is kept of each group for an aggregate: made of rows, merged, and turned into a value.
+
+All are independent of the order in which rows and parts come. Where Spark's result is not, because
+a sum overflows on one way and not on another or a double is rounded, the query is left to Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Context, Decimal
+from typing import Any, Protocol, Self
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from variantlake.engine.codes import (
+    Coded,
+    coded,
+    decimals,
+    group,
+    numbers,
+    plain,
+    rank,
+    ranked,
+    unscaled,
+    valid,
+)
+from variantlake.engine.expressions import Aggregate, scalar
+from variantlake.errors import InvalidValue, UnsupportedFeature
+from variantlake.parquet.stats.bounds import Raw
+from variantlake.parquet.stats.fact_columns import Bools, Int64s
+from variantlake.shredding.fit import raw_array
+from variantlake.types import Kind, ShreddedType
+
+_EXACT_DOUBLE = 2**53
+_SAFE = 2**62
+_WIDE = Context(prec=100, rounding=ROUND_HALF_UP)
+
+
+class State(Protocol):
+    """One aggregate of each of some groups."""
+
+    def merged(self, others: Sequence[Any], ids: Int64s, count: int) -> Any:
+        """This state's and the others' groups, one after the other, as `count` groups by `ids`."""
+
+    def result(self) -> Any:
+        """The value of each group, as an Arrow array. Raises InvalidValue, UnsupportedFeature."""
+
+
+def state_of(aggregate: Aggregate, argument: Any, ids: Int64s, count: int) -> State:
+    """The state of `count` groups, whose rows `ids` tells; `argument` None counts rows."""
+    if aggregate.argument is None or argument is None:
+        return Count(_counted(ids, count))
+    if aggregate.distinct:
+        return Distinct.of(argument, ids, count)
+    if aggregate.function == "count":
+        there = valid(argument)
+        return Count(_counted(ids if there.all() else ids[there], count))
+    type_ = scalar(aggregate.argument)
+    if aggregate.function in ("min", "max"):
+        return _extreme(aggregate.function == "max", type_, argument, ids, count)
+    return Sum.of(aggregate, type_, plain(argument), ids, count)
+
+
+def known_state(aggregate: Aggregate, values: Sequence[Raw | None]) -> State:
+    """The state of groups whose value is known from elsewhere: of counts, minima and maxima."""
+    if aggregate.argument is None or aggregate.function == "count":
+        return Count(np.array(values, np.int64))
+    type_ = scalar(aggregate.argument)
+    array = raw_array([typed(value, type_) for value in values], type_)
+    ids = np.arange(len(values))
+    return _extreme(aggregate.function == "max", type_, array, ids, len(values))
+
+
+def typed(value: Raw | None, type_: ShreddedType) -> Raw | None:
+    """A value of the log as one of its type: decimals with all of their digits."""
+    if type_.kind is Kind.DECIMAL and value is not None:
+        exact = Decimal(value) if isinstance(value, int) else Decimal(str(value))
+        return _WIDE.quantize(exact, Decimal((0, (1,), -type_.scale)))
+    return bool(value) if type_.kind is Kind.BOOLEAN and value is not None else value
+
+
+def _counted(ids: Int64s, count: int) -> Int64s:
+    return np.bincount(ids, minlength=count).astype(np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """Rows, or values that are not NULL."""
+
+    counts: Int64s
+
+    def merged(self, others: Sequence[Self], ids: Int64s, count: int) -> Count:
+        """See State."""
+        total = np.zeros(count, np.int64)
+        np.add.at(total, ids, np.concatenate([self.counts, *(each.counts for each in others)]))
+        return Count(total)
+
+    def result(self) -> Any:
+        """See State."""
+        return pa.array(self.counts)
+
+
+@dataclass(frozen=True, slots=True)
+class Distinct:
+    """Different values: `values[i]` is one of group `groups[i]`, once each."""
+
+    groups: Int64s
+    values: Any
+    count: int
+
+    @classmethod
+    def of(cls, argument: Any, ids: Int64s, count: int) -> Distinct:
+        """Of rows."""
+        there = valid(argument)
+        if not there.all():
+            argument, ids = argument.filter(pa.array(there)), ids[there]
+        column = coded(argument)
+        pairs = group([Coded(ids, range(count)), column], len(ids))
+        return cls(ids[pairs.first], column.values.take(column.codes[pairs.first]), count)
+
+    def merged(self, others: Sequence[Self], ids: Int64s, count: int) -> Distinct:
+        """See State."""
+        groups, start = [], 0
+        for each in (self, *others):
+            groups.append(ids[each.groups + start])
+            start += each.count
+        values = pa.chunked_array([each.values for each in (self, *others)])
+        return Distinct.of(values.combine_chunks(), np.concatenate(groups), count)
+
+    def result(self) -> Any:
+        """See State."""
+        return pa.array(_counted(self.groups, self.count))
+
+
+def _extreme(greatest: bool, type_: ShreddedType, array: Any, ids: Int64s, count: int) -> State:
+    if not isinstance(array, pa.DictionaryArray):
+        ranks = rank(array, type_)
+        if ranks is not None:
+            there = valid(array)
+            return Extreme.of(greatest, type_, (ranks, there, ids), count)
+    return Greatest.of(greatest, array, ids, count)
+
+
+@dataclass(frozen=True, slots=True)
+class Extreme:
+    """The least or greatest of values that integers rank."""
+
+    greatest: bool
+    type: ShreddedType
+    ranks: Int64s
+    there: Bools
+
+    @classmethod
+    def of(
+        cls, greatest: bool, type_: ShreddedType, rows: tuple[Int64s, Bools, Int64s], count: int
+    ) -> Extreme:
+        """Of rows: the rank of each, whether it has a value, and its group."""
+        ranks, there, ids = rows
+        if not there.all():
+            ranks, ids = ranks[there], ids[there]
+        has = np.zeros(count, np.bool_)
+        has[ids] = True
+        limits = np.iinfo(np.int64)
+        found = np.full(count, limits.min if greatest else limits.max, np.int64)
+        if count == 1:
+            found[:] = (np.max if greatest else np.min)(ranks, initial=found[0])
+        else:
+            (np.maximum if greatest else np.minimum).at(found, ids, ranks)
+        return cls(greatest, type_, found, has)
+
+    def merged(self, others: Sequence[Self], ids: Int64s, count: int) -> Extreme:
+        """See State."""
+        ranks = np.concatenate([self.ranks, *(each.ranks for each in others)])
+        there = np.concatenate([self.there, *(each.there for each in others)])
+        return Extreme.of(self.greatest, self.type, (ranks, there, ids), count)
+
+    def result(self) -> Any:
+        """See State."""
+        return ranked(self.ranks, self.type, self.there)
+
+
+@dataclass(frozen=True, slots=True)
+class Greatest:
+    """The least or greatest of strings, by their bytes, and of other values without ranks."""
+
+    greatest: bool
+    values: Any
+
+    @classmethod
+    def of(cls, greatest: bool, array: Any, ids: Int64s, count: int) -> Greatest:
+        """Of rows: of a dictionary only the entries are compared."""
+        if isinstance(array, pa.DictionaryArray):
+            pairs = Distinct.of(array, ids, count)
+            array, ids = pairs.values, pairs.groups
+        side = "max" if greatest else "min"
+        if count == 1:
+            return cls(greatest, pa.array([pc.min_max(array)[side].as_py()], array.type))
+        table: Any = pa.table({"group": ids, "value": array})
+        found = table.group_by("group").aggregate([("value", side)])
+        values = found[f"value_{side}"].combine_chunks()
+        place = np.full(count, -1, np.int64)
+        place[found["group"].to_numpy()] = np.arange(len(values))
+        return cls(greatest, values.take(pa.array(place, mask=place < 0)))
+
+    def merged(self, others: Sequence[Self], ids: Int64s, count: int) -> Greatest:
+        """See State."""
+        values = pa.chunked_array([each.values for each in (self, *others)]).combine_chunks()
+        return Greatest.of(self.greatest, values, ids, count)
+
+    def result(self) -> Any:
+        """See State."""
+        return self.values
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """Sums of integers and of decimals without their point, those above and below zero apart.
+
+    From these follows whether a sum overflows on every way to add it up, on some, or on none.
+    `above` and `below` are int64 while they fit for sure, else Python's integers; `most` is what no
+    absolute sum exceeds.
+    """
+
+    aggregate: Aggregate
+    type: ShreddedType
+    above: npt.NDArray[Any]
+    below: npt.NDArray[Any]
+    counts: Int64s
+    most: int
+
+    @classmethod
+    def of(
+        cls, aggregate: Aggregate, type_: ShreddedType, array: Any, ids: Int64s, count: int
+    ) -> Sum:
+        """Of rows."""
+        there = valid(array)
+        values = unscaled(array) if type_.kind is Kind.DECIMAL else numbers(array).astype(np.int64)
+        if not there.all():
+            values, ids = values[there], ids[there]
+        most = max(abs(int(values.max(initial=0))), abs(int(values.min(initial=0)))) * len(values)
+        if most >= _SAFE:
+            values = values.astype(object)
+        above, below = (np.zeros(count, values.dtype) for _ in range(2))
+        np.add.at(above, ids, np.where(values > 0, values, 0))
+        if len(values) and values.min() < 0:
+            np.add.at(below, ids, np.where(values < 0, values, 0))
+        return cls(aggregate, type_, above, below, _counted(ids, count), most)
+
+    def merged(self, others: Sequence[Self], ids: Int64s, count: int) -> Sum:
+        """See State."""
+        parts = (self, *others)
+        most = sum(each.most for each in parts)
+        dtype: Any = object if most >= _SAFE else np.int64
+        sides = []
+        for name in ("above", "below"):
+            total = np.zeros(count, dtype)
+            given = np.concatenate([getattr(each, name).astype(dtype) for each in parts])
+            np.add.at(total, ids, given)
+            sides.append(total)
+        counts = np.zeros(count, np.int64)
+        np.add.at(counts, ids, np.concatenate([each.counts for each in parts]))
+        return Sum(self.aggregate, self.type, sides[0], sides[1], counts, most)
+
+    def result(self) -> Any:
+        """See State."""
+        there = self.counts > 0
+        if self.aggregate.function == "sum":
+            limit = 2**63 if self.type.kind is not Kind.DECIMAL else 0
+            self._check(limit or 10**self.aggregate.type.precision)
+            total = self.above + self.below
+            if self.type.kind is Kind.DECIMAL:
+                return decimals(total, self.aggregate.type, there)
+            return pa.array(total.astype(np.int64), mask=~there)
+        if self.type.kind is Kind.DECIMAL:
+            self._check(10 ** min(self.type.precision + 10, 38))
+            means = [self._mean(row) if there[row] else None for row in range(len(there))]
+            return pa.array(means, self.aggregate.type.arrow)
+        if self.most > _EXACT_DOUBLE and (self.above - self.below > _EXACT_DOUBLE).any():
+            raise UnsupportedFeature(
+                "an average whose sum no double holds exactly is left to Spark"
+            )
+        whole = (self.above + self.below).astype(np.float64)
+        return pa.array(whole / np.maximum(self.counts, 1), mask=~there)
+
+    def _check(self, limit: int) -> None:
+        """Sums are within -limit and limit, the upper one left out.
+
+        What Spark adds up first is not known: it raises for sure where all of it is beyond.
+        """
+        if self.most < limit:
+            return
+        integers = self.type.kind is not Kind.DECIMAL
+        total = self.above + self.below
+        least = -limit if integers else 1 - limit
+        if ((total >= limit) | (total < least)).any():
+            raise InvalidValue(
+                f"the sum is beyond {self.aggregate.type.ddl}",
+                hint="Spark raises ARITHMETIC_OVERFLOW as well: sum a wider type",
+            )
+        if ((self.above >= limit) | (self.below < least)).any():
+            raise UnsupportedFeature("a sum that overflows on some ways only is left to Spark")
+
+    def _mean(self, row: int) -> Decimal:
+        """As Spark divides: to 38 digits of fraction first, then to the result's."""
+        exact = Decimal(int(self.above[row]) + int(self.below[row])).scaleb(-self.type.scale, _WIDE)
+        mean = _divided(exact, int(self.counts[row]))
+        return _WIDE.quantize(mean, Decimal((0, (1,), -self.aggregate.type.scale)))
+
+
+def _divided(exact: Decimal, count: int) -> Decimal:
+    return _WIDE.quantize(_WIDE.divide(exact, Decimal(count)), Decimal((0, (1,), -38)))

@@ -1,0 +1,192 @@
+"""A SELECT of one table as text, resolved and typed as Spark would."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlglot import exp
+
+from variantlake.delta.schema.table_schema import StructType
+from variantlake.engine.expression_text import Expressions, has_aggregate, outside
+from variantlake.engine.expressions import (
+    BOOLEAN,
+    Aggregate,
+    Column,
+    Expression,
+    column,
+    scalar,
+)
+from variantlake.engine.queries import Ordering, Output, Query
+from variantlake.errors import InvalidQuery
+from variantlake.sql.columns import Columns, name_of
+from variantlake.sql.conditions import Conditions
+from variantlake.sql.literals import refused
+from variantlake.sql.select import QueryText, about, only_parts, parse_select, row_limit
+
+_PARTS = ("expressions", "where", "limit", "from_", "group", "having", "order", "distinct")
+
+
+def read_query(text: str, schema: StructType, table: str, *, utc: bool = True) -> Query:
+    """A query of one table, which it calls `table`; `utc` as in `QueryText`.
+
+    Raises InvalidQuery, and UnsupportedFeature for what Spark has to run, by name.
+    """
+    with about(text):
+        select = parse_select(text)
+        only_parts(select, *_PARTS)
+        source = select.args.get("from_")
+        named = source.this if source is not None else None
+        texts = QueryText(schema, table, utc=utc)
+        if not isinstance(named, exp.Table) or not texts.names_table(named):
+            raise refused("a query of more than the table")
+        return _Select(select, Columns(schema, named.alias.lower() or table.lower()), utc).query()
+
+
+class _Select:
+    def __init__(self, select: exp.Select, columns: Columns, utc: bool) -> None:
+        self._select = select
+        self._columns = columns
+        self._utc = utc
+        self._read = Expressions(columns, utc=utc)
+        self._outputs = tuple(self._items())
+        self._names = self._names_of(self._outputs)
+
+    def query(self) -> Query:
+        where, limit, having = (
+            self._select.args.get(name) for name in ("where", "limit", "having")
+        )
+        above = Expressions(self._columns, utc=self._utc, names=self._names)
+        condition = None if having is None else above.expression(having.this)
+        order = tuple(self._order(above))
+        keys = self._keys(condition)
+        if condition is not None and (keys is None or scalar(condition) != BOOLEAN):
+            raise refused("a HAVING without groups, or of no condition")
+        if self._select.args.get("distinct"):
+            keys = self._distinct(keys, order)
+        if keys is not None:
+            self._check(keys, condition, order)
+        return Query(
+            self._outputs,
+            None
+            if where is None
+            else Conditions(self._columns, utc=self._utc).predicate(where.this),
+            keys,
+            condition,
+            order,
+            None if limit is None else row_limit(limit),
+        )
+
+    def _items(self) -> Iterator[Output]:
+        for part in self._select.expressions:
+            if isinstance(part, exp.Star) and not any(part.args.values()):
+                for item in self._columns.schema.fields:
+                    yield Output(item.name, column(self._columns.whole(item.name)))
+                continue
+            inner = part.this if isinstance(part, exp.Alias) else part
+            found = self._read.expression(inner)
+            yield Output(part.alias if isinstance(part, exp.Alias) else _name(inner, found), found)
+
+    @staticmethod
+    def _names_of(outputs: tuple[Output, ...]) -> dict[str, Expression | None]:
+        """What the names of the result mean; None for a name that several columns have."""
+        found: dict[str, Expression | None] = {}
+        for output in outputs:
+            name = output.name.lower()
+            same = name not in found or found[name] == output.expression
+            found[name] = output.expression if same else None
+        return found
+
+    def _keys(self, having: Expression | None) -> tuple[Expression, ...] | None:
+        group = self._select.args.get("group")
+        if group is None:
+            grouped = having is not None or any(has_aggregate(o.expression) for o in self._outputs)
+            return () if grouped else None
+        if any(value for name, value in group.args.items() if name != "expressions"):
+            raise refused("this GROUP BY")
+        return tuple(dict.fromkeys(self._key(node) for node in group.expressions))
+
+    def _key(self, node: exp.Expression) -> Expression:
+        place = _ordinal(node)
+        found = self._named_key(node) if place is None else self._output(place, "GROUP BY")
+        if has_aggregate(found):
+            raise InvalidQuery("an aggregate in GROUP BY")
+        if found.type is None:
+            raise refused(f"groups of {found.ref}" if isinstance(found, Column) else "such groups")
+        return found
+
+    def _named_key(self, node: exp.Expression) -> Expression:
+        """Columns come before names of the result here."""
+        known = [field.name.lower() for field in self._columns.schema.fields]
+        if isinstance(node, exp.Column) and not node.table and node.name.lower() not in known:
+            named = self._names.get(node.name.lower())
+            if named is None:
+                raise InvalidQuery(f"the table has no column {node.name!r}")
+            return named
+        return self._read.expression(node)
+
+    def _order(self, above: Expressions) -> Iterator[Ordering]:
+        order = self._select.args.get("order")
+        for term in [] if order is None else order.expressions:
+            if any(v for n, v in term.args.items() if n not in ("this", "desc", "nulls_first")):
+                raise refused("this ORDER BY")
+            place = _ordinal(term.this)
+            found = (
+                above.expression(term.this) if place is None else self._output(place, "ORDER BY")
+            )
+            if found.type is None:
+                raise refused(f"the order of {getattr(found, 'ref', 'NULL')}")
+            yield Ordering(found, bool(term.args.get("desc")), bool(term.args.get("nulls_first")))
+
+    def _output(self, place: int, clause: str) -> Expression:
+        if not 1 <= place <= len(self._outputs):
+            raise InvalidQuery(f"{clause} {place}: the result has {len(self._outputs)} columns")
+        return self._outputs[place - 1].expression
+
+    def _distinct(
+        self, keys: tuple[Expression, ...] | None, order: tuple[Ordering, ...]
+    ) -> tuple[Expression, ...]:
+        distinct = self._select.args["distinct"]
+        if keys is not None or distinct.args.get("on"):
+            raise refused("DISTINCT beside groups")
+        found = tuple(dict.fromkeys(output.expression for output in self._outputs))
+        if any(expression.type is None for expression in found):
+            raise refused("DISTINCT of what is no scalar")
+        if any(term.expression not in found for term in order):
+            raise refused("DISTINCT in an order by other than its columns")
+        return found
+
+    def _check(
+        self,
+        keys: tuple[Expression, ...],
+        having: Expression | None,
+        order: tuple[Ordering, ...],
+    ) -> None:
+        parts = [output.expression for output in self._outputs]
+        parts += [] if having is None else [having]
+        for part in (*parts, *(term.expression for term in order)):
+            outside(part, keys)
+
+
+def _ordinal(node: exp.Expression) -> int | None:
+    whole = isinstance(node, exp.Literal) and not node.is_string and node.this.isdigit()
+    return int(node.this) if whole else None
+
+
+def _name(node: exp.Expression, found: Expression) -> str:
+    """The name that Spark gives to an item without one, where that is known."""
+    if isinstance(found, Column):
+        return name_of(node, found.ref)
+    if isinstance(found, Aggregate) and not isinstance(node, exp.Filter | exp.CountIf):
+        if found.argument is None:
+            literal = isinstance(node.this, exp.Literal)
+            return f"count({node.this.this if literal else 1})"
+        inner = node.this
+        shown = f"{found.function}("
+        if isinstance(inner, exp.Distinct):
+            (inner,) = inner.expressions
+            shown += "DISTINCT "
+        if isinstance(inner, exp.Column) and not (
+            isinstance(node.this, exp.Distinct) and found.function != "count"
+        ):
+            return f"{shown}{inner.name})"
+    raise refused("an expression without a name of its own (AS)")

@@ -1,0 +1,182 @@
+"""Rows in the order of a query; with a limit only as many as that, wherever they lie.
+
+Files are read in the order of their bounds of the first term. Once the limit is full, a file or a
+row group that holds nothing before the last row of it does not matter. Columns beside those of the
+order are read of the rows that are left.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from variantlake.encoding.scalar import decode_string
+from variantlake.engine.expressions import STRING, Column, below
+from variantlake.engine.grouped import used
+from variantlake.engine.ordering import in_order
+from variantlake.engine.queries import Ordering
+from variantlake.engine.reading import Known, Reading, joined, taken
+from variantlake.parquet.stats.bounds import Raw
+from variantlake.parquet.stats.fact_columns import Int64s
+from variantlake.planning.files import ScanFile
+from variantlake.planning.predicates import Compare, IsNull, Literal, Or, Predicate, Ref
+from variantlake.planning.skipping import domains_in
+from variantlake.scan.file_rows import Rows
+from variantlake.shredding.fit import raws_of
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """Rows in order, with the columns that the order needs, and where each lies.
+
+    `places` has a row each: the file, its row group, and the place in that.
+    """
+
+    columns: Known
+    places: Int64s
+
+    @property
+    def count(self) -> int:
+        return len(self.places)
+
+
+def sorted_rows(reading: Reading) -> Known | None:
+    """The columns of the query in all rows of its result, in order; None without any."""
+    query = reading.query
+    needed = [part for term in query.order for part in below(term.expression)]
+    columns = [each for each in query.columns if each in needed]
+    others = [each for each in query.columns if each not in needed]
+    if query.limit is None:
+        columns, others = list(query.columns), []
+    files = list(reading.files())
+    top = _Top(reading, files)
+    for number, rows in top.rows(columns):
+        places = np.empty((rows.count, 3), np.int64)
+        places[:, 0], places[:, 1], places[:, 2] = number, rows.row_group, rows.places
+        found = _Held(reading.values(rows, columns), places)
+        found = found if query.limit is None else _first(reading, found)
+        both = found if top.held is None else _both(top.held, found)
+        top.held = both if query.limit is None else _first(reading, both)
+    if top.held is None or top.held.count == 0:
+        return None
+    held = _first(reading, top.held)
+    return held.columns | _rest(reading, files, others, held.places) if others else held.columns
+
+
+def _first(reading: Reading, held: _Held) -> _Held:
+    query = reading.query
+    terms = [used(term.expression, held.columns, held.count) for term in query.order]
+    order = in_order(query.order, terms, held.count, query.limit)
+    return _Held(taken(held.columns, order), held.places[order])
+
+
+def _both(one: _Held, other: _Held) -> _Held:
+    columns = joined([one.columns, other.columns])
+    return _Held(columns, np.concatenate([one.places, other.places]))
+
+
+class _Top:
+    """The rows that may matter; whoever takes them says what is `held` by then."""
+
+    def __init__(self, reading: Reading, files: list[ScanFile]) -> None:
+        self._reading = reading
+        self._files = files
+        self.held: _Held | None = None
+
+    def rows(self, columns: list[Column]) -> Iterator[tuple[int, Rows]]:
+        """Rows with the number of their file."""
+        reading, limit = self._reading, self._reading.query.limit
+        term = reading.query.order[0]
+        ref = None if limit is None else _bounded(reading, term)
+        if limit == 0:
+            return
+        if limit is None or ref is None:
+            for number, file in enumerate(self._files):
+                for rows in reading.rows([file], columns):
+                    yield number, rows
+            return
+        for number, bound in _by_bound(reading, term, ref):
+            last = _last(self.held, term, limit)
+            if last is not None and bound is not None and _after(term, bound, last[0]):
+                continue
+            near = None if last is None else _matters(term, ref, last[0])
+            for rows in reading.rows([self._files[number]], columns, [near] if near else []):
+                yield number, rows
+
+
+def _bounded(reading: Reading, term: Ordering) -> Ref | None:
+    """The column that a term orders by, where bounds say something of it."""
+    if not isinstance(term.expression, Column) or term.expression.ref.char_length:
+        return None
+    return reading.scan.stored(term.expression.ref)
+
+
+def _by_bound(reading: Reading, term: Ordering, ref: Ref) -> Iterator[tuple[int, Raw | None]]:
+    """The files, nearest first, with what no value is before; those where that is unknown last.
+
+    That is unknown too where a NULL or NaN comes before any value.
+    """
+    scan = reading.scan
+    domains = domains_in(scan.plan.table, ref, scan.partition_types)
+    side = domains.maximum if term.descending else domains.minimum
+    bounds: list[tuple[int, Raw | None]] = []
+    for number, row in enumerate(reading.known.read.tolist()):
+        open_ = (term.nulls_first and domains.nulls[row]) or (term.descending and domains.nan[row])
+        bounds.append((number, None if open_ else side.raw(row)))
+    known = [(_key(bound), number, bound) for number, bound in bounds if bound is not None]
+    known.sort(key=lambda each: each[0], reverse=term.descending)
+    yield from ((number, bound) for _, number, bound in known)
+    yield from (each for each in bounds if each[1] is None)
+
+
+def _last(held: _Held | None, term: Ordering, limit: int) -> tuple[Raw | None] | None:
+    """The value of the last row that the limit has room for; None while it is not full."""
+    if held is None or held.count < limit:
+        return None
+    array = held.columns[term.expression].array
+    last: Any = raws_of(array.slice(limit - 1, 1))[0]
+    is_text = isinstance(last, bytes) and term.expression.type == STRING
+    return (decode_string(last, 0, len(last)) if is_text else last,)
+
+
+def _key(value: Raw) -> tuple[bool, Raw]:
+    """Orders as Spark does: NaN is the greatest double, texts go by code points as by bytes."""
+    if isinstance(value, float) and math.isnan(value):
+        return True, 0.0
+    return False, value
+
+
+def _after(term: Ordering, bound: Raw, last: Raw | None) -> bool:
+    """Whether all values from the bound on come after the last row; what is alike does not."""
+    if last is None:
+        return term.nulls_first
+    one, other = _key(bound), _key(last)
+    return one < other if term.descending else one > other
+
+
+def _matters(term: Ordering, ref: Ref, last: Raw | None) -> Predicate | None:
+    """What a row fulfils that comes before the last one, or is like it."""
+    if last is None or term.expression.type is None:
+        return None
+    literal = Literal(last, term.expression.type.ddl.lower())
+    near = Compare(">=" if term.descending else "<=", ref, literal)
+    return Or((near, IsNull(ref))) if term.nulls_first else near
+
+
+def _rest(reading: Reading, files: list[ScanFile], columns: list[Column], places: Int64s) -> Known:
+    """Other columns in these rows."""
+    order = np.lexsort((places[:, 2], places[:, 1], places[:, 0]))
+    parts: list[Known] = []
+    for number in np.unique(places[:, 0]).tolist():
+        with reading.reader(files[number], columns) as reader:
+            own = places[order][places[order][:, 0] == number]
+            for group in np.unique(own[:, 1]).tolist():
+                rows = reader.group(group, own[own[:, 1] == group][:, 2])
+                parts.append(reading.values(rows, columns))
+    back = np.empty(len(order), np.int64)
+    back[order] = np.arange(len(order))
+    return taken(joined(parts), back)

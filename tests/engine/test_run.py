@@ -1,0 +1,351 @@
+"""Queries without Spark against the plain twin: groups, order, what the log alone answers."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import json
+import random
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import variantlake as vl
+from tests.engine import twin
+from tests.engine.twin import Row, Term
+from tests.strategies import MORE
+from variantlake.engine import codes, grouped
+from variantlake.engine.reading import Reading
+from variantlake.errors import InvalidQuery, InvalidValue, UnsupportedFeature
+from variantlake.types import ShreddedType
+
+DOUBLES = (1.5, -0.0, 0.0, float("nan"), -3.0, 1e300, float("inf"))
+TEXTS = ("", "a", "ab", "\uffff", "\U00010000", "z" * 40)
+EDGES = (0, 1, -7, 2**31, 2**53 + 1, -(2**40))
+SHREDDED = (
+    "s STRING, n BIGINT, d DECIMAL(9,2), o STRUCT<x: BIGINT>",
+    "s STRING, n DECIMAL(38,0), d DECIMAL(18,4)",
+    "s BIGINT, o STRUCT<x: STRING>",
+)
+
+
+def path(text: str, type_: str) -> str:
+    return f"try_variant_get(event, '$.{text}', '{type_}')"
+
+
+def whole(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def money(value: Any) -> Decimal | None:
+    return None if value is None else Decimal(str(value)).quantize(Decimal("0.01"))
+
+
+TEXT = Term(path("s", "string"), lambda row: (row["event"] or {}).get("s"))
+NUMBER = Term(path("n", "bigint"), lambda row: whole((row["event"] or {}).get("n")))
+PRICE = Term(path("d", "decimal(9,2)"), lambda row: money((row["event"] or {}).get("d")))
+INNER = Term(path("o.x", "bigint"), lambda row: ((row["event"] or {}).get("o") or {}).get("x"))
+DAY = Term("day", lambda row: row["day"])
+COLUMN = Term("k", lambda row: row["k"])
+DOUBLE = Term("f", lambda row: row["f"])
+SMALL = Term(f"{path('n', 'bigint')} % 10 + k", lambda row: _plus(NUMBER.value(row), row["k"]))
+KEYS = (TEXT, NUMBER, PRICE, INNER, DAY, COLUMN, DOUBLE, SMALL)
+SUMMED = (NUMBER, PRICE, INNER, COLUMN, SMALL)
+WHERE = (
+    Term("true", lambda row: row is not None),
+    Term("k < 40", lambda row: row["k"] is not None and row["k"] < 40),
+    Term("day = DATE'2026-01-02'", lambda row: row["day"] == dt.date(2026, 1, 2)),
+    Term(f"{TEXT.text} IN ('a', 'ab')", lambda row: TEXT.value(row) in ("a", "ab")),
+    Term(f"{NUMBER.text} >= 0", lambda row: _least(NUMBER.value(row), 0)),
+    Term(f"startswith({TEXT.text}, 'a')", lambda row: (TEXT.value(row) or "").startswith("a")),
+    Term(f"{TEXT.text} IS NULL", lambda row: TEXT.value(row) is None),
+)
+
+
+def _plus(number: int | None, k: int | None) -> int | None:
+    """The remainder by 10, which has the sign of what is divided, and `k`."""
+    if number is None or k is None:
+        return None
+    return (abs(number) % 10) * (1 if number >= 0 else -1) + k
+
+
+def _least(number: int | None, least: int) -> bool:
+    return number is not None and number >= least
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> tuple[vl.Table, list[Row]]:
+    """Files of several layouts and partitions, one with deleted rows, one of them wholly so."""
+    chance = random.Random(21)
+    place = tmp_path_factory.mktemp("engine") / "a table"
+    made = vl.Table.create(
+        place,
+        "k INT, f DOUBLE, day DATE, event VARIANT",
+        partition_by="day",
+        properties={"delta.enableDeletionVectors": "true", "delta.columnMapping.mode": "name"},
+    )
+    rows: list[Row] = []
+    for number in range(8):
+        own = [_row(chance, number * 10 + at, number) for at in range(10)]
+        rows += own
+        made.set_properties({"variantlake.shredding.event": SHREDDED[number % 3]})
+        made.append(_arrow(own), json_columns=["event"])
+    made.delete("k IN (3, 14, 15, 99) OR (k >= 70 AND k < 80)")
+    gone = {3, 14, 15, *range(70, 80)}
+    return vl.Table.open(place), [row for row in rows if row["k"] not in gone]
+
+
+def _row(chance: random.Random, k: int, number: int) -> Row:
+    event: dict[str, Any] = {}
+    if number != 2:
+        event["s"] = chance.choice(TEXTS if number != 5 else ("a", None))
+    if chance.random() < 0.9:
+        event["n"] = k if number in (1, 4) else chance.choice((*EDGES, None))
+    if number % 2:
+        event["d"] = chance.choice((1.5, 2, 12.25))
+    if number in (1, 3, 6):
+        event["o"] = {"x": 7} if number == 6 else {"x": k}
+    day = [dt.date(2026, 1, 2), dt.date(2026, 1, 3), None][number % 3]
+    f = chance.choice(DOUBLES) if number % 2 else chance.choice((1.5, None))
+    return {"k": k, "f": f, "day": day, "event": event if chance.random() < 0.95 else None}
+
+
+def _arrow(rows: list[Row]) -> pa.Table:
+    return pa.table(
+        {
+            "k": pa.array([row["k"] for row in rows], pa.int32()),
+            "f": pa.array([row["f"] for row in rows], pa.float64()),
+            "day": pa.array([row["day"] for row in rows], pa.date32()),
+            "event": [None if row["event"] is None else json.dumps(row["event"]) for row in rows],
+        }
+    )
+
+
+def found(table: vl.Table, text: str) -> list[tuple[Any, ...]]:
+    return [tuple(row.values()) for row in table.sql(text).to_arrow().to_pylist()]
+
+
+def shown(rows: list[tuple[Any, ...]]) -> list[tuple[str, ...]]:
+    return [tuple(map(twin.shown, row)) for row in rows]
+
+
+def test_random_groups_are_those_of_the_twin(table: tuple[vl.Table, list[Row]]) -> None:
+    opened, rows = table
+    chance = random.Random(5)
+    answered = 0
+    for _ in range(80 * MORE):
+        keys = chance.sample(KEYS, chance.choice((0, 1, 1, 2, 3)))
+        names = chance.choices(list(twin.AGGREGATES), k=chance.randrange(4))
+        wanted = [
+            (name, chance.choice(SUMMED if name[:3] in ("sum", "avg") else KEYS)) for name in names
+        ]
+        where = chance.choice(WHERE)
+        items = [f"{term.text} AS k{at}" for at, term in enumerate(keys)] + ["count(*) AS n"]
+        items += [f"{name.format(term.text)} AS a{at}" for at, (name, term) in enumerate(wanted)]
+        text = f"SELECT {', '.join(items)} FROM t WHERE {where.text}"
+        text += f" GROUP BY {', '.join(term.text for term in keys)}" if keys else ""
+        wanted_rows = twin.grouped([row for row in rows if where.value(row)], keys, wanted)
+        with contextlib.suppress(UnsupportedFeature):  # an average that no double holds
+            ours = found(opened, text)
+            answered += 1
+            right = _averaged(shown(wanted_rows), wanted, len(keys))
+            assert sorted(shown(ours)) == sorted(right), text
+    assert answered > 50
+
+
+def _averaged(rows: list[tuple[str, ...]], wanted: Any, keys: int) -> list[tuple[str, ...]]:
+    """With averages of decimals at Spark's scale."""
+    for at, (name, term) in enumerate(wanted, keys + 1):
+        if name == "avg({})" and term is PRICE:
+            rows = [
+                (*row[:at], _at_scale(row[at]), *row[at + 1 :]) if row[at] != "None" else row
+                for row in rows
+            ]
+    return rows
+
+
+def _at_scale(text: str) -> str:
+    number = Decimal(text.removeprefix("Decimal "))
+    return f"Decimal {number.quantize(Decimal('0.000001'), 'ROUND_HALF_UP')}"
+
+
+@pytest.mark.parametrize("limit", [None, 3, 20])
+def test_random_orders_are_those_of_the_twin(
+    table: tuple[vl.Table, list[Row]], limit: int | None
+) -> None:
+    opened, rows = table
+    chance = random.Random(limit)
+    for _ in range(15 * MORE):
+        terms = [
+            (term, chance.random() < 0.5, chance.random() < 0.5)
+            for term in [*chance.sample(KEYS, chance.choice((1, 2))), COLUMN]
+        ]
+        order = ", ".join(
+            f"{term.text} {'DESC' if descending else 'ASC'} NULLS {'FIRST' if first else 'LAST'}"
+            for term, descending, first in terms
+        )
+        where = chance.choice(WHERE)
+        text = f"SELECT k, f, {TEXT.text} AS s FROM t WHERE {where.text} ORDER BY {order}"
+        text += "" if limit is None else f" LIMIT {limit}"
+        right = twin.in_order([row for row in rows if where.value(row)], terms)[:limit]
+        wanted = [(row["k"], row["f"], TEXT.value(row)) for row in right]
+        assert shown(found(opened, text)) == shown(wanted), text
+
+
+def test_the_log_alone_answers_what_it_knows(table: tuple[vl.Table, list[Row]]) -> None:
+    opened, rows = table
+    query = opened.sql("SELECT count(*) AS n, min(k) AS a, max(k) AS b, count(day) AS d FROM t")
+    right = twin.grouped(rows, [], [("min({})", COLUMN), ("max({})", COLUMN), ("count({})", DAY)])
+    assert shown([tuple(row.values()) for row in query.to_arrow().to_pylist()]) == shown(right)
+    explained = query.explain()
+    # Two files have lost some of their rows, one all.
+    assert (explained.answered, explained.read_files) == (5, 2)
+    assert "answered from the log alone: 5 files" in str(explained)
+    assert explained.to_dict()["files"]["answered_from_log"] == 5
+    every = opened.sql("SELECT count(*) FROM t WHERE day IS NOT NULL").explain()
+    assert (every.read_files, every.read_bytes) == (0, 0)
+    by_day = opened.sql("SELECT day, count(*) AS n FROM t GROUP BY day")
+    assert by_day.explain().read_files == 0
+    assert sorted(shown([tuple(row.values()) for row in by_day.to_arrow().to_pylist()])) == sorted(
+        shown(twin.grouped(rows, [DAY], []))
+    )
+
+
+def test_parts_are_merged_as_they_come(
+    table: tuple[vl.Table, list[Row]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened, rows = table
+    monkeypatch.setattr(grouped, "MERGED", 3)
+    text = f"SELECT {TEXT.text} AS s, count(*) AS n, count(DISTINCT k) AS d FROM t GROUP BY 1"
+    right = twin.grouped(rows, [TEXT], [("count(DISTINCT {})", COLUMN)])
+    assert sorted(shown(found(opened, text))) == sorted(shown(right))
+
+
+def test_an_empty_table_has_one_group_without_keys(tmp_path: Path) -> None:
+    table = vl.Table.create(tmp_path / "t", "k INT, d DECIMAL(5,2), event VARIANT")
+    text = "SELECT count(*) AS n, count(k) AS c, count(DISTINCT k) AS d, max(k) AS m, sum(d) AS s, "
+    text += "min(event:s::string) AS l, avg(k) AS a FROM t"
+    answer = table.sql(text).to_arrow()
+    assert answer.to_pylist() == [
+        {"n": 0, "c": 0, "d": 0, "m": None, "s": None, "l": None, "a": None}
+    ]
+    assert str(answer.schema.field("s").type) == "decimal128(15, 2)"
+    assert table.sql("SELECT k, count(*) AS n FROM t GROUP BY k").to_arrow().num_rows == 0
+    assert table.sql("SELECT k FROM t ORDER BY k LIMIT 2").to_arrow().num_rows == 0
+    assert table.sql("SELECT count(*) AS n FROM t HAVING n > 0").to_arrow().num_rows == 0
+
+
+def numbers(tmp_path: Path, *values: int) -> vl.Table:
+    place = tmp_path / "numbers"
+    table = vl.Table.create(place, "n BIGINT, d DECIMAL(38,0), f DOUBLE")
+    table.append(
+        pa.table(
+            {
+                "n": pa.array(values, pa.int64()),
+                "d": pa.array([Decimal(v) * 10**19 for v in values], pa.decimal128(38, 0)),
+                "f": pa.array([float(v) for v in values]),
+            }
+        )
+    )
+    return table.refresh()
+
+
+def test_a_sum_beyond_its_type_is_an_error_and_one_that_may_be_is_sparks(tmp_path: Path) -> None:
+    most = 2**63 - 1
+    table = numbers(tmp_path, most, 1)
+    for item in ("sum(n)", "max(n) + 1", "sum(n + 1)"):
+        with pytest.raises(InvalidValue):
+            table.sql(f"SELECT {item} AS s FROM t").to_arrow()
+    with pytest.raises(InvalidValue, match=r"beyond DECIMAL\(38,0\)"):
+        numbers(tmp_path / "wide", most, most).sql("SELECT sum(d) AS s FROM t").to_arrow()
+    table = numbers(tmp_path / "both", most, 1, -5)
+    with pytest.raises(UnsupportedFeature, match="some ways"):
+        table.sql("SELECT sum(n) AS s FROM t").to_arrow()
+    with pytest.raises(UnsupportedFeature, match="average"):
+        table.sql("SELECT avg(n) AS a FROM t").to_arrow()
+    fine = table.sql("SELECT n, sum(n) AS s FROM t GROUP BY n ORDER BY n").to_arrow()
+    assert fine["s"].to_pylist() == [-5, 1, most]
+
+
+def test_an_error_counts_only_where_its_row_is_used(tmp_path: Path) -> None:
+    table = numbers(tmp_path, 0, 4)
+    guarded = "SELECT sum(CASE WHEN n <> 0 THEN 8 div n END) AS s FROM t"
+    assert found(table, guarded) == [(2,)]
+    assert found(table, "SELECT count(*) AS n FROM t WHERE n <> 0") == [(1,)]
+    with pytest.raises(InvalidValue):
+        found(table, "SELECT sum(8 div n) AS s FROM t")
+    assert found(table, "SELECT coalesce(n, 1 div 0) AS s FROM t ORDER BY n LIMIT 1") == [(0,)]
+
+
+@pytest.mark.parametrize(
+    ("query", "named"),
+    [
+        ("SELECT sum(f) AS s FROM t", "sum of DOUBLE"),
+        ("SELECT approx_count_distinct(n) AS s FROM t", "APPROXDISTINCT"),
+        ("SELECT n, rank() OVER (ORDER BY n) AS r FROM t", "WINDOW"),
+        ("SELECT count(*) FROM t GROUP BY CUBE (n)", "GROUP BY"),
+        ("SELECT count(DISTINCT n, f) FROM t", "DISTINCT of several"),
+        ("SELECT first(n) AS s FROM t", "FIRST"),
+        ("SELECT max(n) + 1 FROM t", "without a name"),
+        ("SELECT round(f) AS s FROM t", "ROUND"),
+        ("SELECT n FROM t ORDER BY n LIMIT 1 OFFSET 1", "OFFSET"),
+        ("SELECT sum(DISTINCT n) AS s FROM t", "distinct"),
+        ("SELECT d / 2 AS s FROM t", "division"),
+    ],
+)
+def test_what_is_not_provably_sparks_is_refused_by_name(
+    tmp_path: Path, query: str, named: str
+) -> None:
+    with pytest.raises(UnsupportedFeature, match=named):
+        numbers(tmp_path, 1).sql(query)
+
+
+def test_a_column_outside_of_the_groups_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidQuery, match="GROUP BY"):
+        numbers(tmp_path, 1).sql("SELECT n, max(f) AS m FROM t")
+
+
+def test_names_are_those_of_spark(tmp_path: Path) -> None:
+    table = numbers(tmp_path, 1)
+    text = "SELECT count(*), count(1), sum(n), COUNT(DISTINCT f), max(N) FROM t"
+    names = ["count(1)", "count(1)", "sum(n)", "count(DISTINCT f)", "max(N)"]
+    assert table.sql(text).schema.names == names
+
+
+def test_the_result_is_an_arrow_stream(tmp_path: Path) -> None:
+    table = numbers(tmp_path, 1, 2)
+    query = table.sql("SELECT n, n * 2 AS twice FROM t WHERE n > 1 LIMIT 5")
+    assert pa.table(query).to_pylist() == query.read_all().to_pylist() == [{"n": 2, "twice": 4}]
+    assert [batch.num_rows for batch in query] == [1]
+    assert query.to_reader().schema == query.schema
+
+
+def test_a_limit_reads_no_more_files_than_it_needs(
+    table: tuple[vl.Table, list[Row]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened, _ = table
+    read: list[str] = []
+    usual = Reading.reader
+
+    def counting(self: Any, file: Any, columns: Any) -> Any:
+        read.append(file.path)
+        return usual(self, file, columns)
+
+    monkeypatch.setattr(Reading, "reader", counting)
+    opened.sql("SELECT k + 1 AS k FROM t LIMIT 5").to_arrow()
+    assert len(read) == 1
+    read.clear()
+    ids = opened.sql("SELECT k FROM t ORDER BY k DESC LIMIT 4").to_arrow()["k"].to_pylist()
+    assert (ids, len(set(read))) == ([69, 68, 67, 66], 1)
+
+
+def test_codes_of_decimals_keep_all_digits() -> None:
+    wide = [Decimal("-12345678901234567890.12"), None, Decimal("99.99"), Decimal("-0.01")]
+    array = pa.array(wide, pa.decimal128(38, 2))
+    unscaled = codes.unscaled(array)
+    assert unscaled.tolist() == [-1234567890123456789012, 0, 9999, -1]
+    type_ = ShreddedType.parse("decimal(38,2)")
+    assert codes.decimals(unscaled, type_, codes.valid(array)).equals(array)
