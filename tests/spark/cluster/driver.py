@@ -52,6 +52,7 @@ class Driver:
             "delete crashed": self.deleting(),
             "optimize crashed": self.optimizing(self.end_python_workers),
             "optimize lost": self.optimizing(lambda: self.end_a_node("three")),
+            "optimize again": said(self.optimized),
         }
 
     def queried(self, query: str) -> Any:
@@ -154,29 +155,25 @@ class Driver:
         return version, self.lake.sql(f"SELECT event FROM delta.`{self.table}`").count()
 
     def optimizing(self, kill: Callable[[], bool]) -> dict[str, Any]:
-        """A rewrite in which something is killed once a group is written; a repeat of it."""
+        """A rewrite in which something is killed once a group of files is written."""
         killed: list[int] = []
 
         def watch(progress: LoadProgress) -> None:
             if progress.files and kill():
                 killed.append(progress.files)
 
-        options = {"target_file_bytes": self.work["target"]}
         before = self.state()
-        done = said(lambda: self.lake.optimize(self.table, progress=watch, **options).versions)
-        after = self.state()
-        again = said(lambda: self.lake.optimize(self.table, **options).versions)
-        self.work["target"] *= 2  # so that there is something to rewrite the next time
-        return {
-            "killed": killed,
-            "states": [before, after, self.state()],
-            "done": done,
-            "again": again,
-        }
+        done = said(lambda: self.optimized(watch))
+        return {"killed": killed, "states": [before, self.state()], "done": done}
+
+    def optimized(self, watch: Callable[[LoadProgress], None] | None = None) -> tuple[int, ...]:
+        """The versions that a rewrite of many groups makes."""
+        done = self.lake.optimize(self.table, target_file_bytes=20_000, progress=watch)
+        return done.versions
 
     def deleting(self) -> dict[str, Any]:
         """A DELETE that Spark decides and whose Python workers are killed; a repeat of it."""
-        where = "length(event:kind::string) = 4"
+        where = "length(event:kind::string) = 4 AND event:n::int > 7"
         before = self.state()
         ended = threading.Event()
 
