@@ -17,7 +17,7 @@ from tests import strategies
 from tests.strategies import MORE
 from variantlake.delta.stats import stats_struct_to_json as module
 from variantlake.delta.stats import z85
-from variantlake.delta.stats.stats_struct_to_json import stats_texts
+from variantlake.delta.stats.stats_struct_to_json import stats_to_json
 
 VARIANT: Any = pa.struct([("metadata", pa.binary()), ("value", pa.binary())])
 SHREDDED: Any = pa.struct([*VARIANT, ("typed_value", pa.int64())])
@@ -128,7 +128,7 @@ def test_texts_of_all_files_are_those_of_each(
 ) -> None:
     whole = [pa.array(part, PARSED) for part in (made[:cut], made[cut:])]
     column = pa.chunked_array([part.slice(offset) for part in whole], PARSED)
-    found = stats_texts(column).to_pylist()
+    found = stats_to_json(column).to_pylist()
     expected = [plain_text(row) for row in (*made[:cut][offset:], *made[cut:][offset:])]
     assert [text and json.loads(text) for text in found] == [
         text and json.loads(text) for text in expected
@@ -137,7 +137,7 @@ def test_texts_of_all_files_are_those_of_each(
 
 def test_decimals_keep_every_digit() -> None:
     row = {"minValues": {"c": Decimal("123456789012.34567891")}}
-    (text,) = stats_texts(pa.chunked_array([[row]], PARSED)).to_pylist()
+    (text,) = stats_to_json(pa.chunked_array([[row]], PARSED)).to_pylist()
     assert json.loads(text, parse_float=Decimal) == row
 
 
@@ -147,7 +147,7 @@ def test_what_a_text_cannot_say_is_unknown() -> None:
         [years.cast(pa.timestamp("us", "UTC")), pa.array([2**30, 1], pa.int32()).cast(pa.date32())],
         names=["t", "e"],
     )
-    found = stats_texts(pa.chunked_array([row])).to_pylist()
+    found = stats_to_json(pa.chunked_array([row])).to_pylist()
     assert [json.loads(text) for text in found] == [
         {"t": "1970-01-01T00:17:53.741824Z"},
         {"e": "1970-01-02"},
@@ -157,24 +157,24 @@ def test_what_a_text_cannot_say_is_unknown() -> None:
 def test_moments_of_other_units_and_zones_are_those_of_utc() -> None:
     type_: Any = pa.timestamp("ns", "America/St_Johns")
     row = pa.StructArray.from_arrays([pa.array([1_700_000_000_123_456_789], type_)], names=["t"])
-    (text,) = stats_texts(pa.chunked_array([row])).to_pylist()
+    (text,) = stats_to_json(pa.chunked_array([row])).to_pylist()
     assert json.loads(text) == {"t": "2023-11-14T22:13:20.123456Z"}
 
 
 def test_much_becomes_text_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_PIECE", 200)
     made = [{"numRecords": i, "minValues": {"s": "x" * i}} for i in range(40)]
-    found = stats_texts(pa.chunked_array([made], PARSED))
+    found = stats_to_json(pa.chunked_array([made], PARSED))
     assert found.num_chunks > 5
     assert [json.loads(text) for text in found.to_pylist()] == made
 
 
 def test_a_column_that_is_no_struct_tells_nothing() -> None:
-    assert stats_texts(pa.chunked_array([["x"]])).to_pylist() == [None]
+    assert stats_to_json(pa.chunked_array([["x"]])).to_pylist() == [None]
 
 
 def test_strings_that_are_not_utf8_are_refused() -> None:
     text = pa.Array.from_buffers(pa.string(), 1, pa.array([b"\xff"], pa.binary()).buffers())
     row = pa.StructArray.from_arrays([text], names=["s"])
     with pytest.raises(pa.ArrowInvalid):
-        stats_texts(pa.chunked_array([row]))
+        stats_to_json(pa.chunked_array([row]))

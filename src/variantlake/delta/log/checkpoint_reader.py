@@ -39,7 +39,7 @@ from variantlake.delta.log.logical_files import (
     values,
 )
 from variantlake.delta.log.reconciliation import Key, State, check_unique_paths
-from variantlake.delta.stats.stats_struct_to_json import is_text, stats_texts
+from variantlake.delta.stats.stats_struct_to_json import is_text, stats_to_json
 from variantlake.errors import MalformedFile, MalformedLog
 from variantlake.parquet.metadata.footer import SchemaNode, read_footer
 from variantlake.parquet.metadata.pages import check_pages
@@ -309,7 +309,7 @@ def _stats(add: Any, fields: set[str]) -> Any:
     if "stats" in fields:
         return _of_type(pc.struct_field(add, "stats"), pa.string(), "add.stats")
     if "stats_parsed" in fields:
-        return stats_texts(pc.struct_field(add, "stats_parsed"))
+        return stats_to_json(pc.struct_field(add, "stats_parsed"))
     return pa.nulls(len(add), pa.string())
 
 

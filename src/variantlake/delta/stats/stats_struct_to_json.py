@@ -22,7 +22,7 @@ _PIECE = 16 << 20
 _ESCAPED = '["\\\\\\x00-\\x1f]'
 
 
-def stats_texts(parsed: Any) -> Any:
+def stats_to_json(parsed: Any) -> Any:
     """The texts of a chunked array `stats_parsed`, null where it is, or is no struct.
 
     Raises pyarrow.ArrowInvalid for strings that are not UTF-8.

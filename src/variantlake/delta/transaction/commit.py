@@ -136,8 +136,8 @@ def commit_new(
         },
         metrics=metrics or {},
     )
-    ground = _CommitBase(metadata, writer_features(protocol), stamped=_is_stamped(metadata))
-    payload = _payload(changes, ground, 0)
+    base = _CommitBase(metadata, writer_features(protocol), stamped=_is_stamped(metadata))
+    payload = _payload(changes, base, 0)
     if not store.put_if_absent(commit_path(0), payload.data):
         winner = read_commit(store, commit_path(0))
         if not payload.is_in(winner):
@@ -176,7 +176,7 @@ def with_properties(snapshot: Snapshot, properties: Mapping[str, str]) -> Metada
 
 
 def commit(snapshot: Snapshot, changes: Changes) -> Committed:
-    """Commit `changes`, decided on the ground of `snapshot`.
+    """Commit `changes`, decided on top of `snapshot`.
 
     Raises UnsupportedFeature, by name, for a table that we must not write; CommitConflict when
     another writer's commit contradicts this one (nothing is committed then), TableReplaced when
@@ -191,13 +191,13 @@ def commit(snapshot: Snapshot, changes: Changes) -> Committed:
         changes.adds, StructType.from_json(metadata.schema_string), metadata.partition_columns
     )
     store = snapshot.store
-    ground = _CommitBase.of(snapshot, changes)
+    base = _CommitBase.of(snapshot, changes)
     isolation = snapshot.metadata.configuration.get("delta.isolationLevel", "Serializable")
     winners: list[list[Action]] = []
     for attempt in range(1, MAX_ATTEMPTS + 1):
         version = snapshot.version + attempt
         check_before_commit(snapshot)
-        payload = _payload(changes, ground, version, read_version=snapshot.version)
+        payload = _payload(changes, base, version, read_version=snapshot.version)
         if store.put_if_absent(commit_path(version), payload.data):
             break
         winner = read_commit(store, commit_path(version))
@@ -211,7 +211,7 @@ def commit(snapshot: Snapshot, changes: Changes) -> Committed:
         check_conflicts(changes, against, version, write_serializable=weak)
         winners.append(winner)
         _LOG.debug("%s: another writer committed version %d first", store.uri, version)
-        ground = ground.after(winner)
+        base = base.after(winner)
     else:
         raise CommitConflict(f"{MAX_ATTEMPTS} other commits came first", file=store.uri)
     before = snapshot.last if attempt == 1 else store.entry(commit_path(version - 1))
@@ -257,7 +257,7 @@ class _CommitBase:
         )
 
     def after(self, winner: Sequence[Action]) -> _CommitBase:
-        """The ground after another writer's commit came in between."""
+        """The base after another writer's commit came in between."""
         mark = high_water_mark(winner)
         return replace(
             self,
@@ -283,16 +283,16 @@ class _Payload:
 
 
 def _payload(
-    changes: Changes, ground: _CommitBase, version: int, *, read_version: int | None = None
+    changes: Changes, base: _CommitBase, version: int, *, read_version: int | None = None
 ) -> _Payload:
     txn_id = str(uuid.uuid4())
     timestamp = _now()
-    stamp = max(timestamp, ground.stamp + 1) if ground.stamped else None
+    stamp = max(timestamp, base.stamp + 1) if base.stamped else None
     metadata = changes.metadata
-    if ground.enabling and stamp is not None:
+    if base.enabling and stamp is not None:
         since = {_TIMESTAMPS_SINCE: str(version), _TIMESTAMPS_FROM: str(stamp)}
-        configuration = {**ground.metadata.configuration, **since}
-        metadata = replace(ground.metadata, configuration=configuration)
+        configuration = {**base.metadata.configuration, **since}
+        metadata = replace(base.metadata, configuration=configuration)
     adds, domains = changes.adds, changes.domains
     fields: dict[str, Any] = {} if stamp is None else {"inCommitTimestamp": stamp}
     fields |= {
@@ -302,7 +302,7 @@ def _payload(
     }
     if read_version is not None:
         fields["readVersion"] = read_version
-    isolation = ground.metadata.configuration.get("delta.isolationLevel", "Serializable")
+    isolation = base.metadata.configuration.get("delta.isolationLevel", "Serializable")
     fields |= {
         "isolationLevel": isolation,
         "isBlindAppend": changes.blind_append,
@@ -312,9 +312,9 @@ def _payload(
         },
         **changes.provenance,
     }
-    if assigns_ids(ground.features, ground.metadata.configuration):
+    if assigns_ids(base.features, base.metadata.configuration):
         fields["tags"] = {"delta.rowTracking.preserved": str(changes.keeps_row_ids).lower()}
-        adds, mark = with_row_ids(adds, version, ground.high_water)
+        adds, mark = with_row_ids(adds, version, base.high_water)
         others = tuple(domain for domain in domains if domain.domain != ROW_TRACKING)
         domains = others if mark is None else (*others, mark)
     fields |= {"engineInfo": _engine(), "txnId": txn_id}

@@ -169,11 +169,11 @@ def edit_rows(
             if result != GOOD:
                 known_size = int64(-1)
             else:
-                held = state[uint64(DICTIONARY)]
-                edit[uint64(SIZE)] = held
+                key_count = state[uint64(DICTIONARY)]
+                edit[uint64(SIZE)] = key_count
                 stamp = edit[uint64(STAMP)] + 1
                 edit[uint64(STAMP)] = stamp
-                for index in range(held):
+                for index in range(key_count):
                     key = uint64(int64(local[uint64(index)]))
                     if stamps[key] != stamp:
                         stamps[key] = stamp

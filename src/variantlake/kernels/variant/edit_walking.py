@@ -168,10 +168,10 @@ def walk(
         if not _open(data, start, end, frames, at, top, work, seen, local, state):
             return int64(-MALFORMED)
         depth += 1
-        held = frames[uint64(at + COUNT)]
-        top += held
+        children = frames[uint64(at + COUNT)]
+        top += children
         if number == count:  # the array that is appended to
-            frames[uint64(at + PLACE)] = held
+            frames[uint64(at + PLACE)] = children
             frames[uint64(at + FOUND)] = 0
             return depth
         step = steps[uint64(2 * number + 1)]

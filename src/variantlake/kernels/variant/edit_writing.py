@@ -294,14 +294,14 @@ def write_value(
     padding = int64(0)
     for number in range(depth):
         at = number * WORDS
-        held, place = frames[uint64(at + COUNT)], frames[uint64(at + PLACE)]
+        children, place = frames[uint64(at + COUNT)], frames[uint64(at + PLACE)]
         # Most often what is changed takes as much of a header as it did.
-        head = 2 + (held + 1) * (frames[uint64(at + ID_WIDTH)] + 1)
+        head = 2 + (children + 1) * (frames[uint64(at + ID_WIDTH)] + 1)
         to = _begin(frames, at, to, head, top)
-        to = _copy_children(data, frames, at, 0, min(place, held), work, entries, out, to)
+        to = _copy_children(data, frames, at, 0, min(place, children), work, entries, out, to)
         found = frames[uint64(at + FOUND)] == 1
         is_last = number == depth - 1
-        top += held + 1
+        top += children + 1
         if is_last and change == DELETE:
             break
         field = int64(0)
@@ -313,7 +313,7 @@ def write_value(
                 step = steps[uint64(2 * number + 1)]
                 field = _id_of(step, stamps, places, added, edit)
         elif not found:
-            padding = place - held
+            padding = place - children
             for _ in range(padding):
                 _enter(frames, at, entries, int64(0), to)
                 store8(out, to, 0)
@@ -354,12 +354,12 @@ def write_value(
                 return int64(-TOO_LARGE)
     for back in range(depth):
         at = (depth - 1 - back) * WORDS
-        held, place = frames[uint64(at + COUNT)], frames[uint64(at + PLACE)]
+        children, place = frames[uint64(at + COUNT)], frames[uint64(at + PLACE)]
         after = place
         inserted = back == 0 and change == INSERT
         if frames[uint64(at + FOUND)] == 1 and not inserted:
             after += 1
-        to = _copy_children(data, frames, at, after, held, work, entries, out, to)
+        to = _copy_children(data, frames, at, after, children, work, entries, out, to)
         to = _close(frames, at, entries, out, to)
         if to < 0:
             return int64(-TOO_LARGE)
