@@ -20,6 +20,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from variantlake.delta.log.file_paths import absolute_paths
 from variantlake.delta.log.log_segment import commits_after
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.intervals import property_millis
@@ -70,7 +71,8 @@ class VacuumResult(Shown):
     `files` and `size` (bytes) are what no version within the retention needs, by `kinds`; `sample`
     names the first of them, from the table's root. `deleted` of them are gone, with `folders` that
     were left empty. `listed` files were looked at. Quarantine files stay unless asked for: how many
-    and their bytes. `retention_hours` is what counted; `version` is that of `VACUUM END`.
+    and their bytes. `retention_hours` is what counted; `version` is that of `VACUUM END`. A shallow
+    clone has `outside_files` in the folder of its source: a vacuum looks at none of them.
     """
 
     files: int
@@ -85,6 +87,7 @@ class VacuumResult(Shown):
     sample: tuple[str, ...] = ()
     quarantine_files: int = 0
     quarantine_size: int = 0
+    outside_files: int = 0
 
     @property
     def may_break_clones(self) -> bool:
@@ -152,7 +155,15 @@ def vacuum(
             sample=tuple(sample),
             quarantine_files=listing.quarantine_files,
             quarantine_size=listing.quarantine_size,
+            outside_files=_outside(snapshot),
         )
+
+
+def _outside(snapshot: Snapshot) -> int:
+    """Live files, and vectors, that are not below the table's folder."""
+    root = f"{snapshot.store.uri}/"
+    found = map(snapshot.location, absolute_paths(snapshot.files))
+    return sum(not location.startswith(root) for location in found)
 
 
 @dataclass(frozen=True, slots=True)

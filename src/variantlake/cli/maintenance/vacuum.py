@@ -101,6 +101,7 @@ def _document(done: VacuumResult) -> dict[str, Any]:
         "retention_hours": done.retention_hours,
         "quarantine_files": done.quarantine_files,
         "quarantine_bytes": done.quarantine_size,
+        "outside_files": done.outside_files,
         "may_break_clones": done.may_break_clones,
         "dry_run": done.is_dry_run,
         "version": done.version,
@@ -122,6 +123,10 @@ def _print(table: str, done: VacuumResult, shown: list[UnneededFile]) -> None:
     }
     if not done.is_dry_run:
         fields["version"] = done.version
+    if done.outside_files:
+        fields["files elsewhere"] = (
+            f"{done.outside_files:,}, of the table that this is a clone of; they stay"
+        )
     if done.quarantine_files:
         fields["quarantine"] = (
             f"{done.quarantine_files:,} files, {size(done.quarantine_size)}, stay"
