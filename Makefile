@@ -6,7 +6,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 # Spark's driver and workers: our Java, and the workers with this environment's Python.
 SPARK_ENV = JAVA_HOME="$$(scripts/find_java.sh)" PYSPARK_PYTHON="$(CURDIR)/$(BIN)/python" PYSPARK_DRIVER_PYTHON="$(CURDIR)/$(BIN)/python"
-PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+# On a terminal pip shows what it does; in a log its lines would hide the others.
+PIP = $(BIN)/python -m pip install $(if $(MAKE_TERMOUT),,--quiet) --disable-pip-version-check --constraint constraints.txt
 PYTEST_ARGS ?=
 FUZZ_SECONDS ?= 60
 QUERY_SECONDS ?= 300
@@ -23,11 +24,14 @@ setup: $(VENV)/.ready ## Make .venv with pinned versions, install the package, c
 	@$(BIN)/python -m variantlake.kernels.compile
 
 $(VENV)/.ready: pyproject.toml constraints.txt
+	@echo "setting up $(VENV): Java"
 	@scripts/find_java.sh --install >/dev/null
 	@python="$(PYTHON)"; python="$${python:-$$(scripts/find_python.sh)}" && "$$python" -m venv $(VENV) \
 	  || { echo "No virtual environment was made: Debian needs the package python3-venv for it." >&2; exit 1; }
 	@$(PIP) --upgrade pip
+	@echo "setting up $(VENV): $$(wc -l < constraints.txt) packages"
 	@$(PIP) --group dev
+	@echo "setting up $(VENV): this package; then its kernels, in half a minute"
 	@VARIANTLAKE_PURE_PYTHON=1 $(PIP) --no-build-isolation --editable . # compiles nothing: below
 	@touch $@
 
@@ -103,7 +107,7 @@ fuzz: setup ## Fuzz what parses bytes from outside, for FUZZ_SECONDS each (60)
 
 docs: setup .venv-docs/.ready ## Write docs/cli.md anew from the commands; build the site in site/, strictly
 	@$(BIN)/python -m variantlake.cli.reference > docs/cli.md
-	@NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --quiet && echo "open site/README.html" || exit 1
+	@NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --quiet && echo "open site/index.html" || exit 1
 
 .venv-docs/.ready: pyproject.toml constraints.txt
 	@$(BIN)/python -m venv .venv-docs
