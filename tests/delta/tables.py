@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path as FilePath
 from typing import Any
 
 import pyarrow as pa
 
 from variantlake.delta.actions.log_lines import AddFile
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.protocol.clustering import clustering_columns
+from variantlake.delta.protocol.features import VARIANT_SHREDDING
 from variantlake.delta.schema.ddl import parse_table_ddl
 from variantlake.delta.schema.table_schema import StructType
 from variantlake.delta.stats.file_facts import FactsReader
+from variantlake.delta.transaction.new_actions import new_add
 from variantlake.parquet.stats.facts import ColumnFacts, FileFacts, PathFacts, VariantFacts
 from variantlake.paths import Path
 from variantlake.shredding.ddl import parse_ddl
@@ -118,3 +123,22 @@ def path(text: str) -> Path:
 def known_facts(add: AddFile, schema: StructType) -> FileFacts | None:
     """What the log alone says about one file."""
     return FactsReader(schema).known(add)
+
+
+def add_for(
+    snapshot: Snapshot,
+    path: str,
+    facts: FileFacts,
+    partition_values: Mapping[str, str | None] | None = None,
+) -> AddFile:
+    """`new_add` for a file of an existing table."""
+    return new_add(
+        path,
+        facts,
+        schema=snapshot.schema,
+        properties=snapshot.properties,
+        partition_columns=snapshot.partition_columns,
+        partition_values=partition_values,
+        variant_bounds=not snapshot.features.isdisjoint(VARIANT_SHREDDING),
+        always=clustering_columns(snapshot.domains),
+    )

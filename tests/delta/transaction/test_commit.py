@@ -16,7 +16,7 @@ from obstore.store import MemoryStore
 
 import variantlake as vl
 from tests import corpora
-from tests.delta.tables import SCHEMA, add, facts, first_commit, remove, write_log
+from tests.delta.tables import SCHEMA, add, add_for, facts, first_commit, remove, write_log
 from variantlake.delta.actions.log_lines import (
     AddFile,
     DomainMetadata,
@@ -29,9 +29,9 @@ from variantlake.delta.log.log_segment import commit_path
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.schema.ddl import parse_table_ddl
 from variantlake.delta.schema.table_schema import StructType
-from variantlake.delta.transaction.commit import append, commit, create_table, with_properties
+from variantlake.delta.transaction.commit import append, commit, create_table
 from variantlake.delta.transaction.conflicts import Changes, check_conflicts, whole_table
-from variantlake.delta.transaction.new_actions import add_for, new_add
+from variantlake.delta.transaction.new_actions import new_add
 from variantlake.errors import (
     CommitConflict,
     CommitLost,
@@ -203,7 +203,8 @@ def test_an_append_rebases_on_other_appends(tmp_path: Path) -> None:
 def test_an_append_meets_a_change_of_the_schema(tmp_path: Path) -> None:
     create_table(open_store(tmp_path), SCHEMA)
     old = Snapshot.read(tmp_path)
-    changes = Changes("SET TBLPROPERTIES", metadata=with_properties(old, {"a": "b"}))
+    metadata = replace(old.metadata, configuration={"a": "b"})
+    changes = Changes("SET TBLPROPERTIES", metadata=metadata)
     assert commit(old, changes).version == 1
     assert old.refresh().properties["a"] == "b"
     with pytest.raises(CommitConflict, match="version 1 first and changed the schema") as caught:

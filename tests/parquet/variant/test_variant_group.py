@@ -238,14 +238,14 @@ def test_types_of_typed_value(
         return
     parsed = parse_group(node)
     assert parsed.schema == parse_ddl(ddl)
-    assert physical in parsed.layout_key(Path())
+    assert physical in parsed.root.fingerprint
 
 
 def test_fingerprints_tell_exact_types_apart() -> None:
     keys = {
         parse_group(
             variant(METADATA, VALUE, leaf("typed_value", physical, logical, length=length))
-        ).layout_key(Path())
+        ).root.fingerprint
         for physical, logical, length, ddl in TYPES
         if ddl
     }
@@ -253,10 +253,12 @@ def test_fingerprints_tell_exact_types_apart() -> None:
     shredded = parse_group(
         variant(METADATA, VALUE, fields(group("a", VALUE, array(INT64)), group("b", VALUE)))
     )
-    assert shredded.layout_key(Path()) == "{'a':[INT64],'b':}"
-    assert shredded.layout_key(Path.of("a")) == "[INT64]"
-    assert shredded.layout_key(Path.of("a", 0)) == ""
-    assert shredded.layout_key(Path.of("A")) == ""
+    assert shredded.root.fingerprint == "{'a':[INT64],'b':}"
+    found = shredded.find(Path.of("a"))
+    assert found is not None
+    assert found.fingerprint == "[INT64]"
+    assert shredded.find(Path.of("a", 0)) is None
+    assert shredded.find(Path.of("A")) is None
 
 
 # --- Schemas of files -----------------------------------------------------------------------------

@@ -169,12 +169,6 @@ def append(
     return commit(snapshot, changes)
 
 
-def with_properties(snapshot: Snapshot, properties: Mapping[str, str]) -> Metadata:
-    """The table's metadata with these properties set, for `Changes.metadata`."""
-    configuration = {**snapshot.metadata.configuration, **properties}
-    return replace(snapshot.metadata, configuration=configuration)
-
-
 def commit(snapshot: Snapshot, changes: Changes) -> Committed:
     """Commit `changes`, decided on top of `snapshot`.
 

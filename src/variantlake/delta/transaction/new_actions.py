@@ -8,8 +8,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from variantlake.delta.actions.log_lines import AddFile, RemoveFile
 from variantlake.delta.log.file_paths import encode_path
 from variantlake.delta.log.snapshot import Snapshot
-from variantlake.delta.protocol.clustering import clustering_columns
-from variantlake.delta.protocol.features import VARIANT_SHREDDING
 from variantlake.delta.schema.table_schema import StructType
 from variantlake.delta.stats.stats_writer import Column, StatsOptions, write_stats
 from variantlake.delta.stats.tags import file_tags
@@ -44,25 +42,6 @@ def new_add(
         partition_values=dict(partition_values or {}),
         stats=write_stats(facts, columns, options, variant_bounds=variant_bounds),
         tags=file_tags(facts, options),
-    )
-
-
-def add_for(
-    snapshot: Snapshot,
-    path: str,
-    facts: FileFacts,
-    partition_values: Mapping[str, str | None] | None = None,
-) -> AddFile:
-    """`new_add` for a file of an existing table."""
-    return new_add(
-        path,
-        facts,
-        schema=snapshot.schema,
-        properties=snapshot.properties,
-        partition_columns=snapshot.partition_columns,
-        partition_values=partition_values,
-        variant_bounds=not snapshot.features.isdisjoint(VARIANT_SHREDDING),
-        always=clustering_columns(snapshot.domains),
     )
 
 

@@ -130,11 +130,6 @@ class VariantGroup:
             found = found.get(step)
         return found
 
-    def layout_key(self, path: Path) -> str:
-        """The fingerprint of the node at `path`, empty where there is none or it has no type."""
-        found = self.find(path)
-        return found.fingerprint if found is not None else ""
-
     def nodes(self) -> Iterator[tuple[Path, GroupNode]]:
         """Every node outside of arrays with its path, in the order of `schema.nodes()`."""
         yield from _walk(Path(), self.root)

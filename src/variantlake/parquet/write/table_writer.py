@@ -44,9 +44,6 @@ from variantlake.shredding.profile import Profile
 from variantlake.shredding.schema import ShreddingSchema
 from variantlake.shredding.values import ValueNotes
 
-INFER = "infer"
-"""The `shredding` that asks for a schema from a sample of the table."""
-
 SAMPLE_ROWS = 10_000
 """Rows of a column that inference looks at."""
 
