@@ -7,7 +7,7 @@ file of Arrow batches in the folder for temporary files, which has no name and s
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
@@ -20,6 +20,7 @@ from variantlake.maintenance.rewrite.cells import Cells
 from variantlake.maintenance.rewrite.stored_rows import StoredRows
 from variantlake.parquet.metadata.annotate import ColumnPath
 from variantlake.parquet.metadata.value_notes import NotesCollector
+from variantlake.parquet.read.prefetch import ahead
 
 MEMORY = 192 << 20
 """Bytes of rows (Arrow) that wait in memory."""
@@ -39,7 +40,7 @@ class CellRows:
     _notes: dict[_Waiting, NotesCollector] = field(default_factory=dict)
     _bytes: int = 0
     _file: Any = None
-    _schema: pa.Schema | None = None
+    _schema: Any = None
 
     def __enter__(self) -> Self:
         return self
@@ -54,12 +55,12 @@ class CellRows:
             self._file.close()
 
     def add(self, rows: StoredRows) -> None:
-        """Put rows to their cells. Raises StoreFailed where the temporary file has no space."""
+        """Keep rows, which are parted by their cells.
+
+        Raises StoreFailed where the temporary file has no space.
+        """
         self._schema = rows.batch.schema
-        for cell, places in self.cells.assign(rows.batch):
-            part = rows.batch
-            if len(places) < part.num_rows:
-                part = part.take(places)
+        for cell, part in rows.by_cell:
             key = (cell, rows.apart)
             self._batches.setdefault(key, []).append(part)
             if key not in self._notes:
@@ -100,22 +101,24 @@ class CellRows:
             by_cell.setdefault(key[0], []).append(key)
         files = self.cells.file_of
         before: int | None = None
-        for cell in sorted(by_cell):
-            if before is not None and files[cell] != before:
+        keys = [key for cell in sorted(by_cell) for key in by_cell[cell]]
+        # Cells are sorted while those before them are written.
+        sort = lambda given: (given[0], list(sorted_pieces(given[1], self.cells.keys)))
+        weigh = lambda given: 2 * sum(int(batch.nbytes) for batch in given[1])
+        for key, pieces in ahead(map(self._taken, keys), sort, weigh):
+            if before is not None and files[key[0]] != before:
                 finish()
-            before = files[cell]
-            for key in by_cell[cell]:
-                for piece in self._sorted(key):
-                    write(StoredRows(piece, self._notes[key].found, key[1]))
+            before = files[key[0]]
+            while pieces:
+                write(StoredRows(pieces.pop(0), self._notes[key].found, key[1]))
         if before is not None:
             finish()
 
-    def _sorted(self, key: _Waiting) -> Iterator[pa.RecordBatch]:
+    def _taken(self, key: _Waiting) -> tuple[_Waiting, list[pa.RecordBatch]]:
+        """The rows of a cell, which are kept no longer."""
         batches = self._batches.pop(key, [])
-        if self._schema is None:
-            return iter(())
         for start, size in self._spilled.pop(key, []):
             self._file.seek(start)
             data = pa.py_buffer(self._file.read(size))
             batches.append(pa.ipc.read_record_batch(data, self._schema))
-        return sorted_pieces(batches, self.cells.keys)
+        return key, batches

@@ -21,6 +21,8 @@ from variantlake.parquet.stats.fact_columns import Int64s
 
 Bools = npt.NDArray[np.bool_]
 
+_NO_ROWS = np.empty(0, np.int64)
+
 
 @dataclass(frozen=True, slots=True)
 class Cut:
@@ -66,6 +68,19 @@ class Cells:
             is_low = self._is_low(columns[node.key], node.value, rows)
             stack.append((node.high, rows[~is_low]))
             stack.append((node.low, rows[is_low]))
+
+    def parted(self, batch: pa.RecordBatch) -> list[tuple[int, pa.RecordBatch]]:
+        """The rows of a batch by their cells."""
+        found = list(self.assign(batch))
+        if len(found) == 1:
+            return [(found[0][0], batch)]
+        # Taken at once: taking columns of structs costs as much for few rows as for many.
+        ordered = batch.take(pa.array(np.concatenate([_NO_ROWS, *(rows for _, rows in found)])))
+        parts, start = [], 0
+        for cell, rows in found:
+            parts.append((cell, ordered.slice(start, len(rows))))
+            start += len(rows)
+        return parts
 
     def _is_low(self, column: Any, value: Any, rows: Int64s) -> Bools:
         values = column if len(rows) == len(column) else column.take(pa.array(rows))

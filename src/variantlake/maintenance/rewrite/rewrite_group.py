@@ -110,7 +110,7 @@ def rewrite_group(
         as_stored = all(file.tier is not Tier.SHRED for file in group.files)
         proof = RewriteProof(plan.table, group.partition_values, as_stored=as_stored)
     outputs = _Outputs(plan, group, form, check, proof)
-    source = InputRows(plan.table, form, proof, check)
+    source = InputRows(plan.table, form, proof, cells=group.cells, check=check)
     with outputs, _sink(group, form) as cells:
         write = outputs.write if cells is None else cells.add
         for stored in source.of(group.files):

@@ -26,6 +26,7 @@ from variantlake.delta.schema.table_schema import StructField, StructType, Varia
 from variantlake.errors import VariantLakeError
 from variantlake.ingest.encode.nested import variant_paths
 from variantlake.maintenance.digest import FileColumns
+from variantlake.maintenance.rewrite.cells import Cells
 from variantlake.maintenance.rewrite.gathered import GATHERED_BYTES, GATHERED_ROWS, joined
 from variantlake.maintenance.rewrite.groups import Counts, FileGroup, InputFile, Tier, TierCounts
 from variantlake.maintenance.rewrite.groups import joined as joined_counts
@@ -110,12 +111,13 @@ class StoredRows:
     """Some rows as they are stored.
 
     `apart` is None for nearly all rows. Those whose notes do not go with what the group tells apart
-    share files only with rows whose `apart` is equal.
+    share files only with rows whose `apart` is equal. `by_cell` are the rows by the group's cells.
     """
 
     batch: pa.RecordBatch
     notes: Notes
     apart: Hashable | None
+    by_cell: Sequence[tuple[int, pa.RecordBatch]] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,9 +163,15 @@ class InputRows:
         table: Snapshot,
         form: StoredForm,
         proof: RewriteProof | None = None,
+        *,
+        cells: Cells | None = None,
         check: Check | None = None,
     ) -> None:
-        """With a `proof` it sees all rows, as files hold them; `check` stops by raising."""
+        """With a `proof` it sees all rows, as files hold them; `check` stops by raising.
+
+        With `cells` rows are parted by them.
+        """
+        self._cells = cells
         self._table = table
         self._form = form
         self._proof = proof
@@ -292,7 +300,8 @@ class InputRows:
             ]
             arrays += map(pa.concat_arrays, zip(*own, strict=True))
         rows = pa.RecordBatch.from_arrays(arrays, schema=self._form.schema)
-        return StoredRows(rows, notes, None if is_alike else True)
+        by_cell = () if self._cells is None else self._cells.parted(rows)
+        return StoredRows(rows, notes, None if is_alike else True, by_cell)
 
     def _converted(
         self, reading: _Reading, batch: pa.RecordBatch
