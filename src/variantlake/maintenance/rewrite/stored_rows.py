@@ -211,7 +211,7 @@ class InputRows:
         taken, size = [], 0
         for rows in waiting:
             taken.append(rows)
-            size += rows.batch.nbytes
+            size += rows.batch.get_total_buffer_size()
             if size > AHEAD_BYTES:  # what is small in a file need not be small
                 break
         return chain(taken, waiting)
@@ -231,7 +231,7 @@ class InputRows:
                 own, rows, size = [], 0, 0
             own.append(piece)
             rows += piece.batch.num_rows
-            size += piece.batch.nbytes
+            size += piece.batch.get_total_buffer_size()
         if own:
             yield own
 
