@@ -30,6 +30,7 @@ from pyspark.errors import PySparkException
 from tests.scan.test_scan_against_spark import shown as shown_value
 from tests.sessions import delta_session
 from tests.spark.layouts import PUSHDOWN, changed
+from tests.spark.random_aggregates import aggregates_agree
 from tests.spark.random_expressions import Branch, Queries, shown
 from tests.spark.random_tables import RandomTable, make
 from variantlake import Table
@@ -246,7 +247,7 @@ def try_table(spark: SparkSession, folder: Path, seed: int, settings: Mapping[st
         with found_first():
             trial.agree([queries.whole() for _ in range(4)])
     with changed(spark, SETTINGS[0]):
-        local = trial.local_agree(queries, 100)
+        local = trial.local_agree(queries, 100) + aggregates_agree(trial, queries, 60, seed)
     return cases + 4 * BRANCHES + 8 + 4 + local
 
 

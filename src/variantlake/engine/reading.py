@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -24,7 +24,18 @@ from variantlake.sql.select import Item
 
 Known = dict[Expression, Values]
 
+PART_BYTES = 8 << 20
+"""A file of more bytes is worth opening twice."""
+
 _NOTHING = KnownFiles(NO_ROWS, NO_ROWS, (), ())
+
+
+@dataclass(frozen=True, slots=True)
+class FileTask:
+    """A file, or the row groups that begin in one of so many parts of it: (number, count)."""
+
+    file: ScanFile
+    part: tuple[int, int]
 
 
 class Reading:
@@ -70,22 +81,33 @@ class Reading:
         """The files that are read."""
         return self.scan.plan.table.files(self.known.read)
 
+    def tasks(self) -> Iterator[FileTask]:
+        """The files that are read; where they are fewer than threads, parts of large ones."""
+        threads = pa.cpu_count()
+        few = len(self.known.read) < threads
+        for file in self.files():
+            count = min(threads, -(-file.size // PART_BYTES)) if few else 1
+            for number in range(count):
+                yield FileTask(file, (number, count))
+
     def rows(
         self,
         files: Iterable[ScanFile],
         columns: Sequence[Column],
         also: Sequence[Predicate] = (),
+        part: tuple[int, int] = (0, 1),
     ) -> Iterator[Rows]:
         """The rows of these files that fulfil the condition, a row group at a time.
 
-        Row groups without a match of `also` are left out; of others every row is given.
+        Row groups without a match of `also` are left out; of others every row is given. `part` is
+        as in `FileReader.rows`.
         """
         scan = self.scan
         both = And(tuple(each for each in (scan.predicate, *also) if each is not None))
         skipper = Skipper(both, scan.partition_types)
         for file in files:
             with self.reader(file, columns) as reader:
-                for rows in reader.rows(skipper):
+                for rows in reader.rows(skipper, part):
                     chosen = scan.chosen(rows)
                     if chosen.any():
                         yield rows if chosen.all() else rows.only(chosen)

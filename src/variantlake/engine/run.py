@@ -17,11 +17,12 @@ import pyarrow as pa
 from variantlake.delta.log.identity import check_before_read
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.engine.expressions import Column, Expression
-from variantlake.engine.grouped import Part, all_merged, part_of_log, part_of_rows, used
+from variantlake.engine.grouped import Part, all_merged, merged, part_of_log, part_of_rows, used
 from variantlake.engine.ordering import in_order
 from variantlake.engine.queries import Query
-from variantlake.engine.reading import Known, Reading, taken
+from variantlake.engine.reading import FileTask, Known, Reading, taken
 from variantlake.engine.top import sorted_rows
+from variantlake.parquet.read.prefetch import ahead
 from variantlake.planning.explain import Explanation
 from variantlake.scan.casts import Values
 from variantlake.shown import Shown
@@ -156,10 +157,16 @@ class LocalQuery(Shown):
     def _parts(self, keys: tuple[Expression, ...]) -> Iterator[Part]:
         if len(self._reading.known.answered):
             yield part_of_log(keys, self.query.aggregates, self._reading.known)
-        columns = self.query.columns
-        for rows in self._reading.rows(self._reading.files(), columns):
-            known = self._reading.values(rows, columns)
-            yield part_of_rows(keys, self.query.aggregates, known, rows.count)
+        for parts in ahead(self._reading.tasks(), self._parts_of):
+            yield from parts
+
+    def _parts_of(self, task: FileTask) -> list[Part]:
+        """The groups of part of a file; threads do this."""
+        query, found = self.query, []
+        for rows in self._reading.rows([task.file], query.columns, part=task.part):
+            known = self._reading.values(rows, query.columns)
+            found.append(part_of_rows(query.keys or (), query.aggregates, known, rows.count))
+        return found if len(found) < 2 else [merged(found)]
 
     def _batch(self, known: Known, rows: int) -> pa.RecordBatch:
         arrays = [used(each.expression, known, rows) for each in self.query.outputs]

@@ -90,7 +90,18 @@ class FileReader:
         }
         self._cached: dict[Ref | str, Any] = {}
         self._deleted = self._deleted_rows()
-        self._source = open_parquet(self._input, file.path, self.footer)
+        self._source = open_parquet(self._input, file.path, self.footer, self._texts())
+
+    def _texts(self) -> list[int]:
+        """The leaves that are asked for as dictionaries."""
+        if not self._encoded:
+            return []
+        found = {
+            self._leaf(ref, reading)
+            for ref, reading in self._readings.items()
+            if isinstance(reading, PhysicalColumn) and reading.stored.kind is Kind.STRING
+        }
+        return sorted(found)
 
     def __enter__(self) -> Self:
         return self
@@ -103,7 +114,8 @@ class FileReader:
 
         `part` is (number, count) of equal parts of the file: only row groups that begin in it.
         """
-        facts = row_group_facts(self.footer, self._variants) if self._named else ()
+        several = len(self.footer.row_groups) > 1 and skipper.conjuncts
+        facts = row_group_facts(self.footer, self._variants) if self._named and several else ()
         start, (own, parts) = 0, part
         for number, group in enumerate(self.footer.row_groups):
             mine = start * parts // max(self.footer.num_rows, 1) == own
@@ -131,7 +143,7 @@ class FileReader:
         """A path from its typed column, in all rows of a row group."""
         if ref not in self._cached:
             arrays = []
-            for batch in self._batches(row_group, self._leaf(ref, reading), reading):
+            for batch in self._batches(row_group, self._leaf(ref, reading)):
                 array: Any = batch.column(0)
                 for step in reading.steps:
                     array = _at(array, step)
@@ -276,12 +288,9 @@ class FileReader:
     def _read(self, row_group: int, leaves: Sequence[int]) -> Iterator[pa.RecordBatch]:
         return read_leaves(self._source, self.file.path, row_group, leaves, BATCH_ROWS)
 
-    def _batches(
-        self, row_group: int, leaf: int, reading: PhysicalColumn
-    ) -> Iterable[pa.RecordBatch]:
+    def _batches(self, row_group: int, leaf: int) -> Iterable[pa.RecordBatch]:
         if self._encoded:
-            text = reading.stored.kind is Kind.STRING
-            found = read_leaf(self._source, self.file.path, row_group, leaf, encoded=text)
+            found = read_leaf(self._source, self.file.path, row_group, leaf)
             if found is not None:
                 return found
         return self._read(row_group, [leaf])

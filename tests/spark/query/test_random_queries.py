@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.spark.layouts import changed
+from tests.spark.random_aggregates import aggregates_agree
 from tests.spark.random_expressions import Queries
 from tests.spark.random_queries import (
     BRANCHES,
@@ -101,3 +102,4 @@ def test_the_local_engine_answers_as_spark(
     queries = Queries(trial.table, random.Random(f"local {seed}"))
     with changed(spark, SETTINGS[0]):
         assert trial.local_agree(queries, 60 * ROUNDS) > 50 * ROUNDS
+        assert aggregates_agree(trial, queries, 10 * ROUNDS, seed) == 10 * ROUNDS

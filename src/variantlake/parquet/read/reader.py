@@ -8,6 +8,7 @@ pyarrow reads them.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import Any, Self
 
 import pyarrow as pa
@@ -232,17 +233,22 @@ def check_batch_rows(batch_rows: int) -> None:
 
 
 class ParquetSource:
-    """A file that pyarrow reads piece by piece."""
+    """A file that pyarrow reads piece by piece; `column` gives some leaves as dictionaries."""
 
-    def __init__(self, path: Source, footer: Footer) -> None:
+    def __init__(self, path: Source, footer: Footer, encoded: Sequence[int] = ()) -> None:
         """Raises pyarrow's own errors: see `open_parquet`."""
         self._footer = footer
         self._input = open_file(path)
         # Buffering whole column chunks ahead would make memory follow the row group.
         self._old = OldTimes.of(footer)
-        self._file = self._opened("us")
-        self._encoded: dict[int, ParquetReader] = {}
+        self._encoded = frozenset(encoded)
+        self._columns = self._opened("us", encoded)
         self._unencoded: set[int] = set()
+
+    @cached_property
+    def _file(self) -> ParquetReader:
+        """Reads all leaves as they are."""
+        return self._opened("us") if self._encoded else self._columns
 
     def _opened(self, int96: str, dictionaries: Sequence[int] = ()) -> ParquetReader:
         # Not ParquetFile, which also tabulates all dotted paths: that takes as long as the rest.
@@ -306,8 +312,8 @@ class ParquetSource:
             return self._settled(batches, row_group, leaves)
         return batches
 
-    def column(self, row_group: int, leaf: int, *, encoded: bool) -> list[pa.RecordBatch] | None:
-        """One leaf of a row group in one go; `encoded` asks for a dictionary. Raises as `batches`.
+    def column(self, row_group: int, leaf: int) -> list[pa.RecordBatch] | None:
+        """One leaf of a row group in one go. Raises as `batches`.
 
         None where that takes too much memory, and for times that have to be settled.
         """
@@ -318,19 +324,13 @@ class ParquetSource:
         self._input.prefetch([(chunk.first_page, chunk.compressed_size)])
         if check_pages(self._input.read_at, own, chunk, group) > WHOLE_BYTES:
             return None
-        if encoded and leaf not in self._unencoded:
+        if leaf not in self._unencoded:
             try:
-                return self._as_dictionary(row_group, leaf)
+                return self._columns.read_row_group(row_group, column_indices=[leaf]).to_batches()
             except pa.ArrowNotImplementedError:
                 # Other encodings, such as DELTA_BYTE_ARRAY: whole values then.
                 self._unencoded.add(leaf)
         return self._file.read_row_group(row_group, column_indices=[leaf]).to_batches()
-
-    def _as_dictionary(self, row_group: int, leaf: int) -> list[pa.RecordBatch]:
-        if leaf not in self._encoded:
-            self._encoded[leaf] = self._opened("us", [leaf])
-        file = self._encoded[leaf]
-        return file.read_row_group(row_group, column_indices=[leaf]).to_batches()
 
     def _settled(
         self, batches: Iterator[pa.RecordBatch], row_group: int, leaves: Sequence[int]
@@ -352,10 +352,12 @@ class ParquetSource:
             start += batch.num_rows
 
 
-def open_parquet(path: Source, name: str, footer: Footer) -> ParquetSource:
+def open_parquet(
+    path: Source, name: str, footer: Footer, encoded: Sequence[int] = ()
+) -> ParquetSource:
     """Open a file with pyarrow for reading piece by piece. Raises MalformedFile."""
     try:
-        return ParquetSource(path, footer)
+        return ParquetSource(path, footer, encoded)
     except VariantLakeError:
         raise  # some are OSErrors too
     except (pa.ArrowException, OSError) as error:
@@ -381,11 +383,11 @@ def read_leaves(
 
 
 def read_leaf(
-    file: ParquetSource, name: str, row_group: int, leaf: int, *, encoded: bool
+    file: ParquetSource, name: str, row_group: int, leaf: int
 ) -> list[pa.RecordBatch] | None:
     """See `ParquetSource.column`. Raises MalformedFile."""
     try:
-        return file.column(row_group, leaf, encoded=encoded)
+        return file.column(row_group, leaf)
     except VariantLakeError as error:
         error.message = f"row group {row_group}: {error.message}"
         error.args = (error.message,)
