@@ -46,6 +46,7 @@ from variantlake.ingest.target.keywords import check_options, wrong_option
 from variantlake.ingest.target.options import BadRows
 from variantlake.ingest.target.write_target import UNSHREDDED, Target
 from variantlake.shredding.ddl import format_ddl, parse_ddl
+from variantlake.shredding.hints import with_hints
 from variantlake.shredding.infer import InferenceOptions, infer
 from variantlake.shredding.schema import ShreddingSchema
 from variantlake.storage.store import Store
@@ -225,6 +226,8 @@ def plan_load(
     columns.check(sources)
     field = columns.documents
     _check_mode(field, options.load.mode, target)
+    if options.hints is not None:
+        target = target.with_hints(field.physical_name, options.hints)
     target, schema = _decide_shredding(
         target, field.physical_name, shredding, sources, options.load.inference
     )
@@ -313,13 +316,13 @@ def _decide_shredding(
                 hint="set its property delta.enableVariantShredding to true",
             )
         return target, UNSHREDDED
+    options = target.inference(column, inference)
     if requested is not None:
-        schema = parse_ddl(requested)
+        schema = with_hints(parse_ddl(requested), options.hints)
     elif target.shredding(column) is not None:
         target = relearned(target)
         return target, target.shredding(column) or UNSHREDDED
     else:
-        options = target.inference(column, inference)
         schema = infer(sample_profile(sources), options).schema
     return target.with_shredding(column, schema, requested=requested is not None), schema
 

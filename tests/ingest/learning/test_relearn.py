@@ -167,6 +167,25 @@ def test_hints_stay_columns_also_when_a_schema_is_learned_again(table: vl.Table)
     assert "late TIMESTAMP" in ddl(table)
 
 
+def test_loads_of_documents_take_hints(tmp_path: Path) -> None:
+    source, target = tmp_path / "in.json", tmp_path / "t"
+    source.write_text("\n".join(documents(OLD)))
+    for name, hints, expected in (
+        ("one", "n DOUBLE", "a STRING, n DOUBLE"),
+        ("two", None, "a STRING, n DOUBLE"),
+        ("three", "a.b INT", "a STRUCT<b: INT>, n DOUBLE"),
+    ):
+        assert vl.autoload(source, target, name=name, hints=hints, settle=0).rows == 100
+        assert vl.Table.open(target).properties[SCHEMA] == expected
+    table = vl.Table.open(target)
+    assert table.properties["variantlake.hints.event"] == "a.b INT"
+    # A schema that is given has them too.
+    vl.autoload(source, target, name="four", shredding="n DOUBLE", hints="x.y INT", settle=0)
+    assert now(table).properties[SCHEMA] == "n DOUBLE, x STRUCT<y: INT>"
+    with pytest.raises(InvalidSchema):
+        now(table).append(vl.ndjson(str(source)), hints="x FOO")
+
+
 def test_an_autoload_goes_on_and_learns(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     source, target = tmp_path / "in", tmp_path / "t"
     source.mkdir()

@@ -14,6 +14,7 @@ from variantlake.cli.terminal.logs import batches_logged
 from variantlake.cli.terminal.options import (
     FileColumnOption,
     FormatOption,
+    HintsOption,
     LoadedAtColumnOption,
     MergeSchemaOption,
     OrderByOption,
@@ -146,6 +147,7 @@ def autoload(
     partition_by: PartitionByOption = None,
     file_column: FileColumnOption = None,
     loaded_at_column: LoadedAtColumnOption = None,
+    hints: HintsOption = None,
     merge_schema: MergeSchemaOption = False,
     metrics_file: Annotated[
         str | None,
@@ -192,6 +194,7 @@ def autoload(
         "partition_by": partition_by or (),
         "file_column": file_column,
         "loaded_at_column": loaded_at_column,
+        "hints": hints,
         "merge_schema": merge_schema,
     }
     with nullcontext() if quiet else batches_logged(), _stopping() as stop:

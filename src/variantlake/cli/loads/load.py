@@ -11,6 +11,7 @@ from variantlake.cli.terminal.local_spark import spark_session
 from variantlake.cli.terminal.options import (
     FileColumnOption,
     FormatOption,
+    HintsOption,
     LoadedAtColumnOption,
     MergeSchemaOption,
     OrderByOption,
@@ -69,6 +70,7 @@ def ingest(
     partition_by: PartitionByOption = None,
     file_column: FileColumnOption = None,
     loaded_at_column: LoadedAtColumnOption = None,
+    hints: HintsOption = None,
     merge_schema: MergeSchemaOption = False,
     skip_empty: Annotated[
         bool,
@@ -100,6 +102,7 @@ def ingest(
         "partition_by": partition_by or (),
         "file_column": file_column,
         "loaded_at_column": loaded_at_column,
+        "hints": hints,
         "merge_schema": merge_schema,
         "skip_empty": skip_empty,
     }

@@ -99,6 +99,15 @@ LoadedAtColumnOption = Annotated[
     str | None, typer.Option(metavar="NAME", help="A column for the time of the load.")
 ]
 
+HintsOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="HINTS",
+        help="Paths that must be columns, as in 'user.id BIGINT, output.* DOUBLE'; the table "
+        "keeps them.",
+    ),
+]
+
 MergeSchemaOption = Annotated[
     bool,
     typer.Option("--merge-schema", help="Add columns that the table does not have to it."),

@@ -19,6 +19,7 @@ class DocumentKeywords(LoadKeywords, total=False):
     file_column: str | None
     loaded_at_column: str | None
     merge_schema: bool
+    hints: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +34,15 @@ class DocumentOptions:
         source, `loaded_at_column` the time of the load, the same in all of its rows.
     skip_empty: Files without a document are skipped and counted, else refused.
     merge_schema: The columns that are asked for and that the table does not have are added to it.
+    hints: Paths of the documents that must be columns, as in `user.id BIGINT, output.* DOUBLE`; the
+        table keeps them (`variantlake.hints.<column>`). None leaves those that it has.
     """
 
     load: LoadOptions
     wanted: Wanted
     skip_empty: bool = True
     merge_schema: bool = False
+    hints: str | None = None
 
     @classmethod
     def of(cls, **keywords: Unpack[DocumentKeywords]) -> Self:
@@ -69,4 +73,5 @@ class DocumentOptions:
             wanted,
             keywords.get("skip_empty", True),
             keywords.get("merge_schema", False),
+            keywords.get("hints"),
         )

@@ -19,7 +19,12 @@ from variantlake.delta.log.logical_files import values
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.learned_schemas import PREFIX as LEARNED_PREFIX
 from variantlake.delta.protocol.learned_schemas import LearnedSchemas, learned_schemas
-from variantlake.delta.protocol.properties import SCHEMA_PREFIX, hints, max_residual_share
+from variantlake.delta.protocol.properties import (
+    SCHEMA_PREFIX,
+    hints,
+    max_residual_share,
+    with_given_schema,
+)
 from variantlake.delta.stats.residual_share import residual_share
 from variantlake.delta.stats.tags import PREFIX as TAG_PREFIX
 from variantlake.delta.stats.tags import column_name
@@ -57,18 +62,24 @@ LEAST_GAIN = 0.2
 def relearned(target: Target) -> Target:
     """The table with the schemas that its new files get; mostly the ones that it has.
 
-    Only schemas that were learned are learned again. What goes wrong is logged, and nothing
-    changes.
+    Only schemas that were learned are learned again; hints hold for those that were given too. What
+    goes wrong is logged, and nothing changes.
     """
     snapshot = target.snapshot
     if snapshot is None or target.replacing is not None or not target.shredding_enabled:
         return target
     for column, schema in target.shreddings().items():
         learned = learned_schemas(target.properties, column)
-        if learned is None:
-            continue
         try:
-            target = _relearned(target, snapshot, _Column(column, schema, learned))
+            hinted = with_hints(schema, hints(target.properties, column))
+            if hinted != schema and learned is None:
+                properties = with_given_schema(target.properties, column, hinted)
+                target = replace(target, properties=properties)
+            elif hinted != schema:
+                log.info("%s: hints change the schema of %r", target.store.uri, column)
+                target = target.with_shredding(column, hinted)
+            elif learned is not None:
+                target = _relearned(target, snapshot, _Column(column, schema, learned))
         except (VariantLakeError, OSError, pa.ArrowException) as error:
             log.warning("%s: no schema was learned for %r: %s", target.store.uri, column, error)
     return target
@@ -84,10 +95,6 @@ class _Column:
 
 
 def _relearned(target: Target, snapshot: Snapshot, column: _Column) -> Target:
-    hinted = with_hints(column.schema, hints(target.properties, column.name))
-    if hinted != column.schema:
-        log.info("%s: hints change the schema of %r", target.store.uri, column.name)
-        return target.with_shredding(column.name, hinted)
     bound = max_residual_share(target.properties)
     if column.learned.residuals is not None:
         bound = max(bound, column.learned.residuals + MARGIN)

@@ -8,7 +8,7 @@ from typing import Any
 
 from variantlake.errors import InvalidValue
 
-_TEXT = ("load_id", "column", "shredding", "file_column", "loaded_at_column")
+_TEXT = ("load_id", "column", "shredding", "hints", "file_column", "loaded_at_column")
 _NUMBER = ("max_rows_per_file", "target_file_bytes")
 _FLAG = ("arrays", "truncate_timestamps", "skip_empty", "merge_schema")
 

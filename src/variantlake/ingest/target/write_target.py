@@ -26,6 +26,7 @@ from variantlake.delta.protocol.learned_schemas import PREFIX as LEARNED_PREFIX
 from variantlake.delta.protocol.learned_schemas import learned_schemas
 from variantlake.delta.protocol.new_table import new_table
 from variantlake.delta.protocol.properties import (
+    HINTS_PREFIX,
     SCHEMA_PREFIX,
     SHREDDING_PROPERTY,
     check_properties,
@@ -254,6 +255,13 @@ class Target:
             self,
             properties=with_given_schema(self.properties, physical_name, schema),
             requested={**self.requested, SCHEMA_PREFIX + physical_name: format_ddl(schema)},
+        )
+
+    def with_hints(self, physical_name: str, text: str) -> Target:
+        """This table with hints for the schema of a column. Raises InvalidSchema for none."""
+        new = check_properties({HINTS_PREFIX + physical_name: text})
+        return replace(
+            self, properties={**self.properties, **new}, requested={**self.requested, **new}
         )
 
     def inference(self, physical_name: str, options: InferenceOptions) -> InferenceOptions:
