@@ -32,14 +32,16 @@ os.fsync = lambda fd: None  # noqa: ARG005 - its own name
 
 @pytest.hookimpl(tryfirst=True)  # before xdist looks for the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that need Spark run in one process of `pytest -n`: a JVM is started once.
+    """Tests that need Spark run in two groups, each in one process of `pytest -n` with one JVM.
 
-    Those that name a group of their own run beside them.
+    Those of `spark/` take about as long as all others. A test that names a group of its own runs
+    beside them, and tests without a group go to the process that is done first.
     """
     for item in items:
         own = item.get_closest_marker("xdist_group")
         if item.get_closest_marker("spark") is not None and own is None:
-            item.add_marker(pytest.mark.xdist_group("spark"))
+            first = item.nodeid.startswith("tests/spark/")
+            item.add_marker(pytest.mark.xdist_group("spark" if first else "spark beside"))
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,7 @@ import pytest
 def test_processes_know_the_groups(request: pytest.FixtureRequest) -> None:
     """pytest-xdist 3.8 passes them on in the tests' names, and pytest 9.2 keeps names as they are.
 
-    Then each process starts a JVM of its own, and module fixtures are made in all of them.
+    Else module fixtures, a cluster among them, are made in all processes.
     """
     grouped = request.config.getoption("loadgroup", default=False)  # in the processes of `-n`
     named = request.node.nodeid.endswith("@groups")
