@@ -242,12 +242,14 @@
     const context = canvas.getContext("2d");
     const style = getComputedStyle(document.documentElement);
     const width = canvas.width / Math.max(path.labels.length, 1);
-    const order = path.low.map((_, row) => row).sort((a, b) => path.low[a] - path.low[b] || path.high[a] - path.high[b]);
+    const [hits, others] = [style.getPropertyValue("--warn"), style.getPropertyValue("--mark")];
+    // Sorted once: a table may have 100,000 files, and each key that is typed draws them anew.
+    path.order ||= path.low.map((_, row) => row).sort((a, b) => path.low[a] - path.low[b] || path.high[a] - path.high[b]);
     const tall = Math.max(canvas.height / rows, 1);
-    order.forEach((row, place) => {
+    path.order.forEach((row, place) => {
       const unknown = path.low[row] < 0;
       const hit = unknown || (wanted && wanted(row));
-      context.fillStyle = style.getPropertyValue(wanted && hit ? "--warn" : "--mark");
+      context.fillStyle = wanted && hit ? hits : others;
       const left = unknown ? 0 : path.low[row] * width;
       const right = unknown ? canvas.width : (path.high[row] + 1) * width;
       context.globalAlpha = unknown ? 0.25 : 1;
@@ -281,7 +283,7 @@
     function update() {
       const path = column.skip[Number(choice.value)];
       const total = path.low.length;
-      const keys = path.labels.map((label) => (path.numeric ? Number(label) : bare(label)));
+      const keys = (path.keys ||= path.labels.map((label) => (path.numeric ? Number(label) : bare(label))));
       const text = value.value.trim();
       const wanted = path.numeric ? Number(text) : bare(text);
       let reads = null;
