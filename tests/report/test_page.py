@@ -123,6 +123,11 @@ def test_the_command_writes_a_page_or_json(
     assert query["skipped_by"] == [{"predicate": "event:id::int < 250", "files": 7}]
     assert [each["skipped_by"] for each in query["files"]].count(None) == 3
     assert run("report", table.uri, "--query", "SELECT nothing FROM t").code == 1
+    refused = run("report", table.uri, "--query", "SELECT upper(1) FROM t")
+    assert "--engine" not in refused.err
+    nowhere = run("report", table.uri, "-o", "/nowhere/r.html")
+    assert nowhere.err == "Error: /nowhere/r.html: no such file or directory\n"
+    assert run("report", table.uri, "-o", "-").out.startswith("<!doctype html>")
 
 
 # --- In a browser -------------------------------------------------------------------------------

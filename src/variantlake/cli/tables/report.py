@@ -9,7 +9,8 @@ from typing import Annotated
 import typer
 
 from variantlake.cli.terminal.options import TableArgument, json_option
-from variantlake.cli.terminal.output import print_json, print_line
+from variantlake.cli.terminal.output import escaped, print_json, print_line
+from variantlake.errors import UnsupportedFeature
 from variantlake.scan.table_scan import Scan
 from variantlake.sql.select import QueryText
 from variantlake.table import Table
@@ -42,15 +43,24 @@ def report(
 ) -> None:
     """Write one page about a table: files, paths, what filters skip, drift, advice."""
     opened = Table.open(table)
+    scan = None if query is None else _scan(opened, query)
     found = opened.report(examples=examples)
-    if query is not None:
-        select = QueryText(opened.schema, VIEW).select(query)
-        scan = Scan(opened.snapshot, select.items, select.where, select.limit)
+    if query is not None and scan is not None:
         found = found.with_query(query, scan)
     if as_json:
         print_json(found.to_dict())
     elif output == "-":
-        sys.stdout.write(found.to_html())
+        # Of the page only the data may hold what acts on a terminal, and they are JSON.
+        sys.stdout.writelines(f"{escaped(line)}\n" for line in found.to_html().split("\n"))
     else:
         found.save(output)
         print_line(f"{Path(output).resolve()} shows version {opened.version}")
+
+
+def _scan(table: Table, query: str) -> Scan:
+    try:
+        select = QueryText(table.schema, VIEW).select(query)
+    except UnsupportedFeature as error:
+        error.cli_hint = "a report shows queries of columns and paths with simple conditions"
+        raise
+    return Scan(table.snapshot, select.items, select.where, select.limit)
