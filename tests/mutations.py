@@ -481,6 +481,14 @@ MUTATIONS = (
         23, "deleted rows count",
         "ExactFacts._settled", "(self._whole | (counts == 0) | every)", "True",
     ),
+    Mutation(
+        1, "an error in a branch that is not taken counts",
+        "_chosen", "np.where(here, own, other)", "own | other",
+    ),
+    Mutation(
+        8, "groups tell the two zeros apart",
+        "coded", "numbers(array) + 0.0", "numbers(array)",
+    ),
 )  # fmt: skip
 
 

@@ -1,0 +1,157 @@
+"""JSONBench's queries without Spark, beside DuckDB, Polars and chDB, all on the same events.
+
+    python -m benchmarks.local_queries [--events 500000] [--rounds 7] [--chdb PYTHON]
+
+Ours is `Table.sql` on a Delta table, unsorted and sorted by the paths of the queries. DuckDB has
+the same Parquet files as its own VARIANT, Polars a Parquet file of plain columns that somebody
+extracted before, chDB (`--chdb` names the Python of an environment that has it) JSONBench's table.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import tempfile
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import polars as pl
+
+import variantlake as vl
+from benchmarks import documents
+from benchmarks.queries import CORES, QUERIES, _duckdb_paths
+from benchmarks.report import Times, in_turns, table, timed
+
+ORDER = ("$.kind", "$.commit.operation", "$.commit.collection", "$.did")
+PLAIN = ("kind", "commit.operation", "commit.collection", "did", "time_us")
+CREATED = "data.kind = 'commit' AND data.commit.operation = 'create'"
+POSTED = f"{CREATED} AND data.commit.collection = 'app.bsky.feed.post'"
+CHDB = {
+    "JSONBench 1": "SELECT data.commit.collection AS c, count() FROM d GROUP BY c",
+    "JSONBench 2": "SELECT data.commit.collection AS c, count(), uniqExact(data.did) FROM d "
+    f"WHERE {CREATED} GROUP BY c",
+    "JSONBench 3": "SELECT data.commit.collection AS c, "
+    "toHour(fromUnixTimestamp64Micro(data.time_us)) AS h, count() FROM d "
+    f"WHERE {CREATED} AND data.commit.collection IN ('app.bsky.feed.post', "
+    "'app.bsky.feed.repost', 'app.bsky.feed.like') GROUP BY c, h",
+    "JSONBench 4": "SELECT data.did AS who, min(data.time_us) AS first FROM d "
+    f"WHERE {POSTED} GROUP BY who ORDER BY first, who LIMIT 3",
+    "JSONBench 5": "SELECT data.did AS who, max(data.time_us) - min(data.time_us) AS span FROM d "
+    f"WHERE {POSTED} GROUP BY who ORDER BY span DESC, who LIMIT 3",
+}
+
+
+class ChDB:
+    """A process of another environment that answers queries."""
+
+    def __init__(self, python: Path, source: Path) -> None:
+        worker = Path(__file__).with_name("chdb_worker.py")
+        self._process: Any = subprocess.Popen(
+            [python, worker], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        self._ask(str(source))
+
+    def _ask(self, line: str) -> dict[str, Any]:
+        self._process.stdin.write(line + "\n")
+        self._process.stdin.flush()
+        answer: dict[str, Any] = json.loads(self._process.stdout.readline())
+        return answer
+
+    def seconds(self, query: str) -> float:
+        """How long the query took there."""
+        answer = self._ask(query)
+        if "error" in answer:
+            raise RuntimeError(answer["error"])
+        return float(answer["seconds"])
+
+    def close(self) -> None:
+        """End it."""
+        self._process.stdin.close()
+        self._process.wait()
+
+
+def main() -> None:
+    """Run and print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--events", type=int, default=500_000)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--chdb", type=Path, help="the Python of an environment with chDB")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="variantlake-bench-") as scratch:
+        source = Path(scratch) / "events.ndjson"
+        documents.write("events", source, options.events)
+        _run(Path(scratch), source, options.rounds, options.chdb)
+
+
+def _run(folder: Path, source: Path, rounds: int, python: Path | None) -> None:
+    tables = {"Variantlake": _ours(folder / "ours", source, ())}
+    tables["Variantlake, sorted"] = _ours(folder / "sorted", source, ORDER)
+    duck = duckdb.connect(config={"threads": CORES})
+    duck.execute("SET TimeZone = 'UTC'")
+    duck.execute("CREATE MACRO timestamp_micros(x) AS make_timestamp(x)")
+    own = folder / "duckdb.parquet"
+    duck.execute(
+        f"COPY (SELECT json::VARIANT AS event FROM read_ndjson_objects('{source}')) TO '{own}'"
+    )
+    plain = folder / "plain.parquet"
+    columns = ", ".join(f"event:{path}::{_type(path)} AS `{path}`" for path in PLAIN)
+    pl.DataFrame(tables["Variantlake"].sql(f"SELECT {columns} FROM t")).write_parquet(plain)
+    chdb = None if python is None else ChDB(python, source)
+    rows = []
+    for name, other in CHDB.items():
+        text = QUERIES[name].text
+        ways: dict[str, Callable[[], float]] = {}
+        for engine, opened in tables.items():
+            ways[engine] = partial(timed, partial(_local, opened, text.format(t="t")))
+        asked = _duckdb_paths(text.format(t=f"read_parquet('{own}')"))
+        ways["DuckDB's VARIANT"] = partial(timed, partial(_duckdb, duck, asked))
+        ways["Polars, plain columns"] = partial(timed, partial(_polars, plain, _on_columns(text)))
+        if chdb is not None:
+            ways["chDB"] = partial(chdb.seconds, other)
+        times = in_turns(rounds, ways)
+        rows.append([name, *(_milliseconds(times[engine]) for engine in ways)])
+        print(*rows[-1], sep=" | ", flush=True)
+    if chdb is not None:
+        chdb.close()
+    print(table(["", *ways], rows))
+
+
+def _ours(place: Path, source: Path, order: tuple[str, ...]) -> vl.Table:
+    vl.Table.create(place, "event VARIANT").append(vl.ndjson(source), order_by=order)
+    return vl.Table.open(place)
+
+
+def _type(path: str) -> str:
+    return "bigint" if path == "time_us" else "string"
+
+
+def _on_columns(text: str) -> str:
+    """The query of a table of columns, as Polars writes it."""
+    for path in PLAIN:
+        text = text.replace(f"event:{path}::{_type(path)}", f'"{path}"')
+    text = text.replace('hour(timestamp_micros("time_us"))', '("time_us" / 3600000000) % 24')
+    return text.format(t="t")
+
+
+def _local(opened: vl.Table, text: str) -> object:
+    return opened.sql(text).to_arrow()
+
+
+def _duckdb(connection: duckdb.DuckDBPyConnection, text: str) -> object:
+    return connection.sql(text).to_arrow_table()
+
+
+def _polars(plain: Path, text: str) -> object:
+    return pl.SQLContext(t=pl.scan_parquet(plain)).execute(text).collect()
+
+
+def _milliseconds(times: Times) -> str:
+    return f"{times.median * 1000:.0f} ms" if times.seconds else times.failure
+
+
+if __name__ == "__main__":
+    main()
