@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
@@ -20,6 +20,9 @@ from variantlake.errors import (
     UnsupportedFeature,
     VariantLakeError,
 )
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 Call = tuple[str, dict[str, Any], list[str]]
 """A method, its arguments, and the command that does the same."""
@@ -189,3 +192,18 @@ def test_a_table_that_we_may_not_rewrite_is_named_with_the_feature(
         shown = run(monkeypatch, capfd, command[0], uri, *command[1:])
         assert (shown.code, feature in shown.err) == (1, True)
     assert vl.Table.open(uri).version == table.version + 1
+
+
+@pytest.mark.spark
+def test_it_is_the_same_sentence_in_spark(delta_spark: SparkSession, table: vl.Table) -> None:
+    lake = vl.spark.connect(delta_spark)
+    for (method, arguments, _), error, said, hint in BAD.values():
+        check(lambda: getattr(lake, method)(table.uri, **arguments), error, said, hint)  # noqa: B023
+    uri = needing(table, "frobnicate")
+    for method, arguments, _ in REWRITES:
+        check(
+            lambda: getattr(lake, method)(uri, **arguments),  # noqa: B023
+            UnsupportedFeature,
+            "frobnicate, which this version does not know",
+            "a newer version",
+        )
