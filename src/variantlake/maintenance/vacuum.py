@@ -114,7 +114,7 @@ def vacuum(
     `report` is called with each file before any is removed. `now` is in milliseconds since the
     epoch. See `Table.vacuum`.
     """
-    snapshot.check_writable(evaluated=True)  # no row is added
+    snapshot.check_writable(evaluated=True, kept=True)  # no row is added
     span = _Span.of(snapshot, retention, force=force)
     cutoff = (time.time_ns() // 1_000_000 if now is None else now) - span.millis
     told = progress or _silent

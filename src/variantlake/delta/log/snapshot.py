@@ -201,13 +201,16 @@ class Snapshot(Shown):
         """Where a file is: a plain path on a local disk, else a URL, not percent-encoded."""
         return locate(path, self.store.uri)
 
-    def check_writable(self, *, evaluated: bool = False) -> None:
+    def check_writable(self, *, evaluated: bool = False, kept: bool = False) -> None:
         """Raise UnsupportedFeature, by name, unless files can be appended to this table.
 
-        `evaluated` says that their rows have gone through the table's SQL expressions.
+        `evaluated` says that their rows have gone through the table's SQL expressions, `kept` that
+        they are rows that the table has.
         """
         try:
-            check_writable(self.protocol, self.properties, self.schema, evaluated=evaluated)
+            check_writable(
+                self.protocol, self.properties, self.schema, evaluated=evaluated, kept=kept
+            )
         except VariantLakeError as error:
             error.file = error.file or self.store.uri
             raise

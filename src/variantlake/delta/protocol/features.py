@@ -26,13 +26,15 @@ class Support(enum.Enum):
     YES: obeyed. IF_INACTIVE: fine while nothing in the table uses it (`active` tells).
     BY_CALLER: the log module exposes what is needed, and whoever scans must say that it obeys.
     EVALUATED: rows must have gone through the table's SQL expressions, and whoever writes must say
-    that they have. NO: refused by name.
+    that they have. KEPT: while inactive, or where whoever writes says that no row is new. NO:
+    refused by name.
     """
 
     YES = "yes"
     IF_INACTIVE = "while inactive"
     BY_CALLER = "by the scan"
     EVALUATED = "by Spark"
+    KEPT = "no new rows"
     NO = "no"
 
 
@@ -218,10 +220,10 @@ FEATURES: dict[str, TableFeature] = {
             "identityColumns",
             False,
             Support.YES,
-            Support.IF_INACTIVE,
+            Support.KEPT,
             active=_field_metadata("delta.identity."),
             legacy_writer=6,
-            hint="append with Delta Spark, which alone gives out the numbers of an identity column",
+            hint="write with Delta Spark, which alone gives out the numbers of an identity column",
         ),
         # Only a column that is left out takes its default: whoever writes rows sees to that.
         TableFeature("allowColumnDefaults", False, Support.YES, Support.YES),
@@ -334,16 +336,21 @@ def check_writable(
     schema: StructType,
     *,
     evaluated: bool = False,
+    kept: bool = False,
 ) -> None:
     """Raise unless files can be appended to a table of this protocol.
 
     `evaluated` says that the rows have gone through the table's SQL expressions (constraints,
-    generated columns), or that no rows are added. Raises UnsupportedFeature by name.
+    generated columns), or that no rows are added; `kept` that their rows are those that the table
+    has, or none. Raises UnsupportedFeature by name.
     """
     _check_versions(protocol)
     for name in writer_features(protocol):
         feature = _known(name, "write")
-        fine = feature.write is Support.YES or (evaluated and feature.write is Support.EVALUATED)
+        fine = feature.write is Support.YES or (
+            (evaluated and feature.write is Support.EVALUATED)
+            or (kept and feature.write is Support.KEPT)
+        )
         if fine or (feature.write is not Support.NO and not feature.active(properties, schema)):
             continue
         raise UnsupportedFeature(

@@ -59,7 +59,7 @@ def analyze(
     Raises MalformedFile and MissingSource naming a file that cannot be read, CommitConflict where
     another writer changed one of the files, UnsupportedFeature.
     """
-    snapshot.check_writable(evaluated=True)
+    snapshot.check_writable(evaluated=True, kept=True)
     reader = FactsReader(snapshot.schema)
     counted = _counted_columns(snapshot)
     adds: list[AddFile] = []

@@ -154,12 +154,14 @@ class Target:
         )
 
     @classmethod
-    def of(cls, snapshot: Snapshot, *, evaluated: bool = False) -> Self:
+    def of(cls, snapshot: Snapshot, *, evaluated: bool = False, kept: bool = False) -> Self:
         """An existing table; `evaluated` says that the rows go through its SQL expressions.
+
+        `kept` says that they are rows that the table has.
 
         Raises UnsupportedFeature where we must not write.
         """
-        snapshot.check_writable(evaluated=evaluated)
+        snapshot.check_writable(evaluated=evaluated, kept=kept)
         check_variants_listed(snapshot.protocol, snapshot.schema)
         target = cls(snapshot.store, snapshot, snapshot.schema, snapshot.properties)
         return replace(target, evaluated=evaluated)

@@ -96,7 +96,8 @@ def check_droppable(snapshot: Snapshot, name: str) -> None:
         raise InvalidValue(
             f"the table does not have the feature {name!r}",
             file=snapshot.store.uri,
-            hint=did_you_mean(name, [*listed, *FEATURES]) or f"its features: {', '.join(listed)}",
+            hint=("" if name in FEATURES else did_you_mean(name, [*listed, *FEATURES]))
+            or f"its features: {', '.join(listed)}",
         )
     if name not in VARIANT_SHREDDING:
         raise UnsupportedFeature(

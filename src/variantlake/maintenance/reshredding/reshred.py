@@ -316,7 +316,7 @@ def reshred(
     started = time.perf_counter()
     where = options.where
     condition = None if where is None else condition_on_files(snapshot, where)
-    snapshot.check_writable(evaluated=True)
+    snapshot.check_writable(evaluated=True, kept=True)
     layouts = wanted_layouts(snapshot, options)
     changes = property_changes(
         snapshot, layouts, unshred=options.unshred, learned=options.shredding is None

@@ -58,7 +58,7 @@ class RewritePlan:
         """
         # A group is a file: its size is an estimate, which must not leave a tiny rest.
         limits = FileLimits(target_file_bytes + target_file_bytes // 2)
-        target = Target.of(snapshot, evaluated=True)
+        target = Target.of(snapshot, evaluated=True, kept=True)
         options = LoadOptions(limits=limits)
         return cls(
             replace(

@@ -204,7 +204,7 @@ class _Steps:
         return is_done
 
     def _step(self, task: RewriteTask, watch: Callable[[int], None]) -> CommittedRewrite:
-        target = Target.of(self.snapshot, evaluated=True)
+        target = Target.of(self.snapshot, evaluated=True, kept=True)
         results = collect(task.files, target, lambda: self.run(task, watch))
         by_number = {each.number: each for each in results if isinstance(each, RewrittenGroup)}
         rewritten = [(group, by_number[group.number]) for group in task.work]
