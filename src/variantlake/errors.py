@@ -159,6 +159,10 @@ class CommitLost(VariantLakeError, RuntimeError):
     """Another writer's log store overwrote a commit of ours (EXACTNESS rule 26)."""
 
 
+class LostCheckpoint(VariantLakeError, RuntimeError):
+    """A stream is not where the table says that it is: nothing was written."""
+
+
 class InvalidQuery(VariantLakeError, ValueError):
     """A query that cannot be understood or that Spark refused."""
 

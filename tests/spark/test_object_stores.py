@@ -13,7 +13,7 @@ import variantlake as vl
 from tests import s3_server
 from variantlake.parquet.variant.variant_arrays import variant_array
 from variantlake.spark import connect
-from variantlake.spark.scan.data_source import register
+from variantlake.spark.streaming.data_source import register
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

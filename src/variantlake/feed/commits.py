@@ -96,7 +96,7 @@ def version_range(
     if until is not None:
         last = version_at(snapshot.store, snapshot.metadata, until)
     if first is None and since is not None:
-        first = _first_since(snapshot, since)
+        first = first_since(snapshot, since)
     found = VersionRange(first or 0, snapshot.version if last is None else last)
     for version in (found.first, found.last):
         if not 0 <= version <= snapshot.version:
@@ -122,7 +122,7 @@ def changed_files(
     number; MissingSource for one that the log does not hold any more; MalformedLog.
     """
     commits = _commits(snapshot, versions)
-    _check_metadata(snapshot, _metadata_at(snapshot, versions.first), versions.first, read)
+    _check_metadata(snapshot, metadata_at(snapshot, versions.first), versions.first, read)
     clock = -1
     for version, entry in commits:
         actions = read_commit(snapshot.store, entry.path)
@@ -222,8 +222,11 @@ def _commits(snapshot: Snapshot, versions: VersionRange) -> list[tuple[int, Entr
     return found
 
 
-def _first_since(snapshot: Snapshot, time: int) -> int:
-    """The first version that is not older than a time."""
+def first_since(snapshot: Snapshot, time: int) -> int:
+    """The first version that is not older than a time, in milliseconds since the epoch.
+
+    Raises InvalidQuery for a time after the newest version.
+    """
     commits = all_commits(snapshot.store)
     first = commit_version(commits[0].path) or 0 if commits else 0
     try:
@@ -238,7 +241,8 @@ def _first_since(snapshot: Snapshot, time: int) -> int:
     return min(older + 1, snapshot.version)
 
 
-def _metadata_at(snapshot: Snapshot, version: int) -> Metadata:
+def metadata_at(snapshot: Snapshot, version: int) -> Metadata:
+    """The metadata of a version. Raises as `read_state`."""
     if version == snapshot.version:
         return snapshot.metadata
     _, state = read_state(snapshot.store, version)
@@ -253,8 +257,13 @@ def _check_metadata(snapshot: Snapshot, metadata: Metadata, version: int, read: 
             file=snapshot.store.uri,
             hint="begin with a version after the property was set",
         )
+    check_schema(snapshot, metadata, version, read)
+
+
+def check_schema(snapshot: Snapshot, metadata: Metadata, version: int, read: Snapshot) -> None:
+    """Raise UnsupportedFeature where rows of a version cannot be read with the schema of `read`."""
     try:
-        problem = _problem(StructType.from_json(metadata.schema_string), metadata, read)
+        problem = _problem(StructType.from_json(metadata.schema_string), metadata, version, read)
     except VariantLakeError as error:
         error.file = error.file or snapshot.store.uri
         raise
@@ -262,22 +271,31 @@ def _check_metadata(snapshot: Snapshot, metadata: Metadata, version: int, read: 
         raise UnsupportedFeature(
             f"the schema of version {version} is not that of version {read.version}: {problem}",
             file=snapshot.store.uri,
-            hint="read the changes before and after the change of the schema by themselves",
+            hint=_NEWER_SCHEMA if version > read.version else _OLDER_SCHEMA,
         )
 
 
-def _problem(schema: StructType, metadata: Metadata, read: Snapshot) -> str:
-    """Why rows of one schema cannot be read by another; empty where they can."""
+_OLDER_SCHEMA = "read the changes before and after the change of the schema by themselves"
+_NEWER_SCHEMA = "start the stream again: it reads the table by its new schema then"
+
+
+def _problem(schema: StructType, metadata: Metadata, version: int, read: Snapshot) -> str:
+    """Why rows of a version's schema cannot be read by that of `read`; empty where they can."""
     if metadata.partition_columns != read.metadata.partition_columns:
         return "it is partitioned by other columns"
     if is_mapped(metadata.configuration) != is_mapped(read.properties):
         return "columns were mapped to other names since"
+    newer = version > read.version
     widens = "typeWidening" in read.features or "typeWidening-preview" in read.features
     known = {field.physical_name: field for field in read.schema.fields}
     for field in schema.fields:
         found = known.get(field.physical_name)
+        if found is None and newer:
+            return f"it has the column {field.name!r}"
         if found is None or found.name != field.name:
             return f"the column {field.name!r} was renamed or dropped"
+        if newer and str(found.type) != str(field.type):
+            return f"the column {field.name!r} is {field.type}, and was {found.type}"
         plain = isinstance(field.type, PrimitiveType) and isinstance(found.type, PrimitiveType)
         if str(found.type) != str(field.type) and plain and not widens:
             return f"the column {field.name!r} was {field.type}"

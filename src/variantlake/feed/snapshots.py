@@ -52,19 +52,25 @@ def change_snapshots(snapshot: Snapshot, versions: VersionRange) -> list[Snapsho
         read = Snapshot.read(
             snapshot.store.uri, versions.last, store=snapshot.store, applies=snapshot.applies
         )
+    return snapshots_of(read, changed_files(snapshot, versions, read))
+
+
+def snapshots_of(read: Snapshot, changes: Iterable[ChangedFile]) -> list[Snapshot]:
+    """Snapshots whose rows together are these changes; else as `change_snapshots`.
+
+    The table's columns are those of `read`.
+    """
     for name in CHANGE_COLUMNS:
         if any(field.name.lower() == name for field in read.schema.fields):
-            raise UnsupportedFeature(
-                f"the table has a column {name!r} itself", file=snapshot.store.uri
-            )
+            raise UnsupportedFeature(f"the table has a column {name!r} itself", file=read.store.uri)
     whole: list[AddFile] = []
     listed: list[AddFile] = []
-    for changed in changed_files(snapshot, versions, read):
-        add = _counted(snapshot, changed)
+    for changed in changes:
+        add = _counted(read, changed)
         if add is not None:
             (listed if changed.change is None else whole).append(add)
-    parts = [_with_files(read, files, CHANGE_COLUMNS) for files in _once_each(whole)]
-    parts += [_with_files(read, files, CHANGE_COLUMNS[1:]) for files in _once_each(listed)]
+    parts = [_with_files(read, files, CHANGE_COLUMNS) for files in once_each(whole)]
+    parts += [_with_files(read, files, CHANGE_COLUMNS[1:]) for files in once_each(listed)]
     return parts or [_with_files(read, [], CHANGE_COLUMNS)]
 
 
@@ -104,7 +110,7 @@ def _inline(rows: Int64s) -> DeletionVectorDescriptor:
     return DeletionVectorDescriptor("i", z85.encode(data), len(data), len(rows))
 
 
-def _once_each(files: Iterable[AddFile]) -> list[list[AddFile]]:
+def once_each(files: Iterable[AddFile]) -> list[list[AddFile]]:
     """The files in as few lists as have none twice: Spark Connect tells files by their paths."""
     lists: list[list[AddFile]] = []
     count: dict[str, int] = {}

@@ -21,6 +21,7 @@ from variantlake.ingest.target.files import delete_load
 from variantlake.ingest.target.options import BadRows, LoadOptions
 from variantlake.ingest.target.quarantine import delete_quarantine, folder_of
 from variantlake.ingest.target.stop_flag import LoadFlag, LoadStopped
+from variantlake.ingest.target.stream_batch import StreamBatch
 from variantlake.ingest.target.write_target import NOT_COMMITTED, Target
 from variantlake.logs import IN_RESULT, logger
 from variantlake.shown import Shown
@@ -143,27 +144,48 @@ def collect(plan: FilePlan, target: Target, run: Callable[[], Iterable[bytes]]) 
         target.clean_up(plan.load_id)
         raise
     flag.down()
-    if isinstance(target.store, LocalStore):
-        # Repeated and doubled tasks may have left files that nobody gave back. Elsewhere looking
-        # for them costs more than they do.
-        delete_load(target.store, plan.load_id, keep={a.path for r in results for a in r.adds})
-        kept = frozenset(result.quarantine for result in results if result.quarantine)
-        delete_quarantine(target.store, plan.load_id, kept)
+    delete_strays(target, plan, results)
     return results
 
 
+def delete_strays(target: Target, plan: FilePlan, results: Sequence[TaskResult]) -> None:
+    """Remove files that repeated and doubled tasks left, and nobody gave back.
+
+    Only on a local disk: elsewhere looking for them costs more than they do.
+    """
+    if isinstance(target.store, LocalStore):
+        delete_load(target.store, plan.load_id, keep={a.path for r in results for a in r.adds})
+        kept = frozenset(result.quarantine for result in results if result.quarantine)
+        delete_quarantine(target.store, plan.load_id, kept)
+
+
 def _results(payloads: Iterable[bytes]) -> list[TaskResult]:
-    """In the order of the input: names of files begin with their task's number."""
-    outcomes = [pickle.loads(payload) for payload in payloads]  # noqa: S301 - of our own tasks
+    return in_order(pickle.loads(payload) for payload in payloads)  # noqa: S301 - of our own tasks
+
+
+def in_order(given: Iterable[TaskResult | TaskFailure]) -> list[TaskResult]:
+    """What tasks gave, in the order of the input: names of files begin with their task's number.
+
+    Raises the failure that is first in that order.
+    """
+    outcomes = list(given)
     failures = [outcome for outcome in outcomes if isinstance(outcome, TaskFailure)]
     if failures:
         raise min(failures, key=lambda failure: failure.number).error
-    return sorted(outcomes, key=lambda result: [add.path for add in result.adds])
+    results = [outcome for outcome in outcomes if isinstance(outcome, TaskResult)]
+    return sorted(results, key=lambda result: [add.path for add in result.adds])
 
 
-def found(target: Target, options: LoadOptions) -> LoadResult | None:
-    """The result of a load whose id the table knows already."""
+def found(
+    target: Target, options: LoadOptions, batch: StreamBatch | None = None
+) -> LoadResult | None:
+    """The result of a load whose id, or whose batch of a stream, the table knows already.
+
+    Raises LostCheckpoint as `StreamBatch.version_in`.
+    """
     version = None if options.load_id is None else target.loaded(options.load_id)
+    if version is None and batch is not None and target.snapshot is not None:
+        version = batch.version_in(target.snapshot)
     return None if version is None else LoadResult(version=version, already_loaded=True)
 
 

@@ -14,8 +14,8 @@ try:
     from variantlake.spark.lake import Lake, connect
     from variantlake.spark.local import local_session
     from variantlake.spark.rows import json_rows, text_rows
-    from variantlake.spark.scan.data_source import register
     from variantlake.spark.session.variant_functions import register_functions
+    from variantlake.spark.streaming.data_source import register
 except ModuleNotFoundError as error:
     _missing = (error.name or "").partition(".")[0]
     if _missing not in _OPTIONAL:

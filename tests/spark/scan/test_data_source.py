@@ -15,8 +15,8 @@ import variantlake as vl
 from tests.spark.layouts import changed, rows
 from variantlake.delta.log.log_segment import commit_path
 from variantlake.spark.lake import Lake, connect
-from variantlake.spark.scan.data_source import PUSHDOWN
 from variantlake.spark.scan.source_options import SourceOptions
+from variantlake.spark.streaming.data_source import PUSHDOWN
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -109,7 +109,7 @@ def test_the_session_has_a_time_zone() -> None:
 
 @pytest.mark.usefixtures("lake")
 def test_it_only_reads(spark: SparkSession, tmp_path: Path) -> None:
-    with pytest.raises(PySparkException, match=r"only reads[\s\S]*\.append"):
+    with pytest.raises(PySparkException, match=r"writes streams alone[\s\S]*\.append"):
         spark.range(1).write.format("variantlake").mode("append").save(str(tmp_path / "t"))
 
 

@@ -111,8 +111,12 @@ def commit_new(
     metrics: Mapping[str, str] | None = None,
     transactions: Sequence[Transaction] = (),
     domains: Sequence[DomainMetadata] = (),
+    provenance: Mapping[str, Any] | None = None,
 ) -> Committed:
-    """Create the table that `new_table` gave this protocol and metadata; else as `create_table`."""
+    """Create the table that `new_table` gave this protocol and metadata; else as `create_table`.
+
+    `provenance` is that of `Changes`.
+    """
     schema = StructType.from_json(metadata.schema_string)
     partition_columns = metadata.partition_columns
     domains = tuple(domains)
@@ -135,6 +139,7 @@ def commit_new(
             "properties": _json(dict(metadata.configuration)),
         },
         metrics=metrics or {},
+        provenance=provenance or {},
     )
     base = _CommitBase(metadata, writer_features(protocol), stamped=_is_stamped(metadata))
     payload = _payload(changes, base, 0)

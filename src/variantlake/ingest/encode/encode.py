@@ -37,6 +37,8 @@ from variantlake.shredding.values import ValueNotes
 BAD_VALUES = (InvalidJson, LimitExceeded, MalformedVariant)
 """What is raised for a bad document or Variant."""
 
+_TEXTS = (pa.string(), pa.large_string(), pa.binary(), pa.large_binary(), pa.null())
+
 Decide = Callable[[Tape], ShreddingSchema]
 """The shredding schema of a column, which may depend on its first rows."""
 
@@ -146,8 +148,8 @@ class VariantColumn:
 
     def _check_type(self, given: pa.DataType, *, from_json: bool) -> None:
         if from_json:
-            fits = given in (pa.string(), pa.large_string(), pa.null())
-            wanted = "JSON text (string)"
+            fits = given in _TEXTS
+            wanted = "JSON text (string or binary)"
         else:
             fits = is_variant_storage(given)
             wanted = "struct<metadata: binary, value: binary>"
@@ -173,7 +175,9 @@ class VariantColumn:
         """The rows; bad ones, and NULLs, have a status."""
         if not self._from_json:
             return self._variant_reader.read(_storage(array))
-        wide: Any = array.cast(pa.large_string())
+        # Bytes that need not be UTF-8: the reader checks them.
+        is_text = array.type in (pa.string(), pa.large_string(), pa.null())
+        wide: Any = array.cast(pa.large_string() if is_text else pa.large_binary())
         _, offsets_buffer, text_buffer = wide.buffers()
         offsets = np.frombuffer(offsets_buffer, np.int64)[wide.offset :][: len(wide) + 1]
         text = np.frombuffer(text_buffer or b"", np.uint8)

@@ -6,7 +6,7 @@ import contextlib
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Self
+from typing import Any, Self
 
 import orjson
 
@@ -47,6 +47,7 @@ from variantlake.errors import (
     InvalidJson,
     InvalidSchema,
     InvalidValue,
+    LostCheckpoint,
     MissingSource,
     NotADeltaTable,
     TableReplaced,
@@ -78,6 +79,7 @@ NOT_COMMITTED = (
     InvalidJson,
     InvalidSchema,
     InvalidValue,
+    LostCheckpoint,
     NotADeltaTable,
     TableReplaced,
     UnsupportedFeature,
@@ -362,13 +364,13 @@ class Target:
     ) -> tuple[int, bool]:
         """Add the files, and create or change the table, in one commit.
 
-        Gives its version and True; or, when another load of the same id was first, that one's
-        version and False. Of several first loads at once one makes the table, or gives it its
-        inferred shredding schema; the others then only add their files, whose own layout is as
-        good.
+        Gives its version and True; or, when another load of the same id or `record` was first,
+        that one's version and False. Of several first loads at once one makes the table, or gives
+        it its inferred shredding schema; the others then only add their files, whose own layout is
+        as good.
 
         Raises CommitConflict where what was asked for contradicts another writer's commit, or the
-        `record` has become stale.
+        `record` has become stale; LostCheckpoint as `StreamBatch.version_in`.
         """
         target = self
         while True:
@@ -378,6 +380,8 @@ class Target:
                 newest = Snapshot.read(self.store.uri, store=self.store, applies=READER_FEATURES)
                 target = replace(self, snapshot=newest, properties=newest.properties, altered=None)
                 known = None if load_id is None else target.loaded(load_id)
+                if known is None and record is not None:
+                    known = record.version_in(newest)
                 if known is not None:
                     return known, False
                 changes = self.altered is not None and self.snapshot is not None
@@ -399,6 +403,7 @@ class Target:
         own = [] if load_id is None else [Transaction(load_id, first, now)]
         transactions = (*own, *(() if record is None else record.transactions))
         domains = () if record is None else record.domains
+        provenance: Mapping[str, Any] = {} if record is None else record.provenance
         known = None if self.snapshot is None else (self.snapshot.protocol, self.snapshot.metadata)
         if (described := self.altered or known) is None:
             raise TypeError("a new table is made by Target.new")
@@ -413,6 +418,7 @@ class Target:
                 metrics=metrics,
                 transactions=transactions,
                 domains=domains,
+                provenance=provenance,
             ).version
         reads = None if self.replacing is None else self.replacing(adds)
         changes = Changes(
@@ -431,6 +437,7 @@ class Target:
                 "partitionBy": orjson.dumps(list(self.partition_columns)).decode(),
             },
             metrics=metrics,
+            provenance=provenance,
         )
         return commit(self.snapshot, changes).version
 

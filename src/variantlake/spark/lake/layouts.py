@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from variantlake.maintenance.reshredding.drift import Drift, drift
-from variantlake.spark.lake.loads import LakeLoads
+from variantlake.spark.lake.streams import LakeStreams
 from variantlake.spark.query.places import Location
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Progress = Callable[[int, int], None]
 
 
-class LakeLayouts(LakeLoads):
+class LakeLayouts(LakeStreams):
     """The part of `Lake` that looks after shredding and order; no row changes."""
 
     def drift(

@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from variantlake.delta.schema.table_schema import StructField, VariantType
-from variantlake.errors import InvalidSchema, MalformedFile
+from variantlake.errors import MalformedFile
 from variantlake.ingest.append import write_rows
 from variantlake.ingest.commit_load import (
     LoadResult,
@@ -39,13 +39,20 @@ from variantlake.ingest.target.file_plan import FilePlan
 from variantlake.ingest.target.files import new_load_id
 from variantlake.ingest.target.keywords import check_options, names_of
 from variantlake.ingest.target.options import LoadKeywords, LoadOptions
+from variantlake.ingest.target.stream_batch import StreamBatch
 from variantlake.ingest.target.write_target import UNSHREDDED, Target
 from variantlake.kernels.variant.profiler import Profiler
 from variantlake.shredding.arrays import AnyArray
 from variantlake.shredding.infer import InferenceOptions, infer
 from variantlake.shredding.layout import VARIANT_TYPE
 from variantlake.shredding.schema import ShreddingSchema
-from variantlake.spark.load.append_target import NewTable, columns_of, in_schema, target_of
+from variantlake.spark.load.append_target import (
+    NewTable,
+    check_variants,
+    columns_of,
+    in_schema,
+    target_of,
+)
 from variantlake.spark.load.constraints import evaluated, refusals
 from variantlake.spark.load.file_scan import FileScan, file_scan
 from variantlake.spark.query.origin import version_read
@@ -64,6 +71,7 @@ def append(
     new: NewTable | None = None,
     merge_schema: bool = False,
     overwrite: Overwrite | None = None,
+    batch: StreamBatch | None = None,
     **options: Unpack[LoadKeywords],
 ) -> LoadResult:
     """Append the rows of a DataFrame to a table, in one commit.
@@ -76,13 +84,15 @@ def append(
         spark: The session, classic or Connect.
         frame: The rows. VARIANT columns are taken as they are.
         table: The table's location.
-        json_columns: VARIANT columns of the table that the frame gives as JSON text (STRING).
+        json_columns: VARIANT columns of the table that the frame gives as JSON text (STRING, or
+            BINARY in UTF-8).
         new: What a table is like that is made here, with the frame's columns, where there is none;
             None makes none.
         merge_schema: Columns of the frame, and fields of its structs, that the table does not have
             are added to it.
         overwrite: The rows take the place of these rows; None adds them. Where the frame was read
             of the table's newest version then, that is the one expected.
+        batch: The batch of a stream that the rows are; the table never has it twice.
         **options: What becomes of bad documents, a load id, the order and size of files: see
             `LoadOptions`. Where a VARIANT column has no shredding schema yet, one is inferred from
             a sample, for which the frame's plan runs once more.
@@ -92,6 +102,7 @@ def append(
         InvalidJson, MalformedVariant, InvalidValue, LimitExceeded: A bad value, with its row in the
             task's part of the frame. Nothing is committed and no file is left.
         NotADeltaTable: There is no table, and none may be made.
+        LostCheckpoint: The table has later batches of the query.
         UnsupportedFeature: The table needs a feature that we do not write.
         CommitConflict: Another writer changed the table in a way that contradicts this.
         MissingDependency: The executors' Python has no `variantlake`.
@@ -100,8 +111,8 @@ def append(
     chosen = LoadOptions.of(**options)
     check_options(merge_schema=merge_schema)
     json_columns = names_of("json_columns", json_columns)
-    target = target_of(frame, table, json_columns, new)
-    if (known := found(target, chosen)) is not None:
+    target = target_of(frame.schema, table, json_columns, new)
+    if (known := found(target, chosen, batch)) is not None:
         return known
     if (snapshot := target.snapshot) is not None:
         if overwrite is not None:
@@ -112,11 +123,11 @@ def append(
         json_columns = in_schema(json_columns, target.schema)
         frame, json_columns = evaluated(frame, snapshot, json_columns)
         if merge_schema:
-            target = target.with_columns(columns_of(frame, json_columns))
+            target = target.with_columns(columns_of(frame.schema, json_columns))
     check_columns(frame.columns, target.schema.fields, json_columns, target.store.uri)
-    _check_variants(frame, target, json_columns)
+    check_variants(frame.schema, target, json_columns)
     target = relearned(target)
-    load = _Load(spark, frame, target, frozenset(json_columns), chosen)
+    load = _Load(spark, frame, target, frozenset(json_columns), chosen, batch)
     scan = file_scan(spark, frame)
     try:
         return load.run(scan, started)
@@ -135,6 +146,7 @@ class _Load:
     target: Target
     json_columns: frozenset[str]
     options: LoadOptions
+    batch: StreamBatch | None = None
 
     def run(self, scan: FileScan | None, started: float) -> LoadResult:
         """Load the rows that Spark gives, or those of `scan`, which are the same."""
@@ -162,7 +174,8 @@ class _Load:
         if nothing and target.replacing is None and target.snapshot is not None:
             return LoadResult(version=target.snapshot.version)
         landed = target.with_shreddings(shreddings)
-        return commit_load(landed, task.plan, results, self.options, started)
+        record = None if self.batch is None else self.batch.record()
+        return commit_load(landed, task.plan, results, self.options, started, record=record)
 
     def _payloads(self, task: AppendTask, scan: FileScan | None) -> list[bytes]:
         description = f"variantlake: append to {self.target.store.uri}"
@@ -221,9 +234,15 @@ class AppendTask:
         self, number: int, batches: Iterator[pa.RecordBatch], check: Callable[[], None]
     ) -> TaskResult:
         """Write the files of one task."""
+        return self.written(number, batches, check)[0]
+
+    def written(
+        self, number: int, batches: Iterator[pa.RecordBatch], check: Callable[[], None] | None
+    ) -> tuple[TaskResult, dict[str, ShreddingSchema]]:
+        """Write the files of one task; also the schemas of VARIANT columns, with inferred ones."""
         first = next(batches, None)
         if first is None:
-            return TaskResult((), 0)
+            return TaskResult((), 0), {}
         with self.plan.bad_row_log(number) as bad_rows:
             rows = TableRows(
                 first.schema,
@@ -234,7 +253,7 @@ class AppendTask:
                 bad_rows=bad_rows,
                 inference=self.inference,
             )
-            return write_rows(rows, self.plan, number, check)
+            return write_rows(rows, self.plan, number, check), rows.shreddings
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,26 +278,7 @@ def _with_names_of(target: Target, frame: DataFrame) -> DataFrame:
     return frame if list(names) == frame.columns else frame.toDF(*names)
 
 
-def _check_variants(frame: DataFrame, target: Target, json_columns: Collection[str]) -> None:
-    """Raise InvalidSchema for a column that should be a Variant, or JSON text, and is not."""
-    for field in target.schema.fields:
-        if not isinstance(field.type, VariantType) or field.name not in frame.columns:
-            continue
-        given = frame.schema[field.name].dataType.simpleString()
-        wanted = ("string",) if field.name in json_columns else _VARIANTS
-        if given not in wanted:
-            raise InvalidSchema(
-                f"column {field.name!r} is a VARIANT; it is given as {given}, expected {wanted[0]}",
-                hint="name columns of JSON text in json_columns",
-                cli_hint="--json-column names columns of JSON text",
-            )
-
-
-_VARIANTS = (
-    "variant",
-    "struct<metadata:binary,value:binary>",
-    "struct<value:binary,metadata:binary>",
-)
+_TEXTS = {"string": pa.string(), "binary": pa.binary()}
 
 
 def _sample(frame: DataFrame) -> Iterator[pa.RecordBatch]:
@@ -297,8 +297,8 @@ def _first_rows(frame: DataFrame, count: int) -> pa.RecordBatch:
     columns: list[AnyArray] = []
     for at, field in enumerate(frame.schema.fields):
         given = [row[at] for row in rows]
-        if field.dataType.simpleString() == "string":
-            columns.append(pa.array(given, pa.string()))
+        if (kind := field.dataType.simpleString()) in _TEXTS:
+            columns.append(pa.array(given, _TEXTS[kind]))
         else:
             pairs = [each and {"metadata": each.metadata, "value": each.value} for each in given]
             columns.append(pa.array(pairs, VARIANT_TYPE))

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
-from pyspark.sql import DataFrame
+from pyspark.sql import types as st
 
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.properties import SCHEMA_PREFIX
@@ -61,19 +61,19 @@ class NewTable:
 
 
 def target_of(
-    frame: DataFrame,
+    given: st.StructType,
     table: str | os.PathLike[str],
     json_columns: Collection[str],
     new: NewTable | None,
 ) -> Target:
-    """The table, or the one that these rows make."""
+    """The table, or the one that rows of the columns `given` make."""
     location = os.fspath(table)
     try:
         snapshot = Snapshot.read(location, applies=READER_FEATURES)
     except NotADeltaTable:
         if new is None:
             raise
-        schema = columns_of(frame, json_columns)
+        schema = columns_of(given, json_columns)
         names = in_schema(new.partition_by, schema)
         return Target.open(location, schema, new.properties_of(schema), names)
     target = Target.of(snapshot, evaluated=True)
@@ -102,10 +102,10 @@ def in_schema(names: Sequence[str], schema: StructType) -> tuple[str, ...]:
     return tuple(written.get(name.lower(), name) for name in names)
 
 
-def columns_of(frame: DataFrame, json_columns: Collection[str]) -> StructType:
-    """The columns of a table that a DataFrame would make, which all may be NULL."""
+def columns_of(given: st.StructType, json_columns: Collection[str]) -> StructType:
+    """The columns of a table that rows of such columns would make, which all may be NULL."""
     try:
-        found = StructType.from_json(frame.schema.json())
+        found = StructType.from_json(given.json())
     except MalformedLog as error:  # as it would be in a table's log
         raise InvalidSchema(
             f"a Delta table cannot hold the DataFrame's columns: {error.message}",
@@ -126,5 +126,26 @@ def columns_of(frame: DataFrame, json_columns: Collection[str]) -> StructType:
     )
 
 
+def check_variants(given: st.StructType, target: Target, json_columns: Collection[str]) -> None:
+    """Raise InvalidSchema for a column that should be a Variant, or JSON text, and is not."""
+    for column in target.schema.fields:
+        if not isinstance(column.type, VariantType) or column.name not in given.names:
+            continue
+        kind = given[column.name].dataType.simpleString()
+        wanted = _TEXTS if column.name in json_columns else _VARIANTS
+        if kind not in wanted:
+            raise InvalidSchema(
+                f"column {column.name!r} is a VARIANT; it is given as {kind}, expected {wanted[0]}",
+                hint="name columns of JSON text in json_columns",
+                cli_hint="--json-column names columns of JSON text",
+            )
+
+
+_TEXTS = ("string", "binary")
+_VARIANTS = (
+    "variant",
+    "struct<metadata:binary,value:binary>",
+    "struct<value:binary,metadata:binary>",
+)
 _KEPT_METADATA = ("comment", "__CHAR_VARCHAR_TYPE_STRING")
 """Of columns of a DataFrame; the rest is about the table that they were read of."""

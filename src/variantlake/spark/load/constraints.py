@@ -74,7 +74,7 @@ def evaluated(
     sf = functions_of(frame.sparkSession)
     for name in json_columns:
         # Rules speak of Variants.
-        frame = frame.withColumn(name, sf.parse_json(sf.col(_quoted(name))))
+        frame = frame.withColumn(name, sf.parse_json(sf.col(_quoted(name)).cast("string")))
     for field in snapshot.schema.fields:
         if field.default is not None and field.name not in frame.columns:
             frame = frame.withColumn(field.name, sf.expr(field.default))

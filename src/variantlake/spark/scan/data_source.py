@@ -16,7 +16,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWriter, InputPartition
 from pyspark.sql.types import StructField, StructType
 
@@ -31,48 +30,14 @@ from variantlake.scan.scan_task import ScanTask
 from variantlake.spark.scan.source_options import SourceOptions
 from variantlake.spark.scan.tables import TableVersion, table_version
 from variantlake.spark.session.kernel_scan import arrow_schema
-from variantlake.spark.session.stores import follow_spark
-from variantlake.spark.session.versions import check_version
-from variantlake.storage.options import set_storage_options, storage_options
+from variantlake.storage.options import set_storage_options
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter  # from PySpark 4.1
 
 FORMAT = "variantlake"
-PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
-
 _TASKS = 32
 """A data source is not told how many cores there are; small tables have fewer tasks."""
-
-
-def register(spark: SparkSession) -> None:
-    """Make `spark.read.format("variantlake").load(path)` known to a session, classic or Connect.
-
-    Where the session lets filters be pushed to data sources in Python
-    (`spark.sql.python.filterPushdown.enabled`), conditions on ordinary columns skip files and rows.
-    The workers need the package. Raises UnsupportedFeature for a Spark before 4.1.
-    """
-    check_version(spark)
-    pushes = str(spark.conf.get(PUSHDOWN, "false")).lower() == "true"
-    follow_spark(spark)
-    sensitive = str(spark.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
-    time_zone = str(spark.conf.get("spark.sql.session.timeZone", "UTC"))
-    source = _FilteringSource if pushes else VariantlakeSource
-    spark.dataSource.register(_reaching(source, time_zone, case_sensitive_names=sensitive))
-
-
-def _reaching(
-    source: type[VariantlakeSource], time_zone: str, *, case_sensitive_names: bool
-) -> type[VariantlakeSource]:
-    """The source for Spark's Python processes, which know the settings of this one."""
-
-    class Reaching(source):  # type: ignore[misc, valid-type]  # pickled whole, with its settings
-        stores = storage_options()
-        absolute_paths = AbsolutePaths.setting()
-        case_sensitive = case_sensitive_names
-        zone = time_zone
-
-    return Reaching
 
 
 class VariantlakeSource(DataSource):
@@ -120,7 +85,7 @@ class VariantlakeSource(DataSource):
 
     def _stored(self, schema: StructType) -> dict[str, str]:
         """The names that files have for columns, by the names that a reader's schema gives them."""
-        stored = _stored_names(self._table)
+        stored = stored_names(self._table)
         return {field.name: stored[self._column(field.name).name] for field in schema.fields}
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -128,10 +93,10 @@ class VariantlakeSource(DataSource):
         return TableReader(self._table, schema, self._stored(schema), self.stores)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # PySpark's
-        """Raises UnsupportedFeature: it only reads."""
+        """Raises UnsupportedFeature: `Lake` writes such rows."""
         del schema, overwrite
         raise UnsupportedFeature(
-            "the data source only reads",
+            "the data source writes streams alone",
             hint="vl.spark.connect(spark).append(frame, path) writes, .overwrite replaces",
         )
 
@@ -142,7 +107,7 @@ class VariantlakeSource(DataSource):
     @cached_property
     def _table(self) -> TableVersion:
         options = self._options
-        _reach(self.stores)
+        reach(self.stores)
         snapshot = Snapshot.read(
             options.location,
             options.version,
@@ -153,8 +118,11 @@ class VariantlakeSource(DataSource):
         return table_version(options.location, snapshot)
 
 
-class _FilteringSource(VariantlakeSource):
+class FilteringSource(VariantlakeSource):
+    """Where the session lets filters be pushed to data sources in Python."""
+
     def reader(self, schema: StructType) -> DataSourceReader:
+        """Reads the columns of `schema`, and takes filters."""
         return _FilteringReader(self._table, schema, self._stored(schema), self.stores)
 
 
@@ -176,7 +144,7 @@ class TableReader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         """Files, and parts of large ones, in parts of like many bytes."""
-        _reach(self._stores)
+        reach(self._stores)
         table = self._table
         check_before_read(table.snapshot)
         predicate = And(tuple(self._filters)) if self._filters else None
@@ -203,9 +171,13 @@ class TableReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a partition's files. Raises as `ScanTask`."""
-        if partition.value is None:  # a table without files
-            return
-        _reach(self._stores)
+        if partition.value is not None:  # a table without files
+            reach(self._stores)
+            yield from self.rows(partition)
+
+    @staticmethod
+    def rows(partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of a partition's files, in a process that reaches the stores."""
         # Loads the kernels.
         from variantlake.scan.column_reads import as_type
         from variantlake.scan.file_rows import partition_column
@@ -230,7 +202,7 @@ class _FilteringReader(TableReader):
         """Keep those on ordinary columns, to skip files and rows; Spark evaluates all again."""
         from variantlake.spark.scan.source_filters import predicate_of  # there from PySpark 4.1
 
-        stored = _stored_names(self._table)
+        stored = stored_names(self._table)
         for each in filters:
             predicate = predicate_of(each, self._table.schema, stored)
             if predicate is not None:
@@ -238,13 +210,14 @@ class _FilteringReader(TableReader):
         return filters
 
 
-def _reach(stores: Mapping[str, str]) -> None:
+def reach(stores: Mapping[str, str]) -> None:
     """In a Python process of Spark's: reach stores as the process that registered the source."""
     if stores:
         set_storage_options(stores)
 
 
-def _stored_names(table: TableVersion) -> dict[str, str]:
+def stored_names(table: TableVersion) -> dict[str, str]:
+    """The names that files have for columns, by the table's."""
     return dict(zip(table.schema.names, table.stored.names, strict=True))
 
 

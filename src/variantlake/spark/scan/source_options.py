@@ -67,16 +67,26 @@ class SourceOptions:
         columns = given.get("columns")
         return cls(
             location,
-            None if version is None else _version(version),
-            None if timestamp is None else (timestamp - _EPOCH) // dt.timedelta(milliseconds=1),
+            None if version is None else version_number(version),
+            None if timestamp is None else _since_epoch(timestamp),
             None if columns is None else tuple(name.strip() for name in columns.split(",")),
         )
 
 
-def _version(text: str) -> int:
+def version_number(text: str) -> int:
+    """A version as an option gives it. Raises InvalidQuery."""
     if not _VERSION.fullmatch(text):
         raise InvalidQuery(f"{text!r} is no version", hint="a number from 0 on")
     return int(text)
+
+
+def milliseconds(text: str, zone: str) -> int:
+    """A time as an option gives it, since the epoch. Raises InvalidQuery."""
+    return _since_epoch(_moment(text, zone))
+
+
+def _since_epoch(moment: dt.datetime) -> int:
+    return (moment - _EPOCH) // dt.timedelta(milliseconds=1)
 
 
 def _moment(text: str, zone: str) -> dt.datetime:

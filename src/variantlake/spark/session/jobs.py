@@ -178,12 +178,12 @@ def map_in_arrow(frame: DataFrame, run: _Run, schema: StructType | str) -> DataF
     run = reaching_stores(run)
     if is_connect(frame.sparkSession):
         return frame.mapInArrow(run, schema)
-    with _own_python(frame.sparkSession.sparkContext):
+    with own_python(frame.sparkSession.sparkContext):
         return frame.mapInArrow(run, schema)
 
 
 @contextlib.contextmanager
-def _own_python(context: Any) -> Iterator[None]:
+def own_python(context: Any) -> Iterator[None]:
     """Workers of what is made here run this Python, where that is known to be right.
 
     They start `python3` from PATH unless PYSPARK_PYTHON says otherwise, and in a virtual
@@ -230,7 +230,7 @@ class _ClassicJob:
         tasks: Any = self._context.parallelize((), count).mapPartitionsWithIndex(
             reaching_stores(run)
         )
-        with _own_python(self._context):
+        with own_python(self._context):
             tasks._jrdd  # noqa: B018, SLF001 - made now, with the Python of now
         self._context.setJobGroup(self._group, description)  # see collect
         return list(tasks.collect())

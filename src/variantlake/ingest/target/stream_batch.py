@@ -1,0 +1,143 @@
+"""A micro-batch of a stream: whether the table has it already, and what its commit says of it.
+
+The commit that carries the rows has a `txn` of the query and the batch's number. So stream and
+table cannot disagree, and a batch that comes again is known. A streaming query repeats its last
+batch alone: a smaller number says that its checkpoint is not the one that wrote the table.
+Spec: PROTOCOL, "Transaction Identifiers".
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass
+
+from variantlake.delta.actions.log_lines import CommitInfo, Transaction
+from variantlake.delta.log.log_segment import commit_path
+from variantlake.delta.log.reconciliation import read_commit
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.errors import InvalidValue, LostCheckpoint, MissingSource
+from variantlake.ingest.target.commit_record import CommitRecord
+from variantlake.ingest.target.options import MAX_LOAD_ID
+
+_LOG = logging.getLogger("variantlake")
+
+OPERATION = "STREAMING UPDATE"
+"""What Delta Spark's history calls a batch of a stream."""
+
+_STREAM, _BATCH = "queryId", "epochId"
+_SEARCHED_VERSIONS = 1000
+"""Commits that are looked through for the one of a batch, newest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamBatch:
+    """One batch of a query into a table.
+
+    `query` is the name by which the table knows the query (the `appId` of `txn`), `number` is the
+    batch's. `stream` is the id that Spark keeps in the query's checkpoint; empty where it is not
+    known.
+    """
+
+    query: str
+    number: int
+    stream: str = ""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.query, str) or not 0 < len(self.query) <= MAX_LOAD_ID:
+            raise InvalidValue(
+                f"the query is {self.query!r:.60}", hint=f"a text of 1 to {MAX_LOAD_ID} characters"
+            )
+        whole = isinstance(self.number, int) and not isinstance(self.number, bool)
+        if not whole or not 0 <= self.number < 1 << 63:
+            raise InvalidValue(f"the batch id is {self.number!r:.60}", hint="a number from 0 on")
+
+    def version_in(self, snapshot: Snapshot) -> int | None:
+        """The version that brought this batch; None where the table does not have it.
+
+        Where the log no longer holds that version, it is the newest.
+
+        Raises LostCheckpoint where the table is further than the query, or was written by a query
+        with another checkpoint: this batch may hold other rows than the one of its number.
+        """
+        found = snapshot.transactions.get(self.query)
+        if found is None:
+            if self.number == 0 and self.query == self.stream:
+                _warn_of_others(snapshot, self.query)
+            return None
+        if found.version < self.number:
+            return None
+        if found.version > self.number:
+            raise self._lost(snapshot, f"the table has its batches up to {found.version}")
+        version, written_by = _commit_of(snapshot, found.version, self.query)
+        if self.stream and written_by not in {"", self.query, self.stream}:
+            raise self._lost(
+                snapshot, f"the table has this batch of another checkpoint ({written_by})"
+            )
+        return version
+
+    def record(self) -> CommitRecord:
+        """What the commit of this batch says."""
+
+        def is_stale(snapshot: Snapshot) -> bool:
+            found = snapshot.transactions.get(self.query)
+            return found is not None and found.version >= self.number
+
+        parameters = {
+            "outputMode": "Append",
+            _STREAM: self.stream or self.query,
+            _BATCH: str(self.number),
+        }
+        return CommitRecord(
+            transactions=(Transaction(self.query, self.number, time.time_ns() // 1_000_000),),
+            domains=(),
+            is_stale=is_stale,
+            version_in=self.version_in,
+            provenance={"operation": OPERATION, "operationParameters": parameters},
+        )
+
+    def _lost(self, snapshot: Snapshot, why: str) -> LostCheckpoint:
+        return LostCheckpoint(
+            f"the query {self.query!r} comes with batch {self.number}, but {why}: its checkpoint "
+            "was lost or is an old one, or two queries share the name; nothing was written",
+            file=snapshot.store.uri,
+            hint="start it with the checkpoint that it had. Without one give it another query id, "
+            "and begin the source after what the table has: rows that are read again come twice",
+        )
+
+
+def _commit_of(snapshot: Snapshot, batch: int, query: str) -> tuple[int, str]:
+    """The version that brought a batch, and its stream; empty where the log does not say it."""
+    oldest = max(-1, snapshot.version - _SEARCHED_VERSIONS)
+    for version in range(snapshot.version, oldest, -1):
+        try:
+            actions = read_commit(snapshot.store, commit_path(version))
+        except MissingSource:
+            break
+        found = [each for each in actions if isinstance(each, Transaction)]
+        if any(each.app_id == query and each.version == batch for each in found):
+            info = next((each for each in actions if isinstance(each, CommitInfo)), None)
+            return version, _stream_in(info)
+    return snapshot.version, ""
+
+
+def _stream_in(info: CommitInfo | None) -> str:
+    parameters = info.fields.get("operationParameters") if info is not None else None
+    if info is None or info.operation != OPERATION or not isinstance(parameters, dict):
+        return ""
+    stream = parameters.get(_STREAM)
+    return stream if isinstance(stream, str) else ""
+
+
+def _warn_of_others(snapshot: Snapshot, query: str) -> None:
+    """Say that a new checkpoint begins where other queries wrote: it may be the heir of one."""
+    others = [each for each in snapshot.transactions if not each.startswith("variantlake.")]
+    if others:
+        _LOG.warning(
+            "%s: the stream %s begins with batch 0, and %d other queries have written here. If "
+            "it is one of them whose checkpoint was lost, rows that it reads again come twice; a "
+            "stream with a queryId of its own is refused then.",
+            snapshot.store.uri,
+            query,
+            len(others),
+        )

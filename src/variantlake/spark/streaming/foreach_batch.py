@@ -1,0 +1,83 @@
+"""`lake.write_batch`: what `foreachBatch` calls to put each batch into a table exactly once."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Collection
+from typing import Unpack
+
+from pyspark.sql import DataFrame, SparkSession
+
+from variantlake.errors import InvalidValue
+from variantlake.ingest.commit_load import LoadResult
+from variantlake.ingest.target.options import LoadKeywords
+from variantlake.ingest.target.stream_batch import StreamBatch
+from variantlake.spark.load.append import append
+from variantlake.spark.load.append_target import NewTable
+from variantlake.spark.session.jobs import is_connect
+from variantlake.spark.streaming.batch_log import log_batch
+from variantlake.spark.streaming.sink import QUERY_ID
+
+
+def write_batch(
+    spark: SparkSession,
+    frame: DataFrame,
+    batch_id: int,
+    table: str | os.PathLike[str],
+    *,
+    query: str | None = None,
+    json_columns: Collection[str] = (),
+    new: NewTable | None = None,
+    merge_schema: bool = False,
+    **options: Unpack[LoadKeywords],
+) -> LoadResult:
+    """Append a batch of a stream in one commit, which carries the query and the batch's number.
+
+    Args:
+        spark: The session, classic or Connect.
+        frame: The batch, as `foreachBatch` gives it.
+        batch_id: Its number, as `foreachBatch` gives it.
+        table: The table's location.
+        query: The name by which the table knows the query. None takes the id that Spark keeps in
+            the query's checkpoint, which a new checkpoint changes.
+        json_columns: As for `append`.
+        new: As for `append`.
+        merge_schema: As for `append`.
+        **options: As for `append`.
+
+    Returns:
+        What was loaded; `already_loaded` where the table had the batch.
+
+    Raises:
+        LostCheckpoint: The table has later batches of the query, or this one of another checkpoint.
+        InvalidValue: No query is known here.
+    """
+    started = time.perf_counter()
+    stream = _stream(frame)
+    if query is None and not stream:
+        raise InvalidValue(
+            "the query that this batch is of is not known here",
+            hint="query='orders' names it: a name that stays when the stream starts again",
+            cli_hint="",
+        )
+    batch = StreamBatch(stream if query is None else query, batch_id, stream)
+    done = append(
+        spark,
+        frame,
+        table,
+        json_columns=json_columns,
+        new=new,
+        merge_schema=merge_schema,
+        batch=batch,
+        **options,
+    )
+    log_batch(os.fspath(table), batch, done, time.perf_counter() - started)
+    return done
+
+
+def _stream(frame: DataFrame) -> str:
+    """The id of the query that runs in this thread; empty where there is none, or Connect."""
+    if is_connect(frame.sparkSession):
+        return ""
+    return frame.sparkSession.sparkContext.getLocalProperty(QUERY_ID) or ""

@@ -1,0 +1,63 @@
+"""How far a stream has read a table, in the form that Delta Spark's offsets have.
+
+    {"sourceVersion": 1, "reservoirId": id of the table, "reservoirVersion": version,
+     "index": last file of the version that was read, "isStartingVersion": bool}
+
+Files of a version are counted from 0; the index is -1 where none of them was read. The starting
+version is read as a whole: its files are all those that the table had, the oldest first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+from variantlake.errors import MalformedFile
+
+NONE_READ = -1
+_FORM = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Offset:
+    """A place in a table's history: behind file `index` of a version, or of the whole table then.
+
+    Offsets of one stream are ordered by `place`.
+    """
+
+    table: str
+    version: int
+    index: int = NONE_READ
+    is_starting: bool = False
+
+    @property
+    def place(self) -> tuple[int, bool, int]:
+        """What orders offsets: a table as a whole comes before what its next version adds."""
+        return (self.version, not self.is_starting, self.index)
+
+    def to_json(self) -> dict[str, Any]:
+        """The offset as Spark keeps it in the checkpoint."""
+        return {
+            "sourceVersion": _FORM,
+            "reservoirId": self.table,
+            "reservoirVersion": self.version,
+            "index": self.index,
+            "isStartingVersion": self.is_starting,
+        }
+
+    @classmethod
+    def of(cls, given: dict[str, Any]) -> Self:
+        """The offset that a checkpoint holds. Raises MalformedFile for anything else."""
+        match given:
+            case {
+                "sourceVersion": 1,
+                "reservoirId": str(table),
+                "reservoirVersion": int(version),
+                "index": int(index),
+                "isStartingVersion": bool(starting),
+            } if version >= 0 and index >= NONE_READ:
+                return cls(table, version, index, starting)
+        raise MalformedFile(
+            f"the checkpoint holds an offset that is none of this source: {given!r:.300}",
+            hint="start the stream with the checkpoint that it had, or with a new one",
+        )

@@ -1,0 +1,104 @@
+"""What `df.writeStream.format("variantlake")` is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+from variantlake.errors import InvalidQuery, InvalidValue, did_you_mean
+from variantlake.ingest.target.options import LoadOptions
+from variantlake.spark.load.append_target import NewTable
+
+_SPARK = ("checkpointLocation", "queryName")
+"""Options of the query that Spark gives to the sink too."""
+
+_NAMES = (
+    "path",
+    "queryId",
+    "jsonColumns",
+    "partitionBy",
+    "shredding",
+    "createTable",
+    "mergeSchema",
+    "mode",
+    "orderBy",
+    "arrays",
+    "maxRowsPerFile",
+    "targetFileBytes",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SinkOptions:
+    """A table, and how batches are written to it.
+
+    `query` is the name by which the table knows the query; empty for the stream's own id. `new` is
+    what a table is like that the first batch makes; None makes none.
+    """
+
+    location: str
+    query: str
+    json_columns: tuple[str, ...]
+    new: NewTable | None
+    merge_schema: bool
+    load: LoadOptions
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> Self:
+        """The options as Spark gives them, all of them text; names in any case.
+
+        Raises InvalidQuery for an option that nobody knows, InvalidValue for one that cannot be.
+        """
+        known = {name.lower(): name for name in (*_NAMES, *_SPARK)}
+        given: dict[str, str] = {}
+        for name, value in options.items():
+            if name.lower() not in known:
+                raise InvalidQuery(
+                    f"the sink has no option {name!r}",
+                    hint=did_you_mean(name, _NAMES) or f"it has {', '.join(_NAMES[1:])}",
+                )
+            given[known[name.lower()]] = value
+        location = given.get("path", "")
+        if not location:
+            raise InvalidQuery(
+                "no table is named", hint="start(path) takes its location", cli_hint=""
+            )
+        new = NewTable.of(_list(given, "partitionBy"), given.get("shredding"), None)
+        numbers = {
+            "max_rows_per_file": _number(given, "maxRowsPerFile"),
+            "target_file_bytes": _number(given, "targetFileBytes"),
+        }
+        load: dict[str, Any] = {name: value for name, value in numbers.items() if value is not None}
+        if "mode" in given:
+            load["mode"] = given["mode"]
+        return cls(
+            location,
+            given.get("queryId", ""),
+            _list(given, "jsonColumns"),
+            new if _flag(given, "createTable", default=True) else None,
+            _flag(given, "mergeSchema", default=False),
+            LoadOptions.of(
+                order_by=_list(given, "orderBy"),
+                arrays=_flag(given, "arrays", default=False),
+                **load,
+            ),
+        )
+
+
+def _list(given: Mapping[str, str], name: str) -> tuple[str, ...]:
+    return tuple(text for each in given.get(name, "").split(",") if (text := each.strip()))
+
+
+def _flag(given: Mapping[str, str], name: str, *, default: bool) -> bool:
+    text = given.get(name, str(default)).strip().lower()
+    if text not in {"true", "false"}:
+        raise InvalidValue(f"the option {name} is {given[name]!r}", hint="true or false")
+    return text == "true"
+
+
+def _number(given: Mapping[str, str], name: str) -> int | None:
+    text = given.get(name)
+    if text is not None and not (text.isdecimal() and len(text) <= 18):
+        raise InvalidValue(f"the option {name} is {text!r}", hint="a whole number")
+    return None if text is None else int(text)

@@ -1,0 +1,260 @@
+"""The source of a stream: what versions of a table appended, some files at a time.
+
+Spark keeps one reader in a Python process on the driver; it says how far a batch goes and what its
+tasks read. Tasks read files by our kernels.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.types import StructType
+
+from variantlake.delta.log.identity import check_same_table
+from variantlake.delta.log.log_segment import all_commits, commit_version
+from variantlake.delta.log.logical_files import FILES, files_of
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.errors import MissingSource, UnsupportedFeature
+from variantlake.feed.commits import check_schema, first_since, metadata_at
+from variantlake.feed.snapshots import once_each, snapshots_of
+from variantlake.planning.files import ScanFile
+from variantlake.planning.predicates import Predicate
+from variantlake.scan.scan_task import split_files
+from variantlake.scan.table_scan import Scan
+from variantlake.spark.scan.data_source import TableReader, reach, stored_names
+from variantlake.spark.scan.tables import table_version
+from variantlake.spark.session.kernel_scan import arrow_schema
+from variantlake.spark.streaming.offsets import NONE_READ, Offset
+from variantlake.spark.streaming.selection import selection
+from variantlake.spark.streaming.source_options import StreamOptions
+from variantlake.spark.streaming.units import Unit, units_of
+from variantlake.sql.select import Item
+
+_LOG = logging.getLogger("variantlake.streaming")
+_TASKS = 32
+_REMEMBERED = 10_000
+"""Files of a batch that are kept from its limit to its plan; of larger ones the log is read twice.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class SelectTask:
+    """Files that a task reads by a selection and a condition; pickles."""
+
+    snapshot: Snapshot
+    items: tuple[Item, ...]
+    where: Predicate | None
+    files: tuple[ScanFile, ...]
+    wanted: pa.Schema
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows. Raises as `Scan.to_batches`."""
+        from variantlake.scan.column_reads import as_type  # loads the kernels
+
+        scan = Scan(self.snapshot, self.items, self.where)
+        for batch in scan.batches_of(self.files):
+            columns = [
+                as_type(column, item.type)
+                for column, item in zip(batch.columns, self.wanted, strict=True)
+            ]
+            yield pa.RecordBatch.from_arrays(columns, schema=self.wanted)
+
+
+class TableStream(DataSourceStreamReader):
+    """Reads a table version by version, with the schema that it has when the stream starts."""
+
+    def __init__(
+        self,
+        options: StreamOptions,
+        opened: Callable[[], Snapshot],
+        schema: StructType,
+        stores: Mapping[str, str],
+    ) -> None:
+        """A stream of the table that `opened` gives at its newest version, read as `schema`."""
+        self.options = options
+        self._opened = opened
+        self._schema = schema
+        self._stores = dict(stores)
+        self._newest_seen: Snapshot | None = None
+        self._last: int | None = None
+        self._planned: tuple[Offset, Offset, list[Unit]] | None = None
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - PySpark's name
+        """Where a new stream begins.
+
+        Raises MissingSource for a starting version that does not exist, InvalidQuery for a time
+        after the newest version.
+        """
+        options, read = self.options, self._read
+        if options.latest:
+            return self._offset(read.version + 1).to_json()
+        first = options.first
+        if options.since is not None:
+            first = first_since(read, options.since)
+        if first is None:
+            return Offset(read.metadata.id, read.version, is_starting=True).to_json()
+        if first > read.version:
+            raise MissingSource(
+                f"version {first} does not exist, the newest is {read.version}",
+                file=read.store.uri,
+                hint="startingVersion latest begins with what comes",
+                cli_hint="",
+            )
+        first = self._first_there(first)
+        check_schema(read, metadata_at(read, first), first, read)
+        return self._offset(first).to_json()
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        """What the tasks of a batch read, none where nothing is left to be read."""
+        begin, until = self._known(start), self._known(end)
+        if begin == until:
+            return []
+        planned = self._planned
+        if planned is not None and planned[:2] == (begin, until):
+            units = planned[2]
+        else:
+            last = until.version if until.index > NONE_READ else until.version - 1
+            units = [unit for unit in self._units(begin, last) if unit.after.place <= until.place]
+        found = [part for snapshot in self._snapshots(units) for part in self._parts(snapshot)]
+        _LOG.info(
+            "%s: versions %d to %d: %d files in %d tasks",
+            self._read.store.uri,
+            begin.version,
+            until.version,
+            len(units),
+            len(found),
+        )
+        return found
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of a partition's files. Raises as `ScanTask` and `Scan`."""
+        reach(self._stores)
+        if isinstance(partition.value, SelectTask):
+            yield from partition.value.batches()
+        else:
+            yield from TableReader.rows(partition)
+
+    def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802 - PySpark's name
+        """Behind the newest version that was seen, for the query's progress."""
+        return self._offset(self._newest.version + 1).to_json()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Tasks need the stores alone."""
+        return {"_stores": self._stores}
+
+    # --- How far a batch goes ---
+
+    @cached_property
+    def _read(self) -> Snapshot:
+        """The table when the stream started; its schema is the stream's."""
+        return self._opened()
+
+    @property
+    def _newest(self) -> Snapshot:
+        return self._newest_seen or self._read
+
+    def next_offset(self, start: dict[str, Any], *, limited: bool) -> dict[str, Any]:
+        """The end of a batch that begins at `start`; `start` itself where no file is new."""
+        begin = self._known(start)
+        self._refresh()
+        last = self._newest.version if self._last is None else self._last
+        max_files = self.options.max_files if limited else None
+        max_bytes = self.options.max_bytes if limited else None
+        units: list[Unit] = []
+        end, count, size = begin, 0, 0
+        for unit in self._units(begin, last):
+            count += 1
+            size += unit.size
+            over = (max_files is not None and count > max_files) or (
+                max_bytes is not None and size > max_bytes and count > 1
+            )
+            if over:
+                break
+            end = unit.after
+            if count <= _REMEMBERED:
+                units.append(unit)
+        self._planned = (begin, end, units) if count <= _REMEMBERED else None
+        return end.to_json()
+
+    def newest_offset(self) -> dict[str, Any]:
+        """Behind the newest version."""
+        self._refresh()
+        return self._offset(self._newest.version + 1).to_json()
+
+    def stop_at_newest(self) -> None:
+        """Read no version that is newer than the newest one now."""
+        self._refresh()
+        self._last = self._newest.version
+
+    def _refresh(self) -> None:
+        newest = self._newest.refresh()
+        check_same_table(self._read, newest)
+        self._newest_seen = newest
+
+    def _known(self, given: dict[str, Any]) -> Offset:
+        """An offset of this table. Raises MalformedFile, UnsupportedFeature."""
+        offset = Offset.of(given)
+        if offset.table != self._read.metadata.id:
+            raise UnsupportedFeature(
+                f"the checkpoint is of another table ({offset.table}) than the one that is here "
+                f"now ({self._read.metadata.id})",
+                file=self._read.store.uri,
+                hint="give the stream a new checkpoint",
+            )
+        return offset
+
+    def _offset(self, version: int) -> Offset:
+        return Offset(self._read.metadata.id, version)
+
+    def _first_there(self, version: int) -> int:
+        """The version, or the first one that the log still holds, if that is asked for."""
+        if self.options.fail_on_data_loss:
+            return version
+        commits = all_commits(self._read.store)
+        oldest = commit_version(commits[0].path) if commits else None
+        return version if oldest is None else max(version, oldest)
+
+    def _units(self, begin: Offset, last: int) -> Iterator[Unit]:
+        """The files after an offset, up to those of version `last`."""
+        return units_of(self._read, begin, last, self.options, self._first_there)
+
+    # --- What tasks read ---
+
+    def _snapshots(self, units: list[Unit]) -> list[Snapshot]:
+        if self.options.change_feed:
+            changes = [unit.change for unit in units if unit.change is not None]
+            return snapshots_of(self._read, changes) if changes else []
+        return [
+            replace(self._read, files=files_of(files))
+            for files in once_each(unit.file for unit in units)
+        ]
+
+    def _parts(self, snapshot: Snapshot) -> list[InputPartition]:
+        if not self.options.selects:
+            table = table_version(snapshot.store.uri, snapshot)
+            stored = stored_names(table)
+            names = {name.lower(): name for name in stored}
+            by_name = {each: stored[names[each.lower()]] for each in self._schema.names}
+            reader = TableReader(table, self._schema, by_name, self._stores)
+            return [part for part in reader.partitions() if part.value is not None]
+        items, where = selection(snapshot, self.options)
+        plan = Scan(snapshot, items, where).plan
+        bare = replace(
+            snapshot, files=FILES.empty_table(), transactions={}, domains={}, commit_info=None
+        )
+        wanted = arrow_schema(self._schema)
+        groups = (
+            tuple(part.file for part in group if part.number == 0)
+            for group in split_files(list(plan.files), _TASKS)
+        )
+        return [
+            InputPartition(SelectTask(bare, items, where, files, wanted))
+            for files in groups
+            if files
+        ]

@@ -1,0 +1,149 @@
+"""What a stream that reads a table is asked for: Delta's names of options, and ours."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Self
+
+from variantlake.errors import InvalidQuery, InvalidValue, did_you_mean
+from variantlake.feed.appended import ChangeCommits
+from variantlake.spark.scan.source_options import milliseconds, version_number
+
+STREAM_OPTIONS = (
+    "maxFilesPerTrigger",
+    "maxBytesPerTrigger",
+    "startingVersion",
+    "startingTimestamp",
+    "ignoreDeletes",
+    "ignoreChanges",
+    "skipChangeCommits",
+    "readChangeFeed",
+    "failOnDataLoss",
+    "select",
+    "where",
+)
+"""The options of a stream; a table that is read once has others."""
+
+MAX_FILES = 1000
+"""Files of a batch where no limit is asked for: Delta Spark has the same number."""
+
+LATEST = "latest"
+_UNITS = {"b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+
+
+def is_stream(options: Mapping[str, str]) -> bool:
+    """Whether there are options that streams alone have."""
+    known = {name.lower() for name in STREAM_OPTIONS}
+    return any(name.lower() in known for name in options)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamOptions:
+    """What a stream reads of a table, and how much of it at a time.
+
+    `max_files` and `max_bytes` bound a batch; None does not. `asks_limit` tells that the user said
+    one of them. `first` is a version, `since` a time
+    in milliseconds since the epoch; `latest` asks for what comes from now on. None of them: the
+    table as it is, then what comes. `select` and `where` are SQL text; empty for all columns and
+    rows.
+    """
+
+    location: str
+    max_files: int | None
+    max_bytes: int | None
+    asks_limit: bool
+    first: int | None
+    since: int | None
+    latest: bool
+    changes: ChangeCommits
+    change_feed: bool
+    fail_on_data_loss: bool
+    select: str
+    where: str
+
+    @property
+    def selects(self) -> bool:
+        """Whether rows are read by SQL text, and not as they are in the table."""
+        return bool(self.select or self.where)
+
+    @classmethod
+    def of(cls, options: Mapping[str, str], zone: str) -> Self:
+        """The options as Spark gives them; `zone` is that of a time that says none.
+
+        Raises InvalidQuery for an option that nobody knows or that means nothing.
+        """
+        known = {name.lower(): name for name in (*STREAM_OPTIONS, "path")}
+        given: dict[str, str] = {}
+        for name, value in options.items():
+            if name.lower() not in known:
+                raise InvalidQuery(
+                    f"a stream of a table has no option {name!r}",
+                    hint=did_you_mean(name, STREAM_OPTIONS)
+                    or f"it has {', '.join(STREAM_OPTIONS)}",
+                )
+            given[known[name.lower()]] = value
+        location = given.get("path", "")
+        if not location:
+            raise InvalidQuery(
+                "no table is named", hint="load(path) takes its location", cli_hint=""
+            )
+        start = given.get("startingVersion", "").strip().lower()
+        time = given.get("startingTimestamp")
+        if start and time is not None:
+            raise InvalidQuery("both startingVersion and startingTimestamp are given")
+        max_bytes = _bytes(given, "maxBytesPerTrigger")
+        max_files = _number(given, "maxFilesPerTrigger")
+        return cls(
+            location,
+            max_files if max_files is not None or max_bytes is not None else MAX_FILES,
+            max_bytes,
+            max_files is not None or max_bytes is not None,
+            version_number(start) if start and start != LATEST else None,
+            None if time is None else milliseconds(time, zone),
+            start == LATEST,
+            _change_commits(given),
+            _flag(given, "readChangeFeed", default=False),
+            _flag(given, "failOnDataLoss", default=True),
+            given.get("select", ""),
+            given.get("where", ""),
+        )
+
+
+def _change_commits(given: Mapping[str, str]) -> ChangeCommits:
+    """The choice that leaves out the least of those that are made."""
+    asked = [each for each in ChangeCommits if _flag(given, each.value, default=False)]
+    if ChangeCommits.GIVE_ADDED in asked and ChangeCommits.SKIP in asked:
+        raise InvalidQuery(
+            "skipChangeCommits leaves out what ignoreChanges gives", hint="choose one of them"
+        )
+    return asked[-1] if asked else ChangeCommits.FAIL
+
+
+def _flag(given: Mapping[str, str], name: str, *, default: bool) -> bool:
+    text = given.get(name, str(default)).strip().lower()
+    if text not in {"true", "false"}:
+        raise InvalidValue(f"the option {name} is {given[name]!r}", hint="true or false")
+    return text == "true"
+
+
+def _number(given: Mapping[str, str], name: str) -> int | None:
+    text = given.get(name)
+    if text is None:
+        return None
+    if not (text.isdecimal() and len(text) <= 18 and int(text)):
+        raise InvalidValue(f"the option {name} is {text!r}", hint="a whole number from 1 on")
+    return int(text)
+
+
+def _bytes(given: Mapping[str, str], name: str) -> int | None:
+    """A size as Spark writes it: 10000, 64k, 512m, 1g."""
+    text = given.get(name)
+    if text is None:
+        return None
+    plain = text.strip().lower().removesuffix("b")
+    unit = _UNITS.get(plain[-1:], 0)
+    digits = plain[:-1] if unit else plain
+    if not (digits.isdecimal() and len(digits) <= 18 and int(digits)):
+        raise InvalidValue(f"the option {name} is {text!r}", hint="bytes, as 10000, 64k, 512m, 1g")
+    return int(digits) * (unit or 1)
