@@ -15,7 +15,7 @@ LONG ?= 20
 # bash counts the seconds of its own life in SECONDS: only one from the command line is meant.
 SECONDS_OF_SOAK = $(if $(filter command line environment%,$(origin SECONDS)),$(SECONDS),60)
 
-.PHONY: help setup demo test test-fast test-long test-runtime test-matrix test-examples audit test-kill test-soak test-concurrency test-rules test-queries lint format wheel docs fuzz bench bench-appends bench-autoload bench-ingest bench-kernels bench-optimize bench-planning bench-query clean
+.PHONY: help setup demo test test-fast test-long test-runtime test-matrix test-examples audit test-kill test-soak test-concurrency test-rules test-queries lint format wheel docs fuzz bench bench-appends bench-autoload bench-ingest bench-kernels bench-optimize bench-planning bench-query bench-streams clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-17s %s\n", $$1, $$2}'
@@ -69,6 +69,7 @@ test-kill: setup ## Kill writers and upkeep at every moment around a storage cal
 	@$(BIN)/python -m tests.delta.crashes
 	@$(BIN)/python -m tests.maintenance.crashes
 	@$(BIN)/python -m tests.ingest.autoload.crashes
+	@$(SPARK_ENV) $(BIN)/python -m tests.spark.streaming.kills
 
 test-soak: setup ## Autoloads, a compaction and a reader with random kills, for SECONDS (60)
 	@$(BIN)/python -m tests.ingest.autoload.soak --seconds $(SECONDS_OF_SOAK)
@@ -133,6 +134,9 @@ bench-autoload: setup ## Time an autoload of 20,000 files beside Spark's file so
 
 bench-optimize: setup ## Time the compaction of 640 files beside Delta Spark's OPTIMIZE and DuckDB's COPY
 	@$(SPARK_ENV) $(BIN)/python -m benchmarks.optimize
+
+bench-streams: setup ## Time the sink of streams beside Delta Spark's
+	@$(SPARK_ENV) $(BIN)/python -m benchmarks.streams
 
 bench-planning: setup ## Time reading a log of 100,000 files and planning on it, Delta Spark beside
 	@$(SPARK_ENV) $(BIN)/python -m benchmarks.planning --delta-spark

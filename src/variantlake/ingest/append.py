@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
@@ -14,7 +14,6 @@ from variantlake.errors import InvalidValue
 from variantlake.ingest.commit_load import LoadResult, TaskResult, commit_load, found
 from variantlake.ingest.encode.rows import Partition, TableRows, given_schema
 from variantlake.ingest.learning.relearn import relearned
-from variantlake.ingest.overwrite import Overwrite
 from variantlake.ingest.target.file_plan import FilePlan
 from variantlake.ingest.target.files import FileSet, new_load_id, rows_of
 from variantlake.ingest.target.keywords import check_options, names_of
@@ -23,6 +22,9 @@ from variantlake.ingest.target.quarantine import BadRowLog
 from variantlake.ingest.target.write_target import NOT_COMMITTED, Target
 from variantlake.parquet.metadata.annotate import ColumnPath
 from variantlake.shredding.values import ValueNotes
+
+if TYPE_CHECKING:
+    from variantlake.ingest.overwrite import Overwrite  # parses SQL
 
 MAX_OPEN_FILES = 64
 """Partitions that are written at the same time; beyond it files are finished early."""

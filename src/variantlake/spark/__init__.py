@@ -1,29 +1,24 @@
 """The distributed engine: Spark runs what the planner and the kernels decide.
 
 In: a user's session, classic or Connect. Out: DataFrames, loads that are committed once.
-`lake.py` is the face; nothing outside of this folder imports PySpark.
+`lake` is the face; nothing outside of this folder imports PySpark. The names below load when
+touched: Spark's Python processes, of which a stream starts two for each batch, need few modules.
 """
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
+from typing import TYPE_CHECKING, Any
+
 from variantlake.errors import MissingDependency
 
-_OPTIONAL = ("pyspark", "py4j", "pandas")
-
-try:
+if TYPE_CHECKING:
     from variantlake.spark.lake import Lake, connect
     from variantlake.spark.local import local_session
     from variantlake.spark.rows import json_rows, text_rows
     from variantlake.spark.session.variant_functions import register_functions
     from variantlake.spark.streaming.data_source import register
-except ModuleNotFoundError as error:
-    _missing = (error.name or "").partition(".")[0]
-    if _missing not in _OPTIONAL:
-        raise
-    raise MissingDependency(
-        f"variantlake.spark needs {_missing}, which is not installed",
-        hint="pip install 'variantlake[spark]'",
-    ) from error
 
 __all__ = [
     "Lake",
@@ -34,3 +29,32 @@ __all__ = [
     "register_functions",
     "text_rows",
 ]
+
+_HOMES = {
+    "Lake": "variantlake.spark.lake",
+    "connect": "variantlake.spark.lake",
+    "json_rows": "variantlake.spark.rows",
+    "local_session": "variantlake.spark.local",
+    "register": "variantlake.spark.streaming.data_source",
+    "register_functions": "variantlake.spark.session.variant_functions",
+    "text_rows": "variantlake.spark.rows",
+}
+
+for _needed in ("pyspark", "py4j", "pandas"):
+    if importlib.util.find_spec(_needed) is None:
+        raise MissingDependency(
+            f"variantlake.spark needs {_needed}, which is not installed",
+            hint="pip install 'variantlake[spark]'",
+        )
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name from its home (PEP 562)."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'variantlake.spark' has no attribute {name!r}")
+    value = globals()[name] = getattr(importlib.import_module(_HOMES[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -31,6 +31,7 @@ class LakeStreams(LakeLoads):
         shredding: str | Mapping[str, str] | None = None,
         properties: Mapping[str, str] | None = None,
         merge_schema: bool = False,
+        auto_compact: bool | None = None,
         **options: Unpack[LoadKeywords],
     ) -> LoadResult:
         """Append a batch that `foreachBatch` gives, once however often it comes.
@@ -49,6 +50,8 @@ class LakeStreams(LakeLoads):
             shredding: As for `append`.
             properties: As for `append`.
             merge_schema: As for `append`.
+            auto_compact: Whether small files are joined after the commit, where a partition has
+                many of them. None asks the table's property `delta.autoOptimize.autoCompact`.
             **options: As for `append`.
 
         Raises:
@@ -70,5 +73,6 @@ class LakeStreams(LakeLoads):
             json_columns=json_columns,
             new=NewTable.of(partition_by, shredding, properties),
             merge_schema=merge_schema,
+            auto_compact=auto_compact,
             **options,
         )

@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -33,7 +33,6 @@ from variantlake.ingest.encode.parquet_rows import (
 )
 from variantlake.ingest.encode.rows import TableRows, check_columns
 from variantlake.ingest.learning.relearn import relearned
-from variantlake.ingest.overwrite import Overwrite
 from variantlake.ingest.sources.blocks import bytes_at_once
 from variantlake.ingest.target.file_plan import FilePlan
 from variantlake.ingest.target.files import new_load_id
@@ -57,6 +56,9 @@ from variantlake.spark.load.constraints import evaluated, refusals
 from variantlake.spark.load.file_scan import FileScan, file_scan
 from variantlake.spark.query.origin import version_read
 from variantlake.spark.session.jobs import run_over, run_tasks
+
+if TYPE_CHECKING:
+    from variantlake.ingest.overwrite import Overwrite  # parses SQL
 
 _FIRST_ROWS = 256
 """Rows of a sample by way of the driver, before it is known how large they are."""

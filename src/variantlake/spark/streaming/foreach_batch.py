@@ -9,15 +9,20 @@ from typing import Unpack
 
 from pyspark.sql import DataFrame, SparkSession
 
+from variantlake.delta.log.snapshot import Snapshot
 from variantlake.errors import InvalidValue
+from variantlake.ingest.autoload.auto_compact import compact_small_files, is_wanted
 from variantlake.ingest.commit_load import LoadResult
 from variantlake.ingest.target.options import LoadKeywords
 from variantlake.ingest.target.stream_batch import StreamBatch
+from variantlake.ingest.target.write_target import READER_FEATURES
 from variantlake.spark.load.append import append
 from variantlake.spark.load.append_target import NewTable
+from variantlake.spark.load.ingest import runner
 from variantlake.spark.session.jobs import is_connect
 from variantlake.spark.streaming.batch_log import log_batch
 from variantlake.spark.streaming.sink import QUERY_ID
+from variantlake.storage.store import location_text
 
 
 def write_batch(
@@ -30,6 +35,7 @@ def write_batch(
     json_columns: Collection[str] = (),
     new: NewTable | None = None,
     merge_schema: bool = False,
+    auto_compact: bool | None = None,
     **options: Unpack[LoadKeywords],
 ) -> LoadResult:
     """Append a batch of a stream in one commit, which carries the query and the batch's number.
@@ -44,6 +50,8 @@ def write_batch(
         json_columns: As for `append`.
         new: As for `append`.
         merge_schema: As for `append`.
+        auto_compact: Whether small files are joined after the commit, where there are many of them.
+            None asks the table's property `delta.autoOptimize.autoCompact`.
         **options: As for `append`.
 
     Returns:
@@ -72,7 +80,11 @@ def write_batch(
         batch=batch,
         **options,
     )
-    log_batch(os.fspath(table), batch, done, time.perf_counter() - started)
+    log_batch(location_text(table), batch, done, time.perf_counter() - started)
+    if auto_compact is not False:
+        snapshot = Snapshot.read(location_text(table), applies=READER_FEATURES)
+        if is_wanted(snapshot, auto_compact):
+            compact_small_files(snapshot, runner(spark, table))
     return done
 
 

@@ -15,8 +15,9 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructField, StructType
 
+from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.properties import constraints
 from variantlake.errors import (
     CommitConflict,
@@ -38,7 +39,7 @@ from variantlake.ingest.target.file_plan import FilePlan
 from variantlake.ingest.target.files import delete_load, new_load_id
 from variantlake.ingest.target.quarantine import delete_quarantine
 from variantlake.ingest.target.stream_batch import StreamBatch
-from variantlake.ingest.target.write_target import Target
+from variantlake.ingest.target.write_target import READER_FEATURES, Target
 from variantlake.shredding.schema import ShreddingSchema
 from variantlake.spark.load.append import AppendTask
 from variantlake.spark.load.append_target import (
@@ -87,11 +88,11 @@ class TableStreamWriter(DataSourceStreamArrowWriter):
         names = in_schema(schema.names, target.schema)
         json_columns = in_schema(options.json_columns, target.schema)
         check_columns(names, target.schema.fields, json_columns, target.store.uri)
-        renamed = StructType().fromJson(schema.jsonValue())
-        renamed.names = list(names)
-        for field, name in zip(renamed.fields, names, strict=True):
-            field.name = name
-        check_variants(renamed, target, json_columns)
+        renamed = [
+            StructField(name, field.dataType)
+            for name, field in zip(names, schema.fields, strict=True)
+        ]
+        check_variants(StructType(renamed), target, json_columns)
         self._names = list(names)
         self._table = "" if target.snapshot is None else target.snapshot.metadata.id
         self._task = AppendTask(
@@ -161,6 +162,7 @@ class TableStreamWriter(DataSourceStreamArrowWriter):
             landed, plan, results, self._options.load, started, record=batch.record()
         )
         log_batch(target.store.uri, batch, done, time.perf_counter() - started)
+        _compact(landed, self._options.auto_compact)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
         """Remove the files of a batch of which a task failed.
@@ -230,3 +232,18 @@ def _shreddings(parts: Sequence[WrittenPart]) -> Mapping[str, ShreddingSchema]:
         return part.outcome.rows if isinstance(part.outcome, TaskResult) else 0
 
     return max(parts, key=rows).shreddings
+
+
+def _compact(target: Target, asked: bool | None) -> None:
+    """Join small files where that is asked for, on the driver's cores."""
+    wanted = asked
+    if asked is None:
+        wanted = target.properties.get("delta.autoOptimize.autoCompact", "").lower() == "true"
+    if not wanted:
+        return
+    # Loads the engine that rewrites files.
+    from variantlake.ingest.autoload.auto_compact import compact_small_files
+    from variantlake.ingest.local_run import run_in_threads
+
+    newest = Snapshot.read(target.store.uri, store=target.store, applies=READER_FEATURES)
+    compact_small_files(newest, run_in_threads)

@@ -21,6 +21,7 @@ _NAMES = (
     "shredding",
     "createTable",
     "mergeSchema",
+    "autoCompact",
     "mode",
     "orderBy",
     "arrays",
@@ -34,7 +35,8 @@ class SinkOptions:
     """A table, and how batches are written to it.
 
     `query` is the name by which the table knows the query; empty for the stream's own id. `new` is
-    what a table is like that the first batch makes; None makes none.
+    what a table is like that the first batch makes; None makes none. `auto_compact` says whether
+    small files are joined after a commit; None asks the table.
     """
 
     location: str
@@ -42,6 +44,7 @@ class SinkOptions:
     json_columns: tuple[str, ...]
     new: NewTable | None
     merge_schema: bool
+    auto_compact: bool | None
     load: LoadOptions
 
     @classmethod
@@ -78,6 +81,7 @@ class SinkOptions:
             _list(given, "jsonColumns"),
             new if _flag(given, "createTable", default=True) else None,
             _flag(given, "mergeSchema", default=False),
+            _flag(given, "autoCompact", default=False) if "autoCompact" in given else None,
             LoadOptions.of(
                 order_by=_list(given, "orderBy"),
                 arrays=_flag(given, "arrays", default=False),
