@@ -131,6 +131,8 @@ def test_limits_and_offsets(table: Path) -> None:
     assert len(all_batches(stream(table, **IDS, startingVersion="1", maxBytesPerTrigger="1g"))) == 1
     with pytest.raises(UnsupportedFeature, match="is of another table"):
         source.partitions(start | {"reservoirId": "other"}, first)
+    with pytest.raises(MissingSource, match="restored from a copy"):
+        source.next_offset(start | {"reservoirVersion": 9}, limited=True)
     for broken in ({}, start | {"index": -2}, start | {"sourceVersion": 9}, {"offset": 1}):
         with pytest.raises(MalformedFile, match="none of this source"):
             Offset.of(broken)

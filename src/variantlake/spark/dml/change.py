@@ -42,7 +42,7 @@ from variantlake.spark.dml.change_task import (
 )
 from variantlake.spark.dml.placed import LOCATION, PlacedTables
 from variantlake.spark.dml.rows_text import TARGET, RowsText
-from variantlake.spark.load.append import AppendTask
+from variantlake.spark.load.append_task import AppendTask
 from variantlake.spark.load.constraints import evaluated, refusals
 from variantlake.spark.query.origin import version_read
 from variantlake.spark.query.references import Resolve

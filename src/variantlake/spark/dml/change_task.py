@@ -16,7 +16,7 @@ from variantlake.dml.change_feed import AFTER, CHANGE_TYPE, INSERT, change_actio
 from variantlake.ingest.commit_load import TaskResult, run_load_task
 from variantlake.ingest.target.file_plan import FilePlan
 from variantlake.parquet.stats.fact_columns import Int64s
-from variantlake.spark.load.append import AppendTask
+from variantlake.spark.load.append_task import AppendTask
 
 ACTION = "__vl_action"
 MATCHED, DELETED, UPDATED, INSERTED = 0, 1, 2, 3

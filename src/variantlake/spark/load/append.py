@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Unpack
 
@@ -14,10 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from variantlake.delta.schema.table_schema import StructField, VariantType
 from variantlake.errors import MalformedFile
-from variantlake.ingest.append import write_rows
 from variantlake.ingest.commit_load import (
     LoadResult,
-    TaskResult,
     collect,
     commit_load,
     found,
@@ -31,10 +28,9 @@ from variantlake.ingest.encode.parquet_rows import (
     part_rows,
     sample_rows,
 )
-from variantlake.ingest.encode.rows import TableRows, check_columns
+from variantlake.ingest.encode.rows import check_columns
 from variantlake.ingest.learning.relearn import relearned
 from variantlake.ingest.sources.blocks import bytes_at_once
-from variantlake.ingest.target.file_plan import FilePlan
 from variantlake.ingest.target.files import new_load_id
 from variantlake.ingest.target.keywords import check_options, names_of
 from variantlake.ingest.target.options import LoadKeywords, LoadOptions
@@ -42,7 +38,7 @@ from variantlake.ingest.target.stream_batch import StreamBatch
 from variantlake.ingest.target.write_target import UNSHREDDED, Target
 from variantlake.kernels.variant.profiler import Profiler
 from variantlake.shredding.arrays import AnyArray
-from variantlake.shredding.infer import InferenceOptions, infer
+from variantlake.shredding.infer import infer
 from variantlake.shredding.layout import VARIANT_TYPE
 from variantlake.shredding.schema import ShreddingSchema
 from variantlake.spark.load.append_target import (
@@ -52,6 +48,7 @@ from variantlake.spark.load.append_target import (
     in_schema,
     target_of,
 )
+from variantlake.spark.load.append_task import AppendTask
 from variantlake.spark.load.constraints import evaluated, refusals
 from variantlake.spark.load.file_scan import FileScan, file_scan
 from variantlake.spark.query.origin import version_read
@@ -212,50 +209,6 @@ class _Load:
             name: infer(each.result(), self.target.inference(name, self.options.inference)).schema
             for name, each in profilers.items()
         }
-
-
-@dataclass(frozen=True, slots=True)
-class AppendTask:
-    """What the tasks of one append have in common, and the body of each; pickles."""
-
-    plan: FilePlan
-    shreddings: dict[str, ShreddingSchema]
-    json_columns: frozenset[str]
-    inference: InferenceOptions
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterable[bytes]:
-        """Write the rows of one partition."""
-        # On an executor; a client of Spark Connect need not have it.
-        from pyspark import TaskContext
-
-        context = TaskContext.get()
-        number = 0 if context is None else context.partitionId()
-        return run_load_task(self.plan, number, lambda check: self.write(number, batches, check))
-
-    def write(
-        self, number: int, batches: Iterator[pa.RecordBatch], check: Callable[[], None]
-    ) -> TaskResult:
-        """Write the files of one task."""
-        return self.written(number, batches, check)[0]
-
-    def written(
-        self, number: int, batches: Iterator[pa.RecordBatch], check: Callable[[], None] | None
-    ) -> tuple[TaskResult, dict[str, ShreddingSchema]]:
-        """Write the files of one task; also the schemas of VARIANT columns, with inferred ones."""
-        first = next(batches, None)
-        if first is None:
-            return TaskResult((), 0), {}
-        with self.plan.bad_row_log(number) as bad_rows:
-            rows = TableRows(
-                first.schema,
-                itertools.chain([first], batches),
-                self.plan,
-                shreddings=self.shreddings,
-                json_columns=self.json_columns,
-                bad_rows=bad_rows,
-                inference=self.inference,
-            )
-            return write_rows(rows, self.plan, number, check), rows.shreddings
 
 
 @dataclass(frozen=True, slots=True)

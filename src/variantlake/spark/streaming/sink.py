@@ -41,13 +41,13 @@ from variantlake.ingest.target.quarantine import delete_quarantine
 from variantlake.ingest.target.stream_batch import StreamBatch
 from variantlake.ingest.target.write_target import READER_FEATURES, Target
 from variantlake.shredding.schema import ShreddingSchema
-from variantlake.spark.load.append import AppendTask
 from variantlake.spark.load.append_target import (
     check_variants,
     columns_of,
     in_schema,
     target_of,
 )
+from variantlake.spark.load.append_task import AppendTask
 from variantlake.spark.load.constraints import has_expressions
 from variantlake.spark.streaming.batch_log import log_batch
 from variantlake.spark.streaming.sink_options import SinkOptions

@@ -163,6 +163,13 @@ class TableStream(DataSourceStreamReader):
         """The end of a batch that begins at `start`; `start` itself where no file is new."""
         begin = self._known(start)
         self._refresh()
+        if begin.version > self._newest.version + 1:
+            raise MissingSource(
+                f"the stream has read version {begin.version - 1}, and the newest is "
+                f"{self._newest.version}: the log was restored from a copy",
+                file=self._read.store.uri,
+                hint="give the stream a new checkpoint",
+            )
         last = self._newest.version if self._last is None else self._last
         max_files = self.options.max_files if limited else None
         max_bytes = self.options.max_bytes if limited else None

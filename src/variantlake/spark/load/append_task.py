@@ -1,0 +1,60 @@
+"""What the tasks of an append do with their rows, whoever started them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from variantlake.ingest.append import write_rows
+from variantlake.ingest.commit_load import TaskResult, run_load_task
+from variantlake.ingest.encode.rows import TableRows
+from variantlake.ingest.target.file_plan import FilePlan
+from variantlake.shredding.infer import InferenceOptions
+from variantlake.shredding.schema import ShreddingSchema
+
+
+@dataclass(frozen=True, slots=True)
+class AppendTask:
+    """What the tasks of one append have in common, and the body of each; pickles."""
+
+    plan: FilePlan
+    shreddings: dict[str, ShreddingSchema]
+    json_columns: frozenset[str]
+    inference: InferenceOptions
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterable[bytes]:
+        """Write the rows of one partition."""
+        # On an executor; a client of Spark Connect need not have it.
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        number = 0 if context is None else context.partitionId()
+        return run_load_task(self.plan, number, lambda check: self.write(number, batches, check))
+
+    def write(
+        self, number: int, batches: Iterator[pa.RecordBatch], check: Callable[[], None]
+    ) -> TaskResult:
+        """Write the files of one task."""
+        return self.written(number, batches, check)[0]
+
+    def written(
+        self, number: int, batches: Iterator[pa.RecordBatch], check: Callable[[], None] | None
+    ) -> tuple[TaskResult, dict[str, ShreddingSchema]]:
+        """Write the files of one task; also the schemas of VARIANT columns, with inferred ones."""
+        first = next(batches, None)
+        if first is None:
+            return TaskResult((), 0), {}
+        with self.plan.bad_row_log(number) as bad_rows:
+            rows = TableRows(
+                first.schema,
+                itertools.chain([first], batches),
+                self.plan,
+                shreddings=self.shreddings,
+                json_columns=self.json_columns,
+                bad_rows=bad_rows,
+                inference=self.inference,
+            )
+            return write_rows(rows, self.plan, number, check), rows.shreddings
