@@ -13,12 +13,12 @@ import pyarrow as pa
 
 from variantlake.delta.actions.log_lines import AddFile
 from variantlake.delta.log.snapshot import Snapshot
-from variantlake.ingest.append import write_rows
 from variantlake.ingest.encode.rows import TableRows
 from variantlake.ingest.target.file_plan import FilePlan
 from variantlake.ingest.target.files import delete_load, new_load_id
 from variantlake.ingest.target.options import LoadOptions
 from variantlake.ingest.target.write_target import Target
+from variantlake.ingest.write_rows import write_rows
 from variantlake.shredding.infer import InferenceOptions
 from variantlake.storage.opening import open_store
 

@@ -1,36 +1,26 @@
-"""Append Arrow data to a table: here, or as one task of many."""
+"""Append Arrow data to a table, in this process."""
 
 from __future__ import annotations
 
-import contextlib
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.errors import InvalidValue
-from variantlake.ingest.commit_load import LoadResult, TaskResult, commit_load, found
-from variantlake.ingest.encode.rows import Partition, TableRows, given_schema
+from variantlake.ingest.commit_load import LoadResult, commit_load, found
+from variantlake.ingest.encode.rows import TableRows, given_schema
 from variantlake.ingest.learning.relearn import relearned
-from variantlake.ingest.target.file_plan import FilePlan
-from variantlake.ingest.target.files import FileSet, new_load_id, rows_of
+from variantlake.ingest.target.files import new_load_id
 from variantlake.ingest.target.keywords import check_options, names_of
 from variantlake.ingest.target.options import LoadOptions
-from variantlake.ingest.target.quarantine import BadRowLog
 from variantlake.ingest.target.write_target import NOT_COMMITTED, Target
-from variantlake.parquet.metadata.annotate import ColumnPath
-from variantlake.shredding.values import ValueNotes
+from variantlake.ingest.write_rows import write_rows
 
 if TYPE_CHECKING:
     from variantlake.ingest.overwrite import Overwrite  # parses SQL
-
-MAX_OPEN_FILES = 64
-"""Partitions that are written at the same time; beyond it files are finished early."""
-
-MAX_PENDING_BYTES = 192 << 20
-"""Bytes of rows (Arrow) that wait for their row groups in all partitions together."""
 
 DEFAULTS = LoadOptions()
 
@@ -86,51 +76,6 @@ def append_arrow(
     if not result.adds and not result.bad_rows and overwrite is None:
         return LoadResult(version=snapshot.version)
     return commit_load(target.with_shreddings(rows.shreddings), plan, [result], options, started)
-
-
-class Rows(Protocol):
-    """What files are written of: batches, each of one partition."""
-
-    variant_columns: list[ColumnPath]
-    partition_names: list[str]
-    bad_rows: BadRowLog
-    notes: Mapping[ColumnPath, ValueNotes]
-
-    def __iter__(self) -> Iterator[tuple[Partition, pa.RecordBatch]]:
-        """The rows, once."""
-
-
-def write_rows(
-    rows: Rows, plan: FilePlan, task: int = 0, check: Callable[[], None] | None = None
-) -> TaskResult:
-    """Write the rows as files, by partition. When an error passes, none of the files stays."""
-    sets: dict[Partition, FileSet] = {}
-    with contextlib.ExitStack() as stack:
-        for partition, batch in rows:
-            files = sets.get(partition)
-            if files is None:
-                files = plan.file_set(task, batch.schema, rows.variant_columns, check)
-                sets[partition] = stack.enter_context(files)
-            files.write(batch, rows.notes)
-            _close_some([each for each in sets.values() if each.is_open])
-        written = {partition: files.close() for partition, files in sets.items()}
-        adds = tuple(
-            plan.add(file, dict(zip(rows.partition_names, partition, strict=True)))
-            for partition, files in written.items()
-            for file in files
-        )
-    count = sum(map(rows_of, written.values()))
-    return TaskResult(adds, count, rows.bad_rows.count, rows.bad_rows.path)
-
-
-def _close_some(files: list[FileSet]) -> None:
-    """Finish files early where too many are open, or hold too much together: the largest."""
-    files.sort(key=lambda each: each.pending_bytes)
-    pending = sum(each.pending_bytes for each in files)
-    while len(files) > MAX_OPEN_FILES or (len(files) > 1 and pending > MAX_PENDING_BYTES):
-        largest = files.pop()
-        pending -= largest.pending_bytes
-        largest.close()
 
 
 def _reader(data: Any) -> pa.RecordBatchReader:

@@ -16,7 +16,6 @@ from typing import Protocol
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.schema.table_schema import StructField, StructType, VariantType
 from variantlake.errors import InvalidJson, InvalidSchema
-from variantlake.ingest.append import write_rows
 from variantlake.ingest.commit_load import (
     LoadResult,
     TaskResult,
@@ -45,6 +44,7 @@ from variantlake.ingest.target.files import count_files, new_load_id
 from variantlake.ingest.target.keywords import check_options, wrong_option
 from variantlake.ingest.target.options import BadRows
 from variantlake.ingest.target.write_target import UNSHREDDED, Target
+from variantlake.ingest.write_rows import write_rows
 from variantlake.shredding.ddl import format_ddl, parse_ddl
 from variantlake.shredding.hints import with_hints
 from variantlake.shredding.infer import InferenceOptions, infer

@@ -35,6 +35,7 @@ from variantlake.ingest.commit_load import (
     in_order,
 )
 from variantlake.ingest.encode.rows import check_columns
+from variantlake.ingest.learning.relearn import relearned
 from variantlake.ingest.target.file_plan import FilePlan
 from variantlake.ingest.target.files import delete_load, new_load_id
 from variantlake.ingest.target.quarantine import delete_quarantine
@@ -204,7 +205,7 @@ def _target(options: SinkOptions, schema: StructType) -> Target:
         )
     if options.merge_schema:
         target = target.with_columns(columns_of(schema, options.json_columns))
-    return target
+    return relearned(target)
 
 
 def _check_same(target: Target, part: WrittenPart) -> None:

@@ -1,0 +1,68 @@
+"""Rows as files of a table, by partition: here, or as one task of many."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import Protocol
+
+import pyarrow as pa
+
+from variantlake.ingest.commit_load import TaskResult
+from variantlake.ingest.encode.rows import Partition
+from variantlake.ingest.target.file_plan import FilePlan
+from variantlake.ingest.target.files import FileSet, rows_of
+from variantlake.ingest.target.quarantine import BadRowLog
+from variantlake.parquet.metadata.annotate import ColumnPath
+from variantlake.shredding.values import ValueNotes
+
+MAX_OPEN_FILES = 64
+"""Partitions that are written at the same time; beyond it files are finished early."""
+
+MAX_PENDING_BYTES = 192 << 20
+"""Bytes of rows (Arrow) that wait for their row groups in all partitions together."""
+
+
+class Rows(Protocol):
+    """What files are written of: batches, each of one partition."""
+
+    variant_columns: list[ColumnPath]
+    partition_names: list[str]
+    bad_rows: BadRowLog
+    notes: Mapping[ColumnPath, ValueNotes]
+
+    def __iter__(self) -> Iterator[tuple[Partition, pa.RecordBatch]]:
+        """The rows, once."""
+
+
+def write_rows(
+    rows: Rows, plan: FilePlan, task: int = 0, check: Callable[[], None] | None = None
+) -> TaskResult:
+    """Write the rows as files, by partition. When an error passes, none of the files stays."""
+    sets: dict[Partition, FileSet] = {}
+    with contextlib.ExitStack() as stack:
+        for partition, batch in rows:
+            files = sets.get(partition)
+            if files is None:
+                files = plan.file_set(task, batch.schema, rows.variant_columns, check)
+                sets[partition] = stack.enter_context(files)
+            files.write(batch, rows.notes)
+            _close_some([each for each in sets.values() if each.is_open])
+        written = {partition: files.close() for partition, files in sets.items()}
+        adds = tuple(
+            plan.add(file, dict(zip(rows.partition_names, partition, strict=True)))
+            for partition, files in written.items()
+            for file in files
+        )
+    count = sum(map(rows_of, written.values()))
+    return TaskResult(adds, count, rows.bad_rows.count, rows.bad_rows.path)
+
+
+def _close_some(files: list[FileSet]) -> None:
+    """Finish files early where too many are open, or hold too much together: the largest."""
+    files.sort(key=lambda each: each.pending_bytes)
+    pending = sum(each.pending_bytes for each in files)
+    while len(files) > MAX_OPEN_FILES or (len(files) > 1 and pending > MAX_PENDING_BYTES):
+        largest = files.pop()
+        pending -= largest.pending_bytes
+        largest.close()
