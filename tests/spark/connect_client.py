@@ -45,6 +45,8 @@ def done(work: dict[str, Any]) -> dict[str, Any]:
     overwritten = [overwrite(spark, lake, table) for table in work.get("overwrites", ())]
     appended = [append(spark, lake, load) for load in work.get("appends", ())]
     placed = use_names(spark, lake, **work["names"]) if "names" in work else []
+    if "stream" in work:
+        stream(spark, **work["stream"])
     answers = queried(spark, lake, work, settings) if "queries" in work else {}
     if "joins" in work:
         requested = work["joins"]
@@ -65,6 +67,26 @@ def append(spark: SparkSession, lake: Any, load: dict[str, Any]) -> Any:
     except vl.VariantLakeError as error:
         return f"{type(error).__name__}: {error}"
     return [result.version, result.rows, result.bad_rows]
+
+
+def stream(spark: SparkSession, source: str, tables: list[str], checkpoint: str) -> None:
+    """Lines of a folder into the first table, its rows into the second, by both ways of writing."""
+    vl.spark.register(spark)
+    first, second = tables
+
+    def run(writer: Any, name: str) -> None:
+        writer = writer.option("checkpointLocation", f"{checkpoint}/{name}")
+        writer.trigger(availableNow=True).start().awaitTermination()
+
+    lines = spark.readStream.text(source).selectExpr("value AS event")
+    sink = lines.writeStream.format("variantlake").option("jsonColumns", "event")
+    run(sink.option("path", first), "first")
+
+    def take(batch: Any, number: int) -> None:
+        vl.spark.connect(batch.sparkSession).write_batch(batch, number, second, query="copy")
+
+    read = spark.readStream.format("variantlake").option("where", "event:id::int > 1").load(first)
+    run(read.writeStream.foreachBatch(take), "second")
 
 
 def use_names(

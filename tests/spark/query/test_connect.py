@@ -218,6 +218,20 @@ def test_appends_of_a_connect_client(spark: SparkSession, client: Client, tmp_pa
     assert "b" in schema
 
 
+def test_streams_of_a_connect_client(client: Client, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in/a").write_text('{"id": 1}\n{"id": 2}\n{"id": 3}\n')
+    tables = [str(tmp_path / name) for name in ("first", "second")]
+    work = {"source": str(tmp_path / "in"), "tables": tables, "checkpoint": str(tmp_path / "c")}
+    client({"stream": work})
+    found: list[list[Any]] = [
+        vl.Table.open(table).scan("event:id::int AS id").to_arrow()["id"].to_pylist()
+        for table in tables
+    ]
+    assert [sorted(each) for each in found] == [[1, 2, 3], [2, 3]]
+    assert list(vl.Table.open(tables[1]).snapshot.transactions) == ["copy"]
+
+
 def test_changes_of_a_connect_client(client: Client, tmp_path: Path) -> None:
     table = new_table(tmp_path / "t", rows=20)
     name = f"delta.`{table.uri}`"
