@@ -190,6 +190,10 @@ def test_versions_that_change_rows(tmp_path: Path) -> None:
         (1, "insert", 0), (1, "insert", 1), (1, "insert", 2), (1, "insert", 3),
         (2, "delete", 0), (2, "delete", 2), (3, "delete", 1), (4, "insert", 5),
     ]  # fmt: skip
+    # The changes of a version stay together, whatever the limit is.
+    few = stream(path, select=select, readChangeFeed="true", startingVersion="1",
+                 maxFilesPerTrigger="1")  # fmt: skip
+    assert [len(each) for each in all_batches(few)] == [4, 2, 1, 1]
     # Without a first version: what is there are inserts of that version.
     whole = stream(path, readChangeFeed="true")
     start = whole.initialOffset()

@@ -181,7 +181,8 @@ class TableStream(DataSourceStreamReader):
             over = (max_files is not None and count > max_files) or (
                 max_bytes is not None and size > max_bytes and count > 1
             )
-            if over:
+            # What became of a row is told in one batch: the changes of a version stay together.
+            if over and (unit.change is None or unit.begins):
                 break
             end = unit.after
             if count <= _REMEMBERED:

@@ -16,11 +16,15 @@ from variantlake.spark.streaming.source_options import StreamOptions
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """One file of a batch: `after` is the offset behind it, `change` what its rows are."""
+    """One file of a batch: `after` is the offset behind it, `change` what its rows are.
+
+    `begins` tells that it is the first one of its version, or one of the table as a whole.
+    """
 
     file: AddFile
     after: Offset
-    change: ChangedFile | None = None
+    change: ChangedFile | None
+    begins: bool
 
     @property
     def size(self) -> int:
@@ -70,7 +74,7 @@ def _numbered(files: Sequence[_File], begin: Offset) -> Iterator[Unit]:
         after = Offset(begin.table, begin.version, index, begin.is_starting)
         if index == len(files) - 1:
             after = Offset(begin.table, begin.version + 1)
-        yield Unit(file, after, change)
+        yield Unit(file, after, change, index == 0 or begin.is_starting)
 
 
 def _starting(read: Snapshot, version: int, options: StreamOptions) -> list[_File]:
