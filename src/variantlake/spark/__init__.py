@@ -45,7 +45,7 @@ for _needed in ("pyspark", "py4j", "pandas"):
         raise MissingDependency(
             f"variantlake.spark needs {_needed}, which is not installed",
             hint="pip install 'variantlake[spark]'",
-        )
+        ) from ModuleNotFoundError(f"No module named {_needed!r}", name=_needed)
 
 
 def __getattr__(name: str) -> Any:
