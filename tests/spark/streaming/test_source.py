@@ -25,6 +25,7 @@ from variantlake.errors import (
     VariantLakeError,
 )
 from variantlake.feed.appended import ChangeCommits
+from variantlake.spark.streaming import reader
 from variantlake.spark.streaming.offsets import Offset
 from variantlake.spark.streaming.reader import stream_of
 from variantlake.spark.streaming.selection import stream_schema
@@ -224,6 +225,17 @@ def test_a_table_that_changes_under_a_stream(tmp_path: Path) -> None:
     lost = stream(path, **IDS, startingVersion="2")
     with pytest.raises(VariantLakeError, match="version 2"):
         lost.next_offset(start, limited=True)
+
+
+def test_pyspark_before_4_2(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says neither where a batch begins nor how much it may hold."""
+    monkeypatch.setattr(reader, "HAS_LIMITS", False)
+    source = stream(table, **IDS, startingVersion="3")
+    start, end = source.initialOffset(), source.latestOffset()  # type: ignore[call-arg]
+    assert (start["reservoirVersion"], end["reservoirVersion"]) == (3, 6)
+    assert sorted(row["id"] for row in rows(source, start, end)) == [20, 21, 22, 23, 90]
+    with pytest.raises(UnsupportedFeature, match=r"before 4\.2"):
+        stream(table, maxFilesPerTrigger="1")
 
 
 def test_options() -> None:
