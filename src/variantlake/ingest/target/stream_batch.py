@@ -20,7 +20,7 @@ from variantlake.errors import InvalidValue, LostCheckpoint, MissingSource
 from variantlake.ingest.target.commit_record import CommitRecord
 from variantlake.ingest.target.options import MAX_LOAD_ID
 
-_LOG = logging.getLogger("variantlake")
+_LOG = logging.getLogger("variantlake.streaming")
 
 OPERATION = "STREAMING UPDATE"
 """What Delta Spark's history calls a batch of a stream."""

@@ -55,7 +55,7 @@ from variantlake.spark.streaming.sink_options import SinkOptions
 from variantlake.storage.opening import open_store
 from variantlake.storage.options import set_storage_options
 
-_LOG = logging.getLogger("variantlake")
+_LOG = logging.getLogger("variantlake.streaming")
 
 QUERY_ID = "sql.streaming.queryId"
 """The local property in which Spark tells tasks the id that a query keeps in its checkpoint."""
