@@ -275,7 +275,6 @@ def test_a_driver_that_is_killed(spark: SparkSession, tmp_path: Path) -> None:
     finally:
         vl.spark.register(spark)
     query = run(frame, table, checkpoint)
-    assert query.lastProgress["batchId"] == 1
     assert ids(table) == [1, 2, 3, 4]
     assert transactions(table) == {query.id: 1}
 
