@@ -82,10 +82,14 @@ class FileReader:
         self._named = has_stored_names(snapshot, self.footer)
         self._fields = {item.physical_name: item for item in snapshot.schema.fields}
         self._variants = frozenset(snapshot.schema.variant_columns(physical=True))
-        facts = facts_of(self.footer, file.size, self._variants) if self._named else None
+        requested = list(dict.fromkeys(requested))
+        self._paths = {ref.path for ref in requested if ref.path is not None}
+        facts = (
+            facts_of(self.footer, file.size, self._variants, self._paths) if self._named else None
+        )
         self._readings = {
             ref: Reader(ref).read(facts)
-            for ref in dict.fromkeys(requested)
+            for ref in requested
             if ref.path is not None and ref.type != "variant"
         }
         self._cached: dict[Ref | str, Any] = {}
@@ -115,7 +119,11 @@ class FileReader:
         `part` is (number, count) of equal parts of the file: only row groups that begin in it.
         """
         several = len(self.footer.row_groups) > 1 and skipper.conjuncts
-        facts = row_group_facts(self.footer, self._variants) if self._named and several else ()
+        facts = (
+            row_group_facts(self.footer, self._variants, self._paths)
+            if self._named and several
+            else ()
+        )
         start, (own, parts) = 0, part
         for number, group in enumerate(self.footer.row_groups):
             mine = start * parts // max(self.footer.num_rows, 1) == own

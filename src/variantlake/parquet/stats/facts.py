@@ -168,20 +168,33 @@ def read_facts(file: Source, columns: Collection[ColumnPath] = ()) -> FileFacts:
         raise
 
 
-def facts_of(footer: Footer, size: int, columns: Collection[ColumnPath] = ()) -> FileFacts:
+def facts_of(
+    footer: Footer,
+    size: int,
+    columns: Collection[ColumnPath] = (),
+    paths: Collection[Path] | None = None,
+) -> FileFacts:
     """The facts that a footer holds of a file of `size` bytes.
 
     `columns` names the Variant columns that the file itself does not mark. Variant columns inside
-    arrays and maps have no facts.
+    arrays and maps have no facts. With `paths` only these and what is above them have any: the
+    others of hundreds need not be decoded.
 
     Raises MalformedFile for a Variant group that breaks the specification.
     """
-    return _Facts(footer, columns).of(footer.row_groups, size)
+    return _Facts(footer, columns, paths).of(footer.row_groups, size)
 
 
-def row_group_facts(footer: Footer, columns: Collection[ColumnPath] = ()) -> tuple[FileFacts, ...]:
-    """The facts of each row group alone; their sizes count the compressed columns."""
-    facts = _Facts(footer, columns)
+def row_group_facts(
+    footer: Footer,
+    columns: Collection[ColumnPath] = (),
+    paths: Collection[Path] | None = None,
+) -> tuple[FileFacts, ...]:
+    """The facts of each row group alone; their sizes count the compressed columns.
+
+    `columns` and `paths` as in `facts_of`.
+    """
+    facts = _Facts(footer, columns, paths)
     return tuple(
         facts.of((group,), sum(chunk.compressed_size for chunk in group.columns))
         for group in footer.row_groups
@@ -200,7 +213,14 @@ class _LeafFacts:
 class _Facts:
     """One footer, ready to give the facts of any of its row groups."""
 
-    def __init__(self, footer: Footer, columns: Collection[ColumnPath]) -> None:
+    def __init__(
+        self, footer: Footer, columns: Collection[ColumnPath], paths: Collection[Path] | None
+    ) -> None:
+        self._wanted = (
+            None
+            if paths is None
+            else {Path(path.steps[:n]) for path in paths for n in range(len(path.steps) + 1)}
+        )
         groups = variant_groups(footer, columns)
         self._footer = footer
         self._variants = tuple(group for group in groups if not group.repeated)
@@ -250,7 +270,13 @@ class _Facts:
         nulls = 0 if variant.required else self._leaf(variant.metadata, row_groups).nulls
         if nulls and self._footer.leaves[variant.metadata].node.repetition != "required":
             nulls = UNKNOWN  # metadata may be missing where the Variant is not
-        paths = tuple(self._path(path, node, row_groups) for path, node in variant.nodes())
+        wanted = self._wanted
+        paths = tuple(
+            self._path(path, node, row_groups)
+            if wanted is None or path in wanted
+            else PathFacts(path, node.node)
+            for path, node in variant.nodes()
+        )
         notes = variant.notes
         by_spark = any(key == SPARK_KEY for key, _ in self._footer.key_value_metadata)
         if notes is None and (by_spark or self._has_no_residuals(variant.root, row_groups)):
