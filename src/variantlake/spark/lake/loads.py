@@ -76,6 +76,7 @@ class LakeLoads(LakeErasure):
                   of the load.
                 - `merge_schema`: add the columns that the table does not have.
                 - `skip_empty`: False refuses files without a document.
+                - `hints`: paths and types that must be columns, `"user.id BIGINT, a.* DOUBLE"`.
                 - `arrays`: whether a schema that is learned has columns of what arrays hold.
                 - `target_file_bytes`, `max_rows_per_file`: when the next file is begun.
 
