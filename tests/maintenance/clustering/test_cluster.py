@@ -13,6 +13,7 @@ import pytest
 
 import variantlake as vl
 from variantlake.errors import InvalidSchema, InvalidValue, VariantLakeError
+from variantlake.maintenance.clustering import plan_clustering as plan_clustering_module
 from variantlake.maintenance.clustering.overlap import overlapping
 from variantlake.maintenance.clustering.plan_clustering import TAG, plan_clustering
 from variantlake.maintenance.rewrite import cell_rows
@@ -89,6 +90,30 @@ def test_files_part_and_rows_stay(
     assert content(vl.Table.open(table.uri, table.version)) == before
     assert after.cluster(target_file_bytes=size).versions == ()
     assert after.cluster(target_file_bytes=size, budget_bytes=1 << 40).versions == ()
+
+
+def test_a_large_table_is_ordered_by_several_tasks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each parts its files at the same values; then each range is ordered by itself."""
+    table = vl.Table.create(tmp_path / "t", "event VARIANT, n INT, day STRING")
+    table.set_clustering("event:ts")
+    for seed in range(6):
+        append(table, 200, seed)
+    table = table.refresh()
+    before, size = content(table), size_of(table)
+    monkeypatch.setattr(plan_clustering_module, "PART_BYTES", size // 3)
+    done = table.cluster(target_file_bytes=size // 9)
+    assert len(done.versions) == 2
+    assert 6 + 4 * 3 <= done.files_read <= 6 + 4 * 4  # tasks, ranges
+    assert done.rows > 2 * 1200 * 0.9  # rows without a value are where they belong at once
+    newest = table.refresh()
+    assert content(newest) == before
+    assert overlaps_left(newest) == 0
+    assert done.read_share_after < 0.4 < done.read_share_before
+    first = vl.Table.open(table.uri, done.versions[0])
+    assert content(first) == before
+    assert newest.cluster(target_file_bytes=size // 9).versions == ()
 
 
 def test_partitions_are_ordered_each_by_itself_and_where_limits(tmp_path: Path) -> None:

@@ -92,10 +92,13 @@ def cluster(
     where = options.where
     condition = None if where is None else condition_on_files(snapshot, where)
     plans: list[ClusterPlan] = []
+    turns: list[int] = []
 
     def prepare(newest: Snapshot) -> ClusterPlan:
         budget = options.budget_bytes
-        if plans:  # another writer was first: what is left of the budget
+        if turns:
+            budget = turns[0]
+        elif plans:  # another writer was first: what is left of the budget
             budget = plans[0].budget - sum(_done(plan, newest) for plan in plans)
         chosen = None if condition is None else files_that_may_match(newest, condition)
         plans.append(
@@ -105,6 +108,7 @@ def cluster(
                 budget=None if budget is None else max(0, budget),
                 target=options.target_file_bytes,
                 digest=options.digest,
+                may_part=not plans,
             )
         )
         return plans[-1]
@@ -140,6 +144,10 @@ def cluster(
         return waiting.pop() if waiting else prepare(newest)
 
     totals = run_rewrite(snapshot, next_plan, run, operation, progress=progress)
+    if first.is_parted:  # the ranges are those of the whole; now each is ordered by itself
+        turns.append(totals.bytes_written)
+        more = run_rewrite(snapshot.refresh(), prepare, run, operation, progress=progress)
+        totals = totals.and_then(more)
     tiers = totals.tiers.values()
     after = plan_clustering(snapshot.refresh(), budget=0, target=options.target_file_bytes)
     return ClusterResult(

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.cluster_paths import (
@@ -19,7 +21,7 @@ from variantlake.errors import InvalidPath, InvalidSchema, InvalidValue, Unsuppo
 from variantlake.ingest.target.files import SORT_BYTES
 from variantlake.ingest.target.sort_rows import SortKey, sort_keys
 from variantlake.maintenance.clustering.sample_keys import sample_keys
-from variantlake.maintenance.rewrite.cells import Cells, cells_of
+from variantlake.maintenance.rewrite.cells import Cells, Cut, cells_of
 from variantlake.maintenance.rewrite.groups import FileGroup
 from variantlake.maintenance.rewrite.row_ids import RowIdColumns
 from variantlake.maintenance.rewrite.stored_rows import StoredForm
@@ -42,23 +44,42 @@ def cells_across(
     *,
     files: int,
     row_ids: RowIdColumns | None,
+    tasks: int = 1,
 ) -> Cells:
     """Cells for so many `files` in the order of `paths`; `rows` are the group's in the snapshot.
 
-    Reads a sample of the rows where there is more than one cell. Raises InvalidSchema for a path
-    that the new files have no column for, UnsupportedFeature for one that has no order.
+    Each of the `tasks` sorts its share of each cell. Reads a sample of the rows where there is more
+    than one cell. Raises InvalidSchema for a path that the new files have no column for,
+    UnsupportedFeature for one that has no order.
     """
     form = StoredForm.of(snapshot.schema, snapshot.partition_columns, group, row_ids)
     keys = sort_keys([path.text for path in paths], snapshot.schema, form.schema)
     refs = [_ref(path, group.layouts, snapshot) for path in paths]
     size = int(log.sizes[rows].sum())
-    per_file = -(-size * _ARROW_BYTES // files // SORT_BYTES)
+    per_file = max(1, -(-size * _ARROW_BYTES // files // tasks // SORT_BYTES))
     if files * per_file <= 1:
         return Cells(keys, 0, (0,))
     counts = log.of_log.num_records[rows]
     records = int(counts.sum()) if (counts >= 0).all() else -1
     types = [_key_type(form.schema, key) for key in keys]
-    return cells_of(keys, sample_keys(snapshot, rows, refs, types, records), files, per_file)
+    sample = sample_keys(snapshot, rows, refs, types, records)
+    cells = cells_of(keys, sample, files, per_file)
+    return cells if tasks == 1 else _without_nulls(cells, sample)
+
+
+def _without_nulls(cells: Cells, sample: Sequence[Any]) -> Cells:
+    """The cells with one more, in a file of its own, for rows without a value in some key.
+
+    Bounds do not tell where such files lie. The others can then be put in order by their bounds.
+    """
+    root, last = cells.root, cells.count
+    for number, column in enumerate(sample):
+        values = column.drop_null()
+        if pa.types.is_floating(values.type):
+            values = values.filter(pc.invert(pc.is_nan(values)))
+        if len(values):
+            root = Cut(number, values[int(pc.sort_indices(values)[-1].as_py())], root, last)
+    return replace(cells, root=root, file_of=(*cells.file_of, max(cells.file_of) + 1))
 
 
 def wanted_paths(

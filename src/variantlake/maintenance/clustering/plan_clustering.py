@@ -44,6 +44,9 @@ NEW_BYTES = 2
 
 MAX_COMMIT_BYTES = 64 << 30
 
+PART_BYTES = 4 << 30
+"""Bytes that one task orders; a group of more than twice as many is ordered by several."""
+
 _MAX_FOOTERS = 5_000
 """Files of other writers whose footers are read; more of them count as being anywhere."""
 
@@ -61,7 +64,11 @@ class Partition:
 
 @dataclass(frozen=True)
 class ClusterPlan:
-    """What one run orders. `new_bytes` are in files that no run has ordered, `budget` in bytes."""
+    """What one run orders. `new_bytes` are in files that no run has ordered, `budget` in bytes.
+
+    With `may_part` a large group is ordered by several tasks, each of some of its files: all of
+    them part their rows at the same values. So another turn has a group for each of the ranges.
+    """
 
     snapshot: Snapshot
     plan: RewritePlan
@@ -72,6 +79,7 @@ class ClusterPlan:
     target: int
     budget: int
     new_bytes: int
+    may_part: bool = False
 
     @cached_property
     def groups(self) -> tuple[Int64s, ...]:
@@ -106,21 +114,36 @@ class ClusterPlan:
                 after += cost_ordered(part.extents, part.sizes, rows, self.target, 0)
         return (min(now / total, 1.0), min(after / total, 1.0)) if total else (0.0, 0.0)
 
+    @cached_property
+    def is_parted(self) -> bool:
+        """Whether several tasks order some group, and the budget has room for the other turn."""
+        return (
+            self.may_part
+            and 2 * self.bytes <= self.budget
+            and any(self._tasks(rows) > 1 for rows in self.groups)
+        )
+
+    def _tasks(self, rows: Int64s) -> int:
+        size = int(self.log.sizes[rows].sum())
+        return min(-(-size // PART_BYTES), len(rows)) if size > 2 * PART_BYTES else 1
+
     def steps(self) -> Iterator[list[FileGroup]]:
         """The groups of each commit, made when they are wanted."""
         step: list[FileGroup] = []
-        size = 0
-        for number, rows in enumerate(self.groups):
+        size = number = 0
+        for rows in self.groups:
             own = int(self.log.sizes[rows].sum())
             if step and size + own > MAX_COMMIT_BYTES:
                 yield step
                 step, size = [], 0
-            step.append(self._made(number, rows))
-            size += own
+            made = self._made(number, rows)
+            step += made
+            size, number = size + own, number + len(made)
         if step:
             yield step
 
-    def _made(self, number: int, rows: Int64s) -> FileGroup:
+    def _made(self, number: int, rows: Int64s) -> list[FileGroup]:
+        tasks = self._tasks(rows) if self.is_parted else 1
         group = file_group(self.snapshot, self.log, number, rows, self.layouts)
         cells = cells_across(
             self.snapshot,
@@ -128,10 +151,18 @@ class ClusterPlan:
             rows,
             group,
             self.paths,
-            files=self.files_of(rows),
+            files=self.files_of(rows) if tasks == 1 else tasks,
+            tasks=tasks,
             row_ids=self.plan.row_ids,
         )
-        return replace(group, cells=cells, tags={TAG: tag_text(self.paths)})
+        groups = [group]
+        if tasks > 1:
+            groups = [
+                file_group(self.snapshot, self.log, number + task, own, self.layouts)
+                for task, own in enumerate(np.array_split(rows, tasks))
+            ]
+        tags = {TAG: tag_text(self.paths)}
+        return [replace(each, cells=cells, tags=tags) for each in groups]
 
 
 def file_group(
@@ -221,6 +252,7 @@ def plan_clustering(
     budget: int | None = None,
     target: int = TARGET_FILE_BYTES,
     digest: bool = True,
+    may_part: bool = False,
 ) -> ClusterPlan:
     """What a run on this version orders; `chosen` are the rows of its files to look at.
 
@@ -249,7 +281,9 @@ def plan_clustering(
         left -= int(sum(sizes[group].sum() for group in groups))
         partitions.append(Partition(own, boxes, Extents.of(boxes, sizes), sizes, tuple(groups)))
     spent = NEW_BYTES * new if budget is None else budget
-    return ClusterPlan(snapshot, plan, paths, layouts, log, tuple(partitions), target, spent, new)
+    return ClusterPlan(
+        snapshot, plan, paths, layouts, log, tuple(partitions), target, spent, new, may_part
+    )
 
 
 def by_partition(snapshot: Snapshot, log: LogFiles, rows: Int64s) -> Iterator[Int64s]:

@@ -66,7 +66,7 @@ class CellRows:
             if key not in self._notes:
                 self._notes[key] = NotesCollector(self.variants)
             self._notes[key].add(rows.notes)
-            self._bytes += part.nbytes
+        self._bytes += rows.batch.nbytes
         if self._bytes > MEMORY:
             self._spill()
 
