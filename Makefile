@@ -15,7 +15,7 @@ LONG ?= 20
 # bash counts the seconds of its own life in SECONDS: only one from the command line is meant.
 SECONDS_OF_SOAK = $(if $(filter command line environment%,$(origin SECONDS)),$(SECONDS),60)
 
-.PHONY: help setup demo test test-fast test-long test-runtime test-matrix test-examples audit test-kill test-soak test-concurrency test-rules test-queries lint format wheel docs fuzz bench bench-appends bench-autoload bench-ingest bench-kernels bench-optimize bench-planning bench-query bench-streams clean
+.PHONY: help setup demo demo-kafka test test-fast test-long test-runtime test-matrix test-examples audit test-kill test-soak test-concurrency test-rules test-queries lint format wheel docs fuzz bench bench-appends bench-autoload bench-ingest bench-kernels bench-optimize bench-planning bench-query bench-streams clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-17s %s\n", $$1, $$2}'
@@ -37,6 +37,9 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 
 demo: setup ## The main job: ingest earthquakes into a shredded Delta table and query its paths
 	@$(SPARK_ENV) $(BIN)/python examples/demo.py
+
+demo-kafka: setup ## Events through a Kafka broker, which it starts, into a table
+	@$(SPARK_ENV) $(BIN)/python examples/kafka.py
 
 test: setup ## Run all tests (Spark and Delta Spark included)
 	@scripts/find_chromium.sh --install >/dev/null || true # without it tests say why they are skipped

@@ -8,6 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from examples.kafka_broker import SPARK_PACKAGE as KAFKA_PACKAGE
 from pyspark.sql import SparkSession
 
 from tests.jvm import SHORT_LIVED
@@ -23,6 +24,13 @@ S3A_PACKAGES = (
 )
 """Hadoop's file system for S3, and the parts of Amazon's SDK that it needs: the bundle of all, on
 which it depends, has 690 MB."""
+
+EXCLUDED = (
+    "software.amazon.awssdk:bundle",
+    # PySpark has its own.
+    "org.apache.hadoop:hadoop-client-api",
+    "org.apache.hadoop:hadoop-client-runtime",
+)
 
 
 def delta_session(scratch: Path) -> SparkSession:
@@ -41,8 +49,8 @@ def delta_session(scratch: Path) -> SparkSession:
         .config("spark.driver.extraJavaOptions", f"-Dderby.system.home={scratch} {SHORT_LIVED}")
         .config("spark.pyspark.python", sys.executable)
         .config("spark.pyspark.driver.python", sys.executable)
-        .config("spark.jars.packages", ",".join((DELTA_PACKAGE, *S3A_PACKAGES)))
-        .config("spark.jars.excludes", "software.amazon.awssdk:bundle")
+        .config("spark.jars.packages", ",".join((DELTA_PACKAGE, *S3A_PACKAGES, KAFKA_PACKAGE)))
+        .config("spark.jars.excludes", ",".join(EXCLUDED))
         .config("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
         .config(
             "spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog"

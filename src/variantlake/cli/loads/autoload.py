@@ -29,7 +29,6 @@ from variantlake.cli.terminal.output import (
     print_note,
     size,
 )
-from variantlake.errors import InvalidValue
 from variantlake.ingest.autoload.autoloader import AutoloadResult
 from variantlake.ingest.autoload.options import (
     BACKFILL_SECONDS,
@@ -177,7 +176,7 @@ def autoload(
     then. Works in this process, without Spark.
     """
     if once and every is not None:
-        raise InvalidValue("--once and --every contradict each other", hint="give one of them")
+        raise typer.BadParameter("--once and --every contradict each other: give one of them")
     options: dict[str, Any] = {
         "max_files": max_files,
         "max_bytes": max_bytes,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -161,7 +162,11 @@ class TableRows:
         except VariantLakeError as error:
             found = error
         found.row = self.count + row
-        values = {key: jsonable(value) for key, value in piece.slice(row, 1).to_pylist()[0].items()}
+        values = piece.slice(row, 1).to_pylist()[0]
+        if isinstance(text := values[name], bytes):  # JSON: as text, where it is any
+            with contextlib.suppress(UnicodeDecodeError):
+                values[name] = text.decode()
+        values = {key: jsonable(value) for key, value in values.items()}
         return BadRow(found, values=values)
 
     def _encoder(
