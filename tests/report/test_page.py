@@ -72,7 +72,7 @@ def test_the_data_tell_what_the_table_is(table: vl.Table) -> None:
 def test_values_can_be_left_out(table: vl.Table) -> None:
     text = json.dumps(table.report(examples=False).to_dict()["columns"])
     assert "k0" not in text
-    assert "999" not in text
+    assert re.search(r"\b999\b", text) is None  # times may hold these digits
 
 
 def test_of_many_files_some_are_counted(table: vl.Table, monkeypatch: pytest.MonkeyPatch) -> None:
