@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import variantlake as vl
 from tests.corpora import REPOSITORY
 from variantlake import errors
 
@@ -73,6 +74,17 @@ def test_every_page_has_a_place_on_the_site() -> None:
         name = page.relative_to(REPOSITORY / "docs").as_posix()
         if "decisions" not in name or page.name == "README.md":
             assert f": {name}\n" in site, name
+
+
+def test_every_public_name_is_in_the_reference() -> None:
+    page = (REPOSITORY / "docs" / "reference" / "python.md").read_text(encoding="utf-8")
+    listed = set(re.findall(r"^::: [\w.]+\.(\w+)$", page, re.MULTILINE))
+    names = {name for name in (*vl.__all__, *vl.parquet.__all__) if callable(_public(name))}
+    assert names - listed == {"VariantLakeError"}  # errors have a page of their own
+
+
+def _public(name: str) -> object:
+    return getattr(vl, name, None) or getattr(vl.parquet, name)
 
 
 def test_readme_stays_short() -> None:
