@@ -322,5 +322,5 @@ def test_rows_by_version_as_delta_spark_reads_them(
         (93, "insert", first),
     ]
     assert [feed] == batches(spark, table, tmp_path / "their feed", "delta", **options)
-    with pytest.raises(Exception, match="no option 'startingVersion'"):
+    with pytest.raises(Exception, match="no option 'startingversion'"):
         spark.read.format("variantlake").option("startingVersion", "1").load(str(table)).collect()
