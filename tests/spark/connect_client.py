@@ -44,6 +44,7 @@ def done(work: dict[str, Any]) -> dict[str, Any]:
     lake = vl.spark.connect(spark)
     overwritten = [overwrite(spark, lake, table) for table in work.get("overwrites", ())]
     appended = [append(spark, lake, load) for load in work.get("appends", ())]
+    kept = [keep_up(lake, table) for table in work.get("kept", ())]
     placed = use_names(spark, lake, **work["names"]) if "names" in work else []
     if "stream" in work:
         stream(spark, **work["stream"])
@@ -57,7 +58,13 @@ def done(work: dict[str, Any]) -> dict[str, Any]:
         name: answered(spark, lake, text) for name, text in work.get("texts", {}).items()
     }
     spark.stop()
-    return {"appends": appended, "overwritten": overwritten, "placed": placed, **answers}
+    return {
+        "appends": appended,
+        "overwritten": overwritten,
+        "placed": placed,
+        "kept": kept,
+        **answers,
+    }
 
 
 def append(spark: SparkSession, lake: Any, load: dict[str, Any]) -> Any:
@@ -87,6 +94,19 @@ def stream(spark: SparkSession, source: str, tables: list[str], checkpoint: str)
 
     read = spark.readStream.format("variantlake").option("where", "event:id::int > 1").load(first)
     run(read.writeStream.foreachBatch(take), "second")
+
+
+def keep_up(lake: Any, table: str) -> list[int]:
+    """What upkeep of a table did, step by step: files that it read, or the version."""
+    return [
+        lake.optimize(table, "day = 'd0'").files_read,
+        lake.cluster(table, budget_bytes=1 << 30).files_read,
+        lake.reshred(table, "user STRING").files_read,
+        lake.unshred(table).files_read,
+        lake.drop_feature(table, "variantShredding"),
+        lake.restore(table, 1).version,
+        lake.vacuum(table, dry_run=True).files,
+    ]
 
 
 def use_names(

@@ -251,6 +251,20 @@ def test_changes_of_a_connect_client(client: Client, tmp_path: Path) -> None:
     }
 
 
+def test_upkeep_of_a_connect_client(client: Client, tmp_path: Path) -> None:
+    table = new_table(tmp_path / "t", rows=40, partition_by="day")
+    table.set_clustering("event:user::string")
+    before = table.digest()
+    said = client({"kept": [table.uri]})["kept"][0]
+    # Executors rewrote: the files of one day, those that overlap, those whose layout changed.
+    assert said[0] == 2
+    assert all(said[1:4])
+    versions = [each.version for each in table.refresh().history()]
+    assert said[4] < said[5] == versions[0]
+    for version in versions[:-1]:
+        assert vl.Table.open(table.uri, version).digest() == before
+
+
 def test_overwrites_of_a_connect_client(client: Client, tmp_path: Path) -> None:
     table = str(tmp_path / "t")
     made = vl.Table.create(table, "event VARIANT, n BIGINT", shredding={"event": "a BIGINT"})
