@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,10 +18,10 @@ from variantlake.delta.log.logical_files import FILES
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.errors import UnsupportedFeature
 from variantlake.planning.files import ScanFile
-from variantlake.planning.predicates import And, Predicate, refs
+from variantlake.planning.predicates import And, Predicate, Ref, refs
 from variantlake.planning.readings import Native
 from variantlake.planning.skipping import Skipper
-from variantlake.scan.casts import Bools
+from variantlake.scan.casts import Bools, Values
 from variantlake.scan.conditions import evaluate
 
 if TYPE_CHECKING:
@@ -137,11 +137,19 @@ class ScanTask:
             if any(isinstance(reader.reading(ref), Native) for ref in refs(condition)):
                 continue
             try:
-                truth = evaluate(condition, rows.values, rows.count)
+                truth = evaluate(condition, partial(_operand, rows), rows.count)
             except UnsupportedFeature:
                 continue
             kept &= truth.true | truth.failed
         return kept
+
+
+def _operand(rows: Rows, ref: Ref) -> Values:
+    """A condition's column or path. Raises UnsupportedFeature for one that needs Spark's zone."""
+    values = rows.values(ref)
+    if ref.path is None and ref.type == "date" and pa.types.is_timestamp(values.array.type):
+        raise UnsupportedFeature("a timestamp is a date of the session's time zone")
+    return values
 
 
 def split_files(files: Sequence[ScanFile], tasks: int) -> tuple[tuple[FilePart, ...], ...]:

@@ -21,6 +21,7 @@ from tests.spark.layouts import (
     changed,
     judge,
     make,
+    rows,
 )
 from tests.spark.query.test_sql import QUERIES, assert_same
 from variantlake.planning import late_materialization
@@ -219,3 +220,30 @@ def test_an_error_of_a_task_names_the_file(lake: Lake, tmp_path: Path) -> None:
     with pytest.raises(PythonException, match="MalformedFile") as caught:
         frame.collect()
     assert file.name in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "CAST(ts AS DATE) = DATE '2024-01-01'",
+        "CAST(amount AS DECIMAL(10, 2)) = 1.24",
+        "CAST(amount AS DOUBLE) = 1.2350D",
+        "CAST(k AS DECIMAL(20, 2)) = 3.00",
+        "CAST(k AS DOUBLE) IN (3.0D, 4.0D)",
+    ],
+)
+def test_rule_14_casts_of_ordinary_columns_find_the_rows_that_spark_finds(
+    spark: SparkSession, lake: Lake, tmp_path: Path, condition: str
+) -> None:
+    """A date is one of the session's zone, and a cast to fewer digits rounds."""
+    table = f"delta.`{tmp_path / 't'}`"
+    spark.sql(
+        f"""CREATE TABLE {table} USING delta
+            TBLPROPERTIES ('delta.enableVariantShredding'='true') AS
+            SELECT int(id) AS k, timestamp_micros(1704067200000000 + (id - 12) * 3600000000) AS ts,
+                CAST(1.2300 + id / 2000 AS DECIMAL(10, 4)) AS amount,
+                parse_json(concat('{{"id":', id, '}}')) AS event FROM range(0, 48, 1, 1)"""
+    )
+    query = f"SELECT event, k FROM {table} WHERE {condition}"
+    with changed(spark, {"spark.sql.session.timeZone": "America/Los_Angeles"}):
+        assert rows(lake.sql(query)) == rows(spark.sql(query)) != []
