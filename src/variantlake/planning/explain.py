@@ -109,7 +109,7 @@ class Explanation:
                 "total": self.total_files,
                 "read": self.read_files,
                 "skipped": self.total_files - self.read_files - self.answered,
-                "answered_from_log": self.answered,
+                **({"answered_from_log": self.answered} if self.answered else {}),
             },
             "bytes": {"total": self.total_bytes, "read": self.read_bytes},
             "row_groups": self.row_groups
@@ -221,12 +221,12 @@ def count_row_groups(
 
 def _layouts(plan: ScanPlan, properties: Mapping[str, str]) -> Iterator[LayoutUse]:
     rows = [group.files.rows for group in plan.groups]
-    for column in dict.fromkeys(ref.column for ref in plan.requests):
+    for column, shown in {ref.column: ref.shown or ref.column for ref in plan.requests}.items():
         variants = plan.table.facts.variant(column)
         if variants is None or not rows:
             continue
-        name = ".".join(column)
-        learned = learned_schemas(properties, name) or LearnedSchemas()
+        learned = learned_schemas(properties, ".".join(column)) or LearnedSchemas()
+        name = ".".join(shown)
         files: Counter[str] = Counter()
         for code, count in Counter(variants.layout[np.concatenate(rows)].tolist()).items():
             files[layout_name(variants.schemas[code]) if code >= 0 else ""] += count

@@ -40,8 +40,16 @@ _HOMES = {
     "text_rows": "variantlake.spark.rows",
 }
 
+
+def _is_there(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:  # from a finder that hides modules
+        return False
+
+
 for _needed in ("pyspark", "py4j", "pandas"):
-    if importlib.util.find_spec(_needed) is None:
+    if not _is_there(_needed):
         raise MissingDependency(
             f"variantlake.spark needs {_needed}, which is not installed",
             hint="pip install 'variantlake[spark]'",

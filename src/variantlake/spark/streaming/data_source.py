@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from typing import ClassVar
 
 from pyspark.sql import SparkSession
@@ -57,14 +58,19 @@ def _reaching(
         case_sensitive = case_sensitive_names
         zone = time_zone
         log_level = logging.getLogger("variantlake").getEffectiveLevel()
+        registered_by = os.getpid()
 
     return Reaching
 
 
 class TableSource(VariantlakeSource):
-    """The part of the source that streams use; `log_level` is that of the registering process."""
+    """The part of the source that streams use.
+
+    `log_level` is that of the registering process, whose id is `registered_by`.
+    """
 
     log_level: ClassVar[int] = logging.WARNING
+    registered_by: ClassVar[int] = 0
 
     def schema(self) -> StructType:
         """The columns asked for; those of a stream where there are options that streams alone have.
@@ -124,7 +130,8 @@ class TableSource(VariantlakeSource):
         reach(self.stores)
         if self.absolute_paths is not None:
             set_absolute_paths(self.absolute_paths.value)
-        log = logging.getLogger("variantlake")
+        if os.getpid() == self.registered_by:
+            return  # the user's own process has its own logging
         if not logging.getLogger().handlers:
             logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-        log.setLevel(self.log_level)
+        logging.getLogger("variantlake").setLevel(self.log_level)
