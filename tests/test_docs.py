@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import shutil
 from pathlib import Path
@@ -14,9 +15,12 @@ from tests.corpora import REPOSITORY
 from variantlake import errors
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pyspark.sql import SparkSession
 
 PAGES = sorted([REPOSITORY / "README.md", *(REPOSITORY / "docs").rglob("*.md")])
+LOGGERS = (logging.getLogger(), logging.getLogger("variantlake"))
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
@@ -25,7 +29,18 @@ def blocks(page: Path) -> list[str]:
     return [match[1] for match in BLOCK.finditer(page.read_text(encoding="utf-8"))]
 
 
+@pytest.fixture
+def own_logging() -> Iterator[None]:
+    """What a page says of logging ends with the page."""
+    before = [(logger, logger.level, logger.handlers[:]) for logger in LOGGERS]
+    yield
+    for logger, level, handlers in before:
+        logger.setLevel(level)
+        logger.handlers[:] = [each for each in logger.handlers if each in handlers]
+
+
 @pytest.mark.spark
+@pytest.mark.usefixtures("own_logging")
 @pytest.mark.parametrize(
     "page", [page for page in PAGES if blocks(page)], ids=lambda page: page.stem
 )
