@@ -6,6 +6,7 @@ environment, does the main job there without Spark, and lists what was pulled in
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -18,13 +19,22 @@ from tests.corpora import REPOSITORY
 JOB = Path(__file__).with_name("wheel_job.py")
 
 
+OBJECTS = REPOSITORY / "build" / "kernels"
+"""Where this checkout keeps what it compiled."""
+
+
 def build(folder: Path) -> None:
-    """Make the sdist, and from it the wheel."""
+    """Make the sdist, and from it the wheel.
+
+    Kernels whose sources in the sdist have the digest of those in this checkout are linked from its
+    object files; all others are compiled. `make wheel` compiles all.
+    """
     subprocess.run(
         [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder)],
         cwd=REPOSITORY,
         check=True,
         stdout=subprocess.DEVNULL,
+        env=os.environ | {"VARIANTLAKE_KERNEL_OBJECTS": str(OBJECTS)},
     )
 
 

@@ -4,7 +4,8 @@
 
 With FOLDER it compiles them for a package to be installed: its sources do not change, so the
 library does not say what they were. With VARIANTLAKE_BOUNDS_CHECKED=1 every access to an array is
-checked, for tests.
+checked, for tests. VARIANTLAKE_KERNEL_OBJECTS names the folder of object files, for a package too:
+one whose name has the digest of its sources and of the compiler is not made again.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ from variantlake.kernels.native.library import is_current, library_file
 from variantlake.kernels.native.sources import digest_of
 
 _FOLDER = Path(kernels.__file__).parent
-_OBJECTS = _FOLDER.parents[2] / "build" / "kernels"
+OBJECTS = "VARIANTLAKE_KERNEL_OBJECTS"
+_KEPT = Path(os.environ.get(OBJECTS) or _FOLDER.parents[2] / "build" / "kernels")
 """Where a checkout keeps object files, so that a change compiles what it concerns."""
 
 
@@ -58,7 +60,7 @@ def _make(library: Path) -> None:
     if in_place and is_current(units):
         return
     with tempfile.TemporaryDirectory(prefix="variantlake-kernels-") as folder:
-        objects = _OBJECTS if in_place else Path(folder)
+        objects = _KEPT if in_place or OBJECTS in os.environ else Path(folder)
         objects.mkdir(parents=True, exist_ok=True)
         missing = [unit for unit in units if not all(map(Path.exists, _files(unit, objects)))]
         _compile_on_all_cores(missing, objects)
@@ -92,8 +94,8 @@ def _files(unit: str, objects: Path) -> list[Path]:
 
 
 def _remove_old_objects(units: Sequence[str]) -> None:
-    current = {file for unit in units for file in _files(unit, _OBJECTS)}
-    for file in _OBJECTS.glob("*.o"):
+    current = {file for unit in units for file in _files(unit, _KEPT)}
+    for file in _KEPT.glob("*.o"):
         if file not in current and (".checked-" in file.name) is BOUNDS_CHECKED:
             file.unlink(missing_ok=True)
 
