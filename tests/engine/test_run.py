@@ -17,8 +17,10 @@ import variantlake as vl
 from tests.engine import twin
 from tests.engine.twin import Row, Term
 from tests.strategies import MORE
+from variantlake.delta.schema.ddl import parse_table_ddl
 from variantlake.engine import codes, grouped
 from variantlake.engine.reading import Reading
+from variantlake.engine.text import read_query
 from variantlake.errors import InvalidQuery, InvalidValue, UnsupportedFeature
 from variantlake.types import ShreddedType
 
@@ -301,6 +303,42 @@ def test_what_is_not_provably_sparks_is_refused_by_name(
 ) -> None:
     with pytest.raises(UnsupportedFeature, match=named):
         numbers(tmp_path, 1).sql(query)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT k FROM t JOIN t u USING (k)",
+        "SELECT k FROM other",
+        "SELECT k FROM (SELECT k FROM t)",
+        "WITH c AS (SELECT 1) SELECT k FROM t",
+        "SELECT k FROM t UNION ALL SELECT k FROM t",
+        "SELECT k FROM t TABLESAMPLE (5 ROWS)",
+        "SELECT k FROM t VERSION AS OF 1",
+        "SELECT k FROM t HAVING k > 1",
+        "DELETE FROM t",
+        "SHOW TABLES",
+        "FROM t |> LIMIT 3 |> WHERE k < 3",
+        "SELECT k FROM t AS u(event, k) WHERE k < 3",
+        "SELECT k FROM t@v0",
+        "SELECT * RENAME (k AS n) FROM t",
+        "SELECT * ILIKE 'k%' FROM t",
+        "SELECT * EXCEPT (k) FROM t",
+    ],
+)
+def test_a_select_that_means_more_than_it_seems_is_refused(
+    query: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises((UnsupportedFeature, InvalidQuery)):
+        read_query(query, parse_table_ddl("event VARIANT, k INT"), "t")
+    assert capfd.readouterr() == ("", "")  # the parser would write what it does not know
+
+
+def test_an_alias_of_the_table_names_its_columns() -> None:
+    text = "SELECT x.event:a::int AS a, k FROM T x WHERE x.k > 1 LIMIT 5"
+    found = read_query(text, parse_table_ddl("event VARIANT, k INT"), "t")
+    assert [item.name for item in found.outputs] == ["a", "k"]
+    assert found.limit == 5
 
 
 def test_a_column_outside_of_the_groups_is_refused(tmp_path: Path) -> None:

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from variantlake.delta.schema.ddl import parse_table_ddl
-from variantlake.errors import UnsupportedFeature
-from variantlake.sql.select import QueryText
 from variantlake.sql.statements import not_a_query
 
 
@@ -38,9 +35,3 @@ def test_what_is_no_query_says_what_to_do(text: str, name: str, python: str, she
 )
 def test_queries_are_queries(text: str) -> None:
     assert not_a_query(text) is None
-
-
-def test_the_local_engine_is_quiet_about_statements(capfd: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(UnsupportedFeature):
-        QueryText(parse_table_ddl("event VARIANT"), "t").select("SHOW TABLES")
-    assert capfd.readouterr() == ("", "")

@@ -21,13 +21,13 @@ from variantlake.errors import InvalidQuery
 from variantlake.sql.columns import Columns, name_of
 from variantlake.sql.conditions import Conditions
 from variantlake.sql.literals import refused
-from variantlake.sql.select import QueryText, about, only_parts, parse_select, row_limit
+from variantlake.sql.select import about, only_parts, parse_select, row_limit
 
 _PARTS = ("expressions", "where", "limit", "from_", "group", "having", "order", "distinct")
 
 
 def read_query(text: str, schema: StructType, table: str, *, utc: bool = True) -> Query:
-    """A query of one table, which it calls `table`; `utc` as in `QueryText`.
+    """A query of one table, which it calls `table`; `utc` as in `sql.select.QueryText`.
 
     Raises InvalidQuery, and UnsupportedFeature for what Spark has to run, by name.
     """
@@ -36,10 +36,21 @@ def read_query(text: str, schema: StructType, table: str, *, utc: bool = True) -
         only_parts(select, *_PARTS)
         source = select.args.get("from_")
         named = source.this if source is not None else None
-        texts = QueryText(schema, table, utc=utc)
-        if not isinstance(named, exp.Table) or not texts.names_table(named):
+        if not isinstance(named, exp.Table) or not _names_table(named, table):
             raise refused("a query of more than the table")
         return _Select(select, Columns(schema, named.alias.lower() or table.lower()), utc).query()
+
+
+def _names_table(named: exp.Table, table: str) -> bool:
+    """Whether it is the table alone, and its columns as they are."""
+    plain = {"this", "alias"}
+    if any(value for name, value in named.args.items() if name not in plain):
+        return False
+    alias = named.args.get("alias")
+    # Columns may have other names behind an alias, and `t@v1` is a version.
+    if alias and (alias.columns or not isinstance(alias.this, exp.Identifier)):
+        return False
+    return named.name.lower() == table.lower()
 
 
 class _Select:

@@ -31,16 +31,6 @@ class Item:
     ref: Ref
 
 
-@dataclass(frozen=True, slots=True)
-class SimpleSelect:
-    """`SELECT items FROM one table WHERE … LIMIT …`; `counts` for `SELECT count(*)` as `name`."""
-
-    items: tuple[Item, ...]
-    where: Predicate | None
-    limit: int | None
-    counts: str = ""
-
-
 class QueryText:
     """Reads texts about the columns of one table, which they may also call by `table`.
 
@@ -69,7 +59,8 @@ class QueryText:
                 raise InvalidQuery("the condition is empty", hint="leave it out to mean all rows")
             select = parse_select(f"{_BEFORE_CONDITION}{text}")
             only_parts(select, "expressions", "where")
-            return self._predicate(select.args["where"].this, self._table)
+            columns = Columns(self._schema, self._table)
+            return Conditions(columns, utc=self._utc).predicate(select.args["where"].this)
 
     def value(self, text: str) -> Ref | Literal:
         """A column, a path or a constant. Raises InvalidQuery and UnsupportedFeature."""
@@ -81,38 +72,6 @@ class QueryText:
             (node,) = select.expressions
             found = Columns(self._schema, self._table).find(node)
             return constant(node, utc=self._utc) if found is None else found
-
-    def select(self, text: str) -> SimpleSelect:
-        """A whole simple query of the table. Raises InvalidQuery and UnsupportedFeature."""
-        with about(text):
-            select = parse_select(text)
-            only_parts(select, "expressions", "where", "limit", "from_")
-            source = select.args.get("from_")
-            named = source.this if source is not None else None
-            if not isinstance(named, exp.Table) or not self.names_table(named):
-                raise refused("a query of more than the table")
-            table = named.alias.lower() or self._table
-            where, limit = select.args.get("where"), select.args.get("limit")
-            predicate = None if where is None else self._predicate(where.this, table)
-            rows = None if limit is None else row_limit(limit)
-            counted = counted_name(select)
-            if counted and limit is None:
-                return SimpleSelect((), predicate, None, counted)
-            return SimpleSelect(_items(select, Columns(self._schema, table)), predicate, rows)
-
-    def _predicate(self, node: exp.Expression, table: str) -> Predicate:
-        return Conditions(Columns(self._schema, table), utc=self._utc).predicate(node)
-
-    def names_table(self, named: exp.Table) -> bool:
-        """Whether it is the table alone, and its columns as they are."""
-        plain = {"this", "alias"}
-        if any(value for name, value in named.args.items() if name not in plain):
-            return False
-        alias = named.args.get("alias")
-        # Columns may have other names behind an alias, and `t@v1` is a version.
-        if alias and (alias.columns or not isinstance(alias.this, exp.Identifier)):
-            return False
-        return named.name.lower() == self._table
 
 
 _BEFORE_CONDITION = "SELECT 1 WHERE "
@@ -156,21 +115,6 @@ def row_limit(limit: exp.Expression) -> int:
     if not isinstance(rows, exp.Literal) or rows.is_string or not rows.this.isdigit():
         raise refused("a LIMIT that is not a number")
     return int(rows.this)
-
-
-def counted_name(select: exp.Select) -> str:
-    """The name of the result of `SELECT count(*)`; empty for anything else."""
-    if len(select.expressions) != 1:
-        return ""
-    (item,) = select.expressions
-    inner = item.this if isinstance(item, exp.Alias) else item
-    if not isinstance(inner, exp.Count) or inner.expressions:
-        return ""
-    one = isinstance(inner.this, exp.Literal) and not inner.this.is_string
-    if not one and not isinstance(inner.this, exp.Star):
-        return ""
-    # Spark's own name for the column.
-    return item.alias or f"count({inner.this.this if one else 1})"
 
 
 def _items(select: exp.Select, columns: Columns) -> tuple[Item, ...]:

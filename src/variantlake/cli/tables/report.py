@@ -10,9 +10,10 @@ import typer
 
 from variantlake.cli.terminal.options import TableArgument, json_option
 from variantlake.cli.terminal.output import escaped, print_json, print_line
+from variantlake.engine.queries import Query
+from variantlake.engine.reading import Reading
+from variantlake.engine.text import read_query
 from variantlake.errors import UnsupportedFeature
-from variantlake.scan.table_scan import Scan
-from variantlake.sql.select import QueryText
 from variantlake.table import Table
 
 VIEW = "t"
@@ -43,10 +44,10 @@ def report(
 ) -> None:
     """Write one page about a table: files, paths, what filters skip, drift, advice."""
     opened = Table.open(table)
-    scan = None if query is None else _scan(opened, query)
+    parsed = None if query is None else _parsed(opened, query)
     found = opened.report(examples=examples)
-    if query is not None and scan is not None:
-        found = found.with_query(query, scan)
+    if query is not None and parsed is not None:
+        found = found.with_query(query, Reading(opened.snapshot, parsed).scan)
     if as_json:
         print_json(found.to_dict())
     elif output == "-":
@@ -57,10 +58,9 @@ def report(
         print_line(f"{Path(output).resolve()} shows version {opened.version}")
 
 
-def _scan(table: Table, query: str) -> Scan:
+def _parsed(table: Table, query: str) -> Query:
     try:
-        select = QueryText(table.schema, VIEW).select(query)
+        return read_query(query, table.schema, VIEW)
     except UnsupportedFeature as error:
-        error.cli_hint = "a report shows queries of columns and paths with simple conditions"
+        error.cli_hint = "a report shows queries that the local engine runs"
         raise
-    return Scan(table.snapshot, select.items, select.where, select.limit)
