@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import variantlake as vl
 from tests.cli.command import run
 from tests.ingest.autoload.sources import ids, put
 
@@ -35,6 +36,16 @@ def test_the_commands_load_and_list(
     assert json.loads(run(monkeypatch, capfd, "loads", table, "--retry", "--json").out) == {
         "retry": 1
     }
+
+
+def test_a_table_without_autoloads_says_how_to_get_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    vl.Table.create(tmp_path / "t", "event VARIANT")
+    assert (
+        "`variantlake autoload` starts one" in run(monkeypatch, capfd, "loads", tmp_path / "t").out
+    )
+    assert run(monkeypatch, capfd, "loads", tmp_path / "t", "--json").out == ""
 
 
 def test_sigterm_ends_it_after_the_batch_with_code_0(tmp_path: Path) -> None:

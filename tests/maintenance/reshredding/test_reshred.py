@@ -77,6 +77,12 @@ def test_the_schema_is_learned_over_the_whole_table(table: vl.Table) -> None:
     assert after.reshred().versions == ()
 
 
+def test_of_an_empty_table_nothing_is_learned(tmp_path: Path) -> None:
+    table = vl.Table.create(tmp_path / "t", "event VARIANT, other VARIANT")
+    done = table.reshred()
+    assert (done.changed, done.versions, table.refresh().version) == (False, (), 0)
+
+
 def test_a_path_that_orders_the_rows_stays_a_column(table: vl.Table) -> None:
     table.set_clustering("event:ts::bigint")
     with pytest.raises(InvalidSchema, match="cannot cluster by 'event:ts::bigint'"):

@@ -245,6 +245,7 @@ def test_changes_of_a_connect_client(client: Client, tmp_path: Path) -> None:
     }
     found = client({"texts": {key: {"sql": sql} for key, sql in texts.items()}})
     assert found["texts"]["refused"].startswith("InvalidQuery: ")
+    assert "__vl_" not in found["texts"]["refused"]
     assert documents(table) == {n: document(n) for n in range(19) if n % 10 != 3} | {
         4: '{"u":1}',
         20: "[]",

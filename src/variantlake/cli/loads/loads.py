@@ -8,8 +8,15 @@ from typing import Annotated, Any
 import typer
 
 from variantlake.cli.terminal.options import TableArgument, json_option
-from variantlake.cli.terminal.output import MAX_SHOWN, print_fields, print_json, print_rows
+from variantlake.cli.terminal.output import (
+    MAX_SHOWN,
+    print_fields,
+    print_json,
+    print_line,
+    print_rows,
+)
 from variantlake.ingest.autoload.loads import list_loads
+from variantlake.ingest.autoload.state import names_of_autoloads
 from variantlake.table import Table
 
 _SHOWN = ("name", "file", "state", "rows", "bad_rows", "version", "time", "error")
@@ -56,6 +63,9 @@ def loads(
     if as_json:
         for row in itertools.islice(rows, limit):
             print_json(row | {"time": row["time"].isoformat(timespec="milliseconds")})
+        return
+    if not names_of_autoloads(opened.snapshot):
+        print_line("No autoload has loaded into this table; `variantlake autoload` starts one.")
         return
     most = MAX_SHOWN + 1 if limit is None else limit
     print_rows(list(_SHOWN), map(_row, itertools.islice(rows, most)))

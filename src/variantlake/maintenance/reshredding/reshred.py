@@ -279,6 +279,8 @@ def property_changes(
         for name, schema in layouts.items():
             if configuration.get(SCHEMA_PREFIX + name) == format_ddl(schema):
                 continue
+            if learned and not snapshot.files.num_rows:
+                continue  # there is nothing to learn from: the first load learns
             if learned:
                 configuration = with_schema(configuration, name, schema, snapshot.version + 1)
             else:

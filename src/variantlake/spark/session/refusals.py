@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import TypeVar
 
@@ -16,6 +17,9 @@ T = TypeVar("T")
 
 REFUSALS = (PySparkException, Py4JJavaError)
 """What parsing and analysis raise; Py4JJavaError where Spark fails to word its own error."""
+
+_SUGGESTIONS = re.compile(r" Did you mean one of the following\? \[(.*?)\]\.")
+_NAME = re.compile(r"`(?:[^`]|``)*`(?:\.`(?:[^`]|``)*`)*")
 
 _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
@@ -55,7 +59,13 @@ def sentence(error: Exception, sources: Mapping[str, str]) -> str:
     text = next((line for line in lines if line), "Spark refused the query")
     for view, source in sources.items():
         text = text.replace(view, source).replace(_quoted_parts(view), source)
-    return text.rstrip(";")
+    return _SUGGESTIONS.sub(_without_inner_names, text).rstrip(";")
+
+
+def _without_inner_names(suggestions: re.Match[str]) -> str:
+    """The names that Spark suggests, less those of columns that we read beside the user's."""
+    kept = [name for name in _NAME.findall(suggestions[1]) if "`__vl_" not in name]
+    return f" Did you mean one of the following? [{', '.join(kept)}]." if kept else ""
 
 
 def _quoted_parts(view: str) -> str:
