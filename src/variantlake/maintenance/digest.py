@@ -19,6 +19,8 @@ from variantlake.delta.actions.log_lines import AddFile, DeletionVectorDescripto
 from variantlake.delta.log.deletion_vectors import deleted_rows
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.log.stored_names import has_stored_names
+from variantlake.delta.schema.char_types import char_length, declared_type
+from variantlake.delta.schema.char_values import padded
 from variantlake.delta.schema.table_schema import StructField, StructType, VariantType
 from variantlake.errors import VariantLakeError
 from variantlake.kernels.digest.rows import Digest, RowSums
@@ -82,8 +84,11 @@ class RowDigester:
     def __init__(self, table: Snapshot, *, as_stored: bool = False) -> None:
         """`as_stored` takes Variants by their bytes: for rows that keep their layout alone."""
         self._as_stored = as_stored
-        self._partition = frozenset(table.partition_columns)
-        self._fields = tuple(f for f in table.schema.fields if f.name not in self._partition)
+        partition = frozenset(table.partition_columns)
+        self._fields = tuple(f for f in table.schema.fields if f.name not in partition)
+        self._lengths = {
+            f.physical_name: char_length(f) for f in table.schema.fields if f.name in partition
+        }
         self._variants = frozenset(table.schema.variant_columns(physical=True))
         self._local = threading.local()
 
@@ -116,9 +121,7 @@ class RowDigester:
         if sums is None:
             sums = self._local.sums = RowSums()
         sums.start(batch.num_rows)
-        for name in sorted(partition):
-            # The protocol writes NULL as null or as an empty text.
-            sums.add_constant(name, partition[name] or None)
+        self.add_partition(sums, partition)
         for column in columns.columns:
             try:
                 column.add(sums, batch.column(column.node.name), as_stored=self._as_stored)
@@ -127,6 +130,14 @@ class RowDigester:
                 error.args = (error.message,)
                 raise
         return sums.close(kept)
+
+    def add_partition(self, sums: RowSums, partition: Mapping[str, str | None]) -> None:
+        """Add the partition values of a file to the sums of its rows."""
+        for name in sorted(partition):
+            # The protocol writes NULL as null or as an empty text.
+            text = partition[name] or None
+            length = self._lengths.get(name, 0)
+            sums.add_constant(name, text if text is None else text.ljust(length))
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +192,8 @@ class _FileColumn:
         if self.variant is not None:
             array = self.variant.convert(array)
         array = conformed(array, self.field.type, self.node, by_id=self.by_id)
+        # Some writers pad, others leave it to readers: for both it is one value.
+        array = padded(array, declared_type(self.field))
         sums.add_column(self.field.physical_name, array)
 
 

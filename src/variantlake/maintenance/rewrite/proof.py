@@ -16,6 +16,8 @@ import pyarrow as pa
 from variantlake.delta.actions.log_lines import DeletionVectorDescriptor
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.log.stored_names import has_stored_names
+from variantlake.delta.schema.char_types import declared_type
+from variantlake.delta.schema.char_values import padded
 from variantlake.delta.schema.column_mapping import physical_type
 from variantlake.delta.schema.table_schema import VariantType, arrow_type
 from variantlake.errors import MalformedFile
@@ -80,14 +82,14 @@ class RewriteProof:
         """Take rows as they go into a file, by one thread at a time."""
         for batch in rows.to_batches(max_chunksize=BATCH_ROWS):
             self._sums.start(batch.num_rows)
-            for name in sorted(self._partition):
-                self._sums.add_constant(name, self._partition[name] or None)
+            self._digester.add_partition(self._sums, self._partition)
             for field in self._fields:
                 array = batch.column(field.physical_name)
                 if isinstance(field.type, VariantType):
                     add = self._sums.add_stored if self._as_stored else self._sums.add_variants
                     add(field.physical_name, array)
                 else:
+                    array = padded(array, declared_type(field))
                     self._sums.add_column(field.physical_name, array)
             digest, _ = self._sums.close()
             self._after += digest
