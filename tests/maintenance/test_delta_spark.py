@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import variantlake as vl
@@ -147,3 +149,45 @@ def _age(root: Path) -> None:
     for file in root.rglob("*"):
         if file.is_file() and "_delta_log" not in file.parts:
             touch(file, newest // 1_000_000 - HOUR)
+
+
+def test_delta_spark_pads_char_columns_when_it_rewrites(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    """To the digest these are the same rows, as they are to every reader."""
+    table = vl.Table.create(tmp_path / "t", "n INT, c CHAR(5), s STRUCT<a: CHAR(3)>, p CHAR(4)",
+                            partition_by="p")  # fmt: skip
+    for n in range(3):
+        rows = {"n": pa.array([n], pa.int32()), "c": ["ab"], "s": [{"a": "x"}], "p": ["y"]}
+        table.append(pa.table(rows))
+    session.sql(f"OPTIMIZE delta.`{table.uri}`")
+    newest = table.refresh()
+    assert newest.check_rewrite().equal
+    (add,) = newest.snapshot.add_files()
+    stored = pq.read_table(newest.snapshot.location(add.path), partitioning=None)
+    assert stored["c"].to_pylist() == ["ab   "] * 3
+    newest.append(pa.table(rows))
+    newest.refresh().optimize()
+    assert newest.refresh().check_rewrite().equal
+
+
+def test_identity_columns_go_on_after_a_restore_as_in_delta_spark(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    found = []
+    for name in ("ours", "theirs"):
+        root = tmp_path / name
+        table = f"delta.`{root}`"
+        identity = "BIGINT GENERATED ALWAYS AS IDENTITY (START WITH 10 INCREMENT BY -3)"
+        session.sql(f"CREATE TABLE {table} (i {identity}, n INT) USING delta")
+        for n in range(3):
+            session.sql(f"INSERT INTO {table} (n) VALUES ({n})")
+        if name == "ours":
+            vl.Table.open(root).restore(1)
+        else:
+            session.sql(f"RESTORE TABLE {table} TO VERSION AS OF 1")
+        restored = Snapshot.read(root)
+        session.sql(f"INSERT INTO {table} (n) VALUES (9)")
+        found.append((restored.schema, rows(session, root)))
+    assert found[0] == found[1]
+    assert len({i for i, _ in found[0][1]}) == 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import re
 import time
 import uuid
 from pathlib import Path
@@ -18,15 +19,18 @@ from tests.cli.command import run
 from tests.delta.crashes import rows
 from tests.maintenance.folders import HOUR, add, commit, found, put, remove, touch, vector_file
 from tests.maintenance.test_vacuum import check_files, opened
+from variantlake.delta.schema.table_schema import PrimitiveType, StructField, StructType
 from variantlake.delta.transaction.commit import commit as commit_changes
 from variantlake.errors import (
     CommitConflict,
     InvalidQuery,
     InvalidValue,
+    MalformedLog,
     MissingSource,
     UnsupportedFeature,
 )
 from variantlake.maintenance.restore import restore
+from variantlake.maintenance.restore_state import with_given_out
 from variantlake.maintenance.vacuum import vacuum
 
 NOW = time.time_ns() // 1_000_000
@@ -178,6 +182,38 @@ def test_an_append_only_table_is_refused(tmp_path: Path) -> None:
         table.restore(1)
 
 
+@pytest.mark.parametrize(
+    ("old", "newest", "wanted"),
+    [
+        ((1, 1, 5), (1, 1, 9), 9),
+        ((1, 1, None), (1, 1, 9), 9),
+        ((1, 1, 9), (1, 1, None), 9),
+        ((1, 1, 9), (1, 1, 5), 9),
+        ((-1, -2, -5), (-1, -2, -9), -9),
+        ((-1, -2, None), (-1, -2, 3), None),
+        ((10, 3, None), (1, 1, 9), None),
+        ((10, 3, None), (1, 1, 12), 13),
+        ((10, 3, 10), (10, 3, 2**63 - 4), 2**63 - 4),
+    ],
+)
+def test_identity_columns_give_out_no_number_again(
+    old: Any, newest: Any, wanted: int | None
+) -> None:
+    """Start, step and the last number that was given out, of the old and the newest version."""
+
+    def schema(numbers: Any) -> StructType:
+        names = ("start", "step", "highWaterMark")
+        given = {f"delta.identity.{k}": v for k, v in zip(names, numbers, strict=True)}
+        metadata = {k: v for k, v in given.items() if v is not None}
+        return StructType((StructField("i", PrimitiveType("long"), metadata=metadata),))
+
+    assert with_given_out(schema(old), schema(newest)).fields == schema((*old[:2], wanted)).fields
+    plain = StructType((StructField("i", PrimitiveType("long")),))
+    assert with_given_out(plain, schema(newest)).fields == plain.fields
+    with pytest.raises(MalformedLog, match="whole numbers"):
+        with_given_out(schema((1, "x", 3)), schema((1, 1, 4)))
+
+
 def test_a_restored_version_survives_a_vacuum(tmp_path: Path) -> None:
     """Files that left the table long ago and came back are files of the table."""
     for name in ("old.parquet", "new.parquet"):
@@ -199,6 +235,13 @@ def test_the_command_restores(
     assert "1, not restored: dry run" in plan.out
     done = run(monkeypatch, capfd, "restore", tmp_path, "--version", "1", "--json")
     assert json.loads(done.out)["version"] == 4
+    shown = run(monkeypatch, capfd, "history", tmp_path).out
+    times = re.findall(r"(\d+) +\W +(\d{4}-\S+ \S+Z)", shown)
+    assert [version for version, _ in times] == ["4", "3", "2", "1", "0"]
+    for version, shown_time in times:
+        asked = ("restore", tmp_path, "--dry-run", "--json", "--timestamp", shown_time)
+        result = json.loads(run(monkeypatch, capfd, *asked).out)
+        assert result["restored_version"] == int(version)
     for name in vl.Table.open(tmp_path, 3).files()["path"].to_pylist():
         (tmp_path / str(name)).unlink()
     lost = run(monkeypatch, capfd, "restore", tmp_path, "--version", "3")

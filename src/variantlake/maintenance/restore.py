@@ -133,6 +133,7 @@ def _changes(
         reads=whole_table,
         serializable=True,
         evaluated=True,  # these rows were in the table, under these very constraints
+        kept=True,
         file_metrics=False,
         keeps_row_ids=False,
         parameters={"version": version, "timestamp": timestamp},

@@ -2,7 +2,8 @@
 
 As Delta Spark: the protocol never loses a feature, metadata are those of the old version, progress
 of applications (`txn`) and domains of others stay, the clustering columns come back. Some
-properties describe files or versions that are there in any case, and are not taken back.
+properties describe files or versions that are there in any case, and are not taken back; nor is
+how far an identity column has got. Spec: PROTOCOL, "Identity Columns".
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from variantlake.delta.protocol.features import (
     writer_features,
 )
 from variantlake.delta.protocol.properties import extended_protocol
+from variantlake.delta.schema.table_schema import StructField, StructType
+from variantlake.errors import MalformedLog
 
 _TIMESTAMPS = "delta.enableInCommitTimestamps"
 _TIMESTAMPS_SINCE = (
@@ -32,6 +35,8 @@ _TIMESTAMPS_SINCE = (
     "delta.inCommitTimestampEnablementTimestamp",
 )
 _MAX_COLUMN_ID = "delta.columnMapping.maxColumnId"
+_IDENTITY = "delta.identity"
+_HIGH_WATER_MARK = f"{_IDENTITY}.highWaterMark"
 _STAYING = (
     "delta.rowTracking.materializedRowIdColumnName",
     "delta.rowTracking.materializedRowCommitVersionColumnName",
@@ -56,14 +61,20 @@ class Difference:
 
 
 def difference(newest: Snapshot, old: Snapshot) -> Difference:
-    """Raises UnsupportedFeature where the old version needs what we do not write."""
-    newest.check_writable(evaluated=True)
+    """What a restore of `old` commits.
+
+    Raises UnsupportedFeature where the old version needs what we do not write, MalformedLog for an
+    identity column that cannot be understood.
+    """
+    newest.check_writable(evaluated=True, kept=True)
     protocol = _merged(newest.protocol, old.protocol)
+    schema = with_given_out(old.schema, newest.schema)
     metadata = replace(
         old.metadata,
+        schema_string=old.metadata.schema_string if schema == old.schema else schema.to_json(),
         configuration=_configuration(newest.metadata.configuration, old.metadata.configuration),
     )
-    check_writable(protocol, dict(metadata.configuration), old.schema, evaluated=True)
+    check_writable(protocol, dict(metadata.configuration), old.schema, evaluated=True, kept=True)
     there, wanted = keys_of(newest.files), keys_of(old.files)
     return Difference(
         back=old.files.filter(pc.invert(pc.is_in(wanted, value_set=_set(there)))),
@@ -72,6 +83,26 @@ def difference(newest: Snapshot, old: Snapshot) -> Difference:
         protocol=None if protocol == newest.protocol else protocol,
         domains=_clustering(newest, old),
     )
+
+
+def with_given_out(old: StructType, newest: StructType) -> StructType:
+    """The old schema, in which identity columns give out no number again."""
+    marks = {item.physical_name: item.metadata.get(_HIGH_WATER_MARK) for item in newest.fields}
+    return StructType(tuple(_marked(item, marks.get(item.physical_name)) for item in old.fields))
+
+
+def _marked(item: StructField, given_out: object) -> StructField:
+    """The identity column as one that has given out this number; others as they are."""
+    start, step = (item.metadata.get(f"{_IDENTITY}.{name}") for name in ("start", "step"))
+    if given_out is None or start is None:
+        return item
+    known = item.metadata.get(_HIGH_WATER_MARK, start)
+    if not all(type(each) is int for each in (given_out, start, step, known)) or not step:
+        raise MalformedLog(f"the identity of column {item.name!r} is not in whole numbers")
+    if (given_out - known) * step < 0:  # also one before its start, which tells nothing of it
+        return item
+    mark = start - (start - given_out) // step * step  # the next one that the column may have
+    return replace(item, metadata={**item.metadata, _HIGH_WATER_MARK: mark})
 
 
 def _set(keys: Any) -> Any:

@@ -21,6 +21,9 @@ STAMPED = {
 }
 
 
+_ON = "delta.enableInCommitTimestamps"
+
+
 def _table(root: Path, stamps: list[int | None], written: list[int], **properties: str) -> str:
     """A table with one commit for each stamp, written at these seconds."""
     commits: list[list[dict[str, Any]]] = []
@@ -88,6 +91,33 @@ def test_by_both_where_they_were_switched_on_later(tmp_path: Path) -> None:
     location = _table(tmp_path, [None, None, 50_000, 60_000], [10, 20, 1, 1], **on)
     times = (10_000, 20_000, 49_999, 50_000, 59_999, 60_000)
     assert [_at(location, ms) for ms in times] == [0, 1, 1, 2, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("stamps", "written", "properties"),
+    [
+        ([None] * 3, [10, 20, 30], {}),
+        ([None] * 3, [10, 5, 5], {}),
+        ([100, 200, 300], [30, 20, 10], {_ON: "true"}),
+        ([100, 200, 300], [30, 31, 31], {_ON: "false"}),
+        (
+            [None, 50_000, 60_000],
+            [10, 1, 1],
+            {
+                _ON: "true",
+                "delta.inCommitTimestampEnablementVersion": "1",
+                "delta.inCommitTimestampEnablementTimestamp": "50000",
+            },
+        ),
+    ],
+)
+def test_the_times_of_the_history_are_those_to_ask_by(
+    tmp_path: Path, stamps: list[int | None], written: list[int], properties: dict[str, str]
+) -> None:
+    location = _table(tmp_path, stamps, written, **properties)
+    history = Table.open(location).history()
+    assert [_at(location, entry.timestamp) for entry in history] == [2, 1, 0]
+    assert Table.open(location).history(1)[0].timestamp == history[0].timestamp
 
 
 def test_a_commit_without_the_timestamp_that_is_promised(tmp_path: Path) -> None:

@@ -43,7 +43,8 @@ def _row(entry: HistoryEntry) -> list[Any]:
     metrics = entry.info.get("operationMetrics") or {}
     return [
         entry.version,
-        _time(entry).strftime("%Y-%m-%d %H:%M:%S UTC"),
+        # As --timestamp takes it. To the second it might be before the version.
+        f"{_time(entry).replace(tzinfo=None).isoformat(' ', 'milliseconds')}Z",
         entry.operation,
         metrics.get("numFiles"),
         metrics.get("numOutputRows"),

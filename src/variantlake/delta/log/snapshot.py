@@ -31,7 +31,7 @@ from variantlake.delta.log.reconciliation import (
     read_commit,
 )
 from variantlake.delta.log.snapshot_state import read_state
-from variantlake.delta.log.time_travel import check_version, version_at
+from variantlake.delta.log.time_travel import check_version, file_times, version_at
 from variantlake.delta.protocol.features import (
     VARIANT_SHREDDING,
     check_protocol,
@@ -50,7 +50,11 @@ from variantlake.storage.store import Entry, Store
 
 @dataclass(frozen=True, slots=True, repr=False)
 class HistoryEntry(Shown):
-    """One commit as its writer described it. `timestamp` in milliseconds since the epoch."""
+    """One commit as its writer described it.
+
+    `timestamp`, in milliseconds since the epoch, is the one that time travel goes by: that of the
+    commit where the table has in-commit timestamps, else that of its file.
+    """
 
     version: int
     timestamp: int
@@ -222,8 +226,9 @@ class Snapshot(Shown):
             for entry in all_commits(self.store)
             if (commit_version(entry.path) or 0) <= self.version
         ]
+        times = file_times(commits, self.metadata)
         newest = commits[::-1] if limit is None else commits[::-1][:limit]
-        return [_history_entry(self.store, entry) for entry in newest]
+        return [_history_entry(self.store, entry, times.get(entry.path)) for entry in newest]
 
 
 def _snapshot(
@@ -294,13 +299,15 @@ def _check_metadata(metadata: Metadata, schema: StructType) -> None:
         raise MalformedLog(f"the property {MODE} cannot be {mode!r}")
 
 
-def _history_entry(store: Store, entry: Entry) -> HistoryEntry:
+def _history_entry(store: Store, entry: Entry, written: int | None) -> HistoryEntry:
+    """`written` is when, where the commit's file tells it."""
     info = next(
         (action for action in read_commit(store, entry.path) if isinstance(action, CommitInfo)),
         None,
     )
     version = commit_version(entry.path) or 0
+    stamped = None if info is None else info.in_commit_timestamp
+    time = next(each for each in (written, stamped, entry.modified) if each is not None)
     if info is None:
-        return HistoryEntry(version, entry.modified, None, {})
-    timestamp = info.in_commit_timestamp or info.timestamp or entry.modified
-    return HistoryEntry(version, timestamp, info.operation, info.fields)
+        return HistoryEntry(version, time, None, {})
+    return HistoryEntry(version, time, info.operation, info.fields)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from variantlake.delta.actions.log_lines import CommitInfo, Metadata, parse_log
 from variantlake.delta.log.log_segment import all_commits, commit_version
@@ -92,6 +92,15 @@ def in_commit_timestamp(store: Store, entry: Entry) -> int:
     )
 
 
+def file_times(commits: Sequence[Entry], metadata: Metadata) -> dict[str, int]:
+    """When the commits were made that go by the times of their files, by path, in milliseconds.
+
+    `commits` are those of the log from its first on, `metadata` those of the newest version. The
+    others have timestamps of their own.
+    """
+    return {entry.path: time for entry, time in _written(_unstamped(commits, metadata))}
+
+
 def _number(metadata: Metadata, name: str) -> int | None:
     text = metadata.configuration.get(name, "")
     return int(text) if text.isascii() and text.isdigit() else None
@@ -123,18 +132,22 @@ def _unstamped(commits: Sequence[Entry], metadata: Metadata) -> Sequence[Entry]:
 
 
 def _last_written(commits: Sequence[Entry], timestamp: int) -> tuple[Entry | None, int]:
-    """By the times of the files, each moved to after the one before it, as clocks may go back.
-
-    The commit, and its time.
-    """
+    """The last commit that was written by then, and its time."""
     found: Entry | None = None
-    time = next_time = -1
-    for entry in commits:
-        next_time = max(entry.modified, next_time + 1)
+    time = -1
+    for entry, next_time in _written(commits):
         if next_time > timestamp:
             break
         found, time = entry, next_time
     return found, time
+
+
+def _written(commits: Sequence[Entry]) -> Iterator[tuple[Entry, int]]:
+    """The times of the files, each moved to after the one before it, as clocks may go back."""
+    time = -1
+    for entry in commits:
+        time = max(entry.modified, time + 1)
+        yield entry, time
 
 
 def _text(milliseconds: int) -> str:

@@ -183,7 +183,9 @@ def commit(snapshot: Snapshot, changes: Changes) -> Committed:
     (EXACTNESS, rule 26).
     """
     rows_added = any(add.data_change for add in changes.adds)
-    snapshot.check_writable(evaluated=changes.evaluated or not rows_added, kept=not rows_added)
+    snapshot.check_writable(
+        evaluated=changes.evaluated or not rows_added, kept=changes.kept or not rows_added
+    )
     _check_append_only(snapshot, changes)
     metadata = changes.metadata or snapshot.metadata
     _check_partitions(

@@ -47,9 +47,10 @@ class Changes:
     `serializable` holds it against the appends of others whatever the table's isolation level is.
     `operation`, `parameters` and `metrics` describe it in the history, with the numbers of files
     where `file_metrics` are asked for. `evaluated` says that the rows of its files have gone
-    through the table's SQL expressions. `rebased` puts it on the ground of a commit that came
-    first. `keeps_row_ids` is false where a row gets another row id than it had. `provenance` are
-    fields of `commitInfo` in the place of those that follow from the rest.
+    through the table's SQL expressions, `kept` that they were in the table before. `rebased` puts
+    it on the ground of a commit that came first. `keeps_row_ids` is false where a row gets another
+    row id than it had. `provenance` are fields of `commitInfo` in the place of those that follow
+    from the rest.
     """
 
     operation: str
@@ -63,6 +64,7 @@ class Changes:
     reads: Reads | None = None
     serializable: bool = False
     evaluated: bool = False
+    kept: bool = False
     rebased: Rebase | None = None
     file_metrics: bool = True
     keeps_row_ids: bool = True
