@@ -31,6 +31,7 @@ LAYERS = [
     "kernels.shredded",
     "kernels.digest",
     "kernels.log",
+    "kernels.columns",
     "kernels.compile",
     "parquet.metadata",
     "parquet.variant",

@@ -11,12 +11,16 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from variantlake.kernels.columns.groups import number_codes, number_values
 from variantlake.parquet.stats.fact_columns import Bools, Int64s
+from variantlake.scan.conditions import entry_codes, with_null
 from variantlake.types import Kind, ShreddedType
 
 _FLOATS = (Kind.FLOAT, Kind.DOUBLE)
 _DIGITS = 18
 """Digits that an integer of 64 bits holds."""
+
+_SMALL = 1 << 16
 
 _SIGN = np.int64(2**63 - 1)
 
@@ -24,6 +28,11 @@ _SIGN = np.int64(2**63 - 1)
 def plain(array: Any) -> Any:
     """The array without a dictionary."""
     return array.dictionary_decode() if isinstance(array, pa.DictionaryArray) else array
+
+
+def one_array(parts: Sequence[Any]) -> Any:
+    """The values of all parts, of which no one has a dictionary."""
+    return parts[0] if len(parts) == 1 else pa.concat_arrays(parts)
 
 
 def numbers(array: Any) -> npt.NDArray[Any]:
@@ -140,13 +149,26 @@ def coded(array: Any) -> Coded:
             values = numbers(array) + 0.0
             values = np.where(np.isnan(values), np.nan, values).astype(values.dtype)
             array = pa.array(values, array.type, mask=~valid(array))
+        elif (near := _near(array)) is not None:
+            return near
         array = array.dictionary_encode("encode")
-    indices: Any = array.indices
     values = array.dictionary
-    if indices.null_count:
-        indices = pc.fill_null(indices, pa.scalar(len(values), indices.type))
-        values = pa.concat_arrays([values, pa.nulls(1, values.type)])
-    return Coded(np.asarray(indices).astype(np.int64), values)
+    return Coded(entry_codes(array), with_null(values) if array.indices.null_count else values)
+
+
+def _near(array: Any) -> Coded | None:
+    """Integers as their distances from the least, where those are few."""
+    if not pa.types.is_integer(array.type) or array.null_count == len(array):
+        return None
+    ends: Any = pc.min_max(array).as_py()
+    span = ends["max"] - ends["min"] + 1
+    if span > max(_SMALL, len(array)):
+        return None
+    codes = numbers(array).astype(np.int64) - ends["min"]
+    values = pa.array(np.arange(ends["min"], ends["max"] + 1), array.type)
+    if not array.null_count:
+        return Coded(codes, values)
+    return Coded(np.where(valid(array), codes, span), with_null(values))
 
 
 def group(columns: Sequence[Coded], rows: int) -> Grouping:
@@ -156,22 +178,40 @@ def group(columns: Sequence[Coded], rows: int) -> Grouping:
     codes, size = columns[0].codes, columns[0].size
     for column in columns[1:]:
         if size * column.size >= 2**62:
-            codes, size = _dense(codes, size)
+            found = _numbered(codes, size)
+            codes, size = found.ids, found.count
         codes, size = codes * column.size + column.codes, size * column.size
-    codes, size = _dense(codes, size)
-    first = np.zeros(size, np.int64)
-    first[codes[::-1]] = np.arange(rows - 1, -1, -1)
-    return Grouping(codes, size, first)
+    return _numbered(codes, size)
 
 
-def _dense(codes: Int64s, size: int) -> tuple[Int64s, int]:
-    """The codes without those that no row has."""
-    if size <= max(1 << 16, 4 * len(codes)):
-        used = np.zeros(size, np.bool_)
-        used[codes] = True
-        found = int(used.sum())
-        if found == size:
-            return codes, size
-        return (np.cumsum(used) - 1)[codes], found
-    encoded: Any = pa.array(codes).dictionary_encode()
-    return np.asarray(encoded.indices).astype(np.int64), len(encoded.dictionary)
+def different(ids: Int64s, count: int, column: Coded) -> tuple[Int64s, Int64s]:
+    """The different pairs of a group and a code: the groups, and the codes."""
+    pairs, size = ids * column.size + column.codes, count * column.size
+    if size <= _table_size(len(ids)):
+        there = np.zeros(size, np.bool_)
+        there[pairs] = True
+        found = np.flatnonzero(there)
+    else:
+        found = pairs[_numbered(pairs, size).first]
+    return found // column.size, found % column.size
+
+
+def _table_size(rows: int) -> int:
+    """Codes for which a table is faster than to look them up."""
+    return max(_SMALL, 4 * rows)
+
+
+def _numbered(codes: Int64s, size: int) -> Grouping:
+    """The groups of rows by one code of `size`."""
+    rows = len(codes)
+    ids, first = np.empty(rows, np.int64), np.empty(rows, np.int64)
+    if size <= _table_size(rows):
+        count = number_codes(codes, np.full(size, -1), ids, first)
+    else:
+        table = np.full(1 << (2 * rows).bit_length(), -1)
+        count = number_values(codes, table, ids, first)
+    if count < 0:
+        encoded: Any = pa.array(codes).dictionary_encode()
+        ids, count = np.asarray(encoded.indices).astype(np.int64), len(encoded.dictionary)
+        first[ids[::-1]] = np.arange(rows - 1, -1, -1)
+    return Grouping(ids, count, first[:count])

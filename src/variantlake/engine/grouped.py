@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from variantlake.engine.codes import Coded, coded, group
+from variantlake.engine.codes import coded, group, one_array
 from variantlake.engine.expressions import Aggregate, Expression, scalar
 from variantlake.engine.functions import evaluate
 from variantlake.engine.reading import Known
@@ -67,10 +67,7 @@ def part_of_log(
 def merged(parts: Sequence[Part]) -> Part:
     """The parts as one, in which no two groups have the same keys."""
     first, *others = parts
-    columns: list[Coded] = []
-    for at in range(len(first.keys)):
-        column = pa.chunked_array([part.keys[at] for part in parts])
-        columns.append(coded(_one(column)))
+    columns = [coded(one_array([part.keys[at] for part in parts])) for at in range(len(first.keys))]
     count = sum(part.count for part in parts)
     found = group(columns, count)
     states = [
@@ -79,11 +76,6 @@ def merged(parts: Sequence[Part]) -> Part:
     ]
     keys = tuple(column.values.take(pa.array(column.codes[found.first])) for column in columns)
     return Part(keys, tuple(states), found.count)
-
-
-def _one(column: Any) -> Any:
-    found = column.combine_chunks()
-    return found.chunk(0) if isinstance(found, pa.ChunkedArray) else found
 
 
 def all_merged(parts: Iterable[Part]) -> Part | None:

@@ -20,8 +20,9 @@ from variantlake.engine.codes import (
     Coded,
     coded,
     decimals,
-    group,
+    different,
     numbers,
+    one_array,
     plain,
     rank,
     ranked,
@@ -106,30 +107,47 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class Distinct:
-    """Different values: `values[i]` is one of group `groups[i]`, once each."""
+    """Different values: `values[codes[i]]` is one of group `groups[i]`.
+
+    A value may be there twice in what is made of rows, and no longer in what is merged.
+    """
 
     groups: Int64s
+    codes: Int64s
     values: Any
     count: int
 
     @classmethod
     def of(cls, argument: Any, ids: Int64s, count: int) -> Distinct:
         """Of rows."""
-        there = valid(argument)
+        return cls._of(coded(argument), ids, count)
+
+    @classmethod
+    def _of(cls, column: Coded, ids: Int64s, count: int) -> Distinct:
+        groups, codes = different(ids, count, column)
+        there = valid(column.values)
         if not there.all():
-            argument, ids = argument.filter(pa.array(there)), ids[there]
-        column = coded(argument)
-        pairs = group([Coded(ids, range(count)), column], len(ids))
-        return cls(ids[pairs.first], column.values.take(column.codes[pairs.first]), count)
+            kept = there[codes]
+            groups, codes = groups[kept], codes[kept]
+        # Conditions may have left a few of a dictionary's entries.
+        used = np.zeros(column.size, np.bool_)
+        used[codes] = True
+        if used.all():
+            return cls(groups, codes, column.values, count)
+        places = pa.array(np.flatnonzero(used))
+        return cls(groups, (np.cumsum(used) - 1)[codes], column.values.take(places), count)
 
     def merged(self, others: Sequence[Self], ids: Int64s, count: int) -> Distinct:
         """See State."""
-        groups, start = [], 0
-        for each in (self, *others):
+        parts = (self, *others)
+        column = coded(one_array([each.values for each in parts]))
+        groups, codes, start, entry = [], [], 0, 0
+        for each in parts:
             groups.append(ids[each.groups + start])
-            start += each.count
-        values = pa.chunked_array([each.values for each in (self, *others)])
-        return Distinct.of(values.combine_chunks(), np.concatenate(groups), count)
+            codes.append(column.codes[each.codes + entry])
+            start, entry = start + each.count, entry + len(each.values)
+        own = Coded(np.concatenate(codes), column.values)
+        return Distinct._of(own, np.concatenate(groups), count)
 
     def result(self) -> Any:
         """See State."""
@@ -195,7 +213,7 @@ class Greatest:
         """Of rows: of a dictionary only the entries are compared."""
         if isinstance(array, pa.DictionaryArray):
             pairs = Distinct.of(array, ids, count)
-            array, ids = pairs.values, pairs.groups
+            array, ids = pairs.values.take(pa.array(pairs.codes)), pairs.groups
         side = "max" if greatest else "min"
         if count == 1:
             return cls(greatest, pa.array([pc.min_max(array)[side].as_py()], array.type))
@@ -208,7 +226,7 @@ class Greatest:
 
     def merged(self, others: Sequence[Self], ids: Int64s, count: int) -> Greatest:
         """See State."""
-        values = pa.chunked_array([each.values for each in (self, *others)]).combine_chunks()
+        values = one_array([each.values for each in (self, *others)])
         return Greatest.of(self.greatest, values, ids, count)
 
     def result(self) -> Any:

@@ -23,6 +23,7 @@ from variantlake.encoding.scalar import Scalar, decode_scalar, decode_string
 from variantlake.encoding.value import basic_type, find
 from variantlake.encoding.variant import Variant
 from variantlake.errors import InvalidValue, UnsupportedFeature
+from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.planning.casts import INT_LIMITS, Beyond, monotone_cast, spark_type
 from variantlake.planning.exactness import IDENTITY, Conversion, ConversionKind
 from variantlake.planning.predicates import Ref
@@ -47,11 +48,11 @@ class Values:
     array: AnyArray
     failed: Bools | None = None
 
-    def take(self, chosen: Bools) -> Values:
-        """Only the chosen rows."""
+    def take(self, places: Int64s) -> Values:
+        """Some rows, by their places. Arrow takes rows faster than it filters them."""
         return Values(
-            self.array.filter(pa.array(chosen)),
-            None if self.failed is None else self.failed[chosen],
+            self.array.take(pa.array(places, pa.int64())),
+            None if self.failed is None else self.failed[places],
         )
 
 

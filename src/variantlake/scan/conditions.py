@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ import pyarrow.compute as pc
 
 from variantlake.errors import UnsupportedFeature
 from variantlake.parquet.stats.bounds import Raw
+from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.planning.comparing import comparison_type, literal_as
 from variantlake.planning.predicates import (
     FLIPPED,
@@ -66,19 +68,41 @@ def evaluate(predicate: Predicate, operand: Operand, rows: int) -> Truth:
         case Not(term):
             return _not(evaluate(term, operand, rows))
         case IsNull(ref):
-            return _is_null(operand(ref))
+            return _of_rows(_is_null, operand(ref))
         case IsNotNull(ref):
-            return _not(_is_null(operand(ref)))
+            return _not(_of_rows(_is_null, operand(ref)))
         case StartsWith(ref, prefix):
-            values = operand(ref)
-            return _truth(values, of_entries(values.array, lambda a: pc.starts_with(a, prefix)))
+            return _of_rows(partial(_starts_with, prefix), operand(ref))
         case Compare(op, Ref() as ref, Literal() as literal):
-            return _compare(op, ref, literal, operand(ref))
+            return _of_rows(partial(_compare, op, ref, literal), operand(ref))
         case Compare(op, Literal() as literal, Ref() as ref):
-            return _compare(FLIPPED.get(op, op), ref, literal, operand(ref))
+            return _of_rows(partial(_compare, FLIPPED.get(op, op), ref, literal), operand(ref))
         case In(ref, options):
-            return _in(ref, options, operand(ref))
+            return _of_rows(partial(_in, ref, options), operand(ref))
     raise UnsupportedFeature(f"the local engine does not take the condition {predicate}")
+
+
+def _of_rows(condition: Callable[[Values], Truth], values: Values) -> Truth:
+    """A condition on one operand; on a dictionary's entries, and on NULL, once each."""
+    array: Any = values.array
+    if not isinstance(array, pa.DictionaryArray) or values.failed is not None:
+        return condition(values)
+    found = condition(Values(with_null(array.dictionary)))
+    codes = entry_codes(array)
+    return Truth(found.true[codes], found.false[codes], found.failed[codes])
+
+
+def entry_codes(array: Any) -> Int64s:
+    """Which entry of its dictionary each row has: the one after the last where it is NULL."""
+    indices: Any = array.indices
+    if indices.null_count:
+        indices = pc.fill_null(indices, pa.scalar(len(array.dictionary), indices.type))
+    return np.asarray(indices).astype(np.int64)
+
+
+def with_null(entries: Any) -> Any:
+    """The entries and NULL behind them."""
+    return pa.concat_arrays([entries, pa.nulls(1, entries.type)])
 
 
 def _all(terms: Sequence[Truth], rows: int) -> Truth:
@@ -116,6 +140,10 @@ def _numpy(array: Any) -> Bools:
     return np.asarray(array.to_numpy(zero_copy_only=False), np.bool_)
 
 
+def _starts_with(prefix: str, values: Values) -> Truth:
+    return _truth(values, pc.starts_with(values.array, prefix))
+
+
 def _compare(op: CompareOp, ref: Ref, literal: Literal, values: Values) -> Truth:
     common = comparison_type(ref.type, (literal,))
     if common is None:
@@ -124,9 +152,7 @@ def _compare(op: CompareOp, ref: Ref, literal: Literal, values: Values) -> Truth
     if value is None:
         return _with_null(op, values)
     same = op if op != "<=>" else "="
-    answers = of_entries(
-        values.array, lambda array: _answers(same, _as_common(array, common), value, common)
-    )
+    answers = _answers(same, _as_common(values.array, common), value, common)
     found = _truth(values, answers)
     if op != "<=>":
         return found
@@ -146,7 +172,7 @@ def _in(ref: Ref, options: tuple[Literal, ...], values: Values) -> Truth:
     if common is None:
         raise UnsupportedFeature(f"{ref} IN constants of several types is left to Spark")
     wanted = [literal_as(option, common) for option in options]
-    found = of_entries(values.array, lambda array: _any(_as_common(array, common), wanted, common))
+    found = _any(_as_common(values.array, common), wanted, common)
     valid = _numpy(values.array.is_valid())
     true = _numpy(found.fill_null(False)) & valid
     false = valid & ~true & (None not in wanted)

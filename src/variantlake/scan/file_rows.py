@@ -342,7 +342,8 @@ class Rows:
 
     def only(self, chosen: Bools) -> Rows:
         """The chosen ones of these rows."""
-        return Rows(self.reader, self.row_group, self.kept[chosen], self.places[chosen])
+        own = np.flatnonzero(chosen)
+        return Rows(self.reader, self.row_group, self.kept[own], self.places[own])
 
     def has_whole(self, ref: Ref) -> bool:
         """Whether this is a column as it stands in the file, which can be read in `parts`."""
@@ -370,9 +371,7 @@ class Rows:
                 values = self.reader.physical(ref, reading, self.row_group)
                 if self.count == len(values.array):
                     return values
-                chosen = np.zeros(len(values.array), np.bool_)
-                chosen[self.places] = True
-                return values.take(chosen)
+                return values.take(self.places)
             array = self.reader.whole(ref.column[0], self.row_group, self.places)
             if array is None:
                 return self.reader.nulls(ref, self.count)

@@ -1,0 +1,1 @@
+"""Columns of a query as codes: rows that are alike, and what stands in a dictionary's pages."""
