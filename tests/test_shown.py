@@ -16,7 +16,7 @@ import variantlake as vl
 from variantlake.ingest.commit_load import LoadResult
 from variantlake.ingest.convert import ConvertResult
 from variantlake.ingest.load import IngestResult
-from variantlake.shown import MAX_LINE
+from variantlake.shown import MAX_LINE, counted
 
 
 def test_objects_of_a_table_fit_a_line_and_list_public_names(tmp_path: Path) -> None:
@@ -62,3 +62,10 @@ def test_help_names_the_options_of_loads() -> None:
     for function in (lake.ingest, vl.Table.append):
         text = inspect.getdoc(function) or ""
         assert [name for name in options if f"`{name}`" not in text] == []
+
+
+@pytest.mark.parametrize(
+    ("number", "text"), [(0, "0 files"), (1, "1 file"), (2, "2 files"), (12_345, "12,345 files")]
+)
+def test_one_thing_is_no_plural(number: int, text: str) -> None:
+    assert counted(number, "file") == text

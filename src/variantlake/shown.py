@@ -34,6 +34,11 @@ class Shown:
         return [name for name in super().__dir__() if not name.startswith("_")]
 
 
+def counted(number: int, noun: str) -> str:
+    """A number of things: `1 file`, `2,000 files`."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
 def _told(shown: Any) -> list[tuple[str, Any]]:
     """The fields that say something."""
     found = []

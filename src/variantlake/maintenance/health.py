@@ -24,6 +24,7 @@ from variantlake.maintenance.health_overlap import Overlap, overlaps
 from variantlake.maintenance.vacuum import vacuum
 from variantlake.parquet.stats.fact_columns import FactColumns
 from variantlake.planning.log_files import log_facts
+from variantlake.shown import counted
 from variantlake.shredding.schema import Leaf
 
 SMALL_BYTES = 32 << 20
@@ -69,7 +70,7 @@ def _small_files(snapshot: Snapshot) -> Iterator[Finding]:
         return
     worst = sorted(crowded.items(), key=lambda item: (-item[1], repr(item[0])))[:_MAX_NAMED]
     many = total - len(crowded) >= _MANY_SMALL
-    where = f" in {len(crowded):,} partitions" if snapshot.partition_columns else ""
+    where = f" in {counted(len(crowded), 'partition')}" if snapshot.partition_columns else ""
     yield Finding(
         "small files",
         Severity.WARNING if many else Severity.INFO,
@@ -100,7 +101,7 @@ def _overlaps(snapshot: Snapshot, facts: FactColumns) -> Iterator[Finding]:
 
 def _overlap(found: Overlap) -> Finding:
     deep = found.mean >= _DEEP
-    unknown = f"; {found.unknown:,} files have no bounds" if found.unknown else ""
+    unknown = f"; {counted(found.unknown, 'file')} without bounds" if found.unknown else ""
     lacking = found.unknown > found.known
     return Finding(
         "overlap",
@@ -131,8 +132,8 @@ def _deleted_rows(snapshot: Snapshot, facts: FactColumns) -> Iterator[Finding]:
     yield Finding(
         "deleted rows",
         Severity.WARNING if share >= _MANY_DELETED else Severity.INFO,
-        f"{deleted:,} rows of {len(there):,} files are deleted, {share:.1%} of all; every query "
-        "reads over them",
+        f"{counted(deleted, 'deleted row')} in {counted(len(there), 'file')}, {share:.1%} of all; "
+        "every query reads over them",
         mend="Table.optimize()",
         command="variantlake optimize",
         details={"rows": deleted, "files": len(there), "share": share},
@@ -158,7 +159,7 @@ def _residuals(snapshot: Snapshot, facts: FactColumns) -> Iterator[Finding]:
             continue
         name = ".".join(column)
         many = share >= _MANY_RESIDUAL
-        told = f"; {unknown:,} files do not tell in the log" if unknown else ""
+        told = f"; the log does not tell for {counted(unknown, 'file')}" if unknown else ""
         yield Finding(
             "residuals",
             Severity.WARNING if many else Severity.INFO,
@@ -176,7 +177,7 @@ def _statistics(facts: FactColumns) -> Iterator[Finding]:
         yield Finding(
             "statistics",
             Severity.WARNING,
-            f"{without:,} files have no statistics: no query skips them",
+            f"{counted(without, 'file')} without statistics: no query skips them",
             mend="Table.analyze()",
             command="variantlake analyze",
             details={"files": without},
@@ -189,8 +190,8 @@ def _unneeded(snapshot: Snapshot) -> Iterator[Finding]:
         yield Finding(
             "unneeded files",
             Severity.WARNING if plan.size > _total(snapshot) else Severity.INFO,
-            f"{plan.files:,} files of {plan.size:,} bytes are needed by no version within the "
-            "retention",
+            f"{counted(plan.files, 'file')} of {counted(plan.size, 'byte')} that no version within "
+            "the retention needs",
             mend="Table.vacuum()",
             command="variantlake vacuum",
             details={"files": plan.files, "bytes": plan.size, "kinds": dict(plan.kinds)},

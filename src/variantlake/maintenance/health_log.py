@@ -9,6 +9,7 @@ from variantlake.delta.checkpoint.checkpoint_writer import DEFAULT_INTERVAL
 from variantlake.delta.log.log_segment import LOG, all_checkpoints, commit_version
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.maintenance.health_findings import Finding, Severity
+from variantlake.shown import counted
 
 _LATE = 5
 """Intervals without a checkpoint from which on it is missing."""
@@ -37,8 +38,8 @@ def log_findings(snapshot: Snapshot) -> Iterator[Finding]:
     yield Finding(
         "log",
         Severity.INFO,
-        f"{log.commits:,} commits from version {log.oldest} on, {log.size:,} bytes in "
-        f"{log.files:,} files",
+        f"{counted(log.commits, 'commit')} from version {log.oldest} on, "
+        f"{counted(log.size, 'byte')} in {counted(log.files, 'file')}",
         details={"commits": log.commits, "bytes": log.size, "files": log.files,
                  "oldest_version": log.oldest},
     )  # fmt: skip
@@ -55,7 +56,7 @@ def log_findings(snapshot: Snapshot) -> Iterator[Finding]:
     yield Finding(
         "checkpoint",
         Severity.WARNING if late else Severity.INFO,
-        f"{where}, {since:,} commits before the newest version"
+        f"{where}, {counted(since, 'commit')} before the newest version"
         + (": every reader reads them one by one" if late else ""),
         mend="Table.checkpoint()" if late else "",
         command="variantlake checkpoint" if late else "",

@@ -22,6 +22,7 @@ from variantlake.planning.plan import ScanPlan
 from variantlake.planning.predicates import Ref, path_text
 from variantlake.planning.readings import Native, NullColumn, NullTest, PhysicalColumn, find_place
 from variantlake.planning.skipping import NOT_SKIPPED, Skipper
+from variantlake.shown import counted
 from variantlake.shredding.folding import fold_key
 from variantlake.shredding.schema import Object, ShreddingSchema
 
@@ -79,7 +80,7 @@ class LayoutUse:
     def __str__(self) -> str:
         name = self.layout or "unknown"
         label = name if self.schema is None else f"schema {self.schema} ({name})"
-        return f"{label}: {_files(self.files)}"
+        return f"{label}: {counted(self.files, 'file')}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +147,7 @@ class Explanation:
             f"files: {self.read_files} of {self.total_files} read, {skipped} skipped ({share})"
         ]
         if self.answered:
-            lines.append(f"answered from the log alone: {_files(self.answered)}")
+            lines.append(f"answered from the log alone: {counted(self.answered, 'file')}")
         if self.row_groups is not None:
             groups = self.row_groups
             lines.append(f"row groups of these files: {groups.read} of {groups.total} may match")
@@ -159,10 +160,10 @@ class Explanation:
                 lines += [f"  {use}" for use in self.layouts if use.column == column]
         if self.skipped_by:
             lines.append("skipped by:")
-            lines += [f"  {text}: {_files(n)}" for text, n in self.skipped_by]
+            lines += [f"  {text}: {counted(n, 'file')}" for text, n in self.skipped_by]
         if self.prefilter:
             lines.append("rows found before their Variants are rebuilt, by:")
-            lines += [f"  {text}: {_files(n)}" for text, n in self.prefilter]
+            lines += [f"  {text}: {counted(n, 'file')}" for text, n in self.prefilter]
         if self.paths:
             lines.append("paths:")
             lines += [f"  {use.ref}: {_how(use)}" for use in self.paths]
@@ -280,21 +281,17 @@ def _suggest(ref: Ref, layouts: Sequence[ShreddingSchema]) -> tuple[str, ...]:
 def _how(use: PathUse) -> str:
     parts = []
     if use.physical:
-        parts.append(f"a typed column in {_files(use.physical)}")
+        parts.append(f"a typed column in {counted(use.physical, 'file')}")
     if use.native:
         why = "; ".join(reason for reason, _ in use.why_native)
-        by_kernels = f", in {_files(use.kernels)} by our kernels" if use.kernels else ""
-        parts.append(f"read natively in {_files(use.native)} ({why}){by_kernels}")
+        by_kernels = f", in {counted(use.kernels, 'file')} by our kernels" if use.kernels else ""
+        parts.append(f"read natively in {counted(use.native, 'file')} ({why}){by_kernels}")
     if use.absent:
-        parts.append(f"NULL in {_files(use.absent)}")
+        parts.append(f"NULL in {counted(use.absent, 'file')}")
     text = ", ".join(parts) or "no file is read"
     if use.suggestions:
         text += f". Did you mean {' or '.join(use.suggestions)}?"
     return text
-
-
-def _files(count: int) -> str:
-    return "1 file" if count == 1 else f"{count:,} files"
 
 
 def _size(count: int) -> str:

@@ -32,7 +32,7 @@ from variantlake.report.samples import sample_table
 from variantlake.report.skip_power import skip_powers
 from variantlake.report.versions import MAX_VERSIONS, versions_of
 from variantlake.scan.table_scan import Scan
-from variantlake.shown import Shown
+from variantlake.shown import Shown, counted
 from variantlake.shredding.ddl import format_ddl
 from variantlake.shredding.infer import infer
 
@@ -56,7 +56,8 @@ class TableReport(Shown):
     data: dict[str, Any]
 
     def __repr__(self) -> str:
-        return f"<TableReport of version {self.data['version']}, {self.data['files']:,} files>"
+        files = counted(self.data["files"], "file")
+        return f"<TableReport of version {self.data['version']}, {files}>"
 
     def to_dict(self) -> dict[str, Any]:
         """The data as JSON-ready values; `format` tells their version."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 
 from variantlake.report.table_report import TableReport, report_table
+from variantlake.shown import counted
 from variantlake.table.erasure import TableErasure
 
 
@@ -36,6 +37,6 @@ class TableReports(TableErasure):
         )
         return (
             f"<p><b>{html.escape(self.uri)}</b>, version {self.version:,}, "
-            f"{self.snapshot.files.num_rows:,} files</p>"
+            f"{counted(self.snapshot.files.num_rows, 'file')}</p>"
             f"<table><tr><th>column</th><th>type</th></tr>{columns}</table>"
         )

@@ -13,6 +13,7 @@ from variantlake.cli.terminal.options import TableArgument, dry_run_option, json
 from variantlake.cli.terminal.output import print_json, print_line, size
 from variantlake.dml.result import ChangeResult
 from variantlake.errors import UnsupportedFeature
+from variantlake.shown import counted
 from variantlake.storage.opening import open_store
 
 
@@ -48,8 +49,9 @@ def delete(
         return
     would = "would be " if dry_run else ""
     print_line(
-        f"{done.deleted:,} rows {would}deleted from {done.files_touched:,} files: "
-        f"{done.files_removed:,} files removed, {done.files_rewritten:,} rewritten, "
+        f"{counted(done.deleted, 'row')} {would}deleted from "
+        f"{counted(done.files_touched, 'file')}: "
+        f"{counted(done.files_removed, 'file')} removed, {done.files_rewritten:,} rewritten, "
         f"{done.vectors:,} with a deletion vector"
     )
     if not dry_run:

@@ -10,6 +10,7 @@ import typer
 from variantlake.cli.terminal.options import TableArgument, json_option
 from variantlake.cli.terminal.output import print_fields, print_json, print_note
 from variantlake.erase.erase import EraseResult
+from variantlake.shown import counted
 from variantlake.table import Table
 
 
@@ -54,7 +55,8 @@ def erase(
         return
     if done.is_purged:
         print_note(
-            f"Purged: {done.purged_files:,} files, {done.purged_log_files:,} files of the log."
+            f"Purged: {counted(done.purged_files, 'file')}, "
+            f"{counted(done.purged_log_files, 'file')} of the log."
         )
         return
     for line in _left(table, done):

@@ -17,6 +17,7 @@ from variantlake.cli.terminal.options import (
 from variantlake.cli.terminal.output import print_fields, print_json, size
 from variantlake.cli.terminal.progress import rewriting
 from variantlake.maintenance.clustering.cluster import ClusterResult
+from variantlake.shown import counted
 from variantlake.table import Table
 
 
@@ -77,9 +78,11 @@ def _print(table: str, done: ClusterResult) -> None:
         "ordered by": ", ".join(done.paths),
         "new since the last run": size(done.new_bytes),
         "budget": size(done.budget_bytes),
-        f"{would}read": f"{done.files_read:,} files in {done.groups:,} groups, "
+        f"{would}read": f"{counted(done.files_read, 'file')} in "
+        f"{counted(done.groups, 'group')}, "
         f"{size(done.bytes_read)}",
-        f"{would}written": f"{about}{done.files_written:,} files, {size(done.bytes_written)}",
+        f"{would}written": f"{about}{counted(done.files_written, 'file')}, "
+        f"{size(done.bytes_written)}",
         "a query for one value reads": f"{done.read_share_before:.1%} of the bytes, then {about}"
         f"{done.read_share_after:.1%}",
     }
@@ -87,5 +90,7 @@ def _print(table: str, done: ClusterResult) -> None:
         versions = ", ".join(map(str, done.versions))
         fields["versions"] = versions or "none, there was nothing to do"
     if done.conflicts:
-        fields["planned again"] = f"{done.conflicts:,} groups that others changed meanwhile"
+        fields["planned again"] = (
+            f"{counted(done.conflicts, 'group')} that others changed meanwhile"
+        )
     print_fields(fields)

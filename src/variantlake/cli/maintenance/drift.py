@@ -22,6 +22,7 @@ from variantlake.maintenance.reshredding.drift import (
     PathResiduals,
     VersionsDrift,
 )
+from variantlake.shown import counted
 from variantlake.table import Table
 
 SHOWN = 10
@@ -55,9 +56,9 @@ def _print(report: Drift) -> None:
     for each in report.versions:
         print_line("")
         print_line(
-            f"versions {_range(each)}: {each.files:,} files, {each.examined:,} examined, "
-            f"{each.layouts} layouts, {size(each.residual_bytes)} of {size(each.bytes)} in "
-            f"residuals ({each.residual_share:.1%})",
+            f"versions {_range(each)}: {counted(each.files, 'file')}, {each.examined:,} examined, "
+            f"{counted(each.layouts, 'layout')}, {size(each.residual_bytes)} of {size(each.bytes)} "
+            f"in residuals ({each.residual_share:.1%})",
             "bold",
         )
         most = sorted(each.paths, key=lambda path: -path.residual_bytes)
@@ -66,10 +67,10 @@ def _print(report: Drift) -> None:
             map(_row, most[:SHOWN]),
         )
         if len(most) > SHOWN:
-            print_line(f"{len(most) - SHOWN} more paths; --json prints all")
+            print_line(f"{counted(len(most) - SHOWN, 'more path')}; --json prints all")
     for column in report.columns:
         print_line("")
-        print_line(f"{column.column}: {column.sampled_rows:,} rows sampled", "bold")
+        print_line(f"{column.column}: {counted(column.sampled_rows, 'row')} sampled", "bold")
         if not column.new_columns:
             print_line("no path would be worth a new column")
             continue

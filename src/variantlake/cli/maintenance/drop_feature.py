@@ -10,6 +10,7 @@ from variantlake.cli.terminal.options import TableArgument, dry_run_option, json
 from variantlake.cli.terminal.output import print_fields, print_json, size
 from variantlake.cli.terminal.progress import rewriting
 from variantlake.maintenance.reshredding.drop_feature import check_droppable
+from variantlake.shown import counted
 from variantlake.table import Table
 
 
@@ -33,7 +34,8 @@ def drop_feature(
         if as_json:
             print_json({**planned.to_dict(), "feature": feature})
             return
-        would = f"{planned.files_read:,} of {planned.files:,} files, {size(planned.bytes_read)}"
+        files = f"{planned.files_read:,} of {counted(planned.files, 'file')}"
+        would = f"{files}, {size(planned.bytes_read)}"
         print_fields({"table": table, "would be dropped": feature, "would be rewritten": would})
         return
     with rewriting() as progress:

@@ -9,6 +9,7 @@ import typer
 
 from variantlake.cli.terminal.options import TableArgument, json_option
 from variantlake.cli.terminal.output import print_json, print_line, print_rows, size
+from variantlake.shown import counted
 from variantlake.table import Table
 
 
@@ -41,7 +42,7 @@ def health(
     if as_json:
         print_json(found.to_dict())
     else:
-        print_line(f"version {found.version}: {found.files:,} files, {size(found.size)}")
+        print_line(f"version {found.version}: {counted(found.files, 'file')}, {size(found.size)}")
         rows = [(f.severity, f.topic, f.message, f.command or "-") for f in found.findings]
         print_rows(["", "about", "finding", "what helps"], rows)
     worst = found.worst

@@ -18,6 +18,7 @@ from variantlake.cli.terminal.output import print_fields, print_json, print_line
 from variantlake.cli.terminal.progress import rewriting
 from variantlake.errors import InvalidValue
 from variantlake.maintenance.optimize import OptimizeResult
+from variantlake.shown import counted
 from variantlake.table import Table
 
 _SIZE = re.compile(r"(\d+)\s*([kmgt]?)(i?b)?", re.IGNORECASE)
@@ -86,13 +87,14 @@ def _print(table: str, done: OptimizeResult) -> None:
     if ways:
         print_rows(["files that are read", "files", "rows", "size"], ways)
     for reason, files in done.not_copied.items():
-        print_line(f"{files:,} files are not copied as bytes: {reason}")
+        print_line(f"{counted(files, 'file')} not copied as bytes: {reason}")
     would = "would be " if done.is_dry_run else ""
     about = "about " if done.is_dry_run else ""
     fields = {
         "table": table,
-        f"{would}read": f"{done.files_read:,} files, {size(done.bytes_read)}",
-        f"{would}written": f"{about}{done.files_written:,} files, {size(done.bytes_written)}",
+        f"{would}read": f"{counted(done.files_read, 'file')}, {size(done.bytes_read)}",
+        f"{would}written": f"{about}{counted(done.files_written, 'file')}, "
+        f"{size(done.bytes_written)}",
     }
     if done.deletion_vectors:
         fields["deletion vectors"] = f"{done.deletion_vectors:,} {would}applied"
@@ -103,5 +105,7 @@ def _print(table: str, done: OptimizeResult) -> None:
     else:
         fields["versions"] = "none, there was nothing to do"
     if done.conflicts:
-        fields["planned again"] = f"{done.conflicts:,} groups that others changed meanwhile"
+        fields["planned again"] = (
+            f"{counted(done.conflicts, 'group')} that others changed meanwhile"
+        )
     print_fields(fields)

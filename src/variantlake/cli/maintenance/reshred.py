@@ -17,6 +17,7 @@ from variantlake.cli.terminal.options import (
 from variantlake.cli.terminal.output import print_fields, print_json, size
 from variantlake.cli.terminal.progress import rewriting
 from variantlake.maintenance.reshredding.reshred import ReshredResult
+from variantlake.shown import counted
 from variantlake.table import Table
 
 _OF_COLUMN = re.compile(r"(\w+)=(.*)", re.DOTALL)
@@ -77,12 +78,13 @@ def _print(table: str, done: ReshredResult) -> None:
         fields[f"{column} as"] = ddl
     fields["the table's schema"] = f"{would}changed" if done.changed else "as before"
     fields[f"{would}rewritten"] = (
-        f"{done.files_read:,} of {done.files:,} files, {done.rows:,} rows, {size(done.bytes_read)}"
+        f"{done.files_read:,} of {counted(done.files, 'file')}, {counted(done.rows, 'row')}, "
+        f"{size(done.bytes_read)}"
     )
     fields[f"{would}written"] = f"{about}{size(done.bytes_written)}"
     if not done.is_dry_run:
         versions = ", ".join(map(str, done.versions))
         fields["versions"] = versions or "none, there was nothing to do"
     if done.conflicts:
-        fields["planned again"] = f"{done.conflicts:,} files that others changed meanwhile"
+        fields["planned again"] = f"{counted(done.conflicts, 'file')} that others changed meanwhile"
     print_fields(fields)

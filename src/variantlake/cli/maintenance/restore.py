@@ -11,6 +11,7 @@ from variantlake.cli.terminal.options import TableArgument, dry_run_option, json
 from variantlake.cli.terminal.output import print_fields, print_json, print_note, size
 from variantlake.cli.terminal.progress import counting, staying_whole
 from variantlake.maintenance.restore import RestoreResult
+from variantlake.shown import counted
 from variantlake.table import Table
 
 
@@ -52,7 +53,7 @@ def restore(
     print_fields(_fields(table, done))
     if done.missing_files and dry_run:
         names = ", ".join(done.missing[:10])
-        print_note(f"{done.missing_files:,} files are gone: {names}")
+        print_note(f"{counted(done.missing_files, 'missing file')}: {names}")
 
 
 def _moment(text: str) -> dt.datetime:
@@ -65,7 +66,7 @@ def _moment(text: str) -> dt.datetime:
 
 
 def _text(at: tuple[int, int]) -> str:
-    return f"{at[0]:,} of {at[1]:,} files looked for"
+    return f"{at[0]:,} of {counted(at[1], 'file')} looked for"
 
 
 def _document(done: RestoreResult) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from variantlake.cli.terminal.output import (
 from variantlake.cli.terminal.progress import counting, staying_whole
 from variantlake.maintenance.vacuum import VacuumProgress, VacuumResult
 from variantlake.maintenance.vacuum_listing import UnneededFile
+from variantlake.shown import counted
 from variantlake.table import Table
 
 MAX_ROWS = 50
@@ -86,8 +87,8 @@ def vacuum(
 
 def _text(at: VacuumProgress) -> str:
     if at.deleted:
-        return f"{at.deleted:,} of {at.found:,} files deleted"
-    return f"{at.listed:,} files listed, {at.found:,} of them not needed"
+        return f"{at.deleted:,} of {counted(at.found, 'file')} deleted"
+    return f"{counted(at.listed, 'file')} listed, {at.found:,} of them not needed"
 
 
 def _document(done: VacuumResult) -> dict[str, Any]:
@@ -112,14 +113,15 @@ def _print(table: str, done: VacuumResult, shown: list[UnneededFile]) -> None:
     if shown:
         print_rows(["file", "kind", "size"], [(f.path, f.kind, size(f.size)) for f in shown])
         if done.files > len(shown):
-            print_note(f"{done.files - len(shown):,} more files; --json prints all.")
+            print_note(f"{counted(done.files - len(shown), 'more file')}; --json prints all.")
     kinds = ", ".join(f"{count:,} {kind}" for kind, count in done.kinds.items())
     what = "would be removed" if done.is_dry_run else "removed"
     fields: dict[str, Any] = {
         "table": table,
         "retention": f"{done.retention_hours:g} hours",
         "files listed": f"{done.listed:,}",
-        what: f"{done.files:,} files, {size(done.size)}" + (f" ({kinds})" if kinds else ""),
+        what: f"{counted(done.files, 'file')}, {size(done.size)}"
+        + (f" ({kinds})" if kinds else ""),
     }
     if not done.is_dry_run:
         fields["version"] = done.version
@@ -129,6 +131,6 @@ def _print(table: str, done: VacuumResult, shown: list[UnneededFile]) -> None:
         )
     if done.quarantine_files:
         fields["quarantine"] = (
-            f"{done.quarantine_files:,} files, {size(done.quarantine_size)}, stay"
+            f"{counted(done.quarantine_files, 'file')}, {size(done.quarantine_size)}, stay"
         )
     print_fields(fields)

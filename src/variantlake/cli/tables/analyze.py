@@ -6,6 +6,7 @@ from typing import Annotated
 
 from variantlake.cli.terminal.options import TableArgument, dry_run_option, json_option
 from variantlake.cli.terminal.output import print_json, print_line
+from variantlake.shown import counted
 from variantlake.table import Table
 
 
@@ -25,4 +26,4 @@ def analyze(
         return
     what = "would be completed" if dry_run else "completed"
     version = "" if done.version is None else f", version {done.version}"
-    print_line(f"{done.completed} of {done.files} files {what}{version}")
+    print_line(f"{done.completed} of {counted(done.files, 'file')} {what}{version}")

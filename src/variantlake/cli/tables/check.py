@@ -17,6 +17,7 @@ from variantlake.delta.log.file_paths import absolute_paths
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.errors import VariantLakeError
 from variantlake.parquet.metadata.footer import SchemaNode, read_footer
+from variantlake.shown import counted
 
 
 def check(
@@ -83,14 +84,10 @@ def check(
                     f"{file}: no VARIANT column, nothing to check (--variant names unmarked ones)"
                 )
     if findings:
-        print_note(f"{_count(findings, 'finding')} in {_count(files, 'file')}")
+        print_note(f"{counted(findings, 'finding')} in {counted(files, 'file')}")
         raise typer.Exit(1)
     if not as_json:
-        print_line(f"{_count(files, 'file')}, nothing found")
-
-
-def _count(number: int, of: str) -> str:
-    return f"{number:,} {of}" + ("" if number == 1 else "s")
+        print_line(f"{counted(files, 'file')}, nothing found")
 
 
 def _files(source: str, variants: list[str]) -> Iterator[tuple[str, list[str]]]:

@@ -12,6 +12,7 @@ from variantlake.cli.terminal.progress import counting
 from variantlake.errors import InvalidQuery
 from variantlake.kernels.digest.rows import Digest
 from variantlake.maintenance.compare_versions import VersionComparison
+from variantlake.shown import counted
 from variantlake.table import Table
 
 
@@ -76,12 +77,12 @@ def _print(found: VersionComparison) -> None:
         print_line(f"{each.file}: row {each.row} of version {each.version} is not in {other}")
     if not found.equal:
         print_note(
-            f"versions {before} and {after} differ: {found.before.rows:,} rows with the digest "
-            f"{found.before.hex}, and {found.after.rows:,} with {found.after.hex}"
+            f"versions {before} and {after} differ: {counted(found.before.rows, 'row')} with the "
+            f"digest {found.before.hex}, and {found.after.rows:,} with {found.after.hex}"
         )
         return
     print_line(
         f"versions {before} and {after} have the same rows: {found.before.rows:,} in "
-        f"{found.files_before:,} files, now in {found.files_after:,}; {found.shared_files:,} files "
-        f"are in both; digest {found.before.hex}"
+        f"{counted(found.files_before, 'file')}, now in {found.files_after:,}, "
+        f"{found.shared_files:,} of them in both; digest {found.before.hex}"
     )

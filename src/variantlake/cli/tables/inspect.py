@@ -29,6 +29,7 @@ from variantlake.delta.protocol.learned_schemas import (
 from variantlake.delta.stats.file_facts import FactsReader
 from variantlake.parquet.read.inspect import SAMPLE_ROWS, FileView, NodeView, VariantView
 from variantlake.parquet.stats.facts import FileFacts, PathFacts, VariantFacts
+from variantlake.shown import counted
 from variantlake.shredding.ddl import MAX_SCHEMA_DEPTH, format_ddl
 from variantlake.shredding.infer import Inference, InferenceOptions
 from variantlake.shredding.schema import Array, Leaf, Object, ShreddingSchema
@@ -333,7 +334,8 @@ def _print_table(table: Table, *, as_json: bool) -> None:
     for path in outside:
         print_line(f"refers to a file by an absolute path: {path}")
     for name, paths in totals.items():
-        _heading(f"{name}: {len(facts):,} of {files.num_rows:,} files say how they are shredded")
+        of = counted(files.num_rows, "file")
+        _heading(f"{name}: the log says how {len(facts):,} of {of} are shredded")
         counts = residuals[name]
         if counts["types_spark_lacks"]:
             print_line(f"files whose residuals hold {LACKING}: {counts['types_spark_lacks']:,}")

@@ -22,6 +22,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from variantlake.errors import VariantLakeError
+from variantlake.shown import counted
 
 WIDE = 100_000
 """Columns of a table that goes to a file or a pipe: nothing is folded there."""
@@ -156,7 +157,7 @@ def size(count: int) -> str:
     for unit, scale in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
         if count >= scale:
             return f"{count / scale:.1f} {unit}"
-    return f"{count} bytes"
+    return counted(count, "byte")
 
 
 def plain(value: Any) -> Any:
