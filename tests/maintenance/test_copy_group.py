@@ -112,3 +112,21 @@ def test_footers_that_differ_are_rewritten_column_by_column(tmp_path: Path) -> N
     assert (expected.copied, expected.encoded) == (done.copied, done.encoded)
     assert (done.copied.files, done.encoded.files) == (0, 4)
     assert vl.Table.open(tmp_path).digest() == digest
+
+
+def test_an_odd_file_does_not_keep_others_from_being_copied(tmp_path: Path) -> None:
+    """One with deleted rows, one of another layout: each goes its own way, and a rerun has none."""
+    table = made(tmp_path, properties={"delta.enableDeletionVectors": "true"})
+    table.append(rows(120, 160))
+    table.refresh().delete("id >= 120 AND id < 150")
+    table.refresh().set_properties({"variantlake.shredding.event": "k STRING"})
+    table.refresh().append(rows(160, 200))
+    table = vl.Table.open(tmp_path)
+    digest = table.digest()
+    target = sum(add.size for add in table.snapshot.add_files())
+    expected = table.optimize(dry_run=True, target_file_bytes=target)
+    assert (expected.copied.files, expected.encoded.files, expected.reshredded.files) == (3, 1, 1)
+    done = table.optimize(target_file_bytes=target)
+    assert (done.copied.files, done.encoded.files, done.reshredded.files) == (3, 1, 1)
+    assert table.refresh().digest() == digest
+    assert table.refresh().optimize(target_file_bytes=target).versions == ()

@@ -32,10 +32,10 @@ class OptimizeResult(Shown):
     that were rewritten, `files_written` and `bytes_written` of those in their place (of a dry run
     `bytes_written` is an estimate and `files_written` the number of groups). `copied`, `encoded`
     and `reshredded` are the files that were read by how their rows came: row groups as bytes,
-    columns decoded and encoded, Variants rebuilt. What very many files became is joined in
-    turn, and counts again. `not_copied` tells of a dry run why files of `encoded` are not copied:
-    how many for each reason. `conflicts` counts groups that another writer was first to change,
-    which were planned anew.
+    columns decoded and encoded, Variants rebuilt. What very many files became, or files that
+    shrank by much, is joined in turn, and counts again. `not_copied` tells of a dry run why files
+    of `encoded` are not copied: how many for each reason. `conflicts` counts groups that another
+    writer was first to change, which were planned anew.
     """
 
     versions: tuple[int, ...] = ()
@@ -76,13 +76,9 @@ def optimize(
     started = time.perf_counter()
     condition = None if where is None else condition_on_files(snapshot, where)
 
-    plans: list[bool] = []
-
     def prepare(newest: Snapshot) -> CompactionPlan:
         chosen = None if condition is None else files_that_may_match(newest, condition)
-        plan = plan_compaction(newest, options, chosen, digest=digest)
-        plans.append(plan.is_cut)
-        return plan
+        return plan_compaction(newest, options, chosen, digest=digest)
 
     if dry_run:
         return _expected(prepare(snapshot), started)
@@ -95,12 +91,11 @@ def optimize(
             "clusterBy": "[]",
         },
     )
-    totals = run_rewrite(snapshot, prepare, run, operation, progress=progress)
-    while any(plans) and totals.versions:
-        # So many files that what they became has to be joined in turn.
-        plans.clear()
-        again = run_rewrite(snapshot.refresh(), prepare, run, operation, progress=progress)
-        totals = totals.and_then(again)
+    totals = last = run_rewrite(snapshot, prepare, run, operation, progress=progress)
+    while last.versions and (last is totals or last.files < _read(last.tiers)):
+        # What very many files became, or files that shrank by much, is joined in turn.
+        last = run_rewrite(snapshot.refresh(), prepare, run, operation, progress=progress)
+        totals = totals.and_then(last)
     return OptimizeResult(
         versions=totals.versions,
         files_written=totals.files,
@@ -149,10 +144,14 @@ def _decoded(file: InputFile) -> InputFile:
     return replace(file, tier=max(file.tier, Tier.COLUMNS))
 
 
+def _read(tiers: TierCounts) -> int:
+    return sum(each.files for each in tiers.values())
+
+
 def _of_tiers(tiers: TierCounts) -> dict[str, Any]:
     found = tiers.values()
     return {
-        "files_read": sum(each.files for each in found),
+        "files_read": _read(tiers),
         "rows": sum(each.rows for each in found),
         "bytes_read": sum(each.bytes for each in found),
         "copied": tiers.get(Tier.COPY, Counts()),

@@ -6,6 +6,7 @@ layout is too little for a file: that is joined with the rest of the others, in 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,13 +20,25 @@ from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.cluster_paths import ClusterPath
 from variantlake.delta.protocol.properties import SCHEMA_PREFIX
 from variantlake.delta.stats.file_facts import FactsReader
+from variantlake.delta.stats.tags import PREFIX
 from variantlake.errors import InvalidSchema, InvalidValue
 from variantlake.ingest.target.files import TARGET_FILE_BYTES
 from variantlake.ingest.target.write_target import UNSHREDDED
 from variantlake.maintenance.clustering.order_rows import cells_across, wanted_paths
-from variantlake.maintenance.clustering.plan_clustering import by_partition, without_texts
+from variantlake.maintenance.clustering.plan_clustering import (
+    ORDERED_TAG,
+    by_partition,
+    tag_text,
+    without_texts,
+)
 from variantlake.maintenance.rewrite.copy_group import MIN_ROW_GROUP_BYTES
-from variantlake.maintenance.rewrite.groups import MAX_FILES, FileGroup, InputFile, Tier, packed
+from variantlake.maintenance.rewrite.groups import (
+    APART_TAG,
+    FileGroup,
+    InputFile,
+    Tier,
+    packed,
+)
 from variantlake.maintenance.rewrite.layouts import (
     FileLayout,
     joined_layout,
@@ -41,6 +54,8 @@ from variantlake.shredding.schema import ShreddingSchema
 
 MAX_DELETED_SHARE = 0.05
 """The share of deleted rows from which on a file is rewritten, as in Delta Spark."""
+
+_NUMBER = re.compile("[0-9]{1,9}")
 
 _SMALL_SHARE = 0.75
 """A file of less than this share of the target is small; one that misses it by little is not."""
@@ -76,11 +91,15 @@ class CompactionOptions:
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """Rows of the snapshot's files that are joined, and the layout that they get."""
+    """Rows of the snapshot's files that are joined, and the layout that they get.
+
+    `apart` as in FileGroup.
+    """
 
     rows: Int64s
     layouts: tuple[FileLayout, ...]
     target: tuple[ShreddingSchema, ...]
+    apart: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +118,6 @@ class CompactionPlan:
     def bytes(self) -> int:
         """Bytes of all input files."""
         return int(sum(self.sizes[group.rows].sum() for group in self.groups))
-
-    @property
-    def is_cut(self) -> bool:
-        """Whether a group ends by the number of its files, so that what it becomes is small."""
-        return any(len(group.rows) >= MAX_FILES for group in self.groups)
 
     def steps(self) -> Iterator[list[FileGroup]]:
         """The groups of each commit, made when they are wanted."""
@@ -143,6 +157,17 @@ class CompactionPlan:
         names = variant_columns(self.snapshot)
         return wanted_paths(self.snapshot, dict(zip(names, group.target, strict=True)))
 
+    def _tags(self, group: _Group) -> dict[str, str]:
+        """That a run of clustering ordered the files, as far as that holds of what they become.
+
+        Neighbours in the log need not be neighbours in the order: where one of the files is new, or
+        the rows are not sorted when they are joined, the bounds alone tell what that is worth.
+        """
+        tags: Any = self.snapshot.files["tags"].take(group.rows)
+        texts = set(pc.map_lookup(tags, ORDERED_TAG, "first").to_pylist())
+        by = tag_text(self._order(group))
+        return {ORDERED_TAG: by} if by and texts == {by} else {}
+
     def _made(self, number: int, group: _Group) -> FileGroup:
         names = variant_columns(self.snapshot)
         told, required = joined_layout(names, group.target, group.layouts)
@@ -167,6 +192,8 @@ class CompactionPlan:
             dict(zip(names, group.target, strict=True)),
             told,
             required,
+            apart=group.apart,
+            tags=self._tags(group),
         )
         if not (order := self._order(group)):
             return made
@@ -233,27 +260,44 @@ def _groups_of(
     """The groups of one partition."""
     layouts = layouts_of(snapshot, log, rows)
     targets = _Targets(snapshot, layouts, live[rows].tolist())
-    # Files whose row groups may be large enough to be copied stay among themselves.
-    classes: dict[tuple[tuple[ShreddingSchema, ...], bool], list[int]] = {}
+    files = snapshot.files.take(rows)
+    whole = _deleted(files) == 0
+    apart = _numbers(files, APART_TAG)
+    ours = _numbers(files, f"{PREFIX}version")
+    # Files whose row groups may be copied stay among themselves, and among those of one writer.
+    classes: dict[tuple[int, tuple[ShreddingSchema, ...], int], list[int]] = {}
     for place, layout in enumerate(layouts):
-        large = bool(live[rows[place]] >= MIN_ROW_GROUP_BYTES)
-        classes.setdefault((targets.of(layout), large), []).append(place)
-    rest: list[list[int]] = []
+        target = targets.of(layout)
+        may_copy = (
+            live[rows[place]] >= MIN_ROW_GROUP_BYTES
+            and whole[place]
+            and tuple(each.schema for each in layout) == target
+        )
+        copies = 1 + ours[place] if may_copy else 0
+        classes.setdefault((apart[place], target, copies), []).append(place)
+    rest: dict[int, list[int]] = {}
     least = options.target_file_bytes * _FULL_SHARE
-    for (target, _), places in classes.items():
+    for (number, target, _), places in classes.items():
         sizes = live[rows[places]].tolist()
         for own in packed(sizes, options.target_file_bytes):
             members = [places[each] for each in own]
             if len(classes) > 1 and sum(sizes[each] for each in own) < least:
-                rest.append(members)
+                rest.setdefault(number, []).extend(members)
             else:
-                yield _group(rows, layouts, members, target)
-    left = sorted(place for members in rest for place in members)
-    for own in packed(live[rows[left]].tolist(), options.target_file_bytes):
-        members = [left[each] for each in own]
-        own_targets = {targets.of(layouts[place]) for place in members}
-        target = own_targets.pop() if len(own_targets) == 1 else targets.common
-        yield _group(rows, layouts, members, target)
+                yield _group(rows, layouts, members, target, number)
+    for number, places in rest.items():
+        left = sorted(places)
+        for own in packed(live[rows[left]].tolist(), options.target_file_bytes):
+            members = [left[each] for each in own]
+            own_targets = {targets.of(layouts[place]) for place in members}
+            target = own_targets.pop() if len(own_targets) == 1 else targets.common
+            yield _group(rows, layouts, members, target, number)
+
+
+def _numbers(files: pa.Table, tag: str) -> list[int]:
+    """A tag that is a number, 0 where there is none."""
+    texts = pc.map_lookup(files["tags"], tag, "first").to_pylist()
+    return [int(text) if text and _NUMBER.fullmatch(text) else 0 for text in texts]
 
 
 def _group(
@@ -261,8 +305,9 @@ def _group(
     layouts: Sequence[FileLayout],
     members: Sequence[int],
     target: tuple[ShreddingSchema, ...],
+    apart: int,
 ) -> _Group:
-    return _Group(rows[list(members)], tuple(layouts[place] for place in members), target)
+    return _Group(rows[list(members)], tuple(layouts[place] for place in members), target, apart)
 
 
 class _Targets:

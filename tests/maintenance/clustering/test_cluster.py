@@ -15,7 +15,7 @@ import variantlake as vl
 from variantlake.errors import InvalidSchema, InvalidValue, VariantLakeError
 from variantlake.maintenance.clustering import plan_clustering as plan_clustering_module
 from variantlake.maintenance.clustering.overlap import overlapping
-from variantlake.maintenance.clustering.plan_clustering import TAG, plan_clustering
+from variantlake.maintenance.clustering.plan_clustering import ORDERED_TAG, plan_clustering
 from variantlake.maintenance.rewrite import cell_rows
 
 KINDS = "abcdefgh"
@@ -138,7 +138,9 @@ def test_an_append_rewrites_at_most_twice_its_bytes(tmp_path: Path) -> None:
         append(table, 300, seed)
         rows += 300
         table = table.refresh()
-        fresh = sum(add.size for add in table.snapshot.add_files() if TAG not in (add.tags or {}))
+        fresh = sum(
+            add.size for add in table.snapshot.add_files() if ORDERED_TAG not in (add.tags or {})
+        )
         new += fresh
         done = table.cluster(target_file_bytes=20_000)
         assert done.new_bytes == fresh
@@ -230,3 +232,24 @@ def test_values_that_only_spark_casts_are_null_in_the_order(tmp_path: Path) -> N
     done = table.cluster(target_file_bytes=2_000, budget_bytes=1 << 30)
     assert done.rows == 200
     assert table.refresh().digest() == before
+
+
+def test_compaction_of_ordered_files_leaves_their_tag(tmp_path: Path) -> None:
+    """Where all of them have it; so that what they become is not new to the next run."""
+    table = vl.Table.create(tmp_path / "t", "event VARIANT, n INT, day STRING", cluster_by="$.ts")
+    for seed in range(3):
+        append(table, 300, seed)
+    table.refresh().cluster(target_file_bytes=3_000, budget_bytes=1 << 40)
+    table = table.refresh()
+    before = content(table)
+    assert table.optimize(target_file_bytes=30_000).files_read > 2
+    table = table.refresh()
+    assert all(ORDERED_TAG in (add.tags or {}) for add in table.snapshot.add_files())
+    assert table.cluster(dry_run=True).new_bytes == 0
+    append(table, 10, 9)
+    table = table.refresh()
+    table.optimize()
+    table = table.refresh()
+    (add,) = table.snapshot.add_files()
+    assert ORDERED_TAG not in (add.tags or {})
+    assert len(content(table)) == len(before) + 10

@@ -33,7 +33,7 @@ from variantlake.planning.predicates import Ref
 from variantlake.scan.footers import Footers
 from variantlake.shredding.schema import ShreddingSchema
 
-TAG = "variantlake.clusteredBy"
+ORDERED_TAG = "variantlake.clusteredBy"
 """Tag of files that a run has ordered. It tells the bytes that are new since, for the budget of a
 run, and where files without bounds lie; which others overlap is told by their bounds alone."""
 
@@ -161,7 +161,7 @@ class ClusterPlan:
                 file_group(self.snapshot, self.log, number + task, own, self.layouts)
                 for task, own in enumerate(np.array_split(rows, tasks))
             ]
-        tags = {TAG: tag_text(self.paths)}
+        tags = {ORDERED_TAG: tag_text(self.paths)}
         return [replace(each, cells=cells, tags=tags) for each in groups]
 
 
@@ -268,7 +268,7 @@ def plan_clustering(
         refs = [Ref(column, Path(), "variant") for column in columns]
         log = Footers().with_facts(snapshot, log, refs)
     rows = np.arange(log.rows) if chosen is None else chosen
-    tags: Any = pc.map_lookup(snapshot.files["tags"], TAG, "first")
+    tags: Any = pc.map_lookup(snapshot.files["tags"], ORDERED_TAG, "first")
     ordered: Any = pc.fill_null(pc.equal(tags, pa.scalar(tag_text(paths))), False).to_numpy()
     new = int(log.sizes[rows][~ordered[rows]].sum())
     left = NEW_BYTES * new if budget is None else budget

@@ -13,6 +13,10 @@ from variantlake.parquet.stats.facts import FileFacts
 from variantlake.paths import Path
 from variantlake.shredding.schema import ShreddingSchema
 
+APART_TAG = "variantlake.apart"
+"""Tag of files that stay apart from others of their layout, whose note on integers in columns of
+decimals they contradict. It is a number: files of one go together, until they do not, in turn."""
+
 Key = tuple[str, str | None]
 """What identifies a logical file: its path as in the log, and the id of its deletion vector."""
 
@@ -93,7 +97,7 @@ class FileGroup:
     VARIANT column by physical name; `told_apart` are the DECIMAL columns in them whose integers
     come back as integers (`ValueNotes.told_apart`). `required` are the columns without a null.
     With `cells` the new files are ordered: each has the rows of its cells.
-    `tags` are added to those of the new files.
+    `apart` is that of the files, see APART_TAG; `tags` are added to those of the new files.
     """
 
     number: int
@@ -103,6 +107,7 @@ class FileGroup:
     told_apart: Mapping[str, frozenset[Path]] = field(default_factory=dict)
     required: frozenset[str] = frozenset()
     cells: Cells | None = None
+    apart: int = 0
     tags: Mapping[str, str] = field(default_factory=dict)
 
     @property

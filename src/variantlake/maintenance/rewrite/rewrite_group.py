@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from types import TracebackType
@@ -20,7 +20,13 @@ from variantlake.ingest.target.write_target import Target
 from variantlake.maintenance.rewrite.cell_rows import CellRows
 from variantlake.maintenance.rewrite.copy_group import copy_group
 from variantlake.maintenance.rewrite.gathered import Gathered
-from variantlake.maintenance.rewrite.groups import Counts, FileGroup, Tier, TierCounts
+from variantlake.maintenance.rewrite.groups import (
+    APART_TAG,
+    Counts,
+    FileGroup,
+    Tier,
+    TierCounts,
+)
 from variantlake.maintenance.rewrite.proof import RewriteProof
 from variantlake.maintenance.rewrite.row_ids import RowIdColumns
 from variantlake.maintenance.rewrite.stored_rows import InputRows, StoredForm, StoredRows
@@ -103,7 +109,7 @@ def rewrite_group(
     if copied is not None:
         rows = copied.facts.num_records
         counts = Counts(len(group.files), group.bytes, rows)
-        return _result(plan, group, [copied], rows, {Tier.COPY: counts})
+        return _result(plan, group, {group.apart: [copied]}, rows, {Tier.COPY: counts})
     form = StoredForm.of(plan.table.schema, plan.files.partition_columns, group, plan.row_ids)
     proof = None
     if plan.digest:
@@ -118,7 +124,7 @@ def rewrite_group(
         if cells is not None:
             cells.write(outputs.write, outputs.finish)
         written = outputs.close()
-        kept = sum(each.facts.num_records for each in written)
+        kept = sum(each.facts.num_records for own in written.values() for each in own)
         if kept != source.rows:
             raise MalformedFile(
                 f"{source.rows} rows were read and {kept} written",
@@ -126,29 +132,36 @@ def rewrite_group(
                 hint="internal error; please report it",
             )
         if proof is not None:
-            proof.check([(file.path, file.vector) for file in group.files], written)
+            new = [each for own in written.values() for each in own]
+            proof.check([(file.path, file.vector) for file in group.files], new)
     return _result(plan, group, written, source.rows, source.tiers)
 
 
+_Written = Mapping[int, list[WrittenFile]]
+"""New files by what they stay apart from, as `FileGroup.apart`."""
+
+
 def _result(
-    plan: RewritePlan, group: FileGroup, written: list[WrittenFile], rows: int, tiers: TierCounts
+    plan: RewritePlan, group: FileGroup, written: _Written, rows: int, tiers: TierCounts
 ) -> RewrittenGroup:
     return RewrittenGroup(
         adds=tuple(_adds(plan, group, written)),
         rows=rows,
         number=group.number,
         bytes_read=group.bytes,
-        bytes_written=sum(each.size for each in written),
+        bytes_written=sum(each.size for files in written.values() for each in files),
         rows_read=rows,
         tiers=tiers,
     )
 
 
-def _adds(plan: RewritePlan, group: FileGroup, files: list[WrittenFile]) -> Iterator[AddFile]:
-    for file in files:
-        if file.facts.num_records:
-            add = plan.files.add(file, group.partition_values)
-            yield replace(add, tags={**(add.tags or {}), **group.tags}, data_change=False)
+def _adds(plan: RewritePlan, group: FileGroup, written: _Written) -> Iterator[AddFile]:
+    for apart, files in written.items():
+        more = {**group.tags, **({APART_TAG: str(apart)} if apart else {})}
+        for file in files:
+            if file.facts.num_records:
+                add = plan.files.add(file, group.partition_values)
+                yield replace(add, tags={**(add.tags or {}), **more}, data_change=False)
 
 
 def _sink(group: FileGroup, form: StoredForm) -> AbstractContextManager[CellRows | None]:
@@ -171,7 +184,7 @@ class _Outputs:
         self._watch = proof.written if proof is not None and proof.sees_writing else None
         self._stack = ExitStack()
         self._sets: dict[Hashable, tuple[FileSet, Gathered]] = {}
-        self._finished: list[WrittenFile] = []
+        self._finished: dict[int, list[WrittenFile]] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -206,14 +219,15 @@ class _Outputs:
     def _end(self, apart: Hashable) -> None:
         files, waiting = self._sets.pop(apart)
         waiting.flush()
-        self._finished += files.close()
+        number = self._group.apart + (apart is not None)
+        self._finished.setdefault(number, []).extend(files.close())
 
     def finish(self) -> None:
         """Finish the open files: what comes next is in others."""
         for each in list(self._sets):
             self._end(each)
 
-    def close(self) -> list[WrittenFile]:
+    def close(self) -> _Written:
         """Finish the last files; all of them."""
         self.finish()
         return self._finished
