@@ -44,6 +44,12 @@ from variantlake.shredding.layout import VARIANT_TYPE
 from variantlake.storage.opening import open_file
 from variantlake.types import Kind
 
+_BY_KERNELS = frozenset(
+    {Kind.STRING, Kind.INT8, Kind.INT16, Kind.INT32, Kind.INT64}
+    | {Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMP_NTZ}
+)
+"""Types whose columns are texts, or integers as Arrow has them."""
+
 
 class FileReader:
     """One open file, whose own footer decides how each of the paths `asked` is read.
@@ -147,21 +153,41 @@ class FileReader:
         self._cached = {}
         return Rows(self, number, np.ones(len(places), np.bool_), places)
 
-    def physical(self, ref: Ref, reading: PhysicalColumn, row_group: int) -> Values:
-        """A path from its typed column, in all rows of a row group."""
+    def physical(self, ref: Ref, reading: PhysicalColumn, row_group: int, places: Int64s) -> Values:
+        """A path from its typed column, in some rows of a row group."""
+        is_whole = len(places) == self.footer.row_groups[row_group].num_rows
         if ref not in self._cached:
-            arrays = []
-            for batch in self._batches(row_group, self._leaf(ref, reading)):
-                array: Any = batch.column(0)
-                for step in reading.steps:
-                    array = _at(array, step)
-                arrays.append(array)
-            whole = _concat(arrays)
-            if isinstance(whole, pa.DictionaryArray) and len(whole.dictionary) > len(whole) // 2:
-                whole = whole.dictionary_decode()  # few values are alike: a dictionary is no help
-            self._cached[ref] = convert(whole, reading.stored, ref, reading.conversion)
+            array = self._coded(ref, reading, row_group, None if is_whole else places)
+            if array is not None and not is_whole:
+                return _converted(array.take(pa.array(places)), ref, reading)
+            if array is None:
+                array = self._typed(ref, reading, row_group)
+            self._cached[ref] = _converted(array, ref, reading)
         found: Values = self._cached[ref]
-        return found
+        return found if is_whole else found.take(places)
+
+    def _coded(
+        self, ref: Ref, reading: PhysicalColumn, row_group: int, places: Int64s | None
+    ) -> Any:
+        """The typed column by our kernels; None where pyarrow has to read it."""
+        stored = reading.stored
+        if not self._encoded or stored.kind not in _BY_KERNELS:
+            return None
+        found = self._source.values(row_group, self._leaf(ref, reading), places)
+        is_text = isinstance(found, pa.DictionaryArray)
+        if found is None or is_text != (stored.kind is Kind.STRING):
+            return None
+        return found if is_text else found.cast(stored.arrow)
+
+    def _typed(self, ref: Ref, reading: PhysicalColumn, row_group: int) -> Any:
+        """The typed column by pyarrow."""
+        arrays = []
+        for batch in self._batches(row_group, self._leaf(ref, reading)):
+            array: Any = batch.column(0)
+            for step in reading.steps:
+                array = _at(array, step)
+            arrays.append(array)
+        return _concat(arrays)
 
     def whole(self, column: str, row_group: int, chosen: Int64s) -> Any:
         """A column in some rows of a row group; None where the file has no such column."""
@@ -368,10 +394,7 @@ class Rows:
             if isinstance(reading, NullColumn):
                 return self.reader.nulls(ref, self.count)
             if isinstance(reading, PhysicalColumn):
-                values = self.reader.physical(ref, reading, self.row_group)
-                if self.count == len(values.array):
-                    return values
-                return values.take(self.places)
+                return self.reader.physical(ref, reading, self.row_group, self.places)
             array = self.reader.whole(ref.column[0], self.row_group, self.places)
             if array is None:
                 return self.reader.nulls(ref, self.count)
@@ -398,6 +421,12 @@ def _taken(array: Any, places: Int64s) -> Any:
 
 def _nulls(rows: int, arrow: Any) -> Any:
     return pa.nulls(rows, arrow)
+
+
+def _converted(array: Any, ref: Ref, reading: PhysicalColumn) -> Values:
+    if isinstance(array, pa.DictionaryArray) and len(array.dictionary) > len(array) // 2:
+        array = array.dictionary_decode()  # few values are alike: a dictionary is no help
+    return convert(array, reading.stored, ref, reading.conversion)
 
 
 def _concat(parts: list[Any]) -> Any:

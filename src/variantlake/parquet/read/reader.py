@@ -19,7 +19,9 @@ from variantlake.parquet.metadata.footer import Footer, read_footer
 from variantlake.parquet.metadata.old_times import OldTimes
 from variantlake.parquet.metadata.pages import check_pages, pages_are_usual
 from variantlake.parquet.metadata.schema_tree import SchemaNode
+from variantlake.parquet.read.chunk_values import read_values
 from variantlake.parquet.read.prefetch import ahead
+from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.parquet.variant.variant_columns import column_of, result_field, variant_nodes
 from variantlake.storage.opening import Source, name_of, open_file
 
@@ -331,6 +333,14 @@ class ParquetSource:
                 # Other encodings, such as DELTA_BYTE_ARRAY: whole values then.
                 self._unencoded.add(leaf)
         return self._file.read_row_group(row_group, column_indices=[leaf]).to_batches()
+
+    def values(self, row_group: int, leaf: int, places: Int64s | None) -> Any:
+        """See `read_values`; None for times that have to be settled too."""
+        if self._old.concern([leaf]):
+            return None
+        group = self._footer.row_groups[row_group]
+        own, chunk = self._footer.leaves[leaf], group.columns[leaf]
+        return read_values(self._input, own, chunk, group, places)
 
     def _settled(
         self, batches: Iterator[pa.RecordBatch], row_group: int, leaves: Sequence[int]

@@ -1,0 +1,316 @@
+"""What stands in the pages of a column chunk: codes of a dictionary, integers by differences.
+
+Of columns outside of lists, which queries group and filter by. Whatever is unusual or wrong is left
+to pyarrow, which words the errors. Spec: Parquet, "Encodings", "Data Pages".
+"""
+
+from __future__ import annotations
+
+from variantlake.kernels.native.declared import (
+    Bytes,
+    Int32s,
+    Int64s,
+    bytes_in,
+    i64,
+    int32s,
+    int64,
+    int64s,
+    uint8s,
+    uint64,
+)
+from variantlake.kernels.native.jit import entry, helper, tiny
+from variantlake.kernels.tape.words import load8, load64
+
+# --- Runs and packed bits -------------------------------------------------------------------------
+
+
+@tiny
+def _varint(data: Bytes, at: int, out: Int64s, slot: int) -> int:
+    """Read an unsigned number of up to 63 bits into out[slot]; where it ends, or -1."""
+    result = shift = int64(0)
+    while at < data.size and shift < 63:
+        byte = load8(data, at)
+        at += 1
+        result |= (byte & 127) << shift
+        if byte < 128:
+            out[uint64(slot)] = result
+            return at
+        shift += 7
+    return -1
+
+
+@tiny
+def _packed(data: Bytes, bit: int, width: int) -> int:
+    """The number of `width` bits, 0 to 64, that begins at a bit; the bytes of it are there."""
+    at, shift = bit >> 3, bit & 7
+    if width == 0:
+        return int64(0)
+    if at + 9 <= data.size:
+        word = load64(data, at)
+        last = load8(data, at + 8)
+    else:
+        word = last = int64(0)
+        for k in range(min(int64(data.size) - at, 9)):
+            if k < 8:
+                word |= load8(data, at + k) << (8 * k)
+            else:
+                last = load8(data, at + k)
+    if shift > 0:
+        word = (word >> shift & ((int64(1) << (64 - shift)) - 1)) | last << (64 - shift)
+    return word if width == 64 else word & ((int64(1) << width) - 1)
+
+
+@helper
+def _unpack(data: Bytes, at: int, width: int, count: int, out: Int32s, place: int) -> None:
+    """Unpack `count` numbers of `width` bits, 0 to 31, that begin at a byte."""
+    bit, mask = at * 8, (int64(1) << width) - 1
+    quick = int64(0)
+    if width > 0:
+        # So many numbers begin where eight bytes are there.
+        quick = max(int64(0), min(count, ((int64(data.size) - at - 8) * 8) // width))
+    for k in range(quick):
+        out[uint64(place + int64(k))] = load64(data, bit >> 3) >> (bit & 7) & mask
+        bit += width
+    for k in range(quick, count):
+        out[uint64(place + int64(k))] = _packed(data, bit, width)
+        bit += width
+
+
+@helper
+def _hybrid(data: Bytes, width: int, count: int, out: Int32s, place: int, scratch: Int64s) -> int:
+    """Decode `count` numbers of `width` bits, 0 to 31, to out[place] and on; 0, or -1.
+
+    Spec: "Run Length Encoding / Bit-Packing Hybrid".
+    """
+    at = done = int64(0)
+    while done < count:
+        at = _varint(data, at, scratch, int64(0))
+        if at < 0:
+            return -1
+        header, left = scratch[uint64(0)], int64(data.size) - at
+        if header & 1:
+            groups = header >> 1
+            if groups == 0 or groups > 1 << 31 or groups * width > left:
+                return -1
+            run = min(groups * 8, count - done)
+            _unpack(data, at, width, run, out, place + done)
+            at += groups * width
+        else:
+            size = (width + 7) // 8
+            if header == 0 or size > left:
+                return -1
+            value = int64(0)
+            for k in range(size):
+                value |= load8(data, at + k) << (8 * k)
+            at += size
+            run = min(header >> 1, count - done)
+            for k in range(run):
+                out[uint64(place + done + k)] = value
+        done += run
+    return 0
+
+
+# --- Values ---------------------------------------------------------------------------------------
+
+
+@entry(i64(bytes_in, i64, i64, uint8s, i64, int32s, int64s))
+def find_values(
+    levels: Bytes, most: int, rows: int, valid: Bytes, place: int, numbers: Int32s, scratch: Int64s
+) -> int:
+    """Mark the rows of a page that have a value; returns how many, or -1.
+
+    levels: uint8, its definition levels. most: the level of a value, 1 or more. valid: uint8, from
+    `place` on 1 for a row with a value, else 0. numbers: int32, room for `rows`. scratch: int64, a
+    word. Allocates nothing, never raises.
+    """
+    if rows < 0 or place < 0 or rows > numbers.size or place + rows > valid.size:
+        return -1
+    width = int64(0)
+    while most >> width:
+        width += 1
+    at = _varint(levels, int64(0), scratch, int64(0))
+    header = scratch[uint64(0)]
+    if width < 8 and 0 < at < levels.size and header & 1 == 0 and header >> 1 >= rows:
+        # One run of all rows, as where no value is missing.
+        level = load8(levels, at)
+        there = int64(1) if level == most else int64(0)
+        for row in range(rows):
+            valid[uint64(place + row)] = there
+        return rows * there if level <= most else int64(-1)
+    if width > 31 or _hybrid(levels, width, rows, numbers, int64(0), scratch) < 0:
+        return -1
+    found = int64(0)
+    for row in range(rows):
+        level = int64(numbers[uint64(row)])
+        if level > most:
+            return -1
+        there = int64(1) if level == most else int64(0)
+        valid[uint64(place + row)] = there
+        found += there
+    return found
+
+
+@entry(i64(bytes_in, i64, i64, int32s, i64, int64s))
+def decode_codes(
+    values: Bytes, entries: int, count: int, codes: Int32s, place: int, scratch: Int64s
+) -> int:
+    """Decode a page's `count` codes of a dictionary of `entries` to codes[place] and on; 0, or -1.
+
+    values: uint8, the width and the runs. -1 for a code beyond the dictionary too. scratch: int64,
+    a word. Allocates nothing, never raises. Spec: "Dictionary Encoding".
+    """
+    if count == 0:
+        return 0
+    if count < 0 or place < 0 or place + count > codes.size or values.size == 0:
+        return -1
+    width = load8(values, int64(0))
+    if width > 31 or _hybrid(values[1:], width, count, codes, place, scratch) < 0:
+        return -1
+    for row in range(count):
+        if int64(codes[uint64(place + row)]) >= entries:
+            return -1
+    return 0
+
+
+@helper
+def _zigzag(data: Bytes, at: int, out: Int64s, slot: int) -> int:
+    """Read a signed number of 64 bits into out[slot]; where it ends, or -1."""
+    result = shift = int64(0)
+    while at < data.size and shift < 70:
+        byte = load8(data, at)
+        at += 1
+        if shift < 64:
+            result |= (byte & 127) << shift
+        if byte < 128:
+            out[uint64(slot)] = (result >> 1 & 0x7FFFFFFFFFFFFFFF) ^ -(result & 1)
+            return at
+        shift += 7
+    return -1
+
+
+@entry(i64(bytes_in, i64, int64s, i64, int64s))
+def decode_differences(
+    values: Bytes, count: int, numbers: Int64s, place: int, scratch: Int64s
+) -> int:
+    """Decode a page's `count` integers to numbers[place] and on; 0, or -1.
+
+    values: uint8, any bytes. scratch: int64, a word. Allocates nothing, never raises. Spec: "Delta
+    Encoding (DELTA_BINARY_PACKED)".
+    """
+    if count < 0 or place < 0 or place + count > numbers.size:
+        return -1
+    at = _varint(values, int64(0), scratch, int64(0))
+    block = scratch[uint64(0)]
+    if at < 0 or block <= 0 or block > 1 << 20 or block % 128:
+        return -1
+    at = _varint(values, at, scratch, int64(0))
+    parts = scratch[uint64(0)]
+    if at < 0 or parts <= 0 or parts > block or block % parts or block // parts % 32:
+        return -1
+    at = _varint(values, at, scratch, int64(0))
+    if at < 0 or scratch[uint64(0)] != count:
+        return -1
+    at = _zigzag(values, at, scratch, int64(0))
+    if at < 0:
+        return -1
+    if count == 0:
+        return 0
+    last = scratch[uint64(0)]
+    numbers[uint64(place)] = last
+    size, done = block // parts, int64(1)
+    while done < count:
+        at = _zigzag(values, at, scratch, int64(0))
+        if at < 0 or parts > values.size - at:
+            return -1
+        least, widths = scratch[uint64(0)], at
+        at += parts
+        for part in range(parts):
+            if done == count:
+                break  # what follows holds no value, and may be left out
+            width = load8(values, widths + int64(part))
+            if width > 64 or size // 8 * width > values.size - at:
+                return -1
+            bit, mask = at * 8, (int64(1) << width) - 1
+            run = min(size, count - done)
+            if width <= 56 and at + size // 8 * width + 8 <= values.size:
+                for k in range(run):
+                    last += least + (load64(values, bit >> 3) >> (bit & 7) & mask)
+                    numbers[uint64(place + done + int64(k))] = last
+                    bit += width
+            else:
+                for k in range(run):
+                    last += least + _packed(values, bit, width)
+                    numbers[uint64(place + done + int64(k))] = last
+                    bit += width
+            done += run
+            at += size // 8 * width
+    return 0
+
+
+@entry(i64(bytes_in, i64, i64, int32s))
+def spread_codes(valid: Bytes, place: int, count: int, codes: Int32s) -> int:
+    """Move codes[place] and on to the rows that have a value, 0 elsewhere; returns 0, or -1.
+
+    valid: uint8, as `find_values` gives it, for the page's rows, which begin at `place`. count: how
+    many values there are. Allocates nothing, never raises.
+    """
+    if place < 0 or count < 0 or place + max(count, int64(valid.size)) > codes.size:
+        return -1
+    left = count
+    for back in range(valid.size):
+        row = int64(valid.size) - 1 - int64(back)
+        if int64(valid[uint64(row)]) == 0:
+            codes[uint64(place + row)] = 0
+        elif left == 0:
+            return -1
+        else:
+            left -= 1
+            codes[uint64(place + row)] = codes[uint64(place + left)]
+    return 0 if left == 0 else int64(-1)
+
+
+@entry(i64(bytes_in, i64, i64, int64s))
+def spread_numbers(valid: Bytes, place: int, count: int, numbers: Int64s) -> int:
+    """The same for numbers."""
+    if place < 0 or count < 0 or place + max(count, int64(valid.size)) > numbers.size:
+        return -1
+    left = count
+    for back in range(valid.size):
+        row = int64(valid.size) - 1 - int64(back)
+        if int64(valid[uint64(row)]) == 0:
+            numbers[uint64(place + row)] = 0
+        elif left == 0:
+            return -1
+        else:
+            left -= 1
+            numbers[uint64(place + row)] = numbers[uint64(place + left)]
+    return 0 if left == 0 else int64(-1)
+
+
+@entry(i64(bytes_in, i64, int32s, uint8s))
+def plain_texts(page: Bytes, count: int, offsets: Int32s, text: Bytes) -> int:
+    """Take a dictionary's texts apart: their offsets, and their bytes one after the other.
+
+    page: uint8, a PLAIN page of `count` byte arrays. offsets: int32, count + 1. text: uint8, as
+    long as the page. Returns the bytes of all texts, -1 where they do not fit. Allocates nothing,
+    never raises. Spec: "Plain (PLAIN = 0)".
+    """
+    if count < 0 or count + 1 > offsets.size or text.size < page.size:
+        return -1
+    at = done = int64(0)
+    offsets[uint64(0)] = 0
+    for entry_ in range(count):
+        if at + 4 > page.size:
+            return -1
+        size = int64(0)
+        for k in range(4):
+            size |= load8(page, at + k) << (8 * k)
+        at += 4
+        if size > page.size - at:
+            return -1
+        for k in range(size):
+            text[uint64(done + k)] = page[uint64(at + k)]
+        done += size
+        at += size
+        offsets[uint64(entry_ + 1)] = done
+    return done if at == page.size else int64(-1)
