@@ -16,7 +16,7 @@ import pytest
 import variantlake as vl
 from tests.maintenance.folders import HOUR, found, put, touch
 from variantlake.delta.log.snapshot import Snapshot
-from variantlake.maintenance.vacuum import vacuum
+from variantlake.maintenance.vacuuming.vacuum import vacuum
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,7 +13,7 @@ import pytest
 import variantlake as vl
 from tests.cli.command import run
 from tests.maintenance.folders import HOUR, add, commit, put, vector_file
-from tests.maintenance.test_vacuum import LONG_AGO, NOW
+from tests.maintenance.vacuuming.test_vacuum import LONG_AGO, NOW
 from variantlake.maintenance.health_findings import Finding, Severity
 from variantlake.maintenance.health_overlap import _depths
 

@@ -13,7 +13,7 @@ import variantlake as vl
 from tests import s3_server
 from variantlake.errors import StoreFailed
 from variantlake.maintenance import plan_compaction
-from variantlake.maintenance.vacuum import vacuum
+from variantlake.maintenance.vacuuming.vacuum import vacuum
 from variantlake.parquet.write import copy_row_groups
 from variantlake.storage.objects import ObjectStore
 from variantlake.storage.walk import walk

@@ -18,7 +18,7 @@ import variantlake as vl
 from tests.cli.command import run
 from tests.delta.crashes import rows
 from tests.maintenance.folders import HOUR, add, commit, found, put, remove, touch, vector_file
-from tests.maintenance.test_vacuum import check_files, opened
+from tests.maintenance.vacuuming.test_vacuum import check_files, opened
 from variantlake.delta.schema.table_schema import PrimitiveType, StructField, StructType
 from variantlake.delta.transaction.commit import commit as commit_changes
 from variantlake.errors import (
@@ -31,7 +31,7 @@ from variantlake.errors import (
 )
 from variantlake.maintenance.restore import restore
 from variantlake.maintenance.restore_state import with_given_out
-from variantlake.maintenance.vacuum import vacuum
+from variantlake.maintenance.vacuuming.vacuum import vacuum
 
 NOW = time.time_ns() // 1_000_000
 

@@ -15,7 +15,7 @@ from variantlake.delta.checkpoint.checkpoint_writer import write_last_state
 from variantlake.delta.log.log_segment import LOG, SIDECARS
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.errors import UnsupportedFeature
-from variantlake.maintenance.vacuum import vacuum
+from variantlake.maintenance.vacuuming.vacuum import vacuum
 
 _VERSIONED = re.compile(r"\.?(\d{20})\..+")
 

@@ -21,7 +21,7 @@ from variantlake.errors import VariantLakeError
 from variantlake.maintenance.health_findings import Finding, Health, Severity
 from variantlake.maintenance.health_log import log_findings
 from variantlake.maintenance.health_overlap import Overlap, overlaps
-from variantlake.maintenance.vacuum import vacuum
+from variantlake.maintenance.vacuuming.vacuum import vacuum
 from variantlake.parquet.stats.fact_columns import FactColumns
 from variantlake.planning.log_files import log_facts
 from variantlake.shown import counted

@@ -83,10 +83,12 @@ class CompactionOptions:
         for name in ("target_file_bytes", "max_bytes_per_commit", "max_files_per_commit"):
             given = getattr(self, name)
             if type(given) is not int or given < 1:
-                raise InvalidValue(f"{name} is {given!r}", hint="a whole number, 1 or more")
+                raise InvalidValue(
+                    f"{name.replace('_', ' ')} is {given!r}", hint="a whole number, 1 or more"
+                )
         share = self.max_deleted_share
         if not isinstance(share, int | float) or not 0 <= share <= 1:
-            raise InvalidValue(f"max_deleted_share is {share!r}", hint="a number from 0 to 1")
+            raise InvalidValue(f"max deleted share is {share!r}", hint="a number from 0 to 1")
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,13 @@ from variantlake.delta.checkpoint.checkpoint_writer import write_checkpoint
 from variantlake.maintenance.health import health
 from variantlake.maintenance.health_findings import Health
 from variantlake.maintenance.restore import Missing, RestoreResult, restore
-from variantlake.maintenance.vacuum import (
+from variantlake.maintenance.vacuuming.listing import UnneededFile
+from variantlake.maintenance.vacuuming.vacuum import (
     Retention,
     VacuumProgress,
     VacuumResult,
     vacuum,
 )
-from variantlake.maintenance.vacuum_listing import UnneededFile
 from variantlake.table.compaction import TableCompaction
 
 
@@ -31,6 +31,7 @@ class TableMaintenance(TableCompaction):
         dry_run: bool = False,
         force: bool = False,
         quarantine: bool = False,
+        lite: bool = False,
         report: Callable[[UnneededFile], None] | None = None,
         progress: Callable[[VacuumProgress], None] | None = None,
     ) -> VacuumResult:
@@ -47,11 +48,15 @@ class TableMaintenance(TableCompaction):
             force: Allow a retention that is shorter than the table's own. Only where nothing else
                 uses the table: readers of older versions and running writers lose their files.
             quarantine: Remove old quarantine files of loads that were committed, too.
+            lite: Go by the log alone, as Delta's VACUUM LITE: files that left the table go, what
+                was never in the log stays, and no folder is listed. For large tables that are
+                vacuumed often. The log must reach back to version 0 or to an earlier vacuum.
             report: Called with each file (`path`, `size`, `kind`) before any is removed.
             progress: Called now and then with how far it is.
 
         Raises:
-            InvalidValue: A retention that is too short or none.
+            InvalidValue: A retention that is too short or none; with `lite`, a log that does not
+                reach back far enough.
             StoreFailed: Files could not be deleted, by name; the others are gone.
             CommitConflict: Another writer changed the protocol or the properties meanwhile; nothing
                 is gone.
@@ -63,6 +68,7 @@ class TableMaintenance(TableCompaction):
             dry_run=dry_run,
             force=force,
             quarantine=quarantine,
+            lite=lite,
             report=report,
             progress=progress,
         )

@@ -191,8 +191,8 @@ def test_streams_see_no_change_of_data(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "error", "sentence"),
     [
-        ({"budget_bytes": -1}, InvalidValue, "budget_bytes is -1"),
-        ({"target_file_bytes": 0}, InvalidValue, "target_file_bytes is 0"),
+        ({"budget_bytes": -1}, InvalidValue, "budget bytes is -1"),
+        ({"target_file_bytes": 0}, InvalidValue, "target file bytes is 0"),
         ({"where": "other = 1"}, VariantLakeError, "other"),
     ],
 )

@@ -15,8 +15,8 @@ from variantlake.cli.terminal.output import (
     size,
 )
 from variantlake.cli.terminal.progress import counting, staying_whole
-from variantlake.maintenance.vacuum import VacuumProgress, VacuumResult
-from variantlake.maintenance.vacuum_listing import UnneededFile
+from variantlake.maintenance.vacuuming.listing import UnneededFile
+from variantlake.maintenance.vacuuming.vacuum import VacuumProgress, VacuumResult
 from variantlake.shown import counted
 from variantlake.table import Table
 
@@ -47,6 +47,13 @@ def vacuum(
     quarantine: Annotated[
         bool, typer.Option("--quarantine", help="Remove old quarantine files as well.")
     ] = False,
+    lite: Annotated[
+        bool,
+        typer.Option(
+            "--lite",
+            help="Go by the log alone and list no folder: what was never in the log stays.",
+        ),
+    ] = False,
     dry_run: Annotated[bool, dry_run_option("removed")] = False,
     as_json: Annotated[
         bool, json_option("One JSON object a file, then one with the counts.")
@@ -71,6 +78,7 @@ def vacuum(
             dry_run=dry_run,
             force=force,
             quarantine=quarantine,
+            lite=lite,
             report=report,
             progress=progress,
         )

@@ -72,7 +72,8 @@ class ClusterOptions:
                 continue
             if type(given) is not int or given < least:
                 raise InvalidValue(
-                    f"{name} is {given!r}", hint=f"a whole number of bytes, {least} or more"
+                    f"{name.replace('_', ' ')} is {given!r}",
+                    hint=f"a whole number of bytes, {least} or more",
                 )
 
 

@@ -9,13 +9,13 @@ from variantlake.delta.checkpoint.checkpoint_writer import write_checkpoint
 from variantlake.maintenance.health import health
 from variantlake.maintenance.health_findings import Health
 from variantlake.maintenance.restore import Missing, RestoreResult, restore
-from variantlake.maintenance.vacuum import (
+from variantlake.maintenance.vacuuming.listing import UnneededFile
+from variantlake.maintenance.vacuuming.vacuum import (
     Retention,
     VacuumProgress,
     VacuumResult,
     vacuum,
 )
-from variantlake.maintenance.vacuum_listing import UnneededFile
 from variantlake.spark.lake.compaction import LakeCompaction
 from variantlake.spark.query.places import Location
 
@@ -31,6 +31,7 @@ class LakeMaintenance(LakeCompaction):
         dry_run: bool = False,
         force: bool = False,
         quarantine: bool = False,
+        lite: bool = False,
         report: Callable[[UnneededFile], None] | None = None,
         progress: Callable[[VacuumProgress], None] | None = None,
     ) -> VacuumResult:
@@ -45,6 +46,7 @@ class LakeMaintenance(LakeCompaction):
             dry_run=dry_run,
             force=force,
             quarantine=quarantine,
+            lite=lite,
             report=report,
             progress=progress,
         )

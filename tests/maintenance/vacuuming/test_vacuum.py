@@ -31,8 +31,8 @@ from variantlake.errors import (
     StoreFailed,
     UnsupportedFeature,
 )
-from variantlake.maintenance.vacuum import vacuum
-from variantlake.maintenance.vacuum_listing import UnneededFile
+from variantlake.maintenance.vacuuming.listing import UnneededFile
+from variantlake.maintenance.vacuuming.vacuum import vacuum
 from variantlake.storage.opening import open_store
 from variantlake.storage.store import LocalStore
 
@@ -314,7 +314,7 @@ def meanwhile(tmp_path: Path, act: Callable[[], None]) -> Any:
     """`act` runs when the folder was listed and nothing is deleted yet."""
     original = vl.Table.open(tmp_path)  # loads the modules
     del original
-    from variantlake.maintenance import vacuum as module
+    from variantlake.maintenance.vacuuming import vacuum as module
 
     commit_start = module._Run._start
 
@@ -416,6 +416,11 @@ def test_every_version_within_the_retention_keeps_its_files(
         if end >= cutoff:
             kept |= needed
     before = found(root)
+    by_log: list[UnneededFile] = []
+    vacuum(
+        opened(root), retention, force=True, now=now, lite=True, dry_run=True, report=by_log.append
+    )
+    assert {each.path for each in by_log} == before - kept
     done = vacuum(opened(root), retention, force=True, now=now)
     assert found(root) == kept
     assert done.deleted == len(before - kept)
@@ -445,3 +450,56 @@ def test_a_table_of_loads_reads_as_before(tmp_path: Path) -> None:
     with pytest.raises(MissingSource):
         vl.Table.open(tmp_path, 1).scan("n").to_arrow()
     assert os.listdir(tmp_path / "_delta_log")  # noqa: PTH208 - short
+
+
+def test_by_the_log_alone_only_what_left_the_table_goes(tmp_path: Path) -> None:
+    """A listing would find all of that, and orphans besides."""
+    small_table(tmp_path)
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "linked").symlink_to(tmp_path / "elsewhere")
+    put(tmp_path, "inner/_delta_log/00000000000000000000.json", LONG_AGO)
+    goes = {"gone.parquet", "p=1/x y.parquet"}
+    stays = {"orphan.parquet", "elsewhere/a.parquet", "inner/a.parquet", "_hidden/a.parquet"}
+    for path in goes | stays:
+        put(tmp_path, path, LONG_AGO)
+    put(tmp_path, "young.parquet", NOW)
+    odd = ["../x.parquet", f"file://{tmp_path}/orphan.parquet", "a/../orphan.parquet", "%zz"]
+    names = ["gone.parquet", "p=1/x y.parquet", "young.parquet", "linked/a.parquet"]
+    names += ["inner/a.parquet", "_hidden/a.parquet", "lost.parquet"]
+    actions = [remove(name, LONG_AGO) for name in names]
+    actions += [{"remove": {**remove("", LONG_AGO)["remove"], "path": path}} for path in odd]
+    commit(tmp_path, 1, LONG_AGO, actions)
+    before = found(tmp_path)
+    plan = vl.Table.open(tmp_path).vacuum(lite=True, dry_run=True)
+    assert (set(plan.sample), plan.size) == (goes, 200)
+    done = vl.Table.open(tmp_path).vacuum(lite=True)
+    assert (done.deleted, found(tmp_path)) == (2, before - goes)
+    assert vl.Table.open(tmp_path).vacuum(lite=True).files == 0
+    assert vl.Table.open(tmp_path).vacuum(dry_run=True).sample == ("orphan.parquet",)
+    with pytest.raises(InvalidValue, match="quarantine"):
+        vl.Table.open(tmp_path).vacuum(lite=True, quarantine=True)
+
+
+def test_the_log_alone_must_reach_back_to_a_vacuum(tmp_path: Path) -> None:
+    small_table(tmp_path)
+    for version in range(1, 4):
+        old = NOW - (900 - version) * HOUR
+        put(tmp_path, f"{version}.parquet", old)
+        commit(tmp_path, version, old, [add(f"{version}.parquet")])
+    write_checkpoint(open_store(tmp_path))
+
+    def cleaned(first: int) -> vl.Table:
+        for version in range(first):
+            (tmp_path / f"_delta_log/{version:020d}.json").unlink(missing_ok=True)
+        return vl.Table.open(tmp_path)
+
+    with pytest.raises(InvalidValue, match="the log begins with version 2"):
+        cleaned(2).vacuum(lite=True)
+    vl.Table.open(tmp_path).vacuum(2000)  # keeps what left since long before the log's first
+    with pytest.raises(InvalidValue, match="lite=True"):
+        vl.Table.open(tmp_path).vacuum(lite=True)
+    vl.Table.open(tmp_path).vacuum()
+    newest = vl.Table.open(tmp_path)
+    commit(tmp_path, newest.version + 1, NOW, [remove("2.parquet", NOW)])
+    later = vacuum(opened(tmp_path), lite=True, now=NOW + 2 * WEEK)
+    assert later.sample == ("2.parquet",)

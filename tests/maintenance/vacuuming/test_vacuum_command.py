@@ -9,7 +9,7 @@ import pytest
 
 from tests.cli.command import run
 from tests.maintenance.folders import found, put
-from tests.maintenance.test_vacuum import LONG_AGO, small_table
+from tests.maintenance.vacuuming.test_vacuum import LONG_AGO, small_table
 
 
 def test_the_command_says_what_goes_and_removes_it(

@@ -28,15 +28,16 @@ from variantlake.delta.transaction.commit import Committed, commit
 from variantlake.delta.transaction.conflicts import Changes
 from variantlake.errors import CommitConflict, InvalidValue, StoreFailed, VariantLakeError
 from variantlake.logs import logger
-from variantlake.maintenance.vacuum_deletion import Deletion, delete_empty_folders, delete_files
-from variantlake.maintenance.vacuum_listing import (
+from variantlake.maintenance.vacuuming.deletion import Deletion, delete_empty_folders, delete_files
+from variantlake.maintenance.vacuuming.listing import (
     FileKind,
     Listing,
     UnneededFile,
     UnneededFiles,
     list_unneeded,
 )
-from variantlake.maintenance.vacuum_retained import RetainedPaths, keep_commits, retained_paths
+from variantlake.maintenance.vacuuming.removed import list_removed
+from variantlake.maintenance.vacuuming.retained import RetainedPaths, keep_commits, retained_paths
 from variantlake.shown import Shown
 
 _LOG = logger("vacuum")
@@ -70,7 +71,8 @@ class VacuumResult(Shown):
 
     `files` and `size` (bytes) are what no version within the retention needs, by `kinds`; `sample`
     names the first of them, from the table's root. `deleted` of them are gone, with `folders` that
-    were left empty. `listed` files were looked at. Quarantine files stay unless asked for: how many
+    were left empty. `listed` files were looked at, with `lite` by
+    name. Quarantine files stay unless asked for: how many
     and their bytes. `retention_hours` is what counted; `version` is that of `VACUUM END`. A shallow
     clone has `outside_files` in the folder of its source: a vacuum looks at none of them.
     """
@@ -105,6 +107,7 @@ def vacuum(
     dry_run: bool = False,
     force: bool = False,
     quarantine: bool = False,
+    lite: bool = False,
     report: Callable[[UnneededFile], None] | None = None,
     progress: Callable[[VacuumProgress], None] | None = None,
     now: int | None = None,
@@ -115,19 +118,24 @@ def vacuum(
     epoch. See `Table.vacuum`.
     """
     snapshot.check_writable(evaluated=True, kept=True)  # no row is added
+    if lite and quarantine:
+        raise InvalidValue(
+            "no log names quarantine files, and lite goes by the log alone",
+            hint="leave out one of lite and quarantine",
+            cli_hint="leave out one of --lite and --quarantine",
+        )
     span = _Span.of(snapshot, retention, force=force)
     cutoff = (time.time_ns() // 1_000_000 if now is None else now) - span.millis
     told = progress or _silent
     retained = retained_paths(snapshot, cutoff)
     with UnneededFiles() as listed, UnneededFiles() as found:
-        listing = list_unneeded(
-            snapshot,
-            retained,
-            cutoff,
-            listed,
-            quarantine=quarantine,
-            progress=lambda files: told(VacuumProgress(files, listed.count)),
-        )
+        watch = lambda files: told(VacuumProgress(files, listed.count))
+        if lite:
+            listing = list_removed(snapshot, retained, cutoff, listed, progress=watch)
+        else:
+            listing = list_unneeded(
+                snapshot, retained, cutoff, listed, quarantine=quarantine, progress=watch
+            )
         sample: list[str] = []
         # Only now is it known what lies behind links, and in tables within this one.
         for each in listed:

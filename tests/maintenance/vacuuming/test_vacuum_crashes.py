@@ -14,7 +14,7 @@ import pytest
 import variantlake as vl
 from tests.delta.crashes import Moments, fail, watched
 from tests.maintenance.folders import HOUR, add, commit, found, put, remove, vector_file
-from tests.maintenance.test_vacuum import check_files
+from tests.maintenance.vacuuming.test_vacuum import check_files
 from variantlake.errors import VariantLakeError
 
 NOW = time.time_ns() // 1_000_000

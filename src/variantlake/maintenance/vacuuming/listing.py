@@ -25,7 +25,7 @@ from variantlake.delta.log.snapshot import Snapshot
 from variantlake.ingest.target.autoload_files import OWN_FOLDER, RUN_PATH
 from variantlake.ingest.target.quarantine import FOLDER as QUARANTINE
 from variantlake.maintenance.batches import batched
-from variantlake.maintenance.vacuum_retained import RetainedPaths
+from variantlake.maintenance.vacuuming.retained import RetainedPaths
 from variantlake.storage.store import Entry, LocalStore
 from variantlake.storage.walk import Folder, Link, walk
 
@@ -138,7 +138,7 @@ def list_unneeded(
     Later ones may be a running writer's. `quarantine` says that old quarantine files go too; else
     only those of killed loads do. `progress` is told how many files were looked at.
     """
-    names = _Names.of(snapshot)
+    names = Names.of(snapshot)
     listing = Listing()
     killed: set[str] = set()
     entries = _files(snapshot, names, listing, cutoff)
@@ -164,7 +164,7 @@ def list_unneeded(
     return listing
 
 
-def _files(snapshot: Snapshot, names: _Names, listing: Listing, cutoff: int) -> Iterator[Entry]:
+def _files(snapshot: Snapshot, names: Names, listing: Listing, cutoff: int) -> Iterator[Entry]:
     """The files of a walk; the rest of what it gives goes into `listing`."""
     store = snapshot.store
 
@@ -193,13 +193,14 @@ def _files(snapshot: Snapshot, names: _Names, listing: Listing, cutoff: int) -> 
 
 
 @dataclass(frozen=True, slots=True)
-class _Names:
+class Names:
     """What names mean in a table with these starts of partition folders."""
 
     partitions: tuple[str, ...]
 
     @classmethod
-    def of(cls, snapshot: Snapshot) -> _Names:
+    def of(cls, snapshot: Snapshot) -> Names:
+        """Those of a table."""
         fields = [snapshot.schema.get(name) for name in snapshot.partition_columns]
         names = {name for f in fields if f is not None for name in (f.name, f.physical_name)}
         return cls(tuple(f"{name}=" for name in sorted(names)))

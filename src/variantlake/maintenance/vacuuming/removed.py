@@ -1,0 +1,192 @@
+"""What left a table and no version needs any more, by the log alone: no folder is listed.
+
+Commits name the files that they remove, those of the change data feed, and deletion vectors. The
+log must reach back to the table's first commit, or to what an earlier vacuum has removed. What
+never was in the log (orphans of killed loads) is not found; a listing finds all that is found here.
+Spec: PROTOCOL, "Add File and Remove File", "Add CDC File".
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import pairwise
+
+from variantlake.delta.actions.log_lines import (
+    AddCdcFile,
+    CommitInfo,
+    DeletionVectorDescriptor,
+    RemoveFile,
+    parse_log,
+)
+from variantlake.delta.log.deletion_vectors import vector_location
+from variantlake.delta.log.file_paths import decode_path, is_absolute
+from variantlake.delta.log.log_segment import LOG, all_commits, commit_version
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.errors import InvalidValue, VariantLakeError
+from variantlake.maintenance.batches import batched
+from variantlake.maintenance.vacuuming.listing import Listing, Names, UnneededFile, UnneededFiles
+from variantlake.maintenance.vacuuming.retained import RetainedPaths
+from variantlake.storage.store import Entry, LocalStore, Store
+
+_THREADS = min(16, 4 * (os.cpu_count() or 1))
+_COMMITS_AT_ONCE = 64
+_FILES_AT_ONCE = 4096
+
+
+def list_removed(
+    snapshot: Snapshot,
+    retained: RetainedPaths,
+    cutoff: int,
+    found: UnneededFiles,
+    *,
+    progress: Callable[[int], None],
+) -> Listing:
+    """Add to `found` the files that left the table before `cutoff` and are still there.
+
+    The arguments are those of `list_unneeded`; `progress` is told how many files were asked for.
+
+    Raises InvalidValue where the log does not reach back far enough, MalformedLog.
+    """
+    commits = [
+        entry
+        for entry in all_commits(snapshot.store)
+        if (commit_version(entry.path) or 0) <= snapshot.version
+    ]
+    _check_reach(snapshot, commits)
+    names, listing, seen = Names.of(snapshot), Listing(visited=0), RetainedPaths()
+    place = _Place(snapshot.store, names)
+    with ThreadPoolExecutor(_THREADS) as pool:
+        for some in batched(_named(snapshot.store, pool, commits, cutoff), _FILES_AT_ONCE):
+            paths = list(dict.fromkeys(some))
+            known = retained.holds(paths) | seen.holds(paths)
+            seen.keep_plain(paths)
+            wanted = [path for path, skip in zip(paths, known, strict=True) if not skip]
+            wanted = [path for path in wanted if place.is_own(path)]
+            for path, entry in zip(wanted, pool.map(snapshot.store.entry, wanted), strict=True):
+                kind = names.kind(path)
+                if entry is not None and kind is not None and entry.modified < cutoff:
+                    found.add(UnneededFile(path, entry.size, kind))
+            listing.files += len(wanted)
+            progress(listing.files)
+    return listing
+
+
+def _check_reach(snapshot: Snapshot, commits: list[Entry]) -> None:
+    """Raise unless all that left the table is in these commits, or an earlier vacuum had it."""
+    first = commits[0]
+    if commit_version(first.path) == 0:
+        return
+    infos = [(entry, _info(snapshot.store, entry)) for entry in commits]
+    for (entry, start), (_, end) in pairwise(_vacuums(infos)):
+        if start.operation == "VACUUM START" and _is_done(end):
+            retention = _retention(start)
+            if retention is not None and first.modified < entry.modified - retention:
+                return
+    raise InvalidValue(
+        f"the log begins with version {commit_version(first.path)}: what left the table before is "
+        "not known, and no vacuum is that has removed it",
+        file=snapshot.store.uri,
+        hint="leave out lite=True: a vacuum that lists the folder finds everything",
+        cli_hint="leave out --lite: a vacuum that lists the folder finds everything",
+    )
+
+
+def _vacuums(
+    infos: list[tuple[Entry, CommitInfo | None]],
+) -> Iterator[tuple[Entry, CommitInfo]]:
+    for entry, info in infos:
+        if info is not None and info.operation in ("VACUUM START", "VACUUM END"):
+            yield entry, info
+
+
+def _is_done(end: CommitInfo) -> bool:
+    parameters = end.fields.get("operationParameters")
+    status = parameters.get("status") if isinstance(parameters, dict) else None
+    return end.operation == "VACUUM END" and status == "COMPLETED"
+
+
+def _retention(start: CommitInfo) -> int | None:
+    """In milliseconds, as the vacuum was asked for."""
+    parameters = start.fields.get("operationParameters")
+    if not isinstance(parameters, dict):
+        return None
+    names = ("specifiedRetentionMillis", "defaultRetentionMillis")
+    text = next((str(parameters[name]) for name in names if name in parameters), "")
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else None
+
+
+def _info(store: Store, entry: Entry) -> CommitInfo | None:
+    """What a commit says of itself; reads no further."""
+    actions = parse_log(store.stream(entry.path), store.join(entry.path))
+    return next((action for action in actions if isinstance(action, CommitInfo)), None)
+
+
+def _named(
+    store: Store, pool: ThreadPoolExecutor, commits: list[Entry], cutoff: int
+) -> Iterator[str]:
+    """The files that these commits say have left the table, from its root."""
+    for some in batched(commits, _COMMITS_AT_ONCE):
+        for paths in pool.map(partial(_removed, store, cutoff), some):
+            yield from paths
+
+
+def _removed(store: Store, cutoff: int, entry: Entry) -> list[str]:
+    found = []
+    for action in parse_log(store.stream(entry.path), store.join(entry.path)):
+        if isinstance(action, RemoveFile) and (action.deletion_timestamp or 0) < cutoff:
+            found.append(_plain(action.path))
+            if action.deletion_vector is not None:
+                found.append(_vector(store, action.deletion_vector))
+        elif isinstance(action, AddCdcFile):
+            found.append(_plain(action.path))
+    return [path for path in found if path is not None]
+
+
+def _plain(path: str) -> str | None:
+    """The path from the root; None for one that may lead elsewhere."""
+    try:
+        decoded = decode_path(path)
+    except VariantLakeError:
+        return None
+    odd = is_absolute(path) or "\\" in decoded
+    return None if odd or not {"", ".", ".."}.isdisjoint(decoded.split("/")) else decoded
+
+
+def _vector(store: Store, vector: DeletionVectorDescriptor) -> str | None:
+    if vector.storage_type != "u":
+        return None
+    return vector_location(store, vector).removeprefix(f"{store.uri}/")
+
+
+@dataclass(slots=True)
+class _Place:
+    """Which folders are the table's own, as a listing would enter them."""
+
+    store: Store
+    names: Names
+    _known: dict[str, bool] = field(default_factory=lambda: {"": True})
+
+    def is_own(self, path: str) -> bool:
+        """Whether a file is no link, and in none but such folders."""
+        store = self.store
+        if isinstance(store, LocalStore) and (store.root / path).is_symlink():
+            return False
+        return self._is_entered(path.rpartition("/")[0])
+
+    def _is_entered(self, folder: str) -> bool:
+        if folder not in self._known:
+            above = self._is_entered(folder.rpartition("/")[0])
+            entered = above and self.names.is_entered(folder) and not self._is_another(folder)
+            self._known[folder] = entered
+        return self._known[folder]
+
+    def _is_another(self, folder: str) -> bool:
+        """Whether it is a link, or has a log of its own."""
+        store = self.store
+        if isinstance(store, LocalStore):
+            return (store.root / folder).is_symlink() or (store.root / folder / LOG).is_dir()
+        return next(iter(store.list_from(f"{folder}/{LOG}")), None) is not None
