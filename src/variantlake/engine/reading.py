@@ -18,6 +18,7 @@ from variantlake.planning.files import NO_ROWS, ScanFile
 from variantlake.planning.predicates import And, Predicate, Ref, refs
 from variantlake.planning.skipping import Skipper
 from variantlake.scan.casts import Values
+from variantlake.scan.decoded_log import DecodedLog
 from variantlake.scan.file_rows import FileReader, Rows
 from variantlake.scan.table_scan import Scan
 from variantlake.sql.select import Item
@@ -41,11 +42,11 @@ class FileTask:
 class Reading:
     """The reading side of one query of one table version."""
 
-    def __init__(self, snapshot: Snapshot, query: Query) -> None:
+    def __init__(self, snapshot: Snapshot, query: Query, decoded: DecodedLog | None = None) -> None:
         self.snapshot = snapshot
         self.query = query
         items = tuple(Item("", column.ref) for column in query.columns)
-        self.scan = Scan(snapshot, items, query.where)
+        self.scan = Scan(snapshot, items, query.where, decoded=decoded or DecodedLog())
 
     @cached_property
     def known(self) -> KnownFiles:

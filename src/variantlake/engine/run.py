@@ -25,6 +25,7 @@ from variantlake.engine.top import sorted_rows
 from variantlake.parquet.read.prefetch import ahead
 from variantlake.planning.explain import Explanation
 from variantlake.scan.casts import Values
+from variantlake.scan.decoded_log import DecodedLog
 from variantlake.shown import Shown
 from variantlake.sql.select import Item
 
@@ -40,6 +41,7 @@ class LocalQuery(Shown):
 
     snapshot: Snapshot = field(repr=False)
     query: Query
+    decoded: DecodedLog = field(default_factory=DecodedLog, repr=False, compare=False)
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -126,7 +128,7 @@ class LocalQuery(Shown):
 
     @cached_property
     def _reading(self) -> Reading:
-        return Reading(self.snapshot, self.query)
+        return Reading(self.snapshot, self.query, self.decoded)
 
     # --- Groups ---
 

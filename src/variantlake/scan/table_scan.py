@@ -23,14 +23,14 @@ from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.planning.casts import spark_type
 from variantlake.planning.explain import Explanation, explain
 from variantlake.planning.files import NO_ROWS, ScanFile
-from variantlake.planning.log_files import LogFiles
 from variantlake.planning.plan import ScanPlan, plan_scan
 from variantlake.planning.predicates import Predicate, Ref, map_refs, refs
 from variantlake.planning.skipping import Skipper
 from variantlake.scan.casts import Bools
 from variantlake.scan.conditions import Truth, evaluate
+from variantlake.scan.decoded_log import DecodedLog
 from variantlake.scan.file_rows import FileReader, Rows
-from variantlake.scan.footers import Footers, row_groups
+from variantlake.scan.footers import row_groups
 from variantlake.scan.table_names import partition_types as types_of_partitions
 from variantlake.scan.table_names import stored_ref
 from variantlake.shown import Shown
@@ -63,6 +63,7 @@ class Scan(Shown):
     items: tuple[Item, ...]
     where: Predicate | None = None
     limit: int | None = None
+    decoded: DecodedLog = field(default_factory=DecodedLog, repr=False, compare=False)
 
     def __repr__(self) -> str:
         names = reprlib.repr([item.name for item in self.items])
@@ -170,9 +171,8 @@ class Scan(Shown):
         """What is read of which file, decided once."""
         requests = [self.stored(item.ref) for item in self.items]
         requested = [*requests, *refs(self.predicate)]
-        files = Footers().with_facts(self.snapshot, LogFiles(self.snapshot), requested)
         return plan_scan(
-            files,
+            self.decoded.files(self.snapshot, requested),
             [ref for ref in requested if spark_type(ref.type) is not None],
             self.predicate,
             partition_types=self.partition_types,

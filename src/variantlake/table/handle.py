@@ -11,6 +11,7 @@ from variantlake.delta.actions.log_lines import Protocol
 from variantlake.delta.log.identity import check_before_read, check_same_table
 from variantlake.delta.log.snapshot import HistoryEntry, Snapshot
 from variantlake.delta.schema.table_schema import StructType
+from variantlake.scan.decoded_log import DecodedLog
 from variantlake.shown import Shown
 
 
@@ -20,6 +21,7 @@ class TableHandle(Shown):
 
     snapshot: Snapshot
     _latest: _Latest = field(init=False, repr=False, compare=False)
+    _decoded: DecodedLog = field(init=False, repr=False, compare=False, default_factory=DecodedLog)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_latest", _Latest(self.snapshot))

@@ -154,7 +154,7 @@ class Table(TableLoads):
         text = QueryText(self.schema)
         parts = [select] if isinstance(select, str | TypedPath) else select
         condition = None if where is None else text.condition(str(where))
-        return Scan(self.snapshot, text.items(map(str, parts)), condition, limit)
+        return Scan(self.snapshot, text.items(map(str, parts)), condition, limit, self._decoded)
 
     def sql(self, query: str) -> LocalQuery:
         """Run a query of this table without Spark; the text calls the table `t`.
@@ -172,7 +172,7 @@ class Table(TableLoads):
             InvalidQuery: Text that does not parse, or names what the table has not.
             UnsupportedFeature: What only Spark runs, by name; some of it while rows are read.
         """
-        return LocalQuery(self.snapshot, read_query(query, self.schema, "t"))
+        return LocalQuery(self.snapshot, read_query(query, self.schema, "t"), self._decoded)
 
     def overwrite(
         self,

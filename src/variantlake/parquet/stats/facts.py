@@ -177,8 +177,8 @@ def facts_of(
     """The facts that a footer holds of a file of `size` bytes.
 
     `columns` names the Variant columns that the file itself does not mark. Variant columns inside
-    arrays and maps have no facts. With `paths` only these and what is above them have any: the
-    others of hundreds need not be decoded.
+    arrays and maps have no facts. With `paths` only these and what is above them have any, and
+    there are no sizes: the others of hundreds need not be decoded.
 
     Raises MalformedFile for a Variant group that breaks the specification.
     """
@@ -288,7 +288,7 @@ class _Facts:
             paths,
             has_others=variant.has_others,
             notes=notes,
-            sizes=sizes_of(variant.root, row_groups),
+            sizes=sizes_of(variant.root, row_groups) if wanted is None else None,
         )
 
     def _has_no_residuals(self, node: GroupNode, row_groups: Sequence[RowGroup]) -> bool:
