@@ -118,7 +118,9 @@ class Reading:
         wanted = [self.scan.stored(column.ref) for column in columns]
         requested = [*wanted, *refs(self.scan.predicate)]
         types = self.scan.partition_types
-        return FileReader(self.snapshot, file, requested, types, encoded=True)
+        return FileReader(
+            self.snapshot, file, requested, types, encoded=True, layouts=self.scan.decoded.layouts
+        )
 
     def values(self, rows: Rows, columns: Sequence[Column]) -> Known:
         """The columns in some rows."""

@@ -7,14 +7,19 @@ from collections.abc import Iterable
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.planning.log_files import LogFiles
 from variantlake.planning.predicates import Ref
+from variantlake.scan.file_layouts import FileLayouts
 from variantlake.scan.footers import Footers
 
 
 class DecodedLog:
-    """The files of one snapshot and what footers say of foreign ones; a copy begins empty."""
+    """The files of one snapshot and what footers say of foreign ones; a copy begins empty.
+
+    `layouts` are those of the files that queries have read.
+    """
 
     def __init__(self) -> None:
         self._footers = Footers()
+        self.layouts = FileLayouts()
         self._known: tuple[Snapshot, LogFiles] | None = None
 
     def files(self, snapshot: Snapshot, requested: Iterable[Ref]) -> LogFiles:

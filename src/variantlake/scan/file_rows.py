@@ -17,28 +17,26 @@ import pyarrow.compute as pc
 
 from variantlake.delta.log.deletion_vectors import deleted_rows
 from variantlake.delta.log.snapshot import Snapshot
-from variantlake.delta.log.stored_names import has_stored_names
 from variantlake.delta.schema.char_types import declared_type
 from variantlake.delta.schema.char_values import padded, padded_to
 from variantlake.delta.schema.table_schema import StructField, StructType, arrow_type
 from variantlake.delta.stats.partition_values import partition_array
 from variantlake.errors import MalformedFile, UnsupportedFeature, VariantLakeError
-from variantlake.parquet.metadata.footer import read_footer
 from variantlake.parquet.metadata.schema_tree import SchemaNode
 from variantlake.parquet.read.prefetch import ahead
 from variantlake.parquet.read.reader import BATCH_ROWS, open_parquet, read_leaf, read_leaves
 from variantlake.parquet.stats.fact_columns import Int64s
-from variantlake.parquet.stats.facts import facts_of, row_group_facts
 from variantlake.parquet.variant.group_parts import list_element
 from variantlake.parquet.variant.variant_columns import column_of
 from variantlake.paths import Path
 from variantlake.planning.files import ScanFile
 from variantlake.planning.predicates import Ref
-from variantlake.planning.readings import NullColumn, PhysicalColumn, Reader, Reading
+from variantlake.planning.readings import NullColumn, PhysicalColumn, Reading
 from variantlake.planning.skipping import Skipper
 from variantlake.scan.casts import Bools, Values, convert, extract, requested_type
 from variantlake.scan.column_reads import ColumnRead, leaves_below
 from variantlake.scan.conform import conformed, find_field
+from variantlake.scan.file_layouts import FileLayouts
 from variantlake.shredding.arrays import members, struct_of
 from variantlake.shredding.layout import VARIANT_TYPE
 from variantlake.storage.opening import open_file
@@ -65,9 +63,11 @@ class FileReader:
         partition_types: Mapping[str, str],
         *,
         encoded: bool = False,
+        layouts: FileLayouts | None = None,
     ) -> None:
         self.file = file
         self._encoded = encoded
+        self._layouts = layouts or FileLayouts()
         self._input = open_file(file.path)
         try:
             self._prepare(snapshot, file, requested, partition_types)
@@ -82,22 +82,16 @@ class FileReader:
         requested: Iterable[Ref],
         partition_types: Mapping[str, str],
     ) -> None:
-        self.footer = read_footer(self._input)
+        self._layout = self._layouts.of(snapshot, file, self._input)
+        self.footer = self._layout.footer
         self._snapshot = snapshot
         self._partition_types = partition_types
-        self._named = has_stored_names(snapshot, self.footer)
+        self._named = self._layout.named
         self._fields = {item.physical_name: item for item in snapshot.schema.fields}
-        self._variants = frozenset(snapshot.schema.variant_columns(physical=True))
+        self._variants = self._layout.variants
         requested = list(dict.fromkeys(requested))
         self._paths = {ref.path for ref in requested if ref.path is not None}
-        facts = (
-            facts_of(self.footer, file.size, self._variants, self._paths) if self._named else None
-        )
-        self._readings = {
-            ref: Reader(ref).read(facts)
-            for ref in requested
-            if ref.path is not None and ref.type != "variant"
-        }
+        self._readings = self._layout.readings(requested)
         self._cached: dict[Ref | str, Any] = {}
         self._deleted = self._deleted_rows()
         self._source = open_parquet(self._input, file.path, self.footer, self._texts())
@@ -125,11 +119,7 @@ class FileReader:
         `part` is (number, count) of equal parts of the file: only row groups that begin in it.
         """
         several = len(self.footer.row_groups) > 1 and skipper.conjuncts
-        facts = (
-            row_group_facts(self.footer, self._variants, self._paths)
-            if self._named and several
-            else ()
-        )
+        facts = self._layout.row_groups(self._paths) if several else ()
         start, (own, parts) = 0, part
         for number, group in enumerate(self.footer.row_groups):
             mine = start * parts // max(self.footer.num_rows, 1) == own

@@ -243,9 +243,15 @@ class ParquetSource:
         self._input = open_file(path)
         # Buffering whole column chunks ahead would make memory follow the row group.
         self._old = OldTimes.of(footer)
-        self._encoded = frozenset(encoded)
-        self._columns = self._opened("us", encoded)
+        self._encoded = tuple(encoded)
+        if not encoded:
+            _ = self._columns  # else kernels read most of it
         self._unencoded: set[int] = set()
+
+    @cached_property
+    def _columns(self) -> ParquetReader:
+        """Reads some leaves as dictionaries."""
+        return self._opened("us", self._encoded)
 
     @cached_property
     def _file(self) -> ParquetReader:

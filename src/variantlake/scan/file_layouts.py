@@ -1,0 +1,76 @@
+"""How data files are laid out, from their footers: kept from one query of a table to the next."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from threading import Lock
+
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.log.stored_names import has_stored_names
+from variantlake.parquet.metadata.footer import Footer, read_footer
+from variantlake.parquet.stats.facts import FileFacts, facts_of, row_group_facts
+from variantlake.paths import Path
+from variantlake.planning.files import ScanFile
+from variantlake.planning.predicates import Ref
+from variantlake.planning.readings import Reader, Reading
+from variantlake.storage.input_file import InputFile
+
+MOST_FILES = 256
+"""So many files are remembered, those that were read last."""
+
+
+class FileLayout:
+    """The footer of one file, and how paths are read from its columns.
+
+    `named` tells whether it has the columns by the names of the table.
+    """
+
+    def __init__(self, snapshot: Snapshot, file: ScanFile, footer: Footer) -> None:
+        self.footer = footer
+        self.named = has_stored_names(snapshot, footer)
+        self.variants = frozenset(snapshot.schema.variant_columns(physical=True))
+        self._size = file.size
+        self._readings: dict[Ref, Reading] = {}
+        self._row_groups: dict[frozenset[Path], tuple[FileFacts, ...]] = {}
+
+    def readings(self, requested: Iterable[Ref]) -> dict[Ref, Reading]:
+        """How each path is read; nothing of columns and whole Variants."""
+        wanted = [ref for ref in requested if ref.path is not None and ref.type != "variant"]
+        unknown = [ref for ref in wanted if ref not in self._readings]
+        if unknown:
+            paths = {ref.path for ref in unknown if ref.path is not None}
+            facts = facts_of(self.footer, self._size, self.variants, paths) if self.named else None
+            self._readings |= {ref: Reader(ref).read(facts) for ref in unknown}
+        return {ref: self._readings[ref] for ref in wanted}
+
+    def row_groups(self, paths: Iterable[Path]) -> tuple[FileFacts, ...]:
+        """What is known of each row group, of these paths; nothing of a file by other names."""
+        key = frozenset(paths)
+        if key not in self._row_groups:
+            self._row_groups[key] = (
+                row_group_facts(self.footer, self.variants, key) if self.named else ()
+            )
+        return self._row_groups[key]
+
+
+class FileLayouts:
+    """The layouts of the files that the scans of one table have read."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._known: OrderedDict[tuple[str, int, int], FileLayout] = OrderedDict()
+
+    def of(self, snapshot: Snapshot, file: ScanFile, source: InputFile) -> FileLayout:
+        """The layout of a file, which is open as `source`. Raises as `read_footer` does."""
+        key = (file.path, file.size, file.modified)
+        with self._lock:
+            if key in self._known:
+                self._known.move_to_end(key)
+                return self._known[key]
+        made = FileLayout(snapshot, file, read_footer(source))
+        with self._lock:
+            self._known[key] = made
+            if len(self._known) > MOST_FILES:
+                self._known.popitem(last=False)
+        return made
