@@ -53,7 +53,7 @@ class Mutation:
 MUTATIONS = (
     Mutation(
         1, "a guard keeps no error out, locally",
-        "_all", "failed & ~false", "failed",
+        "_all", "either & FAILED & ~(false << 1)", "either & FAILED",
     ),
     Mutation(
         1, "Spark's pushdown sees the Variants",

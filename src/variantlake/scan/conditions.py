@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -40,14 +41,44 @@ from variantlake.shredding.arrays import AnyArray
 from variantlake.shredding.fit import raw_array
 from variantlake.types import Kind, ShreddedType
 
+Flags = npt.NDArray[np.uint8]
+TRUE, FALSE, FAILED = (np.uint8(flag) for flag in (1, 2, 4))
+
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """Rows in which a condition is true, in which false, and in which Spark raises; else null."""
+    """Rows in which a condition is true, in which false, and in which Spark raises; else null.
 
-    true: Bools
-    false: Bools
-    failed: Bools
+    `flags` has a byte a row, of TRUE, FALSE and FAILED.
+    """
+
+    flags: Flags
+
+    @classmethod
+    def of(cls, true: Bools, false: Bools, failed: Bools) -> Truth:
+        """Of three arrays."""
+        flags = true.view(np.uint8) * TRUE | false.view(np.uint8) * FALSE
+        return cls(flags | failed.view(np.uint8) * FAILED)
+
+    @property
+    def true(self) -> Bools:
+        """The rows that fulfil the condition."""
+        return _has(self.flags, TRUE)
+
+    @property
+    def false(self) -> Bools:
+        """The rows that fulfil its opposite."""
+        return _has(self.flags, FALSE)
+
+    @property
+    def failed(self) -> Bools:
+        """The rows for which Spark raises an error."""
+        return _has(self.flags, FAILED)
+
+
+def _has(flags: Flags, flag: np.uint8) -> Bools:
+    found: Bools = (flags & flag) != 0
+    return found
 
 
 _EXACT = Context(prec=100)
@@ -88,8 +119,7 @@ def _of_rows(condition: Callable[[Values], Truth], values: Values) -> Truth:
     if not isinstance(array, pa.DictionaryArray) or values.failed is not None:
         return condition(values)
     found = condition(Values(with_null(array.dictionary)))
-    codes = entry_codes(array)
-    return Truth(found.true[codes], found.false[codes], found.failed[codes])
+    return Truth(found.flags[entry_codes(array)])
 
 
 def entry_codes(array: Any) -> Int64s:
@@ -106,17 +136,16 @@ def with_null(entries: Any) -> Any:
 
 
 def _all(terms: Sequence[Truth], rows: int) -> Truth:
-    true, false = np.ones(rows, np.bool_), np.zeros(rows, np.bool_)
-    failed = np.zeros(rows, np.bool_)
+    both, either = np.full(rows, TRUE), np.zeros(rows, np.uint8)
     for term in terms:
-        true &= term.true
-        false |= term.false
-        failed |= term.failed
-    return Truth(true, false, failed & ~false)
+        both &= term.flags
+        either |= term.flags
+    false = either & FALSE
+    return Truth(both & TRUE | false | either & FAILED & ~(false << 1))
 
 
 def _not(term: Truth) -> Truth:
-    return Truth(term.false, term.true, term.failed)
+    return Truth.of(term.false, term.true, term.failed)
 
 
 def _failed(values: Values) -> Bools:
@@ -126,14 +155,14 @@ def _failed(values: Values) -> Bools:
 def _is_null(values: Values) -> Truth:
     failed = _failed(values)
     null = _numpy(values.array.is_null())
-    return Truth(null & ~failed, ~null & ~failed, failed)
+    return Truth.of(null & ~failed, ~null & ~failed, failed)
 
 
 def _truth(values: Values, answers: Any) -> Truth:
     """From an Arrow array of booleans, null where a value is."""
     valid = _numpy(answers.is_valid())
     true = _numpy(answers.fill_null(False)) & valid
-    return Truth(true, valid & ~true, _failed(values))
+    return Truth.of(true, valid & ~true, _failed(values))
 
 
 def _numpy(array: Any) -> Bools:
@@ -156,7 +185,7 @@ def _compare(op: CompareOp, ref: Ref, literal: Literal, values: Values) -> Truth
     found = _truth(values, answers)
     if op != "<=>":
         return found
-    return Truth(found.true, ~found.true & ~found.failed, found.failed)
+    return Truth.of(found.true, ~found.true & ~found.failed, found.failed)
 
 
 def _with_null(op: CompareOp, values: Values) -> Truth:
@@ -164,7 +193,7 @@ def _with_null(op: CompareOp, values: Values) -> Truth:
     if op == "<=>":
         return _is_null(values)
     nothing = np.zeros(len(values.array), np.bool_)
-    return Truth(nothing, nothing, _failed(values))
+    return Truth.of(nothing, nothing, _failed(values))
 
 
 def _in(ref: Ref, options: tuple[Literal, ...], values: Values) -> Truth:
@@ -176,7 +205,7 @@ def _in(ref: Ref, options: tuple[Literal, ...], values: Values) -> Truth:
     valid = _numpy(values.array.is_valid())
     true = _numpy(found.fill_null(False)) & valid
     false = valid & ~true & (None not in wanted)
-    return Truth(true, false, _failed(values))
+    return Truth.of(true, false, _failed(values))
 
 
 def _any(array: AnyArray, wanted: Sequence[Raw | None], common: ShreddedType) -> Any:

@@ -414,8 +414,8 @@ def _nulls(rows: int, arrow: Any) -> Any:
 
 
 def _converted(array: Any, ref: Ref, reading: PhysicalColumn) -> Values:
-    if isinstance(array, pa.DictionaryArray) and len(array.dictionary) > len(array) // 2:
-        array = array.dictionary_decode()  # few values are alike: a dictionary is no help
+    if isinstance(array, pa.DictionaryArray) and len(array.dictionary) > 4 * len(array):
+        array = array.dictionary_decode()  # of a few rows: what is done to entries costs more
     return convert(array, reading.stored, ref, reading.conversion)
 
 
