@@ -335,8 +335,9 @@ class ParquetSource:
         if leaf not in self._unencoded:
             try:
                 return self._columns.read_row_group(row_group, column_indices=[leaf]).to_batches()
-            except pa.ArrowNotImplementedError:
-                # Other encodings, such as DELTA_BYTE_ARRAY: whole values then.
+            except (pa.ArrowException, OSError):
+                # Other encodings, such as DELTA_BYTE_ARRAY, are not implemented, and which error
+                # says so varies: whole values then, or what else is wrong is said for them.
                 self._unencoded.add(leaf)
         return self._file.read_row_group(row_group, column_indices=[leaf]).to_batches()
 
