@@ -12,12 +12,14 @@ import pytest
 import variantlake as vl
 from tests.cli.command import run
 from variantlake.delta.log.last_checkpoint import read_last_checkpoint
-from variantlake.delta.protocol.features import reader_features
+from variantlake.delta.protocol.features import VARIANT_SHREDDING, reader_features
 from variantlake.errors import InvalidValue, UnsupportedFeature
 from variantlake.maintenance.reshredding.drop_feature import PROTECTED
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+PREVIEW = "variantShredding-preview"
 
 
 def make(path: Path) -> vl.Table:
@@ -66,6 +68,23 @@ def test_the_command_says_what_it_would_do_and_does_it(
     assert (after.version, numbers(after)) == (version, list(range(20)))
     again = run(monkeypatch, capfd, "drop-feature", table.uri)
     assert (again.code, "does not have the feature" in again.err) == (1, True)
+
+
+def test_the_preview_goes_by_either_name(tmp_path: Path) -> None:
+    """Delta Spark lists it where shredding is switched on there."""
+    for name in ("variantShredding", "variantShredding-preview"):
+        root = tmp_path / name
+        vl.Table.create(root, "event VARIANT")
+        first = root / f"_delta_log/{0:020}.json"
+        first.write_text(first.read_text().replace('"variantShredding"', f'"{PREVIEW}"'))
+        for file in root.glob("_delta_log/*.crc"):
+            file.unlink()
+        table = vl.Table.open(root)
+        assert PREVIEW in table.snapshot.features
+        table.append(pa.table({"event": ['{"n": 1}']}), json_columns=["event"])
+        table.refresh().drop_feature(name)
+        assert table.refresh().snapshot.features.isdisjoint(VARIANT_SHREDDING)
+        assert numbers(table.refresh()) == [1]
 
 
 def test_other_features_are_left_to_delta_spark(tmp_path: Path) -> None:
