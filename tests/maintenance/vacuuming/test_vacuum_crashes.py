@@ -41,8 +41,8 @@ def template(tmp_path: Path) -> Path:
     return root
 
 
-def operate(root: Path) -> None:
-    vl.Table.open(root).vacuum()
+def operate(root: Path, *, lite: bool = False) -> None:
+    vl.Table.open(root).vacuum(lite=lite)
 
 
 def check(root: Path) -> None:
@@ -69,10 +69,10 @@ def test_a_store_that_fails_at_any_moment_loses_nothing(template: Path, tmp_path
     count = moments_of(template, root)
     assert count > 20
     for number in range(0, count, FAIL_EVERY):
-        for lasting in (False, True):
+        for lasting, lite in ((False, False), (True, False), (True, True)):
             shutil.copytree(template, root)
             with watched(Moments(fail, number, lasting)), warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # that there is no checksum, or no VACUUM END
                 with contextlib.suppress(VariantLakeError):
-                    operate(root)
+                    operate(root, lite=lite)
             check(root)
