@@ -16,6 +16,7 @@ from variantlake.delta.protocol.features import VARIANT_SHREDDING
 from variantlake.delta.schema.ddl import parse_table_ddl
 from variantlake.delta.schema.table_schema import StructType
 from variantlake.delta.stats.file_facts import FactsReader
+from variantlake.delta.stats.stats_reader import FileStats, StatsReader
 from variantlake.delta.transaction.new_actions import new_add
 from variantlake.parquet.stats.facts import ColumnFacts, FileFacts, PathFacts, VariantFacts
 from variantlake.paths import Path
@@ -142,3 +143,8 @@ def add_for(
         variant_bounds=not snapshot.features.isdisjoint(VARIANT_SHREDDING),
         always=clustering_columns(snapshot.domains),
     )
+
+
+def read_stats(text: str | None, schema: StructType) -> FileStats:
+    """What the statistics of one file say."""
+    return StatsReader(schema).read(text)

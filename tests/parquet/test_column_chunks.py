@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from tests.parquet.metadata.test_footer import FOREIGN_FILES, all_types, text, thrift, zigzag
 from tests.strategies import MORE
 from variantlake.errors import MalformedFile
-from variantlake.kernels.log.column_chunks import column_chunks
+from variantlake.kernels.log.column_chunks import END, column_chunks
 from variantlake.parquet.metadata import footer as footers
-from variantlake.parquet.metadata.chunk_fields import read_fields
+from variantlake.parquet.metadata.chunk_fields import chunk_slots, fields_of
 from variantlake.parquet.metadata.column_chunks import ColumnChunks, read_chunks
 from variantlake.parquet.metadata.footer import Footer, parse_footer, read_tail
 from variantlake.parquet.metadata.thrift import CompactReader, Fields, ListOf, Struct, Wire
@@ -205,6 +205,14 @@ def test_any_chunks(drawn: list[bytes]) -> None:
 def test_any_chunks_cut(drawn: list[bytes], data: st.DataObject) -> None:
     whole = b"".join(drawn)
     check_chunks(whole[: data.draw(st.integers(0, len(whole) - 1))], drawn)
+
+
+def read_fields(reader: CompactReader, count: int) -> list[tuple[Fields, int]] | None:
+    """The fields of `count` ColumnChunks and the offset in the file where each ends."""
+    slots = chunk_slots(reader, count)
+    if slots is None:
+        return None
+    return [(fields_of(row, reader.data), reader.base + row[END]) for row in slots.tolist()]
 
 
 def check_chunks(data: bytes, drawn: list[bytes]) -> None:

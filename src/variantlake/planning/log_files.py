@@ -15,6 +15,7 @@ from variantlake.delta.log.logical_files import values
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.stats.columnar_facts import LogFacts
 from variantlake.parquet.stats.fact_columns import ColumnPath, FactColumns, Int64s, PatchedColumns
+from variantlake.parquet.stats.facts import UNKNOWN
 from variantlake.planning.files import PartitionColumn, ScanFile
 
 
@@ -55,6 +56,14 @@ class LogFiles:
         counts = pc.struct_field(self._files["deletion_vector"], "cardinality")
         found: Int64s = pc.fill_null(counts, 0).to_numpy()
         return found
+
+    @property
+    def row_count(self) -> int | None:
+        """The rows that are not deleted; None where the log does not tell for all files."""
+        records = self.of_log.num_records
+        if (records == UNKNOWN).any():
+            return None
+        return int(records.sum() - self.deleted.sum())
 
     def partition(self, column: str) -> PartitionColumn | None:
         """See FileColumns."""

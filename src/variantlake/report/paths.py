@@ -90,14 +90,13 @@ class PathTotals:
 class VariantPaths:
     """The paths of a column. `counted` of `known` files were counted, whose layout the log tells.
 
-    `sized` files were looked at for the bytes of paths; `sized_bytes` is all that they hold.
+    `sized_bytes` is all that the files hold which were looked at for the bytes of paths.
     """
 
     known: int
     counted: int
     layouts: int
     paths: list[PathTotals] = field(default_factory=list)
-    sized: int = 0
     sized_bytes: int = 0
 
 
@@ -147,7 +146,6 @@ def add_sizes(paths: VariantPaths, snapshot: Snapshot, column: ColumnPath) -> No
     for facts in paths.paths:
         by_path.setdefault(facts.path, []).append(facts)
     for footer in _footers(snapshot):
-        paths.sized += 1
         paths.sized_bytes += sum(_size(footer, leaf) for leaf in range(len(footer.leaves)))
         for group in variant_groups(footer):
             if group.column != column:

@@ -92,7 +92,7 @@ def report_table(snapshot: Snapshot, *, examples: bool = True) -> TableReport:
     Raises as `Scan.to_batches` for a file of the sample that cannot be read.
     """
     files = LogFiles(snapshot)
-    rows, deleted = _rows(snapshot, files)
+    rows = files.row_count
     ordered = order_of_files(snapshot, versions_of_files(snapshot, MAX_VERSIONS))
     columns = [
         _column(snapshot, files, ordered, item, examples=examples)
@@ -109,7 +109,7 @@ def report_table(snapshot: Snapshot, *, examples: bool = True) -> TableReport:
             "files": files.rows,
             "bytes": int(files.sizes.sum()),
             "rows": rows,
-            "deleted_rows": deleted,
+            "deleted_rows": int(files.deleted.sum()),
             "features": sorted(snapshot.features),
             "properties": snapshot.properties,
             "partition_columns": list(snapshot.partition_columns),
@@ -129,16 +129,6 @@ def _findings(snapshot: Snapshot, *, examples: bool) -> list[dict[str, Any]]:
     found = [finding.to_dict() for finding in health(snapshot).findings]
     # The details may name partitions by their values.
     return found if examples else [{**each, "details": {}} for each in found]
-
-
-def _rows(snapshot: Snapshot, files: LogFiles) -> tuple[int | None, int]:
-    """Rows that are there, None where the log does not tell, and rows that are marked deleted."""
-    vectors = snapshot.files["deletion_vector"].drop_null().to_pylist()
-    deleted = sum(vector["cardinality"] for vector in vectors if vector is not None)
-    records = files.of_log.num_records
-    if (records == UNKNOWN).any():
-        return None, deleted
-    return int(records.sum()) - deleted, deleted
 
 
 def _column(

@@ -11,11 +11,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.delta.tables import PROTOCOL, SCHEMA, add, first_commit, metadata, remove, write_log
+from tests.delta.tables import (
+    PROTOCOL,
+    SCHEMA,
+    add,
+    first_commit,
+    metadata,
+    read_stats,
+    remove,
+    write_log,
+)
 from variantlake.delta.actions.log_lines import AddFile
 from variantlake.delta.checkpoint import checkpoint_writer
 from variantlake.delta.log.snapshot import Snapshot
-from variantlake.delta.stats.stats_reader import read_stats
 from variantlake.delta.transaction.commit import create_table
 from variantlake.errors import MalformedLog, MissingSource
 from variantlake.parquet.metadata.footer import read_footer

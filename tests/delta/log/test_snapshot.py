@@ -14,13 +14,21 @@ from obstore.store import MemoryStore
 
 import variantlake as vl
 from tests import corpora
-from tests.delta.tables import PROTOCOL, SCHEMA, add, first_commit, metadata, remove, write_log
+from tests.delta.tables import (
+    PROTOCOL,
+    SCHEMA,
+    add,
+    first_commit,
+    metadata,
+    read_stats,
+    remove,
+    write_log,
+)
 from variantlake.delta.log import snapshot_state
 from variantlake.delta.log.file_paths import AbsolutePaths
 from variantlake.delta.log.log_segment import commit_path
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.schema.table_schema import VariantType
-from variantlake.delta.stats.stats_reader import read_stats
 from variantlake.errors import (
     InvalidValue,
     LimitExceeded,

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.delta.tables import SCHEMA, bounds, facts, number, path
+from tests.delta.tables import SCHEMA, bounds, facts, number, path, read_stats
 from variantlake.delta.schema.ddl import parse_table_ddl
 from variantlake.delta.schema.table_schema import PrimitiveType, StructField, StructType
-from variantlake.delta.stats.stats_reader import NO_STATS, FileStats, read_stats
+from variantlake.delta.stats.stats_reader import NO_STATS, FileStats
 from variantlake.delta.stats.stats_writer import write_stats
 from variantlake.parquet.stats.facts import UNKNOWN, ColumnFacts, FileFacts
 

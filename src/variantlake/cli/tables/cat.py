@@ -12,12 +12,12 @@ import pyarrow as pa
 import typer
 
 import variantlake as vl
-from variantlake.cli.terminal.counts import count_rows
 from variantlake.cli.terminal.options import SourceArgument, json_option
 from variantlake.cli.terminal.output import print_json_lines, rows_of_files
 from variantlake.cli.terminal.rows import json_lines
 from variantlake.errors import InvalidPath, MissingSource
 from variantlake.parquet.read.reader import Progress
+from variantlake.planning.log_files import LogFiles
 from variantlake.sql.splice import quote_identifier
 from variantlake.storage.objects import open_object
 from variantlake.storage.store import is_local, local_path
@@ -110,7 +110,7 @@ def batches(
             raise InvalidPath(
                 f"there is no column {column!r}", file=source, hint=f"columns: {known}"
             )
-    done, rows = 0, count_rows(table)
+    done, rows = 0, LogFiles(table.snapshot).row_count
     progress = None if rows is None else shown(source)
     for batch in table.scan([quote_identifier(field.name) for field in fields]).to_batches():
         yield batch

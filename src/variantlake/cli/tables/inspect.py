@@ -10,7 +10,6 @@ import typer
 
 import variantlake as vl
 from variantlake.cli.tables.cat import VariantOption, is_file, path_of
-from variantlake.cli.terminal.counts import count_rows
 from variantlake.cli.terminal.options import SourceArgument, json_option
 from variantlake.cli.terminal.output import (
     print_fields,
@@ -29,6 +28,7 @@ from variantlake.delta.protocol.learned_schemas import (
 from variantlake.delta.stats.file_facts import FactsReader
 from variantlake.parquet.read.inspect import SAMPLE_ROWS, FileView, NodeView, VariantView
 from variantlake.parquet.stats.facts import FileFacts, PathFacts, VariantFacts
+from variantlake.planning.log_files import LogFiles
 from variantlake.shown import counted
 from variantlake.shredding.ddl import MAX_SCHEMA_DEPTH, format_ddl
 from variantlake.shredding.infer import Inference, InferenceOptions
@@ -275,7 +275,7 @@ def _print_table(table: Table, *, as_json: bool) -> None:
     reader = FactsReader(table.schema)
     known = [reader.known(add) for add in table.snapshot.add_files()]
     facts = [each for each in known if each is not None]
-    rows = count_rows(table)
+    rows = LogFiles(table.snapshot).row_count
     outside = absolute_paths(files)
     total = sum(add.size for add in table.snapshot.add_files())
     columns = table.schema.variant_columns(physical=True)

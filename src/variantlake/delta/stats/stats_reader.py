@@ -124,11 +124,6 @@ def parse_stats(text: str | None, *, decimals: bool) -> dict[str, Any] | None:
     return document if isinstance(document, dict) else None
 
 
-def read_stats(text: str | None, schema: StructType) -> FileStats:
-    """`StatsReader.read` of one file; for many files make the reader once."""
-    return StatsReader(schema).read(text)
-
-
 def _column(
     path: Column,
     type_: DataType,

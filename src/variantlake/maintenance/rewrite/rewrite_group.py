@@ -91,7 +91,6 @@ class RewrittenGroup(TaskResult):
     number: int
     bytes_read: int
     bytes_written: int
-    rows_read: int
     tiers: TierCounts
 
 
@@ -150,7 +149,6 @@ def _result(
         number=group.number,
         bytes_read=group.bytes,
         bytes_written=sum(each.size for files in written.values() for each in files),
-        rows_read=rows,
         tiers=tiers,
     )
 

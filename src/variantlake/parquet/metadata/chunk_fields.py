@@ -9,7 +9,6 @@ from variantlake.kernels.log.column_chunks import (
     BYTES_FIELDS,
     CHUNK_FIELDS,
     COUNT_FIELDS,
-    END,
     FLAG_FIELDS,
     HAS_META,
     HAS_STATISTICS,
@@ -39,17 +38,6 @@ def chunk_slots(reader: CompactReader, count: int) -> npt.NDArray[np.int64] | No
         return None
     slots, reader.position = found
     return slots
-
-
-def read_fields(reader: CompactReader, count: int) -> list[tuple[Fields, int]] | None:
-    """The fields of `count` ColumnChunks and the offset in the file where each ends.
-
-    None as for `chunk_slots`.
-    """
-    slots = chunk_slots(reader, count)
-    if slots is None:
-        return None
-    return [(fields_of(row, reader.data), reader.base + row[END]) for row in slots.tolist()]
 
 
 def fields_of(row: list[int], data: bytes) -> Fields:
