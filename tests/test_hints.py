@@ -33,7 +33,10 @@ PYTHON_ALONE = {
 def _hints() -> Iterator[tuple[str, str, str | None]]:
     """Each place that gives a hint, with it and with that of the command line."""
     for module in sorted(PACKAGE.rglob("*.py")):
-        for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
+        text = module.read_text(encoding="utf-8")
+        if "hint=" not in text:
+            continue
+        for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.Call):
                 given = {each.arg: each.value for each in node.keywords}
                 if "hint" in given:

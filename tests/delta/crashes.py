@@ -30,7 +30,6 @@ import orjson
 import pyarrow as pa
 
 import variantlake as vl
-from variantlake.cli.tables.cat import batches
 from variantlake.cli.terminal.rows import json_lines
 from variantlake.delta.checkpoint.checkpoint_writer import write_checkpoint
 from variantlake.delta.checkpoint.log_cleanup import clean_log
@@ -239,7 +238,7 @@ def state(root: Path) -> State:
         table = vl.Table.open(root)
     except NotADeltaTable:
         return None
-    found = (line for batch in batches(str(root)) for line in json_lines(batch))
+    found = (line for batch in table.scan("*").to_batches() for line in json_lines(batch))
     return table.version, tuple(sorted(found))
 
 

@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from tests.fuzz.runner import changed, run
 from tests.kernels.fuzz import SCHEMA, Documents
+from variantlake.encoding import limits
 from variantlake.encoding.json import parse_json
-from variantlake.encoding.limits import MEMORY_MULTIPLE
 from variantlake.encoding.tree import decode, logical_key
 from variantlake.encoding.value import validate
 from variantlake.encoding.variant import Variant
@@ -28,7 +28,7 @@ from variantlake.kernels.variant.variant_reader import GOOD, VariantReader, bad_
 from variantlake.kernels.variant.variant_writer import write_variant
 from variantlake.shredding.layout import VARIANT_TYPE
 
-KERNEL_MULTIPLE = 2 * MEMORY_MULTIPLE
+MEMORY_MULTIPLE = 2 * limits.MEMORY_MULTIPLE
 """Bytes of memory for each byte of input, for the plain and the compiled way together."""
 
 ROWS = 8
@@ -102,4 +102,4 @@ def _use_kernels(rows: list[tuple[bytes, bytes]]) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(run(case, KERNEL_MULTIPLE))
+    sys.exit(run(case, MEMORY_MULTIPLE))
