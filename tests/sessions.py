@@ -56,6 +56,8 @@ def delta_session(scratch: Path) -> SparkSession:
             "spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog"
         )
         .config("spark.databricks.delta.snapshotPartitions", "2")
+        # Delta Spark's VACUUM lists with ten thousand tasks otherwise.
+        .config("spark.sql.sources.parallelPartitionDiscovery.parallelism", "2")
     )
     # Workers of `mapInArrow` take their interpreter from here as well.
     os.environ["PYSPARK_PYTHON"] = sys.executable

@@ -19,8 +19,6 @@ from variantlake.delta.log.snapshot import Snapshot
 from variantlake.maintenance.vacuuming.vacuum import vacuum
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.spark
@@ -29,17 +27,7 @@ WEEK = 168 * HOUR
 
 
 @pytest.fixture(scope="module")
-def session(delta_spark: SparkSession) -> Iterator[SparkSession]:
-    """Lists with few tasks: Delta Spark's VACUUM starts ten thousand of them otherwise."""
-    name = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
-    before = delta_spark.conf.get(name)
-    delta_spark.conf.set(name, "2")
-    yield delta_spark
-    delta_spark.conf.set(name, str(before))
-
-
-@pytest.fixture(scope="module")
-def history(session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def history(delta_spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Appends, deletes by vectors and of files, change files, new columns: versions 0 to 6."""
     root = tmp_path_factory.mktemp("history") / "t"
     table = f"delta.`{root}`"
@@ -57,21 +45,21 @@ def history(session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> 
         f"ALTER TABLE {table} ADD COLUMNS (c STRING)",
         f"UPDATE {table} SET c = 'y', a = a + 1 WHERE a = 5",
     ):
-        session.sql(statement)
+        delta_spark.sql(statement)
     return root
 
 
-def rows(session: SparkSession, root: Path, version: int | None = None) -> list[Any]:
+def rows(delta_spark: SparkSession, root: Path, version: int | None = None) -> list[Any]:
     text = f"delta.`{root}`" + ("" if version is None else f" VERSION AS OF {version}")
-    return sorted(map(tuple, session.sql(f"SELECT * FROM {text}").collect()), key=repr)
+    return sorted(map(tuple, delta_spark.sql(f"SELECT * FROM {text}").collect()), key=repr)
 
 
 def test_restore_does_what_delta_spark_does(
-    session: SparkSession, history: Path, tmp_path: Path
+    delta_spark: SparkSession, history: Path, tmp_path: Path
 ) -> None:
     ours, theirs = (Path(shutil.copytree(history, tmp_path / name)) for name in ("o", "t"))
     for version in (3,):
-        session.sql(f"RESTORE TABLE delta.`{theirs}` TO VERSION AS OF {version}")
+        delta_spark.sql(f"RESTORE TABLE delta.`{theirs}` TO VERSION AS OF {version}")
         vl.Table.open(ours).restore(version)
         found_ours, found_theirs = (
             Snapshot.read(root, applies=["deletionVectors"]) for root in (ours, theirs)
@@ -88,14 +76,18 @@ def test_restore_does_what_delta_spark_does(
         infos = [vl.Table.open(root).history(1)[0].info for root in (ours, theirs)]
         for name in ("operation", "operationParameters", "operationMetrics", "isBlindAppend"):
             assert infos[0][name] == infos[1][name]
-        assert rows(session, ours) == rows(session, theirs) == rows(session, history, version)
+        assert (
+            rows(delta_spark, ours)
+            == rows(delta_spark, theirs)
+            == rows(delta_spark, history, version)
+        )
     # It goes on with what we restored.
-    session.sql(f"RESTORE TABLE delta.`{ours}` TO VERSION AS OF 2")
-    assert rows(session, ours) == rows(session, history, 2)
+    delta_spark.sql(f"RESTORE TABLE delta.`{ours}` TO VERSION AS OF 2")
+    assert rows(delta_spark, ours) == rows(delta_spark, history, 2)
 
 
 def test_vacuum_removes_what_delta_spark_removes(
-    session: SparkSession, history: Path, tmp_path: Path
+    delta_spark: SparkSession, history: Path, tmp_path: Path
 ) -> None:
     """With versions 0 to 3 older than the retention; the few differences are named."""
     ours, theirs = (Path(shutil.copytree(history, tmp_path / name)) for name in ("o", "t"))
@@ -106,7 +98,7 @@ def test_vacuum_removes_what_delta_spark_removes(
             put(root, path, now - 900 * HOUR)
         put(root, "young.parquet", now)
         put(root, ".leftover.parquet." + "a" * 32 + ".tmp", now - 900 * HOUR)
-    session.sql(f"VACUUM delta.`{theirs}`")
+    delta_spark.sql(f"VACUUM delta.`{theirs}`")
     vacuum(Snapshot.read(ours, applies=["deletionVectors"]))
     left = [{name for name in found(root) if not name.endswith(".crc")} for root in (ours, theirs)]
     # Ours removes its own temporary files too.
@@ -115,7 +107,7 @@ def test_vacuum_removes_what_delta_spark_removes(
     assert all(name.startswith("_change_data/") for name in left[0] - left[1])
     assert left[0] >= _change_files(ours, 6)
     for version in (4, 6):
-        assert rows(session, ours, version) == rows(session, history, version)
+        assert rows(delta_spark, ours, version) == rows(delta_spark, history, version)
     starts = [vl.Table.open(root).history(2) for root in (ours, theirs)]
     for mine, its in zip(*starts, strict=True):
         assert mine.operation == its.operation
@@ -152,7 +144,7 @@ def _age(root: Path) -> None:
 
 
 def test_delta_spark_pads_char_columns_when_it_rewrites(
-    session: SparkSession, tmp_path: Path
+    delta_spark: SparkSession, tmp_path: Path
 ) -> None:
     """To the digest these are the same rows, as they are to every reader."""
     table = vl.Table.create(tmp_path / "t", "n INT, c CHAR(5), s STRUCT<a: CHAR(3)>, p CHAR(4)",
@@ -160,7 +152,7 @@ def test_delta_spark_pads_char_columns_when_it_rewrites(
     for n in range(3):
         rows = {"n": pa.array([n], pa.int32()), "c": ["ab"], "s": [{"a": "x"}], "p": ["y"]}
         table.append(pa.table(rows))
-    session.sql(f"OPTIMIZE delta.`{table.uri}`")
+    delta_spark.sql(f"OPTIMIZE delta.`{table.uri}`")
     newest = table.refresh()
     assert newest.check_rewrite().equal
     (add,) = newest.snapshot.add_files()
@@ -172,22 +164,22 @@ def test_delta_spark_pads_char_columns_when_it_rewrites(
 
 
 def test_identity_columns_go_on_after_a_restore_as_in_delta_spark(
-    session: SparkSession, tmp_path: Path
+    delta_spark: SparkSession, tmp_path: Path
 ) -> None:
     found = []
     for name in ("ours", "theirs"):
         root = tmp_path / name
         table = f"delta.`{root}`"
         identity = "BIGINT GENERATED ALWAYS AS IDENTITY (START WITH 10 INCREMENT BY -3)"
-        session.sql(f"CREATE TABLE {table} (i {identity}, n INT) USING delta")
+        delta_spark.sql(f"CREATE TABLE {table} (i {identity}, n INT) USING delta")
         for n in range(3):
-            session.sql(f"INSERT INTO {table} (n) VALUES ({n})")
+            delta_spark.sql(f"INSERT INTO {table} (n) VALUES ({n})")
         if name == "ours":
             vl.Table.open(root).restore(1)
         else:
-            session.sql(f"RESTORE TABLE {table} TO VERSION AS OF 1")
+            delta_spark.sql(f"RESTORE TABLE {table} TO VERSION AS OF 1")
         restored = Snapshot.read(root)
-        session.sql(f"INSERT INTO {table} (n) VALUES (9)")
-        found.append((restored.schema, rows(session, root)))
+        delta_spark.sql(f"INSERT INTO {table} (n) VALUES (9)")
+        found.append((restored.schema, rows(delta_spark, root)))
     assert found[0] == found[1]
     assert len({i for i, _ in found[0][1]}) == 2

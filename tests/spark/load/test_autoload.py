@@ -31,14 +31,7 @@ def test_delta_spark_keeps_the_state_and_reads_the_rows(
     assert lake.autoload(source, f"{table}", name="events").files == 1
     for path in (table / "_variantlake").rglob("*.parquet"):
         os.utime(path, (1e9, 1e9))
-    # VACUUM starts ten thousand tasks otherwise.
-    listing = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
-    before = delta_spark.conf.get(listing)
-    delta_spark.conf.set(listing, "2")
-    try:
-        delta_spark.sql(f"VACUUM delta.`{table}`")
-    finally:
-        delta_spark.conf.set(listing, str(before))
+    delta_spark.sql(f"VACUUM delta.`{table}`")
     assert lake.autoload(source, f"{table}", name="events").batches == 0
     rows = delta_spark.sql(
         f"SELECT variant_get(event, '$.id', 'int') AS id FROM delta.`{table}` ORDER BY id"
