@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import psutil  # type: ignore[import-untyped] # ships no types
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 import variantlake as vl
@@ -150,9 +152,16 @@ class Driver:
         }
 
     def state(self) -> tuple[int, int]:
-        """The newest version, and the rows of it that Spark counts."""
+        """The newest version, and the rows of it that Spark counts.
+
+        Where Python was killed, an executor's next tasks fail once for each process that it misses.
+        """
         version = vl.Table.open(self.table).version
-        return version, self.lake.sql(f"SELECT event FROM delta.`{self.table}`").count()
+        frame = self.lake.sql(f"SELECT event FROM delta.`{self.table}`")
+        for _ in range(3):
+            with contextlib.suppress(PySparkException, Py4JError):
+                return version, frame.count()
+        return version, frame.count()
 
     def changing(self, change: Callable[[], Any]) -> dict[str, Any]:
         """What comes of a change while no Python worker lives for long."""
