@@ -12,6 +12,8 @@ PYTEST_ARGS ?=
 FUZZ_SECONDS ?= 60
 QUERY_SECONDS ?= 300
 LONG ?= 20
+# One more than the cores that CI has: a process often waits for its JVM, for servers and for clocks.
+PROCESSES ?= 3
 # bash counts the seconds of its own life in SECONDS: only one from the command line is meant.
 SECONDS_OF_SOAK = $(if $(filter command line environment%,$(origin SECONDS)),$(SECONDS),60)
 
@@ -41,15 +43,18 @@ demo: setup ## The main job: ingest earthquakes into a shredded Delta table and 
 demo-kafka: setup ## Events through a Kafka broker, which it starts, into a table
 	@$(SPARK_ENV) $(BIN)/python examples/kafka.py
 
+# Where no byte code is to be written, a hundred processes of the tests compile the package each.
+test test-fast test-long: export PYTHONDONTWRITEBYTECODE :=
+
 test: setup ## Run all tests (Spark and Delta Spark included)
 	@scripts/find_chromium.sh --install >/dev/null || true # without it tests say why they are skipped
-	@$(SPARK_ENV) $(BIN)/python -m pytest -n 2 --dist loadgroup $(PYTEST_ARGS)
+	@$(SPARK_ENV) $(BIN)/python -m pytest -n $(PROCESSES) --dist loadgroup $(PYTEST_ARGS)
 
 test-fast: setup ## Run the tests that need no Spark
 	@$(BIN)/python -m pytest -n 2 -m 'not spark' $(PYTEST_ARGS)
 
 test-long: setup ## The random tests with LONG (20) times as many examples as `make test` has
-	@VARIANTLAKE_EXAMPLES=$(LONG) $(SPARK_ENV) $(BIN)/python -m pytest -n 2 --dist loadgroup \
+	@VARIANTLAKE_EXAMPLES=$(LONG) $(SPARK_ENV) $(BIN)/python -m pytest -n $(PROCESSES) --dist loadgroup \
 	  $$(grep -lE '@given|= ?[0-9]+ \* MORE' -r tests --include='test_*.py') $(PYTEST_ARGS)
 
 test-runtime: setup ## Install the package into an environment without development dependencies, and use it

@@ -34,8 +34,9 @@ os.fsync = lambda fd: None  # noqa: ARG005 - its own name
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests that need Spark run in two groups, each in one process of `pytest -n` with one JVM.
 
-    Those of `spark/` take about as long as all others. A test that names a group of its own runs
-    beside them, and tests without a group go to the process that is done first.
+    Those of `spark/` are one group, less some that make both take about as long. xdist starts with
+    the groups of the most tests: a third process takes the groups that tests name themselves, which
+    start clusters and builds, and tests without a group go to the process that is done first.
     """
     for item in items:
         own = item.get_closest_marker("xdist_group")
