@@ -77,7 +77,8 @@ test-kill: setup ## Kill writers and upkeep at every moment around a storage cal
 	@$(BIN)/python -m tests.delta.crashes
 	@$(BIN)/python -m tests.maintenance.crashes
 	@$(BIN)/python -m tests.ingest.autoload.crashes
-	@$(SPARK_ENV) $(BIN)/python -m tests.spark.streaming.kills
+	@$(BIN)/python -m tests.spark.streaming.crashes
+	@$(SPARK_ENV) $(BIN)/python -m tests.spark.streaming.kills --kills 3
 
 test-soak: setup ## Autoloads, a compaction and a reader with random kills, for SECONDS (60)
 	@$(BIN)/python -m tests.ingest.autoload.soak --seconds $(SECONDS_OF_SOAK)

@@ -2,7 +2,7 @@
 
 In: a user's session, classic or Connect. Out: DataFrames, loads that are committed once.
 `lake` is the face; nothing outside of this folder imports PySpark. The names below load when
-touched: Spark's Python processes, of which a stream starts two for each batch, need few modules.
+touched: Spark's Python processes, of which a stream has two on the driver, need few modules.
 """
 
 from __future__ import annotations

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import re
 import threading
 import time
 from pathlib import Path
@@ -16,6 +15,7 @@ import pytest
 
 import variantlake as vl
 from tests.ingest.autoload.sources import ids, put, states
+from tests.ingest.exposition import samples
 from variantlake.errors import InvalidValue, MissingSource, StoreFailed
 from variantlake.ingest.autoload import auto_compact, autoloader, batch, discover
 from variantlake.ingest.autoload.autoloader import AutoloadResult
@@ -403,17 +403,29 @@ def test_figures_are_written_for_prometheus(source: Path, table: Path, tmp_path:
     put(source / "bad.json", data=b"{")
     file = tmp_path / "autoload.prom"
     load(source, table, name="events", metrics_file=file)
-    values = {}
-    for line in file.read_text().splitlines():
-        if not line.startswith("#"):
-            found = re.fullmatch(r"variantlake_autoload_(\w+)\{(.+)\} (\S+)", line)
-            assert found, line
-            state = re.search(r'state="(\w+)"', found[2])
-            values[found[1] + (f" {state[1]}" if state else "")] = float(found[3])
-    assert values["files_total loaded"] == 3
-    assert values["files_total failed"] == 1
-    assert values["rows_total"] == 4
-    assert values["table_version"] == 0
+    labels = {"name": "events", "table": str(table)}
+    values = samples(file.read_text())
+    prefix = "variantlake_autoload_"
+
+    def value(name: str, **more: str) -> float:
+        return values[prefix + name, frozenset((labels | more).items())]
+
+    assert value("files_total", state="loaded") == 3
+    assert value("files_total", state="failed") == 1
+    assert value("rows_total") == 4
+    assert value("read_bytes_total") == sum(
+        each.stat().st_size for each in source.rglob("[a-z].json")
+    )
+    assert value("table_version") == value("waiting_files") == 0
+    assert {name for name, _ in values} == {
+        prefix + each
+        for each in (
+            "files_total", "batches_total", "rows_total", "bad_rows_total", "read_bytes_total",
+            "written_bytes_total", "batch_seconds_total", "commit_seconds_total", "rounds_total",
+            "round_errors_total", "table_version", "last_batch_timestamp_seconds",
+            "last_round_timestamp_seconds", "lag_seconds", "waiting_files", "changed_files",
+        )
+    }  # fmt: skip
     assert [path.name for path in tmp_path.glob("*.prom*")] == ["autoload.prom"]
 
 

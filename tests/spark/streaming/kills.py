@@ -1,15 +1,16 @@
 """A stream whose driver is killed at random: each document is in the table exactly once.
 
 `python -m tests.spark.streaming.kills --kills 6 --seed 1`: a driver reads files of a folder, one a
-batch, into a table, by `format("variantlake")` or by `lake.write_batch`. It is killed with SIGKILL,
-with its JVM and its workers, and started again with its checkpoint. At the end all documents are
-counted.
+batch, into a table, by `format("variantlake")` or by `lake.write_batch`. By turns it is killed with
+its JVM and its workers, told to end (SIGTERM), and killed alone, which leaves its JVM to itself. It
+is started again at once with its checkpoint. At the end all documents are counted.
 """
 
 from __future__ import annotations
 
 import argparse
 import collections
+import contextlib
 import json
 import os
 import random
@@ -28,8 +29,8 @@ STARTS = 60.0
 """Seconds in which a driver must have begun to write; else something else is wrong."""
 
 DRIVER = """
+import signal
 import sys
-from pathlib import Path
 from pyspark.sql import SparkSession
 import variantlake as vl
 
@@ -49,7 +50,9 @@ else:
         lake.write_batch(batch, number, table, json_columns=["event"])
     writer = frame.writeStream.foreachBatch(take)
 writer = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True)
-writer.start().awaitTermination()
+query = writer.start()
+signal.signal(signal.SIGTERM, lambda *_: query.stop())
+query.awaitTermination()
 """
 
 
@@ -62,6 +65,20 @@ def start(folder: Path, way: str) -> subprocess.Popen[bytes]:
         stderr=(folder / "stderr").open("ab"),
         start_new_session=True,
     )
+
+
+def kill_all(driver: subprocess.Popen[bytes]) -> None:
+    """Kill a driver, its JVM and its workers, as far as they are there."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(driver.pid, signal.SIGKILL)
+
+
+def check_ended(folder: Path, driver: subprocess.Popen[bytes]) -> None:
+    """A driver that was told to end ends in peace."""
+    code = driver.wait(timeout=60)
+    if code:
+        kill_all(driver)
+        sys.exit(f"SIGTERM: exit code {code}\n{(folder / 'stderr').read_text()[-3000:]}")
 
 
 def batches(folder: Path) -> int:
@@ -77,15 +94,25 @@ def run(folder: Path, way: str, kills: int, chance: random.Random) -> int:
         text = "".join(json.dumps({"id": each}) + "\n" for each in documents)
         (folder / "in" / f"{number:03}").write_text(text)
     hits = 0
-    for _ in range(kills):
+    drivers = []
+    for number in range(kills):
         driver = start(folder, way)
+        drivers.append(driver)
         before, until = batches(folder), time.monotonic() + STARTS
         while driver.poll() is None and batches(folder) == before and time.monotonic() < until:
             time.sleep(0.02)
         time.sleep(chance.uniform(0, 1.5))
         hits += driver.poll() is None
-        os.killpg(driver.pid, signal.SIGKILL)
+        if number % 3 == 0:
+            kill_all(driver)
+        elif number % 3 == 1:
+            driver.terminate()
+            check_ended(folder, driver)
+        else:
+            driver.kill()
         driver.wait()
+    for driver in drivers:
+        kill_all(driver)
     if start(folder, way).wait(timeout=600):
         sys.exit((folder / "stderr").read_text()[-3000:])
     return hits

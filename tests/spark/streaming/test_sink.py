@@ -15,6 +15,7 @@ import pytest
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
 import variantlake as vl
+from tests.ingest.exposition import samples
 from variantlake.errors import (
     CommitConflict,
     InvalidJson,
@@ -113,6 +114,45 @@ def test_small_files_are_joined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert ids(table) == [0, 1, 2, 3]
     assert vl.Table.open(table).history(1)[0].operation == "OPTIMIZE"
     assert len(list(vl.Table.open(table).snapshot.add_files())) == 1
+
+
+def test_figures_are_kept_for_prometheus(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    table, file = tmp_path / "t", tmp_path / "stream.prom"
+
+    def load(number: int, *texts: str) -> dict[str, float]:
+        sink = writer(table, metricsFile=str(file), mode="quarantine")
+        sink.commit([written(sink, *texts)], number)
+        found = samples(file.read_text())
+        assert {labels for _, labels in found} == {
+            frozenset({("query", "q"), ("table", str(table))})
+        }
+        return {
+            name.removeprefix("variantlake_stream_"): value for (name, _), value in found.items()
+        }
+
+    load(0, document(1), "none")
+    for number in (1, 1):  # comes again
+        values = load(number, document(2), document(3))
+    assert values.pop("last_batch_timestamp_seconds") > 1e9
+    assert values.pop("write_seconds_total") > 0
+    adds = list(vl.Table.open(table).snapshot.add_files())
+    assert values == {
+        "batches_total": 2,
+        "repeated_batches_total": 1,
+        "rows_total": 3,
+        "bad_rows_total": 1,
+        "written_bytes_total": sum(add.size for add in adds),
+        "written_files_total": 2,
+        "table_version": 1,
+        "last_batch": 1,
+    }
+    # The batch is in the table, whatever becomes of its figures.
+    file.write_text("variantlake_stream_rows_total of another form\n")
+    assert load(2, document(4))["rows_total"] == 1
+    sink = writer(table, metricsFile=str(tmp_path / "none" / "x.prom"))
+    sink.commit([written(sink, document(5))], 3)
+    assert ids(table) == [1, 2, 3, 4, 5]
+    assert "no figures of batch 3" in caplog.text
 
 
 def test_a_batch_that_fails_leaves_nothing(tmp_path: Path) -> None:

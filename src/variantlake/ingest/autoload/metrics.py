@@ -1,18 +1,13 @@
-"""Figures of a running autoload in the text form of Prometheus, for its textfile collector.
-
-Format: https://prometheus.io/docs/instrumenting/exposition_formats/, "Text-based format".
-"""
+"""Figures of a running autoload in the text form of Prometheus, for its textfile collector."""
 
 from __future__ import annotations
 
-import os
 import time
-import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from variantlake.errors import StoreFailed
 from variantlake.ingest.autoload.batch import BatchReport
+from variantlake.ingest.prometheus import head, sample, write_whole
 
 _PREFIX = "variantlake_autoload_"
 
@@ -80,36 +75,19 @@ class Metrics:
 
     def text(self) -> str:
         """The figures as they stand in the file."""
-        labels = f'name="{_label(self.name)}",table="{_label(self.table)}"'
-        lines = _head("files_total", "counter", "Files by what became of them.")
+        labels = {"name": self.name, "table": self.table}
+        files = f"{_PREFIX}files_total"
+        lines = head(files, "counter", "Files by what became of them.")
         lines += [
-            f'{_PREFIX}files_total{{{labels},state="{state}"}} {self.states.get(state, 0)}'
-            for state in _STATES
+            sample(files, labels | {"state": state}, self.states.get(state, 0)) for state in _STATES
         ]
         for kind, known in (("counter", _COUNTERS), ("gauge", _GAUGES)):
             for name, meaning in known.items():
                 if kind == "counter" or name in self.values:
-                    lines += _head(name, kind, meaning)
-                    lines.append(f"{_PREFIX}{name}{{{labels}}} {self.values.get(name, 0):.15g}")
+                    lines += head(_PREFIX + name, kind, meaning)
+                    lines.append(sample(_PREFIX + name, labels, self.values.get(name, 0)))
         return "\n".join(lines) + "\n"
 
     def write(self) -> None:
         """Put the figures into the file. Raises StoreFailed."""
-        # The collector reads files that end with .prom; it must not see half of one.
-        beside = self.file.with_name(f".{self.file.name}.{uuid.uuid4().hex}.tmp")
-        try:
-            beside.write_text(self.text(), encoding="utf-8")
-            os.replace(beside, self.file)  # noqa: PTH105 - Path.replace is the same
-        except OSError as error:
-            beside.unlink(missing_ok=True)
-            raise StoreFailed(
-                f"the metrics cannot be written: {error.strerror}", file=str(self.file)
-            ) from error
-
-
-def _head(name: str, kind: str, meaning: str) -> list[str]:
-    return [f"# HELP {_PREFIX}{name} {meaning}", f"# TYPE {_PREFIX}{name} {kind}"]
-
-
-def _label(text: str) -> str:
-    return text.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
+        write_whole(self.file, self.text())

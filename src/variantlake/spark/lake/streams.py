@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Unpack
 
@@ -32,6 +33,7 @@ class LakeStreams(LakeLoads):
         properties: Mapping[str, str] | None = None,
         merge_schema: bool = False,
         auto_compact: bool | None = None,
+        metrics_file: str | os.PathLike[str] | None = None,
         **options: Unpack[LoadKeywords],
     ) -> LoadResult:
         """Append a batch that `foreachBatch` gives, once however often it comes.
@@ -52,6 +54,8 @@ class LakeStreams(LakeLoads):
             merge_schema: As for `append`.
             auto_compact: Whether small files are joined after the commit, where a partition has
                 many of them. None asks the table's property `delta.autoOptimize.autoCompact`.
+            metrics_file: A file in which the figures of this stream are kept, in the text form of
+                Prometheus; of one query alone.
             **options: As for `append`.
 
         Raises:
@@ -74,5 +78,6 @@ class LakeStreams(LakeLoads):
             new=NewTable.of(partition_by, shredding, properties),
             merge_schema=merge_schema,
             auto_compact=auto_compact,
+            metrics_file=metrics_file,
             **options,
         )

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import logging
+import os
+from pathlib import Path
 
 from variantlake.ingest.commit_load import LoadResult
 from variantlake.ingest.target.stream_batch import StreamBatch
+from variantlake.spark.streaming.batch_metrics import write_figures
 
 _LOG = logging.getLogger("variantlake.streaming")
 
 
-def log_batch(table: str, batch: StreamBatch, done: LoadResult, commit_seconds: float) -> None:
-    """One line for a batch, at level INFO."""
+def tell(
+    table: str,
+    batch: StreamBatch,
+    done: LoadResult,
+    seconds: float,
+    metrics_file: str | os.PathLike[str] | None,
+) -> None:
+    """One line for a batch, at level INFO, and its figures in the metrics file, if there is one."""
+    if metrics_file:
+        write_figures(Path(metrics_file), table, batch, done, seconds)
     if done.already_loaded:
         _LOG.info(
             "%s: version %d has batch %d of %s already",
@@ -22,7 +33,7 @@ def log_batch(table: str, batch: StreamBatch, done: LoadResult, commit_seconds: 
         )
         return
     _LOG.info(
-        "%s: batch %d of %s is version %d: %d rows, %d bad, %d bytes in %d files, commit %.3f s",
+        "%s: batch %d of %s is version %d: %d rows, %d bad, %d bytes in %d files, %.3f s",
         table,
         batch.number,
         batch.query,
@@ -31,5 +42,5 @@ def log_batch(table: str, batch: StreamBatch, done: LoadResult, commit_seconds: 
         done.bad_rows,
         done.bytes_written,
         done.files,
-        commit_seconds,
+        seconds,
     )

@@ -20,7 +20,7 @@ from variantlake.spark.load.append import append
 from variantlake.spark.load.append_target import NewTable
 from variantlake.spark.load.ingest import runner
 from variantlake.spark.session.jobs import is_connect
-from variantlake.spark.streaming.batch_log import log_batch
+from variantlake.spark.streaming.batch_log import tell
 from variantlake.spark.streaming.sink import QUERY_ID
 from variantlake.storage.store import location_text
 
@@ -36,6 +36,7 @@ def write_batch(
     new: NewTable | None = None,
     merge_schema: bool = False,
     auto_compact: bool | None = None,
+    metrics_file: str | os.PathLike[str] | None = None,
     **options: Unpack[LoadKeywords],
 ) -> LoadResult:
     """Append a batch of a stream in one commit, which carries the query and the batch's number.
@@ -52,6 +53,7 @@ def write_batch(
         merge_schema: As for `append`.
         auto_compact: Whether small files are joined after the commit, where there are many of them.
             None asks the table's property `delta.autoOptimize.autoCompact`.
+        metrics_file: Figures in the text form of Prometheus, written after each batch.
         **options: As for `append`.
 
     Returns:
@@ -80,7 +82,7 @@ def write_batch(
         batch=batch,
         **options,
     )
-    log_batch(location_text(table), batch, done, time.perf_counter() - started)
+    tell(location_text(table), batch, done, time.perf_counter() - started, metrics_file)
     if auto_compact is not False:
         snapshot = Snapshot.read(location_text(table), applies=READER_FEATURES)
         if is_wanted(snapshot, auto_compact):

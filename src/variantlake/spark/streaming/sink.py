@@ -50,7 +50,7 @@ from variantlake.spark.load.append_target import (
 )
 from variantlake.spark.load.append_task import AppendTask
 from variantlake.spark.load.constraints import has_expressions
-from variantlake.spark.streaming.batch_log import log_batch
+from variantlake.spark.streaming.batch_log import tell
 from variantlake.spark.streaming.sink_options import SinkOptions
 from variantlake.storage.opening import open_store
 from variantlake.storage.options import set_storage_options
@@ -152,7 +152,7 @@ class TableStreamWriter(DataSourceStreamArrowWriter):
             raise
         if known is not None:
             target.clean_up(plan.load_id)
-            log_batch(target.store.uri, batch, known, 0.0)
+            tell(target.store.uri, batch, known, 0.0, self._options.metrics_file)
             return
         delete_strays(target, plan, results)
         if target.snapshot is not None and not any(each.adds or each.bad_rows for each in results):
@@ -162,7 +162,8 @@ class TableStreamWriter(DataSourceStreamArrowWriter):
         done = commit_load(
             landed, plan, results, self._options.load, started, record=batch.record()
         )
-        log_batch(target.store.uri, batch, done, time.perf_counter() - started)
+        seconds = time.perf_counter() - started
+        tell(target.store.uri, batch, done, seconds, self._options.metrics_file)
         _compact(landed, self._options.auto_compact)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name

@@ -22,6 +22,7 @@ _NAMES = (
     "createTable",
     "mergeSchema",
     "autoCompact",
+    "metricsFile",
     "mode",
     "orderBy",
     "arrays",
@@ -36,7 +37,8 @@ class SinkOptions:
 
     `query` is the name by which the table knows the query; empty for the stream's own id. `new` is
     what a table is like that the first batch makes; None makes none. `auto_compact` says whether
-    small files are joined after a commit; None asks the table.
+    small files are joined after a commit; None asks the table. `metrics_file` is one of
+    the driver's; empty for none.
     """
 
     location: str
@@ -45,6 +47,7 @@ class SinkOptions:
     new: NewTable | None
     merge_schema: bool
     auto_compact: bool | None
+    metrics_file: str
     load: LoadOptions
 
     @classmethod
@@ -82,6 +85,7 @@ class SinkOptions:
             new if _flag(given, "createTable", default=True) else None,
             _flag(given, "mergeSchema", default=False),
             _flag(given, "autoCompact", default=False) if "autoCompact" in given else None,
+            given.get("metricsFile", ""),
             LoadOptions.of(
                 order_by=_list(given, "orderBy"),
                 arrays=_flag(given, "arrays", default=False),
