@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
+import shutil
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -16,7 +18,7 @@ from variantlake.spark import connect
 from variantlake.spark.streaming.data_source import register
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = pytest.mark.spark
 ROOT = f"s3a://{s3_server.BUCKET}"
@@ -127,3 +129,32 @@ def test_sparks_own_settings_serve_where_the_environment_tells_nothing(
         monkeypatch.delenv(name)
     found = connect(s3).sql(SUM.format(DELTA.format(table))).collect()
     assert [tuple(row) for row in found] == [expected_sum()]
+
+
+def test_streams_from_and_into_tables_of_a_bucket(s3: SparkSession, tmp_path: Path) -> None:
+    """JSON text into a table, and that table into another one, by batches of a file each."""
+    register(s3)
+    source = tmp_path / "in"
+    source.mkdir()
+
+    def stream(frame: DataFrame, target: str, **options: str) -> None:
+        writer = frame.writeStream.format("variantlake").options(**options)
+        writer = writer.option("checkpointLocation", str(tmp_path / target))
+        writer.trigger(availableNow=True).start(f"{ROOT}/{target}").awaitTermination()
+
+    def load(number: int) -> None:
+        (source / str(number)).write_text(f'{{"id": {number}}}\n{{"id": {number + 100}}}\n')
+        text = s3.readStream.text(str(source)).selectExpr("value AS event")
+        stream(text, "stream", jsonColumns="event", queryId="text")
+        rows = s3.readStream.format("variantlake").option("maxFilesPerTrigger", 1)
+        stream(rows.load(f"{ROOT}/stream"), "streamed")
+
+    for number in (0, 1):
+        load(number)
+    query = "SELECT variant_get(event, '$.id', 'int') AS id FROM " + DELTA
+    for name in ("stream", "streamed"):
+        judged = s3.sql(query.format(f"{ROOT}/{name}")).collect()
+        assert sorted(row.id for row in judged) == [0, 1, 100, 101]
+    shutil.rmtree(tmp_path / "stream")
+    with pytest.raises(Exception, match="checkpoint was lost"):
+        load(2)

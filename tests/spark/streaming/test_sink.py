@@ -278,6 +278,48 @@ def test_a_stream_of_json_text(spark: SparkSession, lake: vl.spark.Lake, tmp_pat
 
 
 @pytest.mark.spark
+def test_two_queries_make_and_fill_one_table(
+    spark: SparkSession, lake: vl.spark.Lake, tmp_path: Path
+) -> None:
+    del lake  # registers
+    table, queries = tmp_path / "t", []
+    for number in (0, 1):
+        source = tmp_path / f"in-{number}"
+        for batch in range(3):
+            put(source, "abc"[batch], *({"id": 10 * number + batch, "k": n} for n in (1, 2)))
+        writer = lines(spark, source).selectExpr("value AS event").writeStream
+        writer = writer.format("variantlake").option("jsonColumns", "event")
+        writer = writer.option("checkpointLocation", str(tmp_path / f"c-{number}"))
+        queries.append(writer.trigger(availableNow=True).start(str(table)))
+    for query in queries:
+        query.awaitTermination()
+    assert ids(table) == [each for each in (0, 1, 2, 10, 11, 12) for _ in (1, 2)]
+    assert transactions(table) == {query.id: 2 for query in queries}
+
+
+@pytest.mark.spark
+def test_partition_by_of_spark(spark: SparkSession, lake: vl.spark.Lake, tmp_path: Path) -> None:
+    """Spark does not hand it on: the table's own partitions count, or the option's."""
+    del lake  # registers
+    source = tmp_path / "in"
+    put(source, "a", {"id": 1, "kind": "a"}, {"id": 2, "kind": "b"})
+    frame = lines(spark, source).selectExpr(
+        "value AS event", "get_json_object(value, '$.kind') AS kind"
+    )
+    vl.Table.create(tmp_path / "there", "event VARIANT, kind STRING", partition_by=["kind"])
+    for name, expected in (("there", ("kind",)), ("new", ())):
+        writer = frame.writeStream.format("variantlake").partitionBy("kind")
+        writer = writer.option("jsonColumns", "event").trigger(availableNow=True)
+        checkpoint = str(tmp_path / f"c-{name}")
+        writer.option("checkpointLocation", checkpoint).start(
+            str(tmp_path / name)
+        ).awaitTermination()
+        assert ids(tmp_path / name) == [1, 2]
+        assert vl.Table.open(tmp_path / name).snapshot.partition_columns == expected
+    assert {each.split("/")[0] for each in data_files(tmp_path / "there")} == {"kind=a", "kind=b"}
+
+
+@pytest.mark.spark
 def test_a_driver_that_is_killed(spark: SparkSession, tmp_path: Path) -> None:
     """The process that commits is killed before a commit and after one; the query starts again."""
     source, table, checkpoint = tmp_path / "in", tmp_path / "t", tmp_path / "c"
