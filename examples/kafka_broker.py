@@ -1,7 +1,7 @@
 """A Kafka broker of one process, on this machine alone, for examples and tests.
 
-Its jars come from where Spark's packages come from, by the Ivy that PySpark ships, into the same
-cache. It keeps its data in a folder of the caller's and listens on the loopback interface.
+Its jars come from where Spark's packages come from, by the Ivy that PySpark ships, into a cache
+beside Spark's. It keeps its data in a folder of the caller's and listens on the loopback interface.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ SPARK_PACKAGE = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version_
 STARTS = 120.0
 """Seconds in which the broker must answer."""
 
-_CACHE = Path.home() / ".ivy2.5.2"
-"""Where Spark keeps its packages."""
+_CACHE = Path.home() / ".ivy2.5.2" / "kafka"
+"""Beside Spark's packages: a cache takes one writer."""
 
 _SETTINGS = """
 process.roles=broker,controller
@@ -117,17 +117,17 @@ class Broker:
 
 def fetch(java: str) -> str:
     """The broker's classpath; the first call on a machine downloads its 42 jars (40 MB)."""
-    noted = _CACHE / f"kafka-{VERSION}.classpath"
-    with (Path(tempfile.gettempdir()) / "variantlake-tests.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # the cache takes one writer
+    noted = _CACHE / f"{VERSION}.classpath"
+    with (Path(tempfile.gettempdir()) / "variantlake-kafka.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
         if noted.exists():
             known = noted.read_text(encoding="utf-8").strip()
             if all(Path(jar).exists() for jar in known.split(":")):
                 return known
         (ivy,) = (Path(pyspark.__file__).parent / "jars").glob("ivy-*.jar")
-        _CACHE.mkdir(exist_ok=True)
+        _CACHE.mkdir(parents=True, exist_ok=True)
         command = [java, "-jar", str(ivy), "-dependency", *PACKAGE, "-confs", "default"]
-        command += ["-cachepath", str(noted), "-cache", str(_CACHE / "cache")]
+        command += ["-cachepath", str(noted), "-cache", str(_CACHE)]
         done = subprocess.run(command, capture_output=True, check=False)
         if done.returncode or not noted.exists():
             noted.unlink(missing_ok=True)

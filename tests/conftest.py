@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import shutil
+import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -43,6 +45,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if item.get_closest_marker("spark") is not None and own is None:
             first = item.nodeid.startswith("tests/spark/")
             item.add_marker(pytest.mark.xdist_group("spark" if first else "spark beside"))
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Fetch Kafka's jars while the first tests run: on a new machine that takes half a minute."""
+    if any(item.path.name == "test_kafka.py" for item in session.items):
+        threading.Thread(target=_fetch_kafka, daemon=True).start()
+
+
+def _fetch_kafka() -> None:
+    with contextlib.suppress(ImportError, OSError, RuntimeError):  # the test says it again
+        from examples.kafka_broker import fetch
+
+        fetch(f"{os.environ.get('JAVA_HOME', '/usr')}/bin/java")
 
 
 @pytest.fixture(scope="session")
