@@ -146,11 +146,11 @@ def test_streams_from_and_into_tables_of_a_bucket(s3: SparkSession, tmp_path: Pa
         (source / str(number)).write_text(f'{{"id": {number}}}\n{{"id": {number + 100}}}\n')
         text = s3.readStream.text(str(source)).selectExpr("value AS event")
         stream(text, "stream", jsonColumns="event", queryId="text")
-        rows = s3.readStream.format("variantlake").option("maxFilesPerTrigger", 1)
-        stream(rows.load(f"{ROOT}/stream"), "streamed")
 
     for number in (0, 1):
         load(number)
+    rows = s3.readStream.format("variantlake").option("maxFilesPerTrigger", 1)
+    stream(rows.load(f"{ROOT}/stream"), "streamed")
     query = "SELECT variant_get(event, '$.id', 'int') AS id FROM " + DELTA
     for name in ("stream", "streamed"):
         judged = s3.sql(query.format(f"{ROOT}/{name}")).collect()

@@ -31,6 +31,7 @@ STARTS = 60.0
 DRIVER = """
 import signal
 import sys
+import threading
 from pyspark.sql import SparkSession
 import variantlake as vl
 
@@ -51,8 +52,11 @@ else:
     writer = frame.writeStream.foreachBatch(take)
 writer = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True)
 query = writer.start()
-signal.signal(signal.SIGTERM, lambda *_: query.stop())
-query.awaitTermination()
+told = threading.Event()
+signal.signal(signal.SIGTERM, lambda *_: told.set())
+while not told.is_set() and not query.awaitTermination(1):
+    pass
+query.stop()
 """
 
 
