@@ -25,7 +25,7 @@ import variantlake as vl
 
 FILES = 40
 DOCUMENTS = 25
-STARTS = 60.0
+STARTS = 300.0
 """Seconds in which a driver must have begun to write; else something else is wrong."""
 
 DRIVER = """
@@ -36,6 +36,8 @@ from pyspark.sql import SparkSession
 import variantlake as vl
 
 source, table, checkpoint, way = sys.argv[1:]
+told = threading.Event()
+signal.signal(signal.SIGTERM, lambda *_: told.set())
 spark = (
     SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
     .config("spark.pyspark.python", sys.executable).getOrCreate()
@@ -52,8 +54,6 @@ else:
     writer = frame.writeStream.foreachBatch(take)
 writer = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True)
 query = writer.start()
-told = threading.Event()
-signal.signal(signal.SIGTERM, lambda *_: told.set())
 while not told.is_set() and not query.awaitTermination(1):
     pass
 query.stop()
