@@ -1,13 +1,15 @@
 """Loaders, a compaction and a reader side by side, killed at random, for as long as asked.
 
-`python -m tests.ingest.autoload.soak --seconds 60 --seed 1`: files appear in a folder while two
-loaders load it; loaders and compaction are killed with SIGKILL and started again. The reader checks
-again and again that no document is there twice. At the end every document is counted.
+`python -m tests.ingest.autoload.soak --seconds 60 --seed 1`: files of all kinds appear in a folder,
+some with times of other clocks, while two loaders load it; loaders and compaction are killed with
+SIGKILL and started again. The reader checks again and again that no document is there twice. At the
+end every document is counted.
 """
 
 from __future__ import annotations
 
 import argparse
+import bz2
 import gzip
 import json
 import os
@@ -17,8 +19,11 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import pyarrow as pa
 
 import variantlake as vl
 from tests.ingest.autoload.sources import ids
@@ -30,6 +35,7 @@ vl.autoload(sys.argv[1], sys.argv[2], name="events", every=0.05, settle=0.05, ma
 """
 COMPACTION = """
 import sys, time, variantlake as vl
+from variantlake.errors import CommitConflict, NotADeltaTable
 
 while True:
     time.sleep(0.5)
@@ -38,6 +44,15 @@ while True:
     except (CommitConflict, NotADeltaTable):
         pass
 """
+
+
+PACKED: dict[str, Callable[[bytes], bytes]] = {
+    ".gz": gzip.compress,
+    ".bz2": bz2.compress,
+    ".zst": lambda text: bytes(pa.compress(text, "zstd", asbytes=True)),
+}
+CLOCKS = (-86_400, -1, 3600)
+"""Seconds by which the clock of who wrote a file may be wrong."""
 
 
 @dataclass(slots=True)
@@ -71,14 +86,22 @@ class Worker:
 def write(folder: Path, random_: random.Random, first: int) -> int:
     """A file that appears whole, or is renamed into place; the next free id."""
     count = random_.randrange(0, 40)
-    text = "".join(f"{json.dumps({'id': first + at})}\n" for at in range(count)).encode()
-    name = f"{random_.randrange(1 << 32):08x}-{first}.json"
-    if random_.random() < 0.3:
-        name, text = f"{name}.gz", gzip.compress(text) if text else b""
+    lines = (json.dumps({"id": first + at}) for at in range(count))
+    end = random_.choice(["\n", "\r\n"])
+    text = "".join(f"{line}{end}" for line in lines).encode()
+    if random_.random() < 0.2 and text:
+        text = b"\xef\xbb\xbf" + text.removesuffix(end.encode())
+    suffix = random_.choice(["", "", "", *PACKED])
+    if suffix and text:
+        text = PACKED[suffix](text)
+    name = f"{random_.randrange(1 << 32):08x}-{first}.json{suffix}"
     place = folder / random_.choice(["", "a", "b/c"])
     place.mkdir(parents=True, exist_ok=True)
     hidden = place / f".{name}"
     hidden.write_bytes(text)
+    if random_.random() < 0.2:
+        moment = time.time() + random_.choice(CLOCKS)
+        os.utime(hidden, (moment, moment))
     hidden.rename(place / name)
     return first + count
 
