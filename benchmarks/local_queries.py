@@ -1,10 +1,11 @@
 """JSONBench's queries without Spark, beside DuckDB, Polars and chDB, all on the same events.
 
-    python -m benchmarks.local_queries [--events 500000] [--rounds 7] [--chdb PYTHON]
+    python -m benchmarks.local_queries [--events 500000] [--rounds 7] [--chdb PYTHON] [--no-duckdb]
 
 Ours is `Table.sql` on a Delta table, unsorted and sorted by the paths of the queries. DuckDB has
 the same Parquet files as its own VARIANT, Polars a Parquet file of plain columns that somebody
 extracted before, chDB (`--chdb` names the Python of an environment that has it) JSONBench's table.
+With chDB the table of docs/performance.md is written. `--no-duckdb` saves minutes a round.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ import polars as pl
 
 import variantlake as vl
 from benchmarks import documents
-from benchmarks.queries import CORES, QUERIES, _duckdb_paths
-from benchmarks.report import Times, in_turns, table, timed
+from benchmarks.queries import CORES, LARGE, QUERIES, _duckdb_paths
+from benchmarks.report import Times, in_turns, replace_section, table, timed
 
 ORDER = ("$.kind", "$.commit.operation", "$.commit.collection", "$.did")
 PLAIN = ("kind", "commit.operation", "commit.collection", "did", "time_us")
@@ -80,23 +81,29 @@ def main() -> None:
     parser.add_argument("--events", type=int, default=500_000)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--chdb", type=Path, help="the Python of an environment with chDB")
+    parser.add_argument("--duckdb", action=argparse.BooleanOptionalAction, default=True)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="variantlake-bench-") as scratch:
         source = Path(scratch) / "events.ndjson"
         documents.write("events", source, options.events)
-        _run(Path(scratch), source, options.rounds, options.chdb)
+        text = _run(Path(scratch), source, options.rounds, options.chdb, with_duckdb=options.duckdb)
+    print(text)
+    if options.chdb is not None:
+        several = "" if options.events < LARGE else " of many events"
+        replace_section(f"local queries{several}", text)
 
 
-def _run(folder: Path, source: Path, rounds: int, python: Path | None) -> None:
+def _run(folder: Path, source: Path, rounds: int, python: Path | None, *, with_duckdb: bool) -> str:
     tables = {"Variantlake": _ours(folder / "ours", source, ())}
     tables["Variantlake, sorted"] = _ours(folder / "sorted", source, ORDER)
     duck = duckdb.connect(config={"threads": CORES})
     duck.execute("SET TimeZone = 'UTC'")
     duck.execute("CREATE MACRO timestamp_micros(x) AS make_timestamp(x)")
     own = folder / "duckdb.parquet"
-    duck.execute(
-        f"COPY (SELECT json::VARIANT AS event FROM read_ndjson_objects('{source}')) TO '{own}'"
-    )
+    if with_duckdb:
+        duck.execute(
+            f"COPY (SELECT json::VARIANT AS event FROM read_ndjson_objects('{source}')) TO '{own}'"
+        )
     plain = folder / "plain.parquet"
     columns = ", ".join(f"event:{path}::{_type(path)} AS `{path}`" for path in PLAIN)
     pl.DataFrame(tables["Variantlake"].sql(f"SELECT {columns} FROM t")).write_parquet(plain)
@@ -107,8 +114,9 @@ def _run(folder: Path, source: Path, rounds: int, python: Path | None) -> None:
         ways: dict[str, Callable[[], float]] = {}
         for engine, opened in tables.items():
             ways[engine] = partial(timed, partial(_local, opened, text.format(t="t")))
-        asked = _duckdb_paths(text.format(t=f"read_parquet('{own}')"))
-        ways["DuckDB's VARIANT"] = partial(timed, partial(_duckdb, duck, asked))
+        if with_duckdb:
+            asked = _duckdb_paths(text.format(t=f"read_parquet('{own}')"))
+            ways["DuckDB's VARIANT"] = partial(timed, partial(_duckdb, duck, asked))
         ways["Polars, plain columns"] = partial(timed, partial(_polars, plain, _on_columns(text)))
         if chdb is not None:
             ways["chDB"] = partial(chdb.seconds, other)
@@ -117,7 +125,7 @@ def _run(folder: Path, source: Path, rounds: int, python: Path | None) -> None:
         print(*rows[-1], sep=" | ", flush=True)
     if chdb is not None:
         chdb.close()
-    print(table(["", *ways], rows))
+    return table(["", *ways], rows)
 
 
 def _ours(place: Path, source: Path, order: tuple[str, ...]) -> vl.Table:

@@ -164,7 +164,7 @@ class FileReader:
         if not self._encoded or stored.kind not in _BY_KERNELS:
             return None
         found = self._source.values(row_group, self._leaf(ref, reading), places)
-        is_text = isinstance(found, pa.DictionaryArray)
+        is_text = found is not None and not pa.types.is_integer(found.type)
         if found is None or is_text != (stored.kind is Kind.STRING):
             return None
         return found if is_text else found.cast(stored.arrow)

@@ -102,6 +102,23 @@ def test_integers_are_those_that_pyarrow_reads(
     assert part.take(pa.array(places, pa.int64())).to_pylist() == [values[at] for at in places]
 
 
+@settings(deadline=None)
+@given(values=texts, form=forms, seed=st.integers(0, 9))
+def test_texts_that_share_their_beginnings_are_those_that_pyarrow_reads(
+    values: list[str | None], form: dict[str, Any], seed: int
+) -> None:
+    encodings = {"a": "DELTA_BYTE_ARRAY"}
+    array = pa.array(values, pa.string())
+    data = written(array, use_dictionary=False, column_encoding=encodings, **form)
+    found = decoded(data)
+    assert found.type == pa.string()
+    assert values_of(found) == values
+    places = chosen_of(values, seed)
+    part = decoded(data, places)
+    assert part.take(pa.array(places, pa.int64())).to_pylist() == [values[at] for at in places]
+    part.validate(full=True)
+
+
 def test_a_struct_that_is_null_has_no_value() -> None:
     rows: list[Any] = [{"o": {"x": "a"}}, {"o": None}, {"o": {"x": None}}, None] * 50
     data = written(pa.array(rows))
@@ -134,10 +151,12 @@ def test_changed_bytes_give_sound_arrays_or_none(version: str, compression: str)
     rows = [chance.choice((*TEXTS, None)) for _ in range(300)]
     numbers = [chance.choice((*WIDE, None)) for _ in range(300)]
     encodings = {"a": "DELTA_BINARY_PACKED"}
+    shared = {"a": "DELTA_BYTE_ARRAY"}
     refused = 0
     for data in (
         written(pa.array(rows), max_rows_per_page=50, **form),
         written(pa.array(numbers), use_dictionary=False, column_encoding=encodings, **form),
+        written(pa.array(rows), use_dictionary=False, column_encoding=shared, **form),
     ):
         tail = read_tail(io.BytesIO(data))
         footer = parse_footer(tail.footer, tail.offset)
@@ -150,6 +169,8 @@ def test_changed_bytes_give_sound_arrays_or_none(version: str, compression: str)
                 refused += 1
                 continue
             assert len(found) == 300
+            if pa.types.is_string(found.type):
+                found.cast(pa.binary()).validate(full=True)
             if isinstance(found, pa.DictionaryArray):
                 codes = found.indices.drop_null().to_numpy()
                 assert not len(codes) or 0 <= codes.min() <= codes.max() < len(found.dictionary)

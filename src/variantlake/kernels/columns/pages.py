@@ -15,6 +15,7 @@ from variantlake.kernels.native.declared import (
     int32s,
     int64,
     int64s,
+    int64s_in,
     uint8s,
     uint64,
 )
@@ -188,18 +189,12 @@ def _zigzag(data: Bytes, at: int, out: Int64s, slot: int) -> int:
     return -1
 
 
-@entry(i64(bytes_in, i64, int64s, i64, int64s))
-def decode_differences(
-    values: Bytes, count: int, numbers: Int64s, place: int, scratch: Int64s
+@helper
+def _differences(
+    values: Bytes, start: int, count: int, numbers: Int64s, place: int, scratch: Int64s
 ) -> int:
-    """Decode a page's `count` integers to numbers[place] and on; 0, or -1.
-
-    values: uint8, any bytes. scratch: int64, a word. Allocates nothing, never raises. Spec: "Delta
-    Encoding (DELTA_BINARY_PACKED)".
-    """
-    if count < 0 or place < 0 or place + count > numbers.size:
-        return -1
-    at = _varint(values, int64(0), scratch, int64(0))
+    """Decode `count` integers from a byte on to numbers[place] and on; where they end, or -1."""
+    at = _varint(values, start, scratch, int64(0))
     block = scratch[uint64(0)]
     if at < 0 or block <= 0 or block > 1 << 20 or block % 128:
         return -1
@@ -214,7 +209,7 @@ def decode_differences(
     if at < 0:
         return -1
     if count == 0:
-        return 0
+        return at
     last = scratch[uint64(0)]
     numbers[uint64(place)] = last
     size, done = block // parts, int64(1)
@@ -244,7 +239,88 @@ def decode_differences(
                     bit += width
             done += run
             at += size // 8 * width
-    return 0
+    return at
+
+
+@entry(i64(bytes_in, i64, int64s, i64, int64s))
+def decode_differences(
+    values: Bytes, count: int, numbers: Int64s, place: int, scratch: Int64s
+) -> int:
+    """Decode a page's `count` integers to numbers[place] and on; where they end, or -1.
+
+    values: uint8, any bytes. scratch: int64, a word. Allocates nothing, never raises. Spec: "Delta
+    Encoding (DELTA_BINARY_PACKED)".
+    """
+    if count < 0 or place < 0 or place + count > numbers.size:
+        return -1
+    return _differences(values, int64(0), count, numbers, place, scratch)
+
+
+@entry(i64(bytes_in, i64, int64s, int64s))
+def text_lengths(values: Bytes, count: int, lengths: Int64s, scratch: Int64s) -> int:
+    """Decode how much each of a page's `count` texts shares with the one before, and adds to it.
+
+    values: uint8, any bytes. lengths: int64, 2 * count: what is shared, then what is added.
+    scratch: int64, two words, of which the second gets the bytes of all texts together. Returns
+    where the bytes that are added begin, -1 where lengths and bytes do not fit together. Allocates
+    nothing, never raises. Spec: "Delta Strings (DELTA_BYTE_ARRAY)".
+    """
+    if count < 0 or 2 * count > lengths.size:
+        return -1
+    at = _differences(values, int64(0), count, lengths, int64(0), scratch)
+    if at >= 0:
+        at = _differences(values, at, count, lengths, count, scratch)
+    if at < 0:
+        return -1
+    before = added = total = int64(0)
+    for text in range(count):
+        shared, own = lengths[uint64(text)], lengths[uint64(count + int64(text))]
+        if shared < 0 or shared > before or own < 0 or own > values.size:
+            return -1
+        before = shared + own
+        added += own
+        total += before
+        if added > values.size - at:
+            return -1
+    scratch[uint64(1)] = total
+    return at
+
+
+@entry(i64(bytes_in, i64, int64s_in, bytes_in, int32s, uint8s))
+def join_texts(
+    values: Bytes, at: int, lengths: Int64s, valid: Bytes, offsets: Int32s, text: Bytes
+) -> int:
+    """Write the texts of a page one after the other; returns their bytes, or -1.
+
+    values, lengths: as `text_lengths` has found them, `at` what it returned. valid: uint8, 1 for a
+    row with a text. offsets: int32, one more than rows. text: uint8, room for all texts. Allocates
+    nothing, never raises.
+    """
+    count = int64(lengths.size) // 2
+    if at < 0 or valid.size + 1 > offsets.size:
+        return -1
+    done = before = taken = int64(0)
+    offsets[uint64(0)] = 0
+    for row in range(valid.size):
+        if valid[uint64(row)] != 0:
+            if taken == count:
+                return -1
+            shared, own = lengths[uint64(taken)], lengths[uint64(count + taken)]
+            taken += 1
+            size = shared + own
+            if shared < 0 or own < 0 or own > values.size - at or size > text.size - done:
+                return -1
+            if shared > done - before:
+                return -1
+            for k in range(shared):
+                text[uint64(done + int64(k))] = text[uint64(before + int64(k))]
+            for k in range(own):
+                text[uint64(done + shared + int64(k))] = values[uint64(at + int64(k))]
+            before = done
+            done += size
+            at += own
+        offsets[uint64(int64(row) + 1)] = done
+    return done if taken == count else int64(-1)
 
 
 @entry(i64(bytes_in, i64, i64, int32s))

@@ -1,8 +1,8 @@
 """Column chunks as codes and integers, by our kernels: in less time than pyarrow, and page by page.
 
-Only of columns outside of lists whose pages are all codes of one dictionary of texts, or integers
-by their differences, as we and most others write paths. Of anything else, and of whatever is wrong,
-nothing is said here: pyarrow reads it, or words the error.
+Only of columns outside of lists whose pages are all codes of one dictionary of texts, texts by what
+they add to the one before, or integers by their differences, as we and most others write paths. Of
+anything else, and of whatever is wrong, nothing is said here: pyarrow reads it, or words the error.
 """
 
 from __future__ import annotations
@@ -38,9 +38,11 @@ from variantlake.kernels.columns.pages import (
     decode_codes,
     decode_differences,
     find_values,
+    join_texts,
     plain_texts,
     spread_codes,
     spread_numbers,
+    text_lengths,
 )
 from variantlake.kernels.log.compact_protocol import STACK
 from variantlake.parquet.metadata.footer import ColumnChunk, LeafColumn, RowGroup
@@ -50,7 +52,7 @@ from variantlake.storage.input_file import InputFile
 MOST_BYTES = 256 << 20
 """Chunks of more bytes are left to pyarrow's batches."""
 
-_PLAIN, _PLAIN_DICTIONARY, _DIFFERENCES, _CODES = 0, 2, 5, 8
+_PLAIN, _PLAIN_DICTIONARY, _DIFFERENCES, _PREFIXES, _CODES = 0, 2, 5, 7, 8
 """Encodings, as `parquet.thrift` numbers them."""
 
 _ZSTD = 0xFD2FB528
@@ -66,7 +68,7 @@ _Decode = Callable[[_Bytes, int, int], int]
 def read_values(
     file: InputFile, leaf: LeafColumn, chunk: ColumnChunk, group: RowGroup, places: Int64s | None
 ) -> Any:
-    """The values of a chunk of a row group: a dictionary array of strings, or integers.
+    """The values of a chunk of a row group: strings, as a dictionary array or not, or integers.
 
     With `places`, rows of the row group in order, pages without any of them are not decoded: what
     stands in their rows means nothing. None for what pyarrow has to read.
@@ -112,6 +114,8 @@ class _Chunk:
         first, physical = self.pages[0], self.leaf.node.physical or ""
         if first[KIND] != DICTIONARY_PAGE:
             encodings = set(self.pages[:, ENCODING].tolist())
+            if encodings == {_PREFIXES} and physical == "BYTE_ARRAY":
+                return self._texts()
             return self._integers(physical) if encodings == {_DIFFERENCES} else None
         encodings = set(self.pages[1:, ENCODING].tolist())
         if physical != "BYTE_ARRAY" or not encodings <= {_CODES, _PLAIN_DICTIONARY}:
@@ -142,6 +146,33 @@ class _Chunk:
         if valid is None:
             return None
         return pa.DictionaryArray.from_arrays(_array(codes, valid), entries, safe=False)
+
+    def _texts(self) -> Any:
+        """Texts that share their beginnings with those before them, page by page."""
+        found: dict[int, tuple[_Bytes, Int64s, int]] = {}
+
+        def decode(page: _Bytes, count: int, place: int) -> int:
+            lengths: Int64s = np.empty(2 * count, np.int64)
+            words = np.zeros(2, np.int64)
+            at = text_lengths(page, count, lengths, words)
+            found[place] = page, lengths, at
+            sizes.append(int(words[1]))
+            return at if sum(sizes) <= MOST_BYTES else -1
+
+        sizes: list[int] = []
+        valid = self._decoded(self.pages, decode, lambda _valid, _place, _count: 0)
+        if valid is None:
+            return None
+        parts, start = [], 0
+        for rows in self.pages[:, COUNT].tolist():
+            end = start + rows
+            own = found.get(start)
+            part = _joined(*own, valid[start:end]) if own else pa.nulls(rows, pa.string())
+            if part is None:
+                return None
+            parts.append(part)
+            start = end
+        return pa.concat_arrays(parts)
 
     def _room(self, pages: Int64s, dtype: np.dtype[Any]) -> Any:
         """Room for the values of all pages, from Arrow's pool: new memory costs much time.
@@ -279,6 +310,22 @@ def _snappy_size(head: bytes) -> int:
     return -1
 
 
+def _joined(page: _Bytes, lengths: Int64s, at: int, valid: _Bytes) -> Any:
+    """The texts of a page, NULL where they are not valid."""
+    offsets: Any = np.empty(len(valid) + 1, np.int32)
+    text: Any = np.empty(int(lengths.sum()), np.uint8)
+    if join_texts(page, at, lengths, valid, offsets, text) < 0:
+        return None
+    buffers = [_bits(valid), pa.py_buffer(offsets), pa.py_buffer(text)]
+    return pa.Array.from_buffers(pa.string(), len(valid), buffers)
+
+
+def _bits(valid: _Bytes) -> Any:
+    """Arrow's bits for the rows that are valid; None where all are."""
+    packed: Any = np.packbits(valid, bitorder="little")
+    return None if valid.all() else pa.py_buffer(packed)
+
+
 def _spread(
     kernel: Callable[[_Bytes, int, int, Any], int], out: Any, valid: _Bytes, place: int, count: int
 ) -> int:
@@ -287,7 +334,5 @@ def _spread(
 
 def _array(values: Any, valid: _Bytes) -> Any:
     """The values as Arrow has them, NULL where they are not valid."""
-    packed: Any = np.packbits(valid, bitorder="little")
-    bits = None if valid.all() else pa.py_buffer(packed)
     arrow = pa.from_numpy_dtype(values.dtype)
-    return pa.Array.from_buffers(arrow, len(values), [bits, pa.py_buffer(values)])
+    return pa.Array.from_buffers(arrow, len(values), [_bits(valid), pa.py_buffer(values)])
