@@ -231,9 +231,9 @@ def test_rows_stay_in_the_order_that_the_table_wants(tmp_path: Path, row_trackin
 def test_what_cannot_be_is_refused(table: Table) -> None:
     with pytest.raises(InvalidQuery):
         table.optimize("nothing = 1")
-    with pytest.raises(InvalidValue, match="max_deleted_share"):
+    with pytest.raises(InvalidValue, match="max deleted share is 2"):
         table.optimize(max_deleted_share=2)
-    with pytest.raises(InvalidValue, match="target_file_bytes"):
+    with pytest.raises(InvalidValue, match="target file bytes is 0"):
         table.optimize(target_file_bytes=0)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -14,12 +15,20 @@ from variantlake.ingest.load import LoadProgress, Runner
 from variantlake.maintenance.plan_compaction import (
     CompactionOptions,
     CompactionPlan,
+    numbers_in,
     plan_compaction,
 )
 from variantlake.maintenance.rewrite.commit_rewrite import Operation
 from variantlake.maintenance.rewrite.copy_group import why_not_copied
-from variantlake.maintenance.rewrite.groups import Counts, InputFile, Tier, TierCounts, joined
-from variantlake.maintenance.rewrite.run import run_rewrite
+from variantlake.maintenance.rewrite.groups import (
+    APART_TAG,
+    Counts,
+    InputFile,
+    Tier,
+    TierCounts,
+    joined,
+)
+from variantlake.maintenance.rewrite.run import RewriteTotals, run_rewrite
 from variantlake.scan.table_names import condition_on_files, files_that_may_match
 from variantlake.shown import Shown
 
@@ -91,11 +100,17 @@ def optimize(
             "clusterBy": "[]",
         },
     )
-    totals = last = run_rewrite(snapshot, prepare, run, operation, progress=progress)
-    while last.versions and (last is totals or last.files < _read(last.tiers)):
+    totals = RewriteTotals()
+    for turn in itertools.count():
+        before = _to_join(snapshot)
+        done = run_rewrite(snapshot, prepare, run, operation, progress=progress)
+        totals = totals.and_then(done)
+        if not done.versions:
+            break
         # What very many files became, or files that shrank by much, is joined in turn.
-        last = run_rewrite(snapshot.refresh(), prepare, run, operation, progress=progress)
-        totals = totals.and_then(last)
+        snapshot = snapshot.refresh()
+        if turn and _to_join(snapshot) >= before:
+            break
     return OptimizeResult(
         versions=totals.versions,
         files_written=totals.files,
@@ -142,6 +157,11 @@ def _expected(plan: CompactionPlan, started: float) -> OptimizeResult:
 
 def _decoded(file: InputFile) -> InputFile:
     return replace(file, tier=max(file.tier, Tier.COLUMNS))
+
+
+def _to_join(snapshot: Snapshot) -> tuple[int, int]:
+    """What each turn makes less: the files, or those that may go with others."""
+    return snapshot.files.num_rows, -sum(numbers_in(snapshot.files, APART_TAG))
 
 
 def _read(tiers: TierCounts) -> int:

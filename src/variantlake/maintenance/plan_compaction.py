@@ -264,8 +264,8 @@ def _groups_of(
     targets = _Targets(snapshot, layouts, live[rows].tolist())
     files = snapshot.files.take(rows)
     whole = _deleted(files) == 0
-    apart = _numbers(files, APART_TAG)
-    ours = _numbers(files, f"{PREFIX}version")
+    apart = numbers_in(files, APART_TAG)
+    ours = numbers_in(files, f"{PREFIX}version")
     # Files whose row groups may be copied stay among themselves, and among those of one writer.
     classes: dict[tuple[int, tuple[ShreddingSchema, ...], int], list[int]] = {}
     for place, layout in enumerate(layouts):
@@ -296,7 +296,7 @@ def _groups_of(
             yield _group(rows, layouts, members, target, number)
 
 
-def _numbers(files: pa.Table, tag: str) -> list[int]:
+def numbers_in(files: pa.Table, tag: str) -> list[int]:
     """A tag that is a number, 0 where there is none."""
     texts = pc.map_lookup(files["tags"], tag, "first").to_pylist()
     return [int(text) if text and _NUMBER.fullmatch(text) else 0 for text in texts]
