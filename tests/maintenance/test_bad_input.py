@@ -63,6 +63,10 @@ BAD: dict[str, tuple[Call, type[VariantLakeError], str, str]] = {
         ("vacuum", {"retention": 1}, ["vacuum", "--retention", "1"]),
         InvalidValue, "shorter than the table's own, 168 hours", "force",
     ),
+    "quarantine by the log": (
+        ("vacuum", {"lite": True, "quarantine": True}, ["vacuum", "--lite", "--quarantine"]),
+        InvalidValue, "no log names quarantine files", "leave out one of",
+    ),
     "another feature": (
         ("drop_feature", {"name": "variantType"}, ["drop-feature", "variantType"]),
         UnsupportedFeature, "variantType cannot be dropped here", "Delta Spark may do it",

@@ -181,7 +181,10 @@ def _check_shredded(
             + "; reshredding makes columns of others",
         )
     if wanted.type and not _same_order(wanted.type, node):
-        raise InvalidSchema(f"cannot cluster by {text!r}: the path is shredded as {node.type.ddl}")
+        raise InvalidSchema(
+            f"cannot cluster by {text!r}: the path is shredded as {node.type.ddl}",
+            hint="name that type; reshredding gives the column another",
+        )
 
 
 def _leaves(shredding: ShreddingSchema) -> Iterator[str]:
