@@ -55,7 +55,7 @@ RefuseOption = Annotated[
     bool,
     typer.Option(
         "--refuse-absolute-paths",
-        help="Open no table that names files by absolute paths, as one of a stranger may "
+        help="Refuse tables that name files by absolute paths, as a table from a stranger may "
         f"(also: {ABSOLUTE_PATHS}=refuse).",
     ),
 ]
@@ -68,7 +68,7 @@ VerboseOption = Annotated[
         "-v",
         count=True,
         show_default=False,
-        help="Log what is committed; twice: also files, skipping and rewrites.",
+        help="Log what is committed. Given twice: also files, skipping and rewrites.",
     ),
 ]
 

@@ -49,19 +49,19 @@ def query(
         Engine,
         typer.Option(
             metavar="|".join(Engine),
-            help="auto: what the local engine takes runs here, all else in a local Spark.",
+            help="auto: in this process if it supports the query, else in a local Spark.",
         ),
     ] = Engine.AUTO,
     explain: Annotated[
         bool,
         typer.Option(
             "--explain",
-            help="Say on stderr what was read and what was skipped; as JSON with --json.",
+            help="Print on stderr what was read and what was skipped, with --json as JSON.",
         ),
     ] = False,
-    as_json: Annotated[bool, json_option("One JSON object a row.")] = False,
+    as_json: Annotated[bool, json_option("Print one JSON object per row.")] = False,
 ) -> None:
-    """Run a query whose paths are read from columns and whose filters skip files."""
+    """Run a query. Paths are read from typed columns, and conditions skip files."""
     if (refused := not_a_query(sql)) is not None:
         raise refused
     required = engine is Engine.LOCAL

@@ -11,11 +11,17 @@ from variantlake.cli.commands import app
 
 _HEAD = """# The command line
 
-Written by `make docs` from the commands; change it there.
+This page is generated from the `--help` texts of the commands.
 
-Exit codes: 0 fine, 1 what was asked for failed (a sentence says why), 2 wrong usage, 3 loaded but
-for files that failed (`autoload`), 130 interrupted. With `VARIANTLAKE_TRACEBACK=1` in the
-environment an error shows where it was raised.
+| exit code | meaning |
+|---|---|
+| 0 | success |
+| 1 | the command failed and says why, `check` found a broken rule, `health --fail-on` a problem |
+| 2 | wrong usage |
+| 3 | `autoload --once` could not load some files, and loaded the others |
+| 130 | interrupted (Ctrl-C) |
+
+With `VARIANTLAKE_TRACEBACK=1` in the environment, an error shows where in the code it was raised.
 """
 
 
@@ -43,14 +49,18 @@ def _cell(text: str) -> str:
 
 
 def _option(option: Any) -> str:
-    value = "" if option.is_flag else f" {option.metavar}"
-    return f"`{', '.join(option.opts)}{value}`"
+    takes_no_value = option.is_flag or option.count
+    value = "" if takes_no_value else f" {option.metavar}"
+    return " / ".join(
+        f"`{', '.join(names)}{value}`" for names in (option.opts, option.secondary_opts) if names
+    )
 
 
 def _with_default(option: Any) -> str:
-    if option.default in (None, False):
+    if option.default in (None, False) or option.count:
         return str(option.help)
-    return f"{option.help} Default: `{option.default}`."
+    default = option.opts[0] if option.default is True else option.default
+    return f"{option.help} Default: `{default}`."
 
 
 if __name__ == "__main__":

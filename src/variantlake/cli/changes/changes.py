@@ -44,15 +44,15 @@ def changes(
         str | None,
         typer.Option(
             metavar="CONDITION",
-            help="Only rows that fulfil it; it skips files.",
+            help="Only rows that match this condition, which also skips files.",
             show_default=False,
         ),
     ] = None,
-    as_json: Annotated[bool, json_option("One JSON object a row.")] = False,
+    as_json: Annotated[bool, json_option("Print one JSON object per row.")] = False,
 ) -> None:
     """Print the change data feed, version by version.
 
-    Each row has _change_type, _commit_version and _commit_timestamp behind the table's columns.
+    After the table's columns, each row has _change_type, _commit_version and _commit_timestamp.
     """
     from_version, from_time = _version_or_time(first)
     to_version, to_time = (None, None) if last is None else _version_or_time(last)

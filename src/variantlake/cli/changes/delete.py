@@ -34,12 +34,12 @@ def delete(
         Engine,
         typer.Option(
             metavar="|".join(Engine),
-            help="auto: simple conditions are decided here, all else in a local Spark.",
+            help="auto: in this process if it supports the condition, else in a local Spark.",
         ),
     ] = Engine.AUTO,
-    as_json: Annotated[bool, json_option("The counts as one JSON object.")] = False,
+    as_json: Annotated[bool, json_option("Print the counts as one JSON object.")] = False,
 ) -> None:
-    """Delete rows in one commit; older versions still hold them until a vacuum.
+    """Delete rows in one commit. Older versions have them until a vacuum.
 
     With deletion vectors (delta.enableDeletionVectors) files stay as they are.
     """

@@ -19,7 +19,9 @@ def erase(
     *,
     where: Annotated[
         str,
-        typer.Option(metavar="CONDITION", help="Which rows, as after WHERE.", show_default=False),
+        typer.Option(
+            metavar="CONDITION", help="The rows, as a condition after WHERE.", show_default=False
+        ),
     ],
     purge: Annotated[
         bool,
@@ -30,13 +32,13 @@ def erase(
         ),
     ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only say how many rows and files there are.")
+        bool, typer.Option("--dry-run", help="Only say how many rows and files would be affected.")
     ] = False,
     as_json: Annotated[bool, json_option()] = False,
 ) -> None:
-    """Erase rows, so that in the end nothing below the table's folder holds them.
+    """Erase rows for good, from everything below the table's folder.
 
-    Files with such rows are written anew, also where the rows were deleted before.
+    Files with such rows are rewritten, also if the rows were deleted before.
     """
     done = Table.open(table).erase(where, purge=purge, dry_run=dry_run)
     if as_json:

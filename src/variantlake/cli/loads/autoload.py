@@ -56,19 +56,20 @@ def autoload(
     table: Annotated[
         str,
         typer.Argument(
-            help="The Delta table: made by the first batch when it does not exist.",
+            help="The Delta table, created by the first batch if it does not exist.",
             show_default=False,
         ),
     ],
     *,
     once: Annotated[
-        bool, typer.Option("--once", help="Load what is there, and stop (the default).")
+        bool, typer.Option("--once", help="Load the files that are there, then stop (the default).")
     ] = False,
     every: Annotated[
         str | None,
         typer.Option(
             metavar="TIME",
-            help="Look again and again: 30s, 5m, 1h. SIGTERM and Ctrl-C end it after the batch.",
+            help="Look for new files this often: 30s, 5m, 1h. SIGTERM or Ctrl-C ends it "
+            "after the current batch.",
         ),
     ] = None,
     name: Annotated[
@@ -82,14 +83,14 @@ def autoload(
     moved: Annotated[
         bool,
         typer.Option(
-            "--moved", help="The source of this name is at another place now, with the same files."
+            "--moved", help="The source of this name has moved here, with the same files."
         ),
     ] = False,
     max_files: Annotated[
-        int, typer.Option(metavar="N", help="The most files of one batch.", min=1)
+        int, typer.Option(metavar="N", help="The maximum number of files of a batch.", min=1)
     ] = MAX_FILES,
     max_bytes: Annotated[
-        int, typer.Option(metavar="N", help="The most bytes of one batch, as stored.", min=1)
+        int, typer.Option(metavar="N", help="The maximum bytes of a batch, as stored.", min=1)
     ] = MAX_BYTES,
     ascending: Annotated[
         str,
@@ -127,9 +128,7 @@ def autoload(
     ] = "keep",
     since: Annotated[
         str | None,
-        typer.Option(
-            metavar="DATE", help="Do not load files that were last written before this time."
-        ),
+        typer.Option(metavar="DATE", help="Skip files that were last written before this time."),
     ] = None,
     column: VariantColumnOption = "event",
     shredding: ShreddingOption = None,
@@ -151,7 +150,8 @@ def autoload(
     metrics_file: Annotated[
         str | None,
         typer.Option(
-            metavar="FILE", help="Write figures there in the text form of Prometheus (name.prom)."
+            metavar="FILE",
+            help="Write figures to this file in the text format of Prometheus (name.prom).",
         ),
     ] = None,
     auto_compact: Annotated[
@@ -164,16 +164,16 @@ def autoload(
         ),
     ] = None,
     quiet: Annotated[
-        bool, typer.Option("--quiet", help="Say nothing about single batches.")
+        bool, typer.Option("--quiet", help="Print nothing about single batches.")
     ] = False,
-    as_json: Annotated[bool, json_option("One JSON object at the end.")] = False,
+    as_json: Annotated[bool, json_option("Print one JSON object at the end.")] = False,
 ) -> None:
-    """Load files that are new in a folder or bucket, each exactly once, a batch to a commit.
+    """Load new files of a folder or bucket, each exactly once, one commit per batch.
 
-    What has been loaded stands in the table's own log: after a kill, on another machine and beside
-    other processes it goes on where the table is. A file that cannot be read is recorded, and the
-    others are loaded; `variantlake loads` shows each of them. Without --every the exit code is 3
-    then. Works in this process, without Spark.
+    The table's own log records the loaded files, so the command continues from there after a kill,
+    on another machine, or beside other processes. A file that cannot be loaded is recorded, and the
+    others are loaded; the exit code without --every is then 3. `variantlake loads` shows each file.
+    It runs in this process, without Spark.
     """
     if once and every is not None:
         raise typer.BadParameter("--once and --every contradict each other: give one of them")

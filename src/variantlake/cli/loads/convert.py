@@ -28,7 +28,7 @@ def convert(
         typer.Option(
             "--to",
             metavar="TABLE",
-            help="The Delta table: made when it does not exist; may be the files' own folder.",
+            help="The Delta table, created if it does not exist. It may be the files' own folder.",
             show_default=False,
         ),
     ],
@@ -60,14 +60,14 @@ def convert(
         ),
     ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would be done with each file.")
+        bool, typer.Option("--dry-run", help="Only say what would be done with each file.")
     ] = False,
     skip_empty: Annotated[
         bool,
         typer.Option("--skip-empty/--refuse-empty", help="Whether files of no bytes are skipped."),
     ] = True,
     spark: Annotated[
-        bool, typer.Option("--spark", help="On Spark's executors: for many files.")
+        bool, typer.Option("--spark", help="Convert on Spark's executors, for many files.")
     ] = False,
     as_json: Annotated[bool, json_option()] = False,
 ) -> None:

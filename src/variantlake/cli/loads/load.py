@@ -57,15 +57,16 @@ def ingest(
     load_id: Annotated[
         str | None,
         typer.Option(
-            metavar="ID", help="A name of this load: a load of the same name is not repeated."
+            metavar="ID",
+            help="A name for this load: a second load with the same name loads nothing.",
         ),
     ] = None,
     order_by: OrderByOption = None,
     arrays: Annotated[
-        bool, typer.Option("--arrays", help="If the schema is inferred, shred arrays too.")
+        bool, typer.Option("--arrays", help="Shred arrays too, if the schema is inferred.")
     ] = False,
     max_rows_per_file: Annotated[
-        int | None, typer.Option(metavar="N", help="The most rows of one file.", min=1)
+        int | None, typer.Option(metavar="N", help="The maximum number of rows of a file.", min=1)
     ] = None,
     partition_by: PartitionByOption = None,
     file_column: FileColumnOption = None,
@@ -80,10 +81,10 @@ def ingest(
     ] = True,
     overwrite: Annotated[
         bool,
-        typer.Option("--overwrite", help="Replace the table's rows, in the same one commit."),
+        typer.Option("--overwrite", help="Replace the table's rows, in one commit."),
     ] = False,
     local: Annotated[
-        bool, typer.Option("--local", help="In this process, without Spark and Java.")
+        bool, typer.Option("--local", help="Load in this process, without Spark or Java.")
     ] = False,
     as_json: Annotated[bool, json_option()] = False,
 ) -> None:

@@ -25,11 +25,14 @@ _SHOWN = ("name", "file", "state", "rows", "bad_rows", "version", "time", "error
 def loads(
     table: TableArgument,
     *,
-    name: Annotated[str | None, typer.Option(metavar="NAME", help="Only of this autoload.")] = None,
+    name: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Only files of this autoload.")
+    ] = None,
     file: Annotated[
         str | None,
         typer.Option(
-            metavar="PATTERN", help="Only files like this, from the source's folder: `**/*.gz`."
+            metavar="PATTERN",
+            help="Only files whose path in the source matches this pattern: `**/*.gz`.",
         ),
     ] = None,
     state: Annotated[
@@ -40,13 +43,13 @@ def loads(
         ),
     ] = None,
     limit: Annotated[
-        int | None, typer.Option(metavar="N", help="The most files to show.", min=1)
+        int | None, typer.Option(metavar="N", help="The maximum number of files to show.", min=1)
     ] = None,
     retry: Annotated[
         bool,
-        typer.Option("--retry", help="Have files that failed tried again by the next round."),
+        typer.Option("--retry", help="Let the next round try failed files again."),
     ] = False,
-    as_json: Annotated[bool, json_option("One JSON object a file.")] = False,
+    as_json: Annotated[bool, json_option("Print one JSON object per file.")] = False,
 ) -> None:
     """Show what autoloads did with each file: its state, rows, bad rows, version and time."""
     opened = Table.open(table)

@@ -12,11 +12,11 @@ from variantlake.table import Table
 def checkpoint(
     table: TableArgument,
     *,
-    as_json: Annotated[bool, json_option("The version as one JSON object.")] = False,
+    as_json: Annotated[bool, json_option("Print the version as one JSON object.")] = False,
 ) -> None:
     """Write a checkpoint of the newest version, so that readers need not read every commit.
 
-    Commits do so at the table's interval; this is for a log whose writers wrote none.
+    Commits do this at the table's interval. Use it if other writers wrote none.
     """
     version = Table.open(table).checkpoint()
     if as_json:

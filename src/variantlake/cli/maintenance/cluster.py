@@ -44,7 +44,7 @@ def cluster(
         ),
     ] = None,
     target_file_size: Annotated[
-        str, typer.Option(metavar="SIZE", help="The size of the new files, about.")
+        str, typer.Option(metavar="SIZE", help="The approximate size of the new files.")
     ] = "128MB",
     digest: DigestOption = True,
     dry_run: Annotated[bool, dry_run_option("rewritten")] = False,

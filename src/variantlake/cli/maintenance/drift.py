@@ -33,11 +33,12 @@ def drift(
     table: TableArgument,
     *,
     column: Annotated[
-        str | None, typer.Option(metavar="NAME", help="One VARIANT column; all without it.")
+        str | None,
+        typer.Option(metavar="NAME", help="Only this VARIANT column. The default is all."),
     ] = None,
     as_json: Annotated[bool, json_option()] = False,
 ) -> None:
-    """Show what lies in residuals, version by version, and paths that would be worth a column."""
+    """Show how much is in residuals, by version, and which paths would be worth a column."""
     with rows_of_files() as shown:
         report = Table.open(table).drift(column, progress=shown("footers and samples"))
     if as_json:

@@ -17,13 +17,13 @@ from variantlake.table import Table
 def drop_feature(
     table: TableArgument,
     feature: Annotated[
-        str, typer.Argument(help="The feature, as the table's protocol has it.")
+        str, typer.Argument(help="The name of the feature in the table's protocol.")
     ] = "variantShredding",
     *,
     dry_run: Annotated[bool, dry_run_option("rewritten")] = False,
     as_json: Annotated[bool, json_option()] = False,
 ) -> None:
-    """Take variantShredding out of a table's protocol, for readers that lack it.
+    """Remove variantShredding from a table's protocol, for readers that lack it.
 
     All files are unshredded first. Older versions still need the feature.
     """

@@ -26,17 +26,23 @@ def health(
     *,
     orphans: Annotated[
         bool,
-        typer.Option("--orphans", help="Also list the folder, for files that nobody needs."),
+        typer.Option(
+            "--orphans", help="Also list the folder, to find files that no version needs."
+        ),
     ] = False,
     fail_on: Annotated[
-        FailOn, typer.Option(help="Exit with code 1 from such a finding on.")
+        FailOn,
+        typer.Option(
+            metavar="|".join(FailOn),
+            help="Exit with code 1 if there is a finding of this severity or worse.",
+        ),
     ] = FailOn.NEVER,
     as_json: Annotated[bool, json_option()] = False,
 ) -> None:
-    """Show what makes a table slow or large, each with the command that mends it.
+    """Show what makes a table slow or large, each with the command that helps.
 
-    All is read from the log: small files, overlap, deleted rows, residuals, missing statistics,
-    the log itself.
+    It reads only the log: small files, overlap, deleted rows, residuals, missing statistics, the
+    log itself.
     """
     found = Table.open(table).health(orphans=orphans)
     if as_json:

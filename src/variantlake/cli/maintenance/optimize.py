@@ -45,7 +45,7 @@ def optimize(
         float,
         typer.Option(
             metavar="SHARE",
-            help="Rewrite any file of whose rows a greater share is deleted.",
+            help="Rewrite files with a greater share of deleted rows.",
             min=0,
             max=1,
         ),

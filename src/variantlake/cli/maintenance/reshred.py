@@ -37,14 +37,14 @@ def reshred(
     ] = None,
     unshred: Annotated[
         bool,
-        typer.Option("--unshred", help="Store all Variants whole, and forbid shredding."),
+        typer.Option("--unshred", help="Store all Variants whole, and turn shredding off."),
     ] = False,
     where: FilesWhereOption = None,
     digest: DigestOption = True,
     dry_run: Annotated[bool, dry_run_option("rewritten")] = False,
     as_json: Annotated[bool, json_option()] = False,
 ) -> None:
-    """Shred a table anew: from now on, and in the files in which a value would move."""
+    """Change which paths are typed columns, and rewrite the files in which a value moves."""
     if unshred and (shredding or where is not None):
         raise typer.BadParameter("--unshred is about the whole table, and all paths")
     with rewriting() as progress:

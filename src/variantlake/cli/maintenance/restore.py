@@ -23,7 +23,10 @@ def restore(
     ] = None,
     timestamp: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="The version of this time instead, in UTC unless said."),
+        typer.Option(
+            metavar="TIME",
+            help="Go back to the version of this time instead; in UTC unless it has a zone.",
+        ),
     ] = None,
     skip_missing: Annotated[
         bool,
@@ -32,9 +35,9 @@ def restore(
         ),
     ] = False,
     dry_run: Annotated[bool, dry_run_option("done")] = False,
-    as_json: Annotated[bool, json_option("The counts as one JSON object.")] = False,
+    as_json: Annotated[bool, json_option("Print the counts as one JSON object.")] = False,
 ) -> None:
-    """Make an older version the newest one, in one commit: rows, schema and properties."""
+    """Bring back the rows, schema and properties of an older version, in one commit."""
     if (version is None) == (timestamp is None):
         raise typer.BadParameter("give --version or --timestamp, one of them")
     moment = None if timestamp is None else _moment(timestamp)

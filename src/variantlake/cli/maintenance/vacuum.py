@@ -31,7 +31,7 @@ def vacuum(
         float | None,
         typer.Option(
             metavar="HOURS",
-            help="How long removed files are kept; the table's own setting if left out.",
+            help="How long to keep removed files. The default is the table's own setting.",
             show_default=False,
             min=0,
         ),
@@ -45,21 +45,21 @@ def vacuum(
         ),
     ] = False,
     quarantine: Annotated[
-        bool, typer.Option("--quarantine", help="Remove old quarantine files as well.")
+        bool, typer.Option("--quarantine", help="Also delete old quarantine files.")
     ] = False,
     lite: Annotated[
         bool,
         typer.Option(
             "--lite",
-            help="Go by the log alone and list no folder: what was never in the log stays.",
+            help="Do not list the folder: delete only files that the log names.",
         ),
     ] = False,
     dry_run: Annotated[bool, dry_run_option("removed")] = False,
     as_json: Annotated[
-        bool, json_option("One JSON object a file, then one with the counts.")
+        bool, json_option("Print one JSON object per file, then one with the counts.")
     ] = False,
 ) -> None:
-    """Remove files that no version within the retention needs; older versions go with them.
+    """Delete files that no version within the retention needs. Older versions become unreadable.
 
     Data files, deletion vectors and change files that left the table, and what killed loads left.
     """

@@ -14,9 +14,9 @@ def analyze(
     table: TableArgument,
     *,
     dry_run: Annotated[bool, dry_run_option("done")] = False,
-    as_json: Annotated[bool, json_option("The counts as one JSON object.")] = False,
+    as_json: Annotated[bool, json_option("Print the counts as one JSON object.")] = False,
 ) -> None:
-    """Fill in the statistics of files that other writers left without, from their footers.
+    """Add missing statistics to files of other writers, from their footers.
 
     No row changes: the files are added again under their own paths, in one commit.
     """

@@ -27,7 +27,7 @@ VariantOption = Annotated[
     typer.Option(
         "--variant",
         metavar="COLUMN",
-        help="A group of a file to read as VARIANT although nothing marks it; may be repeated.",
+        help="A group of a file to read as VARIANT without annotation (may be repeated).",
     ),
 ]
 
@@ -40,12 +40,14 @@ def cat(
         typer.Option(metavar="NAME", help="Only this column, its values without a name."),
     ] = None,
     limit: Annotated[
-        int | None, typer.Option(metavar="N", help="The most rows to print.", min=0)
+        int | None, typer.Option(metavar="N", help="The maximum number of rows to print.", min=0)
     ] = None,
     variant: VariantOption = None,
-    as_json: Annotated[bool, json_option("Always an object by column name a row.")] = False,
+    as_json: Annotated[
+        bool, json_option("Print each row as an object of its columns, also if there is only one.")
+    ] = False,
 ) -> None:
-    """Print rows as JSON, one a line; where there is one column, its values without a name."""
+    """Print rows as JSON, one per line. A single column is printed without its name."""
     left = sys.maxsize if limit is None else limit
     if left == 0:
         return

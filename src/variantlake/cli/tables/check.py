@@ -47,12 +47,12 @@ def check(
             show_default=False,
         ),
     ] = None,
-    as_json: Annotated[bool, json_option("One JSON object a finding.")] = False,
+    as_json: Annotated[bool, json_option("Print one JSON object per finding.")] = False,
 ) -> None:
     """Check VARIANT columns against every rule; exit code 1 when one is broken.
 
-    Columns that a table's schema names need no VARIANT annotation in its files. A file without a
-    VARIANT column breaks none, and is named on stderr.
+    VARIANT columns of a table's schema need no annotation in its files. A file without a VARIANT
+    column breaks no rule, and is named on stderr.
 
     With --deep: whether a rewrite (OPTIMIZE and the like) kept every row. Rows that differ are
     named by file and place, and the exit code is 1.

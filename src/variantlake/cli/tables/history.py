@@ -16,8 +16,10 @@ from variantlake.table import Table
 def history(
     table: TableArgument,
     *,
-    limit: Annotated[int, typer.Option(metavar="N", help="The most versions to show.", min=1)] = 50,
-    as_json: Annotated[bool, json_option("One JSON object a version.")] = False,
+    limit: Annotated[
+        int, typer.Option(metavar="N", help="The maximum number of versions to show.", min=1)
+    ] = 50,
+    as_json: Annotated[bool, json_option("Print one JSON object per version.")] = False,
 ) -> None:
     """Show the versions of a table, newest first."""
     entries = Table.open(table).history(limit)

@@ -49,36 +49,47 @@ def inspect(
         bool,
         typer.Option(
             "--why",
-            help="For a file: what inference makes of its VARIANT columns, and why.",
+            help="For a file: show the schema that inference gives its VARIANT columns, and why.",
         ),
     ] = False,
     min_share: Annotated[
         float,
-        typer.Option(metavar="SHARE", help="For --why: rows that must hold a path.", min=0, max=1),
+        typer.Option(
+            metavar="SHARE",
+            help="For --why: the share of rows that must have a path.",
+            min=0,
+            max=1,
+        ),
     ] = DEFAULTS.min_share,
     min_purity: Annotated[
         float,
         typer.Option(
             metavar="SHARE",
-            help="For --why: values of a path that must be of one type.",
+            help="For --why: the share of a path's values that must have one type.",
             min=0,
             max=1,
         ),
     ] = DEFAULTS.min_purity,
     max_columns: Annotated[
-        int, typer.Option(metavar="N", help="For --why: the most columns.", min=0)
+        int, typer.Option(metavar="N", help="For --why: the maximum number of columns.", min=0)
     ] = DEFAULTS.max_columns,
     max_depth: Annotated[
         int,
         typer.Option(
-            metavar="N", help="For --why: the most steps of a path.", min=0, max=MAX_SCHEMA_DEPTH
+            metavar="N",
+            help="For --why: the maximum number of steps of a path.",
+            min=0,
+            max=MAX_SCHEMA_DEPTH,
         ),
     ] = DEFAULTS.max_depth,
     arrays: Annotated[
-        bool, typer.Option("--arrays", help="For --why: make columns of arrays too.")
+        bool, typer.Option("--arrays", help="For --why: arrays become columns too.")
     ] = DEFAULTS.arrays,
     sample: Annotated[
-        int, typer.Option(metavar="ROWS", help="For --why: the first rows to look at.", min=1)
+        int,
+        typer.Option(
+            metavar="ROWS", help="For --why: the number of rows to read, from the first.", min=1
+        ),
     ] = SAMPLE_ROWS,
     variant: VariantOption = None,
     as_json: Annotated[bool, json_option()] = False,

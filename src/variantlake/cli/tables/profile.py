@@ -44,10 +44,10 @@ def profile(
         ),
     ] = None,
     sample: Annotated[
-        int, typer.Option(metavar="ROWS", help="The most rows to look at.", min=1)
+        int, typer.Option(metavar="ROWS", help="The maximum number of rows to read.", min=1)
     ] = SAMPLE_ROWS,
     arrays: Annotated[
-        bool, typer.Option("--arrays", help="Let inference make columns of arrays too.")
+        bool, typer.Option("--arrays", help="Let inference shred arrays too.")
     ] = False,
     as_view: Annotated[
         str | None,
@@ -66,7 +66,7 @@ def profile(
     ] = True,
     as_json: Annotated[bool, json_option()] = False,
 ) -> None:
-    """Show the paths of a sample: shares, types, distinct values, and what would be a column."""
+    """Show the paths of a sample: shares, types, distinct values, and their columns in a load."""
     with with_standard_input([source]) as (file,):
         found = vl.profile(
             file,

@@ -25,7 +25,9 @@ def report(
     *,
     output: Annotated[
         str,
-        typer.Option("-o", "--output", metavar="FILE", help="The page to write; - for stdout."),
+        typer.Option(
+            "-o", "--output", metavar="FILE", help="The file to write; - for standard output."
+        ),
     ] = "report.html",
     query: Annotated[
         str | None,
@@ -42,7 +44,7 @@ def report(
         bool, json_option("Print the data as one JSON object, and write no page.")
     ] = False,
 ) -> None:
-    """Write one page about a table: files, paths, what filters skip, drift, advice."""
+    """Write a page about a table: files, paths, what filters skip, drift, advice."""
     opened = Table.open(table)
     parsed = None if query is None else _parsed(opened, query)
     found = opened.report(examples=examples)

@@ -17,7 +17,7 @@ SourceArgument = Annotated[
 ]
 
 TargetArgument = Annotated[
-    str, typer.Argument(help="The Delta table: made when it does not exist.", show_default=False)
+    str, typer.Argument(help="The Delta table, created if it does not exist.", show_default=False)
 ]
 
 
@@ -110,5 +110,5 @@ HintsOption = Annotated[
 
 MergeSchemaOption = Annotated[
     bool,
-    typer.Option("--merge-schema", help="Add columns that the table does not have to it."),
+    typer.Option("--merge-schema", help="Add columns that the table lacks."),
 ]
