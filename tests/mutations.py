@@ -389,7 +389,7 @@ MUTATIONS = (
     ),
     Mutation(
         24, "queries are planned by the table's names",
-        "QueryRunner._planned", "use = _by_stored_names(...)", "", spark=True,
+        "QueryRunner._planned", "use = by_stored_names(...)", "", spark=True,
     ),
     Mutation(
         25, "tags of another file are believed",
@@ -456,6 +456,32 @@ MUTATIONS = (
     Mutation(
         32, "a field has the collation of `variant_get`",
         "analyse", "_collates(...)", "False", spark=True,
+    ),
+    Mutation(
+        35, "a sum is as far as one row goes",
+        "greatest_sum", "farthest * count", "farthest",
+    ),
+    Mutation(
+        35, "sums may leave their type",
+        "_sums_stay", "most >= limit", "False", spark=True,
+    ),
+    Mutation(
+        35, "conditions that only Spark evaluates go to tasks",
+        "pushed_aggregates._is_exact",
+        "all(is_exact(each) for each in conditions)", "True", spark=True,
+    ),
+    Mutation(
+        35, "casts that may fail are no matter",
+        "_is_plain", "conversion.kind is ConversionKind.CAST", "True", spark=True,
+    ),
+    Mutation(
+        35, "rows below a limit are all rows",
+        "_rows_of", "('Project', 'SubqueryAlias')",
+        "('Project', 'SubqueryAlias', 'LocalLimit', 'GlobalLimit')", spark=True,
+    ),
+    Mutation(
+        35, "zeros have one hash",
+        "_Reader._merging", "any(_is_floating(each) for each in arguments)", "False", spark=True,
     ),
     Mutation(
         34, "an anti join's own condition drops rows of its left side",

@@ -13,7 +13,8 @@ class TableExplanation:
     """One place in the query that reads a table, as the query writes it, and the table's version.
 
     `note` says why the Variants are read natively although only paths are asked; empty otherwise.
-    `joined` are conditions made of the values of a small joined side.
+    `joined` are conditions made of the values of a small joined side. `aggregated` tells that tasks
+    of ours group the rows, or the log gives their groups, and Spark merges those.
     """
 
     table: str
@@ -22,6 +23,7 @@ class TableExplanation:
     whole: tuple[str, ...]
     note: str
     joined: tuple[str, ...] = ()
+    aggregated: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """The explanation as JSON-ready values."""
@@ -31,6 +33,7 @@ class TableExplanation:
             "whole_variants": list(self.whole),
             "note": self.note,
             "joined": list(self.joined),
+            "aggregated": self.aggregated,
             **self.scan.to_dict(),
         }
 
@@ -38,6 +41,8 @@ class TableExplanation:
         lines = [f"{self.table}, version {self.version}"]
         lines += [f"  {line}" for line in str(self.scan).splitlines()]
         lines += [f"  by the values of a joined side: {text}" for text in self.joined]
+        if self.aggregated:
+            lines.append("  grouped before Spark sees rows: it merges groups")
         if self.whole:
             lines.append(f"  whole Variants: {', '.join(self.whole)}")
         if self.note:

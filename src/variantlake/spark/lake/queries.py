@@ -9,7 +9,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from variantlake.errors import InvalidQuery
-from variantlake.planning.explain import explain
+from variantlake.planning.explain import Explanation, explain
 from variantlake.planning.expressions import Condition, TypedPath
 from variantlake.scan.footers import row_groups
 from variantlake.shown import Shown
@@ -18,6 +18,7 @@ from variantlake.spark.lake.explain import QueryExplanation, TableExplanation
 from variantlake.spark.query.connect_query import RemoteQuery
 from variantlake.spark.query.origin import view_mark
 from variantlake.spark.query.places import Location
+from variantlake.spark.query.planned import PlannedTable
 from variantlake.spark.query.references import (
     VERSION_IN_PATH,
 )
@@ -178,16 +179,11 @@ class LakeQueries(LakeSession):
                 TableExplanation(
                     table=planned.source,
                     version=planned.table.snapshot.version,
-                    scan=explain(
-                        planned.plan,
-                        row_groups(
-                            planned.table.snapshot, planned.plan, planned.table.partition_types
-                        ),
-                        planned.table.snapshot.properties,
-                    ),
+                    scan=_explained(planned),
                     whole=tuple(sorted(planned.use.whole & planned.table.variants)),
                     note="",
                     joined=tuple(map(str, planned.joined)),
+                    aggregated=planned.pushed is not None,
                 )
                 for planned in prepared.tables
             ),
@@ -244,6 +240,22 @@ class LakeTable(Shown):
         where = f" WHERE ({' AND '.join(self.conditions)})" if self.conditions else ""
         columns = ", ".join(map(str, items)) or "*"
         return f"SELECT {columns} FROM {self.source}{version}{where}"  # noqa: S608 - the user's own query
+
+
+def _explained(planned: PlannedTable) -> Explanation:
+    plan, table, pushed = planned.plan, planned.table, planned.pushed
+    groups = row_groups(table.snapshot, plan, table.partition_types)
+    found = explain(plan, groups, table.snapshot.properties)
+    if pushed is None or not pushed.answered:
+        return found
+    read = len(pushed.files)
+    return replace(
+        found,
+        answered=pushed.answered,
+        read_files=read,
+        read_bytes=pushed.files.size,
+        row_groups=None,
+    )
 
 
 def _explain_remote(query: RemoteQuery) -> QueryExplanation:

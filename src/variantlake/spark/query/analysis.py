@@ -21,7 +21,9 @@ from variantlake.spark.query.lineage import (
     Source,
     view_of,
 )
+from variantlake.spark.query.partial_aggregates import partial_aggregates
 from variantlake.spark.query.predicates import Extra, table_predicates, variant_request
+from variantlake.spark.scan.pushed_aggregates import PartialAggregate
 from variantlake.sql.names import VARIANT
 from variantlake.sql.splice import Splice, quote_identifier
 
@@ -63,13 +65,15 @@ class Analysis:
 
     `names` are insertions that keep the names of unnamed select items once their text changes,
     each with the spans of the paths inside the item. `small_sides` are joined sides whose values
-    may skip files; `predicates` gives what skipping may use with more conditions.
+    may skip files; `predicates` gives what skipping may use with more conditions. `aggregates` are
+    those that tasks of ours may begin.
     """
 
     tables: Mapping[str, TableUse]
     names: tuple[tuple[Splice, frozenset[Span]], ...]
     small_sides: tuple[SmallSide, ...] = ()
     predicates: Callable[[Extra], Mapping[str, Predicate | None]] = lambda _: {}
+    aggregates: tuple[PartialAggregate, ...] = ()
 
 
 def analyse(parsed: Node, analysed: Node, views: Mapping[str, str], text: str) -> Analysis:
@@ -117,6 +121,7 @@ def analyse(parsed: Node, analysed: Node, views: Mapping[str, str], text: str) -
         tuple((change, spans) for change, spans in names if spans & kept),
         tuple(small_sides(analysed, views)),
         functools.partial(table_predicates, analysed, lineage, text),
+        tuple(partial_aggregates(analysed, views, text)),
     )
 
 

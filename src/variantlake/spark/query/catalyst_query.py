@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark.errors import PySparkException
@@ -27,9 +27,8 @@ from variantlake.errors import (
     UnsupportedFeature,
     VariantLakeError,
 )
-from variantlake.planning.plan import ScanPlan
-from variantlake.planning.predicates import PRESENCE, In, Predicate, map_refs
-from variantlake.spark.query.analysis import Analysis, PathUse, TableUse, analyse
+from variantlake.planning.predicates import In
+from variantlake.spark.query.analysis import Analysis, TableUse, analyse
 from variantlake.spark.query.catalyst import Catalyst, Node, has_inside
 from variantlake.spark.query.join_values import (
     MAX_SMALL_BYTES,
@@ -42,6 +41,15 @@ from variantlake.spark.query.join_values import (
 )
 from variantlake.spark.query.names import CatalogNames, CatalogTable
 from variantlake.spark.query.origin import view_mark
+from variantlake.spark.query.planned import (
+    PlannedTable,
+    PreparedQuery,
+    by_stored_names,
+    everything,
+    field_splice,
+    merged,
+    stored_names,
+)
 from variantlake.spark.query.references import (
     Reference,
     Resolve,
@@ -51,7 +59,9 @@ from variantlake.spark.query.references import (
     qualifier_splices,
 )
 from variantlake.spark.query.views import Views
-from variantlake.spark.scan.dataframe import VARIANT_FIELD, PathColumn, path_columns, scan
+from variantlake.spark.scan import pushed_aggregates
+from variantlake.spark.scan.dataframe import PathColumn, path_columns, scan
+from variantlake.spark.scan.pushed_aggregates import MIN_BYTES_SETTING, pushed_aggregate
 from variantlake.spark.scan.tables import Tables, TableVersion
 from variantlake.spark.session.classic_files import HelperSession
 from variantlake.spark.session.refusals import REFUSALS, or_invalid, quiet, sentence
@@ -78,30 +88,6 @@ _NO_DELTA = frozenset(
     }
 )
 """How Spark refuses a table's name for want of Delta Spark."""
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedTable:
-    """One place where the query reads a table: `source` is how the text writes it.
-
-    `joined` are those of the plan's conjuncts that come from values of a joined side.
-    """
-
-    source: str
-    view: str
-    table: TableVersion
-    use: TableUse
-    plan: ScanPlan
-    joined: tuple[Predicate, ...] = ()
-
-
-@dataclass(slots=True)
-class PreparedQuery:
-    """A query with its scans. `frame` is None for an explanation alone."""
-
-    tables: tuple[PlannedTable, ...] = ()
-    note: str = ""
-    frame: DataFrame | None = field(default=None)
 
 
 class QueryRunner:
@@ -239,7 +225,7 @@ class QueryRunner:
                     raise InvalidQuery(sentence(error, query.sources)) from None
         prepared = PreparedQuery(
             tuple(
-                self._planned(query, view, _everything(view, table))
+                self._planned(query, view, everything(view, table))
                 for view, table in query.tables.items()
             ),
             NOT_A_SELECT,
@@ -270,8 +256,22 @@ class QueryRunner:
             note="" if self._is_tried else f"tables are read natively and in full: {UNTRIED}",
         )
         prepared.tables = self._with_joined(query, analysis, prepared.tables)
+        prepared.tables = self._with_pushed(analysis, prepared.tables)
         if not run:
             return prepared
+        if any(planned.pushed for planned in prepared.tables):
+            frame = self._scanned(query, prepared, analysis, original)
+            prepared.frame = merged(frame, prepared.tables, self._helper)
+            if prepared.frame is not None:
+                return prepared
+            prepared.tables = tuple(replace(each, pushed=None) for each in prepared.tables)
+        prepared.frame = self._scanned(query, prepared, analysis, original)
+        return prepared
+
+    def _scanned(
+        self, query: _Query, prepared: PreparedQuery, analysis: Analysis, original: DataFrame
+    ) -> DataFrame:
+        """The query over scans of its tables, with paths as fields where Spark takes that."""
         columns = {
             planned.view: path_columns(planned.plan, (path.ref for path in planned.use.paths))
             for planned in prepared.tables
@@ -279,14 +279,31 @@ class QueryRunner:
         if any(columns.values()):
             for planned in prepared.tables:
                 self._publish(planned, columns[planned.view])
-            prepared.frame = self._rewritten(query, prepared, analysis.names, columns, original)
-            if prepared.frame is not None:
-                return prepared
+            frame = self._rewritten(query, prepared, analysis.names, columns, original)
+            if frame is not None:
+                return frame
             prepared.note = NOT_REWRITTEN
         for planned in prepared.tables:
             self._publish(planned, {})
-        prepared.frame = self._sql(query.text, query.args, query.sources)
-        return prepared
+        return self._sql(query.text, query.args, query.sources)
+
+    def _with_pushed(
+        self, analysis: Analysis, planned: tuple[PlannedTable, ...]
+    ) -> tuple[PlannedTable, ...]:
+        """The tables with the aggregates that tasks of ours begin."""
+        found = {each.view: each for each in analysis.aggregates}
+        if not found:
+            return planned
+        least = int(self._spark.conf.get(MIN_BYTES_SETTING, "") or pushed_aggregates.MIN_BYTES)
+        pushed = [
+            pushed_aggregate(found[each.view], each.table, each.plan, least=least)
+            if each.view in found
+            else None
+            for each in planned
+        ]
+        if not any(pushed) or not self._helper.has_kernels:
+            return planned
+        return tuple(replace(each, pushed=own) for each, own in zip(planned, pushed, strict=True))
 
     def _with_joined(
         self, query: _Query, analysis: Analysis, planned: tuple[PlannedTable, ...]
@@ -333,7 +350,7 @@ class QueryRunner:
             return None  # an error of the query itself comes when the query runs
 
     def _analyse(self, query: _Query, original: DataFrame) -> Analysis:
-        whole = {view: _everything(view, table) for view, table in query.tables.items()}
+        whole = {view: everything(view, table) for view, table in query.tables.items()}
         if not self._is_tried:
             return Analysis(whole, ())
         views = {self._helper.qualified(view): view for view in query.tables}
@@ -352,11 +369,11 @@ class QueryRunner:
 
     def _planned(self, query: _Query, view: str, use: TableUse) -> PlannedTable:
         table = query.tables[view]
-        use = _by_stored_names(use, table)
+        use = by_stored_names(use, table)
         plan = self._tables.plan(
             table,
             [path.ref for path in use.paths],
-            _stored_names(use.whole, table),
+            stored_names(use.whole, table),
             use.predicate,
             has_kernels=lambda: self._helper.has_kernels,
         )
@@ -364,8 +381,10 @@ class QueryRunner:
 
     def _publish(self, planned: PlannedTable, columns: Mapping[str, PathColumn]) -> None:
         plan = planned.plan
-        needed = _stored_names(planned.use.whole, planned.table)
+        needed = stored_names(planned.use.whole, planned.table)
         needed |= {path.ref.column[0] for path in planned.use.paths}
+        if planned.pushed is not None:
+            plan = replace(plan, groups=())  # partial rows come in their place
         frame = scan(self._helper, planned.table, plan, columns, planned.joined, needed=needed)
         self._helper.publish(frame, planned.view)
 
@@ -382,7 +401,7 @@ class QueryRunner:
         for planned in prepared.tables:
             for path in planned.use.paths:
                 column = columns[planned.view][path.ref.column[0]]
-                changes.append(_field_splice(query.text, path, column))
+                changes.append(field_splice(query.text, path, column))
         text = splice(query.text, changes)
         try:
             with quiet():
@@ -435,39 +454,3 @@ class _Query:
     inside: bool
     in_spark: bool
     as_delta: str
-
-
-def _field_splice(text: str, use: PathUse, column: PathColumn) -> Splice:
-    """The change of one path's expression into the field of its column's struct.
-
-    Where some files are read natively the expression itself stays, over the Variant inside the
-    struct: evaluated only in rows whose field is NULL, and only where the query itself comes to
-    evaluate it.
-    """
-    name = text[use.column[0] : use.column[1]]
-    path = f"{name}.{column.field(use.ref)}"
-    if not column.native or use.ref.type == PRESENCE:
-        return Splice(*use.span, path)
-    before, after = text[use.span[0] : use.column[0]], text[use.column[1] : use.span[1]]
-    native = f"{before}{name}.{VARIANT_FIELD}{after}"
-    if use.implicit_cast:
-        native = f"CAST({native} AS {use.ref.type})"
-    return Splice(*use.span, f"coalesce({path}, {native})")
-
-
-def _by_stored_names(use: TableUse, table: TableVersion) -> TableUse:
-    """What is read, by the names that the table's files have."""
-    paths = tuple(replace(path, ref=table.stored_ref(path.ref)) for path in use.paths)
-    predicate = use.predicate and map_refs(use.predicate, table.stored_ref)
-    return replace(use, paths=paths, predicate=predicate)
-
-
-def _everything(view: str, table: TableVersion) -> TableUse:
-    """All columns as they are, of all rows."""
-    return TableUse(view, (), frozenset(table.schema.names), None)
-
-
-def _stored_names(columns: Iterable[str], table: TableVersion) -> frozenset[str]:
-    """The names that the table's files have for some of its columns."""
-    stored = dict(zip(table.schema.names, table.stored.names, strict=True))
-    return frozenset(stored[name] for name in columns)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 
 from variantlake.planning.casts import keeps_column, spark_type
@@ -71,6 +72,25 @@ def table_predicates(
     }
 
 
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """Reads what expressions say about the rows of one view; `text` as in `table_predicates`."""
+
+    view: str
+    lineage: Lineage
+    text: str
+
+    def all_of(self, nodes: Iterable[Node]) -> Predicate:
+        """That all of these conditions hold; what is not understood is Unknown."""
+        finder = _Finder(self.lineage, self.text, {})
+        return And(tuple(finder.condition(node, self.view) for node in nodes))
+
+    def operand(self, node: Node) -> Ref | None:
+        """The column or path that the expression is; None for any other."""
+        found = _Finder(self.lineage, self.text, {}).operand(node, self.view)
+        return found if isinstance(found, Ref) else None
+
+
 def _any(conditions: list[Predicate | None]) -> Predicate | None:
     known = tuple(condition for condition in conditions if condition is not None)
     return known[0] if len(known) == 1 else Or(known)
@@ -92,6 +112,14 @@ class _Finder:
                 cte = node.arguments["cteId"]
                 self._references[cte] = self._references.get(cte, 0) + 1
         self._walk(plan, ())
+
+    def condition(self, node: Node, view: str) -> Predicate:
+        """The condition on rows of `view`."""
+        return self._predicate(node, view, {})
+
+    def operand(self, node: Node, view: str) -> Ref | Literal | None:
+        """The column, path or constant that the expression is."""
+        return self._operand(node, view, {})
 
     def _walk(self, plan: Node, active: _Conditions) -> None:
         view = view_of(plan, self._lineage.views)

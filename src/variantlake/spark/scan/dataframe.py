@@ -338,7 +338,7 @@ class _Group:
                     if not isinstance(child, dict):
                         raise TypeError(f"{ref} goes through a typed leaf")
                     tree = child
-                tree[leaf] = _LEAF_TYPES.get(reading.stored.kind) or _decimal(reading.stored)
+                tree[leaf] = data_type(reading.stored)
         return _struct(root)
 
     def _column(self, stored: StructField, item: StructField, *, constants: bool) -> str:
@@ -446,5 +446,6 @@ _LEAF_TYPES: dict[Kind, DataType] = {
 """Exactly the types of the files: Spark's nested reader does not convert (rule 4)."""
 
 
-def _decimal(stored: ShreddedType) -> DecimalType:
-    return DecimalType(stored.precision, stored.scale)
+def data_type(stored: ShreddedType) -> DataType:
+    """Spark's type of a typed column."""
+    return _LEAF_TYPES.get(stored.kind) or DecimalType(stored.precision, stored.scale)

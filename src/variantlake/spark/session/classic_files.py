@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import orjson
+import pyarrow as pa
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
@@ -237,6 +238,29 @@ class HelperSession:
     def pads_chars(self) -> bool:
         """See Files."""
         return pads(self._user.conf.get)
+
+    def rows(self, batch: pa.RecordBatch, schema: StructType) -> DataFrame:
+        """A few rows that are known already."""
+        return self.spark.createDataFrame(pa.Table.from_batches([batch]), schema)
+
+    def merged(
+        self, frame: DataFrame, view: str, rows: DataFrame, keys: int, merges: str
+    ) -> DataFrame | None:
+        """The query with partial rows below its aggregate: see `PartialAggregates.java`."""
+        java: Any = frame
+        below: Any = rows
+        found = self._partials.replace(
+            java._jdf,  # noqa: SLF001 # no public way to a plan
+            self.qualified(view),
+            below._jdf,  # noqa: SLF001
+            keys,
+            merges,
+        )
+        return None if found is None else DataFrame(found, frame.sparkSession)
+
+    @functools.cached_property
+    def _partials(self) -> Any:
+        return java_instance(self._user, "PartialAggregates")
 
     def deleted(self, vectors: bytes, schema: StructType) -> DataFrame:
         """See Files."""

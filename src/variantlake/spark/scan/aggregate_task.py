@@ -1,0 +1,169 @@
+"""Groups of rows made by our tasks: partial rows, which Spark's own aggregate merges.
+
+A task reads its files a row group at a time, chooses rows, groups them on the codes of dictionaries
+and gives a row for each group. Files that the log answers for are rows that a task has from the
+start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from variantlake.delta.log.logical_files import FILES
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.engine.expressions import BOOLEAN, Aggregate, Column, Expression, below
+from variantlake.engine.queries import Output, Query
+from variantlake.planning.files import ScanFile
+from variantlake.planning.predicates import Predicate, Ref, refs
+from variantlake.scan.casts import Values
+from variantlake.scan.conditions import evaluate
+from variantlake.scan.scan_task import FilePart, split_files
+
+if TYPE_CHECKING:
+    from variantlake.engine.grouped import Part
+    from variantlake.engine.reading import Known, Reading
+    from variantlake.scan.file_rows import Rows
+
+MERGED = 1 << 16
+"""Groups that a task merges before it gives them; of more, few would be alike."""
+
+BATCH_ROWS = 1 << 14
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """What rows are grouped by and what is kept of them, by the table's own names.
+
+    `flags` are conditions that keys stand for: a column `flag(i)` tells where number i is true.
+    """
+
+    keys: tuple[Column, ...]
+    aggregates: tuple[Aggregate, ...]
+    where: Predicate | None = None
+    flags: tuple[Predicate, ...] = ()
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns and paths that are read beside those of conditions."""
+        own: list[Expression] = [*self.keys, *self.aggregates]
+        found = [part for each in own for part in below(each) if isinstance(part, Column)]
+        flags = {flag(number) for number in range(len(self.flags))}
+        return tuple(dict.fromkeys(part for part in found if part not in flags))
+
+
+def flag(number: int) -> Column:
+    """The key that stands for a condition."""
+    return Column(Ref(("", f"flag {number}"), None, "boolean"), BOOLEAN)
+
+
+@dataclass(frozen=True)
+class AggregateTask:
+    """The body of the tasks of one aggregate; pickles.
+
+    `table` is the version without its files, `schema` that of the partial rows: keys and aggregates
+    as `groups` has them. `known` are partial rows that the log gives, of the first task.
+    """
+
+    table: Snapshot
+    parts: tuple[tuple[FilePart, ...], ...]
+    groups: Groups
+    schema: pa.Schema
+    known: pa.RecordBatch | None = None
+
+    @classmethod
+    def of(
+        cls,
+        snapshot: Snapshot,
+        files: Sequence[ScanFile],
+        groups: Groups,
+        schema: pa.Schema,
+        *,
+        known: pa.RecordBatch | None = None,
+        tasks: int = 1,
+    ) -> AggregateTask:
+        """An aggregate of these files by about `tasks` tasks."""
+        table = replace(
+            snapshot, files=FILES.empty_table(), transactions={}, domains={}, commit_info=None
+        )
+        return cls(table, split_files(files, tasks) or ((),), groups, schema, known)
+
+    def __call__(self, number: int) -> Iterator[pa.RecordBatch]:
+        """The partial rows of task `number`; two of them may be of one group.
+
+        Raises MalformedFile.
+        """
+        # Loads the kernels: in the task, and not where the query is planned.
+        from variantlake.engine.grouped import merged
+
+        if number == 0 and self.known is not None:
+            yield self.known
+        held: list[Part] = []
+        for rows in (rows for part in self.parts[number] for rows in self._rows(part)):
+            held.append(self._part(rows))
+            if sum(each.count for each in held) > MERGED:
+                # Merged once more only where that made less of them.
+                found = merged(held)
+                held = [found] if found.count <= MERGED else []
+                if not held:
+                    yield from self._batches(found)
+        if held:
+            yield from self._batches(held[0] if len(held) == 1 else merged(held))
+
+    def sample(self) -> tuple[int, int]:
+        """How many rows the first row group has that fulfil the condition, and how many groups."""
+        for part in self.parts[0]:
+            for rows in self._rows(part):
+                return rows.count, self._part(rows).count
+        return 0, 0
+
+    def _rows(self, part: FilePart) -> Iterator[Rows]:
+        return self._reading.rows([part.file], self._also_read, part=(part.number, part.count))
+
+    def _part(self, rows: Rows) -> Part:
+        from variantlake.engine.grouped import part_of_rows
+
+        known = {**self._reading.values(rows, self.groups.columns), **self._flags(rows)}
+        return part_of_rows(self.groups.keys, self.groups.aggregates, known, rows.count)
+
+    @cached_property
+    def _reading(self) -> Reading:
+        from variantlake.engine.reading import Reading
+
+        outputs = tuple(Output("", column) for column in self.groups.columns)
+        return Reading(self.table, Query(outputs, self.groups.where))
+
+    @cached_property
+    def _also_read(self) -> tuple[Column, ...]:
+        asked = [Column(ref, None) for each in self.groups.flags for ref in refs(each)]
+        return tuple(dict.fromkeys([*self.groups.columns, *asked]))
+
+    def _flags(self, rows: Rows) -> Known:
+        found: Known = {}
+        for number, condition in enumerate(self.groups.flags):
+            truth = evaluate(
+                condition, lambda ref: rows.values(self._reading.scan.stored(ref)), rows.count
+            )
+            found[flag(number)] = Values(pa.array(truth.true))
+        return found
+
+    def _batches(self, part: Part) -> Iterator[pa.RecordBatch]:
+        table = partial_rows(part, self.schema)
+        for start in range(0, table.num_rows, BATCH_ROWS):
+            yield table.slice(start, BATCH_ROWS)
+
+
+def partial_rows(part: Part, schema: pa.Schema) -> pa.RecordBatch:
+    """Groups as rows: their keys, then their aggregates."""
+    arrays: list[Any] = [*part.keys, *(state.result() for state in part.states)]
+    return pa.RecordBatch.from_arrays(
+        [
+            array if array.type == item.type else array.cast(item.type)
+            for array, item in zip(arrays, schema, strict=True)
+        ],
+        schema=schema,
+    )

@@ -1,0 +1,300 @@
+"""Whether tasks of ours begin an aggregate of one table, and the partial rows that they give.
+
+Everything is proven before the query runs: conditions and columns that tasks read exactly as Spark
+does, and sums that stay in their type in whatever order they are added up. What is not proven is
+Spark's alone, and so is what would not pay: few bytes, and keys that hardly repeat.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+from typing import Literal as OneOf
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.types import StructField, StructType
+
+from variantlake.engine.expressions import Column
+from variantlake.parquet.stats.fact_columns import Int64s
+from variantlake.planning.casts import INT_DIGITS, spark_type
+from variantlake.planning.comparing import comparison_type
+from variantlake.planning.exact_facts import ExactFacts, KnownFiles, LogAggregate
+from variantlake.planning.exactness import IDENTITY, Conversion, ConversionKind
+from variantlake.planning.files import NO_ROWS, FileRows
+from variantlake.planning.plan import ScanPlan
+from variantlake.planning.predicates import (
+    And,
+    Compare,
+    In,
+    IsNotNull,
+    IsNull,
+    Literal,
+    Not,
+    Or,
+    Predicate,
+    Ref,
+    StartsWith,
+    map_refs,
+    refs,
+)
+from variantlake.planning.readings import NullColumn, PhysicalColumn, Reading
+from variantlake.planning.sums import greatest_sum
+from variantlake.spark.scan.aggregate_task import AggregateTask, Groups, partial_rows
+from variantlake.spark.scan.dataframe import data_type
+from variantlake.spark.scan.tables import TableVersion
+from variantlake.spark.session.classic_files import HelperSession
+from variantlake.spark.session.kernel_scan import arrow_schema
+from variantlake.types import Kind, ShreddedType
+
+MIN_BYTES = 8 << 20
+"""Tables of which fewer bytes are read are Spark's alone: starting Python costs more than it saves.
+"""
+
+MIN_BYTES_SETTING = "spark.variantlake.aggregates.minBytes"
+"""The user's own MIN_BYTES; a negative one leaves all aggregates to Spark."""
+
+KINDS = frozenset(
+    {
+        *(Kind.BOOLEAN, Kind.INT8, Kind.INT16, Kind.INT32, Kind.INT64, Kind.DECIMAL),
+        *(Kind.FLOAT, Kind.DOUBLE, Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMP_NTZ, Kind.STRING),
+    }
+)
+"""Types of keys and arguments."""
+
+REPEATED = 4
+"""Rows that a group has to have in a sample of rows, so that partial rows are few."""
+
+
+How = OneOf["same", "count", "mean"]
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """How one function of the aggregate goes on with partial rows, by their columns' numbers."""
+
+    how: How
+    function: str
+    columns: tuple[int, ...]
+    filter: int | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """For `PartialAggregates.java`."""
+        return {
+            "how": self.how,
+            "function": self.function,
+            "columns": self.columns,
+            "filter": self.filter,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class PartialAggregate:
+    """An aggregate over `view`: partial rows of `groups`, of which the first `keys` are its own.
+
+    `sums` are columns whose sums have to stay below a limit, whatever rows are added up first.
+    """
+
+    view: str
+    keys: int
+    groups: Groups
+    merges: tuple[Merge, ...]
+    sums: tuple[tuple[Ref, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PushedAggregate:
+    """An aggregate that tasks of ours begin. `known` are files that the log answers for."""
+
+    found: PartialAggregate
+    table: TableVersion
+    files: FileRows
+    schema: StructType
+    known: pa.RecordBatch | None
+    answered: int
+
+    def rows(self, helper: HelperSession) -> DataFrame:
+        """The partial rows."""
+        arrow = arrow_schema(self.schema)
+        if not len(self.files) and self.known is not None:
+            return helper.rows(self.known, self.schema)
+        task = AggregateTask.of(
+            self.table.snapshot,
+            list(self.files),
+            self.found.groups,
+            arrow,
+            known=self.known,
+            tasks=helper.parallelism,
+        )
+        return helper.batches(task, len(task.parts), self.schema)
+
+
+def pushed_aggregate(
+    found: PartialAggregate, table: TableVersion, plan: ScanPlan, *, least: int
+) -> PushedAggregate | None:
+    """The aggregate of a planned table; None where Spark does it alone.
+
+    `least` are the bytes to be read from which on it pays.
+    """
+    if least < 0 or not _is_exact(found, table, plan):
+        return None
+    known = _known(found, table, plan)
+    if not np.isin(known.read, _planned(plan)).all():
+        return None  # what was not planned was not looked at
+    files = FileRows(plan.table, known.read)
+    if len(files) and files.size < least:
+        return None
+    if not _sums_stay(found, table, plan, known.read):
+        return None
+    schema = _schema(found)
+    if len(files) and not _repeats(found, table, files, schema):
+        return None
+    batch = None
+    if len(known.answered):
+        from variantlake.engine.grouped import part_of_log
+
+        groups = found.groups
+        part = part_of_log(groups.keys, groups.aggregates, known)
+        batch = partial_rows(part, arrow_schema(schema))
+    return PushedAggregate(found, table, files, schema, batch, len(known.answered))
+
+
+def _schema(found: PartialAggregate) -> StructType:
+    types = [key.type for key in found.groups.keys]
+    types += [each.type for each in found.groups.aggregates]
+    return StructType(
+        [StructField(f"c{at}", data_type(type_)) for at, type_ in enumerate(types) if type_]
+    )
+
+
+# --- What is exact --------------------------------------------------------------------------------
+
+
+def _is_exact(found: PartialAggregate, table: TableVersion, plan: ScanPlan) -> bool:
+    groups = found.groups
+    conditions = [groups.where] if groups.where is not None else []
+    conditions += groups.flags
+    asked = [column.ref for column in groups.columns]
+    asked += [ref for condition in conditions for ref in refs(condition)]
+    return all(is_exact(each) for each in conditions) and all(
+        _is_readable(ref, table, plan) for ref in dict.fromkeys(asked)
+    )
+
+
+def is_exact(condition: Predicate) -> bool:
+    """Whether a condition is one that `scan.conditions` evaluates as Spark does, without errors."""
+    match condition:
+        case And(terms) | Or(terms):
+            return all(map(is_exact, terms))
+        case Not(term):
+            return is_exact(term)
+        case Compare(_, Ref() as ref, Literal() as literal) | Compare(
+            _, Literal() as literal, Ref() as ref
+        ):
+            return _compares(ref, (literal,))
+        case In(ref, options):
+            return _compares(ref, options)
+        case StartsWith(ref, _):
+            return ref.type == "string"
+        case IsNull(ref) | IsNotNull(ref):
+            return spark_type(ref.type) is not None
+    return False
+
+
+def _compares(ref: Ref, literals: Iterable[Literal]) -> bool:
+    own, common = spark_type(ref.type), comparison_type(ref.type, literals)
+    if own is None or common is None:
+        return False
+    numbers = {Kind.DECIMAL, *INT_DIGITS}
+    return own == common or {own.kind, common.kind} <= numbers
+
+
+def _is_readable(ref: Ref, table: TableVersion, plan: ScanPlan) -> bool:
+    """Whether tasks read a column or path, and what they read is what Spark reads."""
+    type_ = spark_type(ref.type)
+    if type_ is None or type_.kind not in KINDS or len(ref.column) != 1:
+        return False
+    stored = table.stored_ref(ref)
+    if ref.path is None:
+        own = table.schema[ref.column[0]].dataType.simpleString()
+        # Times of old writers are read by the session's zone.
+        plain = own == ref.type and not stored.char_length and type_.kind is not Kind.TIMESTAMP
+        return plain and stored.column[0] != table.row_place
+    if stored not in plan.requests:
+        return False
+    return all(_is_column(group.reading(stored), type_) for group in plan.groups)
+
+
+def _is_column(reading: Reading, wanted: ShreddedType) -> bool:
+    if isinstance(reading, NullColumn):
+        return True
+    return isinstance(reading, PhysicalColumn) and _is_plain(
+        reading.stored, wanted, reading.conversion
+    )
+
+
+def _is_plain(stored: ShreddedType, wanted: ShreddedType, conversion: Conversion) -> bool:
+    """Whether no value can fail: the column itself, or a cast of whole numbers that holds all."""
+    if conversion == IDENTITY:
+        return True
+    kinds = {*INT_DIGITS, Kind.DOUBLE, Kind.FLOAT}
+    return (
+        conversion.kind is ConversionKind.CAST
+        and stored.kind in INT_DIGITS
+        and wanted.kind in kinds
+    )
+
+
+def _sums_stay(found: PartialAggregate, table: TableVersion, plan: ScanPlan, read: Int64s) -> bool:
+    for ref, limit in found.sums:
+        most = greatest_sum(plan.table, read, table.stored_ref(ref), table.partition_types)
+        if most is None or most >= limit:
+            return False
+    return True
+
+
+def _planned(plan: ScanPlan) -> Int64s:
+    """The files that the plan reads."""
+    return np.sort(np.concatenate([NO_ROWS, *(group.files.rows for group in plan.groups)]))
+
+
+# --- What the log knows ---------------------------------------------------------------------------
+
+
+def _known(found: PartialAggregate, table: TableVersion, plan: ScanPlan) -> KnownFiles:
+    groups = found.groups
+    asked: list[LogAggregate] = []
+    for each in groups.aggregates:
+        if each.argument is None:
+            asked.append(LogAggregate("count"))
+        elif isinstance(each.argument, Column) and each.function in ("count", "min", "max"):
+            ref = table.stored_ref(each.argument.ref)
+            asked.append(LogAggregate(each.function, ref))
+    if groups.flags or len(asked) < len(groups.aggregates):
+        return KnownFiles(NO_ROWS, _planned(plan), (), ())
+    where = None if groups.where is None else map_refs(groups.where, table.stored_ref)
+    keys = [table.stored_ref(key.ref) for key in groups.keys]
+    return ExactFacts(plan.table, table.partition_types).known(where, asked, keys)
+
+
+# --- What pays ------------------------------------------------------------------------------------
+
+
+def _repeats(
+    found: PartialAggregate, table: TableVersion, files: FileRows, schema: StructType
+) -> bool:
+    """Whether keys repeat in the first rows of the largest file, by a look that is remembered."""
+    if all(column.type and column.type.kind is Kind.BOOLEAN for column in found.groups.keys):
+        return True
+    memo = files.columns.memo
+    key = ("repeats", found.groups)
+    known = memo.get(key)
+    if not isinstance(known, bool):
+        largest = int(files.rows[np.argmax(files.columns.sizes[files.rows])])
+        (file,) = files.columns.files(np.array([largest]))
+        task = AggregateTask.of(table.snapshot, [file], found.groups, arrow_schema(schema))
+        rows, groups = task.sample()
+        known = memo[key] = groups * REPEATED <= rows
+    return known

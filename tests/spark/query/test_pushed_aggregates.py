@@ -1,0 +1,369 @@
+"""Aggregates that tasks of ours begin: the rows, types and names of Spark on unshredded data."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import random
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.errors import PySparkException
+
+import variantlake as vl
+from tests.spark.layouts import PUSHDOWN, changed
+from tests.strategies import MORE
+from variantlake.spark.lake import Lake, connect
+from variantlake.spark.scan import pushed_aggregates
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.spark
+
+SCHEMA = (
+    "event VARIANT, k INT, w BIGINT, d DECIMAL(10,2), m DECIMAL(38,2), f DOUBLE, day DATE, "
+    "at TIMESTAMP_NTZ, s STRING, o STRING, p STRING"
+)
+SHREDDING = "s STRING, i BIGINT, big BIGINT, q DECIMAL(10,2), f DOUBLE, ok BOOLEAN"
+ROWS, FILES = 120, 4
+TEXTS = ("", "a", "b", "zz", "Z", "é", "\uffff", "\U0001f600", "x" * 80, "x" * 79 + "y")
+FLOATS = (0.0, -0.0, 1.5, -2.5, float("nan"), float("inf"), float("-inf"), 5e-324)
+SETTING = pushed_aggregates.MIN_BYTES_SETTING
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A table, and the view of the same rows that Spark alone answers for."""
+
+    spark: SparkSession
+    lake: Lake
+    location: str
+    judge: str
+
+    def ours(self, query: str) -> DataFrame:
+        return self.lake.sql(query.format(t=f"delta.`{self.location}`"))
+
+    def is_pushed(self, query: str) -> bool:
+        found = self.lake.explain(query.format(t=f"delta.`{self.location}`")).to_dict()["tables"]
+        return bool(found[0]["aggregated"])
+
+    def agree(self, query: str) -> None:
+        with changed(self.spark, {PUSHDOWN: "false"}):
+            judged, right = _answer(lambda: self.spark.sql(query.format(t=self.judge)))
+        ours, found = _answer(lambda: self.ours(query))
+        assert found == right, f"missing {right - found}, wrong {found - right}\n{query}"
+        if judged is not None and ours is not None:
+            assert ours.dtypes == judged.dtypes, query
+            with changed(self.spark, {SETTING: "-1"}):
+                assert ours.schema == self.ours(query).schema, query
+
+
+def _answer(frame: Any) -> tuple[Any, Counter[str]]:
+    try:
+        made = frame()
+        return made, Counter(map(_shown, made.collect()))
+    except PySparkException as error:
+        return None, Counter([str(error.getCondition())])
+
+
+def _shown(row: Any) -> str:
+    return repr([each + 0.0 if isinstance(each, float) else each for each in row])
+
+
+def _document(chance: random.Random, row: int) -> str | None:
+    if chance.random() < 0.05:
+        return None
+    document = {
+        "s": chance.choice((*TEXTS, None)),
+        "i": chance.choice((row % 7, -3, None)),
+        "big": chance.choice((2**62, -(2**62), 2**53 + 1, 5)),
+        "q": chance.choice((1.25, -0.5, 99999999.99, 3)),
+        "ok": chance.choice((True, False, None)),
+    }
+    kept = {key: value for key, value in document.items() if chance.random() < 0.9}
+    return json.dumps(kept)
+
+
+def _rows(chance: random.Random, number: int) -> dict[str, list[Any]]:
+    def of(*values: Any) -> list[Any]:
+        return [chance.choice(values) for _ in range(ROWS)]
+
+    late, early = (
+        dt.datetime.fromisoformat(f"{year}-01-31 00:00:00.000001") for year in ("0001", "2024")
+    )
+    return {
+        "event": [_document(chance, row) for row in range(ROWS)],
+        "k": of(None, 1, 2, 3, -(2**31)),
+        "w": of(2**63 - 1, -(2**63), 7, None),
+        "d": of(Decimal("1.25"), Decimal("-99999999.99"), None),
+        "m": of(Decimal("9" * 36 + ".99"), Decimal("0.01"), None),
+        "f": of(*FLOATS, None),
+        "day": of(dt.date(1500, 1, 1), dt.date(2024, 2, 29), None),
+        "at": of(early, late, None),
+        "s": of(*TEXTS, None),
+        "o": of(number),  # one value in all of a file
+        "p": [f"p{number % 2}"] * ROWS,
+    }
+
+
+_TYPES: dict[str, Any] = {
+    "event": pa.string(),
+    "k": pa.int32(),
+    "w": pa.int64(),
+    "d": pa.decimal128(10, 2),
+    "m": pa.decimal128(38, 2),
+    "f": pa.float64(),
+    "day": pa.date32(),
+    "at": pa.timestamp("us"),
+    **dict.fromkeys("sop", pa.string()),
+}
+_ARROW = pa.schema(_TYPES)
+
+
+def _made(spark: SparkSession, folder: Path, kind: str) -> Judged:
+    """Files of random rows; `odd` has partitions, deleted rows and mapped columns."""
+    chance = random.Random(kind)
+    odd = kind == "odd"
+    properties = {"delta.enableDeletionVectors": "true"} if odd else {}
+    if odd:
+        properties["delta.columnMapping.mode"] = "name"
+    table = vl.Table.create(
+        folder / "t",
+        SCHEMA,
+        partition_by=["p"] if odd else [],
+        properties=properties,
+        shredding={"event": SHREDDING},
+    )
+    parts = []
+    for number in range(FILES):
+        rows = _rows(chance, number)
+        rows["o"] = [str(each) for each in rows["o"]]
+        part = pa.table(rows, schema=_ARROW)
+        parts.append(part)
+        table = table.refresh()
+        table.append(part, json_columns=["event"])
+    kept = pa.concat_tables(parts)
+    if odd:
+        table.refresh().delete("k = 2")
+        places = [row for row, k in enumerate(kept["k"].to_pylist()) if k != 2]
+        kept = kept.take(places)
+    pq.write_table(kept, folder / "judge.parquet")
+    name = f"judge_of_{kind}"
+    spark.read.parquet(str(folder / "judge.parquet")).selectExpr(
+        "parse_json(event) AS event", *_ARROW.names[1:]
+    ).createOrReplaceTempView(name)
+    return Judged(spark, connect(spark), str(folder / "t"), name)
+
+
+@pytest.fixture(scope="module")
+def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Judged]:
+    return {kind: _made(spark, tmp_path_factory.mktemp(kind), kind) for kind in ("plain", "odd")}
+
+
+@pytest.fixture(params=["plain", "odd"])
+def judged(made: dict[str, Judged], request: pytest.FixtureRequest) -> Judged:
+    return made[request.param]
+
+
+@pytest.fixture
+def forced(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Small tables too, whatever their keys."""
+    monkeypatch.setattr(pushed_aggregates, "REPEATED", 0)
+    with changed(spark, {SETTING: "0"}):
+        yield
+
+
+PUSHED = {
+    "rows": "SELECT count(*), count(1) AS n FROM {t}",
+    "rows of a condition": "SELECT count(*) FROM {t} WHERE event:i::bigint > 2 OR k IS NULL",
+    "no rows": "SELECT count(*), min(k), sum(k), avg(k), sum(d), avg(d) FROM {t} WHERE k = 17",
+    "no groups": "SELECT s, count(*) FROM {t} WHERE k = 17 GROUP BY s",
+    "NULL groups": "SELECT event:s::string, count(*), count(k) FROM {t} GROUP BY 1",
+    "several keys": (
+        "SELECT k, event:s::string AS s, event:ok::boolean, min(w) FROM {t} GROUP BY ALL"
+    ),
+    "keys of doubles": "SELECT f, count(*) FROM {t} GROUP BY f",
+    "keys of other types": "SELECT d, day, at, p, o, count(*) FROM {t} GROUP BY d, day, at, p, o",
+    "least and greatest": (
+        "SELECT k, min(f), max(f), min(day), max(at), min(d), max(m), min(s), max(s), "
+        "max(event:s::string), min(event:ok::boolean), max(p) FROM {t} GROUP BY k"
+    ),
+    "sums of integers": "SELECT p, sum(k), sum(event:i::bigint), avg(k) FROM {t} GROUP BY p",
+    "sums of decimals": "SELECT k, sum(d), avg(d), sum(event:q::decimal(10,2)) FROM {t} GROUP BY k",
+    "an integer as a wider one": "SELECT sum(event:i::bigint), max(event:i::double) FROM {t}",
+    "different values": (
+        "SELECT k, count(DISTINCT s), count(DISTINCT event:s::string, k), count(*), "
+        "approx_count_distinct(s), min(w) FROM {t} GROUP BY k"
+    ),
+    "different doubles": "SELECT count(DISTINCT f), sum(DISTINCT k) FROM {t}",
+    "conditions of functions": (
+        "SELECT k, count(*) FILTER (WHERE s > 'a'), sum(k) FILTER (WHERE event:ok::boolean), "
+        "avg(d) FILTER (WHERE s > 'a'), count(DISTINCT s) FILTER (WHERE d > 0) FROM {t} GROUP BY k"
+    ),
+    "HAVING, ORDER BY and LIMIT": (
+        "SELECT s, count(*) AS n FROM {t} GROUP BY s HAVING max(k) > 1 ORDER BY n DESC, s LIMIT 3"
+    ),
+    "expressions above": "SELECT k + 1, sum(k) / count(*), concat(s, '!') FROM {t} GROUP BY k, s",
+    "renamed below": (
+        "SELECT x, count(*) FROM (SELECT event:s::string AS x, k AS y FROM {t} WHERE k > 0) "
+        "WHERE y < 3 GROUP BY x"
+    ),
+    "a part of a join": (
+        "SELECT a.k, a.n, b.f FROM (SELECT k, count(*) AS n FROM {t} GROUP BY k) a "
+        "JOIN (SELECT k, max(f) AS f FROM {t} GROUP BY k) b ON a.k = b.k"
+    ),
+    "in a WITH": "WITH g AS (SELECT k, count(*) AS n FROM {t} GROUP BY k) SELECT sum(n) FROM g",
+    "in a UNION": (
+        "SELECT k, count(*) FROM {t} GROUP BY k UNION ALL SELECT 1, count(*) FROM {t} WHERE k = 1"
+    ),
+    "texts by their bytes": "SELECT count(*) FROM {t} WHERE s >= '\uffff' AND s NOT IN ('a', 'é')",
+    "the same key twice": "SELECT k, k AS again, count(k) FROM {t} GROUP BY k, 2",
+    "if and try": "SELECT try_sum(k), count_if(k > 1) FROM {t}",
+}
+
+LEFT = {
+    "a sum beyond 64 bits": "SELECT sum(w) FROM {t}",
+    "a sum of which a part is beyond": "SELECT sum(event:big::bigint) FROM {t} WHERE k = 1",
+    "a mean of what no double holds": "SELECT avg(event:big::bigint) FROM {t}",
+    "a sum of decimals beyond their digits": "SELECT sum(m) FROM {t}",
+    "a sum of doubles": "SELECT sum(f), avg(f) FROM {t}",
+    "doubles in a sketch": "SELECT approx_count_distinct(f) FROM {t}",
+    "a computed key": "SELECT upper(s), count(*) FROM {t} GROUP BY 1",
+    "a collated key": "SELECT s COLLATE UTF8_LCASE AS c, count(*) FROM {t} GROUP BY 1",
+    "a condition of Spark's": "SELECT count(*) FROM {t} WHERE upper(s) = 'A'",
+    "a random condition": "SELECT count(*) FROM {t} WHERE rand() < 2",
+    "a limit below": "SELECT count(*) FROM (SELECT k FROM {t} LIMIT 5)",
+    "sets of keys": "SELECT k, s, count(*) FROM {t} GROUP BY ROLLUP (k, s)",
+    "other functions": "SELECT stddev(k), max_by(s, 1), collect_set(k) FROM {t}",
+    "a cast that may fail": "SELECT max(try_variant_get(event, '$.s', 'int')) FROM {t}",
+    "a path in residuals": "SELECT min(event:elsewhere[0]::int), count(event) FROM {t}",
+    "a subquery": "SELECT count(*) FROM {t} WHERE k = (SELECT max(k) FROM {t})",
+}
+
+
+@pytest.mark.usefixtures("forced")
+@pytest.mark.parametrize("name", PUSHED)
+def test_rule_35_tasks_begin_what_is_proven(judged: Judged, name: str) -> None:
+    judged.agree(PUSHED[name])
+    if name != "if and try":
+        assert judged.is_pushed(PUSHED[name])
+
+
+@pytest.mark.usefixtures("forced")
+@pytest.mark.parametrize("name", LEFT)
+def test_rule_35_what_is_not_proven_is_left_to_spark(made: dict[str, Judged], name: str) -> None:
+    made["plain"].agree(LEFT[name])
+    assert not made["plain"].is_pushed(LEFT[name])
+
+
+@pytest.mark.usefixtures("forced")
+@pytest.mark.parametrize("name", [*PUSHED, *LEFT])
+def test_without_ansi(spark: SparkSession, made: dict[str, Judged], name: str) -> None:
+    with changed(spark, {"spark.sql.ansi.enabled": "false"}):
+        made["odd"].agree({**PUSHED, **LEFT}[name])
+
+
+def test_small_tables_and_keys_that_hardly_repeat_are_left_to_spark(
+    spark: SparkSession, made: dict[str, Judged], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query, single = (
+        "SELECT k, max(w) FROM {t} GROUP BY k",
+        "SELECT k, s, w, max(f) FROM {t} GROUP BY ALL",
+    )
+    table = made["plain"]
+    assert not table.is_pushed(query)
+    with changed(spark, {SETTING: "0"}):
+        assert table.is_pushed(query)
+        monkeypatch.setattr(pushed_aggregates, "REPEATED", 3)
+        assert not table.is_pushed(single)
+    monkeypatch.setattr(pushed_aggregates, "MIN_BYTES", 0)
+    assert table.is_pushed(query)
+    with changed(spark, {SETTING: "-1"}):
+        assert not table.is_pushed(query)
+
+
+def test_what_the_log_knows_is_not_read(spark: SparkSession, made: dict[str, Judged]) -> None:
+    table = made["plain"]
+    query = "SELECT o, count(*) AS n, min(k), max(d), count(event:i::bigint) FROM {t} GROUP BY o"
+    found = table.lake.explain(query.format(t=f"delta.`{table.location}`")).to_dict()["tables"][0]
+    assert found["files"] == {"total": FILES, "read": 0, "skipped": 0, "answered_from_log": FILES}
+    table.agree(query)
+    # Of the file with the greatest k that is left only some rows count.
+    query = "SELECT count(*), max(k) FROM {t} WHERE o < '2' OR s = 'a'"
+    with changed(spark, {SETTING: "0"}):
+        found = table.lake.explain(query.format(t=f"delta.`{table.location}`"))
+        files = found.to_dict()["tables"][0]["files"]
+        assert files == {"total": FILES, "read": 2, "skipped": 0, "answered_from_log": 2}
+        assert "grouped before Spark" in str(found)
+        table.agree(query)
+
+
+def test_partial_rows_are_made_when_the_query_runs(
+    spark: SparkSession, made: dict[str, Judged], tmp_path: Path
+) -> None:
+    del made
+    table = vl.Table.create(tmp_path / "t", "event VARIANT, k INT")
+    table.append(
+        pa.table({"event": ['{"a": 1}'], "k": pa.array([1], pa.int32())}), json_columns=["event"]
+    )
+    lake = connect(spark)
+    with changed(spark, {SETTING: "0"}):
+        frame = lake.sql(f"SELECT k, min(event:a::int) AS a FROM delta.`{table.uri}` GROUP BY k")
+        later = frame.where("a = 1").groupBy("k").count()
+        assert [tuple(row) for row in later.collect()] == [(1, 1)]
+        assert frame.count() == 1
+
+
+KEYS = ("k", "s", "event:s::string", "event:ok::boolean", "f", "d", "day", "at", "o", "p")
+ARGUMENTS = (*KEYS, "w", "m", "event:i::bigint", "event:q::decimal(10,2)", "event:big::bigint")
+NUMBERS = ("k", "d", "event:i::bigint", "event:q::decimal(10,2)", "w", "m", "event:big::bigint")
+CONDITIONS = (
+    *("k > 1", "s >= 'a'", "event:i::bigint <> 3", "event:ok::boolean", "f > 1.5D", "d < 0"),
+    *("event:s::string LIKE 'x%'", "k IN (1, NULL, 3)", "day = DATE'2024-02-29'", "p = 'p1'"),
+    *("s IS NULL", "k <=> NULL", "o = '1'", "w BETWEEN 0 AND 9"),
+)
+
+
+def _random_query(chance: random.Random) -> str:
+    def condition(depth: int = 1) -> str:
+        if depth and chance.random() < 0.5:
+            joined = chance.choice((" AND ", " OR "))
+            return f"({condition(depth - 1)}{joined}{condition(depth - 1)})"
+        return f"{chance.choice(('', 'NOT '))}({chance.choice(CONDITIONS)})"
+
+    def function() -> str:
+        name = chance.choice(("count", "min", "max", "count DISTINCT", "sum", "avg", "try_sum"))
+        x = chance.choice(NUMBERS if name in ("sum", "avg", "try_sum") else ARGUMENTS)
+        call = f"count(DISTINCT {x})" if name == "count DISTINCT" else f"{name}({x})"
+        kept = f" FILTER (WHERE {condition()})" if chance.random() < 0.25 else ""
+        return f"{call}{kept}"
+
+    keys = chance.sample(KEYS, chance.choice((0, 1, 1, 2, 3)))
+    items = [*keys, "count(*)", *(function() for _ in range(chance.randrange(1, 4)))]
+    text = f"SELECT {', '.join(f'{item} AS c{at}' for at, item in enumerate(items))} FROM {{t}}"
+    text += f" WHERE {condition(2)}" if chance.random() < 0.6 else ""
+    text += f" GROUP BY {', '.join(keys)}" if keys else ""
+    return text + (" HAVING count(*) > 1" if chance.random() < 0.2 else "")
+
+
+@pytest.mark.usefixtures("forced")
+@pytest.mark.parametrize("ansi", ["true", "false"])
+def test_rule_35_random_aggregates_are_those_on_unshredded_data(
+    spark: SparkSession, judged: Judged, ansi: str
+) -> None:
+    chance = random.Random(f"aggregates {judged.judge} {ansi}")
+    pushed = 0
+    with changed(spark, {"spark.sql.ansi.enabled": ansi}):
+        for _ in range(8 * MORE):
+            query = _random_query(chance)
+            judged.agree(query)
+            pushed += judged.is_pushed(query)
+    assert pushed > 0
