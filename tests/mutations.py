@@ -472,16 +472,17 @@ MUTATIONS = (
     ),
     Mutation(
         35, "casts that may fail are no matter",
-        "_is_plain", "conversion.kind is ConversionKind.CAST", "True", spark=True,
+        "pushed_aggregates._is_plain",
+        "conversion.kind is ConversionKind.CAST", "True", spark=True,
     ),
     Mutation(
         35, "rows below a limit are all rows",
-        "_rows_of", "('Project', 'SubqueryAlias')",
+        "partial_aggregates._rows_of", "('Project', 'SubqueryAlias')",
         "('Project', 'SubqueryAlias', 'LocalLimit', 'GlobalLimit')", spark=True,
     ),
     Mutation(
         35, "zeros have one hash",
-        "_Reader._merging", "any(_is_floating(each) for each in arguments)", "False", spark=True,
+        "_Reader._merging", "any((_is_floating(each) for each in arguments))", "False", spark=True,
     ),
     Mutation(
         34, "an anti join's own condition drops rows of its left side",

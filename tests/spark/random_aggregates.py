@@ -43,9 +43,11 @@ _OF_OTHERS = ("{x}", "{x}", "coalesce({x}, {x})", "CASE WHEN {x} IS NOT NULL THE
 class Aggregates:
     """Makes queries of groups and of orders."""
 
-    def __init__(self, queries: Queries, chance: random.Random) -> None:
+    def __init__(self, queries: Queries, chance: random.Random, *, plain: float = 0) -> None:
+        """`plain` is the share of terms that are just a path."""
         self._queries = queries
         self._chance = chance
+        self._plain = plain
 
     def term(self) -> tuple[str, bool]:
         """An expression, and whether sums of it are defined."""
@@ -54,6 +56,8 @@ class Aggregates:
             return chance.choice(("k", "k % 5", "k * 2")), True
         asked = chance.choice(self._queries.requested)
         value = asked.get("event", strict=False, colon=False)
+        if chance.random() < self._plain:
+            return value, asked.type in _INTEGERS or asked.type.startswith("decimal")
         if asked.type in _INTEGERS:
             return chance.choice(_OF_INTEGERS).format(x=value), True
         if asked.type.startswith("decimal"):
@@ -123,6 +127,22 @@ def aggregates_agree(trial: Trial, queries: Queries, count: int, seed: object) -
         answered += 1
         _agree(trial, text, ours)
     return answered
+
+
+def pushed_agree(trial: Trial, queries: Queries, count: int, seed: object) -> int:
+    """So many queries of groups on Spark; gives how many of them tasks of ours began.
+
+    Raises AssertionError where the answer is not the judge's.
+    """
+    made = Aggregates(queries, random.Random(f"pushed {seed}"), plain=0.8)
+    table = f"delta.`{trial.table.location}`"
+    pushed = 0
+    for _ in range(count):
+        text = made.groups()
+        trial.agree_alone(text)
+        (scan,) = trial.lake.explain(text.format(t=table)).to_dict()["tables"]
+        pushed += scan["aggregated"]
+    return pushed
 
 
 def _agree(trial: Trial, text: str, ours: Any) -> None:

@@ -30,13 +30,14 @@ from pyspark.errors import PySparkException
 from tests.scan.test_scan_against_spark import shown as shown_value
 from tests.sessions import delta_session
 from tests.spark.layouts import PUSHDOWN, changed
-from tests.spark.random_aggregates import aggregates_agree
+from tests.spark.random_aggregates import aggregates_agree, pushed_agree
 from tests.spark.random_expressions import Branch, Queries, shown
 from tests.spark.random_tables import RandomTable, make
 from variantlake import Table
 from variantlake.errors import UnsupportedFeature
 from variantlake.planning import late_materialization
 from variantlake.spark.lake import Lake, connect
+from variantlake.spark.scan import pushed_aggregates
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -74,10 +75,11 @@ class Trial:
         right, ours = self._judged(text), self._ours(text)
         if ours != right or isinstance(right, str):
             for branch in branches:
-                self._agree_alone(branch.text(0))
+                self.agree_alone(branch.text(0))
             assert isinstance(right, str) or ours == right, f"only together: {self._about(text)}"
 
-    def _agree_alone(self, text: str) -> None:
+    def agree_alone(self, text: str) -> None:
+        """Raises AssertionError where our answer to one query is not the judge's."""
         right, ours = self._judged(text), self._ours(text)
         if isinstance(right, str):
             # Rule 1: Spark's own class of error, or what skipping left.
@@ -110,7 +112,7 @@ class Trial:
         assert ours.dtypes == judged.dtypes
         if answer(lambda: _as_text(ours, values)) != right:
             for value in values:
-                self._agree_alone(Branch((shown(*value),), "{t}", "true").text(0))
+                self.agree_alone(Branch((shown(*value),), "{t}", "true").text(0))
             raise AssertionError(f"only together: {self._about(text)}")
         return len(values)
 
@@ -209,6 +211,18 @@ def found_first() -> Iterator[None]:
         late_materialization.MIN_BYTES = usual
 
 
+@contextlib.contextmanager
+def begun_by_tasks(spark: SparkSession) -> Iterator[None]:
+    """Our tasks begin aggregates of tables of any size, whatever their keys (rule 35)."""
+    usual = pushed_aggregates.REPEATED
+    pushed_aggregates.REPEATED = 0
+    try:
+        with changed(spark, {pushed_aggregates.MIN_BYTES_SETTING: "0"}):
+            yield
+    finally:
+        pushed_aggregates.REPEATED = usual
+
+
 def answer(frame: Callable[[], DataFrame]) -> Rows | str:
     """The rows, or the class of the error."""
     try:
@@ -246,6 +260,8 @@ def try_table(spark: SparkSession, folder: Path, seed: int, settings: Mapping[st
         trial.errors_agree(queries, 8)
         with found_first():
             trial.agree([queries.whole() for _ in range(4)])
+        with begun_by_tasks(spark):
+            pushed_agree(trial, queries, 6, f"{seed} {settings}")
     with changed(spark, SETTINGS[0]):
         local = trial.local_agree(queries, 100) + aggregates_agree(trial, queries, 60, seed)
     return cases + 4 * BRANCHES + 8 + 4 + local

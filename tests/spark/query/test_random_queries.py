@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.spark.layouts import changed
-from tests.spark.random_aggregates import aggregates_agree
+from tests.spark.random_aggregates import aggregates_agree, pushed_agree
 from tests.spark.random_expressions import Queries
 from tests.spark.random_queries import (
     BRANCHES,
@@ -20,6 +20,7 @@ from tests.spark.random_queries import (
     SETTINGS,
     VALUES,
     Trial,
+    begun_by_tasks,
     found_first,
 )
 from tests.spark.random_tables import make
@@ -95,6 +96,16 @@ def test_rows_that_kernels_find_first_are_those_on_unshredded_data(
     queries = Queries(trial.table, random.Random(f"kernels {seed}"))
     with changed(spark, SETTINGS[seed]), found_first():
         trial.agree([queries.whole() for _ in range(BRANCHES // 2)])
+
+
+@pytest.mark.parametrize("seed", TABLES)
+def test_groups_that_tasks_begin_are_those_on_unshredded_data(
+    spark: SparkSession, trials: Mapping[int, Trial], seed: int
+) -> None:
+    trial = trials[seed]
+    queries = Queries(trial.table, random.Random(f"pushed {seed}"))
+    with changed(spark, SETTINGS[seed]), begun_by_tasks(spark):
+        assert pushed_agree(trial, queries, 8 * ROUNDS, seed) > 0
 
 
 @pytest.mark.parametrize("seed", TABLES)

@@ -166,8 +166,8 @@ class LakeQueries(LakeSession):
     ) -> QueryExplanation:
         """What `sql` would read and skip, by which predicate, and how each path is read.
 
-        Nothing runs but the reading of logs, footers and small joined sides. Arguments and errors
-        as in `sql`.
+        Nothing runs but the reading of logs, footers, small joined sides, and the first rows of a
+        file that is to be grouped. Arguments and errors as in `sql`.
         """
         check_text(query)
         resolve = self._resolver(tables)

@@ -76,11 +76,13 @@ class Analysis:
     aggregates: tuple[PartialAggregate, ...] = ()
 
 
-def analyse(parsed: Node, analysed: Node, views: Mapping[str, str], text: str) -> Analysis:
+def analyse(
+    parsed: Node, analysed: Node, views: Mapping[str, str], text: str, *, utc: bool = False
+) -> Analysis:
     """Read a query whose tables are the `views`.
 
     `parsed` and `analysed` are of the same `text`; `views` maps names of views, as the plan writes
-    them, to those that the result uses.
+    them, to those that the result uses. `utc` tells that the session's time zone is UTC.
     """
     lineage = Lineage(views)
     lineage.learn(analysed)
@@ -121,7 +123,7 @@ def analyse(parsed: Node, analysed: Node, views: Mapping[str, str], text: str) -
         tuple((change, spans) for change, spans in names if spans & kept),
         tuple(small_sides(analysed, views)),
         functools.partial(table_predicates, analysed, lineage, text),
-        tuple(partial_aggregates(analysed, views, text)),
+        tuple(partial_aggregates(analysed, views, text, utc=utc)),
     )
 
 

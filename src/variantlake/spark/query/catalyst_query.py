@@ -256,7 +256,7 @@ class QueryRunner:
             note="" if self._is_tried else f"tables are read natively and in full: {UNTRIED}",
         )
         prepared.tables = self._with_joined(query, analysis, prepared.tables)
-        prepared.tables = self._with_pushed(analysis, prepared.tables)
+        prepared.tables = self._with_pushed(query, analysis, prepared.tables)
         if not run:
             return prepared
         if any(planned.pushed for planned in prepared.tables):
@@ -288,11 +288,12 @@ class QueryRunner:
         return self._sql(query.text, query.args, query.sources)
 
     def _with_pushed(
-        self, analysis: Analysis, planned: tuple[PlannedTable, ...]
+        self, query: _Query, analysis: Analysis, planned: tuple[PlannedTable, ...]
     ) -> tuple[PlannedTable, ...]:
         """The tables with the aggregates that tasks of ours begin."""
         found = {each.view: each for each in analysis.aggregates}
-        if not found:
+        # A statement has run by the time that there is a plan to change.
+        if not found or query.inside:
             return planned
         least = int(self._spark.conf.get(MIN_BYTES_SETTING, "") or pushed_aggregates.MIN_BYTES)
         pushed = [
@@ -358,7 +359,7 @@ class QueryRunner:
             parsed, analysed = self._catalyst.plans(original, query.text)
             if query.args is not None:
                 parsed = self._parse(query.text)  # the one before has the arguments in it
-            return analyse(parsed, analysed, views, query.text)
+            return analyse(parsed, analysed, views, query.text, utc=self._helper.is_utc)
         except RecursionError:
             # A condition of thousands of terms: too deep to look through, but Spark takes it.
             return Analysis(whole, ())

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from variantlake.engine.expressions import Aggregate, Column, aggregate
+from variantlake.engine.expressions import Aggregate, Call, Column, aggregate, call
 from variantlake.errors import UnsupportedFeature
 from variantlake.planning.casts import spark_type
 from variantlake.planning.predicates import Predicate, Ref
@@ -27,12 +27,28 @@ EXACT_DOUBLE = 2**53
 """Sums of integers below it are the same double in whatever order they are added up."""
 
 
+_DISTINCT = frozenset({"Average", "Count", "HyperLogLogPlusPlus", "Max", "Min", "Sum"})
+"""Functions that give the same over different values, in whatever order, as over all of them."""
+
+_FUNCTIONS = {
+    "Hour": "hour",
+    "Length": "length",
+    "MicrosToTimestamp": "timestamp_micros",
+    "Minute": "minute",
+    "Second": "second",
+}
+"""Spark's functions that the engine evaluates on every value as Spark does; none of them fails."""
+
+_TIMESTAMP = "timestamp"
+
+
 def partial_aggregates(
-    plan: Node, views: Mapping[str, str], text: str
+    plan: Node, views: Mapping[str, str], text: str, *, utc: bool
 ) -> Iterator[PartialAggregate]:
     """The aggregates of an analysed plan that may be begun by tasks, one for each table at most.
 
-    Whether the table's files allow it is for the planner to say. Arguments are as in `analyse`.
+    Whether the table's files allow it is for the planner to say. `utc` tells that the session's
+    time zone is UTC; the other arguments are as in `analyse`.
     """
     lineage = Lineage(views)
     lineage.learn(plan)
@@ -43,7 +59,7 @@ def partial_aggregates(
         if below is None:
             continue
         view, conditions = below
-        found = _Reader(Conditions(view, lineage, text)).read(node, conditions)
+        found = _Reader(Conditions(view, lineage, text), utc).read(node, conditions)
         if found is not None:
             yield found
 
@@ -75,7 +91,8 @@ class _NotHereError(Exception):
     """An expression that only Spark evaluates."""
 
 
-_Kept = Column | Aggregate
+_Term = Column | Call
+_Kept = _Term | Aggregate
 
 
 @dataclass(slots=True)
@@ -83,7 +100,8 @@ class _Reader:
     """Reads one aggregate, and collects what its partial rows hold."""
 
     _conditions: Conditions
-    _keys: list[Column] = field(default_factory=list)
+    _utc: bool
+    _keys: list[_Term] = field(default_factory=list)
     _aggregates: dict[Aggregate, None] = field(default_factory=dict)
     _flags: list[Predicate] = field(default_factory=list)
     _sums: dict[tuple[Ref, int], None] = field(default_factory=dict)
@@ -94,7 +112,7 @@ class _Reader:
         grouping, items = node.expressions[:before], node.expressions[before:]
         try:
             where = self._conditions.all_of(conditions) if conditions else None
-            self._keys = [self._column(key) for key in grouping]
+            self._keys = [self._term(key) for key in grouping]
             found = [self._function(each) for item in items for each in _functions(item)]
         except (_NotHereError, UnsupportedFeature):
             return None
@@ -115,7 +133,7 @@ class _Reader:
             self._conditions.view, len(grouping), groups, merges, tuple(self._sums)
         )
 
-    def _function(self, node: Node) -> tuple[How, str, tuple[_Kept, ...], Column | None]:
+    def _function(self, node: Node) -> tuple[How, str, tuple[_Kept, ...], _Term | None]:
         """One function of the plan, what it merges, and the key of its FILTER."""
         function, *filters = node.children
         condition = None
@@ -128,12 +146,14 @@ class _Reader:
         return how, function.name, own, condition
 
     def _merging(self, node: Node, *, distinct: bool) -> tuple[How, tuple[_Kept, ...]]:
-        if node.name == "Count" and all(_is_constant(child) for child in node.children):
+        rows = node.name == "Count" and not distinct
+        if rows and all(_is_constant(child) for child in node.children):
             return "count", (self._kept(aggregate("count", None)),)
-        arguments = [self._column(child) for child in node.children]
+        arguments = [self._term(child) for child in node.children]
         if distinct or node.name == "HyperLogLogPlusPlus":
             # Doubles are told apart by their bits in hashes, and as one NaN and one zero here.
-            if node.name != "Count" and any(_is_floating(each) for each in arguments):
+            floating = node.name != "Count" and any(_is_floating(each) for each in arguments)
+            if node.name not in _DISTINCT or floating:
                 raise _NotHereError
             return "same", tuple(map(self._key, arguments))
         if len(arguments) != 1:
@@ -143,9 +163,9 @@ class _Reader:
             return "count", (self._kept(aggregate("count", argument)),)
         if node.name in ("Min", "Max"):
             return "same", (self._kept(aggregate(node.name.lower(), argument)),)
-        if node.name == "Sum":
+        if node.name == "Sum" and isinstance(argument, Column):
             return "same", (self._sum(argument, 2**63),)
-        if node.name == "Average":
+        if node.name == "Average" and isinstance(argument, Column):
             count = self._kept(aggregate("count", argument))
             return "mean", (self._sum(argument, EXACT_DOUBLE), count)
         raise _NotHereError
@@ -157,18 +177,30 @@ class _Reader:
         self._sums[(argument.ref, limit)] = None
         return found
 
-    def _column(self, node: Node) -> Column:
-        """A key or an argument. Raises _NotHereError for what is computed."""
+    def _term(self, node: Node) -> _Term:
+        """A key or an argument. Raises _NotHereError for what only Spark computes."""
         ref = self._conditions.operand(node)
-        type_ = None if ref is None else spark_type(ref.type)
-        if ref is None or type_ is None or type_.kind not in KINDS or ref.type != node.type:
+        if ref is not None:
+            type_ = spark_type(ref.type)
+            if type_ is None or type_.kind not in KINDS or ref.type != node.type:
+                raise _NotHereError
+            return Column(ref, type_)
+        node = self._conditions.computed(node)
+        function = _FUNCTIONS.get(node.name)
+        if function is None or len(node.children) != 1:
             raise _NotHereError
-        return Column(ref, type_)
+        zoned = function in ("hour", "minute", "second")
+        if zoned and node.children[0].type == _TIMESTAMP and not self._utc:
+            raise _NotHereError
+        found = call(function, self._term(node.children[0]))
+        if not isinstance(found, Call) or found.type.ddl.lower() != node.type:
+            raise _NotHereError
+        return found
 
-    def _key(self, column: Column) -> Column:
-        if column not in self._keys:
-            self._keys.append(column)
-        return column
+    def _key(self, term: _Term) -> _Term:
+        if term not in self._keys:
+            self._keys.append(term)
+        return term
 
     def _kept(self, found: Aggregate) -> Aggregate:
         self._aggregates[found] = None
@@ -191,5 +223,5 @@ def _is_constant(node: Node) -> bool:
     return isinstance(node.folded, str)
 
 
-def _is_floating(column: Column) -> bool:
+def _is_floating(column: _Term) -> bool:
     return column.type is not None and column.type.kind in (Kind.FLOAT, Kind.DOUBLE)

@@ -90,6 +90,10 @@ class Conditions:
         found = _Finder(self.lineage, self.text, {}).operand(node, self.view)
         return found if isinstance(found, Ref) else None
 
+    def computed(self, node: Node) -> Node:
+        """The expression that a name of a projection stands for; any other as it is."""
+        return self.lineage.computed.get(node.expr_id, node)
+
 
 def _any(conditions: list[Predicate | None]) -> Predicate | None:
     known = tuple(condition for condition in conditions if condition is not None)

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from variantlake.delta.log.logical_files import FILES
 from variantlake.delta.log.snapshot import Snapshot
-from variantlake.engine.expressions import BOOLEAN, Aggregate, Column, Expression, below
+from variantlake.engine.expressions import BOOLEAN, Aggregate, Call, Column, Expression, below
 from variantlake.engine.queries import Output, Query
 from variantlake.planning.files import ScanFile
 from variantlake.planning.predicates import Predicate, Ref, refs
@@ -42,7 +42,7 @@ class Groups:
     `flags` are conditions that keys stand for: a column `flag(i)` tells where number i is true.
     """
 
-    keys: tuple[Column, ...]
+    keys: tuple[Column | Call, ...]
     aggregates: tuple[Aggregate, ...]
     where: Predicate | None = None
     flags: tuple[Predicate, ...] = ()

@@ -17,7 +17,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructField, StructType
 
-from variantlake.engine.expressions import Column
+from variantlake.engine.expressions import Aggregate, Column
+from variantlake.errors import VariantLakeError
 from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.planning.casts import INT_DIGITS, spark_type
 from variantlake.planning.comparing import comparison_type
@@ -265,18 +266,22 @@ def _planned(plan: ScanPlan) -> Int64s:
 
 def _known(found: PartialAggregate, table: TableVersion, plan: ScanPlan) -> KnownFiles:
     groups = found.groups
-    asked: list[LogAggregate] = []
-    for each in groups.aggregates:
-        if each.argument is None:
-            asked.append(LogAggregate("count"))
-        elif isinstance(each.argument, Column) and each.function in ("count", "min", "max"):
-            ref = table.stored_ref(each.argument.ref)
-            asked.append(LogAggregate(each.function, ref))
-    if groups.flags or len(asked) < len(groups.aggregates):
+    keys = [key.ref for key in groups.keys if isinstance(key, Column)]
+    asked = [known for each in groups.aggregates if (known := _asked(each, table)) is not None]
+    if groups.flags or len(keys) + len(asked) < len(groups.keys) + len(groups.aggregates):
         return KnownFiles(NO_ROWS, _planned(plan), (), ())
     where = None if groups.where is None else map_refs(groups.where, table.stored_ref)
-    keys = [table.stored_ref(key.ref) for key in groups.keys]
-    return ExactFacts(plan.table, table.partition_types).known(where, asked, keys)
+    facts = ExactFacts(plan.table, table.partition_types)
+    return facts.known(where, asked, [table.stored_ref(key) for key in keys])
+
+
+def _asked(each: Aggregate, table: TableVersion) -> LogAggregate | None:
+    """What the log may know of an aggregate."""
+    if each.argument is None:
+        return LogAggregate("count")
+    if isinstance(each.argument, Column) and each.function in ("count", "min", "max"):
+        return LogAggregate(each.function, table.stored_ref(each.argument.ref))
+    return None
 
 
 # --- What pays ------------------------------------------------------------------------------------
@@ -295,6 +300,9 @@ def _repeats(
         largest = int(files.rows[np.argmax(files.columns.sizes[files.rows])])
         (file,) = files.columns.files(np.array([largest]))
         task = AggregateTask.of(table.snapshot, [file], found.groups, arrow_schema(schema))
-        rows, groups = task.sample()
+        try:
+            rows, groups = task.sample()
+        except (VariantLakeError, OSError, pa.ArrowException):
+            return False  # when Spark reads the file it says what is wrong
         known = memo[key] = groups * REPEATED <= rows
     return known

@@ -20,7 +20,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from variantlake.errors import MissingDependency
+from variantlake.errors import MissingDependency, UnsupportedFeature
 from variantlake.spark.session.char_columns import pads
 from variantlake.spark.session.janino import java_instance
 from variantlake.spark.session.kernel_scan import Task, batches, workers_have_package
@@ -38,6 +38,7 @@ SETTINGS = {
     "spark.sql.parser.escapedStringLiterals": "false",
 }
 TIME_ZONE = "spark.sql.session.timeZone"
+_UTC = ("UTC", "Etc/UTC", "GMT", "Z", "+00:00")
 FOLLOWED = (TIME_ZONE,)
 """Settings of the user that a scan's own casts depend on."""
 
@@ -152,6 +153,11 @@ class HelperSession:
                 self.spark.conf.set(name, value)
                 self._followed[name] = value
 
+    @property
+    def is_utc(self) -> bool:
+        """Whether the user's time zone is UTC, as it was taken over."""
+        return self._followed[TIME_ZONE] in _UTC
+
     def new_view(self, mark: str = "") -> str:
         """A name for a view that nobody has, without its database; `mark` ends it."""
         return f"{self._prefix}{next(self._numbers)}{mark}"
@@ -246,16 +252,17 @@ class HelperSession:
     def merged(
         self, frame: DataFrame, view: str, rows: DataFrame, keys: int, merges: str
     ) -> DataFrame | None:
-        """The query with partial rows below its aggregate: see `PartialAggregates.java`."""
+        """The query with partial rows below its aggregate: see `PartialAggregates.java`.
+
+        None where the plan, or this Spark, is not as expected.
+        """
         java: Any = frame
         below: Any = rows
-        found = self._partials.replace(
-            java._jdf,  # noqa: SLF001 # no public way to a plan
-            self.qualified(view),
-            below._jdf,  # noqa: SLF001
-            keys,
-            merges,
-        )
+        plan, partial = java._jdf, below._jdf  # noqa: SLF001 # no public way to a plan
+        try:
+            found = self._partials.replace(plan, self.qualified(view), partial, keys, merges)
+        except (UnsupportedFeature, Py4JJavaError):
+            return None
         return None if found is None else DataFrame(found, frame.sparkSession)
 
     @functools.cached_property
