@@ -21,11 +21,11 @@ class TableAlterations(TableHandle):
     __slots__ = ()
 
     def set_properties(self, properties: Mapping[str, str]) -> int:
-        """Set table properties, with the table features that they need; gives the new version.
+        """Set table properties and add the features that they need; returns the new version.
 
-        `{"delta.enableVariantShredding": "true"}` lets new files be shredded, `"false"` forbids it.
-        `{"delta.enableRowTracking": "true"}` first gives row ids to the files that are there, in
-        commits of its own.
+        `{"delta.enableVariantShredding": "true"}` shreds new files, `"false"` does not.
+        `{"delta.enableRowTracking": "true"}` first gives row ids to the existing files, in separate
+        commits.
 
         Raises:
             InvalidValue: A value that the property cannot have.
@@ -40,10 +40,10 @@ class TableAlterations(TableHandle):
         return commit(snapshot, alter.set_properties(snapshot, properties)).version
 
     def analyze(self, *, dry_run: bool = False) -> Analysis:
-        """Fill in the statistics of files of other writers by reading their footers.
+        """Add missing statistics to files of other writers, from their footers.
 
         The files are added again under their own paths; no row changes. With `dry_run` nothing is
-        committed, and the answer tells what would be.
+        committed, and the result says what would be.
 
         Raises:
             MalformedFile, MissingSource: A file that cannot be read, by name.
@@ -53,7 +53,7 @@ class TableAlterations(TableHandle):
         return analyze(self._newest(), dry_run=dry_run)
 
     def unset_properties(self, *names: str) -> int:
-        """Take table properties away, back to their defaults; gives the new version.
+        """Remove table properties, so that their defaults apply; returns the new version.
 
         Raises InvalidValue for a property that files depend on, else as `set_properties`.
         """
@@ -61,17 +61,17 @@ class TableAlterations(TableHandle):
         return commit(snapshot, alter.unset_properties(snapshot, names)).version
 
     def set_clustering(self, *paths: str) -> int:
-        """Say in which order the rows of the table shall lie; gives the new version.
+        """Set the paths that the table is clustered by; returns the new version.
 
-        Loads then sort each file by it, and `cluster` orders the files. Nothing is rewritten here.
+        Loads then sort each file by them, and `cluster` orders the files. This rewrites nothing.
 
         Args:
             paths: Paths that are typed columns (`event:kind::string`, `$.kind` where there is one
-                VARIANT column) and ordinary columns, at most 4; none takes the order away.
+                VARIANT column) and ordinary columns, at most 4; none removes the clustering.
 
         Raises:
-            InvalidSchema: What rows cannot be ordered by: a path that is no column, a partition
-                column, a column that is not there or is a Variant.
+            InvalidSchema: Rows cannot be ordered by this: a path that is no typed column, a
+                partition column, a column that does not exist or is a Variant.
             InvalidPath, InvalidValue: A path that does not parse, or too many.
             CommitConflict: As `set_properties`.
         """
@@ -85,26 +85,26 @@ class TableAlterations(TableHandle):
         return self.set_properties({CLUSTER_BY: ", ".join(paths)})
 
     def drop_constraint(self, name: str) -> int:
-        """Take a CHECK constraint away; gives the new version. `lake.add_constraint` adds one.
+        """Remove a CHECK constraint; returns the new version. `lake.add_constraint` adds one.
 
-        Raises InvalidValue for one that is not there, else as `set_properties`.
+        Raises InvalidValue for one that does not exist, else as `set_properties`.
         """
         snapshot = self._newest()
         return commit(snapshot, alter.drop_constraint(snapshot, name)).version
 
     def drop_not_null(self, column: str) -> int:
-        """Let a column hold NULL; gives the new version. `lake.set_not_null` does the opposite.
+        """Allow NULL in a column; returns the new version. `lake.set_not_null` does the opposite.
 
-        Raises InvalidSchema for a column that is not there, else as `set_properties`.
+        Raises InvalidSchema for a column that does not exist, else as `set_properties`.
         """
         snapshot = self._newest()
         return commit(snapshot, alter.set_not_null(snapshot, column, not_null=False)).version
 
     def add_column(self, column: str) -> int:
-        """Add columns at the end, NULL in the rows that are there; gives the new version.
+        """Add columns at the end, NULL in existing rows; returns the new version.
 
         Args:
-            column: DDL of one or more columns, `note STRING`. A VARIANT column brings its features.
+            column: DDL of one or more columns, `note STRING`. A VARIANT column adds its features.
 
         Raises:
             InvalidSchema: The DDL does not parse, the column is there already or is NOT NULL.

@@ -31,18 +31,18 @@ class TableChangeFeed(TableChanges):
         select: str | TypedPath | Sequence[str | TypedPath] = "*",
         where: str | Condition | None = None,
     ) -> ChangeScan:
-        """The rows that versions brought, took and changed: the change data feed.
+        """The rows that versions inserted, deleted and updated: the change data feed.
 
         Each row has `_change_type` (`insert`, `delete`, `update_preimage`, `update_postimage`),
-        `_commit_version` and `_commit_timestamp` behind the table's columns. Files are skipped by
-        bounds and paths read from columns, as in `scan`.
+        `_commit_version` and `_commit_timestamp` after the table's columns. Files are skipped by
+        bounds and paths are read from columns, as in `scan`.
 
         Args:
             from_version: The first version whose changes are wanted.
             to_version: The last one; this table's version if None.
-            from_timestamp: Instead of a first version: the first one that is not older. A time
-                without a zone is in UTC.
-            to_timestamp: Instead of a last version: the last one that is not newer.
+            from_timestamp: Instead of `from_version`: begins with the first version at or after
+                this time. A time without a zone is in UTC.
+            to_timestamp: Instead of `to_version`: ends with the last version at or before it.
             select: Columns and paths, as in `scan`; the three columns as well.
             where: A condition, as in `scan`; over the three columns as well.
 

@@ -26,9 +26,9 @@ class TableLayouts(TableDigests):
     __slots__ = ()
 
     def drift(self, column: str | None = None, *, progress: Progress | None = None) -> Drift:
-        """How much lies in residuals, version by version, and which paths would be worth a column.
+        """How much is in residuals, by version, and which paths would be worth a column.
 
-        Footers of at most some hundred files are read, and a sample of rows; nothing is written.
+        Reads the footers of at most a few hundred files and a sample of rows; writes nothing.
 
         Args:
             column: One VARIANT column; all of them when None.
@@ -52,9 +52,9 @@ class TableLayouts(TableDigests):
     ) -> ClusterResult:
         """Order rows across files by the paths that the table is clustered by; no row changes.
 
-        A run takes the files that overlap most by the bounds in the log, and writes their rows to
-        files that do not overlap. It stops at the budget, and where a rewrite would save queries
-        less than a fifth of what they read. So a second run finds nothing to do.
+        A run rewrites the files that overlap most by the bounds in the log into files that do not
+        overlap. It stops at the budget, or when a rewrite would save queries less than a fifth of
+        what they read. So a second run finds nothing to do.
 
         Args:
             where: Only files that may hold a match: a condition over partition columns and paths.
@@ -92,10 +92,10 @@ class TableLayouts(TableDigests):
         digest: bool = True,
         progress: Callable[[LoadProgress], None] | None = None,
     ) -> ReshredResult:
-        """Shred the table's VARIANT columns anew: from now on, and in the files that gain by it.
+        """Change which paths are typed columns, and rewrite the files in which a value moves.
 
-        The table's schema changes first, in a commit of its own. A file gains if a value in it
-        would move to a column or out of one; all others stay as they are. No row changes.
+        The table's schema changes first, in a separate commit. A file is rewritten if a value in it
+        moves into a column or out of one; all others stay as they are. No row changes.
 
         Args:
             shredding: DDL, or DDL by VARIANT column; None learns it from rows all over the table.
@@ -129,10 +129,10 @@ class TableLayouts(TableDigests):
         digest: bool = True,
         progress: Callable[[LoadProgress], None] | None = None,
     ) -> ReshredResult:
-        """Store all Variants whole, for readers that know no shredded ones; no row changes.
+        """Store all Variants whole, for readers without shredding; no row changes.
 
-        The table then forbids shredding (`delta.enableVariantShredding`), and no path of a Variant
-        can order its rows any more. `drop_feature` takes the feature itself away.
+        This turns shredding off (`delta.enableVariantShredding`), so no path of a Variant can order
+        rows any more. `drop_feature` removes the feature itself.
 
         Raises as `reshred`.
         """
@@ -145,7 +145,7 @@ class TableLayouts(TableDigests):
     def drop_feature(
         self, name: str, *, progress: Callable[[LoadProgress], None] | None = None
     ) -> int:
-        """Take `variantShredding` out of the table's protocol, for readers that lack it.
+        """Remove `variantShredding` from the table's protocol, for readers that lack it.
 
         The table is unshredded first, see `unshred`. Readers without the feature then read the
         newest version and all later ones; older versions still need it. Their checkpoints are kept

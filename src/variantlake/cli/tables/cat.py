@@ -77,7 +77,7 @@ def is_file(source: str) -> bool:
     path = Path(local_path(source))
     if not path.exists():
         raise MissingSource(
-            "there is no such table or file", file=source, hint="look for a slip in its name"
+            "there is no such table or file", file=source, hint="check the spelling of its name"
         )
     return path.is_file()
 

@@ -40,36 +40,37 @@ def autoload(
 ) -> AutoloadResult:
     """Load what is new in a folder or bucket into a table, each file exactly once.
 
-    Files are loaded in batches of bounded size. Each batch is one commit, which carries the rows
-    and, in the table's own log, the names of the files: it goes on where it stopped after a kill,
-    on another machine, and beside other processes that do the same.
+    Each batch of limited size is one commit, which has the rows and, in the table's own log, the
+    names of the files. So an autoload continues from there after a kill or on another machine, and
+    several processes may run it at once.
 
     Args:
         source: A folder, a glob or one file, on a disk or in an object store, of files as `ingest`
-            takes them. A folder is read with its subfolders, and only JSON by its names.
-        table: The table's location; the first batch makes it when there is none.
-        name: Of this autoload, in the table; another name loads all files anew. None makes one of
-            the source's location.
-        every: Look again and again, so many seconds from one look to the next. None looks once.
-        stop: Asked between batches: true ends the autoload.
+            takes them. Of a folder and its subfolders, it takes files with a name of JSON.
+        table: The table's location; the first batch creates the table if it does not exist.
+        name: The name of this autoload in the table; another name loads all files again. None
+            derives one from the source's location.
+        every: The seconds between two rounds, or text such as `30s`. None runs one round.
+        stop: Called between batches; true ends the autoload.
         on_batch: Called after each commit.
-        metrics_file: Figures in the text form of Prometheus, written after each batch and round.
-        format: How documents stand in files, as for `ingest`.
+        metrics_file: A file for figures in the text format of Prometheus, written after each batch
+            and round.
+        format: How files hold documents, as for `ingest`.
         column: The VARIANT column that takes the documents.
         shredding: Which paths become columns, as for `ingest`.
-        properties: Table properties for a table that is made here.
+        properties: Table properties for a table that is created here.
         run: Who runs the tasks of a batch.
         parallelism: How many tasks at once.
         **options: See `AutoloadOptions`, and for rows and files `DocumentOptions`.
 
     Raises:
-        MissingSource: The source is not there.
-        InvalidValue: An option that cannot be, another source under the same name, or a changed
+        MissingSource: The source does not exist.
+        InvalidValue: An impossible option, another source under the same name, or a changed
             file where that is an error.
         MalformedLog: What the log says of the autoload is damaged.
         StoreFailed: A store fails; with `every` the next round tries again.
-        InvalidSchema, NotADeltaTable, UnsupportedFeature, CommitConflict: As `ingest`. What is
-            wrong with a file is recorded, and its loads go on.
+        InvalidSchema, NotADeltaTable, UnsupportedFeature, CommitConflict: As `ingest`. An
+            error of a single file is recorded, and the other files are loaded.
     """
     interval = None if every is None else seconds("every", every)
     metrics: Metrics | None = None

@@ -30,7 +30,7 @@ SAMPLE_ROWS = 4096
 SAMPLE_BYTES = 8 << 20
 """The most text that it looks at."""
 
-_ONE_KEY_HINT = "a Variant's object has one field of a name"
+_ONE_KEY_HINT = "an object in a Variant cannot have two fields with the same name"
 _LIMIT_HINT = "Spark does not take this document either"
 _SAMPLE_PIECES = 16
 _SAMPLE_FILES = 1024

@@ -15,7 +15,7 @@ class Hints(TypedDict):
 
 
 _EXPECTED = {
-    Format.LINES: "one document stands on one line, as JSON in UTF-8",
+    Format.LINES: "write each document on one line, as JSON in UTF-8",
     Format.ARRAY: "one array of documents is expected, JSON in UTF-8 with commas between them",
     Format.WHOLE: "the file is to be one document, as JSON in UTF-8",
 }
