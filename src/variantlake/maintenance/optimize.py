@@ -10,6 +10,7 @@ from typing import Any
 
 import orjson
 
+from variantlake.delta.log.identity import check_same_table
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.ingest.load import LoadProgress, Runner
 from variantlake.maintenance.plan_compaction import (
@@ -108,7 +109,9 @@ def optimize(
         if not done.versions:
             break
         # What very many files became, or files that shrank by much, is joined in turn.
-        snapshot = snapshot.refresh()
+        newest = snapshot.refresh()
+        check_same_table(snapshot, newest)
+        snapshot = newest
         if turn and _to_join(snapshot) >= before:
             break
     return OptimizeResult(

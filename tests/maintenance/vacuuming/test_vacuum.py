@@ -503,3 +503,6 @@ def test_the_log_alone_must_reach_back_to_a_vacuum(tmp_path: Path) -> None:
     commit(tmp_path, newest.version + 1, NOW, [remove("2.parquet", NOW)])
     later = vacuum(opened(tmp_path), lite=True, now=NOW + 2 * WEEK)
     assert later.sample == ("2.parquet",)
+    write_checkpoint(open_store(tmp_path))
+    with pytest.raises(InvalidValue, match="the log begins with version"):
+        cleaned(99).vacuum(lite=True)

@@ -77,8 +77,9 @@ def list_removed(
 
 def _check_reach(snapshot: Snapshot, commits: list[Entry]) -> None:
     """Raise unless all that left the table is in these commits, or an earlier vacuum had it."""
-    first = commits[0]
-    if commit_version(first.path) == 0:
+    first = commits[0] if commits else snapshot.last
+    version = commit_version(first.path)
+    if version == 0:
         return
     infos = [(entry, _info(snapshot.store, entry)) for entry in commits]
     for (entry, start), (_, end) in pairwise(_vacuums(infos)):
@@ -87,8 +88,8 @@ def _check_reach(snapshot: Snapshot, commits: list[Entry]) -> None:
             if retention is not None and first.modified < entry.modified - retention:
                 return
     raise InvalidValue(
-        f"the log begins with version {commit_version(first.path)}: what left the table before is "
-        "not known, and no vacuum is that has removed it",
+        f"the log begins with version {snapshot.version if version is None else version}: what "
+        "left the table before is not known, and no vacuum is that has removed it",
         file=snapshot.store.uri,
         hint="leave out lite=True: a vacuum that lists the folder finds everything",
         cli_hint="leave out --lite: a vacuum that lists the folder finds everything",
