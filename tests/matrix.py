@@ -53,7 +53,8 @@ ROWS = (
     # No package of Delta Spark is for Spark 4.3.
     Row("spark-4.3", "3.13", "4.3.0", pins=("pandas==3.1.1", "pyarrow==26.0.1")),
     Row("oldest", "3.11", "4.1.4", pins=("pandas==2.2.3", "pyarrow==26.0.0", "numpy==2.0.0")),
-    Row("java-21", "3.11", "4.2.0", "4.2", java="21", pins=("pandas==2.3.3",)),
+    Row("java-21", "3.14", "4.2.0", "4.2", java="21", pins=("pandas==2.3.3",)),
+    Row("python-3.14", "3.14", "4.3.0", java="21", pins=("pandas==3.1.1", "pyarrow==26.0.1")),
     Row("java-25", "3.11", "4.2.0", "4.2", java="25", pins=("pandas==2.3.3",)),
     Row("local-3.11", "3.11", pins=("pyarrow==26.0.0", "numpy==2.0.0")),
     Row("local-3.13", "3.13"),
