@@ -489,6 +489,23 @@ MUTATIONS = (
         "JOINS['ANTI']", "(RIGHT,)", "_BOTH",
     ),
     Mutation(
+        36, "a page is decoded whatever its checksum says",
+        "chunk_values._Chunk._body", "checksum != NO_CRC and ...", "False",
+    ),
+    Mutation(
+        36, "what a compressed page says of its size is not compared",
+        "chunk_values._Chunk._unpacked", "_snappy_size(...) == size", "True",
+    ),
+    Mutation(
+        36, "a page with few of the rows that are left counts as one with none",
+        "chunk_values._Chunk._decoded", "np.diff(...) > 0",
+        "np.diff(np.searchsorted(self.places, starts)) > 1",
+    ),
+    Mutation(
+        36, "a path in lists is decoded like any other",
+        "read_values", "leaf.max_repetition", "False",
+    ),
+    Mutation(
         8, "bounds of floats are values although NaN may be there",
         "ExactFacts.extreme", "~found.nan", "found.exact",
     ),

@@ -196,11 +196,9 @@ def test_a_page_shorter_than_it_says_is_left_to_pyarrow(compression: str) -> Non
     tail = read_tail(io.BytesIO(data))
     footer = parse_footer(tail.footer, tail.offset)
     assert decoded(data) is not None
-    # The dictionary's header begins: type, and the size as a varint.
     first = footer.row_groups[0].columns[0].first_page
-    assert data[first : first + 3] == b"\x15\x04\x15"
-    size = data[first + 3]
-    changed = data[: first + 3] + bytes([size + 2]) + data[first + 4 :]
+    at = data.index(b"\x15\x00\x15", first)  # the header of the data page: its kind, its size
+    changed = data[: at + 3] + bytes([data[at + 3] + 2]) + data[at + 4 :]
     assert decoded(changed, footer=footer) is None
 
 

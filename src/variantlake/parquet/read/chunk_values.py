@@ -55,9 +55,6 @@ MOST_BYTES = 256 << 20
 _PLAIN, _PLAIN_DICTIONARY, _DIFFERENCES, _PREFIXES, _CODES = 0, 2, 5, 7, 8
 """Encodings, as `parquet.thrift` numbers them."""
 
-_ZSTD = 0xFD2FB528
-"""The number that a frame of Zstandard begins with."""
-
 _INTEGERS = {"INT32": np.dtype(np.int32), "INT64": np.dtype(np.int64)}
 
 _Bytes = npt.NDArray[np.uint8]
@@ -268,10 +265,10 @@ class _Chunk:
         """The bytes without compression, `size` of them; None where they cannot be had."""
         if self.codec == "UNCOMPRESSED":
             return body if len(body) == size else None
-        # Arrow leaves what a shorter text does not fill as it was.
-        if self.codec == "ZSTD" and _zstd_size(body[:18].tobytes()) == size:
+        if self.codec == "ZSTD":
             codec = pa.Codec("zstd")
         elif self.codec == "SNAPPY" and _snappy_size(body[:5].tobytes()) == size:
+            # Arrow leaves what a shorter text of Snappy does not fill as it was.
             codec = pa.Codec("snappy")
         else:
             return None
@@ -284,24 +281,8 @@ class _Chunk:
         return found
 
 
-def _zstd_size(head: bytes) -> int:
-    """How many bytes a frame says that it holds; -1 where it says nothing.
-
-    Spec: RFC 8878, "Frame_Header".
-    """
-    if len(head) < 6 or int.from_bytes(head[:4], "little") != _ZSTD:
-        return -1
-    flags = head[4]
-    is_single = flags >> 5 & 1
-    at = 5 + (1 - is_single) + (0, 1, 2, 4)[flags & 3]
-    width = (is_single, 2, 4, 8)[flags >> 6]
-    if not width or len(head) < at + width:
-        return -1
-    return int.from_bytes(head[at : at + width], "little") + (256 if width == 2 else 0)
-
-
 def _snappy_size(head: bytes) -> int:
-    """The same of a text of Snappy, which begins with it."""
+    """How many bytes a text of Snappy says that it holds; -1 where it says nothing."""
     size = 0
     for at, byte in enumerate(head):
         size |= (byte & 127) << 7 * at
