@@ -152,10 +152,15 @@ def _operand(rows: Rows, ref: Ref) -> Values:
     return values
 
 
-def split_files(files: Sequence[ScanFile], tasks: int) -> tuple[tuple[FilePart, ...], ...]:
-    """Files, and parts of large ones, for about `tasks` tasks of like many bytes, in order."""
+def split_files(
+    files: Sequence[ScanFile], tasks: int, *, most: int = PART_BYTES
+) -> tuple[tuple[FilePart, ...], ...]:
+    """Files, and parts of large ones, for about `tasks` tasks of like many bytes, in order.
+
+    There are more tasks where one would read more than `most` bytes of files.
+    """
     total = sum(file.size + _OPEN_BYTES for file in files)
-    wanted = min(PART_BYTES, max(_SMALLEST_PART, -(-total // max(tasks, 1))))
+    wanted = min(most, max(_SMALLEST_PART, -(-total // max(tasks, 1))))
     found: list[tuple[FilePart, ...]] = []
     own: list[FilePart] = []
     filled = 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -96,3 +97,13 @@ def test_rows_that_the_log_gives_are_those_of_the_first_task(table: vl.Table) ->
 def test_a_sample_tells_rows_and_groups_of_the_first_row_group(table: vl.Table) -> None:
     assert _task(table).sample() == (ROWS, len(_expected()))
     assert _task(table, Compare("<", K, Literal(0, "int"))).sample() == (0, 0)
+
+
+def test_a_task_reads_more_files_than_one_that_gives_all_rows(table: vl.Table) -> None:
+    """Few columns are read of each; one task for each 64 MB would start for almost nothing."""
+    at_rest = list(LogFiles(table.snapshot).files(np.arange(FILES)))
+    files = [replace(file, size=60 << 20) for file in at_rest * 4]
+    groups = Groups((column(NAME),), (aggregate("count", None),))
+    task = AggregateTask.of(table.snapshot, files, groups, SCHEMA, tasks=2)
+    assert [len(part) for part in task.parts] == [6, 6]
+    assert [each.file for part in task.parts for each in part] == files

@@ -34,6 +34,9 @@ MERGED = 1 << 16
 
 BATCH_ROWS = 1 << 14
 
+PART_BYTES = 1 << 30
+"""Bytes of files for one task: it reads few of their columns, and to start it takes 60 ms."""
+
 
 @dataclass(frozen=True, slots=True)
 class Groups:
@@ -90,7 +93,8 @@ class AggregateTask:
         table = replace(
             snapshot, files=FILES.empty_table(), transactions={}, domains={}, commit_info=None
         )
-        return cls(table, split_files(files, tasks) or ((),), groups, schema, known)
+        parts = split_files(files, tasks, most=PART_BYTES)
+        return cls(table, parts or ((),), groups, schema, known)
 
     def __call__(self, number: int) -> Iterator[pa.RecordBatch]:
         """The partial rows of task `number`; two of them may be of one group.

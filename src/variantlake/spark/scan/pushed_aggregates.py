@@ -50,8 +50,10 @@ from variantlake.spark.session.classic_files import HelperSession
 from variantlake.spark.session.kernel_scan import arrow_schema
 from variantlake.types import Kind, ShreddedType
 
-MIN_BYTES = 8 << 20
+MIN_BYTES = 128 << 20
 """Tables of which fewer bytes are read are Spark's alone: starting Python costs more than it saves.
+
+Of 500,000 events (60 MB) Spark's own tasks took 0.7 to 0.98 times as long as ours.
 """
 
 MIN_BYTES_SETTING = "spark.variantlake.aggregates.minBytes"
