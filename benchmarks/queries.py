@@ -5,6 +5,9 @@ queries and Delta Spark's run in one Spark session, in turns; every table is wri
 with its best settings (see `engines`). Before they are timed, answers are compared.
 
     python -m benchmarks.queries [--events 500000] [--rounds 5] [--only NAME] [--json FILE]
+                                 [--no-duckdb]
+
+Without DuckDB, which holds all events in memory, 10 million fit too; the page stays as it is then.
 """
 
 from __future__ import annotations
@@ -110,10 +113,17 @@ class Bench:
     """The engines and their tables of the same events, below one folder."""
 
     def __init__(
-        self, folder: Path, count: int, rounds: int, *, clustered: Collection[bool]
+        self,
+        folder: Path,
+        count: int,
+        rounds: int,
+        *,
+        clustered: Collection[bool],
+        with_duckdb: bool,
     ) -> None:
         self.folder = folder
         self.rounds = rounds
+        self.with_duckdb = with_duckdb
         self.spark: SparkSession = spark_session(CORES)
         self.lake = vl.spark.connect(self.spark)
         self.duckdb = duckdb.connect(config={"threads": CORES})
@@ -130,10 +140,11 @@ class Bench:
 
     def _load(self, source: Path, tables: Mapping[str, int | None]) -> None:
         """Write the tables, of one file or of so many, by each engine."""
-        self.duckdb.execute(
-            "CREATE TEMP TABLE events AS "
-            f"SELECT json::VARIANT AS event FROM read_ndjson_objects('{source}')"
-        )
+        if self.with_duckdb:
+            self.duckdb.execute(
+                "CREATE TEMP TABLE events AS "
+                f"SELECT json::VARIANT AS event FROM read_ndjson_objects('{source}')"
+            )
         for name, files in tables.items():
             rows = None if files is None else -(-self.count // files)
             self.lake.ingest(str(source), str(self.folder / f"{name}-ours"), max_rows_per_file=rows)
@@ -141,8 +152,9 @@ class Bench:
             if files is not None:
                 frame = frame.repartitionByRange(files, sf.expr("event:time_us::bigint"))
             delta_append(frame, self.folder / f"{name}-delta")
-            self._write_duckdb(self.folder / f"{name}-duckdb", rows or self.count)
-        self.duckdb.execute("DROP TABLE events")
+            if self.with_duckdb:
+                self._write_duckdb(self.folder / f"{name}-duckdb", rows or self.count)
+        self.duckdb.execute("DROP TABLE IF EXISTS events")
 
     def _write_duckdb(self, folder: Path, rows: int) -> None:
         """One Parquet file for so many rows in their order, which DuckDB shreds by itself."""
@@ -177,14 +189,9 @@ class Bench:
             read.append(f"{bytes_read(self.spark, runs[engine]) / 1e6:.2f}")
         if answers[OURS] != answers[DELTA]:
             raise SystemExit(f"the answers differ: {texts[OURS]}")
-        times = in_turns(
-            self.rounds,
-            {
-                **runs,
-                DUCKDB: lambda: timed(lambda: self.duckdb.sql(texts[DUCKDB]).to_arrow_table()),
-            },
-        )
-        return times, " / ".join(read)
+        if self.with_duckdb:
+            runs[DUCKDB] = lambda: timed(lambda: self.duckdb.sql(texts[DUCKDB]).to_arrow_table())
+        return in_turns(self.rounds, runs), " / ".join(read)
 
     @property
     def _window(self) -> dict[str, int]:
@@ -237,21 +244,23 @@ def bytes_read(spark: SparkSession, run: Callable[[], object]) -> int:
         for _ in range(2):
             before = _counted(spark)
             run()
-            found.append(_counted(spark) - before)
+            after = _counted(spark)
+            # A worker that has ended since takes its count along: only those that are left count.
+            found.append(sum(count - before.get(reader, 0) for reader, count in after.items()))
     finally:
         settings.unset(VECTORED)
     return min(found)
 
 
-def _counted(spark: SparkSession) -> int:
-    """What Spark's executors and their Python workers have read so far."""
+def _counted(spark: SparkSession) -> dict[int, int]:
+    """What Spark's executors (under 0) and each of their Python workers have read so far."""
     java: Any = spark
     context = java._jsc.sc()  # noqa: SLF001 # no public way to the metrics
     context.listenerBus().waitUntilEmpty()
     executors = context.statusStore().executorList(False)
     by_spark = sum(int(executors.apply(at).totalInputBytes()) for at in range(executors.size()))
     jvm = int(java._jvm.java.lang.ProcessHandle.current().pid())  # noqa: SLF001 # the same
-    return by_spark + sum(map(_read_by, _processes_below(jvm)))
+    return {0: by_spark, **{worker: _read_by(worker) for worker in _processes_below(jvm)}}
 
 
 def _processes_below(process: int) -> Iterator[int]:
@@ -284,17 +293,24 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--only", help="queries whose names begin so, without the page")
     parser.add_argument("--json", type=Path, help="a file for the medians and ratios")
+    parser.add_argument("--duckdb", action=argparse.BooleanOptionalAction, default=True)
     options = parser.parse_args()
     chosen = {name: q for name, q in QUERIES.items() if name.startswith(options.only or "")}
     lines: list[list[str]] = []
     record: dict[str, Any] = {"events": options.events, "queries": {}}
     with tempfile.TemporaryDirectory(prefix="variantlake-bench-") as folder:
         clustered = {query.clustered for query in chosen.values()}
-        bench = Bench(Path(folder), options.events, options.rounds, clustered=clustered)
+        bench = Bench(
+            Path(folder),
+            options.events,
+            options.rounds,
+            clustered=clustered,
+            with_duckdb=options.duckdb,
+        )
         try:
             for name, query in chosen.items():
                 times, read = bench.run(query)
-                cells = [times[engine].text(times[OURS]) for engine in (OURS, DELTA, DUCKDB)]
+                cells = [found.text(times[OURS]) for found in times.values()]
                 lines.append([name, *cells, read])
                 print(*lines[-1], sep=" | ", flush=True)
                 medians = {e: found.median for e, found in times.items() if found.seconds}
@@ -308,7 +324,7 @@ def main() -> None:
             bench.spark.stop()
     if options.json:
         options.json.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
-    if not options.only:
+    if not options.only and options.duckdb:
         head = [f"{options.events:,} events", OURS, DELTA, DUCKDB, "MB read, ours / Delta"]
         section = "queries" if options.events < LARGE else "queries of many events"
         replace_section(section, table(head, lines))
