@@ -52,6 +52,11 @@ def test_a_directory_is_read_with_its_subdirectories(tmp_path: Path) -> None:
     assert names(expand(tmp_path), tmp_path) == ["a.jsonl.gz", "b.ndjson", "sub/d.json.zst"]
 
 
+def test_a_directory_s_files_are_told_by_their_ends_in_letters_of_any_case(tmp_path: Path) -> None:
+    write(tmp_path, "a.JSON", "b.Ndjson.GZ", "c.TXT")
+    assert names(expand(tmp_path), tmp_path) == ["a.JSON", "b.Ndjson.GZ"]
+
+
 def test_a_glob_that_matches_directories_reads_them(tmp_path: Path) -> None:
     write(tmp_path, "day=1/a.json", "day=2/b.json")
     (tmp_path / "day=3").mkdir()

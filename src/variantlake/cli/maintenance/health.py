@@ -50,7 +50,7 @@ def health(
     else:
         print_line(f"version {found.version}: {counted(found.files, 'file')}, {size(found.size)}")
         rows = [(f.severity, f.topic, f.message, f.command or "-") for f in found.findings]
-        print_rows(["", "about", "finding", "what helps"], rows)
+        print_rows(["", "topic", "finding", "what helps"], rows)
     worst = found.worst
     if worst is not None and (fail_on == FailOn.INFO or fail_on == str(worst)):
         raise typer.Exit(1)

@@ -56,4 +56,4 @@ def compact_small_files(snapshot: Snapshot, run: Runner) -> None:
     except VariantLakeError as error:
         log.warning("small files were not joined: %s", error.sentence())
     else:
-        log.info("%d small files joined to %d", done.files_read, done.files_written)
+        log.info("joined small files %d, new files %d", done.files_read, done.files_written)

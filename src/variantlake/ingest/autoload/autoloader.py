@@ -330,7 +330,7 @@ class Autoloader:
 
     def _said(self, report: BatchReport) -> None:
         log.info(
-            "version %d: %d files, %d rows, %d bad rows, %d empty, %d failed; %.2f s",
+            "version %d: files %d, rows %d, bad rows %d, empty %d, failed %d, seconds %.2f",
             report.version,
             report.files,
             report.rows,

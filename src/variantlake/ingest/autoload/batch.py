@@ -238,7 +238,7 @@ def _write(job: Job, target: Target, outcome: _Outcome) -> _Written:
         if not changed:
             return written
         target.clean_up(written.plan.load_id)
-        log.info("%d files changed while they were read: they wait", len(changed))
+        log.info("left for the next round, changed while they were read: files %d", len(changed))
         outcome.leave_out(changed)
 
 

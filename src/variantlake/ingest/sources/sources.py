@@ -183,7 +183,7 @@ def json_files(*sources: SourceSpec) -> Documents:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What a directory is read for: files whose names end so, and what they are called."""
+    """What a directory is read for: files whose names end so, in letters of any case."""
 
     suffixes: tuple[str, ...]
     noun: str
@@ -191,7 +191,7 @@ class Kind:
 
     def accepts(self, name: str) -> bool:
         """Whether a directory's file is one of them."""
-        return name.endswith(self.suffixes)
+        return name.lower().endswith(self.suffixes)
 
 
 NDJSON = Kind(
@@ -324,7 +324,7 @@ def _glob(pattern: str, kind: Kind) -> Iterator[str]:
             yield path
     if not found:
         raise MissingSource(
-            "no file matches this pattern", file=pattern, hint="quote it from the shell? spelling?"
+            "no file matches this pattern", file=pattern, hint="check the spelling; in a shell a pattern needs quotes"
         )
 
 

@@ -33,7 +33,7 @@ def tell(
         )
         return
     _LOG.info(
-        "%s: batch %d of %s is version %d: %d rows, %d bad, %d bytes in %d files, %.3f s",
+        "%s: batch %d of %s is version %d: rows %d, bad rows %d, bytes %d, files %d, seconds %.3f",
         table,
         batch.number,
         batch.query,

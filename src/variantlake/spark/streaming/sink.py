@@ -179,7 +179,7 @@ class TableStreamWriter(DataSourceStreamArrowWriter):
             store = open_store(part.plan.location)
             count = delete_load(store, part.plan.load_id)
             delete_quarantine(store, part.plan.load_id)
-            _LOG.info("%s: batch %d was given up, %d files removed", store.uri, batchId, count)
+            _LOG.info("%s: batch %d was given up, removed files %d", store.uri, batchId, count)
 
     def _query(self, parts: Sequence[WrittenPart]) -> str:
         query = self._options.query or parts[0].stream

@@ -123,7 +123,7 @@ class TableStream(DataSourceStreamReader):
             units = [unit for unit in self._units(begin, last) if unit.after.place <= until.place]
         found = [part for snapshot in self._snapshots(units) for part in self._parts(snapshot)]
         _LOG.info(
-            "%s: versions %d to %d: %d files in %d tasks",
+            "%s: versions %d to %d: files %d, tasks %d",
             self._read.store.uri,
             begin.version,
             until.version,
