@@ -320,7 +320,9 @@ class Sum:
                 hint="Spark raises ARITHMETIC_OVERFLOW as well: sum a wider type",
             )
         if ((self.above >= limit) | (self.below < least)).any():
-            raise UnsupportedFeature("whether the sum overflows depends on the order of its rows: it is left to Spark")
+            raise UnsupportedFeature(
+                "whether the sum overflows depends on the order of its rows: it is left to Spark"
+            )
 
     def _mean(self, row: int) -> Decimal:
         """As Spark divides: to 38 digits of fraction first, then to the result's."""

@@ -324,7 +324,9 @@ def _glob(pattern: str, kind: Kind) -> Iterator[str]:
             yield path
     if not found:
         raise MissingSource(
-            "no file matches this pattern", file=pattern, hint="check the spelling; in a shell a pattern needs quotes"
+            "no file matches this pattern",
+            file=pattern,
+            hint="check the spelling; in a shell a pattern needs quotes",
         )
 
 
