@@ -139,7 +139,7 @@ def domains_in(
     known = memo.get(key)
     if not isinstance(known, Domains):
         while len(memo) >= _REMEMBERED:
-            memo.pop(next(iter(memo)), None)
+            memo.pop(next(iter(list(memo)), None), None)  # other threads may add or take
         known = memo[key] = domains_of(ref, files, partition_types)
     return known
 

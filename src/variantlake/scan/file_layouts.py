@@ -9,9 +9,9 @@ from threading import Lock
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.log.stored_names import has_stored_names
 from variantlake.parquet.metadata.footer import Footer, read_footer
-from variantlake.parquet.stats.facts import FileFacts, facts_of, row_group_facts
+from variantlake.parquet.stats.facts import facts_of, row_group_facts
 from variantlake.paths import Path
-from variantlake.planning.files import ScanFile
+from variantlake.planning.files import FileColumns, RecordFiles, ScanFile
 from variantlake.planning.predicates import Ref
 from variantlake.planning.readings import Reader, Reading
 from variantlake.storage.input_file import InputFile
@@ -30,9 +30,9 @@ class FileLayout:
         self.footer = footer
         self.named = has_stored_names(snapshot, footer)
         self.variants = frozenset(snapshot.schema.variant_columns(physical=True))
-        self._size = file.size
+        self._file = file
         self._readings: dict[Ref, Reading] = {}
-        self._row_groups: dict[frozenset[Path], tuple[FileFacts, ...]] = {}
+        self._row_groups: dict[frozenset[Path], FileColumns | None] = {}
 
     def readings(self, requested: Iterable[Ref]) -> dict[Ref, Reading]:
         """How each path is read; nothing of columns and whole Variants."""
@@ -40,16 +40,24 @@ class FileLayout:
         unknown = [ref for ref in wanted if ref not in self._readings]
         if unknown:
             paths = {ref.path for ref in unknown if ref.path is not None}
-            facts = facts_of(self.footer, self._size, self.variants, paths) if self.named else None
+            facts = (
+                facts_of(self.footer, self._file.size, self.variants, paths) if self.named else None
+            )
             self._readings |= {ref: Reader(ref).read(facts) for ref in unknown}
         return {ref: self._readings[ref] for ref in wanted}
 
-    def row_groups(self, paths: Iterable[Path]) -> tuple[FileFacts, ...]:
-        """What is known of each row group, of these paths; nothing of a file by other names."""
+    def row_groups(self, paths: Iterable[Path]) -> FileColumns | None:
+        """The row groups as files, with what is known of these paths; None by other names.
+
+        They are kept, and so is what conditions derive of them: that took 0.6 ms a row group.
+        """
+        if not self.named:
+            return None
         key = frozenset(paths)
         if key not in self._row_groups:
-            self._row_groups[key] = (
-                row_group_facts(self.footer, self.variants, key) if self.named else ()
+            file, found = self._file, row_group_facts(self.footer, self.variants, key)
+            self._row_groups[key] = RecordFiles(
+                [ScanFile(file.path, 0, facts, file.partition) for facts in found]
             )
         return self._row_groups[key]
 
@@ -59,11 +67,11 @@ class FileLayouts:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._known: OrderedDict[tuple[str, int, int], FileLayout] = OrderedDict()
+        self._known: OrderedDict[object, FileLayout] = OrderedDict()
 
     def of(self, snapshot: Snapshot, file: ScanFile, source: InputFile) -> FileLayout:
         """The layout of a file, which is open as `source`. Raises as `read_footer` does."""
-        key = (file.path, file.size, file.modified)
+        key = (file.path, file.size, file.modified, *sorted(file.partition.items()))
         with self._lock:
             if key in self._known:
                 self._known.move_to_end(key)

@@ -119,13 +119,16 @@ class FileReader:
         `part` is (number, count) of equal parts of the file: only row groups that begin in it.
         """
         several = len(self.footer.row_groups) > 1 and skipper.conjuncts
-        facts = self._layout.row_groups(self._paths) if several else ()
+        groups = self._layout.row_groups(self._paths) if several else None
+        may_match = (
+            np.ones(len(self.footer.row_groups), np.bool_)
+            if groups is None
+            else skipper.may_match(groups)
+        )
         start, (own, parts) = 0, part
         for number, group in enumerate(self.footer.row_groups):
             mine = start * parts // max(self.footer.num_rows, 1) == own
-            if mine and (
-                not facts or skipper.outcome(facts[number], self.file.partition).may_match
-            ):
+            if mine and may_match[number]:
                 kept = np.ones(group.num_rows, np.bool_)
                 within = self._deleted[
                     np.searchsorted(self._deleted, start) : np.searchsorted(
