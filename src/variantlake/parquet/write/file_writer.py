@@ -22,7 +22,7 @@ from variantlake.parquet.metadata.footer import parse_footer
 from variantlake.parquet.metadata.value_notes import NO_NOTES, NOTES_KEY, NotesCollector, encode_all
 from variantlake.parquet.stats.facts import FileFacts, facts_of, row_group_facts
 from variantlake.parquet.stats.statistics_collector import StatisticsCollector
-from variantlake.parquet.write.encodings import choose_encodings
+from variantlake.parquet.write.encodings import DICTIONARY_BYTES, choose_encodings
 from variantlake.parquet.write.repair import RequiredFields
 from variantlake.parquet.write.shared_metadata import SharedMetadata
 from variantlake.shredding.layout import is_list, schema_of
@@ -276,6 +276,7 @@ class FileWriter:
             compression_level=_level(options),
             use_dictionary=encodings.dictionary or False,  # type: ignore[arg-type]  # a list is taken
             column_encoding=encodings.others or None,
+            dictionary_pagesize_limit=DICTIONARY_BYTES,
             data_page_size=options.page_bytes,
             max_rows_per_page=options.page_rows,
             write_batch_size=_rows_at_once(first, options.page_bytes),
