@@ -9,7 +9,7 @@ import typer
 
 import variantlake as vl
 from variantlake.cli.terminal.local_spark import spark_session
-from variantlake.cli.terminal.options import json_option
+from variantlake.cli.terminal.options import dry_run_option, json_option
 from variantlake.cli.terminal.output import print_fields, print_json, print_rows, size
 from variantlake.cli.terminal.progress import bytes_bar
 from variantlake.ingest.convert import ConvertKeywords, ConvertResult
@@ -59,9 +59,7 @@ def convert(
             "else they are an error, which --dry-run finds too.",
         ),
     ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only say what would be done with each file.")
-    ] = False,
+    dry_run: Annotated[bool, dry_run_option("done with each file")] = False,
     skip_empty: Annotated[
         bool,
         typer.Option("--skip-empty/--refuse-empty", help="Whether files of no bytes are skipped."),
