@@ -37,6 +37,9 @@ _REACHED = frozenset(
 )
 """Kinds whose exact bounds are values of rows. Timestamps in statistics are cut (rule 22)."""
 
+_CUT = 1000
+"""Microseconds that statistics of timestamps are cut to."""
+
 
 @dataclass(frozen=True, slots=True)
 class LogAggregate:
@@ -98,11 +101,7 @@ class ExactFacts:
 
         A file without rows that are left is answered by nothing: it adds to no group.
         """
-        skipper = Skipper(predicate, self._types)
-        matching = skipper.may_match(self._files) & (self.rows != 0)
-        certain = matching & (self.rows != UNKNOWN)
-        for may_fail in skipper.may_fail(self._files):
-            certain &= ~may_fail
+        matching, certain = self.matching(predicate)
         constants = [self.constant(key) for key in keys]
         for each in constants:
             certain &= each.values.known | each.nulls
@@ -120,6 +119,18 @@ class ExactFacts:
             _by_file([each.values for each in constants], answered),
             _by_file(columns if len(answered) else [], answered),
         )
+
+    def matching(self, predicate: Predicate | None) -> tuple[Bools, Bools]:
+        """Files that may hold rows of a condition, and those all of whose rows certainly fulfil it.
+
+        Of the latter it is known how many rows are left.
+        """
+        skipper = Skipper(predicate, self._types)
+        matching = skipper.may_match(self._files) & (self.rows != 0)
+        certain = matching & (self.rows != UNKNOWN)
+        for may_fail in skipper.may_fail(self._files):
+            certain &= ~may_fail
+        return matching, certain
 
     def _aggregate(self, aggregate: LogAggregate) -> tuple[RawColumn, Bools]:
         """Its value in each file where that is certain; and where it is certainly NULL."""
@@ -143,11 +154,28 @@ class ExactFacts:
         only = self.constant(ref).values
         if requested is None or requested.kind not in _REACHED or ref.char_length:
             return only
-        found = self._domains(ref)
-        reached = found.minimum.known & found.maximum.known & found.exact & ~found.nan
-        known = only.known | (reached & self._whole & (self.count(ref) > 0))
+        found = self.domains(ref)
         bound = found.minimum if side == "min" else found.maximum
-        return RawColumn(_plain(bound.values, requested), known)
+        return RawColumn(_plain(bound.values, requested), only.known | self._is_reached(ref))
+
+    def reached(self, ref: Ref, side: OneOf["min", "max"]) -> RawColumn:
+        """A value that the least row which is left is not above, or the greatest not below.
+
+        It is that row's own where that is known. Times in statistics are cut to milliseconds.
+        """
+        requested = spark_type(ref.type)
+        if requested is None or requested.kind not in (Kind.TIMESTAMP, Kind.TIMESTAMP_NTZ):
+            return self.extreme(ref, side)
+        found = self.domains(ref)
+        bound, cut = (found.minimum, _CUT) if side == "min" else (found.maximum, -_CUT)
+        inside = np.clip(bound.values, -(2**63) + _CUT, 2**63 - 1 - _CUT)
+        return RawColumn(inside + cut, self._is_reached(ref))
+
+    def _is_reached(self, ref: Ref) -> Bools:
+        """Files in which some row that is left has each bound, as far as that was not cut."""
+        found = self.domains(ref)
+        reached = found.minimum.known & found.maximum.known & found.exact & ~found.nan
+        return reached & self._whole & (self.count(ref) > 0)
 
     def constant(self, ref: Ref) -> Constant:
         """Files in which every row has the same value, or none has one."""
@@ -156,7 +184,7 @@ class ExactFacts:
         certain = requested is not None and (requested.kind in _REACHED or self._partition(ref))
         if requested is None or not certain or ref.char_length:
             return Constant(RawColumn.unknown(self._files.rows, requested), counts == 0)
-        found = self._domains(ref)
+        found = self.domains(ref)
         sole = found.exact & ~found.nan & equal(found.minimum, found.maximum)
         known = sole & (counts > 0) & (counts == self.rows)
         return Constant(RawColumn(_plain(found.minimum.values, requested), known), counts == 0)
@@ -164,7 +192,8 @@ class ExactFacts:
     def _partition(self, ref: Ref) -> bool:
         return len(ref.column) == 1 and self._files.partition(ref.column[0]) is not None
 
-    def _domains(self, ref: Ref) -> Domains:
+    def domains(self, ref: Ref) -> Domains:
+        """What the rows of each file may hold."""
         return domains_in(self._files, ref, self._types)
 
     def _settled(self, counts: Int64s) -> Int64s:
@@ -182,7 +211,7 @@ class ExactFacts:
         """Of an ordinary column, a partition column or a whole Variant."""
         facts = self._files.facts
         if self._partition(ref):
-            found = self._domains(ref)
+            found = self.domains(ref)
             counts = np.where(found.minimum.known & ~found.nulls, self.rows, UNKNOWN)
             return np.where(~found.values, 0, counts)
         known = facts.variant(ref.column) if ref.type == "variant" else facts.column(ref.column)

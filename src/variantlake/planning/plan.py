@@ -18,7 +18,8 @@ from variantlake.logs import logger
 from variantlake.parquet.stats.fact_columns import INTEGERS, LACKING, Int64s
 from variantlake.parquet.stats.facts import UNKNOWN
 from variantlake.planning.files import FileColumns, FileRows, ScanFile
-from variantlake.planning.predicates import Predicate, Ref
+from variantlake.planning.first_rows import FirstRows, enough, reach
+from variantlake.planning.predicates import And, Predicate, Ref, Unknown, conjuncts
 from variantlake.planning.readings import (
     Native,
     NullColumn,
@@ -100,7 +101,9 @@ class ScanPlan:
 
     `table` are all files of the version. `skipped_by` gives for each the index of the conjunct that
     skips it, or NOT_SKIPPED. `kept` explains the first MAX_KEPT_SAMPLE files of `groups` when there
-    is a predicate. `conjuncts` are the predicate's parts, in order.
+    is a predicate. `conjuncts` are the predicate's parts, in order, and last what a LIMIT adds.
+    `first` is that LIMIT where it leaves something out; `reach` is what all of its rows fulfil,
+    where it goes by an order, which the query's text does not say.
     """
 
     groups: tuple[ScanGroup, ...]
@@ -109,6 +112,8 @@ class ScanPlan:
     kept: tuple[KeptFile, ...]
     requests: tuple[Ref, ...]
     conjuncts: tuple[Predicate, ...]
+    first: FirstRows | None = None
+    reach: Predicate | None = None
 
     @property
     def files(self) -> Iterator[ScanFile]:
@@ -152,6 +157,7 @@ def plan_scan(
     partition_types: Mapping[str, str] | None = None,
     max_groups: int = MAX_GROUPS,
     has_kernels: bool = False,
+    first: FirstRows | None = None,
 ) -> ScanPlan:
     """Skip what the predicate excludes, and group the rest by how the requested paths are read.
 
@@ -161,10 +167,20 @@ def plan_scan(
     table are read natively as one, or as two where our kernels have to rebuild some of them.
     `has_kernels` tells that the engine can run these: then they also read what its own reader may
     fail at, and Variants as such where it would make decimals of integers (EXACTNESS, rules 31 and
-    33).
+    33). `first` is a LIMIT on the rows that fulfil the predicate, which is then all of their
+    condition.
     """
-    skipper = Skipper(predicate, partition_types)
-    skipped = skipper.skipped_by(files)
+    far = None if first is None else reach(first, files, predicate, partition_types)
+    whole = predicate if far is None else And((*conjuncts(predicate), far))
+    skipper = Skipper(whole, partition_types)
+    skipped, parts = skipper.skipped_by(files), skipper.conjuncts
+    if first is not None and first.order is None:
+        chosen = enough(first, files, predicate, partition_types)
+        if chosen is not None:
+            others = np.equal(skipped, NOT_SKIPPED)
+            others[chosen] = False
+            skipped[others] = len(parts)
+            parts = (*parts, Unknown(str(first)))
     read = np.flatnonzero(skipped == NOT_SKIPPED)
     paths = tuple(dict.fromkeys(ref for ref in requests if ref.path is not None))
     groups = _group_files(files, read, paths, max_groups, has_kernels=has_kernels)
@@ -173,7 +189,8 @@ def plan_scan(
         KeptFile(file, skipper.why_kept(files, row))
         for row, file in zip(sample.tolist(), files.files(sample), strict=True)
     )
-    plan = ScanPlan(groups, files, skipped, kept, paths, skipper.conjuncts)
+    limited = first if len(parts) > len(conjuncts(predicate)) else None
+    plan = ScanPlan(groups, files, skipped, kept, paths, parts, limited, far)
     _say(plan)
     return plan
 
