@@ -40,6 +40,8 @@ OURS, DELTA, DUCKDB = "Variantlake", "Delta Spark 4.4.0", f"DuckDB {duckdb.__ver
 CREATED = "event:kind::string = 'commit' AND event:commit.operation::string = 'create'"
 POSTED = f"{CREATED} AND event:commit.collection::string = 'app.bsky.feed.post'"
 
+LAST = "event:time_us::bigint AS t, event:did::string AS d FROM {t} ORDER BY 1 DESC, 2"
+
 
 @dataclass(frozen=True)
 class Query:
@@ -97,6 +99,18 @@ QUERIES = {
     "point of 64 files": Query(
         "SELECT event:did::string AS d, event:kind::string AS k FROM {t} "
         "WHERE event:time_us::bigint = {point}",
+        clustered=True,
+    ),
+    "first rows": Query(f"SELECT {LAST} LIMIT 10"),
+    "first rows of 64 files": Query(f"SELECT {LAST} LIMIT 10", clustered=True),
+    "first Variants of 64 files": Query(
+        "SELECT event FROM {t} ORDER BY event:time_us::bigint DESC, event:did::string LIMIT 100",
+        clustered=True,
+        rows=True,
+    ),
+    "first rows of 64 unsorted files": Query(
+        "SELECT event:did::string AS d, event:time_us::bigint AS t FROM {t} "
+        "ORDER BY 1 NULLS LAST, 2 LIMIT 10",
         clustered=True,
     ),
     "whole Variants": Query("SELECT event FROM {t}", rows=True),

@@ -506,8 +506,52 @@ MUTATIONS = (
         "read_values", "leaf.max_repetition", "False",
     ),
     Mutation(
+        37, "rows count that may not fulfil the condition",
+        "ExactFacts.matching", "certain &= ~may_fail", "certain &= matching",
+    ),
+    Mutation(
+        37, "deleted rows count",
+        "ExactFacts.__init__", "records - deleted", "records",
+    ),
+    Mutation(
+        37, "what is like the last row is left out",
+        "up_to", '">=" if order.descending else "<="', '">" if order.descending else "<"',
+    ),
+    Mutation(
+        37, "NULLs come last",
+        "up_to", "order.nulls_first and nulls", "False",
+    ),
+    Mutation(
+        37, "NULLs count where they come last",
+        "_certain_rows", "facts.rows if order.nulls_first else 0", "facts.rows",
+    ),
+    Mutation(
+        8, "NaN is no greater than the greatest bound of its file",
+        "_certain_rows", "all_ &= ~found.nan", "all_ &= far.known",
+    ),
+    Mutation(
+        22, "times in statistics are not cut",
+        "ExactFacts.reached", "inside + cut", "inside",
+    ),
+    Mutation(
+        20, "a CHAR is ordered as it is stored",
+        "first_rows.reach", "order.ref.char_length", "False",
+    ),
+    Mutation(
+        37, "a limit above other rows is one on the table's",
+        "limits._PASSING", '"Filter"', '"Filter", "Distinct", "Aggregate"', spark=True,
+    ),
+    Mutation(
+        37, "an OFFSET skips rows of the condition above it",
+        "limits._Limit.read", "if not all_rows:\n    ...", "pass", spark=True,
+    ),
+    Mutation(
+        37, "a name in ORDER BY is a column of the table",
+        "limits._meant", "_WORD.fullmatch(column.name)", "True",
+    ),
+    Mutation(
         8, "bounds of floats are values although NaN may be there",
-        "ExactFacts.extreme", "~found.nan", "found.exact",
+        "ExactFacts._is_reached", "~found.nan", "found.exact",
     ),
     Mutation(
         9, "a path with residuals is counted by its column",
@@ -515,7 +559,7 @@ MUTATIONS = (
     ),
     Mutation(
         21, "a cut bound is the least value",
-        "ExactFacts.extreme", "found.exact", "found.maximum.known",
+        "ExactFacts._is_reached", "found.exact", "found.maximum.known",
     ),
     Mutation(
         22, "a bound of timestamps is a value",

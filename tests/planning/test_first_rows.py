@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.planning import model
-from tests.planning.builders import between, facts, file, path, plan_files
+from tests.planning.builders import between, facts, file, lit, path, plan_files
 from tests.planning.model import Row
 from tests.planning.test_soundness import PARTITION_TYPES, PREDICATES, REFS, files, one_path
 from tests.strategies import MORE
@@ -20,7 +20,16 @@ from variantlake.parquet.stats.facts import ColumnFacts, FileFacts
 from variantlake.planning.files import ScanFile
 from variantlake.planning.first_rows import FirstRows, Order, up_to
 from variantlake.planning.plan import ScanPlan
-from variantlake.planning.predicates import IsNull, Not, Predicate, Ref, refs
+from variantlake.planning.predicates import (
+    Compare,
+    IsNotNull,
+    IsNull,
+    Not,
+    Or,
+    Predicate,
+    Ref,
+    refs,
+)
 
 Made = list[tuple[ScanFile, list[Row]]]
 ORDERS = [
@@ -160,6 +169,22 @@ def test_nulls_count_where_they_come_first() -> None:
     ):
         plan = plan_files(scans, [ref], first=FirstRows(count, Order(ref, nulls_first=nulls_first)))
         assert str(plan.reach) == str(reach)
+
+
+def test_a_condition_on_the_key_leaves_no_nulls() -> None:
+    ref = path("$.a")
+    scans = [
+        file("near", between("BIGINT", 0, 9)),
+        file("nulls", between("BIGINT", 50, 59, typed=5, nulls=5)),
+    ]
+    for condition, skipped in (
+        (Compare(">=", ref, lit(0)), ["nulls"]),
+        (IsNotNull(ref), ["nulls"]),
+        (Or((Compare(">=", ref, lit(0)), IsNull(ref))), []),
+        (Compare("<=>", ref, lit(None)), ["near"]),
+    ):
+        plan = plan_files(scans, [ref], condition, first=FirstRows(1, Order(ref)))
+        assert left_out(plan) == skipped
 
 
 @pytest.mark.parametrize("type_", ["TIMESTAMP", "TIMESTAMP_NTZ"])

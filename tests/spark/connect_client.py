@@ -165,12 +165,14 @@ def overwrite(spark: SparkSession, lake: Any, table: str) -> list[str]:
 
 
 def answered(spark: SparkSession, lake: Any, text: dict[str, Any]) -> Any:
-    """The rows of a text under its own settings and limits, or of a table read whole."""
+    """The rows of a text under its own settings and limits, or of a table; or an explanation."""
     for name, value in text.get("settings", {}).items():
         spark.conf.set(name, value)
     connect_files.MAX_SCANS = text.get("scans", 32)
     late_materialization.MIN_BYTES = text.get("late", 8 << 20)
     try:
+        if "explain" in text:
+            return lake.explain(text["explain"]).to_dict()
         if "source" in text:
             vl.spark.register(spark)
             frame = spark.read.format("variantlake").load(text["source"])

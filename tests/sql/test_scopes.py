@@ -246,3 +246,58 @@ def test_whose_columns_stars_stand_for(text: str, expected: str | None) -> None:
 )
 def test_whether_columns_get_names_by_their_place(text: str, expected: bool) -> None:
     assert Scopes(text, case_sensitive=False, quoted_names=False).renames() == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("SELECT k FROM t LIMIT 3", "LIMIT 3"),
+        ("SELECT k FROM t WHERE k = 1 LIMIT 3 OFFSET 4", "LIMIT 7"),
+        ("SELECT p FROM t ORDER BY k LIMIT 3", "ORDER BY k ASC NULLS FIRST LIMIT 3"),
+        ("SELECT p FROM t ORDER BY k DESC LIMIT 3", "ORDER BY k DESC NULLS LAST LIMIT 3"),
+        (
+            "SELECT * FROM t x ORDER BY x.k NULLS LAST, p LIMIT 3",
+            "ORDER BY k ASC NULLS LAST LIMIT 3",
+        ),
+        ("SELECT p AS a, k AS p FROM t ORDER BY a LIMIT 3", "ORDER BY p ASC NULLS FIRST LIMIT 3"),
+        ("SELECT p AS a, k AS p FROM t ORDER BY p LIMIT 3", "ORDER BY k ASC NULLS FIRST LIMIT 3"),
+        (
+            "SELECT 1 FROM u WHERE x IN (SELECT k FROM t ORDER BY event:a::int DESC LIMIT 9)",
+            "ORDER BY event:a::int DESC NULLS LAST LIMIT 9",
+        ),
+        ("WITH c AS (SELECT k FROM t LIMIT 3) SELECT * FROM c WHERE k = 1", "LIMIT 3"),
+        # What is chosen among is more, or other, than rows of the table that fulfil the WHERE.
+        ("SELECT k FROM t", None),
+        ("SELECT count(*) FROM t LIMIT 3", None),
+        ("SELECT DISTINCT k FROM t LIMIT 3", None),
+        ("SELECT k FROM t GROUP BY k LIMIT 3", None),
+        ("SELECT explode(k) FROM t LIMIT 3", None),
+        ("SELECT unheard_of(k) FROM t LIMIT 3", None),
+        ("SELECT rank() OVER (ORDER BY p) FROM t ORDER BY k LIMIT 3", None),
+        ("SELECT k FROM t ORDER BY k, rank() OVER (ORDER BY p) LIMIT 3", None),
+        ("SELECT k FROM t TABLESAMPLE (5 ROWS) LIMIT 3", None),
+        ("SELECT t.k FROM t, u LIMIT 3", None),
+        ("SELECT k FROM t UNION ALL SELECT x FROM u ORDER BY k LIMIT 3", None),
+        ("SELECT x FROM u UNION ALL SELECT k FROM t LIMIT 3", None),
+        ("SELECT k FROM t SORT BY k LIMIT 3", None),
+        ("SELECT k FROM t LIMIT 1 + 2", None),
+        ("SELECT k FROM t LIMIT ALL", None),
+        # The order is by something else than a column or a path, or that is not sure.
+        ("SELECT k FROM t ORDER BY 1 LIMIT 3", None),
+        ("SELECT k FROM t ORDER BY ALL LIMIT 3", None),
+        ("SELECT k FROM t ORDER BY k + 1 LIMIT 3", None),
+        ("SELECT -k AS k FROM t ORDER BY k LIMIT 3", None),
+        ("SELECT event:k::int FROM t ORDER BY k LIMIT 3", None),
+        ("SELECT p AS event FROM t ORDER BY event:a::int LIMIT 3", None),
+        ("SELECT k AS a, p AS a FROM t ORDER BY a LIMIT 3", None),
+        ("SELECT k FROM t ORDER BY elsewhere LIMIT 3", None),
+    ],
+)
+def test_a_limit_on_the_rows_of_one_table(text: str, expected: str | None) -> None:
+    (found,) = held(text)
+    assert (found.first and str(found.first)) == expected
+
+
+def test_in_a_case_sensitive_session_other_letters_name_no_column() -> None:
+    (found,) = held("SELECT 1 FROM t ORDER BY K LIMIT 3", case_sensitive=True)
+    assert found.first is None

@@ -23,7 +23,8 @@ from variantlake.engine.reading import Known, Reading, joined, taken
 from variantlake.parquet.stats.bounds import Raw
 from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.planning.files import ScanFile
-from variantlake.planning.predicates import Compare, IsNull, Literal, Or, Predicate, Ref
+from variantlake.planning.first_rows import Order, up_to
+from variantlake.planning.predicates import Ref
 from variantlake.planning.skipping import domains_in
 from variantlake.scan.file_rows import Rows
 from variantlake.shredding.fit import raws_of
@@ -103,7 +104,8 @@ class _Top:
             last = _last(self.held, term, limit)
             if last is not None and bound is not None and _after(term, bound, last[0]):
                 continue
-            near = None if last is None else _matters(term, ref, last[0])
+            order = Order(ref, term.descending, term.nulls_first)
+            near = None if last is None else up_to(order, last[0])
             for rows in reading.rows([self._files[number]], columns, [near] if near else []):
                 yield number, rows
 
@@ -156,15 +158,6 @@ def _after(term: Ordering, bound: Raw, last: Raw | None) -> bool:
         return term.nulls_first
     one, other = _key(bound), _key(last)
     return one < other if term.descending else one > other
-
-
-def _matters(term: Ordering, ref: Ref, last: Raw | None) -> Predicate | None:
-    """What a row fulfils that comes before the last one, or is like it."""
-    if last is None or term.expression.type is None:
-        return None
-    literal = Literal(last, term.expression.type.ddl.lower())
-    near = Compare(">=" if term.descending else "<=", ref, literal)
-    return Or((near, IsNull(ref))) if term.nulls_first else near
 
 
 def _rest(reading: Reading, files: list[ScanFile], columns: list[Column], places: Int64s) -> Known:

@@ -102,6 +102,10 @@ class Explanation:
     """The layouts of the files that are read, by column, oldest schema first."""
     answered: int = 0
     """Files that are not read either, because the log alone answers for all of their rows."""
+    limit: str = ""
+    """The LIMIT that leaves files or row groups out, with its order; empty where none does."""
+    reach: str = ""
+    """What all of its first rows fulfil, by the bounds and counts of the log."""
 
     def to_dict(self) -> dict[str, Any]:
         """The explanation as JSON-ready values."""
@@ -117,6 +121,7 @@ class Explanation:
             and {"total": self.row_groups.total, "read": self.row_groups.read},
             "scans": self.groups,
             "layouts": [asdict(use) for use in self.layouts],
+            "limit": {"text": self.limit, "reach": self.reach} if self.limit else None,
             "skipped_by": [{"predicate": text, "files": n} for text, n in self.skipped_by],
             "rows_found_by": [{"predicate": text, "files": n} for text, n in self.prefilter],
             "paths": [
@@ -161,6 +166,9 @@ class Explanation:
         if self.skipped_by:
             lines.append("skipped by:")
             lines += [f"  {text}: {counted(n, 'file')}" for text, n in self.skipped_by]
+        if self.reach:
+            lines.append(f"rows of {self.limit} all fulfil, by bounds and counts of the log:")
+            lines.append(f"  {self.reach}")
         if self.prefilter:
             lines.append("rows found before their Variants are rebuilt, by:")
             lines += [f"  {text}: {counted(n, 'file')}" for text, n in self.prefilter]
@@ -209,6 +217,8 @@ def explain(
         ),
         prefilter=tuple(prefilter.items()),
         layouts=tuple(_layouts(plan, properties or {})),
+        limit="" if plan.first is None else str(plan.first),
+        reach="" if plan.reach is None else str(plan.reach),
     )
 
 

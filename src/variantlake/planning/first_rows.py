@@ -9,8 +9,8 @@ like the last one is never left out, since further terms of the order may decide
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,18 @@ from variantlake.planning.casts import spark_type
 from variantlake.planning.domains import NO_TYPES
 from variantlake.planning.exact_facts import ExactFacts
 from variantlake.planning.files import FileColumns
-from variantlake.planning.predicates import Compare, IsNull, Literal, Or, Predicate, Ref
+from variantlake.planning.predicates import (
+    Compare,
+    In,
+    IsNotNull,
+    IsNull,
+    Literal,
+    Or,
+    Predicate,
+    Ref,
+    StartsWith,
+    conjuncts,
+)
 from variantlake.planning.skipping import Skipper, domains_in
 from variantlake.types import Kind
 
@@ -63,6 +74,13 @@ class FirstRows:
         return f"ORDER BY {self.order} LIMIT {self.rows}" if self.order else f"LIMIT {self.rows}"
 
 
+def map_order(first: FirstRows, change: Callable[[Ref], Ref]) -> FirstRows:
+    """The same with the column of its order replaced by `change` of it."""
+    if first.order is None:
+        return first
+    return replace(first, order=replace(first.order, ref=change(first.order.ref)))
+
+
 def up_to(order: Order, last: Raw | None, *, nulls: bool = True) -> Predicate | None:
     """What a row fulfils that does not come after `last` (None is NULL); None if all rows do.
 
@@ -91,17 +109,28 @@ def reach(
     facts = ExactFacts(files, types)
     matching, certain = facts.matching(predicate)
     found = domains_in(files, order.ref, types)
-    nulls = np.any(found.nulls & matching)
+    nulls = not _drops_nulls(predicate, order.ref) and bool(np.any(found.nulls & matching))
     null_rows, values, rows = _certain_rows(facts, order, certain)
     if null_rows >= first.rows:
         return up_to(order, None) if np.any(found.values & matching) else None
     last = _value_of_row(values, rows, first.rows - null_rows, descending=order.descending)
     if last is None:
         return None
-    condition = up_to(order, last, nulls=bool(nulls))
+    condition = up_to(order, last, nulls=nulls)
     # What every row fulfils would only be evaluated.
     (fails,) = Skipper(condition, types).may_fail(files)
     return condition if np.any(fails & matching) else None
+
+
+def _drops_nulls(predicate: Predicate | None, ref: Ref) -> bool:
+    """Whether no row that fulfils the predicate is NULL there."""
+    for part in conjuncts(predicate):
+        match part:
+            case Compare(op, left, right) if op != "<=>" and ref in (left, right):
+                return True
+            case In(operand) | StartsWith(operand) | IsNotNull(operand) if operand == ref:
+                return True
+    return False
 
 
 def _certain_rows(

@@ -15,7 +15,7 @@ joins, and where only types tell what is compared; values of small sides are not
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,10 +25,12 @@ from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]  # re-
 
 from variantlake.delta.schema.table_schema import StructType
 from variantlake.errors import VariantLakeError
+from variantlake.planning.first_rows import FirstRows
 from variantlake.planning.predicates import And, Not, Or, Predicate, Unknown
 from variantlake.sql.columns import Columns
 from variantlake.sql.conditions import Conditions
 from variantlake.sql.joins import JOINS, LEFT, RIGHT, join_of_text
+from variantlake.sql.limits import PARTS, limit_of
 from variantlake.sql.token_paths import count_stars
 from variantlake.sql.tokens import TEXTS, kind_at, tokenize
 
@@ -48,11 +50,13 @@ class Place:
 class PushedFilter:
     """The condition that all rows fulfil which matter of a table at its place; None: all do.
 
-    `note` says why conditions that the text has are not among them.
+    `note` says why conditions that the text has are not among them. `first` is a LIMIT on the rows
+    that fulfil it.
     """
 
     predicate: Predicate | None
     note: str = ""
+    first: FirstRows | None = None
 
 
 def _parsed(
@@ -194,9 +198,30 @@ class Scopes:
             self._predicate(condition, columns, item, known)
             for condition in self._on_item(select, table)
         ]
-        if terms:
-            return PushedFilter(And(tuple(terms)))
+        first = self._first(select, table, columns, item, known)
+        if terms or first:
+            return PushedFilter(And(tuple(terms)) if terms else None, first=first)
         return PushedFilter(None, KEEPS_ROWS if _has_conditions(select) else "")
+
+    def _first(
+        self,
+        select: exp.Select,
+        table: exp.Table,
+        columns: Columns,
+        item: _Item,
+        known: frozenset[str],
+    ) -> FirstRows | None:
+        """The LIMIT of a SELECT on the rows of its only table."""
+        order = select.args.get("order")
+        terms = [term.this for term in order.expressions] if order else []
+        if not _has_only(select, PARTS) or table.args.get("sample"):
+            return None
+        if not _are_computed([*select.expressions, *terms]):
+            return None
+        try:
+            return limit_of(select, columns, lambda name: self._means(name, item, known))
+        except VariantLakeError:
+            return None
 
     # --- Which conditions go down to an item ------------------------------------------------------
 
@@ -387,10 +412,14 @@ def _using(join: exp.Join) -> frozenset[str] | None:
 
 
 def _is_row_by_row(select: exp.Select) -> bool:
-    return not _more(select, _ROW_BY_ROW) and all(
+    return not _more(select, _ROW_BY_ROW) and _are_computed(select.expressions)
+
+
+def _are_computed(items: Iterable[exp.Expr]) -> bool:
+    return all(
         (isinstance(node, _COMPUTED) or _is_variant_get(node))
         and not isinstance(node, exp.AggFunc | exp.Query | exp.SubqueryPredicate)
-        for item in select.expressions
+        for item in items
         for node in item.walk()
     )
 

@@ -6,6 +6,7 @@ import datetime as dt
 import importlib.util
 import json
 import os
+import random
 import socket
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import PySparkException
 
 import variantlake as vl
 from tests import corpora
@@ -33,6 +35,7 @@ from tests.spark.layouts import (
     make,
     rows,
 )
+from tests.spark.query import test_first_rows as first_rows
 from tests.spark.session.test_kernel_scan import made_of_odd_types
 from variantlake.delta.log.log_segment import commit_path
 from variantlake.delta.log.snapshot import Snapshot
@@ -355,6 +358,45 @@ def test_random_queries_of_several_selects(client: Client, tmp_path: Path) -> No
     requested = {"folder": str(tmp_path), "seed": 0, "texts": 6}
     _, skipped, _ = client({"joins": requested})["joins"]
     assert skipped > 0
+
+
+FIRST_ROWS = {
+    "SELECT u, k FROM {t} ORDER BY k DESC, u LIMIT 3": 1,
+    "SELECT x.u AS n FROM {t} x WHERE k IS NOT NULL ORDER BY x.event:n.x::int DESC, n LIMIT 2": 1,
+    "SELECT k AS z, u FROM {t} ORDER BY z NULLS LAST, u LIMIT 3 OFFSET 2": 1,
+    "SELECT max(k) AS m FROM (SELECT k FROM {t} ORDER BY k DESC LIMIT 3)": 1,
+    "SELECT count(*) AS n FROM (SELECT u FROM {t} LIMIT 5)": 1,
+    "SELECT -k AS k, u FROM {t} ORDER BY k, u LIMIT 3": 8,
+}
+"""Queries, and how many of eight files each reads."""
+
+
+def test_rule_37_first_rows_of_a_connect_client(
+    spark: SparkSession, client: Client, tmp_path: Path
+) -> None:
+    kinds = {kind: first_rows.make(spark, tmp_path / kind, kind) for kind in ("plain", "odd")}
+    queries = [*FIRST_ROWS, *(first_rows.random_query(random.Random(seed)) for seed in range(20))]
+    texts: dict[str, dict[str, Any]] = {}
+    for kind, table in kinds.items():
+        name = f"delta.`{table.location}`"
+        for at, query in enumerate(queries):
+            shown = f"SELECT replace(to_json(struct(*)), '-0.0', '0.0') FROM ({query})"
+            texts[f"{kind} {at}"] = {"sql": shown.replace("{t}", name)}
+            if kind == "plain" and query in FIRST_ROWS:
+                texts[f"explain {at}"] = {"explain": query.replace("{t}", name)}
+    found = client({"texts": texts})["texts"]
+    with changed(spark, {PUSHDOWN: "false"}):
+        for kind, table in kinds.items():
+            for at, query in enumerate(queries):
+                text = texts[f"{kind} {at}"]["sql"]
+                judged = text.replace(f"delta.`{table.location}`", table.judge)
+                answer = found[f"{kind} {at}"]
+                try:
+                    assert answer == dict(rows(spark.sql(judged))), query
+                except PySparkException:
+                    assert isinstance(answer, str), query
+    for at, read in enumerate(FIRST_ROWS.values()):
+        assert found[f"explain {at}"]["tables"][0]["files"]["read"] == read, queries[at]
 
 
 TEXTS: dict[str, tuple[dict[str, Any], str]] = {

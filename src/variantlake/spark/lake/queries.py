@@ -26,6 +26,7 @@ from variantlake.spark.scan.dataframe import scan
 from variantlake.spark.session.arguments import (
     check_expressions,
     check_location,
+    check_rows,
     check_table_version,
     check_text,
 )
@@ -115,7 +116,7 @@ class LakeQueries(LakeSession):
     def table(
         self, table: Location, version: int | None = None, *, timestamp: str | None = None
     ) -> LakeTable:
-        """A table whose paths are asked for as expressions: `where` and `select`.
+        """A table whose paths are asked for as expressions: `where`, `order_by`, `limit`, `select`.
 
         `lake.table(t).where(vl.path("event", "$.kind").string() == "x").select("event", "k")` is an
         ordinary DataFrame, planned as `sql` plans: it can be grouped, joined, and used again.
@@ -193,19 +194,40 @@ class LakeQueries(LakeSession):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class LakeTable(Shown):
-    """A table, perhaps with conditions on its rows; `select` makes a DataFrame of it."""
+    """A table, perhaps with conditions on its rows, their order and a limit.
+
+    `select` makes a DataFrame of it, as one SELECT with these would.
+    """
 
     lake: LakeQueries
     source: str
     version: int | None = None
     timestamp: str | None = None
     conditions: tuple[str, ...] = ()
+    order: tuple[str, ...] = ()
+    rows: int | None = None
 
     def where(self, *conditions: Condition | str) -> LakeTable:
         """Only rows that fulfil all of these; texts are as they stand after WHERE."""
         check_expressions(conditions, "a condition")
         texts = tuple(f"({condition})" for condition in conditions)
         return replace(self, conditions=(*self.conditions, *texts))
+
+    def order_by(self, *terms: TypedPath | str) -> LakeTable:
+        """The rows in this order; texts are as they stand after ORDER BY (`"k DESC NULLS LAST"`).
+
+        With a limit, files and row groups that hold none of its rows are not read.
+        """
+        check_expressions(terms, "an order")
+        return replace(self, order=tuple(map(str, terms)))
+
+    def limit(self, rows: int) -> LakeTable:
+        """At most so many rows: the first ones, or any without an order.
+
+        Raises InvalidValue for a number that is none, or negative.
+        """
+        check_rows(rows)
+        return replace(self, rows=rows)
 
     def select(self, *items: TypedPath | str) -> DataFrame:
         """These columns and paths, all columns without any; texts are as in a SELECT list.
@@ -219,8 +241,11 @@ class LakeTable(Shown):
         self.select().show(n, truncate)
 
     def count(self) -> int:
-        """The number of rows that fulfil the conditions."""
-        return int(self.select("count(*) AS n").collect()[0][0])
+        """The number of rows that fulfil the conditions, up to the limit."""
+        if self.rows is None:
+            return int(replace(self, order=()).select("count(*) AS n").collect()[0][0])
+        text = f"SELECT count(*) AS n FROM ({self._text(('1 AS one',))})"  # noqa: S608 - the user's
+        return int(self.lake.sql(text).collect()[0][0])
 
     @property
     def columns(self) -> list[str]:
@@ -239,7 +264,9 @@ class LakeTable(Shown):
         # In parentheses of its own: Spark reads `t WHERE (x)` as an alias of t with a column x.
         where = f" WHERE ({' AND '.join(self.conditions)})" if self.conditions else ""
         columns = ", ".join(map(str, items)) or "*"
-        return f"SELECT {columns} FROM {self.source}{version}{where}"  # noqa: S608 - the user's own query
+        order = f" ORDER BY {', '.join(self.order)}" if self.order else ""
+        limit = "" if self.rows is None else f" LIMIT {self.rows}"
+        return f"SELECT {columns} FROM {self.source}{version}{where}{order}{limit}"  # noqa: S608 - the user's own query
 
 
 def _explained(planned: PlannedTable) -> Explanation:

@@ -10,12 +10,14 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from variantlake.paths import Path
+from variantlake.planning.first_rows import FirstRows
 from variantlake.planning.predicates import PRESENCE, Predicate, Ref
 from variantlake.spark.query.catalyst import Node
 from variantlake.spark.query.join_values import SmallSide, small_sides
+from variantlake.spark.query.limits import first_rows
 from variantlake.spark.query.lineage import (
     Lineage,
     Source,
@@ -50,13 +52,15 @@ class TableUse:
     """What a query reads of one table instance.
 
     `paths` are those of columns that are read by paths alone; `whole` are all columns, of any type,
-    that are needed as they are. `predicate` is what skipping may use.
+    that are needed as they are. `predicate` is what skipping may use; `first` is a LIMIT on the
+    rows that fulfil it.
     """
 
     view: str
     paths: tuple[PathUse, ...]
     whole: frozenset[str]
     predicate: Predicate | None
+    first: FirstRows | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,12 +108,14 @@ def analyse(
                 new = f" AS {quote_identifier(name)}"
                 names.append((Splice(place, place, new), spans))
     predicates = table_predicates(analysed, lineage, text)
+    limits = first_rows(analysed, views, text)
     tables = {
         view: TableUse(
             view,
             tuple(use for owner, use in reading.uses.values() if owner.view == view and use),
             frozenset(source.column for source in reading.whole if source.view == view),
             predicates.get(view),
+            limits.get(view),
         )
         for view in views.values()
     }
@@ -134,7 +140,7 @@ def _collates(plan: Node) -> bool:
 
 def _without_whole(use: TableUse) -> TableUse:
     paths = tuple(path for path in use.paths if path.ref.column[0] not in use.whole)
-    return TableUse(use.view, paths, use.whole, use.predicate)
+    return replace(use, paths=paths)
 
 
 _PASSING = frozenset(

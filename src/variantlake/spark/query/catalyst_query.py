@@ -376,6 +376,7 @@ class QueryRunner:
             [path.ref for path in use.paths],
             stored_names(use.whole, table),
             use.predicate,
+            use.first,
             has_kernels=lambda: self._helper.has_kernels,
         )
         return PlannedTable(query.sources[self._helper.qualified(view)], view, table, use, plan)

@@ -27,6 +27,7 @@ from variantlake.errors import (
     UnsupportedFeature,
     VariantLakeError,
 )
+from variantlake.planning.first_rows import FirstRows, map_order
 from variantlake.planning.predicates import Ref, map_refs
 from variantlake.spark.query.connect_splices import RemoteTable, alike, over_views, path_changes
 from variantlake.spark.query.names import find_remote
@@ -387,6 +388,7 @@ class RemoteQueries:
     ) -> RemoteTable:
         predicate = reading.held.predicate if self._is_tried else None
         predicate = predicate and map_refs(predicate, table.stored_ref)
+        first = self._first(reading.held.first, paths)
         variants = {variant.lower(): variant for variant in table.variants}
         alone = {
             path: table.stored_ref(Ref((variants[path.column],), path.path, path.type, path.strict))
@@ -401,6 +403,7 @@ class RemoteQueries:
             list(alone.values()),
             {stored[column] for column in needed - by_paths},
             predicate,
+            first and map_order(first, table.stored_ref),
             has_kernels=lambda: self._files.has_kernels,
         )
         notes = [reading.held.note]
@@ -420,6 +423,13 @@ class RemoteQueries:
             whole=tuple(sorted(variants[column] for column in reading.whole)),
             note="; ".join(filter(None, notes)),
         )
+
+    def _first(self, first: FirstRows | None, paths: Paths) -> FirstRows | None:
+        """A LIMIT of the text; None where it is not known what the type of its path means."""
+        if first is None or not self._is_tried:
+            return None
+        by_path = first.order is not None and first.order.ref.path is not None
+        return None if by_path and paths.whole else first
 
     def _found(
         self, text: str, tokens: Sequence[Token], resolve: Resolve

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 import orjson
 from pyspark.sql import DataFrame
 
+from variantlake.planning.first_rows import map_order
 from variantlake.planning.plan import ScanPlan
 from variantlake.planning.predicates import PRESENCE, Predicate, map_refs
 from variantlake.spark.query.analysis import PathUse, TableUse
@@ -80,7 +81,8 @@ def by_stored_names(use: TableUse, table: TableVersion) -> TableUse:
     """What is read, by the names that the table's files have."""
     paths = tuple(replace(path, ref=table.stored_ref(path.ref)) for path in use.paths)
     predicate = use.predicate and map_refs(use.predicate, table.stored_ref)
-    return replace(use, paths=paths, predicate=predicate)
+    first = use.first and map_order(use.first, table.stored_ref)
+    return replace(use, paths=paths, predicate=predicate, first=first)
 
 
 def everything(view: str, table: TableVersion) -> TableUse:

@@ -39,12 +39,12 @@ from pyspark.sql.types import (
 from variantlake.planning.files import NO_ROWS, FileRows, ScanFile
 from variantlake.planning.implied import implied_bounds
 from variantlake.planning.plan import ScanGroup, ScanPlan
-from variantlake.planning.predicates import PRESENCE, In, Predicate, Ref
+from variantlake.planning.predicates import PRESENCE, Predicate, Ref, refs
 from variantlake.planning.readings import Native, NullTest, PhysicalColumn, Reading
 from variantlake.scan.scan_task import ScanTask
 from variantlake.shredding.layout import METADATA
 from variantlake.spark.scan.deletion_vectors import FILE_NUMBER, has_deleted, without_deleted
-from variantlake.spark.scan.pushed_filters import literals_sql, pushed_sql
+from variantlake.spark.scan.pushed_filters import condition_sql, pushed_sql
 from variantlake.spark.scan.tables import TableVersion
 from variantlake.spark.session.char_columns import char_columns, padded_sql, with_declarations
 from variantlake.spark.session.classic_files import EVERYTHING, Files, KnownFile, unused
@@ -105,6 +105,7 @@ def scan(
     Raises UnsupportedFeature for files in an object store with types that Spark's Variant reader
     lacks, where one of their Variants is needed.
     """
+    joined = joined if plan.reach is None else (*joined, plan.reach)
     frames = [
         frame
         for group in plan.groups
@@ -281,13 +282,19 @@ class _Group:
         plain = {item.name for item in self._stored.fields if not item.metadata}
         plain -= self._chars.keys()
         for part in self._joined:
-            ref = part.operand if isinstance(part, In) else None
-            reading = None if ref is None else self._readings.get(ref)
-            if isinstance(part, In) and isinstance(reading, PhysicalColumn) and reading.pushable:
-                leaf = _leaf(quote_identifier(part.operand.column[0]), reading.steps)
-                yield f"{reading.conversion.sql(leaf)} IN ({literals_sql(part.options)})"
-            elif text := pushed_sql(part, plain - self._constants.keys()):
+            text = self._on_path(part) or pushed_sql(part, plain - self._constants.keys())
+            if text is not None:
                 yield text
+
+    def _on_path(self, condition: Predicate) -> str | None:
+        """A condition on one path, said of its column where that is pushed into files."""
+        paths = {ref for ref in refs(condition) if ref.path is not None}
+        reading = self._readings.get(next(iter(paths))) if len(paths) == 1 else None
+        if not isinstance(reading, PhysicalColumn) or not reading.pushable:
+            return None
+        (ref,) = paths
+        leaf = _leaf(quote_identifier(ref.column[0]), reading.steps)
+        return condition_sql(condition, {ref: reading.conversion.sql(leaf)})
 
     def _file_schema(self) -> StructType:
         """What to read of a file, built as types: keys of a path may be any text (rule 6)."""

@@ -9,7 +9,7 @@ the user's stays above it.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Mapping
 from decimal import Decimal
 
 from variantlake.planning.casts import spark_type
@@ -40,12 +40,37 @@ def pushed_sql(conjunct: Predicate, columns: Collection[str]) -> str | None:
     statistics leave NaN out, and its dictionaries know two zeros (EXACTNESS, rule 8). `x > c` and
     `x <> c` imply nothing that could be said: NaN fulfils them, and is seen in no row group.
     """
-    return _sql(conjunct) if _is_pushable(conjunct, columns) else None
+    return condition_sql(conjunct, {}) if _is_pushable(conjunct, columns) else None
 
 
-def literals_sql(literals: Iterable[Literal]) -> str:
-    """Constants as Spark SQL, with commas; NULL for none, since a list may not be empty."""
-    return ", ".join(map(_operand, literals)) or "NULL"
+def condition_sql(node: Predicate, texts: Mapping[Ref, str]) -> str:
+    """The condition as Spark SQL. `texts` are what some of its Refs are written as.
+
+    All others are ordinary columns, by their names. Raises TypeError for an Unknown.
+    """
+
+    def operand(part: Operand) -> str:
+        return texts.get(part) or _operand(part) if isinstance(part, Ref) else _operand(part)
+
+    match node:
+        case And(terms):
+            return f"({' AND '.join(condition_sql(term, texts) for term in terms)})"
+        case Or(terms):
+            return f"({' OR '.join(condition_sql(term, texts) for term in terms)})"
+        case Not(term):
+            return f"(NOT {condition_sql(term, texts)})"
+        case IsNull(ref):
+            return f"({operand(ref)} IS NULL)"
+        case IsNotNull(ref):
+            return f"({operand(ref)} IS NOT NULL)"
+        case StartsWith(ref, prefix):
+            return f"startswith({operand(ref)}, {Literal(prefix, 'string')})"
+        case Compare(op, left, right):
+            return f"({operand(left)} {op} {operand(right)})"
+        case In(ref, options):
+            # A list may not be empty.
+            return f"({operand(ref)} IN ({', '.join(map(_operand, options)) or 'NULL'}))"
+    raise TypeError(f"{node} cannot be written as SQL")
 
 
 def _is_pushable(node: Predicate, columns: Collection[str]) -> bool:
@@ -98,27 +123,6 @@ def _is_plain(literal: Literal) -> bool:
     """Not NaN and no zero."""
     value = literal.value
     return not isinstance(value, float) or (not math.isnan(value) and value != 0)
-
-
-def _sql(node: Predicate) -> str:
-    match node:
-        case And(terms):
-            return f"({' AND '.join(map(_sql, terms))})"
-        case Or(terms):
-            return f"({' OR '.join(map(_sql, terms))})"
-        case Not(term):
-            return f"(NOT {_sql(term)})"
-        case IsNull(ref):
-            return f"({_operand(ref)} IS NULL)"
-        case IsNotNull(ref):
-            return f"({_operand(ref)} IS NOT NULL)"
-        case StartsWith(ref, prefix):
-            return f"startswith({_operand(ref)}, {Literal(prefix, 'string')})"
-        case Compare(op, left, right):
-            return f"({_operand(left)} {op} {_operand(right)})"
-        case In(ref, options):
-            return f"({_operand(ref)} IN ({literals_sql(options)}))"
-    raise TypeError(f"{node} cannot be written as SQL")
 
 
 def _operand(operand: Operand) -> str:

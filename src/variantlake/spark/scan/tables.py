@@ -16,6 +16,7 @@ from variantlake.delta.log.time_travel import version_at
 from variantlake.delta.protocol.features import SCAN_FEATURES
 from variantlake.delta.schema.char_types import char_length_at
 from variantlake.paths import Path
+from variantlake.planning.first_rows import FirstRows
 from variantlake.planning.late_materialization import plan_late_materialization
 from variantlake.planning.log_files import LogFiles
 from variantlake.planning.plan import ScanPlan, plan_scan
@@ -148,18 +149,23 @@ class Tables:
         paths: Sequence[Ref],
         whole: Collection[str],
         predicate: Predicate | None,
+        first: FirstRows | None = None,
         *,
         has_kernels: Callable[[], bool],
     ) -> ScanPlan:
         """How a query's scan of a table reads it, all by stored names.
 
-        `paths` are read of Variants, the columns `whole` as they are. `has_kernels` is asked where
-        it matters that Spark's tasks can run our kernels.
+        `paths` are read of Variants, the columns `whole` as they are. `first` is a LIMIT on the
+        rows that fulfil the predicate, which is then all of their condition. `has_kernels` is asked
+        where it matters that Spark's tasks can run our kernels.
         """
         whole_variants = table.whole_variants(whole)
         # Of whole Variants as well: Spark's reader fails on some files (EXACTNESS, rule 10).
         requested = [*paths, *refs(predicate), *whole_variants]
-        if predicate is not None and table.is_by_id:
+        order = None if first is None else first.order
+        if order is not None:
+            requested.append(order.ref)
+        if (predicate is not None or order is not None) and table.is_by_id:
             # What tells that the files have the schema's names, so that conditions are pushed.
             requested += [Ref(column, Path(()), VARIANT) for column in table.stored_variants]
         planned = functools.partial(
@@ -168,13 +174,14 @@ class Tables:
             [*paths, *whole_variants],
             predicate,
             partition_types=table.partition_types,
+            first=first,
         )
         plan = planned(has_kernels=True)
         if any(group.kernels for group in plan.groups) and not has_kernels():
             plan = planned()
         found = plan_late_materialization(plan, table.partition_types)
-        first = any(group.prefilter for group in found.groups)
-        return found if first and has_kernels() else plan
+        prefilters = any(group.prefilter for group in found.groups)
+        return found if prefilters and has_kernels() else plan
 
     def plan_everything(self, table: TableVersion, *, has_kernels: Callable[[], bool]) -> ScanPlan:
         """How all rows of a table are read as they are."""

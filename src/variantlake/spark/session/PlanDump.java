@@ -29,7 +29,7 @@ public class PlanDump implements BiFunction {
     private static final Set ARGUMENTS = new HashSet(Arrays.asList(new Object[] {
         "joinType", "cteId", "id", "identifier", "multipartIdentifier", "name", "nameParts",
         "targetType", "failOnError", "evalMode", "escapeChar", "options", "isStreaming", "version",
-        "allowRecursion", "isDistinct", "evalContext"
+        "allowRecursion", "isDistinct", "evalContext", "direction", "nullOrdering", "global"
     }));
 
     public Object apply(Object plan, Object text) {

@@ -67,6 +67,14 @@ def check_table_version(version: object, timestamp: object) -> None:
         )
 
 
+def check_rows(given: object) -> None:
+    """Raise InvalidValue for a number of rows that is none, or negative."""
+    if not isinstance(given, int) or isinstance(given, bool) or given < 0:
+        raise InvalidValue(
+            f"a limit is a number of rows, 0 or more; what is given is {given!r}", cli_hint=""
+        )
+
+
 def check_frame(given: object) -> None:
     """Raise InvalidValue for what is no DataFrame."""
     if not is_frame(given):
