@@ -547,7 +547,7 @@ MUTATIONS = (
     ),
     Mutation(
         37, "a name in ORDER BY is a column of the table",
-        "limits._meant", "_WORD.fullmatch(column.name)", "True",
+        "limits._meant", "all((isinstance(item, exp.Column) for item in named))", "True",
     ),
     Mutation(
         8, "bounds of floats are values although NaN may be there",

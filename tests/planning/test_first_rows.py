@@ -221,6 +221,19 @@ def test_what_is_not_known_for_certain_has_no_reach() -> None:
     assert leaves_out(between("BIGINT", 0, 9, typed=-1, nulls=-1), last) == []
 
 
+def test_nulls_that_nobody_counted_count_only_where_they_come_first() -> None:
+    ref = Ref(("c",), None, "int")
+    scans = []
+    for name, nulls, low in (("near", -1, 0), ("far", 0, 50)):
+        column = ColumnFacts(
+            ("c",), pa.int32(), nulls, low, low + 9, minimum_exact=True, maximum_exact=True
+        )
+        scans.append(file(name, facts("z INT", columns=(column,))))
+    for nulls_first, skipped in ((True, ["far"]), (False, [])):
+        order = Order(ref, nulls_first=nulls_first)
+        assert left_out(plan_files(scans, [], first=FirstRows(8, order))) == skipped
+
+
 def test_rule_8_rows_that_may_be_nan_come_after_any_other_value() -> None:
     ref = path("$.a", "double")
     plain = file("near", between("DOUBLE", 0.0, 9.0, plain_floats=True))

@@ -219,7 +219,8 @@ class LakeTable(Shown):
         With a limit, files and row groups that hold none of its rows are not read.
         """
         check_expressions(terms, "an order")
-        return replace(self, order=tuple(map(str, terms)))
+        texts = (term.text if isinstance(term, TypedPath) else str(term) for term in terms)
+        return replace(self, order=tuple(texts))
 
     def limit(self, rows: int) -> LakeTable:
         """At most so many rows: the first ones, or any without an order.
