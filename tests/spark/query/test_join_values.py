@@ -41,7 +41,7 @@ SKIPS = {
         "SELECT count(*) FROM {e} JOIN (SELECT id FROM {i} ORDER BY id LIMIT 9) ON k = id", 6
     ),
     "limited": (
-        "SELECT count(*) FROM (SELECT * FROM {e} ORDER BY k LIMIT 500) e JOIN {i} ON k = i.id", 5
+        "SELECT count(*) FROM (SELECT * FROM {e} ORDER BY k LIMIT 600) e JOIN {i} ON k = i.id", 6
     ),
     "time": (
         "SELECT count(*) FROM {e} JOIN (SELECT id FROM {i} WHERE now() > '2020-01-01') ON k = id",
