@@ -55,7 +55,17 @@ class TableHandle(Shown):
         return self.snapshot.properties
 
     def files(self) -> pa.Table:
-        """One row for each data file: path, size, partition values, statistics, tags."""
+        """One row for each data file of this version, as its `add` action in the log says it.
+
+        Columns are the action's fields (Delta protocol, "Add File and Remove File"), named in
+        snake_case, among them:
+
+        - `path`: as the log has it: relative to the table, or a URL.
+        - `size` in bytes, `modification_time` in milliseconds since 1970 in UTC.
+        - `partition_values`: texts by column; NULL is NULL.
+        - `stats`: the statistics as JSON text.
+        - `tags`, `deletion_vector`, `base_row_id`: NULL where the action has none.
+        """
         return self.snapshot.files
 
     def history(self, limit: int | None = None) -> list[HistoryEntry]:

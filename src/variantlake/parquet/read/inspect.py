@@ -160,8 +160,21 @@ def why(
 ) -> Inference:
     """What inference would make of a top-level Variant column, and the reason for every path.
 
-    The sample are the first rows; `sample_rows` is at least 1. `variant_columns` as for
-    `inspect_file`. Raises InvalidPath for a column that is no Variant.
+    Args:
+        path: A file name, a URL of an object store, or an open binary file.
+        column: The name of the column.
+        sample_rows: The sample are this many first rows, 1 or more.
+        variant_columns: Dotted names of groups to take for Variants although nothing marks them.
+        options: Thresholds of the inference; None for ours.
+
+    Returns:
+        The schema that inference gives, and for each path whether it becomes a column, with the
+        reason.
+
+    Raises:
+        InvalidPath: A column that the file does not have, or that is no Variant.
+        InvalidValue: `sample_rows` below 1.
+        MissingSource, MalformedFile: As `read_table`.
     """
     found, rows, reader = Profile(), 0, VariantReader()
     for batch in iter_batches(

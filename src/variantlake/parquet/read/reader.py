@@ -73,11 +73,23 @@ def iter_batches(
     variant_columns: Collection[str] = (),
     progress: Progress | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Read a file as `read_table` does, in batches of at most `batch_rows` rows.
+    """Read a file as `read_table` does, in record batches.
 
-    `row_groups` are indexes, all when None. Memory is bounded by a few pages of each column and one
-    batch, which has fewer rows where they are large: about 64 MB of them. Raises as `read_table`
-    does, when the batch is reached.
+    Memory is bounded by a few pages of each column and one batch. Nothing is opened before the
+    first batch is asked for.
+
+    Args:
+        path: As for `read_table`, like `columns` and `variant_columns`.
+        batch_rows: The most rows of a batch, 1 or more. A batch has fewer where rows are large:
+            about 64 MB of them.
+        columns: Names of top-level columns in the order wanted; all of them when None.
+        row_groups: Indexes of the row groups to read, from 0; all of them when None.
+        variant_columns: Dotted names of groups to take for Variants.
+        progress: Called after each batch with the rows that are read and the rows of the file.
+
+    Raises:
+        InvalidValue: `batch_rows` below 1, or a row group that the file does not have.
+        MissingSource, MalformedFile, InvalidPath: As `read_table`, when the batch is reached.
     """
     with VariantFile(path, columns, variant_columns=variant_columns) as file:
         yield from file.batches(batch_rows, row_groups, progress)

@@ -53,7 +53,9 @@ def read_paths(
 
     Raises:
         InvalidPath: A path that does not parse, or a column that is no Variant column of the file.
-        InvalidValue: A value that the type cannot hold; with file, row and path.
+        InvalidValue: A value that the type cannot hold, with file, row and path; another
+            `on_mismatch`.
+        MissingSource: There is no such file.
         MalformedFile: The file breaks a specification.
     """
     return pa.Table.from_batches(*_open(path, paths, Mismatch(on_mismatch), BATCH_ROWS, progress))
@@ -67,7 +69,12 @@ def iter_paths(
     on_mismatch: Mismatch | str = Mismatch.ERROR,
     progress: Progress | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """As `read_paths`, in batches of at most `batch_rows` rows and with bounded memory."""
+    """As `read_paths`, in record batches and with bounded memory.
+
+    `batch_rows` is the most rows of a batch, 1 or more. Nothing is opened before the first batch is
+    asked for. Raises as `read_paths`, when the batch is reached; InvalidValue for `batch_rows`
+    below 1.
+    """
     batches, _ = _open(path, paths, Mismatch(on_mismatch), batch_rows, progress)
     yield from batches
 

@@ -17,7 +17,15 @@ def variant_array(values: Iterable[object]) -> pa.StructArray:
     """The column that `write_table` takes: one row for each value.
 
     A Variant goes in as it is, None is SQL NULL (the Variant null is `Variant.of(None)`), any other
-    Python object goes through `Variant.of`. Raises InvalidValue, with the row, as that does.
+    Python object goes through `Variant.of`.
+
+    Returns:
+        struct<metadata: binary not null, value: binary not null>, as in an unshredded Variant
+        group (Parquet's VariantEncoding.md).
+
+    Raises:
+        VariantLakeError: As `Variant.of`, with the row, which counts from 0: InvalidValue for an
+            object that no Variant type holds.
     """
     rows: list[dict[str, bytes] | None] = []
     for row, value in enumerate(values):
