@@ -348,7 +348,7 @@ MUTATIONS = (
     ),
     Mutation(
         21, "a maximum is cut and nothing more",
-        "stats_writer.cut_maximum", "kept[:-1] + ...", "kept",
+        "cut_bounds.cut_maximum", "kept[:-1] + chr(...)", "kept",
     ),
     Mutation(
         21, "strings in statistics are whole",

@@ -9,12 +9,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
 
 from tests.delta.tables import bounds, facts, number, path
 from variantlake.delta.schema.ddl import parse_table_ddl
-from variantlake.delta.stats.stats_writer import StatsOptions, cut_maximum, write_stats
+from variantlake.delta.stats.stats_writer import StatsOptions, write_stats
 from variantlake.delta.stats.variant_bounds import decode_bounds
 from variantlake.parquet.stats.facts import ColumnFacts, FileFacts
 from variantlake.types import Primitive
@@ -136,23 +134,6 @@ def test_a_maximum_without_a_successor_drops_the_path() -> None:
     top = "\U0010ffff" * 3
     text = write_stats(facts(paths={"$['s']": bounds("a", top)}), options=options)
     assert "event" not in json.loads(text)["minValues"]
-
-
-any_text = st.text(st.characters(codec="utf-8"), max_size=6)
-
-
-@given(any_text, st.integers(0, 4), any_text)
-@example("ab\ud7ffx", 3, "x")  # the successor would be a surrogate
-@example("a\U0010ffffb", 2, "\U0010ffff")
-def test_a_cut_maximum_is_above_all_strings_with_its_prefix(
-    text: str, length: int, tail: str
-) -> None:
-    cut = cut_maximum(text, length)
-    if cut is not None:
-        assert len(cut) <= max(length, len(text))
-        assert cut.encode() >= text.encode()
-        if len(text) > length:
-            assert cut.encode() > (text[:length] + tail).encode()
 
 
 DATE = (dt.date(2026, 11, 21) - dt.date(1970, 1, 1)).days

@@ -33,7 +33,6 @@ from variantlake.parquet.stats.facts import (
     read_facts,
     row_group_facts,
 )
-from variantlake.parquet.stats.statistics_collector import cut_maximum, cut_minimum
 from variantlake.parquet.write.file_writer import FileWriter, WriteOptions
 from variantlake.paths import Path
 from variantlake.shredding.ddl import parse_ddl
@@ -313,30 +312,6 @@ def test_bounds_enclose_strings_of_any_length(
     else:
         assert isinstance(column.maximum, str)
         assert column.maximum == high if column.maximum_exact else column.maximum > high
-
-
-@given(text=st.text(max_size=6), length=st.integers(1, 6), more=st.text(max_size=3))
-def test_cut_strings_enclose_what_they_were_cut_from(text: str, length: int, more: str) -> None:
-    low, low_exact = cut_minimum(text, length)
-    high, high_exact = cut_maximum(text, length)
-    assert len(low) <= length
-    assert low <= text
-    assert low_exact == (low == text)
-    assert high is None or (len(high) <= length and high >= text)
-    assert high_exact == (high == text)
-    if high is not None:
-        high.encode()  # no lone surrogate came of counting up
-        assert high_exact or high > text[:length] + more
-
-
-@given(data=st.binary(max_size=6), length=st.integers(1, 6))
-def test_cut_binary_encloses_what_it_was_cut_from(data: bytes, length: int) -> None:
-    high, exact = cut_maximum(data, length)
-    assert exact == (high == data)
-    assert high is None or high >= data
-    assert cut_maximum(b"\xff\xff", 1) == (None, False)
-    assert cut_maximum("\U0010ffff\U0010ffff", 1) == (None, False)
-    assert cut_maximum("\ud7ffz", 1) == ("\ue000", False)
 
 
 def test_unmarked_variants_are_found_where_the_caller_names_them() -> None:

@@ -28,9 +28,9 @@ from variantlake.feed.appended import ChangeCommits
 from variantlake.spark.streaming import reader
 from variantlake.spark.streaming.offsets import Offset
 from variantlake.spark.streaming.reader import stream_of
-from variantlake.spark.streaming.selection import stream_schema
 from variantlake.spark.streaming.source import TableStream
 from variantlake.spark.streaming.source_options import StreamOptions
+from variantlake.spark.streaming.stream_columns import stream_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -24,6 +24,7 @@ from variantlake.delta.schema.table_schema import StructType
 from variantlake.delta.stats.variant_bounds import encode_bounds, scalar_of
 from variantlake.encoding.scalar import Scalar
 from variantlake.parquet.stats.bounds import Raw
+from variantlake.parquet.stats.cut_bounds import cut_maximum, cut_minimum
 from variantlake.parquet.stats.facts import ColumnFacts, FileFacts, PathFacts, VariantFacts
 from variantlake.paths import Path
 from variantlake.shredding.schema import Leaf
@@ -201,30 +202,11 @@ def _path_bounds(
         cut = cut_maximum(high, options.string_length)
         if cut is None:
             return None
-        low, high = low[: options.string_length], cut
+        low, high = cut_minimum(low, options.string_length), cut
     elif isinstance(low, bytes) and leaf.kind is Kind.BINARY:
         # Spark gives no order to binary that anybody would ask for.
         return None
     return scalar_of(leaf, low), scalar_of(leaf, high)
-
-
-def cut_maximum(text: str, length: int) -> str | None:
-    """A string of at most `length` characters that bounds `text` from above; None if there is none.
-
-    It also bounds whatever else starts with the first `length` characters of `text`. By code
-    points, and so by UTF-8 bytes.
-    """
-    if len(text) <= length:
-        return text
-    kept = text[:length]
-    while kept:
-        successor = ord(kept[-1]) + 1
-        if successor == 0xD800:  # surrogates are no characters
-            successor = 0xE000
-        if successor <= 0x10FFFF:
-            return kept[:-1] + chr(successor)
-        kept = kept[:-1]
-    return None
 
 
 def _column_bounds(column: ColumnFacts, length: int) -> tuple[Any, Any]:
@@ -232,7 +214,7 @@ def _column_bounds(column: ColumnFacts, length: int) -> tuple[Any, Any]:
     low, high, type_ = column.minimum, column.maximum, column.type
     if isinstance(low, str) or isinstance(high, str):
         return (
-            low[:length] if isinstance(low, str) else None,
+            cut_minimum(low, length) if isinstance(low, str) else None,
             cut_maximum(high, length) if isinstance(high, str) else None,
         )
     if pa.types.is_floating(type_) and not column.plain_floats:

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from variantlake.parquet.metadata.annotate import ColumnPath
 from variantlake.parquet.metadata.arrow_types import AnyArray
 from variantlake.parquet.stats.bounds import Bounds
+from variantlake.parquet.stats.cut_bounds import cut_maximum, cut_minimum
 from variantlake.parquet.stats.facts import (
     MAX_INSIDE,
     ColumnFacts,
@@ -37,8 +38,6 @@ from variantlake.types import NULL_VALUE
 
 MAX_BOUND_LENGTH = 1024
 """Characters (for binary: bytes) that we keep of a bound too long for the footer."""
-
-_MAX_CODE_POINT = 0x10FFFF
 
 
 class LeafCollector:
@@ -336,9 +335,6 @@ def is_text(kind: pa.DataType) -> bool:
     )
 
 
-Text = TypeVar("Text", str, bytes)
-
-
 def _longest(array: AnyArray) -> int:
     """Bytes of the longest value; 0 without any."""
     if array.null_count == len(array):
@@ -370,30 +366,10 @@ def _enclosing(long: Bounds, groups: Sequence[PathFacts | ColumnFacts]) -> Bound
 
 def _text_bounds(array: AnyArray) -> Bounds:
     extremes = pc.min_max(array)
-    minimum, minimum_exact = cut_minimum(extremes["min"].as_py())
-    maximum, maximum_exact = cut_maximum(extremes["max"].as_py())
-    return Bounds(minimum, maximum, minimum_exact, maximum_exact)
-
-
-def cut_minimum(text: Text, length: int = MAX_BOUND_LENGTH) -> tuple[Text, bool]:
-    """A lower bound of at most `length` characters, and whether it is the text itself."""
-    return text[:length], len(text) <= length
-
-
-def cut_maximum(text: Text, length: int = MAX_BOUND_LENGTH) -> tuple[Text | None, bool]:
-    """An upper bound of at most `length` characters, and whether it is the text itself.
-
-    A cut text is followed by every text that starts with it, so its last character that can be
-    counted up is; None when there is none.
-    """
-    if len(text) <= length:
-        return text, True
-    if isinstance(text, bytes):
-        kept = text[:length].rstrip(b"\xff")
-        return (kept[:-1] + bytes([kept[-1] + 1]) if kept else None), False
-    kept = text[:length].rstrip(chr(_MAX_CODE_POINT))
-    if not kept:
-        return None, False
-    following = ord(kept[-1]) + 1
-    # Surrogates are no characters of their own.
-    return kept[:-1] + chr(0xE000 if following == 0xD800 else following), False
+    low, high = extremes["min"].as_py(), extremes["max"].as_py()
+    return Bounds(
+        cut_minimum(low, MAX_BOUND_LENGTH),
+        cut_maximum(high, MAX_BOUND_LENGTH),
+        minimum_exact=len(low) <= MAX_BOUND_LENGTH,
+        maximum_exact=len(high) <= MAX_BOUND_LENGTH,
+    )

@@ -1,4 +1,4 @@
-"""`format("variantlake")` for streams too, and how a session gets to know it."""
+"""`format("variantlake")` for streams too."""
 
 from __future__ import annotations
 
@@ -6,61 +6,16 @@ import logging
 import os
 from typing import ClassVar
 
-from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, DataSourceStreamWriter
 from pyspark.sql.types import StructType
 
-from variantlake.delta.log.file_paths import AbsolutePaths, set_absolute_paths
+from variantlake.delta.log.file_paths import set_absolute_paths
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.features import SCAN_FEATURES
 from variantlake.errors import UnsupportedFeature
-from variantlake.spark.scan.data_source import FilteringSource, VariantlakeSource, reach
+from variantlake.spark.scan.data_source import VariantlakeSource, reach
 from variantlake.spark.scan.source_options import SourceOptions
-from variantlake.spark.session.jobs import is_connect, own_python
-from variantlake.spark.session.stores import follow_spark
-from variantlake.spark.session.versions import check_version
 from variantlake.spark.streaming.source_options import StreamOptions, is_stream
-from variantlake.storage.options import storage_options
-
-PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
-
-
-def register(spark: SparkSession) -> None:
-    """Make `format("variantlake")` known to a session, classic or Connect.
-
-    `spark.read` and `spark.readStream` read a table with it, `df.writeStream` writes one. Where the
-    session lets filters be pushed to data sources in Python
-    (`spark.sql.python.filterPushdown.enabled`), conditions on ordinary columns skip files and rows.
-    The workers need the package. Raises UnsupportedFeature for a Spark before 4.1.
-    """
-    check_version(spark)
-    pushes = str(spark.conf.get(PUSHDOWN, "false")).lower() == "true"
-    follow_spark(spark)
-    sensitive = str(spark.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
-    time_zone = str(spark.conf.get("spark.sql.session.timeZone", "UTC"))
-    source = FilteringSource if pushes else VariantlakeSource
-    reaching = _reaching(source, time_zone, case_sensitive_names=sensitive)
-    if is_connect(spark):
-        spark.dataSource.register(reaching)
-        return
-    with own_python(spark.sparkContext):
-        spark.dataSource.register(reaching)
-
-
-def _reaching(
-    source: type[VariantlakeSource], time_zone: str, *, case_sensitive_names: bool
-) -> type[VariantlakeSource]:
-    """The source for Spark's Python processes, which know the settings of this one."""
-
-    class Reaching(TableSource, source):  # type: ignore[misc, valid-type]  # pickled whole, with its settings
-        stores = storage_options()
-        absolute_paths = AbsolutePaths.setting()
-        case_sensitive = case_sensitive_names
-        zone = time_zone
-        log_level = logging.getLogger("variantlake").getEffectiveLevel()
-        registered_by = os.getpid()
-
-    return Reaching
 
 
 class TableSource(VariantlakeSource):
@@ -79,7 +34,7 @@ class TableSource(VariantlakeSource):
         """
         if not is_stream(self.options):
             return super().schema()
-        from variantlake.spark.streaming.selection import stream_schema  # loads the parser
+        from variantlake.spark.streaming.stream_columns import stream_schema  # loads the parser
 
         return stream_schema(self._snapshot(), self._stream_options)
 

@@ -31,8 +31,8 @@ from variantlake.spark.scan.data_source import TableReader, reach, stored_names
 from variantlake.spark.scan.tables import table_version
 from variantlake.spark.session.kernel_scan import arrow_schema
 from variantlake.spark.streaming.offsets import NONE_READ, Offset
-from variantlake.spark.streaming.selection import selection
 from variantlake.spark.streaming.source_options import StreamOptions
+from variantlake.spark.streaming.stream_columns import selection
 from variantlake.spark.streaming.units import Unit, units_of
 from variantlake.sql.select import Item
 

@@ -1,0 +1,56 @@
+"""How a session gets to know `format("variantlake")`, for tables and for streams."""
+
+from __future__ import annotations
+
+import logging
+import os
+
+from pyspark.sql import SparkSession
+
+from variantlake.delta.log.file_paths import AbsolutePaths
+from variantlake.spark.scan.data_source import FilteringSource, VariantlakeSource
+from variantlake.spark.session.jobs import is_connect, own_python
+from variantlake.spark.session.stores import follow_spark
+from variantlake.spark.session.versions import check_version
+from variantlake.spark.streaming.data_source import TableSource
+from variantlake.storage.options import storage_options
+
+PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
+
+
+def register(spark: SparkSession) -> None:
+    """Make `format("variantlake")` known to a session, classic or Connect.
+
+    `spark.read` and `spark.readStream` read a table with it, `df.writeStream` writes one. Where the
+    session lets filters be pushed to data sources in Python
+    (`spark.sql.python.filterPushdown.enabled`), conditions on ordinary columns skip files and rows.
+    The workers need the package. Raises UnsupportedFeature for a Spark before 4.1.
+    """
+    check_version(spark)
+    pushes = str(spark.conf.get(PUSHDOWN, "false")).lower() == "true"
+    follow_spark(spark)
+    sensitive = str(spark.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
+    time_zone = str(spark.conf.get("spark.sql.session.timeZone", "UTC"))
+    source = FilteringSource if pushes else VariantlakeSource
+    reaching = _reaching(source, time_zone, case_sensitive_names=sensitive)
+    if is_connect(spark):
+        spark.dataSource.register(reaching)
+        return
+    with own_python(spark.sparkContext):
+        spark.dataSource.register(reaching)
+
+
+def _reaching(
+    source: type[VariantlakeSource], time_zone: str, *, case_sensitive_names: bool
+) -> type[VariantlakeSource]:
+    """The source for Spark's Python processes, which know the settings of this one."""
+
+    class Reaching(TableSource, source):  # type: ignore[misc, valid-type]  # pickled whole, with its settings
+        stores = storage_options()
+        absolute_paths = AbsolutePaths.setting()
+        case_sensitive = case_sensitive_names
+        zone = time_zone
+        log_level = logging.getLogger("variantlake").getEffectiveLevel()
+        registered_by = os.getpid()
+
+    return Reaching
