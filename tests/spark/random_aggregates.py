@@ -1,4 +1,4 @@
-"""Random aggregates and orders over random tables: `Table.sql` against Spark, query by query."""
+"""Random aggregates and orders over random tables, here and on Spark, query by query."""
 
 from __future__ import annotations
 
@@ -144,6 +144,22 @@ def pushed_agree(trial: Trial, queries: Queries, count: int, seed: object) -> in
         (scan,) = trial.lake.explain(text.format(t=table)).to_dict()["tables"]
         pushed += scan["aggregated"]
     return pushed
+
+
+def first_rows_agree(trial: Trial, queries: Queries, count: int, seed: object) -> int:
+    """So many queries of orders on Spark; gives how many of them a LIMIT left something out of.
+
+    Raises AssertionError where the answer is not the judge's.
+    """
+    made = Aggregates(queries, random.Random(f"first rows {seed}"), plain=0.8)
+    table = f"delta.`{trial.table.location}`"
+    limited = 0
+    for _ in range(count):
+        text = f"SELECT replace(to_json(struct(*)), '-0.0', '0.0') AS r FROM ({made.orders()})"
+        trial.agree_alone(text)
+        (scan,) = trial.lake.explain(text.format(t=table)).to_dict()["tables"]
+        limited += scan["limit"] is not None
+    return limited
 
 
 def _agree(trial: Trial, text: str, ours: Any) -> None:

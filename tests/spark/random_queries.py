@@ -30,7 +30,7 @@ from pyspark.errors import PySparkException
 from tests.scan.test_scan_against_spark import shown as shown_value
 from tests.sessions import delta_session
 from tests.spark.layouts import PUSHDOWN, changed
-from tests.spark.random_aggregates import aggregates_agree, pushed_agree
+from tests.spark.random_aggregates import aggregates_agree, first_rows_agree, pushed_agree
 from tests.spark.random_expressions import Branch, Queries, shown
 from tests.spark.random_tables import RandomTable, make
 from variantlake import Table
@@ -262,9 +262,10 @@ def try_table(spark: SparkSession, folder: Path, seed: int, settings: Mapping[st
             trial.agree([queries.whole() for _ in range(4)])
         with begun_by_tasks(spark):
             pushed_agree(trial, queries, 6, f"{seed} {settings}")
+        first_rows_agree(trial, queries, 8, f"{seed} {settings}")
     with changed(spark, SETTINGS[0]):
         local = trial.local_agree(queries, 100) + aggregates_agree(trial, queries, 60, seed)
-    return cases + 4 * BRANCHES + 8 + 4 + local
+    return cases + 4 * BRANCHES + 8 + 8 + 4 + local
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.spark.layouts import changed
-from tests.spark.random_aggregates import aggregates_agree, pushed_agree
+from tests.spark.random_aggregates import aggregates_agree, first_rows_agree, pushed_agree
 from tests.spark.random_expressions import Queries
 from tests.spark.random_queries import (
     BRANCHES,
@@ -108,6 +108,16 @@ def test_groups_that_tasks_begin_are_those_on_unshredded_data(
         pushed = pushed_agree(trial, queries, 8 * ROUNDS, seed)
     # Of the other table no such query can be begun: it depends on how the files are laid out.
     assert pushed > 0 or seed == TABLES[1]
+
+
+@pytest.mark.parametrize("seed", TABLES)
+def test_first_rows_are_those_on_unshredded_data(
+    spark: SparkSession, trials: Mapping[int, Trial], seed: int
+) -> None:
+    trial = trials[seed]
+    queries = Queries(trial.table, random.Random(f"first rows {seed}"))
+    with changed(spark, SETTINGS[seed]):
+        assert first_rows_agree(trial, queries, 12 * ROUNDS, seed) > 0
 
 
 @pytest.mark.parametrize("seed", TABLES)
