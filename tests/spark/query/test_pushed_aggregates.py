@@ -330,6 +330,19 @@ def test_what_the_log_knows_is_not_read(spark: SparkSession, made: dict[str, Jud
         table.agree(query)
 
 
+def test_the_active_session_stays(spark: SparkSession, made: dict[str, Judged]) -> None:
+    """Writers look for data sources there: `format("variantlake")` was not found after a query."""
+    spark.createDataFrame([(1,)], "a INT")  # makes it the active one
+    table, query = made["plain"], "SELECT o, count(*) AS n FROM {t} GROUP BY o"
+    found = table.lake.explain(query.format(t=f"delta.`{table.location}`")).to_dict()["tables"][0]
+    assert found["files"]["answered_from_log"] == FILES  # rows that a session of our own makes
+    assert table.ours(query).count() == FILES
+    assert spark.getActiveSession() is spark
+    java: Any = spark
+    sessions = java._jvm.org.apache.spark.sql.classic.SparkSession
+    assert sessions.getActiveSession().get() == java._jsparkSession
+
+
 def test_partial_rows_are_made_when_the_query_runs(
     spark: SparkSession, made: dict[str, Judged], tmp_path: Path
 ) -> None:

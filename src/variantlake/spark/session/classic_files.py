@@ -7,10 +7,11 @@ Scans are published as global temporary views, which both sessions see.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import uuid
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -120,6 +121,26 @@ class Files(Protocol):
 
     def deleted(self, vectors: bytes, schema: StructType) -> DataFrame:
         """Deleted rows as a small table; `vectors` is as `StaticFileIndex.deleted` wants it."""
+
+
+@contextlib.contextmanager
+def _active_session_stays(user: SparkSession) -> Iterator[None]:
+    """PySpark's `createDataFrame` makes its session the active one, of this thread and in Python.
+
+    Spark looks for data sources and the settings of some writes in the active session.
+    """
+    anything: Any = user
+    sessions = anything._jvm.org.apache.spark.sql.classic.SparkSession  # noqa: SLF001
+    python: Any = SparkSession
+    active, seen = sessions.getActiveSession(), python._activeSession  # noqa: SLF001
+    try:
+        yield
+    finally:
+        python._activeSession = seen  # noqa: SLF001
+        if active.isDefined():
+            sessions.setActiveSession(active.get())
+        else:
+            sessions.clearActiveSession()
 
 
 class HelperSession:
@@ -247,7 +268,8 @@ class HelperSession:
 
     def rows(self, batch: pa.RecordBatch, schema: StructType) -> DataFrame:
         """A few rows that are known already."""
-        return self.spark.createDataFrame(pa.Table.from_batches([batch]), schema)
+        with _active_session_stays(self._user):
+            return self.spark.createDataFrame(pa.Table.from_batches([batch]), schema)
 
     def merged(
         self, frame: DataFrame, view: str, rows: DataFrame, keys: int, merges: str
