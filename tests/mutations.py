@@ -481,6 +481,15 @@ MUTATIONS = (
         "('Project', 'SubqueryAlias', 'LocalLimit', 'GlobalLimit')", spark=True,
     ),
     Mutation(
+        35, "the log's values are all different ones",
+        "pushed_aggregates._asked", "each.distinct", "False", spark=True,
+    ),
+    Mutation(
+        35, "different values of parts are added up",
+        "pushed_aggregate", "is_here and found.whole is not None", "found.whole is not None",
+        spark=True,
+    ),
+    Mutation(
         35, "zeros have one hash",
         "_Reader._merging", "any((_is_floating(each) for each in arguments))", "False", spark=True,
     ),

@@ -21,7 +21,8 @@ import variantlake as vl
 from tests.spark.layouts import PUSHDOWN, changed
 from tests.strategies import MORE
 from variantlake.spark.lake import Lake, connect
-from variantlake.spark.scan import pushed_aggregates
+from variantlake.spark.scan import driver_groups, pushed_aggregates
+from variantlake.spark.scan.aggregate_task import AggregateTask
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -37,6 +38,7 @@ ROWS, FILES = 120, 4
 TEXTS = ("", "a", "b", "zz", "Z", "é", "\uffff", "\U0001f600", "x" * 80, "x" * 79 + "y")
 FLOATS = (0.0, -0.0, 1.5, -2.5, float("nan"), float("inf"), float("-inf"), 5e-324)
 SETTING = pushed_aggregates.MIN_BYTES_SETTING
+DRIVER = pushed_aggregates.DRIVER_BYTES_SETTING
 
 
 @dataclass(frozen=True)
@@ -178,11 +180,14 @@ def judged(made: dict[str, Judged], request: pytest.FixtureRequest) -> Judged:
     return made[request.param]
 
 
-@pytest.fixture
-def forced(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Small tables too, whatever their keys."""
+@pytest.fixture(params=["tasks", "driver"])
+def forced(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> Iterator[None]:
+    """Small tables too, whatever their keys, by tasks or in the driver."""
     monkeypatch.setattr(pushed_aggregates, "REPEATED", 0)
-    with changed(spark, {SETTING: "0"}):
+    most = "0" if request.param == "tasks" else "1000000000"
+    with changed(spark, {SETTING: "0", DRIVER: most}):
         yield
 
 
@@ -208,6 +213,8 @@ PUSHED = {
         "SELECT k, count(DISTINCT s), count(DISTINCT event:s::string, k), count(*), "
         "approx_count_distinct(s), min(w) FROM {t} GROUP BY k"
     ),
+    "different values alone": "SELECT o, count(DISTINCT o), count(DISTINCT k) FROM {t} GROUP BY o",
+    "different values of files": "SELECT count(DISTINCT o), count(o), count(DISTINCT p) FROM {t}",
     "different doubles": "SELECT count(DISTINCT f), sum(DISTINCT k) FROM {t}",
     "conditions of functions": (
         "SELECT k, count(*) FILTER (WHERE s > 'a'), sum(k) FILTER (WHERE event:ok::boolean), "
@@ -304,7 +311,7 @@ def test_small_tables_and_keys_that_hardly_repeat_are_left_to_spark(
     )
     table = made["plain"]
     assert not table.is_pushed(query)
-    with changed(spark, {SETTING: "0"}):
+    with changed(spark, {SETTING: "0", DRIVER: "0"}):
         assert table.is_pushed(query)
         monkeypatch.setattr(pushed_aggregates, "REPEATED", 3)
         assert not table.is_pushed(single)
@@ -312,6 +319,55 @@ def test_small_tables_and_keys_that_hardly_repeat_are_left_to_spark(
     assert table.is_pushed(query)
     with changed(spark, {SETTING: "-1"}):
         assert not table.is_pushed(query)
+
+
+def test_the_driver_groups_what_is_neither_small_nor_too_much(
+    spark: SparkSession, made: dict[str, Judged], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query = "SELECT k, s, count(DISTINCT w), max(f) FROM {t} GROUP BY ALL"
+    table = made["plain"]
+    begun: list[int] = []
+
+    def counted(task: AggregateTask) -> pa.RecordBatch | None:
+        found = driver_groups.groups_here(task)
+        begun.append(-1 if found is None else found.num_rows)
+        return found
+
+    monkeypatch.setattr(pushed_aggregates, "groups_here", counted)
+    table.agree(query)
+    assert not begun
+    with changed(spark, {SETTING: "0", DRIVER: "10"}):
+        table.agree(query)
+        assert not begun
+    monkeypatch.setattr(pushed_aggregates, "DRIVER_MIN_BYTES", 1)
+    table.agree(query)
+    (rows,) = begun  # the one that is compared, and not that of which only the columns are
+    judged = spark.sql(f"SELECT DISTINCT k, s FROM {table.judge}")
+    assert rows == judged.count()
+    begun.clear()
+    monkeypatch.setattr(driver_groups, "MOST_GROUPS", 3)
+    table.agree("SELECT s, k, max(f) FROM {t} GROUP BY ALL")
+    assert begun == [-1]
+    assert not table.is_pushed("SELECT s, k, max(f) FROM {t} GROUP BY ALL")
+    assert begun == [-1]  # this is remembered
+
+
+def test_a_file_that_the_driver_cannot_read_is_left_to_spark(
+    spark: SparkSession, made: dict[str, Judged], tmp_path: Path
+) -> None:
+    del made
+    table = vl.Table.create(tmp_path / "t", "k INT, n INT")
+    rows = pa.table(
+        {"k": [1, 1], "n": [3, 4]}, schema=pa.schema({"k": pa.int32(), "n": pa.int32()})
+    )
+    table.append(rows)
+    (data,) = tmp_path.glob("t/**/*.parquet")
+    data.unlink()
+    lake = connect(spark)
+    with changed(spark, {SETTING: "0", DRIVER: "1000000000"}):
+        frame = lake.sql(f"SELECT k, max(n) FROM delta.`{table.uri}` WHERE n > 3 GROUP BY k")
+        with pytest.raises(PySparkException):
+            frame.collect()
 
 
 def test_what_the_log_knows_is_not_read(spark: SparkSession, made: dict[str, Judged]) -> None:

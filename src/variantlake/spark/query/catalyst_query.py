@@ -61,7 +61,11 @@ from variantlake.spark.query.references import (
 from variantlake.spark.query.views import Views
 from variantlake.spark.scan import pushed_aggregates
 from variantlake.spark.scan.dataframe import PathColumn, path_columns, scan
-from variantlake.spark.scan.pushed_aggregates import MIN_BYTES_SETTING, pushed_aggregate
+from variantlake.spark.scan.pushed_aggregates import (
+    DRIVER_BYTES_SETTING,
+    MIN_BYTES_SETTING,
+    pushed_aggregate,
+)
 from variantlake.spark.scan.tables import Tables, TableVersion
 from variantlake.spark.session.classic_files import HelperSession
 from variantlake.spark.session.refusals import REFUSALS, or_invalid, quiet, sentence
@@ -260,7 +264,10 @@ class QueryRunner:
         if not run:
             return prepared
         if any(planned.pushed for planned in prepared.tables):
-            frame = self._scanned(query, prepared, analysis, original)
+            # Where no table is left to be scanned, the plan over empty ones has all that is kept.
+            frame = original
+            if not all(planned.pushed for planned in prepared.tables):
+                frame = self._scanned(query, prepared, analysis, original)
             prepared.frame = merged(frame, prepared.tables, self._helper)
             if prepared.frame is not None:
                 return prepared
@@ -295,14 +302,19 @@ class QueryRunner:
         # A statement has run by the time that there is a plan to change.
         if not found or query.inside:
             return planned
-        least = int(self._spark.conf.get(MIN_BYTES_SETTING, "") or pushed_aggregates.MIN_BYTES)
+        own = self._spark.conf.get(MIN_BYTES_SETTING, "")
+        least = int(own or pushed_aggregates.MIN_BYTES)
+        most = pushed_aggregates.DRIVER_BYTES if self._helper.is_local else 0
+        most = int(self._spark.conf.get(DRIVER_BYTES_SETTING, "") or most)
+        here = range(int(own or pushed_aggregates.DRIVER_MIN_BYTES), most + 1)
         pushed = [
-            pushed_aggregate(found[each.view], each.table, each.plan, least=least)
+            pushed_aggregate(found[each.view], each.table, each.plan, least=least, here=here)
             if each.view in found
             else None
             for each in planned
         ]
-        if not any(pushed) or not self._helper.has_kernels:
+        by_tasks = any(each is not None and not each.here for each in pushed)
+        if not any(pushed) or (by_tasks and not self._helper.has_kernels):
             return planned
         return tuple(replace(each, pushed=own) for each, own in zip(planned, pushed, strict=True))
 

@@ -10,7 +10,7 @@ them what it would do over all rows.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from variantlake.engine.expressions import Aggregate, Call, Column, aggregate, call
 from variantlake.errors import UnsupportedFeature
@@ -59,9 +59,12 @@ def partial_aggregates(
         if below is None:
             continue
         view, conditions = below
-        found = _Reader(Conditions(view, lineage, text), utc).read(node, conditions)
+        reading = Conditions(view, lineage, text)
+        found = _Reader(reading, utc).read(node, conditions)
         if found is not None:
-            yield found
+            whole = _Reader(reading, utc, _whole=True).read(node, conditions)
+            is_own = whole is not None and len(whole.groups.keys) == whole.keys
+            yield replace(found, whole=whole) if is_own else found
 
 
 def _operators(plan: Node) -> Iterator[Node]:
@@ -97,10 +100,14 @@ _Kept = _Term | Aggregate
 
 @dataclass(slots=True)
 class _Reader:
-    """Reads one aggregate, and collects what its partial rows hold."""
+    """Reads one aggregate, and collects what its partial rows hold.
+
+    `_whole` counts different values where rows are grouped, as all rows of a group are seen.
+    """
 
     _conditions: Conditions
     _utc: bool
+    _whole: bool = False
     _keys: list[_Term] = field(default_factory=list)
     _aggregates: dict[Aggregate, None] = field(default_factory=dict)
     _flags: list[Predicate] = field(default_factory=list)
@@ -150,6 +157,8 @@ class _Reader:
         if rows and all(_is_constant(child) for child in node.children):
             return "count", (self._kept(aggregate("count", None)),)
         arguments = [self._term(child) for child in node.children]
+        if self._whole and distinct and node.name == "Count" and len(arguments) == 1:
+            return "count", (self._kept(aggregate("count", arguments[0], distinct=True)),)
         if distinct or node.name == "HyperLogLogPlusPlus":
             # Doubles are told apart by their bits in hashes, and as one NaN and one zero here.
             floating = node.name != "Count" and any(_is_floating(each) for each in arguments)

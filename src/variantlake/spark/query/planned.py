@@ -55,6 +55,8 @@ def merged(
             own = table.pushed.found
             merges = orjson.dumps([merge.to_dict() for merge in own.merges]).decode()
             rows = table.pushed.rows(helper)
+            if rows is None:
+                return None
             found = helper.merged(found, table.view, rows, own.keys, merges)
     return found
 

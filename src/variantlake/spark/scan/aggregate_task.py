@@ -118,6 +118,13 @@ class AggregateTask:
         if held:
             yield from self._batches(held[0] if len(held) == 1 else merged(held))
 
+    def groups_of(self, part: FilePart) -> list[Part]:
+        """The groups of a part of a file, as one Part if any; threads may do this."""
+        from variantlake.engine.grouped import merged
+
+        found = [self._part(rows) for rows in self._rows(part)]
+        return found if len(found) < 2 else [merged(found)]
+
     def sample(self) -> tuple[int, int]:
         """How many rows the first row group has that fulfil the condition, and how many groups."""
         for part in self.parts[0]:

@@ -45,6 +45,7 @@ from variantlake.planning.readings import NullColumn, PhysicalColumn, Reading
 from variantlake.planning.sums import greatest_sum
 from variantlake.spark.scan.aggregate_task import AggregateTask, Groups, partial_rows
 from variantlake.spark.scan.dataframe import data_type
+from variantlake.spark.scan.driver_groups import groups_here
 from variantlake.spark.scan.tables import TableVersion
 from variantlake.spark.session.classic_files import HelperSession
 from variantlake.spark.session.kernel_scan import arrow_schema
@@ -58,6 +59,19 @@ Of 500,000 events (60 MB) Spark's own tasks took 0.7 to 0.98 times as long as ou
 
 MIN_BYTES_SETTING = "spark.variantlake.aggregates.minBytes"
 """The user's own MIN_BYTES; a negative one leaves all aggregates to Spark."""
+
+DRIVER_BYTES = 1 << 30
+"""Tables of which so many bytes of files are read at most are grouped in the driver.
+
+That is where the driver runs the tasks as well (`local[*]`); elsewhere executors may be nearer to
+the files, and none are.
+"""
+
+DRIVER_MIN_BYTES = 16 << 20
+"""Smaller tables are Spark's alone, unless MIN_BYTES_SETTING says otherwise."""
+
+DRIVER_BYTES_SETTING = "spark.variantlake.aggregates.driverBytes"
+"""The user's own DRIVER_BYTES, for every cluster; 0 leaves aggregates to tasks."""
 
 KINDS = frozenset(
     {
@@ -98,6 +112,7 @@ class PartialAggregate:
     """An aggregate over `view`: partial rows of `groups`, of which the first `keys` are its own.
 
     `sums` are columns whose sums have to stay below a limit, whatever rows are added up first.
+    `whole` is the same for who makes one row of each group: only then different values are counted.
     """
 
     view: str
@@ -105,11 +120,15 @@ class PartialAggregate:
     groups: Groups
     merges: tuple[Merge, ...]
     sums: tuple[tuple[Ref, int], ...]
+    whole: PartialAggregate | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class PushedAggregate:
-    """An aggregate that tasks of ours begin. `known` are files that the log answers for."""
+    """An aggregate that tasks of ours begin, or threads of this process where it is `here`.
+
+    `known` are partial rows of files that the log answers for.
+    """
 
     found: PartialAggregate
     table: TableVersion
@@ -117,9 +136,10 @@ class PushedAggregate:
     schema: StructType
     known: pa.RecordBatch | None
     answered: int
+    here: bool = False
 
-    def rows(self, helper: HelperSession) -> DataFrame:
-        """The partial rows."""
+    def rows(self, helper: HelperSession) -> DataFrame | None:
+        """The partial rows; None where this process gave up, and Spark is to read the rows."""
         arrow = arrow_schema(self.schema)
         if not len(self.files) and self.known is not None:
             return helper.rows(self.known, self.schema)
@@ -129,17 +149,23 @@ class PushedAggregate:
             self.found.groups,
             arrow,
             known=self.known,
-            tasks=helper.parallelism,
+            tasks=pa.cpu_count() if self.here else helper.parallelism,
         )
+        if self.here:
+            batch = groups_here(task)
+            if batch is None:
+                self.files.columns.memo[_given_up(self.found)] = True
+                return None
+            return helper.rows(batch, self.schema)
         return helper.batches(task, len(task.parts), self.schema)
 
 
 def pushed_aggregate(
-    found: PartialAggregate, table: TableVersion, plan: ScanPlan, *, least: int
+    found: PartialAggregate, table: TableVersion, plan: ScanPlan, *, least: int, here: range
 ) -> PushedAggregate | None:
     """The aggregate of a planned table; None where Spark does it alone.
 
-    `least` are the bytes to be read from which on it pays.
+    `least` are the bytes of files from which on tasks pay; of `here` this process does it.
     """
     if least < 0 or not _is_exact(found, table, plan):
         return None
@@ -147,12 +173,17 @@ def pushed_aggregate(
     if not np.isin(known.read, _planned(plan)).all():
         return None  # what was not planned was not looked at
     files = FileRows(plan.table, known.read)
-    if len(files) and files.size < least:
+    is_here = len(files) > 0 and files.size in here
+    if is_here and found.whole is not None:
+        found = found.whole
+    if is_here and _given_up(found) in files.columns.memo:
+        return None
+    if len(files) and not is_here and files.size < least:
         return None
     if not _sums_stay(found, table, plan, known.read):
         return None
     schema = _schema(found)
-    if len(files) and not _repeats(found, table, files, schema):
+    if len(files) and not is_here and not _repeats(found, table, files, schema):
         return None
     batch = None
     if len(known.answered):
@@ -161,7 +192,7 @@ def pushed_aggregate(
         groups = found.groups
         part = part_of_log(groups.keys, groups.aggregates, known)
         batch = partial_rows(part, arrow_schema(schema))
-    return PushedAggregate(found, table, files, schema, batch, len(known.answered))
+    return PushedAggregate(found, table, files, schema, batch, len(known.answered), is_here)
 
 
 def _schema(found: PartialAggregate) -> StructType:
@@ -281,9 +312,16 @@ def _asked(each: Aggregate, table: TableVersion) -> LogAggregate | None:
     """What the log may know of an aggregate."""
     if each.argument is None:
         return LogAggregate("count")
+    if each.distinct:
+        return None
     if isinstance(each.argument, Column) and each.function in ("count", "min", "max"):
         return LogAggregate(each.function, table.stored_ref(each.argument.ref))
     return None
+
+
+def _given_up(found: PartialAggregate) -> tuple[str, Groups]:
+    """Under what the files remember that there were too many groups for this process."""
+    return "too many groups", found.groups
 
 
 # --- What pays ------------------------------------------------------------------------------------

@@ -261,6 +261,12 @@ class HelperSession:
         """See Files."""
         return int(self.spark.sparkContext.defaultParallelism)
 
+    @functools.cached_property
+    def is_local(self) -> bool:
+        """Whether the driver's process runs the tasks (`local[*]`)."""
+        master = str(self.spark.sparkContext.master)
+        return master == "local" or master.startswith("local[")
+
     @property
     def pads_chars(self) -> bool:
         """See Files."""
@@ -269,7 +275,9 @@ class HelperSession:
     def rows(self, batch: pa.RecordBatch, schema: StructType) -> DataFrame:
         """A few rows that are known already."""
         with _active_session_stays(self._user):
-            return self.spark.createDataFrame(pa.Table.from_batches([batch]), schema)
+            rows = self.spark.createDataFrame(pa.Table.from_batches([batch]), schema)
+            # Of one partition: to group or to sort it needs no exchange.
+            return rows.coalesce(1)
 
     def merged(
         self, frame: DataFrame, view: str, rows: DataFrame, keys: int, merges: str
