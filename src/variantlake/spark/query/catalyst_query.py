@@ -264,10 +264,7 @@ class QueryRunner:
         if not run:
             return prepared
         if any(planned.pushed for planned in prepared.tables):
-            # Where no table is left to be scanned, the plan over empty ones has all that is kept.
-            frame = original
-            if not all(planned.pushed for planned in prepared.tables):
-                frame = self._scanned(query, prepared, analysis, original)
+            frame = self._scanned(query, prepared, analysis, original)
             prepared.frame = merged(frame, prepared.tables, self._helper)
             if prepared.frame is not None:
                 return prepared
