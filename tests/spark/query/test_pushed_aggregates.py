@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 import variantlake as vl
@@ -366,7 +367,7 @@ def test_a_file_that_the_driver_cannot_read_is_left_to_spark(
     lake = connect(spark)
     with changed(spark, {SETTING: "0", DRIVER: "1000000000"}):
         frame = lake.sql(f"SELECT k, max(n) FROM delta.`{table.uri}` WHERE n > 3 GROUP BY k")
-        with pytest.raises(PySparkException):
+        with pytest.raises(Py4JJavaError, match="FILE_NOT_EXIST"):
             frame.collect()
 
 
