@@ -512,7 +512,24 @@ MUTATIONS = (
     ),
     Mutation(
         36, "a path in lists is decoded like any other",
-        "read_values", "leaf.max_repetition", "False",
+        "chunk_values._chunk", "leaf.max_repetition", "False",
+    ),
+    Mutation(
+        38, "a stretch counts its deleted rows",
+        "Reading._stretched", "found.rows(rows.kept)", "found.rows(np.ones_like(rows.kept))",
+    ),
+    Mutation(
+        38, "an error counts in a stretch without a row that is left",
+        "Scan.chosen_stretches", "_true(truth, kept, self.predicate)",
+        "_true(truth, np.ones_like(kept), self.predicate)",
+    ),
+    Mutation(
+        38, "sums take a stretch for a row",
+        "are_of_stretches", 'each.function in ("count", "min", "max")', "True",
+    ),
+    Mutation(
+        38, "a stretch counts as one row",
+        "states._counted", "sizes is None", "True",
     ),
     Mutation(
         37, "rows count that may not fulfil the condition",

@@ -6,7 +6,9 @@ import contextlib
 import datetime as dt
 import json
 import random
+from collections.abc import Callable
 from decimal import Decimal
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ from variantlake.engine import codes, grouped
 from variantlake.engine.reading import Reading
 from variantlake.engine.text import read_query
 from variantlake.errors import InvalidQuery, InvalidValue, UnsupportedFeature
+from variantlake.scan.file_rows import Rows
 from variantlake.types import ShreddedType
 
 DOUBLES = (1.5, -0.0, 0.0, float("nan"), -3.0, 1e300, float("inf"))
@@ -387,3 +390,83 @@ def test_codes_of_decimals_keep_all_digits() -> None:
     assert unscaled.tolist() == [-1234567890123456789012, 0, 9999, -1]
     type_ = ShreddedType.parse("decimal(38,2)")
     assert codes.decimals(unscaled, type_, codes.valid(array)).equals(array)
+
+
+@pytest.fixture(scope="module")
+def sorted_table(tmp_path_factory: pytest.TempPathFactory) -> tuple[vl.Table, list[Row]]:
+    """Long runs of texts and NULLs, with deleted rows: some, and all of a stretch."""
+    place = tmp_path_factory.mktemp("stretches") / "t"
+    made = vl.Table.create(
+        place, "k INT, event VARIANT", properties={"delta.enableDeletionVectors": "true"}
+    )
+    texts, others = ("a", "\u00e9", "a", None), ("x", None, "12")
+    rows: list[Row] = [
+        {"k": k, "s": texts[k // 10_000], "o": others[k // 7_000 % 3]} for k in range(40_000)
+    ]
+    for row in rows:
+        row["w"] = "none" if 14_000 <= row["k"] < 20_000 else "7"
+        row["event"] = {
+            "w": row["w"],
+            "s": row["s"],
+            "n": row["k"],
+            **({"o": row["o"]} if row["o"] else {}),
+        }
+    columns = {"k": pa.array([row["k"] for row in rows], pa.int32())}
+    texts_ = [json.dumps(row["event"]) for row in rows]
+    made.append(pa.table({**columns, "event": texts_}), json_columns=["event"])
+    made.delete("k IN (0, 9999, 10000) OR (k >= 14000 AND k < 20000)")
+    gone = {0, 9999, 10000, *range(14_000, 20_000)}
+    return vl.Table.open(place), [row for row in rows if row["k"] not in gone]
+
+
+OF_S, OF_O = "event:s::string", "event:o::string"
+
+
+@pytest.mark.parametrize(
+    ("where", "holds"),
+    [
+        ("true", lambda _: True),
+        (f"{OF_S} = 'a'", lambda row: row["s"] == "a"),
+        (
+            f"{OF_S} = '\u00e9' AND {OF_O} = '12'",
+            lambda row: row["s"] == "\u00e9" and row["o"] == "12",
+        ),
+        (f"{OF_S} IS NULL OR {OF_O} = 'x'", lambda row: row["s"] is None or row["o"] == "x"),
+        (f"{OF_S} <> 'a'", lambda row: row["s"] not in ("a", None)),
+    ],
+)
+def test_rule_38_stretches_count_as_their_rows_do(
+    sorted_table: tuple[vl.Table, list[Row]],
+    monkeypatch: pytest.MonkeyPatch,
+    where: str,
+    holds: Callable[[Row], bool],
+) -> None:
+    opened, rows = sorted_table
+    kept = [row for row in rows if holds(row)]
+    of_s, of_o = (Term(text, itemgetter(key)) for text, key in ((OF_S, "s"), (OF_O, "o")))
+    names = ["count({})", "count(DISTINCT {})", "min({})", "max({})"]
+    sums = "sum(event:n::bigint)"
+    condition = "" if where == "true" else f"WHERE {where}"
+    for keys in ([], [of_o], [of_s, of_o]):
+        wanted = [(name, of_s) for name in names]
+        items = [key.text for key in keys] + ["count(*)"]
+        items += [name.format(OF_S) for name in names]
+        text = f"SELECT {', '.join(f'{each} AS c{at}' for at, each in enumerate(items))} FROM t "
+        text += condition
+        text += f" GROUP BY {', '.join(key.text for key in keys)}" if keys else ""
+        right = sorted(shown(twin.grouped(kept, keys, wanted)))
+        with monkeypatch.context() as patched:
+            patched.delattr(Rows, "values")  # no row is read by itself
+            assert sorted(shown(found(opened, text))) == right, text
+    total = found(opened, f"SELECT {sums} AS n FROM t {condition}")
+    assert total == [(sum(row["k"] for row in kept) if kept else None,)]
+
+
+def test_rule_38_an_error_counts_only_in_rows_that_are_left(
+    sorted_table: tuple[vl.Table, list[Row]],
+) -> None:
+    opened, rows = sorted_table
+    # What is no number stands in deleted rows.
+    assert found(opened, "SELECT count(*) AS n FROM t WHERE event:w::int = 7") == [(len(rows),)]
+    with pytest.raises(InvalidValue, match="cannot be cast"):
+        found(opened, "SELECT count(*) AS n FROM t WHERE event:o::int = 12")

@@ -12,7 +12,7 @@ import pyarrow as pa
 from variantlake.engine.codes import coded, group, one_array
 from variantlake.engine.expressions import Aggregate, Expression, scalar
 from variantlake.engine.functions import evaluate
-from variantlake.engine.reading import Known
+from variantlake.engine.reading import Counted, Known
 from variantlake.engine.states import State, known_state, state_of, typed
 from variantlake.planning.exact_facts import KnownFiles
 from variantlake.scan.table_scan import cast_error
@@ -32,21 +32,27 @@ class Part:
 
 
 def part_of_rows(
-    keys: Sequence[Expression], aggregates: Sequence[Aggregate], known: Known, rows: int
+    keys: Sequence[Expression], aggregates: Sequence[Aggregate], some: Counted
 ) -> Part:
-    """The groups of some rows, whose columns `known` gives. Raises InvalidValue."""
+    """The groups of some rows. Raises InvalidValue."""
+    known, rows = some.known, some.count
     columns = [coded(used(key, known, rows)) for key in keys]
     found = group(columns, rows)
     states = []
     for aggregate in aggregates:
         argument = aggregate.argument
         array = None if argument is None else used(argument, known, rows)
-        states.append(state_of(aggregate, array, found.ids, found.count))
+        states.append(state_of(aggregate, array, found.ids, found.count, some.sizes))
     return Part(
         tuple(column.values.take(pa.array(column.codes[found.first])) for column in columns),
         tuple(states),
         found.count,
     )
+
+
+def are_of_stretches(aggregates: Sequence[Aggregate]) -> bool:
+    """Whether stretches of rows that are alike give all that these need; sums need each row."""
+    return all(each.distinct or each.function in ("count", "min", "max") for each in aggregates)
 
 
 def part_of_log(

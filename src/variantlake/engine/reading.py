@@ -13,6 +13,7 @@ import pyarrow as pa
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.engine.expressions import Column, Expression
 from variantlake.engine.queries import Query
+from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.planning.exact_facts import ExactFacts, KnownFiles, LogAggregate
 from variantlake.planning.files import NO_ROWS, ScanFile
 from variantlake.planning.predicates import And, Predicate, Ref, refs
@@ -37,6 +38,20 @@ class FileTask:
 
     file: ScanFile
     part: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """Columns in some rows, or in stretches of rows that are alike: `sizes` says of how many."""
+
+    known: Known
+    count: int
+    sizes: Int64s | None = None
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return self.count if self.sizes is None else int(self.sizes.sum())
 
 
 class Reading:
@@ -91,6 +106,42 @@ class Reading:
             for number in range(count):
                 yield FileTask(file, (number, count))
 
+    def counted(
+        self,
+        file: ScanFile,
+        columns: Sequence[Column],
+        part: tuple[int, int] = (0, 1),
+        *,
+        stretched: bool,
+    ) -> Iterator[Counted]:
+        """The columns in the rows of a file that fulfil the condition, a row group at a time.
+
+        `part` is as in `FileReader.rows`; in stretches only if that is asked for.
+        """
+        skipper = Skipper(self.scan.predicate, self.scan.partition_types)
+        with self.reader(file, columns) as reader:
+            for rows in reader.rows(skipper, part):
+                found = self._stretched(rows, columns) if stretched else None
+                if found is None:
+                    own = self._chosen(rows)
+                    found = Counted(self.values(own, columns) if own.count else {}, own.count)
+                if found.count:
+                    yield found
+
+    def _stretched(self, rows: Rows, columns: Sequence[Column]) -> Counted | None:
+        stored = {column: self.scan.stored(column.ref) for column in columns}
+        found = rows.stretches([*refs(self.scan.predicate), *stored.values()])
+        if found is None:
+            return None
+        sizes = found.rows(rows.kept)
+        chosen = np.flatnonzero(self.scan.chosen_stretches(found, sizes > 0))
+        known: Known = {column: found.columns[ref].take(chosen) for column, ref in stored.items()}
+        return Counted(known, len(chosen), sizes[chosen])
+
+    def _chosen(self, rows: Rows) -> Rows:
+        chosen = self.scan.chosen(rows)
+        return rows if chosen.all() else rows.only(chosen)
+
     def rows(
         self,
         files: Iterable[ScanFile],
@@ -109,9 +160,9 @@ class Reading:
         for file in files:
             with self.reader(file, columns) as reader:
                 for rows in reader.rows(skipper, part):
-                    chosen = scan.chosen(rows)
-                    if chosen.any():
-                        yield rows if chosen.all() else rows.only(chosen)
+                    own = self._chosen(rows)
+                    if own.count:
+                        yield own
 
     def reader(self, file: ScanFile, columns: Sequence[Column]) -> FileReader:
         """A file, open for the condition and these columns."""

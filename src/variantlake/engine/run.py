@@ -17,10 +17,18 @@ import pyarrow as pa
 from variantlake.delta.log.identity import check_before_read
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.engine.expressions import Column, Expression
-from variantlake.engine.grouped import Part, all_merged, merged, part_of_log, part_of_rows, used
+from variantlake.engine.grouped import (
+    Part,
+    all_merged,
+    are_of_stretches,
+    merged,
+    part_of_log,
+    part_of_rows,
+    used,
+)
 from variantlake.engine.ordering import in_order
 from variantlake.engine.queries import Query
-from variantlake.engine.reading import FileTask, Known, Reading, taken
+from variantlake.engine.reading import Counted, FileTask, Known, Reading, taken
 from variantlake.engine.top import sorted_rows
 from variantlake.parquet.read.prefetch import ahead
 from variantlake.planning.explain import Explanation
@@ -140,7 +148,7 @@ class LocalQuery(Shown):
             if keys:
                 return
             empty: Known = {column: _no_rows(column) for column in query.columns}
-            found = part_of_rows((), query.aggregates, empty, 0)
+            found = part_of_rows((), query.aggregates, Counted(empty, 0))
         above: Known = dict(zip(keys, map(Values, found.keys), strict=True))
         for aggregate, state in zip(query.aggregates, found.states, strict=True):
             above[aggregate] = Values(state.result())
@@ -164,10 +172,14 @@ class LocalQuery(Shown):
 
     def _parts_of(self, task: FileTask) -> list[Part]:
         """The groups of part of a file; threads do this."""
-        query, found = self.query, []
-        for rows in self._reading.rows([task.file], query.columns, part=task.part):
-            known = self._reading.values(rows, query.columns)
-            found.append(part_of_rows(query.keys or (), query.aggregates, known, rows.count))
+        query = self.query
+        stretched = are_of_stretches(query.aggregates)
+        found = [
+            part_of_rows(query.keys or (), query.aggregates, rows)
+            for rows in self._reading.counted(
+                task.file, query.columns, task.part, stretched=stretched
+            )
+        ]
         return found if len(found) < 2 else [merged(found)]
 
     def _batch(self, known: Known, rows: int) -> pa.RecordBatch:

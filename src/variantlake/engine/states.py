@@ -51,15 +51,22 @@ class State(Protocol):
         """The value of each group, as an Arrow array. Raises InvalidValue, UnsupportedFeature."""
 
 
-def state_of(aggregate: Aggregate, argument: Any, ids: Int64s, count: int) -> State:
-    """The state of `count` groups, whose rows `ids` tells; `argument` None counts rows."""
+def state_of(
+    aggregate: Aggregate, argument: Any, ids: Int64s, count: int, sizes: Int64s | None = None
+) -> State:
+    """The state of `count` groups, whose rows `ids` tells; `argument` None counts rows.
+
+    With `sizes` each is a stretch of so many rows, and the aggregate no sum.
+    """
     if aggregate.argument is None or argument is None:
-        return Count(_counted(ids, count))
+        return Count(_counted(ids, count, sizes))
     if aggregate.distinct:
         return Distinct.of(argument, ids, count)
     if aggregate.function == "count":
         there = valid(argument)
-        return Count(_counted(ids if there.all() else ids[there], count))
+        if not there.all():
+            ids, sizes = ids[there], None if sizes is None else sizes[there]
+        return Count(_counted(ids, count, sizes))
     type_ = scalar(aggregate.argument)
     if aggregate.function in ("min", "max"):
         return _extreme(aggregate.function == "max", type_, argument, ids, count)
@@ -84,8 +91,13 @@ def typed(value: Raw | None, type_: ShreddedType) -> Raw | None:
     return bool(value) if type_.kind is Kind.BOOLEAN and value is not None else value
 
 
-def _counted(ids: Int64s, count: int) -> Int64s:
-    return np.bincount(ids, minlength=count).astype(np.int64)
+def _counted(ids: Int64s, count: int, sizes: Int64s | None = None) -> Int64s:
+    """How many rows each group has; `sizes` are those of stretches."""
+    if sizes is None:
+        return np.bincount(ids, minlength=count).astype(np.int64)
+    found = np.zeros(count, np.int64)
+    np.add.at(found, ids, sizes)
+    return found
 
 
 @dataclass(frozen=True, slots=True)

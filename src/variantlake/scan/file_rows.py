@@ -37,6 +37,7 @@ from variantlake.scan.casts import Bools, Values, convert, extract, requested_ty
 from variantlake.scan.column_reads import ColumnRead, leaves_below
 from variantlake.scan.conform import conformed, find_field
 from variantlake.scan.file_layouts import FileLayouts
+from variantlake.scan.stretches import Runs, Stretches
 from variantlake.shredding.arrays import members, struct_of
 from variantlake.shredding.layout import VARIANT_TYPE
 from variantlake.storage.opening import open_file
@@ -93,6 +94,7 @@ class FileReader:
         self._paths = {ref.path for ref in requested if ref.path is not None}
         self._readings = self._layout.readings(requested)
         self._cached: dict[Ref | str, Any] = {}
+        self._runs: dict[Ref, Runs | None] = {}
         self._deleted = self._deleted_rows()
         self._source = open_parquet(self._input, file.path, self.footer, self._texts())
 
@@ -136,19 +138,22 @@ class FileReader:
                     )
                 ]
                 kept[within - start] = False
-                self._cached = {}
+                self._cached, self._runs = {}, {}
                 if kept.any():
                     yield Rows(self, number, kept, np.arange(group.num_rows))
             start += group.num_rows
 
     def group(self, number: int, places: Int64s) -> Rows:
         """Rows of a row group by their places in it, in the order of the file."""
-        self._cached = {}
+        self._cached, self._runs = {}, {}
         return Rows(self, number, np.ones(len(places), np.bool_), places)
 
     def physical(self, ref: Ref, reading: PhysicalColumn, row_group: int, places: Int64s) -> Values:
         """A path from its typed column, in some rows of a row group."""
         is_whole = len(places) == self.footer.row_groups[row_group].num_rows
+        runs = self._runs.get(ref)
+        if runs is not None:
+            return runs.in_rows(places)
         if ref not in self._cached:
             array = self._coded(ref, reading, row_group, None if is_whole else places)
             if array is not None and not is_whole:
@@ -158,6 +163,27 @@ class FileReader:
             self._cached[ref] = _converted(array, ref, reading)
         found: Values = self._cached[ref]
         return found if is_whole else found.take(places)
+
+    def runs(self, ref: Ref, row_group: int) -> Runs | None:
+        """A column or path in all rows of a row group as runs; None where it has too many."""
+        if ref not in self._runs:
+            self._runs[ref] = self._run_values(ref, row_group)
+        return self._runs[ref]
+
+    def _run_values(self, ref: Ref, row_group: int) -> Runs | None:
+        rows = self.footer.row_groups[row_group].num_rows
+        constant = self.constant(ref, 1)
+        if constant is not None:
+            return Runs.of_one(_as_char(constant, ref), rows)
+        reading = self.reading(ref)
+        if isinstance(reading, NullColumn):
+            return Runs.of_one(self.nulls(ref, 1), rows)
+        if not (self._encoded and isinstance(reading, PhysicalColumn)):
+            return None
+        if reading.stored.kind is not Kind.STRING:
+            return None
+        found = self._source.runs(row_group, self._leaf(ref, reading))
+        return None if found is None else Runs(_converted(found.values, ref, reading), found.ends)
 
     def _coded(
         self, ref: Ref, reading: PhysicalColumn, row_group: int, places: Int64s | None
@@ -363,6 +389,23 @@ class Rows:
         """The chosen ones of these rows."""
         own = np.flatnonzero(chosen)
         return Rows(self.reader, self.row_group, self.kept[own], self.places[own])
+
+    def stretches(self, asked: Iterable[Ref]) -> Stretches | None:
+        """These columns where these are all rows of a row group, and all of them are in runs."""
+        rows = self.reader.footer.row_groups[self.row_group].num_rows
+        if self.count != rows:
+            return None
+        found: dict[Ref, Runs] = {}
+        for ref in dict.fromkeys(asked):
+            try:
+                runs = self.reader.runs(ref, self.row_group)
+            except VariantLakeError as error:
+                error.file = error.file or self.reader.file.path
+                raise
+            if runs is None:
+                return None
+            found[ref] = runs
+        return Stretches.of(found, rows)
 
     def has_whole(self, ref: Ref) -> bool:
         """Whether this is a column as it stands in the file, which can be read in `parts`."""

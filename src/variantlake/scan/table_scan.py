@@ -31,6 +31,7 @@ from variantlake.scan.conditions import Truth, evaluate
 from variantlake.scan.decoded_log import DecodedLog
 from variantlake.scan.file_rows import FileReader, Rows
 from variantlake.scan.footers import row_groups
+from variantlake.scan.stretches import Stretches
 from variantlake.scan.table_names import partition_types as types_of_partitions
 from variantlake.scan.table_names import stored_ref
 from variantlake.shown import Shown
@@ -140,8 +141,19 @@ class Scan(Shown):
         """The rows that are not deleted and fulfil the condition. Raises InvalidValue."""
         if self.predicate is None:
             return rows.kept
-        truth = evaluate(self.predicate, rows.values, rows.count)
-        return _true(truth, rows.kept, self.predicate)
+        found = rows.stretches(refs(self.predicate))
+        if found is None:
+            truth = evaluate(self.predicate, rows.values, rows.count)
+            return _true(truth, rows.kept, self.predicate)
+        chosen = self.chosen_stretches(found, found.rows(rows.kept) > 0)
+        return np.repeat(chosen, found.ends - found.starts) & rows.kept
+
+    def chosen_stretches(self, stretches: Stretches, kept: Bools) -> Bools:
+        """The stretches that are `kept` and fulfil the condition. Raises InvalidValue."""
+        if self.predicate is None:
+            return kept
+        truth = evaluate(self.predicate, stretches.columns.__getitem__, stretches.count)
+        return _true(truth, kept, self.predicate)
 
     def explain(self) -> Explanation:
         """What is read and skipped, by which predicate, and how each path is read."""

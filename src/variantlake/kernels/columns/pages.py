@@ -26,7 +26,7 @@ from variantlake.kernels.tape.words import load8, load64
 
 
 @tiny
-def _varint(data: Bytes, at: int, out: Int64s, slot: int) -> int:
+def varint(data: Bytes, at: int, out: Int64s, slot: int) -> int:
     """Read an unsigned number of up to 63 bits into out[slot]; where it ends, or -1."""
     result = shift = int64(0)
     while at < data.size and shift < 63:
@@ -41,7 +41,7 @@ def _varint(data: Bytes, at: int, out: Int64s, slot: int) -> int:
 
 
 @tiny
-def _packed(data: Bytes, bit: int, width: int) -> int:
+def packed(data: Bytes, bit: int, width: int) -> int:
     """The number of `width` bits, 0 to 64, that begins at a bit; the bytes of it are there."""
     at, shift = bit >> 3, bit & 7
     if width == 0:
@@ -73,7 +73,7 @@ def _unpack(data: Bytes, at: int, width: int, count: int, out: Int32s, place: in
         out[uint64(place + int64(k))] = load64(data, bit >> 3) >> (bit & 7) & mask
         bit += width
     for k in range(quick, count):
-        out[uint64(place + int64(k))] = _packed(data, bit, width)
+        out[uint64(place + int64(k))] = packed(data, bit, width)
         bit += width
 
 
@@ -85,7 +85,7 @@ def _hybrid(data: Bytes, width: int, count: int, out: Int32s, place: int, scratc
     """
     at = done = int64(0)
     while done < count:
-        at = _varint(data, at, scratch, int64(0))
+        at = varint(data, at, scratch, int64(0))
         if at < 0:
             return -1
         header, left = scratch[uint64(0)], int64(data.size) - at
@@ -129,7 +129,7 @@ def find_values(
     width = int64(0)
     while most >> width:
         width += 1
-    at = _varint(levels, int64(0), scratch, int64(0))
+    at = varint(levels, int64(0), scratch, int64(0))
     header = scratch[uint64(0)]
     if width < 8 and 0 < at < levels.size and header & 1 == 0 and header >> 1 >= rows:
         # One run of all rows, as where no value is missing.
@@ -194,15 +194,15 @@ def _differences(
     values: Bytes, start: int, count: int, numbers: Int64s, place: int, scratch: Int64s
 ) -> int:
     """Decode `count` integers from a byte on to numbers[place] and on; where they end, or -1."""
-    at = _varint(values, start, scratch, int64(0))
+    at = varint(values, start, scratch, int64(0))
     block = scratch[uint64(0)]
     if at < 0 or block <= 0 or block > 1 << 20 or block % 128:
         return -1
-    at = _varint(values, at, scratch, int64(0))
+    at = varint(values, at, scratch, int64(0))
     parts = scratch[uint64(0)]
     if at < 0 or parts <= 0 or parts > block or block % parts or block // parts % 32:
         return -1
-    at = _varint(values, at, scratch, int64(0))
+    at = varint(values, at, scratch, int64(0))
     if at < 0 or scratch[uint64(0)] != count:
         return -1
     at = _zigzag(values, at, scratch, int64(0))
@@ -234,7 +234,7 @@ def _differences(
                     bit += width
             else:
                 for k in range(run):
-                    last += least + _packed(values, bit, width)
+                    last += least + packed(values, bit, width)
                     numbers[uint64(place + done + int64(k))] = last
                     bit += width
             done += run

@@ -44,6 +44,7 @@ from variantlake.kernels.columns.pages import (
     spread_numbers,
     text_lengths,
 )
+from variantlake.kernels.columns.runs import RUN_STATE, find_runs
 from variantlake.kernels.log.compact_protocol import STACK
 from variantlake.parquet.metadata.footer import ColumnChunk, LeafColumn, RowGroup
 from variantlake.parquet.stats.fact_columns import Int64s
@@ -51,6 +52,15 @@ from variantlake.storage.input_file import InputFile
 
 MOST_BYTES = 256 << 20
 """Chunks of more bytes are left to pyarrow's batches."""
+
+SHORTEST_RUN = 64
+"""Rows of a run, on average, from which on runs are faster than rows."""
+
+_RUN_BYTES = 2
+"""A run's bytes, about, and compressed. A chunk of more has shorter runs."""
+
+_HEADERS = 1 << 10
+"""Bytes of the headers and dictionaries of a chunk, about."""
 
 _PLAIN, _PLAIN_DICTIONARY, _DIFFERENCES, _PREFIXES, _CODES = 0, 2, 5, 7, 8
 """Encodings, as `parquet.thrift` numbers them."""
@@ -70,6 +80,35 @@ def read_values(
     With `places`, rows of the row group in order, pages without any of them are not decoded: what
     stands in their rows means nothing. None for what pyarrow has to read.
     """
+    found = _chunk(file, leaf, chunk, group, places)
+    return None if found is None else found.values()
+
+
+@dataclass(frozen=True, slots=True)
+class CodeRuns:
+    """A chunk of texts as runs: the row behind each, and what its rows hold, a dictionary array."""
+
+    values: Any
+    ends: Int64s
+
+
+def read_runs(
+    file: InputFile, leaf: LeafColumn, chunk: ColumnChunk, group: RowGroup
+) -> CodeRuns | None:
+    """The texts of a chunk of a row group as runs.
+
+    None where there may be many runs, which are no faster than rows, and for what pyarrow has to
+    read.
+    """
+    if chunk.compressed_size > group.num_rows // SHORTEST_RUN * _RUN_BYTES + _HEADERS:
+        return None
+    found = _chunk(file, leaf, chunk, group, None)
+    return None if found is None else found.runs()
+
+
+def _chunk(
+    file: InputFile, leaf: LeafColumn, chunk: ColumnChunk, group: RowGroup, places: Int64s | None
+) -> _Chunk | None:
     size = chunk.compressed_size
     if leaf.max_repetition or chunk.num_values != group.num_rows or not group.num_rows:
         return None
@@ -82,7 +121,12 @@ def read_values(
     pages = _pages(data, group.num_rows)
     if pages is None or int(pages[:, UNPACKED].sum()) > MOST_BYTES:
         return None
-    return _Chunk(data, pages, leaf, chunk.codec, places).values()
+    return _Chunk(data, pages, leaf, chunk.codec, places)
+
+
+def _runs_of(rows: int) -> int:
+    """How many runs so many rows may have."""
+    return rows // SHORTEST_RUN + SHORTEST_RUN
 
 
 def _pages(data: _Bytes, count: int) -> Int64s | None:
@@ -114,11 +158,54 @@ class _Chunk:
             if encodings == {_PREFIXES} and physical == "BYTE_ARRAY":
                 return self._texts()
             return self._integers(physical) if encodings == {_DIFFERENCES} else None
-        encodings = set(self.pages[1:, ENCODING].tolist())
-        if physical != "BYTE_ARRAY" or not encodings <= {_CODES, _PLAIN_DICTIONARY}:
-            return None
-        entries = self._entries(first)
+        entries = self._dictionary()
         return None if entries is None else self._codes(entries)
+
+    def runs(self) -> CodeRuns | None:
+        """See `read_runs`."""
+        entries = self._dictionary()
+        if entries is None:
+            return None
+        rows = int(self.pages[1:, COUNT].sum())
+        most = _runs_of(rows)
+        codes, ends, state = (
+            np.empty(most, np.int32),
+            np.empty(most, np.int64),
+            np.empty(RUN_STATE, np.int64),
+        )
+        count = start = 0
+        for page in self.pages[1:]:
+            parts = self._parts(page)
+            if parts is None:
+                return None
+            levels, values = parts
+            end = start + int(page[COUNT])
+            # Rows without runs are noticed on the first page.
+            room = min(most, _runs_of(end))
+            count = find_runs(
+                levels,
+                self.leaf.max_definition,
+                values,
+                len(entries),
+                end - start,
+                codes[:room],
+                ends[:room],
+                count,
+                start,
+                state,
+            )
+            if count < 0:
+                return None
+            start = end
+        indices = _array(codes[:count], (codes[:count] >= 0).view(np.uint8))
+        return CodeRuns(pa.DictionaryArray.from_arrays(indices, entries, safe=False), ends[:count])
+
+    def _dictionary(self) -> Any:
+        """The texts that all pages are codes of; None where they are something else."""
+        first, encodings = self.pages[0], set(self.pages[1:, ENCODING].tolist())
+        if first[KIND] != DICTIONARY_PAGE or self.leaf.node.physical != "BYTE_ARRAY":
+            return None
+        return self._entries(first) if encodings <= {_CODES, _PLAIN_DICTIONARY} else None
 
     def _integers(self, physical: str) -> Any:
         dtype = _INTEGERS.get(physical)

@@ -19,7 +19,7 @@ from variantlake.parquet.metadata.footer import Footer, read_footer
 from variantlake.parquet.metadata.old_times import OldTimes
 from variantlake.parquet.metadata.pages import check_pages, pages_are_usual
 from variantlake.parquet.metadata.schema_tree import SchemaNode
-from variantlake.parquet.read.chunk_values import read_values
+from variantlake.parquet.read.chunk_values import CodeRuns, read_runs, read_values
 from variantlake.parquet.read.prefetch import ahead
 from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.parquet.variant.variant_columns import column_of, result_field, variant_nodes
@@ -360,6 +360,11 @@ class ParquetSource:
         group = self._footer.row_groups[row_group]
         own, chunk = self._footer.leaves[leaf], group.columns[leaf]
         return read_values(self._input, own, chunk, group, places)
+
+    def runs(self, row_group: int, leaf: int) -> CodeRuns | None:
+        """See `read_runs`."""
+        group = self._footer.row_groups[row_group]
+        return read_runs(self._input, self._footer.leaves[leaf], group.columns[leaf], group)
 
     def _settled(
         self, batches: Iterator[pa.RecordBatch], row_group: int, leaves: Sequence[int]

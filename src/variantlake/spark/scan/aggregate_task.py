@@ -26,7 +26,7 @@ from variantlake.scan.scan_task import FilePart, split_files
 
 if TYPE_CHECKING:
     from variantlake.engine.grouped import Part
-    from variantlake.engine.reading import Known, Reading
+    from variantlake.engine.reading import Counted, Known, Reading
     from variantlake.scan.file_rows import Rows
 
 MERGED = 1 << 16
@@ -129,17 +129,26 @@ class AggregateTask:
         """How many rows the first row group has that fulfil the condition, and how many groups."""
         for part in self.parts[0]:
             for rows in self._rows(part):
-                return rows.count, self._part(rows).count
+                return rows.rows, self._part(rows).count
         return 0, 0
 
-    def _rows(self, part: FilePart) -> Iterator[Rows]:
-        return self._reading.rows([part.file], self._also_read, part=(part.number, part.count))
+    def _rows(self, part: FilePart) -> Iterator[Counted]:
+        from variantlake.engine.grouped import are_of_stretches
+        from variantlake.engine.reading import Counted
 
-    def _part(self, rows: Rows) -> Part:
+        place, groups = (part.number, part.count), self.groups
+        if not groups.flags:
+            stretched = are_of_stretches(groups.aggregates)
+            yield from self._reading.counted(part.file, groups.columns, place, stretched=stretched)
+            return
+        for rows in self._reading.rows([part.file], self._also_read, part=place):
+            known = {**self._reading.values(rows, groups.columns), **self._flags(rows)}
+            yield Counted(known, rows.count)
+
+    def _part(self, some: Counted) -> Part:
         from variantlake.engine.grouped import part_of_rows
 
-        known = {**self._reading.values(rows, self.groups.columns), **self._flags(rows)}
-        return part_of_rows(self.groups.keys, self.groups.aggregates, known, rows.count)
+        return part_of_rows(self.groups.keys, self.groups.aggregates, some)
 
     @cached_property
     def _reading(self) -> Reading:

@@ -1,0 +1,65 @@
+"""The rows of a row group in stretches: neighbours that are alike in all columns asked for.
+
+A table sorted by some columns has few of them, however many rows it has. What is asked of each row
+is asked of each stretch once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from variantlake.parquet.stats.fact_columns import Bools, Int64s
+from variantlake.planning.predicates import Ref
+from variantlake.scan.casts import Values
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """A column of a row group: a value a run, and the row behind each run."""
+
+    values: Values
+    ends: Int64s
+
+    @classmethod
+    def of_one(cls, values: Values, rows: int) -> Runs:
+        """The same value in all rows."""
+        return cls(values, np.array([rows], np.int64))
+
+    def in_rows(self, places: Int64s) -> Values:
+        """The column in some rows."""
+        numbers = np.repeat(np.arange(len(self.ends)), np.diff(self.ends, prepend=0))
+        return self.values.take(numbers if len(places) == len(numbers) else numbers[places])
+
+
+@dataclass(frozen=True, slots=True)
+class Stretches:
+    """The row behind each stretch, and for each column its value in each stretch."""
+
+    ends: Int64s
+    columns: Mapping[Ref, Values]
+
+    @classmethod
+    def of(cls, runs: Mapping[Ref, Runs], rows: int) -> Stretches:
+        """Of columns of so many rows; without columns all rows are one stretch."""
+        ends = np.unique(np.concatenate([[rows], *(each.ends for each in runs.values())]))
+        columns = {
+            ref: each.values.take(np.searchsorted(each.ends, ends)) for ref, each in runs.items()
+        }
+        return cls(ends.astype(np.int64), columns)
+
+    @property
+    def count(self) -> int:
+        """Number of stretches."""
+        return len(self.ends)
+
+    @property
+    def starts(self) -> Int64s:
+        """The first row of each."""
+        return np.concatenate([[0], self.ends[:-1]]).astype(np.int64)
+
+    def rows(self, chosen: Bools) -> Int64s:
+        """How many of the chosen rows each stretch has; `chosen` is of all rows."""
+        return np.add.reduceat(chosen, self.starts, dtype=np.int64)
