@@ -460,6 +460,8 @@ def test_rule_38_stretches_count_as_their_rows_do(
             assert sorted(shown(found(opened, text))) == right, text
     total = found(opened, f"SELECT {sums} AS n FROM t {condition}")
     assert total == [(sum(row["k"] for row in kept) if kept else None,)]
+    of_runs = found(opened, f"SELECT sum(event:w::bigint) AS n FROM t {condition}")
+    assert of_runs == [(7 * len(kept) if kept else None,)]
 
 
 def test_rule_38_an_error_counts_only_in_rows_that_are_left(
