@@ -460,6 +460,8 @@ def test_rule_38_stretches_count_as_their_rows_do(
             assert sorted(shown(found(opened, text))) == right, text
     total = found(opened, f"SELECT {sums} AS n FROM t {condition}")
     assert total == [(sum(row["k"] for row in kept) if kept else None,)]
+    of_sums = opened.sql("SELECT sum(event:n::bigint) AS n FROM t").query.aggregates
+    assert not grouped.are_of_stretches(of_sums)
     of_runs = found(opened, f"SELECT sum(event:w::bigint) AS n FROM t {condition}")
     assert of_runs == [(7 * len(kept) if kept else None,)]
 
