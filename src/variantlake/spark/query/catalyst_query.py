@@ -19,14 +19,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DataType
 
-from variantlake.errors import (
-    AbsolutePathRefused,
-    InvalidQuery,
-    NotADeltaTable,
-    StoreFailed,
-    UnsupportedFeature,
-    VariantLakeError,
-)
+from variantlake.errors import InvalidQuery, UnsupportedFeature, VariantLakeError
 from variantlake.planning.predicates import In
 from variantlake.spark.query.analysis import Analysis, TableUse, analyse
 from variantlake.spark.query.catalyst import Catalyst, Node, has_inside
@@ -58,6 +51,13 @@ from variantlake.spark.query.references import (
     is_query,
     qualifier_splices,
 )
+from variantlake.spark.query.session_queries import (
+    LEFT_TO_SPARK,
+    NO_DELTA,
+    NOT_A_SELECT,
+    SPARK_ALONE,
+    SessionQueries,
+)
 from variantlake.spark.query.views import Views
 from variantlake.spark.scan import pushed_aggregates
 from variantlake.spark.scan.dataframe import PathColumn, path_columns, scan
@@ -71,51 +71,26 @@ from variantlake.spark.session.classic_files import HelperSession
 from variantlake.spark.session.refusals import REFUSALS, or_invalid, quiet, sentence
 from variantlake.spark.session.schemas import same_columns
 from variantlake.spark.session.variant_functions import functions_of_text
-from variantlake.spark.session.versions import UNTRIED, is_tried
+from variantlake.spark.session.versions import UNTRIED
 from variantlake.sql.names import Parts
 from variantlake.sql.splice import Splice, splice
 
-SPARK_ALONE = "the statement is not a query over a table of ours: Spark runs it as it is"
-NOT_A_SELECT = "the statement does more than read: its tables are read natively and in full"
 NOT_REWRITTEN = "Spark did not take the rewritten text: paths are read natively"
 NOT_OVER_VIEWS = "the query asks for more than rows: Spark runs it as it is"
 
-_LEFT_TO_SPARK = (UnsupportedFeature, StoreFailed, NotADeltaTable)
-"""What our reader lacks and Delta Spark may have."""
 
-_NO_DELTA = frozenset(
-    {
-        "DATA_SOURCE_NOT_FOUND",
-        "INVALID_TEMP_OBJ_REFERENCE",
-        "TABLE_OR_VIEW_NOT_FOUND",
-        "UNSUPPORTED_DATASOURCE_FOR_DIRECT_QUERY",
-    }
-)
-"""How Spark refuses a table's name for want of Delta Spark."""
-
-
-class QueryRunner:
-    """Runs the queries of one user session."""
+class QueryRunner(SessionQueries[PreparedQuery]):
+    """Runs the queries of one classic session."""
 
     def __init__(self, spark: SparkSession, helper: HelperSession, tables: Tables) -> None:
-        self._spark = spark
+        super().__init__(spark, tables)
         self._helper = helper
-        self._tables = tables
         self._catalyst = Catalyst(spark)
         self._names = CatalogNames(spark)
 
-    def run(self, text: str, args: Any, resolve: Resolve) -> DataFrame:
-        """The query's DataFrame. Raises InvalidQuery with Spark's sentence."""
+    def _checked(self, text: str, args: Any, resolve: Resolve, *, run: bool) -> PreparedQuery:
         with functions_of_text(self._spark, text):
-            prepared = self._prepare(text, args, resolve, run=True)
-        if prepared.frame is None:
-            raise InvalidQuery("the query has no result")
-        return prepared.frame
-
-    def plan(self, text: str, args: Any, resolve: Resolve) -> PreparedQuery:
-        """What the query would read; nothing runs. Raises InvalidQuery with Spark's sentence."""
-        with functions_of_text(self._spark, text):
-            return self._prepare(text, args, resolve, run=False)
+            return self._prepare(text, args, resolve, run=run)
 
     def _prepare(self, text: str, args: Any, resolve: Resolve, *, run: bool) -> PreparedQuery:
         find = self._finder(resolve)
@@ -125,8 +100,9 @@ class QueryRunner:
             parsed = self._parse(expanded)
         try:
             query = self._over_views(expanded, parsed, args, find)
-        except _LEFT_TO_SPARK as error:
-            return self._alone(text, args, str(error), error, run=run or is_query(parsed))
+        except LEFT_TO_SPARK as error:
+            frame = self._alone(text, args, error, run=run or is_query(parsed))
+            return PreparedQuery(note=str(error), frame=frame)
         if not query.tables:
             return PreparedQuery(note=SPARK_ALONE, frame=self._sql(text, args, {}) if run else None)
         self._helper.follow()
@@ -138,25 +114,12 @@ class QueryRunner:
             # Spark may take what our views lack, such as `_metadata`.
             if not query.in_spark:
                 raise
-            return self._alone(text, args, NOT_OVER_VIEWS, error, run=run or is_query(parsed))
+            frame = self._alone(text, args, error, run=run or is_query(parsed))
+            return PreparedQuery(note=NOT_OVER_VIEWS, frame=frame)
         finally:
             # A DataFrame is analysed when it is made and needs its views no longer.
             for view in query.tables:
                 self._helper.drop(view)
-
-    def _alone(
-        self, text: str, args: Any, note: str, error: VariantLakeError, *, run: bool
-    ) -> PreparedQuery:
-        """The text by Spark alone. Raises `error` where Spark does not take it either."""
-        # What is refused by a setting is for nobody to read.
-        if not run or isinstance(error, AbsolutePathRefused):
-            raise error
-        try:
-            with quiet():
-                frame = self._spark.sql(text, args)
-        except REFUSALS:
-            raise error from None
-        return PreparedQuery(note=note, frame=frame)
 
     def _finder(self, resolve: Resolve) -> Resolve:
         """Names of the user for tables of ours, then those of Spark's catalogs."""
@@ -225,7 +188,7 @@ class QueryRunner:
                     frame = self._spark.sql(query.as_delta, query.args)
                 return PreparedQuery(note=SPARK_ALONE, frame=frame)
             except REFUSALS as error:
-                if not isinstance(error, PySparkException) or error.getCondition() not in _NO_DELTA:
+                if not isinstance(error, PySparkException) or error.getCondition() not in NO_DELTA:
                     raise InvalidQuery(sentence(error, query.sources)) from None
         prepared = PreparedQuery(
             tuple(
@@ -373,10 +336,6 @@ class QueryRunner:
             # A condition of thousands of terms: too deep to look through, but Spark takes it.
             return Analysis(whole, ())
 
-    @functools.cached_property
-    def _is_tried(self) -> bool:
-        return is_tried(self._spark)
-
     def _planned(self, query: _Query, view: str, use: TableUse) -> PlannedTable:
         table = query.tables[view]
         use = by_stored_names(use, table)
@@ -429,17 +388,9 @@ class QueryRunner:
             before = self._milliseconds(reference.timestamp, args)
         return self._tables.open(reference.target.location, reference.version, before=before)
 
-    def _milliseconds(self, timestamp: str, args: Any) -> int:
-        """When an expression of a time travel is, by the user's time zone."""
-        text = f"SELECT unix_millis(try_cast(({timestamp}) AS TIMESTAMP))"
-        found: int | None = self._sql(text, args, {}).collect()[0][0]
-        if found is None:
-            raise InvalidQuery(f"{timestamp} is not a timestamp")
-        return found
-
     @property
     def _case_sensitive(self) -> bool:
-        return self._spark.conf.get("spark.sql.caseSensitive") == "true"
+        return bool(self._spark.conf.get("spark.sql.caseSensitive") == "true")
 
     def _parse(self, text: str) -> Node:
         return or_invalid(lambda: self._catalyst.parse(text), {})

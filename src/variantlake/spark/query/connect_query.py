@@ -19,14 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 from sqlglot.tokens import Token  # type: ignore[attr-defined]  # re-exported there
 
-from variantlake.errors import (
-    AbsolutePathRefused,
-    InvalidQuery,
-    NotADeltaTable,
-    StoreFailed,
-    UnsupportedFeature,
-    VariantLakeError,
-)
+from variantlake.errors import InvalidQuery, UnsupportedFeature, VariantLakeError
 from variantlake.planning.first_rows import FirstRows, map_order
 from variantlake.planning.predicates import Ref, map_refs
 from variantlake.spark.query.connect_splices import RemoteTable, alike, over_views, path_changes
@@ -36,12 +29,19 @@ from variantlake.spark.query.references import (
     Resolve,
     Target,
 )
+from variantlake.spark.query.session_queries import (
+    LEFT_TO_SPARK,
+    NO_DELTA,
+    NOT_A_SELECT,
+    SPARK_ALONE,
+    SessionQueries,
+)
 from variantlake.spark.scan.dataframe import path_columns, scan
 from variantlake.spark.scan.tables import Tables, TableVersion
 from variantlake.spark.session.connect_files import RemoteFiles
 from variantlake.spark.session.refusals import or_invalid
 from variantlake.spark.session.schemas import same_columns
-from variantlake.spark.session.versions import UNTRIED, is_tried
+from variantlake.spark.session.versions import UNTRIED
 from variantlake.sql.names import Parts
 from variantlake.sql.scopes import Place, PushedFilter, Scopes
 from variantlake.sql.splice import Splice, quote_identifier, splice, with_origins
@@ -49,8 +49,6 @@ from variantlake.sql.token_paths import Owner, Paths, TypedPath, typed_paths
 from variantlake.sql.token_tables import TableName, qualifier_splices, sure_names, table_names
 from variantlake.sql.tokens import inner_query, is_read_only, tokenize
 
-SPARK_ALONE = "the statement is not a query over a table of ours: Spark runs it as it is"
-NOT_A_SELECT = "the statement does more than read: its tables are read natively and in full"
 NATIVELY = "paths are read natively: {}"
 NOT_REWRITTEN = "Spark did not take the rewritten text"
 A_STAR = "a star stands for the Variant"
@@ -81,24 +79,12 @@ class RemoteQuery:
     text: str = ""
 
 
-class RemoteQueries:
+class RemoteQueries(SessionQueries[RemoteQuery]):
     """Runs the queries of one Spark Connect session."""
 
     def __init__(self, spark: SparkSession, tables: Tables) -> None:
-        self._spark: Any = spark
-        self._tables = tables
+        super().__init__(spark, tables)
         self._files = RemoteFiles(spark)
-
-    def run(self, text: str, args: Any, resolve: Resolve) -> DataFrame:
-        """The query's DataFrame. Raises InvalidQuery with Spark's sentence about this text."""
-        prepared = self._checked(text, args, resolve, run=True)
-        if prepared.frame is None:
-            raise InvalidQuery("the query has no result")
-        return prepared.frame
-
-    def plan(self, text: str, args: Any, resolve: Resolve) -> RemoteQuery:
-        """What the query would read; it is not run."""
-        return self._checked(text, args, resolve, run=False)
 
     def read(self, table: TableVersion) -> DataFrame:
         """A whole table."""
@@ -139,8 +125,9 @@ class RemoteQueries:
         in_spark = all(target.in_spark for _, target in found)
         try:
             tables = [(name, self._load(name, target, args)) for name, target in found]
-        except (NotADeltaTable, StoreFailed, UnsupportedFeature) as error:
-            return self._alone(text, args, str(error), error, run=run or is_read_only(tokens))
+        except LEFT_TO_SPARK as error:
+            frame = self._alone(text, args, error, run=run or is_read_only(tokens))
+            return RemoteQuery(note=str(error), frame=frame)
         self._files.follow()
         if not is_read_only(tokens):
             inner = self._inside(shorter, tokens, tables, run=run) if args is None else None
@@ -153,7 +140,7 @@ class RemoteQueries:
             error.message = with_origins(error.message, text, cut)
             if not in_spark:
                 raise
-            return self._alone(text, args, SPARK_ALONE, error, run=True)
+            return RemoteQuery(note=SPARK_ALONE, frame=self._alone(text, args, error, run=True))
 
     def _explanation(
         self, text: str, start: int, args: Any, resolve: Resolve, *, run: bool
@@ -169,18 +156,6 @@ class RemoteQueries:
             rewritten = text[:start] + inner.text if inner.text else text
             inner = replace(inner, frame=self._sql(rewritten, args))
         return inner
-
-    def _alone(
-        self, text: str, args: Any, note: str, error: VariantLakeError, *, run: bool
-    ) -> RemoteQuery:
-        """The text by Spark alone. Raises `error` where Spark does not take it either."""
-        # What is refused by a setting is for nobody to read.
-        if not run or isinstance(error, AbsolutePathRefused):
-            raise error
-        try:
-            return RemoteQuery(note=note, frame=self._sql(text, args))
-        except InvalidQuery:
-            raise error from None
 
     def _inside(
         self,
@@ -224,7 +199,7 @@ class RemoteQueries:
             if whole is not None:
                 return RemoteQuery(note=SPARK_ALONE, frame=self._sql(whole, args))
         except InvalidQuery as error:
-            if not any(sign in error.message for sign in _NO_DELTA):
+            if not any(f"[{condition}" in error.message for condition in NO_DELTA):
                 raise
         views = [self._everything(table) for _, table in tables]
         native = splice(text, over_views([name for name, _ in tables], views))
@@ -345,10 +320,6 @@ class RemoteQueries:
             schemas = [*schemas, found]
         return any("collate" in schema.simpleString() for schema in schemas)
 
-    @functools.cached_property
-    def _is_tried(self) -> bool:
-        return is_tried(self._spark)
-
     def _is_on(self, setting: str) -> bool:
         return str(self._spark.conf.get(setting, "false")).lower() == "true"
 
@@ -451,10 +422,7 @@ class RemoteQueries:
             if at and number.isdigit():
                 location, version = path, int(number)
         if name.timestamp is not None:
-            text = f"SELECT unix_millis(try_cast(({name.timestamp}) AS TIMESTAMP))"
-            before = self._sql(text, args).collect()[0][0]
-            if before is None:
-                raise InvalidQuery(f"{name.timestamp} is not a timestamp")
+            before = self._milliseconds(name.timestamp, args)
         return self._tables.open(location, version, before=before)
 
     def _sql(self, text: str, args: Any, sources: Mapping[str, str] | None = None) -> DataFrame:
@@ -469,9 +437,3 @@ class RemoteQueries:
 _EXPLAIN = re.compile(
     r"\s*EXPLAIN\s+(?:(?:EXTENDED|FORMATTED|COST|CODEGEN|LOGICAL)\s+)?", re.IGNORECASE
 )
-
-_NO_DELTA = (
-    "[DATA_SOURCE_NOT_FOUND", "[INVALID_TEMP_OBJ_REFERENCE", "[TABLE_OR_VIEW_NOT_FOUND",
-    "[UNSUPPORTED_DATASOURCE_FOR_DIRECT_QUERY",
-)  # fmt: skip
-"""How Spark refuses a table's name for want of Delta Spark."""

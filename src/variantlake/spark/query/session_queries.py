@@ -1,0 +1,98 @@
+"""What the queries of a classic session and of Spark Connect have in common.
+
+Each kind has a front end of its own (`catalyst_query`, `connect_query`), which finds tables and
+paths. How a query fails, what is left to Spark, and which version a time means is decided here.
+"""
+
+from __future__ import annotations
+
+import functools
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, Generic, Protocol, TypeVar
+
+from pyspark.sql import DataFrame, SparkSession
+
+from variantlake.errors import (
+    AbsolutePathRefused,
+    InvalidQuery,
+    NotADeltaTable,
+    StoreFailed,
+    UnsupportedFeature,
+    VariantLakeError,
+)
+from variantlake.spark.query.references import Resolve
+from variantlake.spark.scan.tables import Tables
+from variantlake.spark.session.versions import is_tried
+
+SPARK_ALONE = "the statement is not a query over a table of ours: Spark runs it as it is"
+NOT_A_SELECT = "the statement does more than read: its tables are read natively and in full"
+
+LEFT_TO_SPARK = (UnsupportedFeature, StoreFailed, NotADeltaTable)
+"""What our reader lacks and Delta Spark may have."""
+
+NO_DELTA = frozenset(
+    {
+        "DATA_SOURCE_NOT_FOUND",
+        "INVALID_TEMP_OBJ_REFERENCE",
+        "TABLE_OR_VIEW_NOT_FOUND",
+        "UNSUPPORTED_DATASOURCE_FOR_DIRECT_QUERY",
+    }
+)
+"""How Spark refuses a table's name for want of Delta Spark."""
+
+
+class _Prepared(Protocol):
+    frame: DataFrame | None
+
+
+Prepared = TypeVar("Prepared", bound=_Prepared)
+
+
+class SessionQueries(ABC, Generic[Prepared]):
+    """Runs the queries of one user session."""
+
+    def __init__(self, spark: SparkSession, tables: Tables) -> None:
+        self._spark: Any = spark
+        self._tables = tables
+
+    def run(self, text: str, args: Any, resolve: Resolve) -> DataFrame:
+        """The query's DataFrame. Raises InvalidQuery with Spark's sentence about this text."""
+        prepared = self._checked(text, args, resolve, run=True)
+        if prepared.frame is None:
+            raise InvalidQuery("the query has no result")
+        return prepared.frame
+
+    def plan(self, text: str, args: Any, resolve: Resolve) -> Prepared:
+        """What the query would read; nothing runs. Raises InvalidQuery with Spark's sentence."""
+        return self._checked(text, args, resolve, run=False)
+
+    @abstractmethod
+    def _checked(self, text: str, args: Any, resolve: Resolve, *, run: bool) -> Prepared:
+        """The query with its scans; without `run` it has no frame."""
+
+    @abstractmethod
+    def _sql(self, text: str, args: Any, sources: Mapping[str, str]) -> DataFrame:
+        """The text as Spark takes it; `sources` as `or_invalid`. Raises InvalidQuery."""
+
+    def _alone(self, text: str, args: Any, error: VariantLakeError, *, run: bool) -> DataFrame:
+        """The text by Spark alone. Raises `error` where Spark does not take it either."""
+        # What is refused by a setting is for nobody to read.
+        if not run or isinstance(error, AbsolutePathRefused):
+            raise error
+        try:
+            return self._sql(text, args, {})
+        except InvalidQuery:
+            raise error from None
+
+    def _milliseconds(self, timestamp: str, args: Any) -> int:
+        """When an expression of a time travel is, by the user's time zone."""
+        text = f"SELECT unix_millis(try_cast(({timestamp}) AS TIMESTAMP))"
+        found: int | None = self._sql(text, args, {}).collect()[0][0]
+        if found is None:
+            raise InvalidQuery(f"{timestamp} is not a timestamp")
+        return found
+
+    @functools.cached_property
+    def _is_tried(self) -> bool:
+        return is_tried(self._spark)
