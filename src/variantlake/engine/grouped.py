@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from variantlake.engine.codes import coded, group, one_array
+from variantlake.engine.evaluate import evaluate
 from variantlake.engine.expressions import Aggregate, Expression, scalar
-from variantlake.engine.functions import evaluate
 from variantlake.engine.reading import Counted, Known
 from variantlake.engine.states import State, known_state, state_of, typed
 from variantlake.planning.exact_facts import KnownFiles
