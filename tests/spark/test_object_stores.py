@@ -15,7 +15,7 @@ import variantlake as vl
 from tests import s3_server
 from variantlake.parquet.variant.variant_arrays import variant_array
 from variantlake.spark import connect
-from variantlake.spark.register import register
+from variantlake.spark.registration import register
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

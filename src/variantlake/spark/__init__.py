@@ -16,7 +16,7 @@ from variantlake.errors import MissingDependency
 if TYPE_CHECKING:
     from variantlake.spark.lake import Lake, connect
     from variantlake.spark.local import local_session
-    from variantlake.spark.register import register
+    from variantlake.spark.registration import register
     from variantlake.spark.rows import json_rows, text_rows
     from variantlake.spark.session.variant_functions import register_functions
 
@@ -35,7 +35,7 @@ _HOMES = {
     "connect": "variantlake.spark.lake",
     "json_rows": "variantlake.spark.rows",
     "local_session": "variantlake.spark.local",
-    "register": "variantlake.spark.register",
+    "register": "variantlake.spark.registration",
     "register_functions": "variantlake.spark.session.variant_functions",
     "text_rows": "variantlake.spark.rows",
 }

@@ -16,7 +16,7 @@ import pytest
 import variantlake as vl
 from tests.parquet.write.test_table_writer import of
 from variantlake.spark.lake import Lake, connect
-from variantlake.spark.register import register
+from variantlake.spark.registration import register
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -15,7 +15,7 @@ import variantlake as vl
 from tests.spark.layouts import changed, rows
 from variantlake.delta.log.log_segment import commit_path
 from variantlake.spark.lake import Lake, connect
-from variantlake.spark.register import PUSHDOWN
+from variantlake.spark.registration import PUSHDOWN
 from variantlake.spark.scan.source_options import SourceOptions
 
 if TYPE_CHECKING:
