@@ -31,7 +31,7 @@ from variantlake.kernels.variant.variant_reader import VariantReader
 from variantlake.kernels.variant.variant_writer import write_variant
 from variantlake.parquet.write.file_writer import FileWriter
 from variantlake.shredding.ddl import parse_ddl
-from variantlake.shredding.infer import infer
+from variantlake.shredding.inference.infer import infer
 from variantlake.shredding.layout import arrow_type
 from variantlake.shredding.schema import ShreddingSchema
 

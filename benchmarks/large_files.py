@@ -23,7 +23,7 @@ from variantlake.kernels.variant.profiler import profile
 from variantlake.kernels.variant.variant_reader import VariantReader
 from variantlake.parquet.write.file_writer import FileWriter
 from variantlake.shredding.arrays import struct_of
-from variantlake.shredding.infer import infer
+from variantlake.shredding.inference.infer import infer
 from variantlake.shredding.layout import arrow_type
 from variantlake.shredding.schema import ShreddingSchema
 

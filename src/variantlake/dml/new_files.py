@@ -19,7 +19,7 @@ from variantlake.ingest.target.files import delete_load, new_load_id
 from variantlake.ingest.target.options import LoadOptions
 from variantlake.ingest.target.write_target import Target
 from variantlake.ingest.write_rows import write_rows
-from variantlake.shredding.infer import InferenceOptions
+from variantlake.shredding.inference.infer import InferenceOptions
 from variantlake.storage.opening import open_store
 
 

@@ -13,7 +13,7 @@ from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.schema.table_schema import StructField, VariantType, arrow_type
 from variantlake.encoding.variant import Variant
 from variantlake.errors import InvalidQuery, InvalidValue, UnsupportedFeature
-from variantlake.planning.casts import spark_type
+from variantlake.planning.exact.casts import spark_type
 from variantlake.planning.expressions import Condition, TypedPath, constant
 from variantlake.planning.predicates import Literal, Ref
 from variantlake.scan.casts import extract

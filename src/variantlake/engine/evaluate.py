@@ -24,7 +24,7 @@ from variantlake.engine.expressions import (
 )
 from variantlake.errors import UnsupportedFeature
 from variantlake.parquet.stats.bounds import Raw
-from variantlake.planning.casts import INT_LIMITS
+from variantlake.planning.exact.casts import INT_LIMITS
 from variantlake.scan.casts import Bools, Values
 from variantlake.scan.conditions import of_entries
 from variantlake.shredding.fit import raw_array

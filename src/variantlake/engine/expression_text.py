@@ -19,7 +19,7 @@ from variantlake.engine.expressions import (
     zoned,
 )
 from variantlake.errors import InvalidQuery
-from variantlake.planning.casts import spark_type
+from variantlake.planning.exact.casts import spark_type
 from variantlake.sql.columns import Columns
 from variantlake.sql.literals import constant as constant_of
 from variantlake.sql.literals import refused, type_name

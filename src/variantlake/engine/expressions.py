@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Literal as OneOf
 
 from variantlake.parquet.stats.bounds import Raw
-from variantlake.planning.casts import INT_DIGITS, spark_type
-from variantlake.planning.comparing import common_type
+from variantlake.planning.exact.casts import INT_DIGITS, spark_type
+from variantlake.planning.exact.comparing import common_type
 from variantlake.planning.predicates import Literal, Ref
 from variantlake.sql.literals import refused
 from variantlake.types import MAX_PRECISION, Kind, ShreddedType

@@ -14,10 +14,10 @@ from variantlake.delta.log.snapshot import Snapshot
 from variantlake.engine.expressions import Column, Expression
 from variantlake.engine.queries import Query
 from variantlake.parquet.stats.fact_columns import Int64s
-from variantlake.planning.exact_facts import ExactFacts, KnownFiles, LogAggregate
 from variantlake.planning.files import NO_ROWS, ScanFile
 from variantlake.planning.predicates import And, Predicate, Ref, refs
-from variantlake.planning.skipping import Skipper
+from variantlake.planning.stats.exact_facts import ExactFacts, KnownFiles, LogAggregate
+from variantlake.planning.stats.skipping import Skipper
 from variantlake.scan.casts import Values
 from variantlake.scan.decoded_log import DecodedLog
 from variantlake.scan.file_rows import FileReader, Rows

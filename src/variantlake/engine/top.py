@@ -23,9 +23,9 @@ from variantlake.engine.reading import Known, Reading, joined, taken
 from variantlake.parquet.stats.bounds import Raw
 from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.planning.files import ScanFile
-from variantlake.planning.first_rows import Order, up_to
 from variantlake.planning.predicates import Ref
-from variantlake.planning.skipping import domains_in
+from variantlake.planning.stats.first_rows import Order, up_to
+from variantlake.planning.stats.skipping import domains_in
 from variantlake.scan.file_rows import Rows
 from variantlake.shredding.fit import raws_of
 

@@ -57,7 +57,7 @@ from variantlake.parquet.read.reader import iter_batches
 from variantlake.parquet.stats.facts import FileFacts, read_facts
 from variantlake.parquet.write.file_writer import WrittenFile
 from variantlake.shredding.ddl import format_ddl, parse_ddl
-from variantlake.shredding.infer import InferenceOptions, infer
+from variantlake.shredding.inference.infer import InferenceOptions, infer
 from variantlake.shredding.layout import check_writable
 from variantlake.shredding.schema import ShreddingSchema
 from variantlake.storage.opening import open_store, store_of

@@ -46,8 +46,8 @@ from variantlake.ingest.target.options import BadRows
 from variantlake.ingest.target.write_target import UNSHREDDED, Target
 from variantlake.ingest.write_rows import write_rows
 from variantlake.shredding.ddl import format_ddl, parse_ddl
-from variantlake.shredding.hints import with_hints
-from variantlake.shredding.infer import InferenceOptions, infer
+from variantlake.shredding.inference.hints import with_hints
+from variantlake.shredding.inference.infer import InferenceOptions, infer
 from variantlake.shredding.schema import ShreddingSchema
 from variantlake.storage.store import Store
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from variantlake.parquet.variant.variant_arrays import variant_array, variants
     from variantlake.parquet.write.file_writer import FileWriter, WriteOptions
     from variantlake.parquet.write.table_writer import write_table
-    from variantlake.shredding.infer import InferenceOptions
+    from variantlake.shredding.inference.infer import InferenceOptions
 
 __all__ = [
     "FileWriter",
@@ -41,7 +41,7 @@ __all__ = [
 _HOMES = {
     "FileWriter": "parquet.write.file_writer",
     "Finding": "parquet.read.check",
-    "InferenceOptions": "shredding.infer",
+    "InferenceOptions": "shredding.inference.infer",
     "WriteOptions": "parquet.write.file_writer",
     "check_file": "parquet.read.check",
     "find_variants": "parquet.read.reader",

@@ -17,11 +17,17 @@ from variantlake.delta.protocol.learned_schemas import (
 )
 from variantlake.parquet.stats.facts import FileFacts
 from variantlake.paths import Path
+from variantlake.planning.exact.readings import (
+    Native,
+    NullColumn,
+    NullTest,
+    PhysicalColumn,
+    find_place,
+)
 from variantlake.planning.files import RecordFiles, ScanFile
 from variantlake.planning.plan import ScanPlan
 from variantlake.planning.predicates import Ref, path_text
-from variantlake.planning.readings import Native, NullColumn, NullTest, PhysicalColumn, find_place
-from variantlake.planning.skipping import NOT_SKIPPED, Skipper
+from variantlake.planning.stats.skipping import NOT_SKIPPED, Skipper
 from variantlake.shown import counted
 from variantlake.shredding.folding import fold_key
 from variantlake.shredding.schema import Object, ShreddingSchema

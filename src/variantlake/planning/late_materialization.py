@@ -14,8 +14,9 @@ from dataclasses import replace
 import numpy as np
 
 from variantlake.parquet.stats.fact_columns import Bools
-from variantlake.planning.casts import spark_type
-from variantlake.planning.comparing import comparison_type
+from variantlake.planning.exact.casts import spark_type
+from variantlake.planning.exact.comparing import comparison_type
+from variantlake.planning.exact.readings import Native
 from variantlake.planning.files import FileColumns, FileRows
 from variantlake.planning.plan import ScanGroup, ScanPlan, readings_of
 from variantlake.planning.predicates import (
@@ -30,8 +31,7 @@ from variantlake.planning.predicates import (
     StartsWith,
     refs,
 )
-from variantlake.planning.readings import Native
-from variantlake.planning.skipping import Skipper
+from variantlake.planning.stats.skipping import Skipper
 
 MIN_BYTES = 8 << 20
 """Bytes of files from which a group is worth the start of Python workers."""

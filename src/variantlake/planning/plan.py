@@ -17,10 +17,7 @@ import numpy as np
 from variantlake.logs import logger
 from variantlake.parquet.stats.fact_columns import INTEGERS, LACKING, Int64s
 from variantlake.parquet.stats.facts import UNKNOWN
-from variantlake.planning.files import FileColumns, FileRows, ScanFile
-from variantlake.planning.first_rows import FirstRows, enough, reach
-from variantlake.planning.predicates import And, Predicate, Ref, Unknown, conjuncts
-from variantlake.planning.readings import (
+from variantlake.planning.exact.readings import (
     Native,
     NullColumn,
     PhysicalColumn,
@@ -29,7 +26,10 @@ from variantlake.planning.readings import (
     Readings,
     readable_by_spark,
 )
-from variantlake.planning.skipping import NOT_SKIPPED, Skipper
+from variantlake.planning.files import FileColumns, FileRows, ScanFile
+from variantlake.planning.predicates import And, Predicate, Ref, Unknown, conjuncts
+from variantlake.planning.stats.first_rows import FirstRows, enough, reach
+from variantlake.planning.stats.skipping import NOT_SKIPPED, Skipper
 from variantlake.shredding.schema import Untyped
 
 _LOG = logger("plan")

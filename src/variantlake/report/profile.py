@@ -31,8 +31,8 @@ from variantlake.report.samples import (
 from variantlake.report.values import MAX_DISTINCT, PathValues, values_of
 from variantlake.shown import Shown
 from variantlake.shredding.ddl import format_ddl
-from variantlake.shredding.infer import Inference, InferenceOptions, infer
-from variantlake.shredding.profile import Profile
+from variantlake.shredding.inference.infer import Inference, InferenceOptions, infer
+from variantlake.shredding.inference.profile import Profile
 from variantlake.shredding.schema import Leaf
 from variantlake.sql.splice import quote_identifier
 from variantlake.storage.opening import open_store

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from variantlake.planning.skipping import NOT_SKIPPED
+from variantlake.planning.stats.skipping import NOT_SKIPPED
 from variantlake.scan.table_scan import Scan
 
 MAX_FILES = 100_000

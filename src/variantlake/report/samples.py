@@ -22,7 +22,7 @@ from variantlake.parquet.read.json_column import to_json
 from variantlake.parquet.read.reader import iter_batches
 from variantlake.scan.table_scan import Scan
 from variantlake.shredding.arrays import struct_of
-from variantlake.shredding.profile import Profile
+from variantlake.shredding.inference.profile import Profile
 from variantlake.sql.select import QueryText
 from variantlake.sql.splice import quote_identifier
 

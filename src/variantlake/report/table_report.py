@@ -34,7 +34,7 @@ from variantlake.report.versions import MAX_VERSIONS, versions_of
 from variantlake.scan.table_scan import Scan
 from variantlake.shown import Shown, counted
 from variantlake.shredding.ddl import format_ddl
-from variantlake.shredding.infer import infer
+from variantlake.shredding.inference.infer import infer
 
 FORMAT = 1
 """Of the data; it grows when a reader of the JSON would have to change."""

@@ -24,8 +24,8 @@ from variantlake.encoding.value import basic_type, find
 from variantlake.encoding.variant import Variant
 from variantlake.errors import InvalidValue, UnsupportedFeature
 from variantlake.parquet.stats.fact_columns import Int64s
-from variantlake.planning.casts import INT_LIMITS, Beyond, monotone_cast, spark_type
-from variantlake.planning.exactness import IDENTITY, Conversion, ConversionKind
+from variantlake.planning.exact.casts import INT_LIMITS, Beyond, monotone_cast, spark_type
+from variantlake.planning.exact.exactness import IDENTITY, Conversion, ConversionKind
 from variantlake.planning.predicates import Ref
 from variantlake.shredding.arrays import AnyArray, bytes_of, struct_of
 from variantlake.shredding.dictionary import RowDictionary

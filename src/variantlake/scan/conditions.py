@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from variantlake.errors import UnsupportedFeature
 from variantlake.parquet.stats.bounds import Raw
 from variantlake.parquet.stats.fact_columns import Int64s
-from variantlake.planning.comparing import comparison_type, literal_as
+from variantlake.planning.exact.comparing import comparison_type, literal_as
 from variantlake.planning.predicates import (
     FLIPPED,
     And,

@@ -11,9 +11,9 @@ from variantlake.delta.log.stored_names import has_stored_names
 from variantlake.parquet.metadata.footer import Footer, read_footer
 from variantlake.parquet.stats.facts import facts_of, row_group_facts
 from variantlake.paths import Path
+from variantlake.planning.exact.readings import Reader, Reading
 from variantlake.planning.files import FileColumns, RecordFiles, ScanFile
 from variantlake.planning.predicates import Ref
-from variantlake.planning.readings import Reader, Reading
 from variantlake.storage.input_file import InputFile
 
 MOST_FILES = 256

@@ -29,10 +29,10 @@ from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.parquet.variant.group_parts import list_element
 from variantlake.parquet.variant.variant_columns import column_of
 from variantlake.paths import Path
+from variantlake.planning.exact.readings import NullColumn, PhysicalColumn, Reading
 from variantlake.planning.files import ScanFile
 from variantlake.planning.predicates import Ref
-from variantlake.planning.readings import NullColumn, PhysicalColumn, Reading
-from variantlake.planning.skipping import Skipper
+from variantlake.planning.stats.skipping import Skipper
 from variantlake.scan.casts import Bools, Values, convert, extract, requested_type
 from variantlake.scan.column_reads import ColumnRead, leaves_below
 from variantlake.scan.conform import conformed, find_field

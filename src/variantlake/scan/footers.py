@@ -20,7 +20,7 @@ from variantlake.planning.files import ScanFile
 from variantlake.planning.log_files import LogFiles
 from variantlake.planning.plan import ScanPlan
 from variantlake.planning.predicates import And, Ref
-from variantlake.planning.skipping import Skipper
+from variantlake.planning.stats.skipping import Skipper
 from variantlake.shredding.schema import ShreddingSchema
 
 _THREADS = 16

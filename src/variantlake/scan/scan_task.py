@@ -17,10 +17,10 @@ import pyarrow as pa
 from variantlake.delta.log.logical_files import FILES
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.errors import UnsupportedFeature
+from variantlake.planning.exact.readings import Native
 from variantlake.planning.files import ScanFile
 from variantlake.planning.predicates import And, Predicate, Ref, refs
-from variantlake.planning.readings import Native
-from variantlake.planning.skipping import Skipper
+from variantlake.planning.stats.skipping import Skipper
 from variantlake.scan.casts import Bools, Values
 from variantlake.scan.conditions import evaluate
 

@@ -11,7 +11,7 @@ from variantlake.errors import UnsupportedFeature
 from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.planning.log_files import LogFiles
 from variantlake.planning.predicates import Predicate, Ref, map_refs, refs
-from variantlake.planning.skipping import Skipper
+from variantlake.planning.stats.skipping import Skipper
 from variantlake.scan.footers import Footers
 from variantlake.sql.select import QueryText
 

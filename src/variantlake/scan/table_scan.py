@@ -20,12 +20,12 @@ from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.schema.table_schema import arrow_type
 from variantlake.errors import InvalidValue
 from variantlake.parquet.stats.fact_columns import Int64s
-from variantlake.planning.casts import spark_type
+from variantlake.planning.exact.casts import spark_type
 from variantlake.planning.explain import Explanation, explain
 from variantlake.planning.files import NO_ROWS, ScanFile
 from variantlake.planning.plan import ScanPlan, plan_scan
 from variantlake.planning.predicates import Predicate, Ref, map_refs, refs
-from variantlake.planning.skipping import Skipper
+from variantlake.planning.stats.skipping import Skipper
 from variantlake.scan.casts import Bools
 from variantlake.scan.conditions import Truth, evaluate
 from variantlake.scan.decoded_log import DecodedLog

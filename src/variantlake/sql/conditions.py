@@ -7,7 +7,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from variantlake.errors import UnsupportedFeature
-from variantlake.planning.comparing import comparison_type
+from variantlake.planning.exact.comparing import comparison_type
 from variantlake.planning.predicates import (
     And,
     Compare,

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 from sqlglot import exp
 
-from variantlake.planning.first_rows import FirstRows, Order
+from variantlake.planning.stats.first_rows import FirstRows, Order
 from variantlake.sql.columns import Columns
 from variantlake.sql.select import row_limit
 

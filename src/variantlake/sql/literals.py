@@ -13,10 +13,10 @@ from typing import TypedDict
 from sqlglot import exp
 
 from variantlake.errors import UnsupportedFeature
-from variantlake.planning.casts import INT_LIMITS, spark_type
-from variantlake.planning.comparing import comparison_type
-from variantlake.planning.domains import partition_value
+from variantlake.planning.exact.casts import INT_LIMITS, spark_type
+from variantlake.planning.exact.comparing import comparison_type
 from variantlake.planning.predicates import Literal, Ref
+from variantlake.planning.stats.domains import partition_value
 from variantlake.types import MAX_PRECISION, Kind, ShreddedType
 
 

@@ -25,8 +25,8 @@ from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]  # re-
 
 from variantlake.delta.schema.table_schema import StructType
 from variantlake.errors import VariantLakeError
-from variantlake.planning.first_rows import FirstRows
 from variantlake.planning.predicates import And, Not, Or, Predicate, Unknown
+from variantlake.planning.stats.first_rows import FirstRows
 from variantlake.sql.columns import Columns
 from variantlake.sql.conditions import Conditions
 from variantlake.sql.joins import JOINS, LEFT, RIGHT, join_of_text

@@ -12,7 +12,7 @@ from variantlake.encoding.json import parse_json_tree
 from variantlake.encoding.scalar import decimal_parts
 from variantlake.encoding.tree import Scalar, Tree
 from variantlake.kernels.variant.profiler import MAX_PROFILE_DEPTH, profile
-from variantlake.shredding.profile import Profile
+from variantlake.shredding.inference.profile import Profile
 from variantlake.types import PRIMITIVES, Family
 
 

@@ -14,7 +14,7 @@ from variantlake.parquet.read.inspect import NodeView, inspect_file, why
 from variantlake.parquet.write.file_writer import WriteOptions
 from variantlake.parquet.write.table_writer import write_table
 from variantlake.paths import Path
-from variantlake.shredding.infer import InferenceOptions
+from variantlake.shredding.inference.infer import InferenceOptions
 
 
 @pytest.fixture

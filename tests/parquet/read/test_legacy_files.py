@@ -15,9 +15,9 @@ from variantlake.errors import InvalidPath, InvalidValue, MalformedFile, Variant
 from variantlake.parquet.metadata.footer import read_footer
 from variantlake.parquet.stats.facts import UNKNOWN, FileFacts, row_group_facts
 from variantlake.paths import Path as VariantPath
+from variantlake.planning.exact.readings import Native, PhysicalColumn, Reader
 from variantlake.planning.predicates import Compare, Literal, Ref
-from variantlake.planning.readings import Native, PhysicalColumn, Reader
-from variantlake.planning.skipping import Skipper
+from variantlake.planning.stats.skipping import Skipper
 from variantlake.shredding.layout import VARIANT_TYPE
 
 BIGINT: Any = leaf(pa.int64())

@@ -31,7 +31,7 @@ from variantlake.parquet.stats.facts import FileFacts, PathFacts, VariantFacts
 from variantlake.planning.log_files import LogFiles
 from variantlake.shown import counted
 from variantlake.shredding.ddl import MAX_SCHEMA_DEPTH, format_ddl
-from variantlake.shredding.infer import Inference, InferenceOptions
+from variantlake.shredding.inference.infer import Inference, InferenceOptions
 from variantlake.shredding.schema import Array, Leaf, Object, ShreddingSchema
 from variantlake.shredding.values import ValueNotes
 from variantlake.table import Table

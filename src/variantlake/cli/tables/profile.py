@@ -14,7 +14,7 @@ from variantlake.ingest.sources.sources import Format
 from variantlake.planning.predicates import path_text
 from variantlake.report.profile import PathProfile, SourceProfile
 from variantlake.report.samples import SAMPLE_ROWS
-from variantlake.shredding.infer import InferenceOptions
+from variantlake.shredding.inference.infer import InferenceOptions
 
 _SHOWN = 100
 """Paths that the table for people shows."""

@@ -23,7 +23,7 @@ from variantlake.delta.schema.table_schema import PrimitiveType, StructType, Var
 from variantlake.errors import InvalidSchema, InvalidValue, UnsupportedFeature, did_you_mean
 from variantlake.parquet.write.file_writer import Compression
 from variantlake.shredding.ddl import format_ddl, parse_ddl
-from variantlake.shredding.hints import Hint, parse_hints
+from variantlake.shredding.inference.hints import Hint, parse_hints
 from variantlake.shredding.schema import ShreddingSchema
 
 SHREDDING_PROPERTY = "delta.enableVariantShredding"

@@ -22,7 +22,7 @@ from variantlake.kernels.json.lines import split_lines
 from variantlake.kernels.tape.tape import Tape
 from variantlake.kernels.tape.words import PADDING
 from variantlake.kernels.variant.profiler import Profiler
-from variantlake.shredding.profile import Profile
+from variantlake.shredding.inference.profile import Profile
 
 SAMPLE_ROWS = 4096
 """Documents that schema inference looks at, as Spark does."""

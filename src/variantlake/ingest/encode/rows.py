@@ -34,7 +34,7 @@ from variantlake.kernels.tape.tape import Tape
 from variantlake.kernels.variant.profiler import profile
 from variantlake.parquet.metadata.annotate import ColumnPath
 from variantlake.shredding.arrays import AnyArray
-from variantlake.shredding.infer import InferenceOptions, infer
+from variantlake.shredding.inference.infer import InferenceOptions, infer
 from variantlake.shredding.schema import ShreddingSchema
 from variantlake.shredding.values import ValueNotes
 

@@ -7,8 +7,8 @@ from variantlake.delta.protocol.cluster_paths import PROPERTY as CLUSTER_BY
 from variantlake.delta.protocol.cluster_paths import cluster_paths
 from variantlake.delta.protocol.properties import hints
 from variantlake.ingest.learning.sample import Sample
-from variantlake.shredding.hints import with_leaf
-from variantlake.shredding.infer import InferenceOptions
+from variantlake.shredding.inference.hints import with_leaf
+from variantlake.shredding.inference.infer import InferenceOptions
 from variantlake.shredding.schema import Leaf, ShreddingSchema
 
 

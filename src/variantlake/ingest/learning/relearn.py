@@ -32,7 +32,7 @@ from variantlake.errors import VariantLakeError
 from variantlake.ingest.learning.learn import learned_schema
 from variantlake.ingest.learning.sample import Sample, Trial, sample_column, spread
 from variantlake.ingest.target.write_target import Target
-from variantlake.shredding.hints import with_hints
+from variantlake.shredding.inference.hints import with_hints
 from variantlake.shredding.schema import Leaf, ShreddingSchema
 
 log = logging.getLogger("variantlake.learning")

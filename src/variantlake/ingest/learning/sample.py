@@ -19,9 +19,9 @@ from variantlake.parquet.stats.facts import VariantSizes, sizes_of
 from variantlake.parquet.variant.variant_group import VariantGroup, variant_groups
 from variantlake.parquet.write.table_writer import write_table
 from variantlake.shredding.arrays import struct_of
-from variantlake.shredding.infer import Inference, InferenceOptions, infer
+from variantlake.shredding.inference.infer import Inference, InferenceOptions, infer
+from variantlake.shredding.inference.profile import Profile
 from variantlake.shredding.layout import VARIANT_TYPE
-from variantlake.shredding.profile import Profile
 from variantlake.shredding.schema import ShreddingSchema
 
 SAMPLE_FILES = 32

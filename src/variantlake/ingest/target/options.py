@@ -10,7 +10,7 @@ from typing import Literal, Self, TypedDict, Unpack
 from variantlake.errors import InvalidValue, did_you_mean
 from variantlake.ingest.target.files import DEFAULT_LIMITS, FileLimits
 from variantlake.ingest.target.keywords import check_options, names_of
-from variantlake.shredding.infer import InferenceOptions
+from variantlake.shredding.inference.infer import InferenceOptions
 
 MAX_LOAD_ID = 512
 """Our limit on the characters of a load id: every snapshot of the table carries it."""

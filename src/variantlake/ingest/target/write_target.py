@@ -61,7 +61,7 @@ from variantlake.ingest.target.options import LoadOptions
 from variantlake.ingest.target.quarantine import FOLDER as QUARANTINE_FOLDER
 from variantlake.ingest.target.quarantine import delete_quarantine
 from variantlake.shredding.ddl import format_ddl, parse_ddl
-from variantlake.shredding.infer import InferenceOptions
+from variantlake.shredding.inference.infer import InferenceOptions
 from variantlake.shredding.schema import ShreddingSchema
 from variantlake.storage.opening import open_store
 from variantlake.storage.store import LocalStore, Store

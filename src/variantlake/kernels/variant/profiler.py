@@ -24,7 +24,7 @@ from variantlake.kernels.tape.exact import count_digits, is_exact_number, scale_
 from variantlake.kernels.tape.keys import KeyTable, mix, new_seed
 from variantlake.kernels.tape.nodes import ARRAY, NODE, OBJECT
 from variantlake.kernels.tape.tape import Tape
-from variantlake.shredding.profile import Profile
+from variantlake.shredding.inference.profile import Profile
 from variantlake.types import Primitive
 
 MAX_PROFILE_DEPTH = 64

@@ -26,7 +26,7 @@ from variantlake.maintenance.rewrite.groups import FileGroup
 from variantlake.maintenance.rewrite.row_ids import RowIdColumns
 from variantlake.maintenance.rewrite.stored_rows import StoredForm
 from variantlake.parquet.stats.fact_columns import Int64s
-from variantlake.planning.casts import spark_type
+from variantlake.planning.exact.casts import spark_type
 from variantlake.planning.log_files import LogFiles
 from variantlake.planning.predicates import Ref
 from variantlake.shredding.schema import Leaf, ShreddingSchema

@@ -29,7 +29,7 @@ from variantlake.parquet.variant.variant_group import VariantGroup, variant_grou
 from variantlake.paths import Path
 from variantlake.shown import Shown
 from variantlake.shredding.ddl import format_ddl
-from variantlake.shredding.infer import InferenceOptions
+from variantlake.shredding.inference.infer import InferenceOptions
 from variantlake.shredding.schema import Array, Leaf, Node, Object, ShreddingSchema
 
 MAX_GROUPS = 12

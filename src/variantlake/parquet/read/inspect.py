@@ -31,9 +31,9 @@ from variantlake.paths import Path
 from variantlake.shredding.arrays import struct_of
 from variantlake.shredding.ddl import format_ddl
 from variantlake.shredding.fit import encoded_type, scalar_of
-from variantlake.shredding.infer import Inference, InferenceOptions, infer
+from variantlake.shredding.inference.infer import Inference, InferenceOptions, infer
+from variantlake.shredding.inference.profile import Profile
 from variantlake.shredding.layout import VARIANT_TYPE
-from variantlake.shredding.profile import Profile
 from variantlake.shredding.schema import Array, Leaf, Object
 from variantlake.shredding.values import ValueNotes
 from variantlake.storage.opening import Source, name_of

@@ -32,7 +32,8 @@ from variantlake.shredding.arrays import (
     validity,
 )
 from variantlake.shredding.ddl import parse_ddl
-from variantlake.shredding.infer import InferenceOptions, infer
+from variantlake.shredding.inference.infer import InferenceOptions, infer
+from variantlake.shredding.inference.profile import Profile
 from variantlake.shredding.layout import (
     arrow_type,
     is_list,
@@ -40,7 +41,6 @@ from variantlake.shredding.layout import (
     is_variant_type,
 )
 from variantlake.shredding.legacy.layout import legacy_type
-from variantlake.shredding.profile import Profile
 from variantlake.shredding.schema import ShreddingSchema
 from variantlake.shredding.values import ValueNotes
 

@@ -29,7 +29,7 @@ from variantlake.parquet.metadata.footer import read_footer
 from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.planning.files import ScanFile
 from variantlake.planning.log_files import LogFiles
-from variantlake.shredding.infer import InferenceOptions
+from variantlake.shredding.inference.infer import InferenceOptions
 from variantlake.spark.dml.change_task import (
     ACTION,
     DELETED,

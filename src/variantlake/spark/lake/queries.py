@@ -18,7 +18,7 @@ from variantlake.spark.lake.explain import QueryExplanation, TableExplanation
 from variantlake.spark.query.connect_query import RemoteQuery
 from variantlake.spark.query.origin import view_mark
 from variantlake.spark.query.places import Location
-from variantlake.spark.query.planned import PlannedTable
+from variantlake.spark.query.plans.planned import PlannedTable
 from variantlake.spark.query.references import (
     VERSION_IN_PATH,
 )

@@ -38,7 +38,7 @@ from variantlake.ingest.target.stream_batch import StreamBatch
 from variantlake.ingest.target.write_target import UNSHREDDED, Target
 from variantlake.kernels.variant.profiler import Profiler
 from variantlake.shredding.arrays import AnyArray
-from variantlake.shredding.infer import infer
+from variantlake.shredding.inference.infer import infer
 from variantlake.shredding.layout import VARIANT_TYPE
 from variantlake.shredding.schema import ShreddingSchema
 from variantlake.spark.load.append_target import (

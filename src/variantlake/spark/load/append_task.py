@@ -12,7 +12,7 @@ from variantlake.ingest.commit_load import TaskResult, run_load_task
 from variantlake.ingest.encode.rows import TableRows
 from variantlake.ingest.target.file_plan import FilePlan
 from variantlake.ingest.write_rows import write_rows
-from variantlake.shredding.infer import InferenceOptions
+from variantlake.shredding.inference.infer import InferenceOptions
 from variantlake.shredding.schema import ShreddingSchema
 
 

@@ -21,9 +21,11 @@ from pyspark.sql.types import DataType
 
 from variantlake.errors import InvalidQuery, UnsupportedFeature, VariantLakeError
 from variantlake.planning.predicates import In
-from variantlake.spark.query.analysis import Analysis, TableUse, analyse
-from variantlake.spark.query.catalyst import Catalyst, Node, has_inside
-from variantlake.spark.query.join_values import (
+from variantlake.spark.query.names import CatalogNames, CatalogTable
+from variantlake.spark.query.origin import view_mark
+from variantlake.spark.query.plans.analysis import Analysis, TableUse, analyse
+from variantlake.spark.query.plans.catalyst import Catalyst, Node, has_inside
+from variantlake.spark.query.plans.join_values import (
     MAX_SMALL_BYTES,
     MIN_FILES,
     SMALL_SHARE,
@@ -32,9 +34,7 @@ from variantlake.spark.query.join_values import (
     condition,
     values_of,
 )
-from variantlake.spark.query.names import CatalogNames, CatalogTable
-from variantlake.spark.query.origin import view_mark
-from variantlake.spark.query.planned import (
+from variantlake.spark.query.plans.planned import (
     PlannedTable,
     PreparedQuery,
     by_stored_names,

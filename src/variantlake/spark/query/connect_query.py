@@ -20,8 +20,8 @@ from pyspark.sql.types import StructType
 from sqlglot.tokens import Token  # type: ignore[attr-defined]  # re-exported there
 
 from variantlake.errors import InvalidQuery, UnsupportedFeature, VariantLakeError
-from variantlake.planning.first_rows import FirstRows, map_order
 from variantlake.planning.predicates import Ref, map_refs
+from variantlake.planning.stats.first_rows import FirstRows, map_order
 from variantlake.spark.query.connect_splices import RemoteTable, alike, over_views, path_changes
 from variantlake.spark.query.names import find_remote
 from variantlake.spark.query.origin import view_mark

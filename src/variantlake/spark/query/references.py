@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from variantlake.spark.query.catalyst import Node
+from variantlake.spark.query.plans.catalyst import Node
 from variantlake.sql.names import Parts
 from variantlake.sql.splice import Splice, quote_identifier
 

@@ -13,8 +13,8 @@ from functools import cached_property
 
 from pyspark.sql.types import DataType
 
-from variantlake.spark.query.catalyst import Node
 from variantlake.spark.query.names import CatalogNames, CatalogTable, CatalogView
+from variantlake.spark.query.plans.catalyst import Node
 from variantlake.spark.query.references import (
     Resolve,
     alias_place,

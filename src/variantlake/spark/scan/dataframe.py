@@ -36,11 +36,11 @@ from pyspark.sql.types import (
     VariantType,
 )
 
+from variantlake.planning.exact.implied import implied_bounds
+from variantlake.planning.exact.readings import Native, NullTest, PhysicalColumn, Reading
 from variantlake.planning.files import NO_ROWS, FileRows, ScanFile
-from variantlake.planning.implied import implied_bounds
 from variantlake.planning.plan import ScanGroup, ScanPlan
 from variantlake.planning.predicates import PRESENCE, Predicate, Ref, refs
-from variantlake.planning.readings import Native, NullTest, PhysicalColumn, Reading
 from variantlake.scan.scan_task import ScanTask
 from variantlake.shredding.layout import METADATA
 from variantlake.spark.scan.deletion_vectors import FILE_NUMBER, has_deleted, without_deleted

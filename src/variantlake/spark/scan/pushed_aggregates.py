@@ -20,10 +20,10 @@ from pyspark.sql.types import StructField, StructType
 from variantlake.engine.expressions import Aggregate, Column
 from variantlake.errors import VariantLakeError
 from variantlake.parquet.stats.fact_columns import Int64s
-from variantlake.planning.casts import INT_DIGITS, spark_type
-from variantlake.planning.comparing import comparison_type
-from variantlake.planning.exact_facts import ExactFacts, KnownFiles, LogAggregate
-from variantlake.planning.exactness import IDENTITY, Conversion, ConversionKind
+from variantlake.planning.exact.casts import INT_DIGITS, spark_type
+from variantlake.planning.exact.comparing import comparison_type
+from variantlake.planning.exact.exactness import IDENTITY, Conversion, ConversionKind
+from variantlake.planning.exact.readings import NullColumn, PhysicalColumn, Reading
 from variantlake.planning.files import NO_ROWS, FileRows
 from variantlake.planning.plan import ScanPlan
 from variantlake.planning.predicates import (
@@ -41,8 +41,8 @@ from variantlake.planning.predicates import (
     map_refs,
     refs,
 )
-from variantlake.planning.readings import NullColumn, PhysicalColumn, Reading
-from variantlake.planning.sums import greatest_sum
+from variantlake.planning.stats.exact_facts import ExactFacts, KnownFiles, LogAggregate
+from variantlake.planning.stats.sums import greatest_sum
 from variantlake.spark.scan.aggregate_task import AggregateTask, Groups, partial_rows
 from variantlake.spark.scan.dataframe import data_type
 from variantlake.spark.scan.driver_groups import groups_here

@@ -12,7 +12,7 @@ import math
 from collections.abc import Collection, Mapping
 from decimal import Decimal
 
-from variantlake.planning.casts import spark_type
+from variantlake.planning.exact.casts import spark_type
 from variantlake.planning.predicates import (
     And,
     Compare,

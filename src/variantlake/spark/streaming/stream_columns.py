@@ -7,7 +7,7 @@ from pyspark.sql.types import DataType, StructField, StructType, VariantType
 
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.feed.snapshots import snapshots_of
-from variantlake.planning.casts import spark_type
+from variantlake.planning.exact.casts import spark_type
 from variantlake.planning.predicates import Predicate
 from variantlake.spark.scan.tables import table_version
 from variantlake.spark.streaming.source_options import StreamOptions

@@ -1,0 +1,123 @@
+"""What a condition on a converted column implies for the column itself.
+
+Spark pushes a comparison into Parquet only where it stands on the bare column; through
+`cast(decimal AS bigint)`, the usual case where integers share a decimal column, it does not
+(EXACTNESS, rule 13). The implied range, put beside the condition, lets it skip row groups and pages
+by the raw values. It is wider than the condition and never narrower: a row that the condition wants
+lies within, and rows beyond are still tested by the condition itself.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from typing import Literal as OneOf
+
+from variantlake.parquet.stats.bounds import Raw
+from variantlake.planning.exact.casts import INT_LIMITS, monotone_cast, spark_type, type_limits
+from variantlake.planning.exact.comparing import comparison_type, literal_as
+from variantlake.planning.exact.exactness import IDENTITY
+from variantlake.planning.exact.readings import PhysicalColumn
+from variantlake.planning.predicates import FLIPPED, Compare, In, Literal, Predicate, Ref
+from variantlake.types import Kind, ShreddedType
+
+
+@dataclass(frozen=True, slots=True)
+class RawBound:
+    """`column op value` on a physical column of type `stored`; `value` is one of its values."""
+
+    op: OneOf[">=", "<="]
+    value: int | Decimal
+    stored: ShreddedType
+
+    def sql(self, column: str) -> str:
+        """The condition as Spark SQL over the text `column`."""
+        return f"{column} {self.op} CAST('{Decimal(self.value):f}' AS {self.stored.ddl})"
+
+
+def implied_bounds(conjunct: Predicate, ref: Ref, column: PhysicalColumn) -> tuple[RawBound, ...]:
+    """Bounds on the raw column that hold in every row where `conjunct` is true.
+
+    For comparisons and IN on `ref`, read as `column` by a cast that keeps the order, from integers
+    and decimals; nothing otherwise. A column that is read as it is needs none.
+    """
+    requested = spark_type(ref.type)
+    stored = column.stored
+    if column.conversion == IDENTITY or requested is None or not _is_exact_number(stored):
+        return ()
+    if monotone_cast(stored, requested) is None or requested.kind is Kind.TIMESTAMP:
+        return ()
+    low, high = _wanted(conjunct, ref)
+    bounds = []
+    if low is not None:
+        value = _raw(low, stored, requested, down=True)
+        bounds += [] if value is None else [RawBound(">=", value, stored)]
+    if high is not None:
+        value = _raw(high, stored, requested, down=False)
+        bounds += [] if value is None else [RawBound("<=", value, stored)]
+    return tuple(bounds)
+
+
+def _is_exact_number(stored: ShreddedType) -> bool:
+    return stored.kind in INT_LIMITS or stored.kind is Kind.DECIMAL
+
+
+def _wanted(conjunct: Predicate, ref: Ref) -> tuple[Raw | None, Raw | None]:
+    """The least and the greatest converted value that can satisfy the condition."""
+    match conjunct:
+        case Compare(op, left, Literal() as literal) if left == ref:
+            options = (literal,)
+        case Compare(op, Literal() as literal, right) if right == ref:
+            op, options = FLIPPED.get(op, op), (literal,)
+        case In(operand, options) if operand == ref:
+            op = "="
+        case _:
+            return None, None
+    common = comparison_type(ref.type, options)
+    if common is None:
+        return None, None
+    values = [literal_as(option, common) for option in options]
+    numbers = [
+        value
+        for value in values
+        if isinstance(value, int | Decimal) or (isinstance(value, float) and math.isfinite(value))
+    ]
+    if not numbers or len(numbers) < sum(value is not None for value in values):
+        return None, None
+    low = min(numbers) if op in ("=", ">", ">=") else None
+    high = max(numbers) if op in ("=", "<", "<=") else None
+    return low, high
+
+
+def _raw(
+    value: Raw, stored: ShreddedType, requested: ShreddedType, *, down: bool
+) -> int | Decimal | None:
+    """A value of `stored` that every raw value converting to `value` or beyond lies beyond.
+
+    None when the type itself says as much.
+    """
+    if requested.kind is Kind.DOUBLE:
+        # What rounds to this double lies between its neighbours.
+        exact = Decimal(math.nextafter(float(value), -math.inf if down else math.inf))
+    else:
+        # Casts cut a fraction, or round to a unit of the requested type: by less than one unit.
+        unit = Decimal((0, (1,), -requested.scale))
+        number = Decimal(value) if isinstance(value, int | float | Decimal) else Decimal(0)
+        exact = (_WIDE.subtract if down else _WIDE.add)(number, unit)
+    if not exact.is_finite():
+        return None
+    rounded = (_FLOOR if down else _CEILING).quantize(exact, Decimal((0, (1,), -stored.scale)))
+    least, greatest = type_limits(stored)
+    if not isinstance(least, int | Decimal) or not isinstance(greatest, int | Decimal):
+        return None
+    if rounded <= least if down else rounded >= greatest:
+        return None
+    bound = min(rounded, Decimal(greatest)) if down else max(rounded, Decimal(least))
+    return int(bound) if stored.kind in INT_LIMITS else bound
+
+
+_WIDE = Context(prec=800)
+"""Holds any double and any decimal of 38 digits exactly."""
+_FLOOR = Context(prec=800, rounding=ROUND_FLOOR)
+_CEILING = Context(prec=800, rounding=ROUND_CEILING)

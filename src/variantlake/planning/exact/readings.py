@@ -1,0 +1,438 @@
+"""How one path of one file is read: from a physical column, as NULL, or natively.
+
+A physical column is taken only where the path is *clean* in the file (its own residual is absent or
+a Variant null in every row: EXACTNESS, rule 9) and the conversion is in the exactness table. A path
+that provably no row has is a typed NULL. Everything else, and everything unknown, is native: Spark
+reads the Variant and calls `variant_get`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+
+import numpy as np
+
+from variantlake.parquet.stats.fact_columns import (
+    Bools,
+    BoundColumns,
+    Counts,
+    FactColumns,
+    Int64s,
+    VariantColumns,
+)
+from variantlake.parquet.stats.facts import MAX_INSIDE, UNKNOWN, FileFacts, PathFacts
+from variantlake.paths import Path
+from variantlake.planning.exact.casts import spark_type
+from variantlake.planning.exact.exactness import Conversion, ConversionKind, conversion, values_fit
+from variantlake.planning.predicates import PRESENCE, Ref
+from variantlake.shredding.folding import fold_key
+from variantlake.shredding.layout import TYPED_VALUE
+from variantlake.shredding.legacy.layout import OBJECT
+from variantlake.shredding.schema import Array, Leaf, Node, Object, ShreddingSchema, Untyped
+from variantlake.types import Kind, ShreddedType
+
+
+@dataclass(frozen=True, slots=True)
+class PhysicalColumn:
+    """The path is the leaf `steps` below the Variant column, of the exact type `stored`.
+
+    `steps` lead from the column down to the `typed_value`: names of fields of the physical structs,
+    and for an array the index in it, which gives NULL beyond the end.
+    `pushable` is false for floats that may hold NaN or -0.0: Parquet's statistics leave those out,
+    so a predicate on the bare column would lose rows (EXACTNESS, rule 8). Such a column needs a
+    form that the engine does not push into the file.
+    """
+
+    steps: tuple[str | int, ...]
+    stored: ShreddedType
+    conversion: Conversion
+    pushable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class NullColumn:
+    """No row of the file has a value at the path: a NULL of the requested type.
+
+    `joinable` is true when nothing stands at the path's place in the file's layout, so that a scan
+    which asks for a physical column there gets NULLs as well.
+    """
+
+    joinable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NullTest:
+    """Whether there is a Variant, of which the metadata alone is read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Native:
+    """The engine's own Variant reader; `reason` says why, for people."""
+
+    reason: str
+
+
+Reading = PhysicalColumn | NullColumn | NullTest | Native
+
+NO_STATISTICS = "nothing is known about the file"
+WHOLE_VARIANT = "the query needs the whole Variant"
+NO_METADATA = "the older layout has no column that shows whether there is a Variant"
+TWIN_KEY = "the layout has a key that differs only by case"
+MIXED = "some rows hold a value of another type"
+UNCHECKED = "it is unknown whether its column has all of its values"
+IN_RESIDUAL = "the path is not a column in this file"
+NOT_A_SCALAR = "the path is an object or an array in this file"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a path leads in a layout: the deepest node on its way.
+
+    `index` counts the nodes of `ShreddingSchema.nodes()`; `rest` are the steps that go beyond the
+    node. `twin` tells that the next step is not a field but equals one when case is folded.
+    `if_clean` is the reading of a clean path where the layout alone decides it.
+
+    Where the way leads into an array, `index` is that array's and `node` inside of its elements.
+    The path is then clean only where the array is, and the array's `clean_inside` has all bits of
+    `inside`: the node's own, and those of arrays on the way.
+    """
+
+    index: int
+    node: Node
+    rest: tuple[str | int, ...]
+    twin: bool
+    inside: int = 0
+    if_clean: PhysicalColumn | None = None
+
+    @property
+    def leaf(self) -> ShreddedType | None:
+        """The type of the path's own typed column; None when it has none."""
+        return self.node.type if not self.rest and isinstance(self.node, Leaf) else None
+
+    @property
+    def sort(self) -> Hashable:
+        """The same for places that only facts tell apart."""
+        return type(self.node), self.leaf, self.rest, self.twin, self.inside
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedRows:
+    """Rows in which a path leads to one sort of place, and the index of the node in each."""
+
+    place: Place
+    variants: VariantColumns
+    rows: Int64s
+    nodes: Int64s
+    legacy: bool
+
+    @property
+    def counts(self) -> Counts:
+        """The counts of the nodes; of one inside of an array those of the array."""
+        counts = self.variants.counts(self.rows, self.nodes)
+        return counts.with_inside(self.place.inside) if self.place.inside else counts
+
+    def bounds(self, leaf: ShreddedType) -> BoundColumns:
+        """The bounds of the nodes, which are leaves of this type; inside of arrays there are none.
+
+        Spec: Delta protocol, "Per-file Statistics"; EXACTNESS, rule 24.
+        """
+        if self.place.inside:
+            return BoundColumns.unknown(len(self.rows), leaf)
+        return self.variants.bounds(self.rows, self.nodes, leaf)
+
+    def only(self, chosen: Bools) -> PlacedRows:
+        """Some of the rows."""
+        return replace(self, rows=self.rows[chosen], nodes=self.nodes[chosen])
+
+    def record(self, at: int, counts: Counts, bounds: BoundColumns | None) -> PathFacts:
+        """What is known of the node in one row."""
+        own = PathFacts(
+            Path(),
+            self.place.node,
+            int(counts.typed[at]),
+            int(counts.nulls[at]),
+            int(counts.residuals[at]),
+        )
+        if bounds is None:
+            return own
+        return replace(
+            own,
+            minimum=bounds.minimum.raw(at),
+            maximum=bounds.maximum.raw(at),
+            plain_floats=bool(bounds.plain_floats[at]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Readings:
+    """How one path is read in each row: `choices[codes[row]]`."""
+
+    choices: tuple[Reading, ...]
+    codes: Int64s
+
+
+# One object for each, so that planning tells files of one layout by identity.
+_NULL, _JOINABLE_NULL, _NULL_TEST = NullColumn(), NullColumn(joinable=True), NullTest()
+_native = cache(Native)
+
+
+class Reader:
+    """Decides for one Ref, file by file.
+
+    Bound once and without state per file; what it remembers is derived from layouts alone, so
+    threads may share it.
+    """
+
+    def __init__(self, ref: Ref) -> None:
+        if ref.path is None:
+            raise ValueError(f"{ref} is an ordinary column, read as it is")
+        self.ref = ref
+        self._path = ref.path
+        self._requested = spark_type(ref.type)
+        self._is_scalar = self._requested is not None
+        self._steps = _physical_steps(ref.path)
+        # By identity, because hashing a schema of hundreds of fields for each file is slow; the
+        # schema is kept beside its place so that its id cannot be given to another one.
+        self._places: dict[int, tuple[ShreddingSchema, Place]] = {}
+
+    def place(self, schema: ShreddingSchema) -> Place:
+        """Where the path leads in this layout."""
+        known = self._places.get(id(schema))
+        if known is None:
+            known = (schema, self._decided(find_place(schema, self._path)))
+            self._places[id(schema)] = known
+        return known[1]
+
+    def _decided(self, place: Place) -> Place:
+        """The place with its reading, if that is the same for all files where the path is clean."""
+        stored = place.leaf
+        if stored is None or not self._is_scalar:
+            return place
+        unknown = PathFacts(self._path, place.node)
+        exact = conversion(stored, self.ref.type, unknown, strict=self.ref.strict)
+        pushable = _pushable(place, unknown)
+        if exact is None or exact.kind is ConversionKind.TRY_CAST or not pushable:
+            return place
+        return replace(place, if_clean=PhysicalColumn(self._steps, stored, exact))
+
+    def find(self, facts: FileFacts | None) -> tuple[Place, PathFacts] | None:
+        """The place of the path in the file's layout and that node's facts; None: unknown."""
+        variant = None if facts is None else facts.variant(self.ref.column)
+        if variant is None:
+            return None
+        place = self.place(variant.schema)
+        if place.index >= len(variant.paths):
+            return None
+        own = variant.paths[place.index]
+        if place.inside:
+            known = own.residuals > 0 or own.clean_inside & place.inside == place.inside
+            residuals = own.residuals if known else UNKNOWN
+            own = PathFacts(self._path, place.node, own.typed, own.nulls, residuals)
+        return place, own
+
+    def read(self, facts: FileFacts | None) -> Reading:
+        """How the path is read in the file with these facts."""
+        found = self.find(facts)
+        if found is None:
+            return _native(NO_STATISTICS)
+        variant = None if facts is None else facts.variant(self.ref.column)
+        return self._in_layout(
+            self._read_node(*found), legacy=variant is not None and variant.is_legacy
+        )
+
+    def read_all(self, facts: FactColumns) -> Readings:
+        """How the path is read in each of many files."""
+        choices: dict[Reading, int] = {_native(NO_STATISTICS): 0}
+        codes = np.zeros(len(facts.num_records), np.int64)
+        variants = facts.variant(self.ref.column)
+        for placed in self.places(variants):
+            for rows, reading in self._read_placed(placed):
+                found = self._in_layout(reading, legacy=placed.legacy)
+                codes[rows] = choices.setdefault(found, len(choices))
+        return Readings(tuple(choices), codes)
+
+    def _in_layout(self, reading: Reading, *, legacy: bool) -> Reading:
+        if legacy and isinstance(reading, PhysicalColumn):
+            return replace(reading, steps=_legacy_steps(self._path))
+        if legacy and isinstance(reading, NullTest):
+            return _native(NO_METADATA)
+        return reading
+
+    def places(self, variants: VariantColumns | None) -> list[PlacedRows]:
+        """The rows whose layout is known, by where the path leads there."""
+        if variants is None:
+            return []
+        nodes = np.zeros(len(variants.schemas), np.int64)
+        kinds = nodes.copy()
+        first: dict[Hashable, tuple[int, Place, bool]] = {}
+        for code, (schema, legacy) in enumerate(
+            zip(variants.schemas, variants.legacy, strict=True)
+        ):
+            place = self.place(schema)
+            nodes[code] = place.index
+            kinds[code] = first.setdefault((place.sort, legacy), (len(first), place, legacy))[0]
+        kind = np.where(variants.layout >= 0, kinds[variants.layout], -1) if first else kinds
+        return [
+            PlacedRows(place, variants, rows, nodes[variants.layout[rows]], legacy)
+            for number, place, legacy in first.values()
+            if len(rows := np.flatnonzero(kind == number))
+        ]
+
+    def _read_placed(self, placed: PlacedRows) -> Iterator[tuple[Int64s, Reading]]:
+        """The reading of each row: decided once for all that are alike in what decides it."""
+        place, rows = placed.place, placed.rows
+        if not self._is_scalar:
+            # Nothing that files differ in matters.
+            yield rows, self._read_node(place, PathFacts(self._path, place.node))
+            return
+        counts = placed.counts
+        if place.if_clean is not None:
+            if (clean := counts.clean).any():
+                yield rows[clean], place.if_clean
+            if clean.all():
+                return
+            placed = placed.only(~clean)
+            rows, counts = placed.rows, placed.counts
+        alike = [counts.clean, counts.residuals > 0, counts.typed == 0]
+        bounds = None
+        if place.leaf is not None and self._requested is not None and counts.clean.any():
+            bounds = placed.bounds(place.leaf)
+            alike += [values_fit(place.leaf, self._requested, bounds), bounds.plain_floats]
+        bits = sum(flag.astype(np.int64) << i for i, flag in enumerate(alike))
+        for number in np.unique(bits):
+            same = np.flatnonzero(bits == number)
+            own = placed.record(int(same[0]), counts, bounds)
+            yield rows[same], self._read_node(place, own)
+
+    def _read_node(self, place: Place, own: PathFacts) -> Reading:
+        """By the layout and the node's facts.
+
+        Of the facts nothing may matter but whether the node is clean, has residuals, has typed
+        values, whether these fit the requested type, and `plain_floats`: see `_read_placed`.
+        """
+        if place.if_clean is not None and own.clean:
+            return place.if_clean
+        if self.ref.type == PRESENCE:
+            return _NULL_TEST
+        if not self._is_scalar:
+            return _native(WHOLE_VARIANT)
+        if absence := self.absence(place, own):
+            return absence
+        if place.twin:
+            return _native(TWIN_KEY)
+        stored = place.leaf
+        if stored is None:
+            return _native(_no_column(place))
+        if not own.clean:
+            return _native(not_clean(own))
+        exact = conversion(stored, self.ref.type, own, strict=self.ref.strict)
+        if exact is None:
+            return _NULL if own.typed == 0 else Native(f"stored as {stored}")
+        return PhysicalColumn(self._steps, stored, exact, _pushable(place, own))
+
+    def absence(self, place: Place, own: PathFacts) -> NullColumn | None:
+        """A NullColumn when the facts prove that the path is NULL, as a scalar, in every row.
+
+        `own` are the facts of the deepest node on the way. A twin by case proves nothing.
+        """
+        if place.twin or not own.clean:
+            return None
+        node = place.node
+        joinable = _NULL if place.inside else _JOINABLE_NULL
+        if isinstance(node, Untyped):
+            return joinable
+        if not place.rest:
+            # A leaf without values is read as a column while its type can be, to stay in the group.
+            return _NULL if own.typed == 0 and not isinstance(node, Leaf) else None
+        if isinstance(node, Object):
+            return joinable if isinstance(place.rest[0], str) else _NULL
+        if isinstance(node, Leaf) or isinstance(place.rest[0], str) or own.typed == 0:
+            return _NULL  # a scalar has no parts, an array no keys
+        return None
+
+
+def find_place(schema: ShreddingSchema, path: Path) -> Place:
+    """Where `path` leads in `schema`; keys are compared by exact text."""
+    node, own = schema.find(path)
+    index = next(i for i, (at, _) in enumerate(schema.nodes()) if at == own)
+    rest = path.steps[len(own.steps) :]
+    twin, inside = False, 0
+    if rest and isinstance(rest[0], int) and isinstance(node, Array):
+        node, rest, inside = _enter(node, rest)
+    if rest and isinstance(rest[0], str) and isinstance(node, Object):
+        folded = fold_key(rest[0])
+        twin = any(fold_key(name) == folded for name, _ in node.fields)
+    return Place(index, node, rest, twin, inside)
+
+
+def _enter(array: Array, rest: tuple[str | int, ...]) -> tuple[Node, tuple[str | int, ...], int]:
+    """The deepest node on the way of `rest` into an array, what goes beyond it, and `inside`."""
+    node, number, inside = array.element, 0, 0
+    rest = rest[1:]
+    while rest:
+        if isinstance(node, Array) and isinstance(rest[0], int):
+            inside |= _bit(number)
+            node, number = node.element, number + 1
+        elif isinstance(node, Object) and isinstance(rest[0], str):
+            names = [name for name, _ in node.fields]
+            if rest[0] not in names:
+                break
+            at = names.index(rest[0])
+            number += 1 + sum(_size(child) for _, child in node.fields[:at])
+            node = node.fields[at][1]
+        else:
+            break
+        rest = rest[1:]
+    return node, rest, inside | _bit(number)
+
+
+def _size(node: Node) -> int:
+    """The nodes of a part of an array's elements."""
+    return sum(1 for _ in Array(node).inside())
+
+
+def _bit(number: int) -> int:
+    return 1 << min(number, MAX_INSIDE)  # the last is never set
+
+
+def _no_column(place: Place) -> str:
+    return IN_RESIDUAL if place.rest or isinstance(place.node, Untyped) else NOT_A_SCALAR
+
+
+def not_clean(own: PathFacts) -> str:
+    """Why a path that is not clean is not, for people."""
+    return MIXED if own.residuals > 0 else UNCHECKED
+
+
+def readable_by_spark(schema: ShreddingSchema) -> bool:
+    """Whether Spark's own Variant reader takes the layout: it fails on types that it lacks."""
+    return _all_in_spark(schema.root)
+
+
+def _all_in_spark(node: Node) -> bool:
+    match node:
+        case Leaf(type_):
+            return type_.info.spark
+        case Object(fields):
+            return all(_all_in_spark(child) for _, child in fields)
+        case Array(element):
+            return _all_in_spark(element)
+        case Untyped():
+            return True
+
+
+def _physical_steps(path: Path) -> tuple[str | int, ...]:
+    return (TYPED_VALUE, *(part for step in path.steps for part in (step, TYPED_VALUE)))
+
+
+def _legacy_steps(path: Path) -> tuple[str | int, ...]:
+    """Arrays are never clean in the legacy layout, so no step is an index."""
+    return (*(part for step in path.steps for part in (OBJECT, step)), TYPED_VALUE)
+
+
+def _pushable(place: Place, own: PathFacts) -> bool:
+    """Whether a predicate on the bare column loses no rows; nothing is pushed into arrays."""
+    is_float = place.leaf is not None and place.leaf.kind in (Kind.FLOAT, Kind.DOUBLE)
+    return not is_float or place.inside > 0 or own.plain_floats or own.typed == 0

@@ -1,0 +1,359 @@
+"""What values an operand may take in each file: the ground that skipping stands on.
+
+A domain over-approximates: it may allow values that no row has, never the other way round. Unknown
+facts give the widest domain.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+
+import numpy as np
+import numpy.typing as npt
+
+from variantlake.parquet.stats.bounds import Raw
+from variantlake.parquet.stats.fact_columns import Bools, BoundColumns, Counts, Int64s, RawColumn
+from variantlake.parquet.stats.facts import UNKNOWN
+from variantlake.planning.exact.casts import Beyond, cast_column, monotone_cast, spark_type
+from variantlake.planning.exact.readings import (
+    MIXED,
+    NO_STATISTICS,
+    TWIN_KEY,
+    UNCHECKED,
+    Place,
+    PlacedRows,
+    Reader,
+)
+from variantlake.planning.files import FileColumns, PartitionColumn
+from variantlake.planning.predicates import Ref
+from variantlake.types import MAX_PRECISION, Kind, ShreddedType
+
+ALL = slice(None)
+NO_TYPES: Mapping[str, str] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Domains:
+    """The values of one operand, as the requested type, in each of many files.
+
+    `values` and `nulls` say whether some row of the file may have a value, may be NULL. All values
+    lie within `minimum`..`maximum` (not known: unbounded), by Spark's order; where `nan` is true,
+    NaN may stand there besides. `exact` is true when neither bound was cut. `why` are indices of
+    REASONS that say, for people, why there are no bounds.
+    """
+
+    values: Bools
+    nulls: Bools
+    minimum: RawColumn
+    maximum: RawColumn
+    exact: Bools
+    nan: Bools
+    why: npt.NDArray[np.int8]
+
+    @classmethod
+    def anything(cls, rows: int, requested: ShreddedType | None, why: str) -> Domains:
+        """The widest domain in every row; writable."""
+        return cls(
+            np.ones(rows, np.bool_),
+            np.ones(rows, np.bool_),
+            RawColumn.unknown(rows, requested),
+            RawColumn.unknown(rows, requested),
+            np.zeros(rows, np.bool_),
+            np.zeros(rows, np.bool_),
+            np.full(rows, REASONS.index(why), np.int8),
+        )
+
+    def explain(self, why: str, rows: Bools | Int64s) -> None:
+        """Give these rows a reason."""
+        self.why[rows] = REASONS.index(why)
+
+    def only_nulls(self, rows: Bools | Int64s) -> None:
+        """These rows hold no value, only NULLs."""
+        self.values[rows], self.nulls[rows] = False, True
+        for flags in (self.minimum.known, self.maximum.known, self.exact, self.nan):
+            flags[rows] = False
+        self.explain(NO_VALUE, rows)
+
+    def take(self, rows: Int64s) -> Domains:
+        """These rows."""
+        return Domains(
+            self.values[rows],
+            self.nulls[rows],
+            self.minimum.take(rows),
+            self.maximum.take(rows),
+            self.exact[rows],
+            self.nan[rows],
+            self.why[rows],
+        )
+
+    def put(self, rows: Int64s, domains: Domains) -> None:
+        """Write `domains` into these rows."""
+        self.values[rows], self.nulls[rows] = domains.values, domains.nulls
+        self.minimum.put(rows, domains.minimum)
+        self.maximum.put(rows, domains.maximum)
+        self.exact[rows], self.nan[rows] = domains.exact, domains.nan
+        self.why[rows] = domains.why
+
+    def reason(self, row: int) -> str:
+        """Why there are no bounds in this row; empty where there are."""
+        return REASONS[self.why[row]]
+
+
+NO_VALUE = "no row has a value"
+NO_BOUNDS = "the file has no bounds for it"
+NO_COUNTS = "the file has no null counts for it"
+NO_ORDER = "its conversion does not keep the order of the stored values"
+NO_COLUMN = "the path is no typed column in this file"
+REASONS = (
+    "",
+    NO_STATISTICS,
+    NO_VALUE,
+    NO_BOUNDS,
+    NO_COUNTS,
+    NO_ORDER,
+    NO_COLUMN,
+    TWIN_KEY,
+    MIXED,
+    UNCHECKED,
+)
+
+_MICROS_PER_DAY = 86_400 * 1_000_000
+_MICROSECOND = timedelta(microseconds=1)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+# Python's own parsers also take underscores, other digits and more names for infinity.
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,4})?|NaN|[+-]?Infinity", re.ASCII)
+
+
+def domains_of(
+    ref: Ref, files: FileColumns, partition_types: Mapping[str, str] = NO_TYPES
+) -> Domains:
+    """The domain of an operand in each file; `partition_types` are Spark types by column."""
+    if ref.path is not None:
+        return _PathDomains(ref).of(files)
+    domains = _column(ref, files, partition_types)
+    if ref.char_length:
+        _pad(domains.maximum, ref.char_length)
+    return domains
+
+
+def _pad(maximum: RawColumn, length: int) -> None:
+    """Raise the greatest stored string to what no padded one is above.
+
+    Padding makes no string less, so minima stay. A string that is not the start of the maximum
+    stays below it; of those that are, the one that ends where something below a space follows
+    becomes the greatest, else the maximum itself.
+    """
+    for row in np.flatnonzero(maximum.known).tolist():
+        text = maximum.values[row]
+        start = next((at for at, char in enumerate(text) if char < " "), len(text))
+        maximum.values[row] = max(text, text[:start].ljust(length))
+
+
+class _PathDomains:
+    """Of a path inside a Variant column."""
+
+    def __init__(self, ref: Ref) -> None:
+        self._reader = Reader(ref)
+        self._requested = spark_type(ref.type)
+        self._is_variant = ref.type == "variant"
+
+    def of(self, files: FileColumns) -> Domains:
+        domains = Domains.anything(files.rows, self._requested, NO_STATISTICS)
+        variants = files.facts.variant(self._reader.ref.column)
+        for placed in self._reader.places(variants):
+            records = files.facts.num_records[placed.rows]
+            domains.put(placed.rows, self._placed(placed, records))
+        return domains
+
+    def _placed(self, placed: PlacedRows, records: Int64s) -> Domains:
+        counts, place = placed.counts, placed.place
+        if self._requested is None:
+            return self._existence(place, counts, records)
+        rows = np.arange(len(records))
+        clean = counts.clean
+        stored = place.leaf
+        domains = Domains.anything(len(records), self._requested, NO_COLUMN)
+        if place.twin:
+            domains.explain(TWIN_KEY, rows)
+        elif stored is not None:
+            domains.explain(UNCHECKED, ~clean)
+            domains.explain(MIXED, counts.residuals > 0)
+            known = np.flatnonzero(clean)
+            if not len(known):
+                return domains
+            nulls = (counts.typed != records) | (counts.typed == UNKNOWN) | (place.inside > 0)
+            bounds = placed.only(clean).bounds(stored)
+            domains.put(known, _translated(bounds, stored, self._requested, nulls[known]))
+            domains.only_nulls(clean & (counts.typed == 0))
+        if stored is None:
+            for empty in (False, True):
+                alike = np.flatnonzero(clean & ((counts.typed == 0) == empty))
+                if len(alike):
+                    own = placed.record(int(alike[0]), counts, None)
+                    if self._reader.absence(place, own):
+                        domains.only_nulls(alike)
+        return domains
+
+    def _existence(self, place: Place, counts: Counts, records: Int64s) -> Domains:
+        """A path as a Variant is NULL only where it is missing: a Variant null is a value."""
+        domains = Domains.anything(len(records), None, NO_COUNTS)
+        if not self._is_variant or place.rest or place.inside:
+            return domains
+        typed, nulls, residuals = counts.typed, counts.nulls, counts.residuals
+        known = (typed != UNKNOWN) & (nulls != UNKNOWN) & (residuals != UNKNOWN)
+        # A partial object counts as typed and as residual, so only the first two add up.
+        domains.values[known] = ((typed != 0) | (nulls != 0) | (residuals != 0))[known]
+        domains.nulls[known] = ((records == UNKNOWN) | (typed + nulls != records))[known]
+        domains.explain(NO_BOUNDS, known)
+        return domains
+
+
+def _column(ref: Ref, files: FileColumns, partition_types: Mapping[str, str]) -> Domains:
+    """Of an ordinary column or partition column."""
+    requested = spark_type(ref.type)
+    if len(ref.column) == 1 and (partition := files.partition(ref.column[0])) is not None:
+        named = partition_types.get(ref.column[0])
+        return _partition(partition, None if named is None else spark_type(named), requested)
+    domains = Domains.anything(files.rows, requested, NO_STATISTICS)
+    records = files.facts.num_records
+    column = files.facts.column(ref.column)
+    if column is not None:
+        for code, stored in enumerate(column.types):
+            rows = np.flatnonzero(column.type == code)
+            counted = _counted(column.nulls[rows], records[rows], requested)
+            if stored is not None and requested is not None:
+                bounds = column.bounds(rows, stored)
+                held = np.flatnonzero(counted.values)
+                found = _translated(bounds, stored, requested, counted.nulls)
+                counted.put(held, found.take(held))
+            domains.put(rows, counted)
+    variant = files.facts.variant(ref.column)
+    if variant is not None:
+        rows = np.flatnonzero(variant.layout >= 0)
+        domains.put(rows, _counted(variant.nulls[rows], records[rows], requested))
+    return domains
+
+
+def _partition(
+    partition: PartitionColumn, type_: ShreddedType | None, requested: ShreddedType | None
+) -> Domains:
+    """Each file has one value; `type_` is the column's own type, None where not known."""
+    domains = Domains.anything(len(partition.codes), requested, NO_STATISTICS)
+    for code, text in enumerate(partition.texts):
+        rows = np.flatnonzero(partition.codes == code)
+        if text is None or text == "":
+            domains.only_nulls(rows)  # the protocol: an empty string is NULL, for every type
+            continue
+        domains.nulls[rows] = False
+        domains.explain(NO_ORDER, rows)
+        if type_ is None or requested is None:
+            continue
+        raw = partition_value(text, type_)
+        if raw is not None and type_ != requested:
+            cast = monotone_cast(type_, requested)
+            held = None if cast is None else cast(raw)
+            raw = None if isinstance(held, Beyond) else held
+            domains.nulls[rows] = raw is None
+        value = RawColumn.of([raw], requested)
+        domains.explain("" if value.known[0] else NO_BOUNDS, rows)
+        domains.minimum.put(rows, value)
+        domains.maximum.put(rows, value)
+        domains.exact[rows] = value.known
+    return domains
+
+
+def partition_value(text: str, type_: ShreddedType) -> Raw | None:
+    """A serialised partition value as a raw value; None where its meaning is not certain.
+
+    Spec: Delta protocol, "Partition Value Serialization".
+    """
+    try:
+        match type_.kind:
+            case Kind.STRING:
+                return text
+            case Kind.BOOLEAN:
+                return {"true": True, "false": False}.get(text)
+            case Kind.INT8 | Kind.INT16 | Kind.INT32 | Kind.INT64 | Kind.DECIMAL:
+                return _number(text, type_)
+            case Kind.FLOAT | Kind.DOUBLE:
+                return float(text) if _NUMBER.fullmatch(text) else None
+            case Kind.DATE:
+                return (date.fromisoformat(text) - _EPOCH.date()).days
+            case Kind.TIMESTAMP:
+                # Without a zone the text is in the writer's own zone, which nobody wrote down.
+                moment = datetime.fromisoformat(text)
+                return None if moment.tzinfo is None else (moment - _EPOCH) // _MICROSECOND
+            case Kind.TIMESTAMP_NTZ:
+                moment = datetime.fromisoformat(text)
+                local_epoch = _EPOCH.replace(tzinfo=None)
+                return None if moment.tzinfo else (moment - local_epoch) // _MICROSECOND
+            case _:
+                return None
+    except (ValueError, ArithmeticError):
+        return None
+
+
+def _number(text: str, type_: ShreddedType) -> Raw | None:
+    """An integer or decimal that its type holds unchanged."""
+    cast = monotone_cast(ShreddedType(Kind.DECIMAL, MAX_PRECISION, type_.scale), type_)
+    if cast is None or _NUMBER.fullmatch(text) is None:
+        return None
+    value = Decimal(text)
+    held = cast(value)
+    return None if isinstance(held, Beyond) or held != value else held
+
+
+def _counted(nulls: Int64s, records: Int64s, requested: ShreddedType | None) -> Domains:
+    """Null counts inform only when they are 0 or all rows (EXACTNESS, rule 23)."""
+    domains = Domains.anything(len(nulls), requested, NO_BOUNDS)
+    domains.explain(NO_COUNTS, nulls == UNKNOWN)
+    domains.only_nulls((nulls == records) & (nulls > 0))
+    domains.nulls[nulls == 0] = False
+    return domains
+
+
+def _translated(
+    bounds: BoundColumns, stored: ShreddedType, requested: ShreddedType, nulls: Bools
+) -> Domains:
+    """Bounds of a stored type as those of the requested one, in rows that have values.
+
+    `nulls` says whether some row of the file may have none. A value that the cast cannot hold is
+    NULL (or an error, which skipping may leave out).
+    """
+    if stored.kind is Kind.TIMESTAMP and requested.kind is Kind.DATE:
+        return _days(bounds, nulls)
+    same = stored == requested
+    domains = Domains.anything(len(nulls), requested, NO_BOUNDS)
+    if monotone_cast(stored, requested) is None:
+        domains.nulls[:] = nulls if same else True
+        domains.explain(NO_BOUNDS if same else NO_ORDER, np.arange(len(nulls)))
+        return domains
+    low, high = (cast_column(side, stored, requested) for side in (bounds.minimum, bounds.maximum))
+    domains.minimum.put(ALL, low.values)
+    domains.maximum.put(ALL, high.values)
+    domains.nulls[:] = nulls if same else nulls | ~(low.fits & high.fits)
+    domains.exact[:] = bounds.minimum_exact & bounds.maximum_exact
+    if stored.kind in (Kind.FLOAT, Kind.DOUBLE):
+        domains.nan[:] = ~bounds.plain_floats
+    domains.explain("", low.fits | high.fits)
+    domains.only_nulls(low.above | high.below)
+    return domains
+
+
+def _days(bounds: BoundColumns, nulls: Bools) -> Domains:
+    """Timestamps as dates, a day wider on both sides.
+
+    No zone is further away than a day, and not every zone keeps the order (EXACTNESS, rule 16).
+    """
+    domains = Domains.anything(len(nulls), ShreddedType(Kind.DATE), NO_BOUNDS)
+    domains.nulls[:] = nulls
+    known = bounds.minimum.known & bounds.maximum.known
+    low, high = (side.values // _MICROS_PER_DAY for side in (bounds.minimum, bounds.maximum))
+    domains.minimum.put(ALL, RawColumn(low - 1, known))
+    domains.maximum.put(ALL, RawColumn(high + 1, known))
+    domains.explain("", known)
+    return domains

@@ -1,0 +1,194 @@
+"""The rows that a LIMIT keeps: which files hold enough of them, and how far the first ones reach.
+
+The log proves for many files how many rows fulfil the query's condition, and between which values
+these lie. So it names a value that enough rows do not go beyond: whatever lies beyond it is not
+among the first rows. The limit itself is the engine's, above a scan of what is left. A row that is
+like the last one is never left out, since further terms of the order may decide between the two
+(EXACTNESS, rule 37).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from variantlake.parquet.stats.bounds import Raw
+from variantlake.parquet.stats.fact_columns import Bools, Int64s, RawColumn
+from variantlake.parquet.stats.facts import UNKNOWN
+from variantlake.planning.exact.casts import spark_type
+from variantlake.planning.files import FileColumns
+from variantlake.planning.predicates import (
+    Compare,
+    In,
+    IsNotNull,
+    IsNull,
+    Literal,
+    Or,
+    Predicate,
+    Ref,
+    StartsWith,
+    conjuncts,
+)
+from variantlake.planning.stats.domains import NO_TYPES
+from variantlake.planning.stats.exact_facts import ExactFacts
+from variantlake.planning.stats.skipping import Skipper, domains_in
+from variantlake.types import Kind
+
+_ORDERED = frozenset(
+    {
+        *(Kind.INT8, Kind.INT16, Kind.INT32, Kind.INT64, Kind.DECIMAL, Kind.FLOAT, Kind.DOUBLE),
+        *(Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMP_NTZ, Kind.STRING),
+    }
+)
+"""Kinds of keys whose bounds are in the order that a sort has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """The first term of an ORDER BY."""
+
+    ref: Ref
+    descending: bool = False
+    nulls_first: bool = True
+
+    def __str__(self) -> str:
+        direction = "DESC" if self.descending else "ASC"
+        return f"{self.ref} {direction} NULLS {'FIRST' if self.nulls_first else 'LAST'}"
+
+
+@dataclass(frozen=True, slots=True)
+class FirstRows:
+    """A LIMIT: `rows` (those that an OFFSET skips too) of all that fulfil the query's condition.
+
+    They are the first ones by `order`; without one, any.
+    """
+
+    rows: int
+    order: Order | None = None
+
+    def __str__(self) -> str:
+        return f"ORDER BY {self.order} LIMIT {self.rows}" if self.order else f"LIMIT {self.rows}"
+
+
+def map_order(first: FirstRows, change: Callable[[Ref], Ref]) -> FirstRows:
+    """The same with the column of its order replaced by `change` of it."""
+    if first.order is None:
+        return first
+    return replace(first, order=replace(first.order, ref=change(first.order.ref)))
+
+
+def up_to(order: Order, last: Raw | None, *, nulls: bool = True) -> Predicate | None:
+    """What a row fulfils that does not come after `last` (None is NULL); None if all rows do.
+
+    `nulls` tells whether some row may be NULL. NaN is the greatest double here as in a sort.
+    """
+    if last is None:
+        return IsNull(order.ref) if order.nulls_first else None
+    near = Compare(">=" if order.descending else "<=", order.ref, Literal(last, order.ref.type))
+    return Or((near, IsNull(order.ref))) if order.nulls_first and nulls else near
+
+
+def reach(
+    first: FirstRows,
+    files: FileColumns,
+    predicate: Predicate | None,
+    partition_types: Mapping[str, str] | None = None,
+) -> Predicate | None:
+    """What all of the first rows fulfil; None where the log does not tell.
+
+    `predicate` is the whole condition that the rows fulfil among which the limit chooses.
+    """
+    order, types = first.order, partition_types or NO_TYPES
+    wanted = None if order is None else spark_type(order.ref.type)
+    if order is None or wanted is None or wanted.kind not in _ORDERED or order.ref.char_length:
+        return None
+    facts = ExactFacts(files, types)
+    matching, certain = facts.matching(predicate)
+    found = domains_in(files, order.ref, types)
+    nulls = not _drops_nulls(predicate, order.ref) and bool(np.any(found.nulls & matching))
+    null_rows, values, rows = _certain_rows(facts, order, certain)
+    if null_rows >= first.rows:
+        return up_to(order, None) if np.any(found.values & matching) else None
+    last = _value_of_row(values, rows, first.rows - null_rows, descending=order.descending)
+    if last is None:
+        return None
+    condition = up_to(order, last, nulls=nulls)
+    # What every row fulfils would only be evaluated.
+    (fails,) = Skipper(condition, types).may_fail(files)
+    return condition if np.any(fails & matching) else None
+
+
+def _drops_nulls(predicate: Predicate | None, ref: Ref) -> bool:
+    """Whether no row that fulfils the predicate is NULL there."""
+    for part in conjuncts(predicate):
+        match part:
+            case Compare(op, left, right) if op != "<=>" and ref in (left, right):
+                return True
+            case In(operand) | StartsWith(operand) | IsNotNull(operand) if operand == ref:
+                return True
+    return False
+
+
+def _certain_rows(
+    facts: ExactFacts, order: Order, certain: Bools
+) -> tuple[int, npt.NDArray[Any], Int64s]:
+    """Rows that certainly come no later than a value: the values, and how many rows each has.
+
+    The first number is of those that come before any value, which NULLs do where they are first.
+    """
+    found = facts.domains(order.ref)
+    counts = np.where(found.nulls, facts.count(order.ref), facts.rows)
+    counts = np.where(found.values, counts, 0)
+    known = counts != UNKNOWN
+    nulls = facts.rows - counts
+    null_rows = int(nulls[certain & known].sum()) if order.nulls_first else 0
+    # Where nobody knows how many rows are NULL, they all come no later than the farthest value.
+    counts = np.where(known, counts, facts.rows if order.nulls_first else 0)
+    far = found.minimum if order.descending else found.maximum
+    near = facts.reached(order.ref, "max" if order.descending else "min")
+    one = certain & near.known & (counts > 0)
+    all_ = certain & far.known & (counts > 0)
+    if not order.descending:
+        all_ &= ~found.nan  # which comes after any other value
+    rows = [np.ones(int(one.sum()), np.int64), (counts - one)[all_]]
+    return null_rows, np.concatenate([near.values[one], far.values[all_]]), np.concatenate(rows)
+
+
+def _value_of_row(
+    values: npt.NDArray[Any], rows: Int64s, number: int, *, descending: bool
+) -> Raw | None:
+    """The value that `number` rows do not go beyond; None without so many rows."""
+    order = np.argsort(values, kind="stable")
+    if descending:
+        order = order[::-1]
+    place = int(np.searchsorted(np.cumsum(rows[order]), number))
+    if place >= len(order):
+        return None
+    column = RawColumn(values[order], np.ones(len(order), np.bool_))
+    return column.raw(place)
+
+
+def enough(
+    first: FirstRows,
+    files: FileColumns,
+    predicate: Predicate | None,
+    partition_types: Mapping[str, str] | None = None,
+) -> Int64s | None:
+    """Files with as many rows as a LIMIT without an order asks for; None if nobody knows any.
+
+    The smallest file that has all of them, else as few as possible.
+    """
+    facts = ExactFacts(files, partition_types)
+    _, certain = facts.matching(predicate)
+    usable = np.flatnonzero(certain)
+    rows = facts.rows[usable]
+    alone = usable[rows >= first.rows]
+    if len(alone):
+        return alone[[np.argmin(files.sizes[alone])]] if first.rows else alone[:0]
+    most = np.argsort(-rows, kind="stable")
+    place = int(np.searchsorted(np.cumsum(rows[most]), first.rows))
+    return None if place >= len(most) else np.sort(usable[most[: place + 1]])

@@ -1,0 +1,49 @@
+"""How far sums of a column can go, by the bounds of files: some overflow in no order."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from decimal import Decimal
+
+from variantlake.parquet.stats.bounds import Raw
+from variantlake.parquet.stats.fact_columns import Int64s
+from variantlake.parquet.stats.facts import UNKNOWN
+from variantlake.planning.exact.casts import spark_type, type_limits
+from variantlake.planning.files import FileColumns
+from variantlake.planning.predicates import Ref
+from variantlake.planning.stats.skipping import domains_in
+
+
+def greatest_sum(
+    files: FileColumns, read: Int64s, ref: Ref, partition_types: Mapping[str, str]
+) -> int | None:
+    """What the absolute values of a column of numbers add up to at most; None where unknown.
+
+    Over all rows of the files `read`: rows that a condition leaves out make it less. No sum of some
+    of these rows is farther from zero.
+    """
+    type_ = spark_type(ref.type)
+    records = files.facts.num_records[read]
+    if type_ is None or (records == UNKNOWN).any():
+        return None
+    widest = _farthest(*type_limits(type_))
+    domains = domains_in(files, ref, partition_types).take(read)
+    total = 0
+    for row, count in enumerate(records.tolist()):
+        if not domains.values[row]:
+            continue
+        farthest = _farthest(domains.minimum.raw(row), domains.maximum.raw(row))
+        if farthest is None:
+            farthest = widest
+        if farthest is None:
+            return None
+        total += farthest * count
+    return total
+
+
+def _farthest(low: Raw | None, high: Raw | None) -> int | None:
+    """The absolute value that none exceeds, as a whole number."""
+    if not isinstance(low, int | Decimal) or not isinstance(high, int | Decimal):
+        return None
+    return max(-math.floor(low), math.ceil(low), -math.floor(high), math.ceil(high))

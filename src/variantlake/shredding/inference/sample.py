@@ -1,0 +1,50 @@
+"""The profile of a sample of Variants, in plain Python: the twin of `kernels.variant.profiler`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from decimal import Decimal
+
+from variantlake.encoding.scalar import Scalar, decimal_parts
+from variantlake.encoding.tree import Tree
+from variantlake.shredding.inference.profile import Profile
+from variantlake.types import PRIMITIVES, Family
+
+MAX_PROFILE_DEPTH = 64
+"""Containers in each other that a profile describes; deeper ones count without what is in them."""
+
+
+def profile_trees(trees: Iterable[Tree]) -> Profile:
+    """Count types, digits and fields at every path."""
+    profile = Profile()
+    for tree in trees:
+        _count(profile, tree, 0)
+    return profile
+
+
+def _count(profile: Profile, tree: Tree, depth: int) -> None:
+    profile.rows += 1
+    if isinstance(tree, Scalar):
+        profile.primitives[tree.type] = profile.primitives.get(tree.type, 0) + 1
+        if PRIMITIVES[tree.type].family is Family.EXACT_NUMERIC:
+            _count_digits(profile, tree)
+    elif isinstance(tree, dict):
+        profile.objects += 1
+        if depth < MAX_PROFILE_DEPTH:
+            for name, child in tree.items():
+                _count(profile.fields.setdefault(name, Profile()), child, depth + 1)
+    else:
+        profile.arrays += 1
+        if depth < MAX_PROFILE_DEPTH:
+            for child in tree:
+                profile.element = profile.element or Profile()
+                _count(profile.element, child, depth + 1)
+
+
+def _count_digits(profile: Profile, number: Scalar) -> None:
+    value = number.value
+    parts = decimal_parts(value) if isinstance(value, Decimal) else (value, 0)
+    unscaled, scale = parts
+    digits = len(str(unscaled).lstrip("-")) if unscaled else 0
+    profile.integer_digits = max(profile.integer_digits, digits - scale)
+    profile.scale = max(profile.scale, scale)

@@ -1,0 +1,161 @@
+"""Values of a small joined side, which skip files of the other one.
+
+`SELECT … FROM events e JOIN ids i ON e.event:user.id::bigint = i.id`: only rows of `e` whose key is
+among those of `i` are in the answer. Where `i` is small, its values are read once more, before the
+query, and become `e.event:user.id::bigint IN (…)`. So it is for a side whose unmatched rows the
+join drops (EXACTNESS, rule 18), and for a small side that cannot change until the query runs:
+constants, and tables of ours, whose version is fixed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from variantlake.spark.query.plans.catalyst import Node
+from variantlake.spark.query.plans.lineage import view_of
+from variantlake.sql.joins import join_of_plan
+
+MAX_VALUES = 1000
+"""Values of the small side; with more of them there are no more than its bounds to gain."""
+
+MAX_ROWS = 10 * MAX_VALUES
+"""Rows of constants that are looked at for their values."""
+
+MAX_SMALL_BYTES = 32 << 20
+"""Bytes of files that the small side may read."""
+
+WORTH_BYTES = 8 << 20
+"""Bytes that the other tables have to read before a small table is read once more: that is a job of
+its own. Constants cost nothing."""
+
+SMALL_SHARE = 4
+"""How many times the small side's bytes the other tables have to read."""
+
+MIN_FILES = 2
+"""Files that the large side has to be left with: what one file holds is read anyhow."""
+
+_FIXED = frozenset(
+    {
+        "Aggregate", "Distinct", "Filter", "LocalRelation", "OneRowRelation", "Project", "Range",
+        "SubqueryAlias", "View",
+    }
+)  # fmt: skip
+"""Operators that give the same rows whenever they run; LIMIT without an order does not."""
+
+_CHANGES = re.compile("^Current|^Now$|^LocalTimestamp|^OuterReference|UDF")
+"""Expressions that may be another value when the query runs, though Spark calls them the same."""
+
+_TYPES = frozenset({"tinyint", "smallint", "int", "bigint", "string", "date"})
+
+
+@dataclass(frozen=True, slots=True)
+class SmallSide:
+    """A join's side whose values may be a condition on the other: `key = its column`.
+
+    `join` is the operator, `large` the side that is skipped in, `key` what is compared there.
+    `steps` lead from the plan's root to the small side by places among children, `column` is the
+    place in its output, of `type`. `views` are our tables that it reads.
+    """
+
+    join: Node
+    large: int
+    key: Node
+    steps: tuple[int, ...]
+    column: int
+    type: str
+    views: tuple[str, ...]
+
+
+def small_sides(plan: Node, views: Mapping[str, str]) -> Iterator[SmallSide]:
+    """The sides of a query's joins that are fixed; how small they are is not known here.
+
+    `views` are as for Lineage. Only joins of the query itself, not of its subqueries.
+    """
+    stack: list[tuple[Node, tuple[int, ...]]] = [(plan, ())]
+    while stack:
+        node, steps = stack.pop()
+        if view_of(node, views) is not None:
+            continue
+        stack.extend((child, (*steps, at)) for at, child in enumerate(node.children))
+        if node.name == "Join":
+            yield from _of_join(node, steps, views)
+
+
+def _of_join(join: Node, steps: tuple[int, ...], views: Mapping[str, str]) -> Iterator[SmallSide]:
+    for large in join_of_plan(join.arguments["joinType"]).on:
+        small = join.children[1 - large]
+        read = _fixed_views(small, views)
+        if read is None or not any(view_of(n, views) for n in join.children[large].walk()):
+            continue
+        places = {expr_id: at for at, (expr_id, _) in enumerate(small.output)}
+        for left, right in _equalities(join.expressions):
+            for key, value in ((left, right), (right, left)):
+                is_plain = value.name == "AttributeReference" and value.expr_id in places
+                if is_plain and value.type in _TYPES and key.type == value.type:
+                    column = places[value.expr_id]
+                    yield SmallSide(join, large, key, (*steps, 1 - large), column, value.type, read)
+
+
+def _fixed_views(plan: Node, views: Mapping[str, str]) -> tuple[str, ...] | None:
+    """Our views in a plan that gives the same rows whenever it runs; None for any other plan."""
+    view = view_of(plan, views)
+    if view is not None:
+        return (view,)
+    if plan.name not in _FIXED:
+        return None
+    for expression in plan.expressions:
+        for node in expression.walk_expression():
+            if not node.deterministic or node.plan is not None or _CHANGES.search(node.name):
+                return None
+    found: list[str] = []
+    for child in plan.children:
+        below = _fixed_views(child, views)
+        if below is None:
+            return None
+        found += below
+    return tuple(found)
+
+
+def _equalities(conditions: Sequence[Node]) -> Iterator[tuple[Node, Node]]:
+    for condition in conditions:
+        if condition.name == "And":
+            yield from _equalities(condition.children)
+        elif condition.name == "EqualTo":
+            left, right = condition.children
+            yield left, right
+
+
+def values_of(spark: SparkSession, frame: DataFrame, side: SmallSide) -> list[str] | None:
+    """The different values of a small side, as Spark prints them; None for too many.
+
+    `frame` is the query over tables with rows; it is analysed as the plan that `side` is of.
+    """
+    java: Any = frame._jdf  # noqa: SLF001 # no public way from a plan to its parts
+    plan = java.queryExecution().analyzed()
+    for at in side.steps:
+        plan = plan.children().apply(at)
+    session: Any = spark
+    dataset = session._jvm.org.apache.spark.sql.classic.Dataset  # noqa: SLF001 # the same
+    rows = DataFrame(dataset.ofRows(session._jsparkSession, plan), spark)  # noqa: SLF001
+    names = [f"c{at}" for at in range(len(rows.columns))]
+    text = f"unix_date(c{side.column})" if side.type == "date" else f"c{side.column}"
+    column = rows.toDF(*names).selectExpr(f"string({text}) AS v")
+    if side.views:
+        column = column.distinct()  # a job, which constants alone do without
+    rows_of_it = column.limit(MAX_ROWS + 1).collect()
+    found = {row.v for row in rows_of_it} - {None}
+    is_all = len(rows_of_it) <= MAX_ROWS and len(found) <= MAX_VALUES
+    return sorted(found) if is_all else None
+
+
+def condition(side: SmallSide, values: Collection[str]) -> Node:
+    """`key IN (values)` as an expression of an analysed plan."""
+    options = tuple(
+        Node("Literal", -1, -1, {}, (), type=side.type, folded=value) for value in values
+    )
+    return Node("In", -1, -1, {}, (side.key, *options), type="boolean")

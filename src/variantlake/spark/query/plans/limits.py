@@ -1,0 +1,118 @@
+"""The LIMITs of a query, as far as they stand above the rows of one table alone.
+
+Between a LIMIT and its table there may be chosen rows, computed columns and a sort, and common
+tables that are read once. The first rows of anything else (joins, aggregates, windows) are Spark's
+to find among all.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from variantlake.planning.stats.first_rows import FirstRows, Order
+from variantlake.spark.query.plans.catalyst import Node
+from variantlake.spark.query.plans.lineage import Lineage, view_of
+from variantlake.spark.query.plans.predicates import Conditions
+
+_PASSING = frozenset({"Filter", "Project", "ResolvedHint", "SubqueryAlias", "View"})
+"""Operators that give each row of their input in the same order, or drop it by a condition."""
+
+
+def first_rows(plan: Node, views: Mapping[str, str], text: str) -> dict[str, FirstRows]:
+    """For each view that a LIMIT stands above: the rows that are asked for.
+
+    A view that is read twice, or through more than one LIMIT, has none. `text` is the query's.
+    """
+    lineage = Lineage(views)
+    lineage.learn(plan)
+    nodes = list(plan.walk())
+    read = Counter(view for node in nodes if (view := view_of(node, views)) is not None)
+    ctes = Counter(node.arguments["cteId"] for node in nodes if node.name == "CTERelationRef")
+    once = {cte: lineage.definitions[cte] for cte in ctes if cte in lineage.definitions}
+    once = {cte: definition for cte, definition in once.items() if ctes[cte] == 1}
+    found: dict[str, list[FirstRows]] = {}
+    for node in nodes:
+        if node.name != "GlobalLimit":
+            continue
+        limit = _Limit(views, lineage, text, once).read(node)
+        if limit is not None:
+            found.setdefault(limit[0], []).append(limit[1])
+    return {
+        view: limits[0] for view, limits in found.items() if len(limits) == 1 and read[view] == 1
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class _Limit:
+    _views: Mapping[str, str]
+    _lineage: Lineage
+    _text: str
+    _once: Mapping[str, Node]
+    """The definitions of common tables that are read once."""
+
+    def read(self, node: Node) -> tuple[str, FirstRows] | None:
+        """The view below a limit, and what is asked of its rows."""
+        sort, view = None, None
+        counts, all_rows = [_constant(node)], True
+        for below in self._below(node):
+            if below.name == "Offset":
+                if not all_rows:
+                    return None  # other rows are skipped than those that the limit counts
+                counts.append(_constant(below))
+            elif below.name == "Sort":
+                if below.arguments["global"] != "true":
+                    return None
+                sort = sort or below
+            all_rows &= below.name not in ("Filter", "Sort")
+            view = view_of(below, self._views)
+        if view is None or None in counts:
+            return None
+        rows = sum(count or 0 for count in counts)
+        if sort is None:
+            return view, FirstRows(rows)
+        order = self._order(sort.expressions[0], view)
+        return None if order is None else (view, FirstRows(rows, order))
+
+    def _below(self, node: Node) -> Iterator[Node]:
+        """The operators below a limit, down to a view or to one that may change what it asks for.
+
+        The last one is a view only where all above it were passed.
+        """
+        (node,) = node.children
+        while True:
+            yield node
+            if view_of(node, self._views) is not None:
+                return
+            if node.name == "CTERelationRef":
+                definition = self._once.get(node.arguments["cteId"])
+                if definition is None:
+                    return
+                node = definition
+            elif node.name in (*_PASSING, "LocalLimit", "Offset", "Sort"):
+                if node.name == "Project" and not all(e.deterministic for e in node.expressions):
+                    return
+                (node,) = node.children
+            else:
+                return
+
+    def _order(self, term: Node, view: str) -> Order | None:
+        """The first term of a sort; None where it is no column or path of the view."""
+        if term.name != "SortOrder":
+            return None
+        key = term.children[0]
+        ref = Conditions(view, self._lineage, self._text).operand(key)
+        if ref is None or ref.type != key.type:
+            return None
+        return Order(
+            ref,
+            descending=term.arguments["direction"] == "Descending",
+            nulls_first=term.arguments["nullOrdering"] == "NullsFirst",
+        )
+
+
+def _constant(limit: Node) -> int | None:
+    """How many rows a LIMIT or an OFFSET says."""
+    (count,) = limit.expressions
+    return int(count.folded) if isinstance(count.folded, str) else None

@@ -1,0 +1,236 @@
+"""Aggregates of a query that tasks of ours can begin, so that Spark merges a few partial rows.
+
+An aggregate is taken where nothing stands between it and the table but chosen rows and renamed
+columns, and where every condition, key and argument means here exactly what it means in Spark. Its
+functions become functions that merge (`PartialAggregates.java`). Arguments of DISTINCT and
+conditions of FILTER become further keys of the partial rows: then Spark's own function does over
+them what it would do over all rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from variantlake.engine.expressions import Aggregate, Call, Column, aggregate, call
+from variantlake.errors import UnsupportedFeature
+from variantlake.planning.exact.casts import spark_type
+from variantlake.planning.predicates import Predicate, Ref
+from variantlake.spark.query.plans.catalyst import Node
+from variantlake.spark.query.plans.lineage import Lineage, view_of
+from variantlake.spark.query.plans.predicates import Conditions
+from variantlake.spark.scan.aggregate_task import Groups, flag
+from variantlake.spark.scan.pushed_aggregates import KINDS, How, Merge, PartialAggregate
+from variantlake.types import Kind
+
+EXACT_DOUBLE = 2**53
+"""Sums of integers below it are the same double in whatever order they are added up."""
+
+
+_DISTINCT = frozenset({"Average", "Count", "HyperLogLogPlusPlus", "Max", "Min", "Sum"})
+"""Functions that give the same over different values, in whatever order, as over all of them."""
+
+_FUNCTIONS = {
+    "Hour": "hour",
+    "Length": "length",
+    "MicrosToTimestamp": "timestamp_micros",
+    "Minute": "minute",
+    "Second": "second",
+}
+"""Spark's functions that the engine evaluates on every value as Spark does; none of them fails."""
+
+_TIMESTAMP = "timestamp"
+
+
+def partial_aggregates(
+    plan: Node, views: Mapping[str, str], text: str, *, utc: bool
+) -> Iterator[PartialAggregate]:
+    """The aggregates of an analysed plan that may be begun by tasks, one for each table at most.
+
+    Whether the table's files allow it is for the planner to say. `utc` tells that the session's
+    time zone is UTC; the other arguments are as in `analyse`.
+    """
+    lineage = Lineage(views)
+    lineage.learn(plan)
+    for node in _operators(plan):
+        if node.name != "Aggregate":
+            continue
+        below = _rows_of(node.children[0], views)
+        if below is None:
+            continue
+        view, conditions = below
+        reading = Conditions(view, lineage, text)
+        found = _Reader(reading, utc).read(node, conditions)
+        if found is not None:
+            whole = _Reader(reading, utc, _whole=True).read(node, conditions)
+            is_own = whole is not None and len(whole.groups.keys) == whole.keys
+            yield replace(found, whole=whole) if is_own else found
+
+
+def _operators(plan: Node) -> Iterator[Node]:
+    """All operators but those of subqueries."""
+    stack = [plan]
+    while stack:
+        node = stack.pop()
+        yield node
+        stack.extend(node.children)
+
+
+def _rows_of(plan: Node, views: Mapping[str, str]) -> tuple[str, list[Node]] | None:
+    """The view below that is read row by row, and the conditions on its rows."""
+    conditions: list[Node] = []
+    while True:
+        view = view_of(plan, views)
+        if view is not None:
+            return view, conditions
+        if plan.name == "Filter":
+            conditions += plan.expressions
+        elif plan.name not in ("Project", "SubqueryAlias"):
+            return None
+        (plan,) = plan.children
+
+
+class _NotHereError(Exception):
+    """An expression that only Spark evaluates."""
+
+
+_Term = Column | Call
+_Kept = _Term | Aggregate
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Reads one aggregate, and collects what its partial rows hold.
+
+    `_whole` counts different values where rows are grouped, as all rows of a group are seen.
+    """
+
+    _conditions: Conditions
+    _utc: bool
+    _whole: bool = False
+    _keys: list[_Term] = field(default_factory=list)
+    _aggregates: dict[Aggregate, None] = field(default_factory=dict)
+    _flags: list[Predicate] = field(default_factory=list)
+    _sums: dict[tuple[Ref, int], None] = field(default_factory=dict)
+
+    def read(self, node: Node, conditions: list[Node]) -> PartialAggregate | None:
+        """The aggregate of rows that fulfil conditions; None where Spark alone does it."""
+        before = len(node.expressions) - len(node.output)
+        grouping, items = node.expressions[:before], node.expressions[before:]
+        try:
+            where = self._conditions.all_of(conditions) if conditions else None
+            self._keys = [self._term(key) for key in grouping]
+            found = [self._function(each) for item in items for each in _functions(item)]
+        except (_NotHereError, UnsupportedFeature):
+            return None
+        if not self._aggregates:
+            self._kept(aggregate("count", None))
+        columns: list[_Kept] = [*self._keys, *self._aggregates]
+        merges = tuple(
+            Merge(
+                how,
+                function,
+                tuple(columns.index(each) for each in own),
+                None if condition is None else columns.index(condition),
+            )
+            for how, function, own, condition in found
+        )
+        groups = Groups(tuple(self._keys), tuple(self._aggregates), where, tuple(self._flags))
+        return PartialAggregate(
+            self._conditions.view, len(grouping), groups, merges, tuple(self._sums)
+        )
+
+    def _function(self, node: Node) -> tuple[How, str, tuple[_Kept, ...], _Term | None]:
+        """One function of the plan, what it merges, and the key of its FILTER."""
+        function, *filters = node.children
+        condition = None
+        if filters:
+            truth = self._conditions.all_of(filters)
+            if truth not in self._flags:
+                self._flags.append(truth)
+            condition = self._key(flag(self._flags.index(truth)))
+        how, own = self._merging(function, distinct=node.arguments["isDistinct"] == "true")
+        return how, function.name, own, condition
+
+    def _merging(self, node: Node, *, distinct: bool) -> tuple[How, tuple[_Kept, ...]]:
+        rows = node.name == "Count" and not distinct
+        if rows and all(_is_constant(child) for child in node.children):
+            return "count", (self._kept(aggregate("count", None)),)
+        arguments = [self._term(child) for child in node.children]
+        if self._whole and distinct and node.name == "Count" and len(arguments) == 1:
+            return "count", (self._kept(aggregate("count", arguments[0], distinct=True)),)
+        if distinct or node.name == "HyperLogLogPlusPlus":
+            # Doubles are told apart by their bits in hashes, and as one NaN and one zero here.
+            floating = node.name != "Count" and any(_is_floating(each) for each in arguments)
+            if node.name not in _DISTINCT or floating:
+                raise _NotHereError
+            return "same", tuple(map(self._key, arguments))
+        if len(arguments) != 1:
+            raise _NotHereError
+        (argument,) = arguments
+        if node.name == "Count":
+            return "count", (self._kept(aggregate("count", argument)),)
+        if node.name in ("Min", "Max"):
+            return "same", (self._kept(aggregate(node.name.lower(), argument)),)
+        if node.name == "Sum" and isinstance(argument, Column):
+            return "same", (self._sum(argument, 2**63),)
+        if node.name == "Average" and isinstance(argument, Column):
+            count = self._kept(aggregate("count", argument))
+            return "mean", (self._sum(argument, EXACT_DOUBLE), count)
+        raise _NotHereError
+
+    def _sum(self, argument: Column, limit: int) -> Aggregate:
+        found = self._kept(aggregate("sum", argument))
+        if found.type.kind is Kind.DECIMAL:
+            limit = 10 ** (found.type.precision - found.type.scale)
+        self._sums[(argument.ref, limit)] = None
+        return found
+
+    def _term(self, node: Node) -> _Term:
+        """A key or an argument. Raises _NotHereError for what only Spark computes."""
+        ref = self._conditions.operand(node)
+        if ref is not None:
+            type_ = spark_type(ref.type)
+            if type_ is None or type_.kind not in KINDS or ref.type != node.type:
+                raise _NotHereError
+            return Column(ref, type_)
+        node = self._conditions.computed(node)
+        function = _FUNCTIONS.get(node.name)
+        if function is None or len(node.children) != 1:
+            raise _NotHereError
+        zoned = function in ("hour", "minute", "second")
+        if zoned and node.children[0].type == _TIMESTAMP and not self._utc:
+            raise _NotHereError
+        found = call(function, self._term(node.children[0]))
+        if not isinstance(found, Call) or found.type.ddl.lower() != node.type:
+            raise _NotHereError
+        return found
+
+    def _key(self, term: _Term) -> _Term:
+        if term not in self._keys:
+            self._keys.append(term)
+        return term
+
+    def _kept(self, found: Aggregate) -> Aggregate:
+        self._aggregates[found] = None
+        return found
+
+
+def _functions(item: Node) -> Iterator[Node]:
+    """The aggregate functions of a column, in the order of `PartialAggregates.java`."""
+    if item.plan is not None:
+        raise _NotHereError
+    if item.name == "AggregateExpression":
+        yield item
+        return
+    for child in item.children:
+        yield from _functions(child)
+
+
+def _is_constant(node: Node) -> bool:
+    """Whether the value is the same in every row, and not NULL."""
+    return isinstance(node.folded, str)
+
+
+def _is_floating(column: _Term) -> bool:
+    return column.type is not None and column.type.kind in (Kind.FLOAT, Kind.DOUBLE)

@@ -1,0 +1,335 @@
+"""What an analysed plan says about the rows of each table that it reads: skipping's predicates.
+
+A condition reaches a table only where a row that fails it cannot change the answer (EXACTNESS,
+rule 18): from WHERE and from ON, down through projections, sorts and the sides of joins (`joins`);
+never below a LIMIT, a window, an aggregate, a sample or the null-supplying side of an outer join.
+What is not understood is `Unknown`, which keeps every file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+
+from variantlake.planning.exact.casts import keeps_column, spark_type
+from variantlake.planning.predicates import (
+    And,
+    Compare,
+    CompareOp,
+    In,
+    IsNotNull,
+    IsNull,
+    Literal,
+    Not,
+    Or,
+    Predicate,
+    Ref,
+    Scalar,
+    StartsWith,
+    Unknown,
+)
+from variantlake.spark.query.plans.catalyst import Node, _Absent
+from variantlake.spark.query.plans.lineage import (
+    Lineage,
+    view_of,
+)
+from variantlake.sql.joins import join_of_plan
+from variantlake.sql.names import VARIANT
+from variantlake.sql.variant_path import variant_path
+
+_Conditions = tuple[Node, ...]
+
+_COMPARISONS: dict[str, CompareOp] = {
+    "EqualTo": "=",
+    "EqualNullSafe": "<=>",
+    "LessThan": "<",
+    "LessThanOrEqual": "<=",
+    "GreaterThan": ">",
+    "GreaterThanOrEqual": ">=",
+}
+
+_THROUGH = frozenset({"SubqueryAlias", "Sort", "View", "ResolvedHint", "WithCTE"})
+"""Operators whose input rows can be left out when their output rows can."""
+
+Extra = Mapping[tuple[Node, int], Sequence[Node]]
+"""More conditions, on the rows of a join's side."""
+
+
+def table_predicates(
+    plan: Node, lineage: Lineage, text: str, extra: Extra | None = None
+) -> dict[str, Predicate | None]:
+    """For each view in the plan the condition that all rows which matter fulfil; None: all do.
+
+    `text` is the query's, for people: it shows what was not understood.
+    """
+    finder = _Finder(lineage, text, extra or {})
+    finder.walk_query(plan)
+    return {
+        view: None if any(found is None for found in conditions) else _any(conditions)
+        for view, conditions in finder.found.items()
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """Reads what expressions say about the rows of one view; `text` as in `table_predicates`."""
+
+    view: str
+    lineage: Lineage
+    text: str
+
+    def all_of(self, nodes: Iterable[Node]) -> Predicate:
+        """That all of these conditions hold; what is not understood is Unknown."""
+        finder = _Finder(self.lineage, self.text, {})
+        return And(tuple(finder.condition(node, self.view) for node in nodes))
+
+    def operand(self, node: Node) -> Ref | None:
+        """The column or path that the expression is; None for any other."""
+        found = _Finder(self.lineage, self.text, {}).operand(node, self.view)
+        return found if isinstance(found, Ref) else None
+
+    def computed(self, node: Node) -> Node:
+        """The expression that a name of a projection stands for; any other as it is."""
+        return self.lineage.computed.get(node.expr_id, node)
+
+
+def _any(conditions: list[Predicate | None]) -> Predicate | None:
+    known = tuple(condition for condition in conditions if condition is not None)
+    return known[0] if len(known) == 1 else Or(known)
+
+
+class _Finder:
+    def __init__(self, lineage: Lineage, text: str, extra: Extra) -> None:
+        self._lineage = lineage
+        self._text = text
+        self._extra = extra
+        self.found: dict[str, list[Predicate | None]] = {}
+        self._references: dict[str, int] = {}
+        self._waiting: dict[str, _Conditions] = {}
+
+    def walk_query(self, plan: Node) -> None:
+        """A whole query or subquery."""
+        for node in plan.walk():
+            if node.name == "CTERelationRef":
+                cte = node.arguments["cteId"]
+                self._references[cte] = self._references.get(cte, 0) + 1
+        self._walk(plan, ())
+
+    def condition(self, node: Node, view: str) -> Predicate:
+        """The condition on rows of `view`."""
+        return self._predicate(node, view, {})
+
+    def operand(self, node: Node, view: str) -> Ref | Literal | None:
+        """The column, path or constant that the expression is."""
+        return self._operand(node, view, {})
+
+    def _walk(self, plan: Node, active: _Conditions) -> None:
+        view = view_of(plan, self._lineage.views)
+        if view is not None:
+            terms = tuple(self._predicate(condition, view, {}) for condition in active)
+            self.found.setdefault(view, []).append(And(terms) if terms else None)
+            return
+        for expression in plan.expressions:
+            for node in expression.walk_expression():
+                if node.plan is not None:
+                    self._walk(node.plan, ())
+        if plan.name == "WithCTE":
+            *definitions, query = plan.children
+            self._walk(query, active)
+            # A definition may use the ones before it: the last one is walked first.
+            for definition in reversed(definitions):
+                self._walk(definition, self._waiting.pop(definition.arguments["id"], ()))
+        elif plan.name == "CTERelationDef":
+            self._walk(plan.children[0], active)
+        elif plan.name == "CTERelationRef":
+            if self._references[plan.arguments["cteId"]] == 1:
+                self._waiting[plan.arguments["cteId"]] = active
+        elif plan.name == "Filter":
+            self._walk(plan.children[0], (*active, *_split(plan.expressions[0])))
+        elif plan.name == "Join":
+            self._walk_join(plan, active)
+        else:
+            passes = plan.name in _THROUGH or (
+                plan.name == "Project" and all(item.deterministic for item in plan.expressions)
+            )
+            for child in plan.children:
+                self._walk(child, active if passes else ())
+
+    def _walk_join(self, plan: Node, active: _Conditions) -> None:
+        join = join_of_plan(plan.arguments["joinType"])
+        on = tuple(part for condition in plan.expressions for part in _split(condition))
+        for side, child in enumerate(plan.children):
+            above = active if side in join.above else ()
+            own = on if side in join.on else ()
+            self._walk(child, (*above, *own, *self._extra.get((plan, side), ())))
+
+    def _predicate(self, node: Node, view: str, commons: Mapping[str, Node]) -> Predicate:
+        """The condition as planning understands it; Refs are columns of `view` alone."""
+        if not node.deterministic:
+            return self._unknown(node)
+        if node.name == "AttributeReference" and node.expr_id in self._lineage.computed:
+            return self._predicate(self._lineage.computed[node.expr_id], view, {})
+        if node.name in ("And", "Or"):
+            terms = tuple(self._predicate(child, view, commons) for child in node.children)
+            return And(terms) if node.name == "And" else Or(terms)
+        if node.name == "Not":
+            return Not(self._predicate(node.children[0], view, commons))
+        if node.name == "Between":
+            return self._predicate(node.children[0], view, commons)
+        if node.name == "With":
+            named = {common.arguments["id"]: common.children[0] for common in node.children[1:]}
+            return self._predicate(node.children[0], view, {**commons, **named})
+        operands = [self._operand(child, view, commons) for child in node.children]
+        return (
+            _leaf(node, operands, self._unknown(node))
+            or self._boolean(node, view, commons)
+            or self._unknown(node)
+        )
+
+    def _unknown(self, node: Node) -> Unknown:
+        written = self._text[node.start : node.stop] if node.has_span else node.name
+        return Unknown(" ".join(written.split()))
+
+    def _boolean(self, node: Node, view: str, commons: Mapping[str, Node]) -> Predicate | None:
+        """A path or column of type boolean that is a condition itself."""
+        operand = self._operand(node, view, commons)
+        if isinstance(operand, Ref) and operand.type == "boolean":
+            return Compare("=", operand, Literal(value=True, type="boolean"))
+        return None
+
+    def _operand(self, node: Node, view: str, commons: Mapping[str, Node]) -> Ref | Literal | None:
+        if node.name == "CommonExpressionRef":
+            common = commons.get(node.arguments["id"])
+            return None if common is None else self._operand(common, view, {})
+        if not isinstance(node.folded, _Absent):
+            return literal(node.folded, node.type)
+        if node.name == "Cast" and node.children[0].type == node.type:
+            # Spark casts the operand of IN to the common type, even where it is that already.
+            return self._operand(node.children[0], view, commons)
+        computed = self._lineage.computed.get(node.expr_id)
+        if node.name == "AttributeReference" and computed is not None:
+            return self._operand(computed, view, {})
+        source = self._lineage.source(node) if node.name == "AttributeReference" else None
+        if source is not None:
+            if source.view != view or node.type == VARIANT:
+                return None
+            return Ref((source.column,), None, node.type)
+        if node.name == "GetStructField" and node.type != VARIANT:
+            above = self._operand(node.children[0], view, commons)
+            name = node.arguments["name"]
+            if not isinstance(above, Ref) or above.path is not None or name is None:
+                return None
+            return Ref((*above.column, name), None, node.type)
+        found = variant_request(node, self._lineage)
+        if found is not None:
+            return found[1] if found[0] == view else None
+        if node.name == "Cast":
+            return _cast(self._operand(node.children[0], view, commons), node.type)
+        return None
+
+
+def variant_request(node: Node, lineage: Lineage) -> tuple[str, Ref] | None:
+    """The view and the Ref of `cast(variant_get(column, path) AS type)` or `variant_get(…, type)`.
+
+    None for all other expressions, and for a path that keeps the Variant itself.
+    """
+    get, type_, strict = node, "", True
+    if node.name == "Cast" and node.children[0].name == "VariantGet":
+        get = node.children[0]
+        if get.type != VARIANT or node.type == VARIANT:
+            return None
+        type_, strict = node.type, node.arguments["evalMode"] != "TRY"
+    elif node.name != "VariantGet" or node.type == VARIANT:
+        return None
+    else:
+        type_, strict = node.type, node.arguments["failOnError"] == "true"
+    source = lineage.source(get.children[0])
+    path = get.children[1].folded
+    if source is None or not isinstance(path, str):
+        return None
+    parsed = variant_path(path)
+    return None if parsed is None else (source.view, Ref((source.column,), parsed, type_, strict))
+
+
+def _cast(operand: Ref | Literal | None, requested: str) -> Ref | None:
+    """The cast of an ordinary column, mostly Spark's own to compare it with a constant."""
+    if not isinstance(operand, Ref) or operand.path is not None:
+        return None
+    from_type, to_type = spark_type(operand.type), spark_type(requested)
+    if from_type is None or to_type is None or not keeps_column(from_type, to_type):
+        return None
+    return Ref(operand.column, None, requested)
+
+
+def _split(condition: Node) -> Iterable[Node]:
+    if condition.name == "And":
+        return (part for child in condition.children for part in _split(child))
+    return (condition,)
+
+
+def _leaf(node: Node, operands: list[Ref | Literal | None], shown: Unknown) -> Predicate | None:
+    """A condition on its operands; `shown` is what to call its part that is not understood."""
+    match operands:
+        case [left, right] if node.name in _COMPARISONS and left and right:
+            return Compare(_COMPARISONS[node.name], left, right)
+        case [Ref() as operand] if node.name == "IsNull":
+            return IsNull(operand)
+        case [Ref() as operand] if node.name == "IsNotNull":
+            return IsNotNull(operand)
+        case [Ref() as operand, Literal(str() as prefix, "string")] if node.name == "StartsWith":
+            return StartsWith(operand, prefix)
+        case [Ref() as operand, Literal(str() as pattern, "string")] if node.name == "Like":
+            return _like(operand, pattern, str(node.arguments.get("escapeChar")), shown)
+        case [Ref() as operand, *options] if node.name == "In":
+            literals = tuple(option for option in options if isinstance(option, Literal))
+            return In(operand, literals) if len(literals) == len(options) else None
+    return None
+
+
+def _like(operand: Ref, pattern: str, escape: str, shown: Unknown) -> Predicate | None:
+    if escape in pattern or operand.type != "string":
+        return None
+    prefix = _WILDCARD.split(pattern, maxsplit=1)[0]
+    rest = pattern[len(prefix) :]
+    if not rest:
+        return Compare("=", operand, Literal(pattern, "string"))
+    starts = StartsWith(operand, prefix)
+    # Another pattern says more than its prefix, and is null where that is.
+    return starts if not rest.strip("%") else And((starts, shown))
+
+
+_WILDCARD = re.compile("[%_]")
+
+
+_INTEGERS = ("tinyint", "smallint", "int", "bigint", "date", "timestamp", "timestamp_ntz")
+_DECIMAL = re.compile(r"decimal\(\d+,\d+\)")
+
+
+def literal(text: str | None, type_: str) -> Literal | None:
+    """A constant from its text as the JVM prints it; None for types that planning does not take.
+
+    Dates are in days and timestamps in microseconds, as in Spark's own rows.
+    """
+    if text is None:
+        return Literal(None, type_)
+    value: Scalar
+    try:
+        if type_ in _INTEGERS:
+            value = int(text)
+        elif type_ in ("double", "float"):
+            value = float(text)  # Java writes NaN and Infinity as Python reads them
+        elif _DECIMAL.fullmatch(type_):
+            value = Decimal(text)
+        elif type_ == "boolean":
+            value = text == "true"
+        elif type_ == "string":
+            value = text
+        elif type_ == "binary":
+            value = bytes.fromhex(text)
+        else:
+            return None
+    except (ValueError, InvalidOperation):
+        return None
+    return Literal(value, type_)

@@ -1,0 +1,176 @@
+"""Catalyst's plans of some queries, kept as text: the analysis of them needs no JVM.
+
+`python -m tests.spark.query.plans.recorded_plans` asks a real Spark for the plans of `QUERIES` and
+writes `data/plans.json.gz`; run it after a change of `PlanDump.java` or of the queries. The queries
+read two temporary views: `e` and `f`, each with the columns of `SCHEMA`.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from variantlake.spark.query.plans.catalyst import Node, _node
+
+RECORD = Path(__file__).parent / "data" / "plans.json.gz"
+SCHEMA = "event VARIANT, day DATE, n INT, name STRING, s STRUCT<a: INT, v: VARIANT>"
+VIEWS = {"e": "e", "f": "f"}
+
+QUERIES: Mapping[str, str] = {
+    "a path compared": "SELECT n FROM e WHERE event:kind::string = 'commit'",
+    "variant_get and try": (
+        "SELECT variant_get(event, '$.a.b', 'int'), try_variant_get(event, '$.c', 'date') FROM e"
+    ),
+    "a path under NOT, OR and IN": (
+        "SELECT n FROM e WHERE NOT (event:a::int > 3 OR event:b::string IN ('x', 'y'))"
+    ),
+    "LIKE with a prefix, a whole text, a tail": (
+        "SELECT n FROM e WHERE event:a::string LIKE 'ab%' AND event:b::string LIKE 'ab' "
+        "AND event:c::string LIKE 'a%b'"
+    ),
+    "NULL tests and null-safe equality": (
+        "SELECT n FROM e WHERE event:a::int IS NULL AND event:b::int IS NOT NULL "
+        "AND event:c::int <=> 3"
+    ),
+    "BETWEEN": "SELECT n FROM e WHERE event:t::bigint BETWEEN 10 AND 20",
+    "a constant folded": "SELECT n FROM e WHERE day >= DATE'2024-01-30' + INTERVAL 2 DAYS",
+    "a rand() is unknown": "SELECT n FROM e WHERE event:a::double < rand() AND n > 1",
+    "a function is unknown": "SELECT n FROM e WHERE upper(name) = 'X' AND n > 1",
+    "a boolean path": "SELECT n FROM e WHERE event:ok::boolean",
+    "a field of a struct": "SELECT n FROM e WHERE s.a = 1",
+    "a condition above a LIMIT": "SELECT * FROM (SELECT n FROM e LIMIT 5) WHERE n = 1",
+    "a condition above an aggregate": (
+        "SELECT * FROM (SELECT n, count(*) AS c FROM e GROUP BY n) WHERE n = 1"
+    ),
+    "HAVING": "SELECT n, count(*) FROM e WHERE n > 0 GROUP BY n HAVING n = 1",
+    "a condition above a window": (
+        "SELECT * FROM (SELECT n, row_number() OVER (ORDER BY n) AS r FROM e) WHERE n = 1"
+    ),
+    "a condition above DISTINCT": "SELECT * FROM (SELECT DISTINCT n FROM e) WHERE n = 1",
+    "a condition above a UNION": (
+        "SELECT * FROM (SELECT n FROM e UNION ALL SELECT n FROM f) WHERE n = 1"
+    ),
+    "a condition through a subquery": (
+        "SELECT * FROM (SELECT event:kind::string AS kind, n FROM e) WHERE kind = 'x'"
+    ),
+    "a condition through a sort": "SELECT n FROM (SELECT n FROM e ORDER BY n) WHERE n = 1",
+    "an inner join": "SELECT e.n FROM e JOIN f ON e.n = f.n AND e.n > 1 WHERE f.n < 9",
+    "a left join": "SELECT e.n FROM e LEFT JOIN f ON f.n > 1 AND e.n > 2 WHERE e.n < 9 AND f.n < 8",
+    "a right join": "SELECT e.n FROM e RIGHT JOIN f ON e.n > 1 WHERE e.n < 9 AND f.n < 8",
+    "a full join": "SELECT e.n FROM e FULL JOIN f ON e.n = f.n AND e.n > 1 WHERE e.n < 9",
+    "a semi join": "SELECT n FROM e LEFT SEMI JOIN f ON e.n = f.n AND f.n > 1 AND e.n > 2",
+    "an anti join": "SELECT n FROM e LEFT ANTI JOIN f ON e.n = f.n AND f.n > 1 WHERE e.n > 2",
+    "a cross join": "SELECT e.n FROM e CROSS JOIN f WHERE e.n = 1 AND f.n = 2",
+    "a CTE read once": "WITH c AS (SELECT n FROM e) SELECT n FROM c WHERE n = 1",
+    "a CTE read twice": (
+        "WITH c AS (SELECT n FROM e) SELECT x.n FROM c x JOIN c y ON x.n = y.n WHERE x.n = 1"
+    ),
+    "a subquery in WHERE": "SELECT n FROM e WHERE n IN (SELECT n FROM f WHERE n > 3)",
+    "EXISTS": "SELECT n FROM e WHERE EXISTS (SELECT event FROM f WHERE f.n = e.n AND f.n > 3)",
+    "a scalar subquery": "SELECT n FROM e WHERE n = (SELECT max(n) FROM f WHERE n > 3)",
+    "a whole Variant": "SELECT event FROM e WHERE event:a::int = 1",
+    "a whole Variant and a path": "SELECT event, event:a::int FROM e",
+    "a path of a path": "SELECT event:a::variant FROM e WHERE event:b::int = 1",
+    "a Variant under GROUP BY of its path": "SELECT event:k::string, count(*) FROM e GROUP BY 1",
+    "a path in ORDER BY": "SELECT n FROM e ORDER BY event:k::string",
+    "an unnamed path keeps its name": (
+        "SELECT event:a::int, variant_get(event, '$.b', 'int') FROM e"
+    ),
+    "a Variant in a UNION": "SELECT event FROM e UNION ALL SELECT event FROM f",
+    "a Variant of a struct": "SELECT s.v:a::int FROM e WHERE s.v:b::int = 1",
+    "an alias of a table": "SELECT x.event:a::int FROM e AS x WHERE x.event:b::string = 'y'",
+    "a cast of a column": "SELECT n FROM e WHERE n = 3000000000",
+    "a cast between strings and numbers": "SELECT n FROM e WHERE name = 3",
+    "constants of each kind": (
+        "SELECT n FROM e WHERE event:a::timestamp > TIMESTAMP'2024-01-01 00:00:00' "
+        "AND event:b::decimal(9,2) < 1.5 AND event:c::double >= 2.5D AND event:d::binary = X'01FF'"
+    ),
+}
+
+TEXTS: Mapping[str, str] = {
+    "a path of Delta": "SELECT event FROM delta.`/lake/t` WHERE delta.`/lake/t`.n = 1",
+    "a version": "SELECT n FROM shop.ev VERSION AS OF 3",
+    "a version in the path": "SELECT n FROM delta.`/lake/t@v7`",
+    "a time": "SELECT n FROM shop.ev TIMESTAMP AS OF '2024-01-01' AS x",
+    "an alias": "SELECT x.n FROM shop.ev AS x JOIN other ON x.n = other.n",
+    "a name of a CTE": "WITH ev AS (SELECT n FROM shop.ev) SELECT n FROM ev",
+    "a name inside a subquery": "SELECT 1 WHERE EXISTS (SELECT * FROM shop.ev WHERE n = 1)",
+    "TABLE": "TABLE shop.ev",
+    "a statement": "INSERT INTO other SELECT n FROM shop.ev",
+    "a view": "SELECT w.k FROM w WHERE w.k = 'x'",
+    "the query of a view": "SELECT event:kind::string AS k FROM shop.ev -- the kinds",
+}
+"""Texts that are parsed and not analysed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plans:
+    """A query's text, and its plans before and after Spark resolved its names."""
+
+    text: str
+    parsed: Node
+    analysed: Node
+
+
+@cache
+def _record() -> dict[str, dict[str, object]]:
+    found: dict[str, dict[str, object]] = json.loads(gzip.decompress(RECORD.read_bytes()))
+    return found
+
+
+def parsed(name: str) -> Node:
+    """The parse of one of `TEXTS`. Raises KeyError where it was not recorded."""
+    entry = _record()[name]
+    _check(entry, TEXTS[name])
+    return _tree(entry["parsed"])
+
+
+def recorded(name: str) -> Plans:
+    """The plans of a query by its name in `QUERIES`. Raises KeyError where it was not recorded."""
+    entry = _record()[name]
+    _check(entry, QUERIES[name])
+    return Plans(QUERIES[name], _tree(entry["parsed"]), _tree(entry["analysed"]))
+
+
+def _check(entry: Mapping[str, object], text: str) -> None:
+    assert entry["text"] == text, "record again: python -m tests.spark.query.plans.recorded_plans"
+
+
+def _tree(document: object) -> Node:
+    assert isinstance(document, dict)
+    return _node(document)
+
+
+def main() -> None:
+    """Ask Spark for the plans of all queries and write them down."""
+    from pyspark.sql import SparkSession
+
+    from variantlake.spark.query.plans.catalyst import Catalyst
+
+    spark = (
+        SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+    )
+    for view in VIEWS:
+        spark.createDataFrame([], SCHEMA).createOrReplaceTempView(view)
+    catalyst = Catalyst(spark)
+    record = {}
+    for name, text in QUERIES.items():
+        query = catalyst.sql(text)._jdf.queryExecution()
+        before, after = json.loads(catalyst._dump.both(query, text))
+        record[name] = {"text": text, "parsed": before, "analysed": after}
+    for name, text in TEXTS.items():
+        tree = json.loads(catalyst._dump.apply(catalyst._parser.parsePlan(text), text))
+        record[name] = {"text": text, "parsed": tree}
+    packed = gzip.compress(json.dumps(record, separators=(",", ":")).encode(), mtime=0)
+    RECORD.write_bytes(packed)
+    spark.stop()
+    sys.stdout.write(f"{len(record)} texts, {len(packed):,} bytes\n")
+
+
+if __name__ == "__main__":
+    main()

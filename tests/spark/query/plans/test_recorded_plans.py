@@ -1,0 +1,318 @@
+"""Catalyst's front end on recorded plans: what a query reads of its tables, without a JVM."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import pytest
+from pyspark.sql.types import StringType, StructType
+
+from tests.spark.query.plans.recorded_plans import QUERIES, TEXTS, VIEWS, parsed, recorded
+from variantlake.spark.query.names import CatalogNames, CatalogTable, CatalogView
+from variantlake.spark.query.plans.analysis import Analysis, analyse
+from variantlake.spark.query.plans.catalyst import Node
+from variantlake.spark.query.references import (
+    Target,
+    find_references,
+    is_query,
+)
+from variantlake.spark.query.views import Views
+from variantlake.sql.names import Parts
+from variantlake.sql.splice import splice
+
+# What skipping may use, by query and view; None: every row matters.
+PREDICATES: dict[str, dict[str, str | None]] = {
+    "a path compared": {"e": "event:kind::string = 'commit'"},
+    "variant_get and try": {"e": None},
+    "a path under NOT, OR and IN": {"e": "NOT (event:a::int > 3 OR event:b::string IN ('x', 'y'))"},
+    "LIKE with a prefix, a whole text, a tail": {
+        "e": (
+            "startswith(event:a::string, 'ab') AND event:b::string = 'ab' AND "
+            "startswith(event:c::string, 'a') AND LIKE 'a%b'"
+        )
+    },
+    "NULL tests and null-safe equality": {
+        "e": "event:a::int IS NULL AND event:b::int IS NOT NULL AND event:c::int <=> 3"
+    },
+    "BETWEEN": {"e": "event:t::bigint >= 10 AND event:t::bigint <= 20"},
+    "a constant folded": {"e": "day >= DATE'2024-02-01'"},
+    "a rand() is unknown": {"e": "event:a::double < rand() AND n > 1"},
+    "a function is unknown": {"e": "upper(name) = 'X' AND n > 1"},
+    "a boolean path": {"e": "event:ok::boolean = TRUE"},
+    "a field of a struct": {"e": "s.a = 1"},
+    "a condition above a LIMIT": {"e": None},
+    "a condition above an aggregate": {"e": None},
+    "HAVING": {"e": "n > 0"},
+    "a condition above a window": {"e": None},
+    "a condition above DISTINCT": {"e": None},
+    "a condition above a UNION": {"e": None, "f": None},
+    "a condition through a subquery": {"e": "event:kind::string = 'x'"},
+    "a condition through a sort": {"e": "n = 1"},
+    "an inner join": {
+        "e": "f.n < 9 AND e.n = f.n AND n > 1",
+        "f": "n < 9 AND e.n = f.n AND e.n > 1",
+    },
+    "a left join": {"e": "n < 9 AND f.n < 8", "f": "n > 1 AND e.n > 2"},
+    "a right join": {"e": "n > 1", "f": "e.n < 9 AND n < 8"},
+    "a full join": {"e": None, "f": None},
+    "a semi join": {"e": "e.n = f.n AND f.n > 1 AND n > 2", "f": "e.n = f.n AND n > 1 AND e.n > 2"},
+    "an anti join": {"e": "n > 2", "f": "e.n = f.n AND n > 1"},
+    "a cross join": {"e": "n = 1 AND f.n = 2", "f": "e.n = 1 AND n = 2"},
+    "a CTE read once": {"e": "n = 1"},
+    "a CTE read twice": {"e": None},
+    "a subquery in WHERE": {"e": "IN (SELECT n FROM f WHERE n > 3)", "f": "n > 3"},
+    "EXISTS": {
+        "e": "SELECT n FROM e WHERE EXISTS (SELECT event FROM f WHERE f.n = e.n AND f.n > 3)",
+        "f": "f.n = e.n AND n > 3",
+    },
+    "a scalar subquery": {"e": "n = (SELECT max(n) FROM f WHERE n > 3)", "f": "n > 3"},
+    "a whole Variant": {"e": "event:a::int = 1"},
+    "a whole Variant and a path": {"e": None},
+    "a path of a path": {"e": "event:b::int = 1"},
+    "a Variant under GROUP BY of its path": {"e": None},
+    "a path in ORDER BY": {"e": None},
+    "an unnamed path keeps its name": {"e": None},
+    "a Variant in a UNION": {"e": None, "f": None},
+    "a Variant of a struct": {"e": "s.v:b::int = 1"},
+    "an alias of a table": {"e": "event:b::string = 'y'"},
+    "a cast of a column": {"e": "n = 3000000000"},
+    "a cast between strings and numbers": {"e": "name = 3"},
+    "constants of each kind": {
+        "e": (
+            "event:a::timestamp > TIMESTAMP'2024-01-01 00:00:00Z' AND event:b::decimal(9,2) < "
+            "1.50 AND event:c::double >= 2.5 AND event:d::binary = X'01FF'"
+        )
+    },
+}
+
+# The paths read as columns, and the columns needed whole, by query; of view `e`.
+READS: dict[str, tuple[set[str], set[str]]] = {
+    "a path compared": ({"event:kind::string"}, {"n"}),
+    "variant_get and try": ({"event:a.b::int", "try_variant_get(event, '$.c', 'date')"}, set()),
+    "a path under NOT, OR and IN": ({"event:b::string", "event:a::int"}, {"n"}),
+    "LIKE with a prefix, a whole text, a tail": (
+        {"event:c::string", "event:b::string", "event:a::string"},
+        {"n"},
+    ),
+    "NULL tests and null-safe equality": ({"event:b::int", "event:a::int", "event:c::int"}, {"n"}),
+    "BETWEEN": ({"event:t::bigint"}, {"n"}),
+    "a constant folded": (set(), {"day", "n"}),
+    "a rand() is unknown": ({"event:a::double"}, {"n"}),
+    "a function is unknown": (set(), {"n", "name"}),
+    "a boolean path": ({"event:ok::boolean"}, {"n"}),
+    "a field of a struct": (set(), {"n", "s"}),
+    "a condition above a LIMIT": (set(), {"n"}),
+    "a condition above an aggregate": (set(), {"n"}),
+    "HAVING": (set(), {"n"}),
+    "a condition above a window": (set(), {"n"}),
+    "a condition above DISTINCT": (set(), {"n"}),
+    "a condition above a UNION": (set(), {"n"}),
+    "a condition through a subquery": ({"event:kind::string"}, {"n"}),
+    "a condition through a sort": (set(), {"n"}),
+    "an inner join": (set(), {"n"}),
+    "a left join": (set(), {"n"}),
+    "a right join": (set(), {"n"}),
+    "a full join": (set(), {"n"}),
+    "a semi join": (set(), {"n"}),
+    "an anti join": (set(), {"n"}),
+    "a cross join": (set(), {"n"}),
+    "a CTE read once": (set(), {"n"}),
+    "a CTE read twice": (set(), {"n"}),
+    "a subquery in WHERE": (set(), {"n"}),
+    "EXISTS": (set(), {"n"}),
+    "a scalar subquery": (set(), {"n"}),
+    "a whole Variant": (set(), {"event"}),
+    "a whole Variant and a path": (set(), {"event"}),
+    "a path of a path": (set(), {"event"}),
+    "a Variant under GROUP BY of its path": ({"event:k::string"}, set()),
+    "a path in ORDER BY": ({"event:k::string"}, {"n"}),
+    "an unnamed path keeps its name": ({"event:b::int", "event:a::int"}, set()),
+    "a Variant in a UNION": (set(), {"event"}),
+    "a Variant of a struct": (set(), {"s"}),
+    "an alias of a table": ({"event:b::string", "event:a::int"}, set()),
+    "a cast of a column": (set(), {"n"}),
+    "a cast between strings and numbers": (set(), {"n", "name"}),
+    "constants of each kind": (
+        {"event:a::timestamp", "event:d::binary", "event:c::double", "event:b::decimal(9,2)"},
+        {"n"},
+    ),
+}
+
+# What keeps the name of a select item whose text changes.
+NAMES = {
+    "variant_get and try": (
+        "SELECT variant_get(event, '$.a.b', 'int') AS `variant_get(event, $.a.b)`, "
+        "try_variant_get(event, '$.c', 'date') AS `try_variant_get(event, $.c)` FROM e"
+    ),
+    "a Variant under GROUP BY of its path": (
+        "SELECT event:k::string AS `k`, count(*) FROM e GROUP BY 1"
+    ),
+    "an unnamed path keeps its name": (
+        "SELECT event:a::int AS `a`, variant_get(event, '$.b', 'int') AS "
+        "`variant_get(event, $.b)` FROM e"
+    ),
+    "an alias of a table": "SELECT x.event:a::int AS `a` FROM e AS x WHERE x.event:b::string = 'y'",
+}
+
+
+def analysis_of(name: str) -> Analysis:
+    plans = recorded(name)
+    return analyse(plans.parsed, plans.analysed, VIEWS, plans.text)
+
+
+def test_every_query_has_an_expectation() -> None:
+    assert PREDICATES.keys() == READS.keys() == QUERIES.keys()
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_conditions_reach_the_tables_whose_rows_they_drop(name: str) -> None:
+    found = analysis_of(name).tables
+    got = {
+        view: None if use.predicate is None else str(use.predicate) for view, use in found.items()
+    }
+    assert {view: got[view] for view in PREDICATES[name]} == PREDICATES[name]
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_paths_are_read_by_their_types_and_other_columns_whole(name: str) -> None:
+    use = analysis_of(name).tables["e"]
+    assert ({str(path.ref) for path in use.paths}, set(use.whole)) == READS[name]
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_a_path_spans_its_own_text(name: str) -> None:
+    text = QUERIES[name]
+    for use in analysis_of(name).tables.values():
+        for path in use.paths:
+            written = text[path.span[0] : path.span[1]]
+            assert path.ref.column[0] in written
+            assert text[path.column[0] : path.column[1]].endswith(path.ref.column[0])
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_unnamed_items_keep_the_names_that_spark_gives_them(name: str) -> None:
+    got = splice(QUERIES[name], [change for change, _ in analysis_of(name).names])
+    assert got == NAMES.get(name, QUERIES[name])
+
+
+def resolve(parts: Parts) -> Target | None:
+    """`shop.ev` and paths of Delta are tables of ours."""
+    if parts == ("shop", "ev"):
+        return Target("/lake/ev", parts, in_spark=True)
+    if len(parts) == 2 and parts[0] == "delta":
+        return Target(parts[1], parts, in_spark=False)
+    return None
+
+
+@pytest.mark.parametrize(
+    ("name", "location", "version", "timestamp", "written"),
+    [
+        ("a path of Delta", "/lake/t", None, None, "SELECT event FROM v AS `/lake/t` WHERE"),
+        ("a version", "/lake/ev", 3, None, "SELECT n FROM v AS `ev`"),
+        ("a version in the path", "/lake/t", 7, None, "SELECT n FROM v AS `/lake/t@v7`"),
+        ("a time", "/lake/ev", None, "'2024-01-01'", "SELECT n FROM v AS x"),
+        ("an alias", "/lake/ev", None, None, "SELECT x.n FROM v AS x JOIN other"),
+        (
+            "a name of a CTE",
+            "/lake/ev",
+            None,
+            None,
+            "WITH ev AS (SELECT n FROM v AS `ev`) SELECT n",
+        ),
+        ("a name inside a subquery", "/lake/ev", None, None, "(SELECT * FROM v AS `ev` WHERE n"),
+        ("TABLE", "/lake/ev", None, None, "TABLE v"),
+        ("a statement", "/lake/ev", None, None, "INSERT INTO other SELECT n FROM v AS `ev`"),
+    ],
+)
+def test_names_of_tables_become_names_of_views(
+    name: str, location: str, version: int | None, timestamp: str | None, written: str
+) -> None:
+    (found,) = find_references(parsed(name), TEXTS[name], resolve)
+    assert (found.target.location, found.version, found.timestamp) == (location, version, timestamp)
+    assert written in splice(TEXTS[name], found.splices("v"))
+
+
+def test_only_queries_are_queries() -> None:
+    assert not is_query(parsed("a statement"))
+    assert is_query(parsed("a name of a CTE"))
+
+
+class _Names:
+    """A catalog that has the view `w` and the table `shop.ev`."""
+
+    def __init__(self, view: CatalogView) -> None:
+        self.view = view
+        self.kept = dict(view.configs)
+        self.foreign: set[str] = set()
+
+    def find(
+        self, parts: Parts, home: Parts | None = None, *, temporary: bool = True
+    ) -> CatalogTable | CatalogView | None:
+        assert (home, temporary) in ((None, True), (self.view.home, False))
+        if parts == ("w",):
+            return self.view
+        if parts == ("shop", "ev"):
+            return CatalogTable(("spark_catalog", "shop", "ev"), "delta", "/lake/ev")
+        return None
+
+    def foreign_functions(self, names: set[str]) -> set[str]:
+        return names & self.foreign
+
+    def setting(self, key: str) -> str | None:
+        return self.kept.get(key)
+
+    def settings(self) -> set[str]:
+        return set(self.kept)
+
+
+def expanded(names: _Names, types: list[StringType] | None) -> str:
+    """The query of `a view` with the view's own query in it, if that is safe."""
+
+    def parse(text: str) -> Node:
+        (name,) = (name for name, written in TEXTS.items() if written == text)
+        return parsed(name)
+
+    views = Views(
+        cast("CatalogNames", names),
+        parse,
+        lambda _: None,
+        lambda _: None if types is None else [*types],
+        case_sensitive=False,
+    )
+    return views.expand(TEXTS["a view"], parsed("a view"))
+
+
+def view_named_w() -> CatalogView:
+    return CatalogView(
+        name=("spark_catalog", "shop", "w"),
+        text=TEXTS["the query of a view"],
+        home=("spark_catalog", "shop"),
+        configs={"spark.sql.ansi.enabled": "true"},
+        schema=StructType().add("k", StringType()),
+        queried=("k",),
+        plain=True,
+        temporary_views=frozenset(),
+    )
+
+
+def test_a_view_becomes_its_query() -> None:
+    assert expanded(_Names(view_named_w()), [StringType()]) == (
+        "SELECT w.k FROM (SELECT `k` AS `k` FROM (SELECT event:kind::string AS k "
+        "FROM `spark_catalog`.`shop`.`ev` -- the kinds\n)) AS `w` WHERE w.k = 'x'"
+    )
+
+
+@pytest.mark.parametrize("change", ["settings", "types", "columns", "functions"])
+def test_a_view_that_may_mean_something_else_by_now_is_sparks(change: str) -> None:
+    names = _Names(view_named_w())
+    types: list[StringType] | None = [StringType()]
+    match change:
+        case "settings":
+            names.kept["spark.sql.ansi.enabled"] = "false"
+        case "types":
+            types = None
+        case "columns":
+            object.__setattr__(names.view, "queried", ())
+        case "functions":
+            object.__setattr__(names.view, "plain", False)
+    assert expanded(names, types) == TEXTS["a view"]
