@@ -60,6 +60,7 @@ LAYERS = [
     "ingest.target",
     "ingest.encode",
     "ingest",
+    "ingest.conversion",
     "maintenance",
     "ingest.autoload",
     "dml",

@@ -14,7 +14,7 @@ import pytest
 
 import variantlake as vl
 from variantlake.ingest.commit_load import LoadResult
-from variantlake.ingest.convert import ConvertResult
+from variantlake.ingest.conversion.convert import ConvertResult
 from variantlake.ingest.load import IngestResult
 from variantlake.shown import MAX_LINE, counted
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
         variant_set,
     )
     from variantlake.ingest.autoload.run import autoload
-    from variantlake.ingest.convert import convert
+    from variantlake.ingest.conversion.convert import convert
     from variantlake.ingest.sources.sources import json_array, json_files, ndjson
     from variantlake.planning.expressions import path
     from variantlake.report.profile import profile
@@ -69,7 +69,7 @@ _HOMES = {
     "autoload": "variantlake.ingest.autoload.run",
     "json_array": "variantlake.ingest.sources.sources",
     "json_files": "variantlake.ingest.sources.sources",
-    "convert": "variantlake.ingest.convert",
+    "convert": "variantlake.ingest.conversion.convert",
     "ndjson": "variantlake.ingest.sources.sources",
     "parse_json": "variantlake.encoding.json",
     "set_absolute_paths": "variantlake.delta.log.file_paths",

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import variantlake as vl
-from variantlake.ingest.convert_plan import Action
+from variantlake.ingest.conversion.plan import Action
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

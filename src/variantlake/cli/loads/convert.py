@@ -12,7 +12,8 @@ from variantlake.cli.terminal.local_spark import spark_session
 from variantlake.cli.terminal.options import dry_run_option, json_option
 from variantlake.cli.terminal.output import print_fields, print_json, print_rows, size
 from variantlake.cli.terminal.progress import bytes_bar
-from variantlake.ingest.convert import ConvertKeywords, ConvertResult
+from variantlake.ingest.conversion.convert import ConvertResult
+from variantlake.ingest.conversion.request import ConvertKeywords
 
 
 def convert(

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from variantlake.ingest.autoload.options import Duration
     from variantlake.ingest.autoload.run import AutoloadOptionKeywords
     from variantlake.ingest.commit_load import LoadResult
-    from variantlake.ingest.convert import ConvertKeywords, ConvertResult
+    from variantlake.ingest.conversion.convert import ConvertResult
+    from variantlake.ingest.conversion.request import ConvertKeywords
     from variantlake.ingest.encode.document_options import DocumentKeywords
     from variantlake.ingest.load import IngestResult, LoadProgress
     from variantlake.ingest.overwrite import Where

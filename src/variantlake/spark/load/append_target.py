@@ -13,7 +13,7 @@ from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.properties import SCHEMA_PREFIX
 from variantlake.delta.schema.table_schema import StructField, StructType, VariantType
 from variantlake.errors import InvalidSchema, MalformedLog, NotADeltaTable
-from variantlake.ingest.convert_plan import nullable_type
+from variantlake.ingest.conversion.plan import nullable_type
 from variantlake.ingest.target.keywords import check_options, names_of, wrong_option
 from variantlake.ingest.target.write_target import READER_FEATURES, Target
 from variantlake.shredding.ddl import format_ddl, parse_ddl

@@ -8,7 +8,8 @@ from typing import Unpack
 
 from pyspark.sql import SparkSession
 
-from variantlake.ingest.convert import ConvertKeywords, ConvertResult, Request, run_convert
+from variantlake.ingest.conversion.convert import ConvertResult, run_convert
+from variantlake.ingest.conversion.request import ConvertKeywords, Request
 from variantlake.ingest.load import LoadProgress
 from variantlake.ingest.sources.sources import SourceSpec
 from variantlake.spark.load.ingest import parallelism, runner

@@ -26,7 +26,7 @@ from variantlake.errors import (
     UnsupportedFeature,
     VariantLakeError,
 )
-from variantlake.ingest.convert_plan import Action
+from variantlake.ingest.conversion.plan import Action
 from variantlake.parquet.metadata.annotate import annotate
 from variantlake.parquet.metadata.footer import read_footer
 from variantlake.parquet.variant.variant_group import variant_groups

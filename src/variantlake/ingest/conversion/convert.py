@@ -1,0 +1,202 @@
+"""Parquet files into a Delta table: planned here, run by somebody, committed here in one commit.
+
+Files in the published layout stay as they are: added where they lie when that is below the table's
+root, else copied byte for byte. All others are rewritten, their Variants shredded: columns of
+Spark's older layout, Variants that are not marked, JSON text. See `plan`.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any
+
+from variantlake.errors import MalformedFile
+from variantlake.ingest.commit_load import (
+    LoadResult,
+    collect,
+    commit_load,
+)
+from variantlake.ingest.conversion.plan import (
+    Action,
+    SourceFile,
+    Step,
+    find_sources,
+    open_target,
+    plan_steps,
+    read_source,
+)
+from variantlake.ingest.conversion.request import Request
+from variantlake.ingest.conversion.shredding import with_shredding
+from variantlake.ingest.conversion.tasks import ConvertTask, check_old_times, check_timestamps
+from variantlake.ingest.load import LoadProgress, Runner, watcher
+from variantlake.ingest.local_run import run_in_threads
+from variantlake.ingest.sources.sources import SourceSpec
+from variantlake.ingest.target.files import new_load_id
+from variantlake.ingest.target.options import LoadOptions
+from variantlake.shredding.ddl import format_ddl
+from variantlake.storage.store import location_text
+
+GROUP_BYTES = 128 << 20
+"""Bytes of files that one task converts, about."""
+
+_READERS = 8
+_DRY_RUN = -1
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ConvertResult(LoadResult):
+    """What was done with which file, or would be: then `version` is -1.
+
+    `shredding` is the DDL of each Variant column that has rewritten files.
+    """
+
+    steps: tuple[Step, ...] = ()
+    shredding: Mapping[str, str] = field(default_factory=dict)
+
+    __hash__ = LoadResult.__hash__
+
+    @property
+    def is_dry_run(self) -> bool:
+        """Whether nothing was done."""
+        return self.version == _DRY_RUN
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields by name, for JSON."""
+        steps = [{**asdict(step), "action": step.action.value} for step in self.steps]
+        return {**asdict(self), "steps": steps}
+
+
+def convert(
+    sources: SourceSpec | Iterable[SourceSpec],
+    table: str | os.PathLike[str],
+    *,
+    json_columns: Collection[str] = (),
+    variant_columns: Collection[str] = (),
+    shredding: str | Mapping[str, str] | None = None,
+    properties: Mapping[str, str] | None = None,
+    rewrite: bool = False,
+    truncate_timestamps: bool = False,
+    dry_run: bool = False,
+    skip_empty: bool = True,
+    progress: Callable[[LoadProgress], None] | None = None,
+) -> ConvertResult:
+    """Convert Parquet files into a Delta table, in one commit, in this process.
+
+    Args:
+        sources: Files, globs or folders of Parquet files, on a disk or in an object store.
+        table: The table's location; it is made, with the files' columns, when there is none. A
+            folder that holds the files themselves becomes a table in place.
+        json_columns: Columns of JSON text that become Variants.
+        variant_columns: Groups to read as Variants although neither a mark nor their members say
+            so.
+        shredding: DDL for the Variants of files that are rewritten, for all columns or by column.
+            None takes the table's own schema, else that of the first file which is shredded, else
+            one inferred from the first rows.
+        properties: Table properties for a table that is made here.
+        rewrite: Rewrite files too that could be added as they are.
+        truncate_timestamps: Cut the digits of timestamps below microseconds, which a table does
+            not hold; without it they are an error, which a dry run finds too.
+        dry_run: Say what would be done with each file, and do nothing.
+        skip_empty: Files of zero bytes beside others are skipped and counted, else refused.
+        progress: Called a few times a second while files are converted.
+
+    Raises:
+        MissingSource, MalformedFile, MalformedVariant, InvalidJson: A file that is missing or bad,
+            with file, row and path. Nothing is committed and no file is left.
+        InvalidSchema: Columns that the table does not have or cannot hold.
+        InvalidValue: A folder that is a Delta table.
+        NotADeltaTable: The location holds other files and no log.
+        UnsupportedFeature: A partitioned table, Variants inside of other columns, and what we do
+            not write.
+        CommitConflict: Another writer changed the table in a way that contradicts this.
+    """
+    request = Request.of(
+        json_columns=json_columns,
+        variant_columns=variant_columns,
+        shredding=shredding,
+        properties=properties,
+        rewrite=rewrite,
+        truncate_timestamps=truncate_timestamps,
+        dry_run=dry_run,
+        skip_empty=skip_empty,
+    )
+    return run_convert(
+        sources,
+        location_text(table),
+        run_in_threads,
+        request,
+        progress=progress,
+        parallelism=os.cpu_count() or 1,
+    )
+
+
+def run_convert(
+    sources: SourceSpec | Iterable[SourceSpec],
+    table: str,
+    run: Runner,
+    request: Request,
+    *,
+    progress: Callable[[LoadProgress], None] | None,
+    parallelism: int,
+) -> ConvertResult:
+    """Convert with somebody who runs the tasks; see `convert`."""
+    started = time.perf_counter()
+    named = find_sources(sources)
+    given = [source for source in named if source.size]
+    empty = [source for source in named if not source.size]
+    if empty and not (given and request.skip_empty):
+        raise MalformedFile(
+            "the file is empty",
+            file=empty[0].path,
+            hint="skip_empty=True leaves such files out, and counts them" if given else "",
+            cli_hint="--skip-empty leaves such files out, and counts them" if given else "",
+        )
+    with ThreadPoolExecutor(_READERS) as pool:
+        files = list(pool.map(lambda source: _read(source, request), given))
+    target = open_target(table, files, request.properties)
+    steps = plan_steps(files, target, rewrite=request.rewrite)
+    if request.dry_run:
+        check_timestamps(steps, request)
+        check_old_times(steps, request)
+        rows = sum(step.rows for step in steps)
+        return ConvertResult(version=_DRY_RUN, rows=rows, steps=steps, empty_sources=len(empty))
+    target, schemas = with_shredding(target, files, steps, request)
+    ddl = {name: format_ddl(schema) for name, schema in schemas.items()}
+    work = [step for step in steps if step.action is not Action.SKIP]
+    if not work and target.snapshot is not None:
+        return ConvertResult(version=target.snapshot.version, steps=steps, empty_sources=len(empty))
+    options = LoadOptions()
+    task = ConvertTask(
+        files=target.file_plan(new_load_id(), options),
+        request=replace(request, shredding=None),
+        schemas=schemas,
+        groups=_groups(work, parallelism),
+    )
+    watch = watcher(task, target.store, progress)
+    results = collect(task.files, target, lambda: run(task, watch))
+    done = commit_load(target, task.files, results, options, started, empty_sources=len(empty))
+    common = {each.name: getattr(done, each.name) for each in fields(LoadResult)}
+    return ConvertResult(**common, steps=steps, shredding=ddl)
+
+
+def _read(source: Any, request: Request) -> SourceFile:
+    return read_source(source, request.json_columns, request.variant_columns)
+
+
+def _groups(steps: Sequence[Step], parallelism: int) -> tuple[tuple[Step, ...], ...]:
+    """The files of each task, in order."""
+    total = sum(step.size for step in steps)
+    limit = min(GROUP_BYTES, total // max(parallelism, 1) + 1)
+    groups: list[list[Step]] = []
+    filled = 0
+    for step in steps:
+        if not groups or filled + step.size > limit:
+            groups.append([])
+            filled = 0
+        groups[-1].append(step)
+        filled += step.size
+    return tuple(map(tuple, groups))

@@ -1,0 +1,107 @@
+"""The shredding of a conversion's columns: asked for, the table's own, a file's, or inferred."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from variantlake.delta.schema.table_schema import VariantType
+from variantlake.errors import InvalidSchema, VariantLakeError
+from variantlake.ingest.conversion.plan import (
+    Action,
+    SourceFile,
+    Step,
+)
+from variantlake.ingest.conversion.request import Request
+from variantlake.ingest.encode.encode import VariantColumn
+from variantlake.ingest.target.write_target import UNSHREDDED, Target
+from variantlake.kernels.tape.tape import Tape
+from variantlake.kernels.variant.profiler import profile
+from variantlake.parquet.read.reader import iter_batches
+from variantlake.shredding.ddl import parse_ddl
+from variantlake.shredding.inference.infer import InferenceOptions, infer
+from variantlake.shredding.layout import check_writable
+from variantlake.shredding.schema import ShreddingSchema
+
+
+def with_shredding(
+    target: Target, files: Sequence[SourceFile], steps: Sequence[Step], request: Request
+) -> tuple[Target, dict[str, ShreddingSchema]]:
+    """The schemas of the columns that have rewritten files; the table keeps them."""
+    rewritten = [
+        file for file, step in zip(files, steps, strict=True) if step.action is Action.REWRITE
+    ]
+    schemas: dict[str, ShreddingSchema] = {}
+    variants = [each for each in target.schema.fields if isinstance(each.type, VariantType)]
+    _check_requested(request.shredding, {each.name for each in variants}, target)
+    for each in variants:
+        having = [file for file in rewritten if each.name in file.arrow.names]
+        if not having:
+            continue
+        requested = request.shredding
+        text = requested.get(each.name) if isinstance(requested, Mapping) else requested
+        own = target.shredding(each.physical_name)
+        schema = parse_ddl(text) if text is not None else own
+        if schema is None:
+            schema = _schema_of_files(files, each.name) or _inferred(having[0], each.name, target)
+        schemas[each.name] = schema
+        if schema != own:
+            target = target.with_shredding(each.physical_name, schema, requested=text is not None)
+    return target, schemas
+
+
+def _check_requested(
+    requested: str | Mapping[str, str] | None, columns: Collection[str], target: Target
+) -> None:
+    if requested is None:
+        return
+    for name in requested if isinstance(requested, Mapping) else ():
+        if name not in columns:
+            raise InvalidSchema(
+                f"{name!r} is not a VARIANT column of the table", file=target.store.uri
+            )
+    texts = requested.values() if isinstance(requested, Mapping) else [requested]
+    if not target.shredding_enabled and any(parse_ddl(text) != UNSHREDDED for text in texts):
+        raise InvalidSchema(
+            "the table does not allow shredded files",
+            file=target.store.uri,
+            hint="set its property delta.enableVariantShredding to true",
+        )
+
+
+def _schema_of_files(files: Sequence[SourceFile], column: str) -> ShreddingSchema | None:
+    """How the first file that shreds the column does it, if that may be written."""
+    for file in files:
+        schema = file.shredding(column)
+        if schema is None:
+            continue
+        try:
+            check_writable(schema)
+        except InvalidSchema:
+            continue
+        return schema
+    return None
+
+
+def _inferred(file: SourceFile, column: str, target: Target) -> ShreddingSchema:
+    """From the first rows of a file."""
+    found = UNSHREDDED
+
+    def decide(tape: Tape) -> ShreddingSchema:
+        nonlocal found
+        found = infer(profile(tape), options).schema
+        return found
+
+    own = target.schema.get(column)
+    if own is None:
+        return found
+    options = target.inference(own.physical_name, InferenceOptions())
+    from_json = column in file.json
+    try:
+        for batch in iter_batches(file.source.path, columns=[column]):
+            given = batch.schema.field(0).type
+            VariantColumn(own, given, decide, from_json=from_json).encode(batch.column(0))
+            break
+    except VariantLakeError as error:
+        error.file = error.file or file.source.path
+        raise
+    return found
