@@ -376,7 +376,7 @@ MUTATIONS = (
     ),
     Mutation(
         23, "null counts that are not tight are exact",
-        "_Part.nulls",
+        "Part.nulls",
         "np.where(informs, counts, UNKNOWN)", "np.where(informs | True, counts, UNKNOWN)",
     ),
     Mutation(
@@ -401,7 +401,7 @@ MUTATIONS = (
     ),
     Mutation(
         25, "tags of many other files are believed",
-        "_Part._believed", 'pc.equal(self.tag("file"), ...)', 'pc.is_valid(self.tag("file"))',
+        "Part._believed", 'pc.equal(self.tag("file"), ...)', 'pc.is_valid(self.tag("file"))',
     ),
     Mutation(
         26, "a commit is not read back",

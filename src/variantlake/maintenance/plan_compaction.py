@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from variantlake.delta.log.logical_files import adds_of
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.cluster_paths import ClusterPath
-from variantlake.delta.protocol.properties import SCHEMA_PREFIX
+from variantlake.delta.protocol.known_properties import SCHEMA_PREFIX
 from variantlake.delta.stats.file_facts import FactsReader
 from variantlake.delta.stats.tags import PREFIX
 from variantlake.errors import InvalidSchema, InvalidValue

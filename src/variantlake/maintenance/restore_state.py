@@ -25,7 +25,7 @@ from variantlake.delta.protocol.features import (
     reader_features,
     writer_features,
 )
-from variantlake.delta.protocol.properties import extended_protocol
+from variantlake.delta.protocol.needed_features import extended_protocol
 from variantlake.delta.schema.table_schema import StructField, StructType
 from variantlake.errors import MalformedLog
 

@@ -23,8 +23,9 @@ from variantlake.delta.schema.table_schema import StructField, StructType, arrow
 from variantlake.delta.stats.partition_values import partition_array
 from variantlake.errors import MalformedFile, UnsupportedFeature, VariantLakeError
 from variantlake.parquet.metadata.schema_tree import SchemaNode
+from variantlake.parquet.read.parquet_source import open_parquet, read_leaf, read_leaves
 from variantlake.parquet.read.prefetch import ahead
-from variantlake.parquet.read.reader import BATCH_ROWS, open_parquet, read_leaf, read_leaves
+from variantlake.parquet.read.reader import BATCH_ROWS
 from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.parquet.variant.group_parts import list_element
 from variantlake.parquet.variant.variant_columns import column_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from variantlake.delta.protocol.cluster_paths import PROPERTY as CLUSTER_BY
-from variantlake.delta.protocol.properties import check_properties
+from variantlake.delta.protocol.known_properties import check_properties
 from variantlake.delta.schema.ddl import parse_table_ddl
 from variantlake.delta.transaction import alter
 from variantlake.delta.transaction.analyze import Analysis, analyze

@@ -13,7 +13,7 @@ from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.log.time_travel import epoch_milliseconds
 from variantlake.delta.protocol.cluster_paths import PROPERTY as CLUSTER_BY
 from variantlake.delta.protocol.cluster_paths import names_paths, split_paths
-from variantlake.delta.protocol.properties import SCHEMA_PREFIX, check_properties
+from variantlake.delta.protocol.known_properties import SCHEMA_PREFIX, check_properties
 from variantlake.delta.schema.ddl import parse_table_ddl
 from variantlake.delta.schema.table_schema import StructType, VariantType
 from variantlake.delta.transaction.commit import create_table

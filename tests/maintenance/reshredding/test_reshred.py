@@ -11,7 +11,7 @@ import pytest
 
 import variantlake as vl
 from variantlake.delta.protocol.cluster_paths import PROPERTY
-from variantlake.delta.protocol.properties import SCHEMA_PREFIX, SHREDDING_PROPERTY
+from variantlake.delta.protocol.known_properties import SCHEMA_PREFIX, SHREDDING_PROPERTY
 from variantlake.delta.stats.file_facts import FactsReader
 from variantlake.errors import InvalidSchema, InvalidValue, UnsupportedFeature, VariantLakeError
 from variantlake.shredding.ddl import format_ddl

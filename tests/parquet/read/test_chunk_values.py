@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from variantlake.parquet.metadata.footer import Footer, parse_footer, read_tail
 from variantlake.parquet.read.chunk_values import CodeRuns, read_runs, read_values
-from variantlake.parquet.read.reader import open_parquet, read_leaf
+from variantlake.parquet.read.parquet_source import open_parquet, read_leaf
 from variantlake.storage.opening import open_file
 
 TEXTS = ("", "a", "b" * 40, "\u00e9", "\U00010000", "did:plc:1", "did:plc:2")

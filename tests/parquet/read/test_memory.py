@@ -15,7 +15,8 @@ from variantlake.encoding.variant import Variant
 from variantlake.kernels.shredded.shredder import Shredder
 from variantlake.kernels.variant.variant_reader import VariantReader
 from variantlake.parquet.metadata.annotate import annotate
-from variantlake.parquet.read.reader import BATCH_BYTES, iter_batches
+from variantlake.parquet.read.parquet_source import BATCH_BYTES
+from variantlake.parquet.read.reader import iter_batches
 from variantlake.parquet.variant.variant_arrays import variant_array
 from variantlake.parquet.write.file_writer import FileWriter, WriteOptions
 from variantlake.shredding.ddl import parse_ddl

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
 import typer
 
 import variantlake as vl
 from variantlake.cli.tables.cat import VariantOption, is_file, path_of
+from variantlake.cli.tables.inspect_table import LACKING, print_table
 from variantlake.cli.terminal.options import SourceArgument, json_option
 from variantlake.cli.terminal.output import (
+    count,
+    cut,
+    heading,
     print_fields,
     print_json,
     print_line,
@@ -19,26 +21,13 @@ from variantlake.cli.terminal.output import (
     rows_of_files,
     size,
 )
-from variantlake.delta.log.file_paths import absolute_paths
-from variantlake.delta.protocol.learned_schemas import (
-    LearnedSchemas,
-    layout_name,
-    learned_schemas,
-)
-from variantlake.delta.stats.file_facts import FactsReader
 from variantlake.parquet.read.inspect import SAMPLE_ROWS, FileView, NodeView, VariantView
-from variantlake.parquet.stats.facts import FileFacts, PathFacts, VariantFacts
-from variantlake.planning.log_files import LogFiles
-from variantlake.shown import counted
-from variantlake.shredding.ddl import MAX_SCHEMA_DEPTH, format_ddl
+from variantlake.shredding.ddl import MAX_SCHEMA_DEPTH
 from variantlake.shredding.inference.infer import Inference, InferenceOptions
-from variantlake.shredding.schema import Array, Leaf, Object, ShreddingSchema
 from variantlake.shredding.values import ValueNotes
 from variantlake.table import Table
 
 DEFAULTS = InferenceOptions()
-
-LACKING = "TIME, nanoseconds or other types that Spark lacks"
 NO_VARIANT = "The file has no VARIANT column; --variant names one that nothing marks."
 
 
@@ -100,7 +89,7 @@ def inspect(
             raise typer.BadParameter("--why looks at a file's rows: name one file of the table")
         if variant:
             raise typer.BadParameter("--variant is for files: a table's schema names its columns")
-        _print_table(Table.open(source), as_json=as_json)
+        print_table(Table.open(source), as_json=as_json)
         return
     file = path_of(source)
     if why:
@@ -133,7 +122,7 @@ def _print_file(source: str, view: FileView, *, as_json: bool) -> None:
     if not view.variants:
         print_line(NO_VARIANT)
     for variant in view.variants:
-        _heading(".".join(variant.column))
+        heading(".".join(variant.column))
         print_fields(
             {
                 "layout": "Spark's older one" if variant.legacy else "final",
@@ -156,10 +145,10 @@ def _node_row(node: NodeView) -> list[Any]:
         str(node.path),
         kind,
         share,
-        _count(node.nulls),
-        _count(node.residuals),
-        _cut(node.minimum),
-        _cut(node.maximum),
+        count(node.nulls),
+        count(node.residuals),
+        cut(node.minimum),
+        cut(node.maximum),
         size(sum(stored)) if stored else "",
     ]
 
@@ -256,203 +245,6 @@ def _print_reasons(inferences: dict[str, Inference], *, as_json: bool) -> None:
     if not inferences:
         print_line(NO_VARIANT)
     for column, inference in inferences.items():
-        _heading(column)
+        heading(column)
         rows = ([str(path), "yes" if yes else "no", why] for path, yes, why in inference.reasons)
         print_rows(["path", "column", "why"], rows)
-
-
-@dataclass(slots=True)
-class _PathTotal:
-    """One path over all files whose facts are known."""
-
-    path: str
-    type: str
-    files: int = 0
-    clean: int = 0
-    bounded: int = 0
-    typed: int = 0
-    residuals: int = 0
-
-    def add(self, facts: PathFacts) -> None:
-        self.files += 1
-        self.clean += facts.clean
-        self.bounded += facts.minimum is not None and facts.maximum is not None
-        self.typed += max(facts.typed, 0)
-        self.residuals += max(facts.residuals, 0)
-
-
-def _print_table(table: Table, *, as_json: bool) -> None:
-    files = table.files()
-    reader = FactsReader(table.schema)
-    known = [reader.known(add) for add in table.snapshot.add_files()]
-    facts = [each for each in known if each is not None]
-    rows = LogFiles(table.snapshot).row_count
-    outside = absolute_paths(files)
-    total = sum(add.size for add in table.snapshot.add_files())
-    columns = table.schema.variant_columns(physical=True)
-    totals = {
-        ".".join(column): list(_totals([v for each in facts if (v := each.variant(column))]))
-        for column in columns
-    }
-    layouts = {".".join(column): _layouts(table, facts, column) for column in columns}
-    residuals = {
-        ".".join(column): _residual_files([each.variant(column) for each in facts])
-        for column in columns
-    }
-    features = table.protocol.writer_features or ()
-    if as_json:
-        print_json(
-            {
-                "location": table.uri,
-                "version": table.version,
-                "files": files.num_rows,
-                "files_with_facts": len(facts),
-                "rows": rows,
-                "bytes": total,
-                "absolute_paths": outside,
-                "features": list(features),
-                "properties": table.properties,
-                "residuals": residuals,
-                "layouts": {name: [asdict(each) for each in of] for name, of in layouts.items()},
-                "columns": {
-                    name: [
-                        {
-                            "path": each.path,
-                            "type": each.type,
-                            "files": each.files,
-                            "clean_files": each.clean,
-                            "bounded_files": each.bounded,
-                            "typed_rows": each.typed,
-                            "residual_rows": each.residuals,
-                        }
-                        for each in paths
-                    ]
-                    for name, paths in totals.items()
-                },
-            }
-        )
-        return
-    print_fields(
-        {
-            "table": table.uri,
-            "version": table.version,
-            "files": f"{files.num_rows:,} ({size(total)})",
-            "rows": "unknown" if rows is None else f"{rows:,}",
-            "features": ", ".join(features),
-            **table.properties,
-        }
-    )
-    for path in outside:
-        print_line(f"refers to a file by an absolute path: {path}")
-    for name, paths in totals.items():
-        of = counted(files.num_rows, "file")
-        _heading(f"{name}: the log says how {len(facts):,} of {of} are shredded")
-        counts = residuals[name]
-        if counts["types_spark_lacks"]:
-            print_line(f"files whose residuals hold {LACKING}: {counts['types_spark_lacks']:,}")
-        if counts["unknown"]:
-            print_line(f"files whose residuals hold unknown types: {counts['unknown']:,}")
-        if len(layouts[name]) > 1:
-            print_rows(
-                ["layout", "schema", "since version", "files", "rows", "columns"],
-                (
-                    [each.layout, each.schema, each.since, each.files, f"{each.rows:,}", each.paths]
-                    for each in layouts[name]
-                ),
-            )
-        print_rows(
-            ["path", "type", "files", "clean", "bounds", "typed rows", "residual rows"],
-            (
-                [p.path, p.type, p.files, p.clean, p.bounded, f"{p.typed:,}", f"{p.residuals:,}"]
-                for p in paths
-            ),
-        )
-
-
-@dataclass(slots=True)
-class _LayoutTotal:
-    """The files of one layout; `schema` and `since` are of the learned schema that has it."""
-
-    layout: str
-    schema: int | None
-    since: int | None
-    files: int
-    rows: int
-    paths: int
-    shredding: str
-
-
-def _layouts(
-    table: Table, facts: Sequence[FileFacts], column: tuple[str, ...]
-) -> list[_LayoutTotal]:
-    """The layouts of a column, oldest schema first."""
-    learned = learned_schemas(table.properties, ".".join(column)) or LearnedSchemas()
-    found: dict[ShreddingSchema, _LayoutTotal] = {}
-    for each in facts:
-        variant = each.variant(column)
-        if variant is None:
-            continue
-        total = found.get(variant.schema)
-        if total is None:
-            name = layout_name(variant.schema)
-            by = learned.find(name)
-            total = found[variant.schema] = _LayoutTotal(
-                name,
-                None if by is None else by.number,
-                None if by is None else by.version,
-                0,
-                0,
-                sum(isinstance(node, Leaf) for _, node in variant.schema.nodes()),
-                format_ddl(variant.schema),
-            )
-        total.files += 1
-        total.rows += each.num_records
-    return sorted(found.values(), key=lambda each: (each.schema or 0, each.layout))
-
-
-def _residual_files(variants: Sequence[VariantFacts | None]) -> dict[str, int]:
-    """How many files have residuals of types that Spark lacks, and of how many nobody knows.
-
-    Files whose column is not shredded, or whose residuals are empty, are neither.
-    """
-    notes = [
-        variant.notes
-        for variant in variants
-        if variant is not None and not all(path.residuals == 0 for path in variant.paths)
-    ]
-    lacking = sum(each is not None and each.lacking for each in notes)
-    return {"types_spark_lacks": lacking, "unknown": notes.count(None)}
-
-
-def _totals(variants: Sequence[VariantFacts]) -> Iterator[_PathTotal]:
-    """Paths with their type, in the order of their first file."""
-    found: dict[tuple[str, str], _PathTotal] = {}
-    for variant in variants:
-        for facts in variant.paths:
-            key = (str(facts.path), _type_name(facts))
-            found.setdefault(key, _PathTotal(*key)).add(facts)
-    yield from found.values()
-
-
-def _type_name(facts: PathFacts) -> str:
-    match facts.node:
-        case Leaf(type=shredded):
-            return shredded.ddl
-        case Object():
-            return "STRUCT"
-        case Array():
-            return "ARRAY"
-    return "VARIANT"
-
-
-def _heading(text: str) -> None:
-    print_line("")
-    print_line(text, "bold")
-
-
-def _count(number: int | None) -> str:
-    return "" if number is None else f"{number:,}"
-
-
-def _cut(text: str, length: int = 40) -> str:
-    return text if len(text) <= length else f"{text[: length - 1]}…"

@@ -152,6 +152,22 @@ def print_fields(fields: dict[str, Any]) -> None:
         console.print(Text.assemble((f"{name:<{width}}", "bold"), "  ", value), soft_wrap=True)
 
 
+def heading(text: str) -> None:
+    """Print a title after an empty line."""
+    print_line("")
+    print_line(text, "bold")
+
+
+def count(number: int | None) -> str:
+    """A number with its thousands set apart; nothing for None."""
+    return "" if number is None else f"{number:,}"
+
+
+def cut(text: str, length: int = 40) -> str:
+    """A text of at most `length` characters, the last one an ellipsis where it is cut."""
+    return text if len(text) <= length else f"{text[: length - 1]}…"
+
+
 def size(count: int) -> str:
     """Bytes for people: `1.5 MB`, in powers of ten."""
     for unit, scale in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):

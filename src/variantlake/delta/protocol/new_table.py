@@ -11,15 +11,13 @@ import uuid
 from collections.abc import Mapping, Sequence
 
 from variantlake.delta.actions.log_lines import Metadata, Protocol
-from variantlake.delta.protocol.properties import (
+from variantlake.delta.protocol.known_properties import (
     FEATURE_PREFIX,
     SHREDDING_PROPERTY,
-    check_clustering,
     check_properties,
-    needed_features,
-    new_protocol,
-    of_table,
 )
+from variantlake.delta.protocol.needed_features import needed_features, new_protocol
+from variantlake.delta.protocol.properties import check_clustering, of_table
 from variantlake.delta.protocol.row_tracking import PROPERTY as ROW_TRACKING_PROPERTY
 from variantlake.delta.protocol.row_tracking import materialized_columns
 from variantlake.delta.schema.column_mapping import is_mapped, with_mapping

@@ -12,21 +12,18 @@ import orjson
 
 from variantlake.delta.actions.log_lines import Metadata, Protocol
 from variantlake.delta.log.snapshot import Snapshot
-from variantlake.delta.protocol.learned_schemas import PREFIX as LEARNED_PREFIX
-from variantlake.delta.protocol.new_table import check_schema
-from variantlake.delta.protocol.properties import (
+from variantlake.delta.protocol.known_properties import (
     CONSTRAINT_PREFIX,
     FEATURE_PREFIX,
     SCHEMA_PREFIX,
     SHREDDING_PROPERTY,
-    check_clustering,
     check_properties,
-    constraints,
-    extended_protocol,
-    needed_features,
-    of_table,
     property_name,
 )
+from variantlake.delta.protocol.learned_schemas import PREFIX as LEARNED_PREFIX
+from variantlake.delta.protocol.needed_features import extended_protocol, needed_features
+from variantlake.delta.protocol.new_table import check_schema
+from variantlake.delta.protocol.properties import check_clustering, constraints, of_table
 from variantlake.delta.protocol.row_tracking import PROPERTY as ROW_TRACKING_PROPERTY
 from variantlake.delta.protocol.row_tracking import materialized_columns
 from variantlake.delta.schema.char_types import declared_type, with_declaration

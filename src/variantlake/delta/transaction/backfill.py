@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from variantlake.delta.log.snapshot import Snapshot
-from variantlake.delta.protocol.properties import extended_protocol
+from variantlake.delta.protocol.needed_features import extended_protocol
 from variantlake.delta.transaction.commit import commit
 from variantlake.delta.transaction.conflicts import Changes
 

@@ -17,14 +17,10 @@ import pyarrow.compute as pc
 
 from variantlake.delta.log.logical_files import values
 from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.protocol.known_properties import SCHEMA_PREFIX
 from variantlake.delta.protocol.learned_schemas import PREFIX as LEARNED_PREFIX
 from variantlake.delta.protocol.learned_schemas import LearnedSchemas, learned_schemas
-from variantlake.delta.protocol.properties import (
-    SCHEMA_PREFIX,
-    hints,
-    max_residual_share,
-    with_given_schema,
-)
+from variantlake.delta.protocol.properties import hints, max_residual_share, with_given_schema
 from variantlake.delta.stats.residual_share import residual_share
 from variantlake.delta.stats.tags import PREFIX as TAG_PREFIX
 from variantlake.delta.stats.tags import column_name

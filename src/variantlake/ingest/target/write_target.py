@@ -22,19 +22,16 @@ from variantlake.delta.protocol.features import (
     VARIANT_SHREDDING,
     check_variants_listed,
 )
-from variantlake.delta.protocol.learned_schemas import PREFIX as LEARNED_PREFIX
-from variantlake.delta.protocol.learned_schemas import learned_schemas
-from variantlake.delta.protocol.new_table import new_table
-from variantlake.delta.protocol.properties import (
+from variantlake.delta.protocol.known_properties import (
     HINTS_PREFIX,
     SCHEMA_PREFIX,
     SHREDDING_PROPERTY,
     check_properties,
-    constraints,
-    hints,
-    with_given_schema,
-    with_schema,
 )
+from variantlake.delta.protocol.learned_schemas import PREFIX as LEARNED_PREFIX
+from variantlake.delta.protocol.learned_schemas import learned_schemas
+from variantlake.delta.protocol.new_table import new_table
+from variantlake.delta.protocol.properties import constraints, hints, with_given_schema, with_schema
 from variantlake.delta.schema.table_schema import StructField, StructType, VariantType
 from variantlake.delta.stats.residual_share import residual_share
 from variantlake.delta.transaction.alter import evolved, merged_schema

@@ -21,7 +21,7 @@ from variantlake.delta.protocol.features import (
     reader_features,
     writer_features,
 )
-from variantlake.delta.protocol.properties import extended_protocol
+from variantlake.delta.protocol.needed_features import extended_protocol
 from variantlake.delta.transaction.commit import commit
 from variantlake.delta.transaction.conflicts import Changes, whole_table
 from variantlake.errors import InvalidValue, UnsupportedFeature, did_you_mean

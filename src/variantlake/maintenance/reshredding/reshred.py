@@ -19,10 +19,9 @@ import pyarrow.compute as pc
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.cluster_paths import PROPERTY as CLUSTER_BY
 from variantlake.delta.protocol.cluster_paths import cluster_paths
+from variantlake.delta.protocol.known_properties import SCHEMA_PREFIX, SHREDDING_PROPERTY
 from variantlake.delta.protocol.learned_schemas import PREFIX as LEARNED_PREFIX
 from variantlake.delta.protocol.properties import (
-    SCHEMA_PREFIX,
-    SHREDDING_PROPERTY,
     check_clustering,
     shredding_schemas,
     with_given_schema,

@@ -36,8 +36,9 @@ from variantlake.maintenance.rewrite.stored_columns import ColumnRows, column_ro
 from variantlake.parquet.metadata.annotate import ColumnPath
 from variantlake.parquet.metadata.footer import Footer, read_footer
 from variantlake.parquet.metadata.schema_tree import SchemaNode
+from variantlake.parquet.read.parquet_source import ParquetSource, open_parquet, read_leaves
 from variantlake.parquet.read.prefetch import AHEAD_BYTES, ahead
-from variantlake.parquet.read.reader import BATCH_ROWS, ParquetSource, open_parquet, read_leaves
+from variantlake.parquet.read.reader import BATCH_ROWS
 from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.paths import Path
 from variantlake.shredding.layout import arrow_type

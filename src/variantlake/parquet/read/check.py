@@ -11,13 +11,8 @@ from variantlake.errors import MissingSource, VariantLakeError
 from variantlake.kernels.shredded.check_rows import find_problems
 from variantlake.parquet.metadata.footer import Footer, is_parquet, read_footer
 from variantlake.parquet.metadata.schema_tree import SchemaNode
-from variantlake.parquet.read.reader import (
-    BATCH_ROWS,
-    Progress,
-    named_groups,
-    open_parquet,
-    read_leaves,
-)
+from variantlake.parquet.read.parquet_source import open_parquet, read_leaves
+from variantlake.parquet.read.reader import BATCH_ROWS, Progress, named_groups
 from variantlake.parquet.variant.variant_columns import (
     Column,
     FoundVariants,

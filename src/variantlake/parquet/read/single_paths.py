@@ -13,14 +13,9 @@ import pyarrow as pa
 
 from variantlake.errors import InvalidPath, MalformedFile, VariantLakeError
 from variantlake.parquet.metadata.footer import Footer, read_footer
+from variantlake.parquet.read.parquet_source import open_parquet, read_leaves
 from variantlake.parquet.read.path_values import LegacyPathRequest, Members, Mismatch, PathRequest
-from variantlake.parquet.read.reader import (
-    BATCH_ROWS,
-    Progress,
-    check_batch_rows,
-    open_parquet,
-    read_leaves,
-)
+from variantlake.parquet.read.reader import BATCH_ROWS, Progress, check_batch_rows
 from variantlake.parquet.variant.variant_columns import is_variant
 from variantlake.parquet.variant.variant_group import GroupNode, VariantGroup, parse_group
 from variantlake.paths import ColumnPath, Path

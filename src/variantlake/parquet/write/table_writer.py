@@ -17,7 +17,8 @@ from variantlake.kernels.tape.tape import SQL_NULL
 from variantlake.kernels.variant.profiler import Profiler
 from variantlake.kernels.variant.variant_reader import GOOD, VariantReader, bad_variant
 from variantlake.parquet.metadata.annotate import ColumnPath
-from variantlake.parquet.read.reader import BATCH_BYTES, BATCH_ROWS, Progress
+from variantlake.parquet.read.parquet_source import BATCH_BYTES
+from variantlake.parquet.read.reader import BATCH_ROWS, Progress
 from variantlake.parquet.stats.facts import read_facts
 from variantlake.parquet.write.file_writer import FileWriter, WriteOptions, WrittenFile
 from variantlake.shredding.arrays import (

@@ -10,7 +10,7 @@ from typing import Self
 from pyspark.sql import types as st
 
 from variantlake.delta.log.snapshot import Snapshot
-from variantlake.delta.protocol.properties import SCHEMA_PREFIX
+from variantlake.delta.protocol.known_properties import SCHEMA_PREFIX
 from variantlake.delta.schema.table_schema import StructField, StructType, VariantType
 from variantlake.errors import InvalidSchema, MalformedLog, NotADeltaTable
 from variantlake.ingest.conversion.plan import nullable_type

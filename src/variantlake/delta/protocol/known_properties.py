@@ -1,0 +1,232 @@
+"""The table properties that Delta and we know, and what each may say.
+
+Spec: PROTOCOL, "Table Properties".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+
+from variantlake.delta.protocol import cluster_paths
+from variantlake.delta.protocol.features import (
+    FEATURES,
+)
+from variantlake.errors import InvalidSchema, InvalidValue, UnsupportedFeature, did_you_mean
+from variantlake.parquet.write.file_writer import Compression
+from variantlake.shredding.ddl import parse_ddl
+from variantlake.shredding.inference.hints import parse_hints
+
+SHREDDING_PROPERTY = "delta.enableVariantShredding"
+FEATURE_PREFIX = "delta.feature."
+CONSTRAINT_PREFIX = "delta.constraints."
+SCHEMA_PREFIX = "variantlake.shredding."
+"""Property with the shredding DDL of a column; the column's physical name follows."""
+HINTS_PREFIX = "variantlake.hints."
+"""Property with the hints for a column's schema; the column's physical name follows."""
+RESIDUAL_SHARE = "variantlake.maxResidualShare"
+"""Property with the share of residuals from which a schema is learned again."""
+# Properties of features that we do not write: setting them would make the table inconsistent.
+_REFUSED = re.compile(
+    r"delta\.(enableIcebergCompat.*|enableIcebergWriterCompat.*|universalFormat\..*"
+    r"|clusteringColumns|coordinatedCommits\..*|redirect(ReaderWriter|WriterOnly)-preview"
+    r"|compatibility\.symlinkFormatManifest\.enabled|writePartitionColumnsToParquet"
+    r"|enableMaterializePartitionColumnsFeature|castIcebergTimeType|ignoreIcebergBucketPartition)"
+)
+# Set by writers alone.
+_INTERNAL = re.compile(
+    r"delta\.(columnMapping\.maxColumnId|rowTracking\..*|inCommitTimestampEnablement.*"
+    r"|requireCheckpointProtectionBeforeVersion)|variantlake\.learned\..*"
+)
+# What Delta Spark takes in the place of a property.
+_INSTEAD = {
+    "delta.minReaderVersion": "name the features: delta.feature.<name> = supported",
+    "delta.minWriterVersion": "name the features: delta.feature.<name> = supported",
+    "delta.ignoreProtocolDefaults": "new tables have the features that they need, and no others",
+    "delta.enableChangeDataCapture": "its name is delta.enableChangeDataFeed",
+}
+_ANY = re.compile(r".*", re.DOTALL)
+_BOOLEAN = re.compile(r"true|false")
+_NATURAL = re.compile(r"[1-9]\d{0,8}")
+_BYTES = re.compile(r"[1-9]\d{0,11}")
+_COUNT = re.compile(r"\d{1,9}")
+_SHARE = re.compile(r"0(\.\d{1,9})?|1(\.0{1,9})?")
+_DURATION = re.compile(
+    r"(interval\s+)?\d+\s+{0}(\s+\d+\s+{0})*".format(
+        "(week|day|hour|minute|second|millisecond|microsecond)s?"
+    )
+)
+CODECS: dict[str, Compression] = {
+    "uncompressed": "none",
+    "none": "none",
+    "snappy": "snappy",
+    "gzip": "gzip",
+    "brotli": "brotli",
+    # The older framing of LZ4 is deprecated; readers know this one as LZ4_RAW.
+    "lz4": "lz4",
+    "lz4_raw": "lz4",
+    "zstd": "zstd",
+}
+VALUES = {
+    SHREDDING_PROPERTY: _BOOLEAN,
+    cluster_paths.PROPERTY: _ANY,
+    "delta.appendOnly": _BOOLEAN,
+    "delta.autoOptimize": _BOOLEAN,
+    "delta.autoOptimize.autoCompact": _BOOLEAN,
+    "delta.autoOptimize.optimizeWrite": _BOOLEAN,
+    "delta.checkpoint.writeStatsAsJson": _BOOLEAN,
+    "delta.checkpoint.writeStatsAsStruct": _BOOLEAN,
+    "delta.checkpointInterval": _NATURAL,
+    "delta.checkpointPolicy": re.compile(r"classic|v2"),
+    "delta.checkpointRetentionDuration": _DURATION,
+    "delta.columnMapping.mode": re.compile(r"none|name|id", re.IGNORECASE),
+    "delta.dataSkippingNumIndexedCols": re.compile(r"-1|\d{1,9}"),
+    "delta.dataSkippingStatsColumns": _ANY,
+    "delta.dataSkippingStringPrefixLength": _COUNT,
+    "delta.deletedFileRetentionDuration": _DURATION,
+    "delta.dropFeatureTruncateHistory.retentionDuration": _DURATION,
+    "delta.enableChangeDataFeed": _BOOLEAN,
+    "delta.enableDeletionVectors": _BOOLEAN,
+    "delta.enableExpiredLogCleanup": _BOOLEAN,
+    "delta.enableFullRetentionRollback": _BOOLEAN,
+    "delta.enableInCommitTimestamps": _BOOLEAN,
+    "delta.enableRowTracking": _BOOLEAN,
+    "delta.enableTypeWidening": _BOOLEAN,
+    "delta.isolationLevel": re.compile(
+        r"serializable|writeserializable|snapshotisolation", re.IGNORECASE
+    ),
+    "delta.logRetentionDuration": _DURATION,
+    "delta.parquet.compression.codec": re.compile("|".join(CODECS), re.IGNORECASE),
+    "delta.parquet.format.version": re.compile(r"1\.0\.0|2\.\d+\.\d+"),
+    "delta.randomPrefixLength": _NATURAL,
+    "delta.randomizeFilePrefixes": _BOOLEAN,
+    "delta.rowTrackingSuspended": _BOOLEAN,
+    "delta.sampleRetentionDuration": _DURATION,
+    "delta.setTransactionRetentionDuration": _DURATION,
+    RESIDUAL_SHARE: _SHARE,
+    "variantlake.rowGroupBytes": _BYTES,
+    "variantlake.rowGroupRows": _NATURAL,
+    "variantlake.stats.maxPaths": _COUNT,
+    "variantlake.stats.maxBytes": _COUNT,
+    "variantlake.stats.stringLength": _NATURAL,
+}
+"""Every property of Delta's and ours that a user may set, and what it may say."""
+
+_EXAMPLES = {
+    _BOOLEAN: "true or false",
+    _NATURAL: "a number from 1 on",
+    _BYTES: "a number of bytes, without a unit",
+    _COUNT: "a number from 0 on",
+    _SHARE: "a share between 0 and 1, as 0.3; with 1 nothing is learned again",
+    _DURATION: "a duration such as 'interval 30 days', without months and years",
+}
+_CANONICAL = {key.lower(): key for key in (*VALUES, *_INSTEAD)}
+OF_COLUMNS = (SCHEMA_PREFIX, HINTS_PREFIX)
+_OPEN_PREFIXES = (FEATURE_PREFIX, CONSTRAINT_PREFIX, *OF_COLUMNS)
+
+
+def check_properties(properties: Mapping[str, str]) -> dict[str, str]:
+    """What a user sets, by the names that Delta and we know, which are found in any case.
+
+    Names that begin with neither `delta.` nor `variantlake.` are the user's own.
+
+    Raises InvalidValue for a name that nobody knows and for a value that the property cannot have,
+    InvalidSchema for a shredding schema that does not parse, UnsupportedFeature for a property of a
+    feature that we do not write.
+    """
+    return {name: checked(name, value) for name, value in _named(properties).items()}
+
+
+def property_name(name: str) -> str:
+    """A property's name as Delta and we write it. Raises InvalidValue for one nobody knows."""
+    if not isinstance(name, str):
+        raise InvalidValue(f"names of properties are strings, not {name!r}")
+    if not name:
+        raise InvalidValue("a property needs a name")
+    known = _CANONICAL.get(name.lower())
+    if known is not None:
+        return known
+    for prefix in _OPEN_PREFIXES:
+        if name.lower().startswith(prefix.lower()) and len(name) > len(prefix):
+            return prefix + name[len(prefix) :]
+    if not name.lower().startswith(("delta.", "variantlake.")):
+        return name
+    if _REFUSED.fullmatch(name) or _INTERNAL.fullmatch(name):
+        return name
+    whose = "Delta" if name.lower().startswith("delta.") else "Variantlake"
+    raise InvalidValue(
+        f"there is no property {name!r} of {whose}",
+        hint=did_you_mean(name, VALUES)
+        or "properties of your own have names that begin with neither delta. nor variantlake.",
+    )
+
+
+def _named(properties: Mapping[str, str]) -> dict[str, str]:
+    if not isinstance(properties, Mapping):
+        raise InvalidValue(f"properties are a mapping of names to values, not {properties!r}")
+    named: dict[str, str] = {}
+    for given, value in properties.items():
+        name = property_name(given)
+        if name in named:
+            raise InvalidValue(f"the property {name} is given twice")
+        named[name] = value
+    return named
+
+
+def checked(key: str, value: str) -> str:
+    """The value of a property as Delta reads it. Raises as `check_properties`."""
+    if not isinstance(value, str):
+        raise InvalidValue(
+            f"the property {key} is {value!r}: values of properties are strings",
+            hint=f"give {str(value).lower()!r}",
+        )
+    if _REFUSED.fullmatch(key):
+        raise UnsupportedFeature(
+            f"the property {key} needs a feature that is not written here",
+            hint="set it with Delta Spark, which then has to write the table's rows too",
+        )
+    if key in _INSTEAD:
+        raise InvalidValue(f"the property {key} cannot be set here", hint=_INSTEAD[key])
+    if _INTERNAL.fullmatch(key):
+        raise InvalidValue(f"the property {key} is set by writers alone")
+    if key.startswith(FEATURE_PREFIX):
+        _check_feature(key, value)
+    if key.startswith(SCHEMA_PREFIX):
+        _check_schema(key, value, parse_ddl, "a shredding schema, as in 'kind STRING, at BIGINT'")
+    if key.startswith(HINTS_PREFIX):
+        _check_schema(key, value, parse_hints, "paths, as in 'user.id BIGINT, output.* DOUBLE'")
+    if key == cluster_paths.PROPERTY:
+        cluster_paths.check_text(value)
+        return ", ".join(cluster_paths.split_paths(value))
+    pattern = VALUES.get(key)
+    if pattern is None:
+        return value
+    # Delta reads durations in any case and between blanks, booleans only in any case.
+    text = value.strip().lower() if pattern is _DURATION else value
+    text = text.lower() if pattern is _BOOLEAN else text
+    if not pattern.fullmatch(text):
+        raise InvalidValue(
+            f"the property {key} cannot be {value!r}", hint=_EXAMPLES.get(pattern, "")
+        )
+    return value
+
+
+def _check_feature(key: str, value: str) -> None:
+    if value.lower() not in ("supported", "enabled"):
+        raise InvalidValue(f"the property {key} is {value!r}, expected 'supported'")
+    name = key.removeprefix(FEATURE_PREFIX)
+    if name not in FEATURES:
+        raise UnsupportedFeature(
+            f"the feature {name} cannot be written here",
+            hint=did_you_mean(name, FEATURES) or "known features: docs/tables.md",
+        )
+
+
+def _check_schema(key: str, value: str, parse: Callable[[str], object], example: str) -> None:
+    try:
+        parse(value)
+    except InvalidSchema as error:
+        error.message = f"the property {key}: {error.message}"
+        error.args = (error.message,)
+        error.hint = error.hint or example
+        raise

@@ -1,0 +1,88 @@
+"""Which features a table's schema and properties need, and the protocol that lists them.
+
+Spec: PROTOCOL, "Table Features for New and Existing Tables".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from variantlake.delta.actions.log_lines import Protocol
+from variantlake.delta.protocol.features import (
+    FEATURES,
+    VARIANT_SHREDDING,
+    VARIANT_TYPE,
+    Support,
+    reader_features,
+    writer_features,
+)
+from variantlake.delta.protocol.known_properties import CONSTRAINT_PREFIX, FEATURE_PREFIX
+from variantlake.delta.schema.table_schema import PrimitiveType, StructType
+from variantlake.errors import UnsupportedFeature
+
+_CUSTOMARY = ("appendOnly", "invariants")
+
+
+def needed_features(schema: StructType, properties: Mapping[str, str]) -> list[str]:
+    """The features that a table with this schema and these properties must list."""
+    found = []
+    if schema.holds_variant():
+        found.append("variantType")
+    if any(_is_ntz(item.type) for item in schema.walk()):
+        found.append("timestampNtz")
+    if any("CURRENT_DEFAULT" in item.metadata for item in schema.walk()):
+        found.append("allowColumnDefaults")
+    if any(item.generation for item in schema.walk()):
+        found.append("generatedColumns")
+    if any(key.startswith(CONSTRAINT_PREFIX) for key in properties):
+        found.append("checkConstraints")
+    found += [
+        key.removeprefix(FEATURE_PREFIX) for key in properties if key.startswith(FEATURE_PREFIX)
+    ]
+    found += [name for name, feature in FEATURES.items() if feature.is_enabled_by(properties)]
+    return found
+
+
+def new_protocol(names: Iterable[str]) -> Protocol:
+    """The protocol of a new table with these features and the customary ones.
+
+    Raises UnsupportedFeature for a feature that we do not write.
+    """
+    return _protocol([*_CUSTOMARY, *names])
+
+
+def extended_protocol(protocol: Protocol, names: Iterable[str]) -> Protocol:
+    """`protocol` with these features too; itself where it has them all.
+
+    A feature that the table has as a preview is not added once more. Raises as `new_protocol`.
+    """
+    listed = (*reader_features(protocol), *writer_features(protocol))
+    has = set(listed)
+    for alike in (VARIANT_TYPE, VARIANT_SHREDDING, ("typeWidening", "typeWidening-preview")):
+        if not has.isdisjoint(alike):
+            has.update(alike)
+    new = [name for name in names if name not in has]
+    if not new:
+        return protocol
+    return _protocol([*writer_features(protocol), *reader_features(protocol), *new])
+
+
+def _protocol(names: Iterable[str]) -> Protocol:
+    features = []
+    for name in dict.fromkeys(names):
+        feature = FEATURES.get(name)
+        if feature is None or feature.write is Support.NO:
+            raise UnsupportedFeature(
+                f"the feature {name} cannot be written here",
+                hint="known features: docs/tables.md",
+            )
+        features.append(feature)
+        features += [FEATURES[needed] for needed in feature.needs]
+    writer = tuple(dict.fromkeys(feature.name for feature in features))
+    reader = tuple(dict.fromkeys(feature.name for feature in features if feature.reader))
+    # Without reader features there must be no list of them (PROTOCOL).
+    return Protocol(3, 7, reader, writer) if reader else Protocol(1, 7, None, writer)
+
+
+def _is_ntz(type_: object) -> bool:
+    return isinstance(type_, PrimitiveType) and type_.name == "timestamp_ntz"

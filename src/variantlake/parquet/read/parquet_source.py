@@ -1,0 +1,209 @@
+"""A Parquet file that pyarrow reads piece by piece, by row group and leaf."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any, Self
+
+import pyarrow as pa
+from pyarrow._parquet import ParquetReader
+
+from variantlake.errors import MalformedFile, VariantLakeError
+from variantlake.parquet.metadata.footer import Footer
+from variantlake.parquet.metadata.old_times import OldTimes
+from variantlake.parquet.metadata.pages import check_pages, pages_are_usual
+from variantlake.parquet.read.chunk_values import CodeRuns, read_runs, read_values
+from variantlake.parquet.stats.fact_columns import Int64s
+from variantlake.storage.opening import Source, open_file
+
+WHOLE_BYTES = 256 << 20
+"""A column of a row group of more bytes than so many is read in batches."""
+
+BATCH_BYTES = 64 << 20
+"""Rows of more bytes than so many together are taken apart in smaller batches, one at the least."""
+
+
+class ParquetSource:
+    """A file that pyarrow reads piece by piece; `column` gives some leaves as dictionaries."""
+
+    def __init__(self, path: Source, footer: Footer, encoded: Sequence[int] = ()) -> None:
+        """Raises pyarrow's own errors: see `open_parquet`."""
+        self._footer = footer
+        self._input = open_file(path)
+        # Buffering whole column chunks ahead would make memory follow the row group.
+        self._old = OldTimes.of(footer)
+        self._encoded = tuple(encoded)
+        if not encoded:
+            _ = self._columns  # else kernels read most of it
+        self._unencoded: set[int] = set()
+
+    @cached_property
+    def _columns(self) -> ParquetReader:
+        """Reads some leaves as dictionaries."""
+        return self._opened("us", self._encoded)
+
+    @cached_property
+    def _file(self) -> ParquetReader:
+        """Reads all leaves as they are."""
+        return self._opened("us") if self._encoded else self._columns
+
+    def _opened(self, int96: str, dictionaries: Sequence[int] = ()) -> ParquetReader:
+        # Not ParquetFile, which also tabulates all dotted paths: that takes as long as the rest.
+        reader: Any = ParquetReader()  # its stubs lack parameters
+        reader.open(
+            self._input.native,
+            read_dictionary=list(dictionaries) or None,
+            pre_buffer=False,
+            buffer_size=0 if self._input.held is not None else 1 << 20,
+            page_checksum_verification=True,
+            coerce_int96_timestamp_unit=int96,
+            arrow_extensions_enabled=True,
+        )
+        opened: ParquetReader = reader
+        return opened
+
+    @property
+    def schema_arrow(self) -> pa.Schema:
+        """The schema as pyarrow understands it."""
+        return self._file.schema_arrow
+
+    def close(self) -> None:
+        """Close the file if we opened it."""
+        self._input.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def batches(
+        self, row_group: int, leaves: Sequence[int], batch_rows: int
+    ) -> Iterator[pa.RecordBatch]:
+        """Rows of a row group, after a look at the page headers. Raises as `read_leaves` does.
+
+        A batch has at most `batch_rows` rows, and about BATCH_BYTES.
+        """
+        # Our own footer: pyarrow's objects for a chunk abort the process on broken size statistics.
+        group, leaf_of = self._footer.row_groups[row_group], self._footer.leaves
+        held = self._input.held
+        size = -1 if held is None else pages_are_usual(held, leaf_of, group, leaves)
+        if size < 0:
+            chunks = [group.columns[leaf] for leaf in leaves]
+            self._input.prefetch((chunk.first_page, chunk.compressed_size) for chunk in chunks)
+            size = sum(
+                check_pages(self._input.read_at, leaf_of[leaf], group.columns[leaf], group)
+                for leaf in leaves
+            )
+        rows = min(max(1, BATCH_BYTES * group.num_rows // max(size, 1)), batch_rows)
+        batches: Iterator[pa.RecordBatch]
+        if held is not None and group.num_rows <= rows:
+            # Whoever holds many small files in memory reads them by threads of his own.
+            table = self._file.read_row_group(
+                row_group, column_indices=list(leaves), use_threads=False
+            )
+            batches = iter(table.to_batches())
+        else:
+            batches = self._file.iter_batches(rows, [row_group], column_indices=list(leaves))
+        if self._old.concern(leaves):
+            return self._settled(batches, row_group, leaves)
+        return batches
+
+    def column(self, row_group: int, leaf: int) -> list[pa.RecordBatch] | None:
+        """One leaf of a row group in one go. Raises as `batches`.
+
+        None where that takes too much memory, and for times that have to be settled.
+        """
+        group, own = self._footer.row_groups[row_group], self._footer.leaves[leaf]
+        chunk = group.columns[leaf]
+        if self._old.concern([leaf]):
+            return None
+        self._input.prefetch([(chunk.first_page, chunk.compressed_size)])
+        if check_pages(self._input.read_at, own, chunk, group) > WHOLE_BYTES:
+            return None
+        if leaf not in self._unencoded:
+            try:
+                return self._columns.read_row_group(row_group, column_indices=[leaf]).to_batches()
+            except (pa.ArrowException, OSError):
+                # Other encodings, such as DELTA_BYTE_ARRAY, are not implemented, and which error
+                # says so varies: whole values then, or what else is wrong is said for them.
+                self._unencoded.add(leaf)
+        return self._file.read_row_group(row_group, column_indices=[leaf]).to_batches()
+
+    def values(self, row_group: int, leaf: int, places: Int64s | None) -> Any:
+        """See `read_values`; None for times that have to be settled too."""
+        if self._old.concern([leaf]):
+            return None
+        group = self._footer.row_groups[row_group]
+        own, chunk = self._footer.leaves[leaf], group.columns[leaf]
+        return read_values(self._input, own, chunk, group, places)
+
+    def runs(self, row_group: int, leaf: int) -> CodeRuns | None:
+        """See `read_runs`."""
+        group = self._footer.row_groups[row_group]
+        return read_runs(self._input, self._footer.leaves[leaf], group.columns[leaf], group)
+
+    def _settled(
+        self, batches: Iterator[pa.RecordBatch], row_group: int, leaves: Sequence[int]
+    ) -> Iterator[pa.RecordBatch]:
+        start = 0
+        seconds = None
+        if timestamps := sorted(self._old.int96.intersection(leaves)):
+            file = self._opened("s")
+            seconds = file.read_row_group(row_group, column_indices=timestamps)
+        for batch in batches:
+            part = None if seconds is None else seconds.slice(start, batch.num_rows)
+            try:
+                yield self._old.settled(batch, leaves, part)
+            except VariantLakeError as error:
+                if error.row is not None:
+                    before = self._footer.row_groups[:row_group]
+                    error.row += start + sum(group.num_rows for group in before)
+                raise
+            start += batch.num_rows
+
+
+def open_parquet(
+    path: Source, name: str, footer: Footer, encoded: Sequence[int] = ()
+) -> ParquetSource:
+    """Open a file with pyarrow for reading piece by piece. Raises MalformedFile."""
+    try:
+        return ParquetSource(path, footer, encoded)
+    except VariantLakeError:
+        raise  # some are OSErrors too
+    except (pa.ArrowException, OSError) as error:
+        raise MalformedFile(f"pyarrow cannot open it: {error}", file=name) from error
+
+
+def read_leaves(
+    file: ParquetSource, name: str, row_group: int, leaves: Sequence[int], batch_rows: int
+) -> Iterator[pa.RecordBatch]:
+    """Batches of one row group with the columns that some leaves need. Raises MalformedFile.
+
+    By position: dotted names cannot tell the key `a.b` from the key `b` within `a`.
+    """
+    try:
+        yield from file.batches(row_group, leaves, batch_rows)
+    except VariantLakeError as error:  # some are OSErrors too
+        error.message = f"row group {row_group}: {error.message}"
+        error.args = (error.message,)
+        error.file = name
+        raise
+    except (pa.ArrowException, OSError) as error:
+        raise MalformedFile(f"row group {row_group} does not read: {error}", file=name) from error
+
+
+def read_leaf(
+    file: ParquetSource, name: str, row_group: int, leaf: int
+) -> list[pa.RecordBatch] | None:
+    """See `ParquetSource.column`. Raises MalformedFile."""
+    try:
+        return file.column(row_group, leaf)
+    except VariantLakeError as error:
+        error.message = f"row group {row_group}: {error.message}"
+        error.args = (error.message,)
+        error.file = name
+        raise
+    except (pa.ArrowException, OSError) as error:
+        raise MalformedFile(f"row group {row_group} does not read: {error}", file=name) from error
