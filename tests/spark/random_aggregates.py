@@ -72,6 +72,9 @@ class Aggregates:
         chance = self._chance
         self._queries.look_elsewhere()
         keys = [self.term()[0] for _ in range(chance.choice((0, 1, 1, 1, 2)))]
+        if keys and chance.random() < 0.15:
+            items = [f"{key} AS g{at}" for at, key in enumerate(keys)]
+            return f"SELECT DISTINCT {', '.join(items)} FROM {{t}}{self._where()}"
         items = [*(f"{key} AS g{at}" for at, key in enumerate(keys)), "count(*) AS n"]
         for at in range(chance.randrange(1, 4)):
             value, summed = self.term()

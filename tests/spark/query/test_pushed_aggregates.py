@@ -244,6 +244,19 @@ PUSHED = {
         "event:s::string AS es, hour(timestamp_micros(event:big::bigint)) AS h FROM {t}) "
         "GROUP BY ALL"
     ),
+    "different rows": "SELECT DISTINCT s, event:s::string, k AS n, k FROM {t} WHERE NOT (k = 3)",
+    "different doubles and decimals": "SELECT DISTINCT f, d, m, day, at FROM {t}",
+    "different rows of files": "SELECT DISTINCT o, p FROM {t}",
+    "no different rows": "SELECT DISTINCT s, k FROM {t} WHERE k = 17",
+    "different rows in order": (
+        "SELECT concat(x, '!'), n FROM (SELECT DISTINCT event:s::string AS x, length(s) AS n "
+        "FROM {t}) ORDER BY x DESC, n LIMIT 7"
+    ),
+    "rows of two tables": "SELECT DISTINCT k FROM {t} UNION SELECT DISTINCT o FROM {t}",
+    "rows that are in others": (
+        "SELECT DISTINCT k, s FROM {t} INTERSECT SELECT DISTINCT o, s FROM {t}"
+    ),
+    "keys alone": "SELECT s FROM {t} GROUP BY s, k",
     "if and try": "SELECT try_sum(k), count_if(k > 1) FROM {t}",
 }
 
@@ -264,7 +277,11 @@ LEFT = {
     "sets of keys": "SELECT k, s, count(*) FROM {t} GROUP BY ROLLUP (k, s)",
     "other functions": "SELECT bit_xor(k), bool_or(event:ok::boolean) FROM {t}",
     "a cast that may fail": "SELECT max(try_variant_get(event, '$.s', 'int')) FROM {t}",
+    "an integer that may not fit": "SELECT max(try_variant_get(event, '$.big', 'int')) FROM {t}",
     "a path in residuals": "SELECT min(event:elsewhere[0]::int), count(event) FROM {t}",
+    "different computed rows": "SELECT DISTINCT upper(s) FROM {t}",
+    "different rows below a limit": "SELECT DISTINCT 1 FROM (SELECT k FROM {t} LIMIT 5)",
+    "different constants as rows": "SELECT DISTINCT 1, k FROM {t}",
     "a subquery": "SELECT count(*) FROM {t} WHERE k = (SELECT max(k) FROM {t})",
 }
 
@@ -456,6 +473,8 @@ def _random_query(chance: random.Random) -> str:
         return f"{call}{kept}"
 
     keys = chance.sample(KEYS, chance.choice((0, 1, 1, 2, 3)))
+    if keys and chance.random() < 0.2:
+        return f"SELECT DISTINCT {', '.join(keys)} FROM {{t}} WHERE {condition(2)}"
     items = [*keys, "count(*)", *(function() for _ in range(chance.randrange(1, 4)))]
     text = f"SELECT {', '.join(f'{item} AS c{at}' for at, item in enumerate(items))} FROM {{t}}"
     text += f" WHERE {condition(2)}" if chance.random() < 0.6 else ""

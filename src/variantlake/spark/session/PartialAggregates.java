@@ -17,6 +17,7 @@ import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateFunction;
 import org.apache.spark.sql.catalyst.expressions.aggregate.Average;
 import org.apache.spark.sql.catalyst.expressions.aggregate.Sum;
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
+import org.apache.spark.sql.catalyst.plans.logical.Distinct;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
@@ -72,9 +73,10 @@ public class PartialAggregates {
         }
 
         LogicalPlan plan(LogicalPlan plan) {
-            if (plan instanceof Aggregate && reads(((Aggregate) plan).child())) {
+            if ((plan instanceof Aggregate || plan instanceof Distinct)
+                    && reads((LogicalPlan) plan.children().head())) {
                 found++;
-                return merged((Aggregate) plan);
+                return merged(plan instanceof Distinct ? grouped(plan) : (Aggregate) plan);
             }
             List children = new ArrayList();
             boolean changed = false;
@@ -100,6 +102,12 @@ public class PartialAggregates {
                 }
                 plan = (LogicalPlan) plan.children().head();
             }
+        }
+
+        /** Rows that differ, as groups: what Spark's optimizer makes of DISTINCT. */
+        private static Aggregate grouped(LogicalPlan plan) {
+            LogicalPlan all = (LogicalPlan) plan.children().head();
+            return new Aggregate(all.output(), all.output(), all, scala.Option.empty());
         }
 
         private LogicalPlan merged(Aggregate plan) {

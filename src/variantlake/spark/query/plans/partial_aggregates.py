@@ -9,7 +9,7 @@ them what it would do over all rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from variantlake.engine.expressions import Aggregate, Call, Column, aggregate, call
@@ -53,7 +53,7 @@ def partial_aggregates(
     lineage = Lineage(views)
     lineage.learn(plan)
     for node in _operators(plan):
-        if node.name != "Aggregate":
+        if node.name not in ("Aggregate", "Distinct"):
             continue
         below = _rows_of(node.children[0], views)
         if below is None:
@@ -115,8 +115,7 @@ class _Reader:
 
     def read(self, node: Node, conditions: list[Node]) -> PartialAggregate | None:
         """The aggregate of rows that fulfil conditions; None where Spark alone does it."""
-        before = len(node.expressions) - len(node.output)
-        grouping, items = node.expressions[:before], node.expressions[before:]
+        grouping, items = _keys_and_items(node)
         try:
             where = self._conditions.all_of(conditions) if conditions else None
             self._keys = [self._term(key) for key in grouping]
@@ -214,6 +213,16 @@ class _Reader:
     def _kept(self, found: Aggregate) -> Aggregate:
         self._aggregates[found] = None
         return found
+
+
+def _keys_and_items(node: Node) -> tuple[Sequence[Node], Sequence[Node]]:
+    """What an operator groups rows by, and its columns of which some may hold functions."""
+    if node.name == "Distinct":
+        # Rows that differ are groups by all columns, as for Spark's optimizer.
+        (rows,) = node.children
+        return [each.children[0] if each.name == "Alias" else each for each in rows.expressions], ()
+    before = len(node.expressions) - len(node.output)
+    return node.expressions[:before], node.expressions[before:]
 
 
 def _functions(item: Node) -> Iterator[Node]:
