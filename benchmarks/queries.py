@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import os
 import re
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -244,10 +245,11 @@ VECTORED = "parquet.hadoop.vectored.io.enabled"
 
 
 def bytes_read(spark: SparkSession, run: Callable[[], object]) -> int:
-    """Bytes of files that the tasks of a run read, its footers included.
+    """Bytes of files that a run reads, their footers included.
 
     Of Spark's own readers Spark counts them (`inputMetrics`); where kernels read for it, the system
-    does, for its Python workers (Linux). The lesser of two runs: a new worker reads its libraries.
+    does (Linux), for its Python workers and for this process, which reads what the log has new as
+    well. The lesser of two runs: a new worker reads its libraries.
     Without vectored reads, which Spark does not count on a local disk.
     """
     java: Any = spark
@@ -267,14 +269,15 @@ def bytes_read(spark: SparkSession, run: Callable[[], object]) -> int:
 
 
 def _counted(spark: SparkSession) -> dict[int, int]:
-    """What Spark's executors (under 0) and each of their Python workers have read so far."""
+    """What Spark's executors (under 0), their Python workers and this process have read so far."""
     java: Any = spark
     context = java._jsc.sc()  # noqa: SLF001 # no public way to the metrics
     context.listenerBus().waitUntilEmpty()
     executors = context.statusStore().executorList(False)
     by_spark = sum(int(executors.apply(at).totalInputBytes()) for at in range(executors.size()))
     jvm = int(java._jvm.java.lang.ProcessHandle.current().pid())  # noqa: SLF001 # the same
-    return {0: by_spark, **{worker: _read_by(worker) for worker in _processes_below(jvm)}}
+    readers = [os.getpid(), *_processes_below(jvm)]
+    return {0: by_spark, **{reader: _read_by(reader) for reader in readers}}
 
 
 def _processes_below(process: int) -> Iterator[int]:
