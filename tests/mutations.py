@@ -552,6 +552,22 @@ MUTATIONS = (
         "_certain_rows", "facts.rows if order.nulls_first else 0", "facts.rows",
     ),
     Mutation(
+        37, "of NULLs any will do although another term decides between them",
+        "_alike_rows", "order.sole", "True",
+    ),
+    Mutation(
+        37, "of NULLs any will do where they come last",
+        "_alike_rows", "order.nulls_first", "True",
+    ),
+    Mutation(
+        37, "the first term of a text's order is its only one",
+        "limit_of", "len(order.expressions) == 1", "True",
+    ),
+    Mutation(
+        37, "the first term of an order is its only one",
+        "limits._Limit._order", "len(terms) == 1", "True", spark=True,
+    ),
+    Mutation(
         8, "NaN is no greater than the greatest bound of its file",
         "_certain_rows", "all_ &= ~found.nan", "all_ &= far.known",
     ),
@@ -561,7 +577,7 @@ MUTATIONS = (
     ),
     Mutation(
         20, "a CHAR is ordered as it is stored",
-        "first_rows.reach", "order.ref.char_length", "False",
+        "first_rows._is_by_bounds", "ref.char_length", "False",
     ),
     Mutation(
         37, "a limit above other rows is one on the table's",

@@ -298,6 +298,14 @@ def test_a_limit_on_the_rows_of_one_table(text: str, expected: str | None) -> No
     assert (found.first and str(found.first)) == expected
 
 
+def test_rule_37_further_terms_of_an_order_decide_between_rows_that_are_alike() -> None:
+    for text, sole in (("k", True), ("event:a::int DESC", True), ("k, p", False), ("k, k", False)):
+        (found,) = held(f"SELECT p FROM t ORDER BY {text} LIMIT 3")
+        assert found.first is not None
+        assert found.first.order is not None
+        assert found.first.order.sole == sole
+
+
 def test_in_a_case_sensitive_session_other_letters_name_no_column() -> None:
     (found,) = held("SELECT 1 FROM t ORDER BY K LIMIT 3", case_sensitive=True)
     assert found.first is None

@@ -174,7 +174,7 @@ def plan_scan(
     whole = predicate if far is None else And((*conjuncts(predicate), far))
     skipper = Skipper(whole, partition_types)
     skipped, parts = skipper.skipped_by(files), skipper.conjuncts
-    if first is not None and first.order is None:
+    if first is not None:
         chosen = enough(first, files, predicate, partition_types)
         if chosen is not None:
             others = np.equal(skipped, NOT_SKIPPED)

@@ -43,7 +43,7 @@ def limit_of(
     if ref is None:
         return None
     down, nulls_first = (bool(term.args.get(name)) for name in ("desc", "nulls_first"))
-    return FirstRows(rows, Order(ref, down, nulls_first))
+    return FirstRows(rows, Order(ref, down, nulls_first, sole=len(order.expressions) == 1))
 
 
 def _meant(select: exp.Select, key: exp.Expression) -> exp.Expression | None:

@@ -73,6 +73,13 @@ def check(made: Made, predicate: Predicate | None, first: FirstRows) -> None:
         assert len(kept) >= min(first.rows, len(wanted))
         return
     in_order = sorted_by(first.order, wanted)
+    if first.order.sole:
+        left = [row for at in read for row in made[at][1]]
+        kept = [row for row in left if predicate is None or model.evaluate(predicate, row)]
+        pairs = zip(in_order[: first.rows], sorted_by(first.order, kept), strict=False)
+        assert len(kept) >= min(first.rows, len(wanted))
+        assert all(alike(first.order.ref, one, other) for one, other in pairs)
+        return
     matter = in_order[: first.rows]
     if matter:
         end = sorted_by(first.order, [matter[-1]])[0]
@@ -106,7 +113,8 @@ def test_rule_37_what_is_left_out_is_not_among_the_first_rows(
     gone: list[int],
 ) -> None:
     left = [without(scan, rows, count) for (scan, rows), count in zip(made, gone, strict=False)]
-    check(left, predicate, FirstRows(first[0], Order(ref, *first[1])))
+    for sole in (False, True):
+        check(left, predicate, FirstRows(first[0], Order(ref, *first[1], sole=sole)))
     check(left, predicate, FirstRows(first[0]))
 
 
@@ -129,8 +137,9 @@ def test_rule_37_what_is_left_out_of_one_typed_path_is_not_among_the_first_rows(
     ]
     predicate = cases[0][2]
     part = predicate.term if isinstance(predicate, Not) else predicate
-    order = Order(next(iter(refs(part))), *first[1])
-    check(made, predicate if filtered else None, FirstRows(first[0], order))
+    for sole in (False, True):
+        order = Order(next(iter(refs(part))), *first[1], sole=sole)
+        check(made, predicate if filtered else None, FirstRows(first[0], order))
 
 
 def left_out(plan: ScanPlan) -> list[str]:
@@ -169,6 +178,35 @@ def test_nulls_count_where_they_come_first() -> None:
     ):
         plan = plan_files(scans, [ref], first=FirstRows(count, Order(ref, nulls_first=nulls_first)))
         assert str(plan.reach) == str(reach)
+
+
+def test_of_nulls_that_come_first_by_the_only_term_any_will_do() -> None:
+    ref = path("$.a")
+    scans = [
+        file("few", between("BIGINT", 0, 9, typed=7, nulls=3), size=10),
+        file("many", between("BIGINT", 0, 9, typed=2, nulls=8), size=90),
+        file("less", between("BIGINT", 0, 9, typed=2, nulls=8), size=80),
+        file("none", between("BIGINT", 0, 9)),
+        file("unknown", between("BIGINT", 0, 9, residuals=1)),
+    ]
+    by_key = Compare(">=", ref, lit(0))
+    for count, order, condition, skipped in (
+        (3, Order(ref, sole=True), None, ["many", "less", "none", "unknown"]),
+        (4, Order(ref, sole=True), None, ["few", "many", "none", "unknown"]),
+        (9, Order(ref, sole=True), None, ["few", "none", "unknown"]),
+        (19, Order(ref, sole=True), None, ["none", "unknown"]),
+        (20, Order(ref, sole=True), None, []),
+        (4, Order(ref), None, ["none"]),
+        (4, Order(ref, nulls_first=False, sole=True), None, []),
+        (4, Order(ref, descending=True, sole=True), None, ["few", "many", "none", "unknown"]),
+        (4, Order(ref, sole=True), by_key, []),
+    ):
+        plan = plan_files(scans, [ref], condition, first=FirstRows(count, order))
+        assert left_out(plan) == skipped
+    # Where every row is NULL nothing lies beyond the reach.
+    scans = [file(f"f{at}", between("BIGINT", 0, 1, typed=0, nulls=10)) for at in range(3)]
+    plan = plan_files(scans, [ref], first=FirstRows(11, Order(ref, sole=True)))
+    assert (plan.reach, plan.read_files) == (None, 2)
 
 
 def test_a_condition_on_the_key_leaves_no_nulls() -> None:

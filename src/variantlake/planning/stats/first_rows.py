@@ -3,7 +3,7 @@
 The log proves for many files how many rows fulfil the query's condition, and between which values
 these lie. So it names a value that enough rows do not go beyond: whatever lies beyond it is not
 among the first rows. The limit itself is the engine's, above a scan of what is left. A row that is
-like the last one is never left out, since further terms of the order may decide between the two
+like the last one is never left out where further terms of the order may decide between the two
 (EXACTNESS, rule 37).
 """
 
@@ -49,11 +49,12 @@ _ORDERED = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """The first term of an ORDER BY."""
+    """The first term of an ORDER BY; `sole` where no other decides between rows that are alike."""
 
     ref: Ref
     descending: bool = False
     nulls_first: bool = True
+    sole: bool = False
 
     def __str__(self) -> str:
         direction = "DESC" if self.descending else "ASC"
@@ -103,8 +104,7 @@ def reach(
     `predicate` is the whole condition that the rows fulfil among which the limit chooses.
     """
     order, types = first.order, partition_types or NO_TYPES
-    wanted = None if order is None else spark_type(order.ref.type)
-    if order is None or wanted is None or wanted.kind not in _ORDERED or order.ref.char_length:
+    if order is None or not _is_by_bounds(order.ref):
         return None
     facts = ExactFacts(files, types)
     matching, certain = facts.matching(predicate)
@@ -120,6 +120,11 @@ def reach(
     # What every row fulfils would only be evaluated.
     (fails,) = Skipper(condition, types).may_fail(files)
     return condition if np.any(fails & matching) else None
+
+
+def _is_by_bounds(ref: Ref) -> bool:
+    wanted = spark_type(ref.type)
+    return wanted is not None and wanted.kind in _ORDERED and not ref.char_length
 
 
 def _drops_nulls(predicate: Predicate | None, ref: Ref) -> bool:
@@ -140,9 +145,7 @@ def _certain_rows(
 
     The first number is of those that come before any value, which NULLs do where they are first.
     """
-    found = facts.domains(order.ref)
-    counts = np.where(found.nulls, facts.count(order.ref), facts.rows)
-    counts = np.where(found.values, counts, 0)
+    found, counts = facts.domains(order.ref), _values(facts, order.ref)
     known = counts != UNKNOWN
     nulls = facts.rows - counts
     null_rows = int(nulls[certain & known].sum()) if order.nulls_first else 0
@@ -156,6 +159,13 @@ def _certain_rows(
         all_ &= ~found.nan  # which comes after any other value
     rows = [np.ones(int(one.sum()), np.int64), (counts - one)[all_]]
     return null_rows, np.concatenate([near.values[one], far.values[all_]]), np.concatenate(rows)
+
+
+def _values(facts: ExactFacts, ref: Ref) -> Int64s:
+    """How many rows that are left have a value, of each file; -1 where unknown."""
+    found = facts.domains(ref)
+    counts = np.where(found.nulls, facts.count(ref), facts.rows)
+    return np.where(found.values, counts, 0)
 
 
 def _value_of_row(
@@ -178,17 +188,28 @@ def enough(
     predicate: Predicate | None,
     partition_types: Mapping[str, str] | None = None,
 ) -> Int64s | None:
-    """Files with as many rows as a LIMIT without an order asks for; None if nobody knows any.
+    """Files with as many rows as a LIMIT asks for, of which any do; None if nobody knows such.
 
-    The smallest file that has all of them, else as few as possible.
+    Any do without an order, and of NULLs that come first by its only term. The smallest file that
+    has all of them, else as few as possible.
     """
     facts = ExactFacts(files, partition_types)
     _, certain = facts.matching(predicate)
     usable = np.flatnonzero(certain)
-    rows = facts.rows[usable]
+    rows = _alike_rows(facts, first.order)[usable]
     alone = usable[rows >= first.rows]
     if len(alone):
         return alone[[np.argmin(files.sizes[alone])]] if first.rows else alone[:0]
     most = np.argsort(-rows, kind="stable")
     place = int(np.searchsorted(np.cumsum(rows[most]), first.rows))
     return None if place >= len(most) else np.sort(usable[most[: place + 1]])
+
+
+def _alike_rows(facts: ExactFacts, order: Order | None) -> Int64s:
+    """How many rows of each file come first, and are alike for the order."""
+    if order is None:
+        return facts.rows
+    if not (order.sole and order.nulls_first and _is_by_bounds(order.ref)):
+        return np.zeros_like(facts.rows)
+    values = _values(facts, order.ref)
+    return np.where(values != UNKNOWN, facts.rows - values, 0)

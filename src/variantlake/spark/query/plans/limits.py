@@ -8,7 +8,7 @@ to find among all.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from variantlake.planning.stats.first_rows import FirstRows, Order
@@ -72,7 +72,7 @@ class _Limit:
         rows = sum(count or 0 for count in counts)
         if sort is None:
             return view, FirstRows(rows)
-        order = self._order(sort.expressions[0], view)
+        order = self._order(sort.expressions, view)
         return None if order is None else (view, FirstRows(rows, order))
 
     def _below(self, node: Node) -> Iterator[Node]:
@@ -97,8 +97,9 @@ class _Limit:
             else:
                 return
 
-    def _order(self, term: Node, view: str) -> Order | None:
+    def _order(self, terms: Sequence[Node], view: str) -> Order | None:
         """The first term of a sort; None where it is no column or path of the view."""
+        term = terms[0]
         if term.name != "SortOrder":
             return None
         key = term.children[0]
@@ -109,6 +110,7 @@ class _Limit:
             ref,
             descending=term.arguments["direction"] == "Descending",
             nulls_first=term.arguments["nullOrdering"] == "NullsFirst",
+            sole=len(terms) == 1,
         )
 
 
