@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from variantlake.kernels.columns.groups import number_codes, number_values
 from variantlake.parquet.stats.fact_columns import Bools, Int64s
-from variantlake.scan.conditions import entry_codes, with_null
+from variantlake.scan.entries import entry_codes, with_null
 from variantlake.types import Kind, ShreddedType
 
 _FLOATS = (Kind.FLOAT, Kind.DOUBLE)

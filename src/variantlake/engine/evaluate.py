@@ -26,7 +26,7 @@ from variantlake.errors import UnsupportedFeature
 from variantlake.parquet.stats.bounds import Raw
 from variantlake.planning.exact.casts import INT_LIMITS
 from variantlake.scan.casts import Bools, Values
-from variantlake.scan.conditions import of_entries
+from variantlake.scan.entries import of_entries
 from variantlake.shredding.fit import raw_array
 from variantlake.types import Kind, ShreddedType
 

@@ -19,7 +19,6 @@ import pyarrow.compute as pc
 
 from variantlake.errors import UnsupportedFeature
 from variantlake.parquet.stats.bounds import Raw
-from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.planning.exact.comparing import comparison_type, literal_as
 from variantlake.planning.predicates import (
     FLIPPED,
@@ -37,6 +36,7 @@ from variantlake.planning.predicates import (
     StartsWith,
 )
 from variantlake.scan.casts import Bools, Values
+from variantlake.scan.entries import of_rows, with_null
 from variantlake.shredding.arrays import AnyArray
 from variantlake.shredding.fit import raw_array
 from variantlake.types import Kind, ShreddedType
@@ -119,20 +119,7 @@ def _of_rows(condition: Callable[[Values], Truth], values: Values) -> Truth:
     if not isinstance(array, pa.DictionaryArray) or values.failed is not None:
         return condition(values)
     found = condition(Values(with_null(array.dictionary)))
-    return Truth(found.flags[entry_codes(array)])
-
-
-def entry_codes(array: Any) -> Int64s:
-    """Which entry of its dictionary each row has: the one after the last where it is NULL."""
-    indices: Any = array.indices
-    if indices.null_count:
-        indices = pc.fill_null(indices, pa.scalar(len(array.dictionary), indices.type))
-    return np.asarray(indices).astype(np.int64)
-
-
-def with_null(entries: Any) -> Any:
-    """The entries and NULL behind them."""
-    return pa.concat_arrays([entries, pa.nulls(1, entries.type)])
+    return Truth(of_rows(found.flags, array))
 
 
 def _all(terms: Sequence[Truth], rows: int) -> Truth:
@@ -214,13 +201,6 @@ def _any(array: AnyArray, wanted: Sequence[Raw | None], common: ShreddedType) ->
         if value is not None:
             true |= _numpy(_answers("=", array, value, common).fill_null(False))
     return pa.array(true)
-
-
-def of_entries(array: Any, function: Callable[[Any], Any]) -> Any:
-    """The function of an array's values; of a dictionary's entries once each."""
-    if isinstance(array, pa.DictionaryArray):
-        return function(array.dictionary).take(array.indices)
-    return function(array)
 
 
 def _as_common(array: AnyArray, common: ShreddedType) -> AnyArray:

@@ -11,6 +11,7 @@ from variantlake.delta.actions.log_lines import Protocol
 from variantlake.delta.log.identity import check_before_read, check_same_table
 from variantlake.delta.log.snapshot import HistoryEntry, Snapshot
 from variantlake.delta.schema.table_schema import StructType
+from variantlake.engine.prepared import PreparedQueries
 from variantlake.scan.decoded_log import DecodedLog
 from variantlake.shown import Shown
 
@@ -22,6 +23,9 @@ class TableHandle(Shown):
     snapshot: Snapshot
     _latest: _Latest = field(init=False, repr=False, compare=False)
     _decoded: DecodedLog = field(init=False, repr=False, compare=False, default_factory=DecodedLog)
+    _prepared: PreparedQueries = field(
+        init=False, repr=False, compare=False, default_factory=PreparedQueries
+    )
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_latest", _Latest(self.snapshot))

@@ -18,7 +18,6 @@ from variantlake.delta.schema.ddl import parse_table_ddl
 from variantlake.delta.schema.table_schema import StructType, VariantType
 from variantlake.delta.transaction.commit import create_table
 from variantlake.engine.run import LocalQuery
-from variantlake.engine.text import read_query
 from variantlake.errors import InvalidSchema
 from variantlake.ingest.append import append_arrow
 from variantlake.ingest.commit_load import LoadResult
@@ -172,7 +171,7 @@ class Table(TableLoads):
             InvalidQuery: Text that does not parse, or names what the table has not.
             UnsupportedFeature: What only Spark runs, by name; some of it while rows are read.
         """
-        return LocalQuery(self.snapshot, read_query(query, self.schema, "t"), self._decoded)
+        return self._prepared.of(query, self.snapshot, self._decoded)
 
     def overwrite(
         self,

@@ -6,6 +6,8 @@ to pyarrow, which words the errors. Spec: Parquet, "Encodings", "Data Pages".
 
 from __future__ import annotations
 
+from typing import Any
+
 from variantlake.kernels.native.declared import (
     Bytes,
     Int32s,
@@ -113,31 +115,41 @@ def _hybrid(data: Bytes, width: int, count: int, out: Int32s, place: int, scratc
 
 # --- Values ---------------------------------------------------------------------------------------
 
+LEVELS_AT, VALUES_AT, END_AT, PLACE, ROWS, COUNT = 0, 1, 2, 3, 4, 5
+"""Of a page: where its definition levels begin, then its values, and where these end; the first of
+its rows, and how many they are; how many of these have a value."""
+SPAN = 6
+"""Words of a page."""
 
-@entry(i64(bytes_in, i64, i64, uint8s, i64, int32s, int64s))
-def find_values(
-    levels: Bytes, most: int, rows: int, valid: Bytes, place: int, numbers: Int32s, scratch: Int64s
+
+@helper
+def _is_within(data: Bytes, pages: Int64s, base: int, rows: int) -> bool:
+    """Whether a page is within the data, and its rows within so many."""
+    levels, values, end = (
+        pages[uint64(base + LEVELS_AT)],
+        pages[uint64(base + VALUES_AT)],
+        pages[uint64(base + END_AT)],
+    )
+    place, own = pages[uint64(base + PLACE)], pages[uint64(base + ROWS)]
+    if levels < 0 or values < levels or end < values or end > data.size:
+        return False
+    return bool(place >= 0 and own >= 0 and own <= rows - place)
+
+
+@helper
+def _valued(
+    levels: Bytes,
+    most: int,
+    rows: int,
+    valid: Bytes,
+    place: int,
+    numbers: Int32s,
+    scratch: Int64s,
 ) -> int:
-    """Mark the rows of a page that have a value; returns how many, or -1.
-
-    levels: uint8, its definition levels. most: the level of a value, 1 or more. valid: uint8, from
-    `place` on 1 for a row with a value, else 0. numbers: int32, room for `rows`. scratch: int64, a
-    word. Allocates nothing, never raises.
-    """
-    if rows < 0 or place < 0 or rows > numbers.size or place + rows > valid.size:
-        return -1
+    """Mark the rows of a page that have a value; returns how many, or -1."""
     width = int64(0)
     while most >> width:
         width += 1
-    at = varint(levels, int64(0), scratch, int64(0))
-    header = scratch[uint64(0)]
-    if width < 8 and 0 < at < levels.size and header & 1 == 0 and header >> 1 >= rows:
-        # One run of all rows, as where no value is missing.
-        level = load8(levels, at)
-        there = int64(1) if level == most else int64(0)
-        for row in range(rows):
-            valid[uint64(place + row)] = there
-        return rows * there if level <= most else int64(-1)
     if width > 31 or _hybrid(levels, width, rows, numbers, int64(0), scratch) < 0:
         return -1
     found = int64(0)
@@ -146,29 +158,100 @@ def find_values(
         if level > most:
             return -1
         there = int64(1) if level == most else int64(0)
-        valid[uint64(place + row)] = there
+        valid[uint64(place + int64(row))] = there
         found += there
     return found
 
 
-@entry(i64(bytes_in, i64, i64, int32s, i64, int64s))
-def decode_codes(
-    values: Bytes, entries: int, count: int, codes: Int32s, place: int, scratch: Int64s
+@entry(i64(bytes_in, int64s, i64, uint8s, int32s, int64s))
+def find_values(
+    data: Bytes, pages: Int64s, most: int, valid: Bytes, numbers: Int32s, scratch: Int64s
 ) -> int:
-    """Decode a page's `count` codes of a dictionary of `entries` to codes[place] and on; 0, or -1.
+    """Mark the rows of pages that have a value; returns how many, or -1.
 
-    values: uint8, the width and the runs. -1 for a code beyond the dictionary too. scratch: int64,
-    a word. Allocates nothing, never raises. Spec: "Dictionary Encoding".
+    data: uint8, any bytes. pages: int64, SPAN each, of which COUNT is filled in. most: the level of
+    a value; 0 where all rows have one. valid: uint8, 1 for a row with a value, else 0; rows of no
+    page are not touched. numbers: int32, room for the rows of a page. scratch: int64, a word.
+    Allocates nothing, never raises.
     """
-    if count == 0:
-        return 0
-    if count < 0 or place < 0 or place + count > codes.size or values.size == 0:
+    total = int64(0)
+    for page in range(pages.size // SPAN):
+        base = int64(page) * SPAN
+        if not _is_within(data, pages, base, int64(valid.size)):
+            return -1
+        rows, place = pages[uint64(base + ROWS)], pages[uint64(base + PLACE)]
+        if rows > numbers.size:
+            return -1
+        levels = data[pages[uint64(base + LEVELS_AT)] : pages[uint64(base + VALUES_AT)]]
+        found = int64(-1)
+        header, at = int64(1), int64(0)
+        if most < 128:
+            at = varint(levels, int64(0), scratch, int64(0))
+            header = scratch[uint64(0)]
+        if most == 0 or (0 < at < levels.size and header & 1 == 0 and header >> 1 >= rows):
+            # One run of all rows, as where no value is missing.
+            level = int64(0) if most == 0 else load8(levels, at)
+            there = int64(1) if level == most else int64(0)
+            for row in range(rows):
+                valid[uint64(place + int64(row))] = there
+            found = rows * there if level <= most else int64(-1)
+        else:
+            found = _valued(levels, most, rows, valid, place, numbers, scratch)
+        if found < 0:
+            return -1
+        pages[uint64(base + COUNT)] = found
+        total += found
+    return total
+
+
+@helper
+def _spread(valid: Bytes, place: int, rows: int, count: int, values: Any) -> int:
+    """Move the `count` values of a page to its rows that have one, 0 elsewhere; returns 0, or -1.
+
+    valid: uint8, as `find_values` gives it. values: int32 or int64; the page's begin at `place`.
+    """
+    left = count
+    for back in range(rows):
+        row = place + rows - 1 - int64(back)
+        if int64(valid[uint64(row)]) == 0:
+            values[uint64(row)] = 0
+        elif left == 0:
+            return -1
+        else:
+            left -= 1
+            values[uint64(row)] = values[uint64(place + left)]
+    return 0 if left == 0 else int64(-1)
+
+
+@entry(i64(bytes_in, int64s, i64, bytes_in, int32s, int64s))
+def decode_codes(
+    data: Bytes, pages: Int64s, entries: int, valid: Bytes, codes: Int32s, scratch: Int64s
+) -> int:
+    """Decode the codes of pages, of a dictionary of `entries`; 0, or -1.
+
+    data, pages, valid: as `find_values` has filled them. codes: int32, one for each row, 0 where
+    there is no value; rows of no page are not touched. scratch: int64, a word. -1 for a code beyond
+    the dictionary too. Allocates nothing, never raises. Spec: "Dictionary Encoding".
+    """
+    if valid.size > codes.size:
         return -1
-    width = load8(values, int64(0))
-    if width > 31 or _hybrid(values[1:], width, count, codes, place, scratch) < 0:
-        return -1
-    for row in range(count):
-        if int64(codes[uint64(place + row)]) >= entries:
+    for page in range(pages.size // SPAN):
+        base = int64(page) * SPAN
+        count, place = pages[uint64(base + COUNT)], pages[uint64(base + PLACE)]
+        rows = pages[uint64(base + ROWS)]
+        if not _is_within(data, pages, base, int64(valid.size)) or count < 0 or count > rows:
+            return -1
+        values = data[pages[uint64(base + VALUES_AT)] : pages[uint64(base + END_AT)]]
+        if count > 0:
+            if values.size == 0:
+                return -1
+            width = load8(values, int64(0))
+            if width > 31 or _hybrid(values[1:], width, count, codes, place, scratch) < 0:
+                return -1
+            for row in range(count):
+                if int64(codes[uint64(place + int64(row))]) >= entries:
+                    return -1
+        if count < rows and _spread(valid, place, rows, count, codes) < 0:
             return -1
     return 0
 
@@ -242,18 +325,30 @@ def _differences(
     return at
 
 
-@entry(i64(bytes_in, i64, int64s, i64, int64s))
+@entry(i64(bytes_in, int64s, bytes_in, int64s, int64s))
 def decode_differences(
-    values: Bytes, count: int, numbers: Int64s, place: int, scratch: Int64s
+    data: Bytes, pages: Int64s, valid: Bytes, numbers: Int64s, scratch: Int64s
 ) -> int:
-    """Decode a page's `count` integers to numbers[place] and on; where they end, or -1.
+    """Decode the integers of pages; 0, or -1.
 
-    values: uint8, any bytes. scratch: int64, a word. Allocates nothing, never raises. Spec: "Delta
-    Encoding (DELTA_BINARY_PACKED)".
+    data, pages, valid: as `find_values` has filled them. numbers: int64, one for each row, 0 where
+    there is no value; rows of no page are not touched. scratch: int64, a word. Allocates nothing,
+    never raises. Spec: "Delta Encoding (DELTA_BINARY_PACKED)".
     """
-    if count < 0 or place < 0 or place + count > numbers.size:
+    if valid.size > numbers.size:
         return -1
-    return _differences(values, int64(0), count, numbers, place, scratch)
+    for page in range(pages.size // SPAN):
+        base = int64(page) * SPAN
+        count, place = pages[uint64(base + COUNT)], pages[uint64(base + PLACE)]
+        rows = pages[uint64(base + ROWS)]
+        if not _is_within(data, pages, base, int64(valid.size)) or count < 0 or count > rows:
+            return -1
+        values = data[pages[uint64(base + VALUES_AT)] : pages[uint64(base + END_AT)]]
+        if _differences(values, int64(0), count, numbers, place, scratch) < 0:
+            return -1
+        if count < rows and _spread(valid, place, rows, count, numbers) < 0:
+            return -1
+    return 0
 
 
 @entry(i64(bytes_in, i64, int64s, int64s))
@@ -321,46 +416,6 @@ def join_texts(
             at += own
         offsets[uint64(int64(row) + 1)] = done
     return done if taken == count else int64(-1)
-
-
-@entry(i64(bytes_in, i64, i64, int32s))
-def spread_codes(valid: Bytes, place: int, count: int, codes: Int32s) -> int:
-    """Move codes[place] and on to the rows that have a value, 0 elsewhere; returns 0, or -1.
-
-    valid: uint8, as `find_values` gives it, for the page's rows, which begin at `place`. count: how
-    many values there are. Allocates nothing, never raises.
-    """
-    if place < 0 or count < 0 or place + max(count, int64(valid.size)) > codes.size:
-        return -1
-    left = count
-    for back in range(valid.size):
-        row = int64(valid.size) - 1 - int64(back)
-        if int64(valid[uint64(row)]) == 0:
-            codes[uint64(place + row)] = 0
-        elif left == 0:
-            return -1
-        else:
-            left -= 1
-            codes[uint64(place + row)] = codes[uint64(place + left)]
-    return 0 if left == 0 else int64(-1)
-
-
-@entry(i64(bytes_in, i64, i64, int64s))
-def spread_numbers(valid: Bytes, place: int, count: int, numbers: Int64s) -> int:
-    """The same for numbers."""
-    if place < 0 or count < 0 or place + max(count, int64(valid.size)) > numbers.size:
-        return -1
-    left = count
-    for back in range(valid.size):
-        row = int64(valid.size) - 1 - int64(back)
-        if int64(valid[uint64(row)]) == 0:
-            numbers[uint64(place + row)] = 0
-        elif left == 0:
-            return -1
-        else:
-            left -= 1
-            numbers[uint64(place + row)] = numbers[uint64(place + left)]
-    return 0 if left == 0 else int64(-1)
 
 
 @entry(i64(bytes_in, i64, int32s, uint8s))

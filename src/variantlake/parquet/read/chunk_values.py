@@ -10,7 +10,6 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -34,14 +33,19 @@ from variantlake.kernels.columns.chunk_pages import (
     UNPACKED,
     find_pages,
 )
+from variantlake.kernels.columns.pages import COUNT as VALUES
 from variantlake.kernels.columns.pages import (
+    END_AT,
+    LEVELS_AT,
+    PLACE,
+    ROWS,
+    SPAN,
+    VALUES_AT,
     decode_codes,
     decode_differences,
     find_values,
     join_texts,
     plain_texts,
-    spread_codes,
-    spread_numbers,
     text_lengths,
 )
 from variantlake.kernels.columns.runs import RUN_STATE, find_runs
@@ -68,8 +72,8 @@ _PLAIN, _PLAIN_DICTIONARY, _DIFFERENCES, _PREFIXES, _CODES = 0, 2, 5, 7, 8
 _INTEGERS = {"INT32": np.dtype(np.int32), "INT64": np.dtype(np.int64)}
 
 _Bytes = npt.NDArray[np.uint8]
-_Decode = Callable[[_Bytes, int, int], int]
-"""Decodes values of a page, so many, to a place and on; 0, or -1."""
+_Decode = Callable[[_Bytes, Int64s, _Bytes], int]
+"""Decodes the values of pages, given as `find_values` has filled them; -1 if one is unusual."""
 
 
 def read_values(
@@ -213,50 +217,50 @@ class _Chunk:
             return None
         numbers = self._room(self.pages, np.dtype(np.int64))
 
-        def decode(page: _Bytes, count: int, place: int) -> int:
-            return decode_differences(page, count, numbers, place, np.empty(1, np.int64))
+        def decode(data: _Bytes, pages: Int64s, valid: _Bytes) -> int:
+            return decode_differences(data, pages, valid, numbers, np.empty(1, np.int64))
 
-        valid = self._decoded(self.pages, decode, partial(_spread, spread_numbers, numbers))
-        return None if valid is None else _array(numbers.astype(dtype), valid)
+        valid = self._decoded(self.pages, decode)
+        return None if valid is None else _array(numbers.astype(dtype, copy=False), valid)
 
     def _codes(self, entries: Any) -> Any:
         own = self.pages[1:]
         codes = self._room(own, np.dtype(np.int32))
 
-        def decode(page: _Bytes, count: int, place: int) -> int:
-            return decode_codes(page, len(entries), count, codes, place, np.empty(1, np.int64))
+        def decode(data: _Bytes, pages: Int64s, valid: _Bytes) -> int:
+            return decode_codes(data, pages, len(entries), valid, codes, np.empty(1, np.int64))
 
-        valid = self._decoded(own, decode, partial(_spread, spread_codes, codes))
+        valid = self._decoded(own, decode)
         if valid is None:
             return None
         return pa.DictionaryArray.from_arrays(_array(codes, valid), entries, safe=False)
 
     def _texts(self) -> Any:
         """Texts that share their beginnings with those before them, page by page."""
-        found: dict[int, tuple[_Bytes, Int64s, int]] = {}
+        parts: list[Any] = []
 
-        def decode(page: _Bytes, count: int, place: int) -> int:
-            lengths: Int64s = np.empty(2 * count, np.int64)
+        def decode(data: _Bytes, pages: Int64s, valid: _Bytes) -> int:
+            end = most = 0
             words = np.zeros(2, np.int64)
-            at = text_lengths(page, count, lengths, words)
-            found[place] = page, lengths, at
-            sizes.append(int(words[1]))
-            return at if sum(sizes) <= MOST_BYTES else -1
+            for span in pages.reshape(-1, SPAN).tolist():
+                parts.append(pa.nulls(span[PLACE] - end, pa.string()))  # pages left out
+                own, end = data[span[VALUES_AT] : span[END_AT]], span[PLACE] + span[ROWS]
+                lengths: Int64s = np.empty(2 * span[VALUES], np.int64)
+                at = text_lengths(own, span[VALUES], lengths, words)
+                most += int(words[1])
+                if at < 0 or most > MOST_BYTES:
+                    return -1
+                part = _joined(own, lengths, at, valid[span[PLACE] : end])
+                if part is None:
+                    return -1
+                parts.append(part)
+            parts.append(pa.nulls(len(valid) - end, pa.string()))
+            return 0
 
-        sizes: list[int] = []
-        valid = self._decoded(self.pages, decode, lambda _valid, _place, _count: 0)
+        valid = self._decoded(self.pages, decode)
         if valid is None:
             return None
-        parts, start = [], 0
-        for rows in self.pages[:, COUNT].tolist():
-            end = start + rows
-            own = found.get(start)
-            part = _joined(*own, valid[start:end]) if own else pa.nulls(rows, pa.string())
-            if part is None:
-                return None
-            parts.append(part)
-            start = end
-        return pa.concat_arrays(parts)
+        return pa.concat_arrays(parts) if parts else pa.nulls(len(valid), pa.string())
 
     def _room(self, pages: Int64s, dtype: np.dtype[Any]) -> Any:
         """Room for the values of all pages, from Arrow's pool: new memory costs much time.
@@ -291,33 +295,31 @@ class _Chunk:
 
     # --- Pages ---
 
-    def _decoded(
-        self, pages: Int64s, decode: _Decode, spread: Callable[[_Bytes, int, int], int]
-    ) -> _Bytes | None:
+    def _decoded(self, pages: Int64s, decode: _Decode) -> _Bytes | None:
         """Decode the pages that are asked for; which rows have a value, None if one is unusual."""
         starts = np.cumsum([0, *pages[:, COUNT].tolist()])
-        wanted = np.ones(len(pages), np.bool_)
+        wanted = np.arange(len(pages))
         if self.places is not None:
-            wanted = np.diff(np.searchsorted(self.places, starts)) > 0
-        valid = np.zeros(int(starts[-1]), np.uint8)
-        rooms = np.empty(int(pages[:, COUNT].max()), np.int32)
-        for number in np.flatnonzero(wanted).tolist():
-            start, end = int(starts[number]), int(starts[number + 1])
+            wanted = np.flatnonzero(np.diff(np.searchsorted(self.places, starts)) > 0)
+        bytes_: list[_Bytes] = []
+        spans = np.zeros((len(wanted), SPAN), np.int64)
+        end = 0
+        for span, number in zip(spans, wanted.tolist(), strict=True):
             parts = self._parts(pages[number])
             if parts is None:
                 return None
-            levels, values = parts
-            count, most = end - start, self.leaf.max_definition
-            if most:
-                word = np.empty(1, np.int64)
-                count = find_values(levels, most, end - start, valid, start, rooms, word)
-            else:
-                valid[start:end] = 1
-            if count < 0 or decode(values, count, start) < 0:
-                return None
-            if count < end - start and spread(valid[start:end], start, count) < 0:
-                return None
-        return valid
+            bytes_ += parts
+            span[LEVELS_AT], span[VALUES_AT] = end, end + len(parts[0])
+            end = span[END_AT] = span[VALUES_AT] + len(parts[1])
+            span[PLACE], span[ROWS] = starts[number], pages[number, COUNT]
+        valid = np.zeros(int(starts[-1]), np.uint8)
+        if not bytes_:
+            return valid
+        data, flat = np.concatenate(bytes_), spans.reshape(-1)
+        room, word = np.empty(int(spans[:, ROWS].max()), np.int32), np.empty(1, np.int64)
+        if find_values(data, flat, self.leaf.max_definition, valid, room, word) < 0:
+            return None
+        return None if decode(data, flat, valid) < 0 else valid
 
     def _parts(self, page: Int64s) -> tuple[_Bytes, _Bytes] | None:
         """The definition levels of a data page, and its values."""
@@ -392,12 +394,6 @@ def _bits(valid: _Bytes) -> Any:
     """Arrow's bits for the rows that are valid; None where all are."""
     packed: Any = np.packbits(valid, bitorder="little")
     return None if valid.all() else pa.py_buffer(packed)
-
-
-def _spread(
-    kernel: Callable[[_Bytes, int, int, Any], int], out: Any, valid: _Bytes, place: int, count: int
-) -> int:
-    return kernel(valid, place, count, out)
 
 
 def _array(values: Any, valid: _Bytes) -> Any:

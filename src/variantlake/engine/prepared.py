@@ -1,0 +1,38 @@
+"""Queries of one table version that were asked lately, kept with their plans for the next time."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.engine.run import LocalQuery
+from variantlake.engine.text import read_query
+from variantlake.scan.decoded_log import DecodedLog
+
+MOST = 16
+"""Queries that are kept: of a large table each holds the numbers of the files that it reads."""
+
+
+class PreparedQueries:
+    """The latest queries of one handle of a table by their text; a copy begins empty.
+
+    A handle stays at its version, and a query keeps nothing of what it gave: the same text may be
+    the same query. A table's page of charts asks the same few again and again; text and plan take
+    longer than what the log answers, or a few runs of a sorted table.
+    """
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[str, LocalQuery] = OrderedDict()
+
+    def of(self, text: str, snapshot: Snapshot, decoded: DecodedLog) -> LocalQuery:
+        """The query of a text that calls the table `t`. Raises as `read_query`."""
+        found = self._kept.pop(text, None)
+        if found is None:
+            found = LocalQuery(snapshot, read_query(text, snapshot.schema, "t"), decoded)
+        self._kept[text] = found
+        while len(self._kept) > MOST:
+            self._kept.popitem(last=False)
+        return found
+
+    def __reduce__(self) -> tuple[type[PreparedQueries], tuple[()]]:
+        return PreparedQueries, ()

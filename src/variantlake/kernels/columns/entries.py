@@ -1,0 +1,66 @@
+"""What stands at the entry of a dictionary that each row has."""
+
+from __future__ import annotations
+
+from variantlake.kernels.native.declared import (
+    Bytes,
+    Int32s,
+    Int64s,
+    bytes_in,
+    i64,
+    int32s_in,
+    int64,
+    int64s,
+    uint8s,
+    uint64,
+)
+from variantlake.kernels.native.jit import entry, tiny
+from variantlake.kernels.tape.words import load8
+
+
+@tiny
+def _entry_of(indices: Int32s, bits: Bytes, offset: int, entries: int, row: int) -> int:
+    """The entry of a row: the one after the last where it is NULL."""
+    at = offset + row
+    if bits.size > 0 and load8(bits, at >> 3) >> (at & 7) & 1 == 0:
+        return entries
+    return int64(indices[uint64(row)])
+
+
+@entry(i64(int32s_in, bytes_in, i64, i64, int64s))
+def entries_of(indices: Int32s, bits: Bytes, offset: int, entries: int, out: Int64s) -> int:
+    """The entry of each row, of a dictionary of `entries`, as int64; returns 0, or -1.
+
+    indices: int32. bits: uint8, Arrow's bitmap of the rows that are valid, the first of which is
+    bit `offset`; empty where all are. A row that is NULL has the entry after the last. -1 for an
+    index beyond the dictionary. Allocates nothing, never raises.
+    """
+    if out.size < indices.size or offset < 0:
+        return -1
+    if bits.size > 0 and (offset + int64(indices.size) + 7) >> 3 > bits.size:
+        return -1
+    for row in range(indices.size):
+        found = _entry_of(indices, bits, offset, entries, int64(row))
+        if found < 0 or found > entries:
+            return -1
+        out[uint64(row)] = found
+    return 0
+
+
+@entry(i64(int32s_in, bytes_in, i64, bytes_in, uint8s))
+def bytes_of(indices: Int32s, bits: Bytes, offset: int, values: Bytes, out: Bytes) -> int:
+    """The byte at the entry of each row; returns 0, or -1. All as in `entries_of`.
+
+    values: uint8, one for each entry and one for NULL.
+    """
+    if out.size < indices.size or offset < 0 or values.size == 0:
+        return -1
+    if bits.size > 0 and (offset + int64(indices.size) + 7) >> 3 > bits.size:
+        return -1
+    last = int64(values.size) - 1
+    for row in range(indices.size):
+        found = _entry_of(indices, bits, offset, last, int64(row))
+        if found < 0 or found > last:
+            return -1
+        out[uint64(row)] = values[uint64(found)]
+    return 0

@@ -1,0 +1,58 @@
+"""Dictionary arrays by their entries: what is asked of each row is asked of each entry once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from variantlake.kernels.columns.entries import bytes_of, entries_of
+from variantlake.parquet.stats.fact_columns import Int64s
+
+_Bytes = npt.NDArray[np.uint8]
+_NO_BITS: _Bytes = np.empty(0, np.uint8)
+
+
+def entry_codes(array: Any) -> Int64s:
+    """Which entry of its dictionary each row has: the one after the last where it is NULL."""
+    codes: Int64s = np.empty(len(array), np.int64)
+    _checked(entries_of(*_indices(array), len(array.dictionary), codes))
+    return codes
+
+
+def of_rows(values: _Bytes, array: Any) -> _Bytes:
+    """The byte at the entry of each row; `values` has one for each entry, and one for NULL."""
+    found: _Bytes = np.empty(len(array), np.uint8)
+    _checked(bytes_of(*_indices(array), values, found))
+    return found
+
+
+def with_null(entries: Any) -> Any:
+    """The entries and NULL behind them."""
+    return pa.concat_arrays([entries, pa.nulls(1, entries.type)])
+
+
+def of_entries(array: Any, function: Callable[[Any], Any]) -> Any:
+    """The function of an array's values; of a dictionary's entries once each."""
+    if isinstance(array, pa.DictionaryArray):
+        return function(array.dictionary).take(array.indices)
+    return function(array)
+
+
+def _indices(array: Any) -> tuple[npt.NDArray[np.int32], _Bytes, int]:
+    """The indices, the bitmap of those that are valid, and its first bit."""
+    indices: Any = array.indices
+    if indices.type != pa.int32():
+        indices = indices.cast(pa.int32())
+    bits, words = indices.buffers()
+    start = indices.offset
+    own = np.frombuffer(words, np.int32)[start : start + len(indices)]
+    return own, np.frombuffer(bits, np.uint8) if indices.null_count else _NO_BITS, start
+
+
+def _checked(result: int) -> None:
+    if result < 0:
+        raise IndexError("internal error, please report it: a code beyond its dictionary")

@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from variantlake.kernels.columns.entries import bytes_of, entries_of
+from variantlake.scan.entries import entry_codes, of_rows
+
+NO_BITS = np.empty(0, np.uint8)
+
+codes = st.lists(st.integers(0, 4) | st.none(), max_size=300)
+
+
+@settings(deadline=None)
+@given(rows=codes, start=st.integers(0, 20), index=st.sampled_from([pa.int8(), pa.int32()]))
+def test_each_row_has_what_stands_at_its_entry(
+    rows: list[int | None], start: int, index: pa.DataType
+) -> None:
+    indices: Any = pa.array(rows, index)
+    array = pa.DictionaryArray.from_arrays(indices, pa.array(list("abcde")))
+    part, own = array.slice(start), rows[start:]
+    wanted = [5 if code is None else code for code in own]
+    assert entry_codes(part).tolist() == wanted
+    values = np.array([7, 0, 255, 3, 9, 100], np.uint8)
+    assert of_rows(values, part).tolist() == values[wanted].tolist()
+
+
+@pytest.mark.parametrize("wrong", [-1, 6, 2**31 - 1, -(2**31)])
+def test_an_index_beyond_the_dictionary_is_refused(wrong: int) -> None:
+    indices = np.array([0, wrong, 1], np.int32)
+    assert entries_of(indices, NO_BITS, 0, 5, np.empty(3, np.int64)) == -1
+    assert bytes_of(indices, NO_BITS, 0, np.zeros(6, np.uint8), np.empty(3, np.uint8)) == -1
+    # Of a row that is NULL the index means nothing.
+    bits = np.array([0b101], np.uint8)
+    assert entries_of(indices, bits, 0, 5, np.empty(3, np.int64)) == 0
+
+
+@pytest.mark.parametrize(
+    ("bits", "offset", "room"),
+    [([255], 6, 3), ([255], -1, 3), ([], 0, 2), ([], -1, 3)],
+    ids=["few bits", "before them", "little room", "before none"],
+)
+def test_arrays_that_do_not_fit_are_refused(bits: list[int], offset: int, room: int) -> None:
+    indices, valid = np.zeros(3, np.int32), np.array(bits, np.uint8)
+    assert entries_of(indices, valid, offset, 5, np.empty(room, np.int64)) == -1
+    assert bytes_of(indices, valid, offset, np.zeros(6, np.uint8), np.empty(room, np.uint8)) == -1
+
+
+def test_values_without_one_for_null_are_refused() -> None:
+    assert bytes_of(np.zeros(1, np.int32), NO_BITS, 0, NO_BITS, np.empty(1, np.uint8)) == -1
