@@ -216,6 +216,9 @@ PUSHED = {
     ),
     "different values alone": "SELECT o, count(DISTINCT o), count(DISTINCT k) FROM {t} GROUP BY o",
     "different values of files": "SELECT count(DISTINCT o), count(o), count(DISTINCT p) FROM {t}",
+    "different values of files of which some are read": (
+        "SELECT count(DISTINCT o), count(o), max(o) FROM {t} WHERE o < 2 OR s = 'a'"
+    ),
     "different doubles": "SELECT count(DISTINCT f), sum(DISTINCT k) FROM {t}",
     "conditions of functions": (
         "SELECT k, count(*) FILTER (WHERE s > 'a'), sum(k) FILTER (WHERE event:ok::boolean), "

@@ -169,13 +169,17 @@ def pushed_aggregate(
     """
     if least < 0 or not _is_exact(found, table, plan):
         return None
-    known = _known(found, table, plan)
-    if not np.isin(known.read, _planned(plan)).all():
+    known, planned = _known(found, table, plan), _planned(plan)
+    if not np.isin(known.read, planned).all():
         return None  # what was not planned was not looked at
     files = FileRows(plan.table, known.read)
     is_here = len(files) > 0 and files.size in here
     if is_here and found.whole is not None:
-        found = found.whole
+        # Of different values the log knows none.
+        whole = _known(found.whole, table, plan)
+        others = FileRows(plan.table, whole.read)
+        if others.size in here and np.isin(whole.read, planned).all():
+            found, known, files = found.whole, whole, others
     if is_here and _given_up(found) in files.columns.memo:
         return None
     if len(files) and not is_here and files.size < least:
