@@ -11,7 +11,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from variantlake.kernels.columns.groups import number_codes, number_values
+from variantlake.kernels.columns.groups import FULL, number_codes, number_texts, number_values
+from variantlake.kernels.tape.keys import new_seed
 from variantlake.parquet.stats.fact_columns import Bools, Int64s
 from variantlake.scan.entries import entry_codes, with_null
 from variantlake.types import Kind, ShreddedType
@@ -21,6 +22,9 @@ _DIGITS = 18
 """Digits that an integer of 64 bits holds."""
 
 _SMALL = 1 << 16
+
+_SLOTS = 1 << 17
+"""Of the first table that texts are looked up in: a processor has it at hand."""
 
 _SIGN = np.int64(2**63 - 1)
 
@@ -149,6 +153,8 @@ def coded(array: Any) -> Coded:
             values = numbers(array) + 0.0
             values = np.where(np.isnan(values), np.nan, values).astype(values.dtype)
             array = pa.array(values, array.type, mask=~valid(array))
+        elif pa.types.is_string(array.type):
+            return _texts(array)
         elif (near := _near(array)) is not None:
             return near
         array = array.dictionary_encode("encode")
@@ -169,6 +175,28 @@ def _near(array: Any) -> Coded | None:
     if not array.null_count:
         return Coded(codes, values)
     return Coded(np.where(valid(array), codes, span), with_null(values))
+
+
+def _texts(array: Any) -> Coded:
+    """Texts by their bytes."""
+    rows = len(array)
+    _, words, data = array.buffers()
+    offsets: Any = np.frombuffer(words, np.int32)[array.offset : array.offset + rows + 1]
+    text = np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
+    codes, first = np.empty(rows, np.int64), np.empty(rows, np.int64)
+    slots, count = min(_SLOTS, 1 << (2 * rows).bit_length()), FULL
+    while count == FULL:
+        count = number_texts(text, offsets, new_seed(), np.full(slots, -1), codes, first)
+        slots *= 8
+    if count < 0:
+        raise IndexError("internal error, please report it: a text beyond its bytes")
+    # The bytes of a row that is NULL are a text like any other here.
+    every = pa.Array.from_buffers(array.type, rows, [None, words, data], offset=array.offset)
+    places: Any = pa.array(first[:count])
+    values = every.take(places)
+    if not array.null_count:
+        return Coded(codes, values)
+    return Coded(np.where(valid(array), codes, count), with_null(values))
 
 
 def group(columns: Sequence[Coded], rows: int) -> Grouping:

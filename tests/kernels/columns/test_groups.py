@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from variantlake.kernels.columns.groups import number_codes, number_values
+from variantlake.kernels.columns.groups import FULL, number_codes, number_texts, number_values
 
 
 def numbered(values: list[int]) -> tuple[list[int], list[int]]:
@@ -53,3 +53,37 @@ def test_values_chosen_to_fall_together_are_left_to_others() -> None:
     values = [value - (1 << 64) if value >= 1 << 63 else value for value in wanted]
     assert by_hash(values)[0] == -1
     assert by_hash(list(range(1 << 12)))[0] == 1 << 12
+
+
+def by_text(values: list[bytes], slots: int, seed: int = 1) -> tuple[int, list[int], list[int]]:
+    ids, first = np.zeros(len(values), np.int64), np.zeros(len(values), np.int64)
+    ends = np.cumsum([0, *map(len, values)]).astype(np.int32)
+    data = np.frombuffer(b"".join(values), np.uint8)
+    count = number_texts(data, ends, seed, np.full(slots, -1), ids, first)
+    return count, ids.tolist(), first[: max(count, 0)].tolist()
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.binary(max_size=40) | st.sampled_from([b"", b"a", b"b" * 8, b"b" * 17, b"b" * 16])),
+    st.integers(-(2**63), 2**63 - 1),
+)
+def test_texts_are_numbered_as_they_come(values: list[bytes], seed: int) -> None:
+    known: dict[bytes, int] = {}
+    ids = [known.setdefault(value, len(known)) for value in values]
+    wanted = len(known), ids, [values.index(value) for value in known]
+    assert by_text(values, 1 << (2 * len(values)).bit_length(), seed) == wanted
+
+
+def test_more_texts_than_a_table_takes_are_said() -> None:
+    values = [b"%d" % number for number in range(9)]
+    assert by_text(values, 16)[0] == FULL
+    assert by_text(values[:8] * 3, 16)[0] == 8
+    assert by_text(values, 32)[0] == 9
+
+
+@pytest.mark.parametrize("ends", [[0, 5, 3], [0, 4, 9], [-1, 2, 3], [0, 2**31 - 1, 2]])
+def test_offsets_beyond_the_bytes_are_refused(ends: list[int]) -> None:
+    ids, first, table = np.zeros(2, np.int64), np.zeros(2, np.int64), np.full(8, -1)
+    data = np.zeros(8, np.uint8)
+    assert number_texts(data, np.array(ends, np.int32), 0, table, ids, first) == -1

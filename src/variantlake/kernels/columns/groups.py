@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+from variantlake.kernels.digest.mixing import hash_text
 from variantlake.kernels.native.declared import (
+    Bytes,
+    Int32s,
     Int64s,
+    bytes_in,
     i64,
+    int32s_in,
     int64,
     int64s,
     int64s_in,
     uint64,
 )
-from variantlake.kernels.native.jit import entry
+from variantlake.kernels.native.jit import entry, helper
+from variantlake.kernels.tape.words import load8, load64
 
 _SPREAD = 0x9E3779B97F4A7C15 - (1 << 64)
 """Multiplied with it, near numbers are far apart."""
+
+FULL = -2
+"""More texts are different than the table takes."""
 
 PROBES = 16
 """So many steps a row are as many as a search takes; more mean that the codes were chosen to."""
@@ -66,6 +75,71 @@ def number_values(values: Int64s, table: Int64s, ids: Int64s, first: Int64s) -> 
         if number < 0:
             number = count
             table[uint64(place)] = number
+            first[uint64(number)] = int64(row)
+            count += 1
+        ids[uint64(row)] = number
+    return count
+
+
+@helper
+def _is_same(data: Bytes, one: int, other: int, size: int) -> bool:
+    """Whether data[one:one + size] and data[other:other + size] are the same bytes."""
+    done = int64(0)
+    while done + 8 <= size:
+        if load64(data, one + done) != load64(data, other + done):
+            return False
+        done += 8
+    if done == size:
+        return True
+    if size >= 8:
+        return bool(load64(data, one + size - 8) == load64(data, other + size - 8))
+    while done < size:
+        if load8(data, one + done) != load8(data, other + done):
+            return False
+        done += 1
+    return True
+
+
+@entry(i64(bytes_in, int32s_in, i64, int64s, int64s, int64s))
+def number_texts(
+    data: Bytes, offsets: Int32s, seed: int, table: Int64s, ids: Int64s, first: Int64s
+) -> int:
+    """The same for texts, each by its bytes.
+
+    data: uint8, the texts one after the other. offsets: int32, one more than texts. seed: of the
+    hashes, nobody else's: texts that fall together cannot be chosen without it. table: int64, -1
+    each, its length a power of two; FULL where half of it is not enough. -1 where offsets and data
+    do not fit together. Allocates nothing, never raises.
+    """
+    count = int64(0)
+    mask = int64(table.size) - 1
+    # Beside its number a slot has the hash's upper half: other texts are seldom looked at.
+    low = int64(0x7FFFFFFF)
+    for row in range(int64(offsets.size) - 1):
+        start, end = int64(offsets[uint64(row)]), int64(offsets[uint64(int64(row) + 1)])
+        size = end - start
+        if start < 0 or size < 0 or end > data.size:
+            return -1
+        hashed = hash_text(data, start, size, seed)
+        mark = hashed >> 32 << 31 & 0x7FFFFFFFFFFFFFFF
+        place = hashed & mask
+        number = int64(-1)
+        while table[uint64(place)] >= 0:
+            if table[uint64(place)] & ~low == mark:
+                known = table[uint64(place)] & low
+                at = int64(first[uint64(known)])
+                other = int64(offsets[uint64(at)])
+                if int64(offsets[uint64(at + 1)]) - other == size and _is_same(
+                    data, start, other, size
+                ):
+                    number = known
+                    break
+            place = (place + 1) & mask
+        if number < 0:
+            if 2 * count >= table.size:
+                return FULL
+            number = count
+            table[uint64(place)] = mark | number
             first[uint64(number)] = int64(row)
             count += 1
         ids[uint64(row)] = number
