@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 
 class VariantLakeError(Exception):
@@ -62,12 +63,27 @@ class VariantLakeError(Exception):
         where = self.where()
         return f"{where}: {self.message}" if where else self.message
 
+    def say_first(self, what: str) -> None:
+        """Put what the error is about before its message: the words of a caller, as it unwinds."""
+        self.message = f"{what}: {self.message}"
+        self.args = (self.message,)
+
     def __str__(self) -> str:
         text = self.sentence()
         return f"{text}\nHint: {self.hint}" if self.hint else text
 
     def __reduce__(self) -> tuple[object, ...]:
         return (_rebuild, (type(self), self.message, self.__dict__.copy()))
+
+
+@contextmanager
+def in_file(file: str) -> Iterator[None]:
+    """Errors that name no file are about this one."""
+    try:
+        yield
+    except VariantLakeError as error:
+        error.file = error.file or file
+        raise
 
 
 def _shortened(path: str) -> str:

@@ -22,7 +22,7 @@ from variantlake.kernels.json.json_writer import write_json
 from variantlake.kernels.json.lines import split_lines
 from variantlake.kernels.log.column_chunks import column_chunks
 from variantlake.kernels.log.compact_protocol import STACK
-from variantlake.kernels.log.page_headers import HEADER, check_page_headers
+from variantlake.kernels.log.page_headers import SLOTS, check_page_headers
 from variantlake.kernels.shredded.check_rows import find_problems
 from variantlake.kernels.shredded.shredder import Shredder
 from variantlake.kernels.shredded.unshred import unshred
@@ -210,7 +210,7 @@ def main() -> None:
         column_chunks(junk, start, 3)
         header = b"\x15\x00\x15\x08\x15\x08\x2c\x15\x06" + junk[start:]
         places = np.array([0, len(header) - start % 7, 3, -start, 1 << 62, 1], np.int64)
-        scratch = np.empty(HEADER + STACK, np.int64)
+        scratch = np.empty(SLOTS + STACK, np.int64)
         free = np.array([-1, 9], np.int64)
         check_page_headers(np.frombuffer(header, np.uint8), places, free, scratch)
     print(f"{good} of {count} documents are good")  # noqa: T201 - a script's result

@@ -31,7 +31,7 @@ from variantlake.errors import (
     InvalidQuery,
     MissingSource,
     UnsupportedFeature,
-    VariantLakeError,
+    in_file,
 )
 from variantlake.storage.store import Entry
 
@@ -262,11 +262,8 @@ def _check_metadata(snapshot: Snapshot, metadata: Metadata, version: int, read: 
 
 def check_schema(snapshot: Snapshot, metadata: Metadata, version: int, read: Snapshot) -> None:
     """Raise UnsupportedFeature where rows of a version cannot be read with the schema of `read`."""
-    try:
+    with in_file(snapshot.store.uri):
         problem = _problem(StructType.from_json(metadata.schema_string), metadata, version, read)
-    except VariantLakeError as error:
-        error.file = error.file or snapshot.store.uri
-        raise
     if problem:
         raise UnsupportedFeature(
             f"the schema of version {version} is not that of version {read.version}: {problem}",

@@ -22,7 +22,7 @@ from variantlake.delta.log.stored_names import has_stored_names
 from variantlake.delta.schema.char_types import char_length, declared_type
 from variantlake.delta.schema.char_values import padded
 from variantlake.delta.schema.table_schema import StructField, StructType, VariantType
-from variantlake.errors import VariantLakeError
+from variantlake.errors import VariantLakeError, in_file
 from variantlake.kernels.digest.rows import Digest, RowSums
 from variantlake.kernels.native.declared import Int64s
 from variantlake.parquet.metadata.footer import Footer, read_footer
@@ -122,8 +122,7 @@ class RowDigester:
             try:
                 column.add(sums, batch.column(column.node.name), as_stored=self._as_stored)
             except VariantLakeError as error:
-                error.message = f"column {column.node.name!r}: {error.message}"
-                error.args = (error.message,)
+                error.say_first(f"column {column.node.name!r}")
                 raise
         return sums.close(kept)
 
@@ -215,17 +214,14 @@ class FileDigester:
 
         Raises MalformedFile, MalformedVariant, with file and row; MissingSource.
         """
-        with open_file(file.location if source is None else source) as opened:
-            try:
-                reading = self._reading(opened, file, places)
-                weigh = lambda given: given[1].get_total_buffer_size()
-                for found in ahead(reading.batches(), reading.hashed, weigh):
-                    yield found
-                    if progress is not None:
-                        progress(len(found.hashes))
-            except VariantLakeError as error:
-                error.file = error.file or file.location
-                raise
+        opening = open_file(file.location if source is None else source)
+        with opening as opened, in_file(file.location):
+            reading = self._reading(opened, file, places)
+            weigh = lambda given: given[1].get_total_buffer_size()
+            for found in ahead(reading.batches(), reading.hashed, weigh):
+                yield found
+                if progress is not None:
+                    progress(len(found.hashes))
 
     def _reading(self, opened: InputFile, file: DigestFile, places: Int64s | None) -> _Reading:
         footer = read_footer(opened.borrowed())

@@ -21,7 +21,7 @@ from variantlake.parquet.stats.fact_columns import (
 )
 from variantlake.parquet.variant.variant_group import variant_groups
 from variantlake.paths import Path
-from variantlake.shredding.schema import Array, Leaf, Node, Object
+from variantlake.shredding.schema import Array, Leaf, Node, type_name
 from variantlake.types import ShreddedType
 
 MAX_CELLS = 2_000_000
@@ -59,14 +59,7 @@ class PathTotals:
     @property
     def type_name(self) -> str:
         """The type as DDL names it."""
-        match self.node:
-            case Leaf(type=stored):
-                return stored.ddl
-            case Object():
-                return "STRUCT"
-            case Array():
-                return "ARRAY"
-        return "VARIANT"
+        return type_name(self.node)
 
     def count(self, counts: Counts, bounds: BoundColumns | None) -> None:
         """Add files that have the path so."""

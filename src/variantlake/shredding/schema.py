@@ -84,6 +84,18 @@ class ShreddingSchema:
         return node, Path(path.steps[:depth])
 
 
+def type_name(node: Node) -> str:
+    """The type of a node as reports show it: DDL of a leaf, else what it holds."""
+    match node:
+        case Leaf(type=stored):
+            return stored.ddl
+        case Object():
+            return "STRUCT"
+        case Array():
+            return "ARRAY"
+    return "VARIANT"
+
+
 def _inside(node: Node) -> Iterator[Node]:
     yield node
     if isinstance(node, Object):

@@ -24,7 +24,7 @@ from variantlake.parquet.stats.facts import FileFacts, PathFacts, VariantFacts
 from variantlake.planning.log_files import LogFiles
 from variantlake.shown import counted
 from variantlake.shredding.ddl import format_ddl
-from variantlake.shredding.schema import Array, Leaf, Object, ShreddingSchema
+from variantlake.shredding.schema import Leaf, ShreddingSchema, type_name
 from variantlake.table import Table
 
 LACKING = "TIME, nanoseconds or other types that Spark lacks"
@@ -199,17 +199,6 @@ def _totals(variants: Sequence[VariantFacts]) -> Iterator[_PathTotal]:
     found: dict[tuple[str, str], _PathTotal] = {}
     for variant in variants:
         for facts in variant.paths:
-            key = (str(facts.path), _type_name(facts))
+            key = (str(facts.path), type_name(facts.node))
             found.setdefault(key, _PathTotal(*key)).add(facts)
     yield from found.values()
-
-
-def _type_name(facts: PathFacts) -> str:
-    match facts.node:
-        case Leaf(type=shredded):
-            return shredded.ddl
-        case Object():
-            return "STRUCT"
-        case Array():
-            return "ARRAY"
-    return "VARIANT"

@@ -107,7 +107,7 @@ def parse_action(line: bytes) -> Action | None:
         try:
             found = kind.from_json(fields)
         except MalformedLog as error:
-            error.message = f"{key}: {error.message}"
+            error.say_first(key)
             raise
     return found
 

@@ -260,7 +260,7 @@ def _objects(table: pa.Table, name: str, kind: type[Action], file: str) -> Itera
             try:
                 yield kind.from_json(row)
             except MalformedLog as error:
-                error.message = f"{name}: {error.message}"
+                error.say_first(name)
                 raise
 
 

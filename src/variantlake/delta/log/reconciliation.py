@@ -6,7 +6,6 @@ commits touch are looked at one by one. Spec: PROTOCOL, "Action Reconciliation".
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -29,7 +28,7 @@ from variantlake.delta.actions.log_lines import (
 )
 from variantlake.delta.log.file_paths import decode_path, decoded_paths
 from variantlake.delta.log.logical_files import FILES, adds_of, files_of, values, vector_id
-from variantlake.errors import MalformedLog
+from variantlake.errors import MalformedLog, in_file
 from variantlake.storage.store import Store
 
 Key = tuple[str, str | None]
@@ -63,7 +62,7 @@ def read_commit(store: Store, path: str) -> list[Action]:
     """
     file = store.join(path)
     actions = list(parse_log(store.stream(path), file))
-    with _named(file):
+    with in_file(file):
         _check_commit(actions)
     return actions
 
@@ -82,7 +81,7 @@ def read_large_commit(store: Store, path: str) -> Commit:
 
     file = store.join(path)
     adds, others = read_by_columns(store.stream(path), file)
-    with _named(file):
+    with in_file(file):
         _check_commit(others)
         _check_adds(adds, others)
     return Commit(adds, others)
@@ -251,16 +250,6 @@ def check_unique_paths(files: pa.Table) -> None:
 def _key(action: AddFile | RemoveFile) -> Key:
     path, vector = action.key
     return (decode_path(path) if "%" in path or ":" in path else path, vector)
-
-
-@contextlib.contextmanager
-def _named(file: str) -> Iterator[None]:
-    """Errors with the file's name."""
-    try:
-        yield
-    except MalformedLog as error:
-        error.file = error.file or file
-        raise
 
 
 def _check_commit(actions: Sequence[Action]) -> None:

@@ -42,7 +42,12 @@ from variantlake.delta.protocol.features import (
 )
 from variantlake.delta.schema.column_mapping import MODE
 from variantlake.delta.schema.table_schema import PrimitiveType, StructType
-from variantlake.errors import InvalidQuery, MalformedLog, UnsupportedFeature, VariantLakeError
+from variantlake.errors import (
+    InvalidQuery,
+    MalformedLog,
+    UnsupportedFeature,
+    in_file,
+)
 from variantlake.shown import Shown
 from variantlake.storage.opening import open_store
 from variantlake.storage.store import Entry, Store
@@ -211,13 +216,10 @@ class Snapshot(Shown):
         `evaluated` says that their rows have gone through the table's SQL expressions, `kept` that
         they are rows that the table has.
         """
-        try:
+        with in_file(self.store.uri):
             check_writable(
                 self.protocol, self.properties, self.schema, evaluated=evaluated, kept=kept
             )
-        except VariantLakeError as error:
-            error.file = error.file or self.store.uri
-            raise
 
     def history(self, limit: int | None = None) -> list[HistoryEntry]:
         """The commits up to this version that the log still holds, newest first."""
@@ -245,7 +247,7 @@ def _snapshot(
     if state.protocol is None or state.metadata is None:
         what = "protocol" if state.protocol is None else "metaData"
         raise MalformedLog(f"no commit up to version {version} has a {what} action", file=store.uri)
-    try:
+    with in_file(store.uri):
         # The protocol first: a feature that nobody here knows may change what a schema looks like.
         check_protocol(state.protocol)
         schema = StructType.from_json(state.metadata.schema_string)
@@ -257,9 +259,6 @@ def _snapshot(
             check_unique_paths(state.files)
         check_paths(state.files["path"] if new_paths is None else new_paths, absolute_paths)
         check_vectors(state.files["deletion_vector"], absolute_paths)
-    except (MalformedLog, UnsupportedFeature) as error:
-        error.file = error.file or store.uri
-        raise
     if "deletionVectors" not in applies and vectors.null_count < len(vectors):
         raise UnsupportedFeature(
             "the table uses the feature deletionVectors: some of its files have deleted rows",

@@ -78,8 +78,7 @@ def check_text(text: str) -> None:
         for part in parts:
             _ = Path.parse(part) if part.startswith("$") else ColumnPath.parse(part)
     except VariantLakeError as error:
-        error.message = f"the property {PROPERTY}: {error.message}"
-        error.args = (error.message,)
+        error.say_first(f"the property {PROPERTY}")
         raise
     if len(parts) > MAX_PATHS:
         raise InvalidValue(
@@ -122,7 +121,7 @@ def _cluster_path(
     partition_columns: Sequence[str],
     shreddings: Mapping[str, ShreddingSchema],
 ) -> ClusterPath:
-    wanted = _column_path(text, schema)
+    wanted = column_path(text, schema, "cluster")
     field = schema.get(wanted.column)
     if field is None:
         names = [each.name for each in schema.fields]
@@ -153,13 +152,17 @@ def _cluster_path(
     return ClusterPath(text, field.physical_name, wanted.path)
 
 
-def _column_path(text: str, schema: StructType) -> ColumnPath:
+def column_path(text: str, schema: StructType, to: str) -> ColumnPath:
+    """A column, or a path of one, as users write it; `to` says what for, in an error.
+
+    A path without its column is one of the table's only Variant. Raises InvalidSchema, InvalidPath.
+    """
     if not text.startswith("$"):
         return ColumnPath.parse(text)
     variants = [field.name for field in schema.fields if isinstance(field.type, VariantType)]
     if len(variants) != 1:
         raise InvalidSchema(
-            f"cannot cluster by {text!r}: the table has {len(variants)} VARIANT columns",
+            f"cannot {to} by {text!r}: the table has {len(variants)} VARIANT columns",
             hint="write the column before the path, as in event:a.b",
         )
     return ColumnPath(variants[0], Path.parse(text))

@@ -226,7 +226,6 @@ def _check_schema(key: str, value: str, parse: Callable[[str], object], example:
     try:
         parse(value)
     except InvalidSchema as error:
-        error.message = f"the property {key}: {error.message}"
-        error.args = (error.message,)
+        error.say_first(f"the property {key}")
         error.hint = error.hint or example
         raise

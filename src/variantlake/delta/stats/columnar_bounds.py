@@ -11,7 +11,11 @@ import pyarrow as pa
 
 from variantlake.delta.stats import z85
 from variantlake.delta.stats.columnar_json import StringColumn
-from variantlake.delta.stats.variant_bounds import decode_bounds, dictionary_of, raw_of
+from variantlake.delta.stats.variant_bounds import (
+    dictionary_of,
+    plain_bounds,
+    raw_of,
+)
 from variantlake.encoding.scalar import DECIMAL_DIGITS, INTEGER_BITS
 from variantlake.errors import VariantLakeError
 from variantlake.kernels.log.log_stats import MISSING, UNUSUAL, find_bounds, find_metadata
@@ -82,16 +86,6 @@ class BoundTexts:
 
     def _plain(self, row: int) -> Any:
         return plain_bounds((self._texts.text(row) or b"").decode("utf-8", "replace"))
-
-
-def plain_bounds(text: Any) -> Any:
-    """`decode_bounds`, nothing for what it refuses."""
-    if not isinstance(text, str):
-        return {}
-    try:
-        return decode_bounds(text)
-    except VariantLakeError:
-        return {}
 
 
 def raw_column(

@@ -15,7 +15,7 @@ from variantlake.delta.schema.table_schema import (
     StructField,
     StructType,
 )
-from variantlake.delta.stats.columnar_bounds import BoundTexts, plain_bounds
+from variantlake.delta.stats.columnar_bounds import BoundTexts
 from variantlake.delta.stats.columnar_json import Members, StringColumn, members_of, texts_of
 from variantlake.delta.stats.stats_reader import (
     INTEGERS,
@@ -34,7 +34,7 @@ from variantlake.delta.stats.tags import (
     column_name,
     parse_layout,
 )
-from variantlake.delta.stats.variant_bounds import raw_of
+from variantlake.delta.stats.variant_bounds import plain_bounds, raw_of
 from variantlake.errors import VariantLakeError
 from variantlake.kernels.log.log_stats import MISSING, UNUSUAL, read_counts
 from variantlake.parquet.stats.fact_columns import (

@@ -29,9 +29,8 @@ from variantlake.delta.schema.table_schema import (
     arrow_type,
 )
 from variantlake.delta.stats.stats_writer import DAY_OF_EPOCH, EPOCH, Column
-from variantlake.delta.stats.variant_bounds import decode_bounds
+from variantlake.delta.stats.variant_bounds import plain_bounds
 from variantlake.encoding.scalar import Scalar
-from variantlake.errors import VariantLakeError
 from variantlake.parquet.stats.bounds import Raw
 from variantlake.parquet.stats.facts import UNKNOWN, ColumnFacts
 from variantlake.paths import Path
@@ -108,8 +107,8 @@ class StatsReader:
             tight,
             tuple(column for column in columns if column is not None),
             {path: nulls_of(path) for path in self._variants},
-            {path: _variant_bounds(find_in(lows, path)) for path in self._variants},
-            {path: _variant_bounds(find_in(highs, path)) for path in self._variants},
+            {path: plain_bounds(find_in(lows, path)) for path in self._variants},
+            {path: plain_bounds(find_in(highs, path)) for path in self._variants},
         )
 
 
@@ -167,15 +166,6 @@ def find_in(document: Any, path: Column) -> Any:
 
 def _count(value: Any) -> int:
     return value if type(value) is int and 0 <= value < 2**63 else UNKNOWN
-
-
-def _variant_bounds(text: Any) -> Mapping[Path, Scalar]:
-    if not isinstance(text, str):
-        return {}
-    try:
-        return decode_bounds(text)
-    except VariantLakeError:
-        return {}
 
 
 def is_time(type_: object) -> bool:

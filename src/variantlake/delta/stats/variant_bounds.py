@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Mapping
 from decimal import Decimal
 from functools import lru_cache
+from typing import Any
 
 from variantlake.delta.stats import z85
 from variantlake.encoding.metadata import (
@@ -25,7 +26,13 @@ from variantlake.encoding.metadata import (
 from variantlake.encoding.scalar import DECIMAL_DIGITS, INTEGER_BITS, Scalar, decode_scalar
 from variantlake.encoding.tree import Tree, encode_value
 from variantlake.encoding.value import basic_type, read_children, value_size
-from variantlake.errors import InvalidPath, MalformedLog, MalformedVariant, UnknownVariantType
+from variantlake.errors import (
+    InvalidPath,
+    MalformedLog,
+    MalformedVariant,
+    UnknownVariantType,
+    VariantLakeError,
+)
 from variantlake.parquet.stats.bounds import Raw
 from variantlake.paths import Path
 from variantlake.types import KINDS, BasicType, Kind, Primitive, ShreddedType
@@ -58,6 +65,16 @@ def decode_bounds(text: str) -> dict[Path, Scalar]:
             with contextlib.suppress(UnknownVariantType):
                 bounds[path] = decode_scalar(value, start, end)
     return bounds
+
+
+def plain_bounds(text: Any) -> Mapping[Path, Scalar]:
+    """`decode_bounds`, nothing for what it refuses."""
+    if not isinstance(text, str):
+        return {}
+    try:
+        return decode_bounds(text)
+    except VariantLakeError:
+        return {}
 
 
 @lru_cache(maxsize=64)

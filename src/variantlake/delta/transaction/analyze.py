@@ -25,7 +25,7 @@ from variantlake.delta.stats.stats_writer import Column, StatsOptions, write_sta
 from variantlake.delta.stats.tags import file_tags
 from variantlake.delta.transaction.commit import commit
 from variantlake.delta.transaction.conflicts import Changes
-from variantlake.errors import VariantLakeError
+from variantlake.errors import in_file
 from variantlake.parquet.metadata.footer import parse_footer, read_tail
 from variantlake.parquet.stats.facts import FileFacts, facts_of
 
@@ -114,16 +114,13 @@ def completed(snapshot: Snapshot, add: AddFile) -> AddFile:
 
 def _facts(snapshot: Snapshot, location: str) -> FileFacts:
     """What the footer says; of a file that calls its columns by other names only its rows."""
-    try:
+    with in_file(location):
         tail = read_tail(location)
         footer = parse_footer(tail.footer, tail.offset)
         if not has_stored_names(snapshot, footer):
             rows = sum(group.num_rows for group in footer.row_groups)
             return FileFacts(tail.size, rows, len(footer.row_groups), (), ())
         return facts_of(footer, tail.size, snapshot.schema.variant_columns(physical=True))
-    except VariantLakeError as error:
-        error.file = error.file or location
-        raise
 
 
 def _counted_columns(snapshot: Snapshot) -> list[Column]:

@@ -32,7 +32,7 @@ from variantlake.errors import (
     InvalidValue,
     NotADeltaTable,
     UnsupportedFeature,
-    VariantLakeError,
+    in_file,
 )
 from variantlake.ingest.encode.rows import given_schema
 from variantlake.ingest.sources.sources import PARQUET, Source, SourceSpec, expand, specs
@@ -137,7 +137,7 @@ def read_source(
     Raises MalformedFile for what is no Parquet file, InvalidSchema for columns that a table cannot
     have, UnsupportedFeature for Variants inside of other columns.
     """
-    try:
+    with in_file(source.path):
         with VariantFile(source.path, variant_columns=variant_columns) as file:
             footer, arrow = file.footer, _storable(file.schema, file.footer.schema)
         named = frozenset(tuple(name.split(".")) for name in variant_columns)
@@ -158,9 +158,6 @@ def read_source(
                     hint=f"the file has {', '.join(map(repr, arrow.names))}",
                 )
         schema = _nullable(given_schema(arrow, json_columns))
-    except VariantLakeError as error:
-        error.file = error.file or source.path
-        raise
     return SourceFile(
         source, footer.num_rows, footer.schema, arrow, schema, variants, frozenset(json_columns)
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from variantlake.delta.schema.table_schema import VariantType
-from variantlake.errors import InvalidSchema, VariantLakeError
+from variantlake.errors import InvalidSchema, in_file
 from variantlake.ingest.conversion.plan import (
     Action,
     SourceFile,
@@ -96,12 +96,9 @@ def _inferred(file: SourceFile, column: str, target: Target) -> ShreddingSchema:
         return found
     options = target.inference(own.physical_name, InferenceOptions())
     from_json = column in file.json
-    try:
+    with in_file(file.source.path):
         for batch in iter_batches(file.source.path, columns=[column]):
             given = batch.schema.field(0).type
             VariantColumn(own, given, decide, from_json=from_json).encode(batch.column(0))
             break
-    except VariantLakeError as error:
-        error.file = error.file or file.source.path
-        raise
     return found

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from variantlake.delta.actions.log_lines import AddFile
 from variantlake.delta.schema.table_schema import StructType, VariantType
-from variantlake.errors import InvalidSchema, StoreFailed, VariantLakeError
+from variantlake.errors import InvalidSchema, StoreFailed, VariantLakeError, in_file
 from variantlake.ingest.commit_load import (
     TaskResult,
     run_load_task,
@@ -93,13 +93,10 @@ class ConvertTask:
         rows = 0
         for place, step in enumerate(self.groups[number], start=first):
             check()
-            try:
+            with in_file(step.path):
                 for path, facts in self._convert_file(place, step, check):
                     adds.append(self.files.add_at(path, facts))
                     rows += facts.num_records
-            except VariantLakeError as error:
-                error.file = error.file or step.path
-                raise
         return TaskResult(tuple(adds), rows)
 
     def _convert_file(

@@ -134,7 +134,7 @@ class VariantColumn:
         try:
             tape = self._read(array)
         except VariantLakeError as error:
-            error.message = f"column {self._field.name!r}: {error.message}"
+            error.say_first(f"column {self._field.name!r}")
             raise
         if self._shredder is None:
             self._shredder = Shredder(self._decide(tape))

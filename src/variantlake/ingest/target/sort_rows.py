@@ -11,10 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from variantlake.delta.protocol.cluster_paths import order_of
+from variantlake.delta.protocol.cluster_paths import column_path, order_of
 from variantlake.delta.schema.table_schema import StructType, VariantType
 from variantlake.errors import InvalidSchema
-from variantlake.paths import ColumnPath, Path
 from variantlake.shredding.ddl import parse_ddl
 from variantlake.shredding.layout import TYPED_VALUE, is_list, is_struct, plain_type
 from variantlake.shredding.schema import Leaf
@@ -94,7 +93,7 @@ def key_column(batch: pa.RecordBatch, key: SortKey) -> pa.Array[Any]:
 
 
 def _sort_key(text: str, table: StructType, stored: pa.Schema) -> SortKey:
-    wanted = _column_path(text, table)
+    wanted = column_path(text, table, "sort")
     field = table.get(wanted.column)
     if field is None or field.physical_name not in stored.names:
         raise _no_column(text, f"no column {wanted.column!r} is in the files", stored)
@@ -119,18 +118,6 @@ def _sort_key(text: str, table: StructType, stored: pa.Schema) -> SortKey:
         if not isinstance(requested, Leaf) or order_of(requested.type) != found:
             raise _no_column(text, f"the path is shredded as {kind}", stored)
     return SortKey(field.physical_name, tuple(members))
-
-
-def _column_path(text: str, table: StructType) -> ColumnPath:
-    if not text.startswith("$"):
-        return ColumnPath.parse(text)
-    variants = [field.name for field in table.fields if isinstance(field.type, VariantType)]
-    if len(variants) != 1:
-        raise InvalidSchema(
-            f"cannot sort by {text!r}: the table has {len(variants)} VARIANT columns",
-            hint="write the column before the path, as in event:a.b",
-        )
-    return ColumnPath(variants[0], Path.parse(text))
 
 
 def _no_column(text: str, why: str, stored: pa.Schema) -> InvalidSchema:

@@ -12,19 +12,17 @@ import numpy.typing as npt
 
 from variantlake.kernels.log.compact_protocol import (
     BINARY,
-    FALSE,
     I32,
     I64,
     STACK,
-    STRUCT,
     TRUE,
-    field_header,
-    number,
-    skip,
-    varint,
+    field_table,
+    kept,
+    nested,
+    read_struct,
 )
 from variantlake.kernels.native.declared import Bytes, Int64s, bytes_in, i64, int64, int64s, uint64
-from variantlake.kernels.native.jit import entry, tiny
+from variantlake.kernels.native.jit import entry
 
 CHUNK_FIELDS = {4: 0, 6: 1}
 """Slots of ColumnChunk's numbers by field id."""
@@ -45,81 +43,18 @@ HAS_META, HAS_STATISTICS = 1 << 62, 1 << 61
 """Bits of PRESENT: whether the chunk has the one, that the other."""
 
 
-def _slots(fields: dict[int, int]) -> Int64s:
-    """A slot for each field id up to 15, -1 where there is none."""
-    return np.array([fields.get(number, -1) for number in range(16)], np.int64)
-
-
-_CHUNK, _META = _slots(CHUNK_FIELDS), _slots(META_FIELDS)
-_COUNTS, _BYTES, _FLAGS = _slots(COUNT_FIELDS), _slots(BYTES_FIELDS), _slots(FLAG_FIELDS)
-
-
-@tiny
-def _statistics(data: Bytes, at: int, out: Int64s, base: int, stack: Int64s) -> int:
-    """Read a Statistics into its slots; returns where it ends, or -1."""
-    field = int64(0)
-    while True:
-        header = field_header(data, at)
-        if header < 0:
-            return -1
-        at += 1
-        if header == 0:
-            return at
-        wire = header & 15
-        field += header >> 4
-        known = min(field, 15)
-        slot = int64(_COUNTS[uint64(known)])
-        if slot >= 0:
-            if wire != I64:
-                return -1
-            at = number(data, at, wire, out, base + slot)
-        elif _BYTES[uint64(known)] >= 0:
-            if wire != BINARY:
-                return -1
-            slot = int64(_BYTES[uint64(known)])
-            at = varint(data, at, out, base + slot + 1)
-            size = out[uint64(base + slot + 1)]
-            if at < 0 or size < 0 or size > data.size - at:
-                return -1
-            out[uint64(base + slot)] = at
-            at += size
-        elif _FLAGS[uint64(known)] >= 0:
-            if wire != TRUE and wire != FALSE:
-                return -1
-            slot = int64(_FLAGS[uint64(known)])
-            out[uint64(base + slot)] = wire == TRUE
-        else:
-            at = skip(data, at, wire, stack)
-        if slot >= 0:
-            out[uint64(base + PRESENT)] |= int64(1) << slot
-
-
-@tiny
-def _meta_data(data: Bytes, at: int, out: Int64s, base: int, stack: Int64s) -> int:
-    """Read a ColumnMetaData into its slots; returns where it ends, or -1."""
-    field = int64(0)
-    while True:
-        header = field_header(data, at)
-        if header < 0:
-            return -1
-        at += 1
-        if header == 0:
-            return at
-        wire = header & 15
-        field += header >> 4
-        slot = int64(_META[uint64(min(field, 15))])
-        if slot >= 0:
-            if wire != (I32 if field < 5 else I64):
-                return -1
-            at = number(data, at, wire, out, base + slot)
-            out[uint64(base + PRESENT)] |= int64(1) << slot
-        elif field == STATISTICS:
-            if wire != STRUCT:
-                return -1
-            out[uint64(base + PRESENT)] |= HAS_STATISTICS
-            at = _statistics(data, at, out, base, stack)
-        else:
-            at = skip(data, at, wire, stack)
+_FIELDS = field_table(
+    {**{number: kept(I64, slot) for number, slot in CHUNK_FIELDS.items()}, META: nested(1, 62)},
+    {
+        **{n: kept(I32 if n < 5 else I64, slot) for n, slot in META_FIELDS.items()},
+        STATISTICS: nested(2, 61),
+    },
+    {
+        **{number: kept(I64, slot) for number, slot in COUNT_FIELDS.items()},
+        **{number: kept(BINARY, slot) for number, slot in BYTES_FIELDS.items()},
+        **{number: kept(TRUE, slot) for number, slot in FLAG_FIELDS.items()},
+    },
+)
 
 
 @entry(i64(bytes_in, i64, i64, int64s, int64s))
@@ -133,29 +68,9 @@ def read_column_chunks(data: Bytes, at: int, count: int, out: Int64s, stack: Int
     """
     for chunk in range(count):
         base = int64(chunk) * WIDTH
-        field = int64(0)
-        while True:
-            header = field_header(data, at)
-            if header < 0:
-                return -1
-            at += 1
-            if header == 0:
-                break
-            wire = header & 15
-            field += header >> 4
-            slot = int64(_CHUNK[uint64(min(field, 15))])
-            if slot >= 0:
-                if wire != I64:
-                    return -1
-                at = number(data, at, wire, out, base + slot)
-                out[uint64(base + PRESENT)] |= int64(1) << slot
-            elif field == META:
-                if wire != STRUCT:
-                    return -1
-                out[uint64(base + PRESENT)] |= HAS_META
-                at = _meta_data(data, at, out, base, stack)
-            else:
-                at = skip(data, at, wire, stack)
+        at = read_struct(data, at, _FIELDS, out, base, int64(PRESENT), stack)
+        if at < 0:
+            return -1
         out[uint64(base + END)] = at
     return at
 

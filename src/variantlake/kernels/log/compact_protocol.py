@@ -5,6 +5,8 @@ Spec: Thrift, "compact protocol". Twin: parquet.metadata.thrift.
 
 from __future__ import annotations
 
+import numpy as np
+
 from variantlake.kernels.native.declared import Bytes, Int64s, int64, uint64
 from variantlake.kernels.native.jit import helper, tiny
 from variantlake.kernels.tape.words import load8
@@ -16,8 +18,29 @@ STRUCT = 12
 _DEPTH = 8
 """Structs and lists in each other that are skipped here."""
 
-STACK = 2 + 2 * _DEPTH
+_SKIPPED = 2 + 2 * _DEPTH
 """Words of the `stack` that `skip` needs."""
+
+STACK = _SKIPPED + 2 * 3
+"""Words of the `stack` that `read_struct` needs, for tables of at most four structs in a row."""
+
+
+def field_table(*structs: dict[int, int]) -> Int64s:
+    """What `read_struct` keeps of some structs: by the ids of their fields, up to 14.
+
+    The values are those of `kept` and `nested`. The first struct is the one that is read.
+    """
+    return np.array([struct.get(number, 0) for struct in structs for number in range(16)], np.int64)
+
+
+def kept(wire: int, slot: int) -> int:
+    """A field of a wire type whose value goes into a slot; TRUE stands for booleans."""
+    return wire | slot << 8
+
+
+def nested(struct: int, bit: int) -> int:
+    """A struct, by its place in the table, and the bit that says that it is there."""
+    return STRUCT | bit << 8 | struct << 16
 
 
 @helper
@@ -123,3 +146,56 @@ def skip(data: Bytes, at: int, wire: int, stack: Int64s) -> int:
                 else:
                     wire = header & 15
                     break
+
+
+@helper
+def read_struct(
+    data: Bytes, at: int, table: Int64s, out: Int64s, base: int, present: int, stack: Int64s
+) -> int:
+    """Read the struct at data[at], with those in it that `table` names; its end, or -1.
+
+    Values go into slots of `out` from `base` on: a number as it is, a boolean as 1 or 0, of a
+    binary the place where it begins, and its size into the next slot. In out[base + present] the
+    bit of each slot is set that is filled. -1 for a field of another wire type than the table has.
+    """
+    struct = field = depth = int64(0)
+    while True:
+        header = field_header(data, at)
+        if header < 0:
+            return -1
+        at += 1
+        if header == 0:
+            if depth == 0:
+                return at
+            depth -= 1
+            struct = stack[uint64(_SKIPPED + 2 * depth)]
+            field = stack[uint64(_SKIPPED + 2 * depth + 1)]
+            continue
+        wire = header & 15
+        field += header >> 4
+        known = int64(table[uint64(struct + min(field, 15))])
+        if known == 0:
+            at = skip(data, at, wire, stack)
+            continue
+        wanted = known & 15
+        if wire != wanted and (wire != FALSE or wanted != TRUE):
+            return -1
+        bit = known >> 8 & 63
+        out[uint64(base + present)] |= int64(1) << bit
+        slot = base + bit
+        if wire == STRUCT:
+            stack[uint64(_SKIPPED + 2 * depth)] = struct
+            stack[uint64(_SKIPPED + 2 * depth + 1)] = field
+            depth += 1
+            struct, field = known >> 16 << 4, int64(0)
+        elif wire == BINARY:
+            at = varint(data, at, out, slot + 1)
+            size = out[uint64(slot + 1)]
+            if at < 0 or size < 0 or size > data.size - at:
+                return -1
+            out[uint64(slot)] = at
+            at += size
+        elif wanted == TRUE:
+            out[uint64(slot)] = int64(wire == TRUE)
+        else:
+            at = number(data, at, wire, out, slot)

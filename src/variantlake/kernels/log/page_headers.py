@@ -1,12 +1,19 @@
-"""The page headers of column chunks, in a file whose bytes are in memory.
+"""The page headers of column chunks: checked for a whole file, or kept for the pages of one chunk.
 
-Checks what writers write. Whatever is unusual or wrong is left to the twin, parquet.metadata.pages,
+Reads what writers write. Whatever is unusual or wrong is left to the twin, parquet.metadata.pages,
 which words the errors. Spec: Parquet, `parquet.thrift`, PageHeader.
 """
 
 from __future__ import annotations
 
-from variantlake.kernels.log.compact_protocol import I32, STRUCT, field_header, number, skip
+from variantlake.kernels.log.compact_protocol import (
+    I32,
+    TRUE,
+    field_table,
+    kept,
+    nested,
+    read_struct,
+)
 from variantlake.kernels.native.declared import (
     Bytes,
     Int64s,
@@ -17,67 +24,67 @@ from variantlake.kernels.native.declared import (
     int64s_in,
     uint64,
 )
-from variantlake.kernels.native.jit import entry, tiny
+from variantlake.kernels.native.jit import entry, helper, tiny
 
-_DATA_PAGE, _DICTIONARY_PAGE, _DATA_PAGE_V2 = 0, 2, 3
-_KIND, _UNPACKED, _PACKED, _DATA_COUNT, _DICTIONARY_COUNT, _V2_COUNT = 0, 1, 2, 3, 4, 5
-"""Slots of a header; one that is not set is -1."""
-HEADER = 6
+KIND, UNPACKED, PACKED, CRC = 0, 1, 2, 3
+COUNT, ENCODING = 4, 5
+"""Of a data page or a dictionary."""
+NULLS, LEVELS, OTHER_LEVELS, IS_PACKED = 6, 7, 8, 9
+"""Of a data page of the second version: its nulls, the bytes of its levels, 0 where its values are
+not compressed."""
+START = 10
+"""Where the page's bytes are in the chunk."""
+_PRESENT = 11
+SLOTS = 12
+"""Words of a page; -1 for what its header does not say."""
 
+DATA_PAGE, DICTIONARY_PAGE, DATA_PAGE_V2 = 0, 2, 3
+
+NO_CRC = -(1 << 40)
 _LARGEST_HEADER = 1 << 16
+_OF_DATA, _OF_DICTIONARY, _OF_V2 = 16, 17, 18
+"""The bits of the headers that kinds of pages have."""
+
+_FIELDS = field_table(
+    {
+        1: kept(I32, KIND),
+        2: kept(I32, UNPACKED),
+        3: kept(I32, PACKED),
+        4: kept(I32, CRC),
+        5: nested(1, _OF_DATA),
+        7: nested(1, _OF_DICTIONARY),
+        8: nested(2, _OF_V2),
+    },
+    {1: kept(I32, COUNT), 2: kept(I32, ENCODING)},
+    {
+        1: kept(I32, COUNT),
+        2: kept(I32, NULLS),
+        4: kept(I32, ENCODING),
+        5: kept(I32, LEVELS),
+        6: kept(I32, OTHER_LEVELS),
+        7: kept(TRUE, IS_PACKED),
+    },
+)
 
 
-@tiny
-def _count(data: Bytes, at: int, out: Int64s, slot: int, stack: Int64s) -> int:
-    """Read the count of values, field 1 of a kind of page, into out[slot]; its end, or -1."""
-    field = int64(0)
-    while True:
-        header = field_header(data, at)
-        if header < 0:
-            return -1
-        at += 1
-        if header == 0:
-            return at
-        wire = header & 15
-        field += header >> 4
-        if field == 1:
-            if wire != I32:
-                return -1
-            at = number(data, at, wire, out, slot)
-        else:
-            at = skip(data, at, wire, stack)
-
-
-@tiny
-def _page_header(data: Bytes, at: int, out: Int64s, stack: Int64s) -> int:
-    """Read the header at data[at] into its slots; returns where the page's data starts, or -1."""
-    for slot in range(HEADER):
-        out[uint64(slot)] = -1
-    field = int64(0)
-    while True:
-        header = field_header(data, at)
-        if header < 0:
-            return -1
-        at += 1
-        if header == 0:
-            return at
-        wire = header & 15
-        field += header >> 4
-        if field >= 1 and field <= 3:
-            if wire != I32:
-                return -1
-            at = number(data, at, wire, out, field - 1)
-        elif field == 5 or field == 7 or field == 8:
-            if wire != STRUCT:
-                return -1
-            slot = int64(_DATA_COUNT)
-            if field == 7:
-                slot = int64(_DICTIONARY_COUNT)
-            elif field == 8:
-                slot = int64(_V2_COUNT)
-            at = _count(data, at, out, slot, stack)
-        else:
-            at = skip(data, at, wire, stack)
+@helper
+def _header(data: Bytes, at: int, out: Int64s, base: int, stack: Int64s) -> int:
+    """Read the page header at data[at] into the slots from `base` on; its end, or -1."""
+    for slot in range(SLOTS):
+        out[uint64(base + slot)] = -1
+    out[uint64(base + CRC)] = NO_CRC
+    out[uint64(base + _PRESENT)] = 0
+    at = read_struct(data, at, _FIELDS, out, base, int64(_PRESENT), stack)
+    kind = out[uint64(base + KIND)]
+    own = int64(_OF_DATA)
+    if kind == DICTIONARY_PAGE:
+        own = int64(_OF_DICTIONARY)
+    elif kind == DATA_PAGE_V2:
+        own = int64(_OF_V2)
+    elif kind != DATA_PAGE:
+        return at
+    # Of several headers the last would have filled the slots.
+    return at if out[uint64(base + _PRESENT)] >> _OF_DATA == int64(1) << own - _OF_DATA else -1
 
 
 @tiny
@@ -96,20 +103,20 @@ def _check_chunk(
         return -1
     values = unpacked = entry_size = int64(0)
     while values < count and position < end:
-        at = _page_header(data, position, out, stack)
+        at = _header(data, position, out, int64(0), stack)
         if at < 0 or at > end or at - position > _LARGEST_HEADER:
             return -1
-        unpacked_size, packed = out[uint64(_UNPACKED)], out[uint64(_PACKED)]
+        unpacked_size, packed = out[uint64(UNPACKED)], out[uint64(PACKED)]
         if unpacked_size < 0 or packed < 0 or packed > end - at:
             return -1
-        kind = out[uint64(_KIND)]
-        if kind == _DICTIONARY_PAGE:
-            entries = out[uint64(_DICTIONARY_COUNT)]
+        kind = out[uint64(KIND)]
+        if kind == DICTIONARY_PAGE:
+            entries = out[uint64(COUNT)]
             if entries < 0 or entries > unpacked_size:
                 return -1
             entry_size = unpacked_size // max(entries, 1)
-        elif kind == _DATA_PAGE or kind == _DATA_PAGE_V2:
-            own = out[uint64(_DATA_COUNT if kind == _DATA_PAGE else _V2_COUNT)]
+        elif kind == DATA_PAGE or kind == DATA_PAGE_V2:
+            own = out[uint64(COUNT)]
             if own < 0:
                 return -1
             values += own
@@ -128,10 +135,10 @@ def check_page_headers(data: Bytes, places: Int64s, free_values: Int64s, scratch
 
     data: uint8, the whole file. places: int64, of each chunk where its pages start, their bytes,
     and its values. free_values: int64, of each chunk the values that it may have beyond 1024 for
-    each byte, -1 for any. scratch: int64, HEADER + STACK words. -1 for what is not usual, or wrong.
+    each byte, -1 for any. scratch: int64, SLOTS + STACK words. -1 for what is not usual, or wrong.
     Allocates nothing, never raises. Twin: parquet.metadata.pages.check_pages.
     """
-    out, stack = scratch[:HEADER], scratch[HEADER:]
+    out, stack = scratch[:SLOTS], scratch[SLOTS:]
     total = int64(0)
     for chunk in range(free_values.size):
         at = 3 * int64(chunk)
@@ -143,3 +150,34 @@ def check_page_headers(data: Bytes, places: Int64s, free_values: Int64s, scratch
             return -1
         total += size
     return total
+
+
+@entry(i64(bytes_in, i64, int64s, int64s))
+def find_pages(chunk: Bytes, count: int, pages: Int64s, stack: Int64s) -> int:
+    """Read the headers of a chunk's pages up to its last value; returns how many pages there are.
+
+    chunk: uint8, any bytes. count: the values of the chunk. pages: int64, SLOTS for each page;
+    where there are more pages, call again with more room. stack: int64, STACK words. -1 where pages
+    and chunk do not fit together. Allocates nothing, never raises. Twin:
+    parquet.metadata.pages.check_pages.
+    """
+    position = values = found = int64(0)
+    while values < count:
+        base = found * SLOTS if (found + 1) * SLOTS <= pages.size else int64(0)
+        at = _header(chunk, position, pages, base, stack)
+        if at < 0 or at - position > _LARGEST_HEADER:
+            return -1
+        packed = pages[uint64(base + PACKED)]
+        if packed < 0 or pages[uint64(base + UNPACKED)] < 0 or packed > chunk.size - at:
+            return -1
+        kind, own = pages[uint64(base + KIND)], pages[uint64(base + COUNT)]
+        if own < 0:
+            return -1
+        if kind == DATA_PAGE or kind == DATA_PAGE_V2:
+            values += own
+        elif kind != DICTIONARY_PAGE or found > 0:
+            return -1
+        pages[uint64(base + START)] = at
+        position = at + packed
+        found += 1
+    return found if values == count else int64(-1)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.properties import hints, shredding_schemas
 from variantlake.delta.schema.table_schema import VariantType
-from variantlake.errors import InvalidSchema, VariantLakeError, did_you_mean
+from variantlake.errors import InvalidSchema, did_you_mean, in_file
 from variantlake.ingest.learning.sample import (
     SAMPLE_FILES,
     Progress,
@@ -30,7 +30,7 @@ from variantlake.paths import Path
 from variantlake.shown import Shown
 from variantlake.shredding.ddl import format_ddl
 from variantlake.shredding.inference.infer import InferenceOptions
-from variantlake.shredding.schema import Array, Leaf, Node, Object, ShreddingSchema
+from variantlake.shredding.schema import Leaf, ShreddingSchema, type_name
 
 MAX_GROUPS = 12
 """Groups of versions of a report; each has as many versions as it takes."""
@@ -242,12 +242,9 @@ class _FooterReader:
 
     def read(self, file: _File) -> tuple[Footer, dict[str, VariantGroup]]:
         location = self.snapshot.location(file[1])
-        try:
+        with in_file(location):
             footer = read_footer(location)
             found = variant_groups(footer, self.variants)
-        except VariantLakeError as error:
-            error.file = error.file or location
-            raise
         return footer, {group.column[0]: group for group in found if len(group.column) == 1}
 
 
@@ -317,18 +314,6 @@ class _Sums:
             layouts=len(self.layouts),
             paths=tuple(self.paths.values()),
         )
-
-
-def type_name(node: Node) -> str:
-    """The type of a node as reports show it: DDL of a leaf, else what it holds."""
-    match node:
-        case Leaf(type=stored):
-            return stored.ddl
-        case Object():
-            return "STRUCT"
-        case Array():
-            return "ARRAY"
-    return "VARIANT"
 
 
 def _bytes(footer: Footer, leaves: Sequence[int]) -> int:

@@ -23,7 +23,7 @@ from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.log.stored_names import has_stored_names
 from variantlake.delta.schema.column_mapping import physical_type
 from variantlake.delta.schema.table_schema import StructField, StructType, VariantType
-from variantlake.errors import VariantLakeError
+from variantlake.errors import VariantLakeError, in_file
 from variantlake.ingest.encode.nested import variant_paths
 from variantlake.maintenance.digest import FileColumns
 from variantlake.maintenance.rewrite.cells import Cells
@@ -243,7 +243,7 @@ class InputRows:
         if self._check is not None:
             self._check()
         location = self._table.location(file.path)
-        with _named(location), open_file(location) as found:
+        with in_file(location), open_file(location) as found:
             is_small = max(found.size, file.size) <= SMALL_BYTES
             opened = found.in_memory() if is_small else found.borrowed()
             with opened:
@@ -366,16 +366,6 @@ def _kept(
         else:
             yield batch, positions
         start += batch.num_rows
-
-
-@contextmanager
-def _named(location: str) -> Iterator[None]:
-    """Errors that name no file are about this one."""
-    try:
-        yield
-    except VariantLakeError as error:
-        error.file = error.file or location
-        raise
 
 
 @contextmanager

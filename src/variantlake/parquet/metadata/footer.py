@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from variantlake.errors import MalformedFile, VariantLakeError
+from variantlake.errors import MalformedFile, in_file
 from variantlake.parquet.metadata.column_chunks import (
     CODECS,
     ColumnChunk,
@@ -95,19 +95,16 @@ def read_footer(file: Source) -> Footer:
     Raises MalformedFile, with the offset in the file, for anything but a readable Parquet file,
     MissingSource when there is none.
     """
-    try:
+    with in_file(name_of(file)):
         tail = read_tail(file)
         return parse_footer(tail.footer, tail.offset)
-    except VariantLakeError as error:
-        error.file = error.file or name_of(file)
-        raise
 
 
 def is_parquet(file: Source) -> bool:
     """Whether a file that is there begins or ends as a Parquet file does."""
     with open_file(file) as found:
         ends = (0, found.size - len(MAGIC))
-        return ends[1] >= 0 and any(_read_at(found, at, len(MAGIC)) == MAGIC for at in ends)
+        return ends[1] >= 0 and any(read_exactly(found, at, len(MAGIC)) == MAGIC for at in ends)
 
 
 def read_tail(file: Source) -> Tail:
@@ -122,7 +119,7 @@ def _read_tail(file: InputFile) -> Tail:
         raise MalformedFile(
             f"{size} bytes are too few for a Parquet file", offset=0, hint=_NOT_PARQUET
         )
-    end = _read_at(file, max(0, size - TAIL_BYTES), min(size, TAIL_BYTES))
+    end = read_exactly(file, max(0, size - TAIL_BYTES), min(size, TAIL_BYTES))
     if end[-4:] == ENCRYPTED_MAGIC:
         raise MalformedFile("the Parquet footer is encrypted", offset=size - 4)
     if end[-4:] != MAGIC:
@@ -141,11 +138,12 @@ def _read_tail(file: InputFile) -> Tail:
             hint=f"our limit for a footer is {MAX_FOOTER_BYTES} bytes",
         )
     if length + 8 > len(end):
-        return Tail(_read_at(file, offset, length), offset, size)
+        return Tail(read_exactly(file, offset, length), offset, size)
     return Tail(end[len(end) - 8 - length : len(end) - 8], offset, size)
 
 
-def _read_at(file: InputFile, offset: int, size: int) -> bytes:
+def read_exactly(file: InputFile, offset: int, size: int) -> bytes:
+    """Bytes of a file. Raises MalformedFile where it ends before."""
     data = file.read_at(size, offset)
     if len(data) < size:
         raise MalformedFile("the file became shorter while it was read", offset=offset)

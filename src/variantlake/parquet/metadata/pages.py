@@ -15,7 +15,7 @@ import numpy as np
 
 from variantlake.errors import MalformedFile
 from variantlake.kernels.log.compact_protocol import STACK
-from variantlake.kernels.log.page_headers import HEADER, check_page_headers
+from variantlake.kernels.log.page_headers import SLOTS, check_page_headers
 from variantlake.parquet.metadata.column_chunks import places
 from variantlake.parquet.metadata.footer import ColumnChunk, LeafColumn, RowGroup
 from variantlake.parquet.metadata.thrift import CompactReader, Fields, Struct, Wire
@@ -101,7 +101,7 @@ def pages_are_usual(
     if (found[:, 2] != group.num_rows)[~in_lists].any():
         return -1
     free = np.where(in_lists, MAX_FREE_VALUES, -1)
-    scratch = np.empty(HEADER + STACK, np.int64)
+    scratch = np.empty(SLOTS + STACK, np.int64)
     return check_page_headers(np.frombuffer(data, np.uint8), found.reshape(-1), free, scratch)
 
 
@@ -116,8 +116,7 @@ def _header(read_at: ReadAt, name: str, position: int, end: int) -> tuple[Fields
         except MalformedFile as error:
             # Perhaps only because it is longer than what was read.
             if len(head) < size or size >= _LARGEST_HEADER:
-                error.message = f"column {name!r}: {error.message}"
-                error.args = (error.message,)
+                error.say_first(f"column {name!r}")
                 raise
         size <<= 8
 

@@ -16,23 +16,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from variantlake.kernels.columns.chunk_pages import (
-    COUNT,
-    CRC,
-    DATA_PAGE_V2,
-    DICTIONARY_PAGE,
-    ENCODING,
-    IS_PACKED,
-    KIND,
-    LEVELS,
-    NO_CRC,
-    OTHER_LEVELS,
-    PACKED,
-    SLOTS,
-    START,
-    UNPACKED,
-    find_pages,
-)
 from variantlake.kernels.columns.pages import COUNT as VALUES
 from variantlake.kernels.columns.pages import (
     END_AT,
@@ -50,6 +33,23 @@ from variantlake.kernels.columns.pages import (
 )
 from variantlake.kernels.columns.runs import RUN_STATE, find_runs
 from variantlake.kernels.log.compact_protocol import STACK
+from variantlake.kernels.log.page_headers import (
+    COUNT,
+    CRC,
+    DATA_PAGE_V2,
+    DICTIONARY_PAGE,
+    ENCODING,
+    IS_PACKED,
+    KIND,
+    LEVELS,
+    NO_CRC,
+    OTHER_LEVELS,
+    PACKED,
+    SLOTS,
+    START,
+    UNPACKED,
+    find_pages,
+)
 from variantlake.parquet.metadata.footer import ColumnChunk, LeafColumn, RowGroup
 from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.storage.input_file import InputFile

@@ -34,7 +34,7 @@ from variantlake.shredding.fit import encoded_type, scalar_of
 from variantlake.shredding.inference.infer import Inference, InferenceOptions, infer
 from variantlake.shredding.inference.profile import Profile
 from variantlake.shredding.layout import VARIANT_TYPE
-from variantlake.shredding.schema import Array, Leaf, Object
+from variantlake.shredding.schema import Array, Leaf, Object, type_name
 from variantlake.shredding.values import ValueNotes
 from variantlake.storage.opening import Source, name_of
 from variantlake.types import EMPTY_METADATA, Kind, ShreddedType
@@ -240,7 +240,7 @@ def _node_view(
     stored = node.node.type if isinstance(node.node, Leaf) else None
     return NodeView(
         path=path,
-        type=_type_name(node),
+        type=type_name(node.node),
         parquet_type=node.parquet_type,
         typed=typed,
         nulls=None if known is None else _known(known.nulls),
@@ -252,17 +252,6 @@ def _node_view(
         typed_value_size=None if node.typed_value is None else _size(footer, node.typed_value),
         children=tuple(children),
     )
-
-
-def _type_name(node: GroupNode) -> str:
-    match node.node:
-        case Leaf(type=stored):
-            return stored.ddl
-        case Object():
-            return "STRUCT"
-        case Array():
-            return "ARRAY"
-    return "VARIANT"
 
 
 def bound_text(stored: ShreddedType | None, raw: Raw | None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, Self
 
@@ -183,26 +184,25 @@ def read_leaves(
 
     By position: dotted names cannot tell the key `a.b` from the key `b` within `a`.
     """
-    try:
+    with _reading(name, row_group):
         yield from file.batches(row_group, leaves, batch_rows)
-    except VariantLakeError as error:  # some are OSErrors too
-        error.message = f"row group {row_group}: {error.message}"
-        error.args = (error.message,)
-        error.file = name
-        raise
-    except (pa.ArrowException, OSError) as error:
-        raise MalformedFile(f"row group {row_group} does not read: {error}", file=name) from error
 
 
 def read_leaf(
     file: ParquetSource, name: str, row_group: int, leaf: int
 ) -> list[pa.RecordBatch] | None:
     """See `ParquetSource.column`. Raises MalformedFile."""
-    try:
+    with _reading(name, row_group):
         return file.column(row_group, leaf)
-    except VariantLakeError as error:
-        error.message = f"row group {row_group}: {error.message}"
-        error.args = (error.message,)
+
+
+@contextmanager
+def _reading(name: str, row_group: int) -> Iterator[None]:
+    """Errors of a row group, ours and pyarrow's, with its number and the file's name."""
+    try:
+        yield
+    except VariantLakeError as error:  # some are OSErrors too
+        error.say_first(f"row group {row_group}")
         error.file = name
         raise
     except (pa.ArrowException, OSError) as error:

@@ -189,8 +189,7 @@ class VariantFile:
             except VariantLakeError as error:
                 error.file = self.name
                 error.row = None if error.row is None else start + error.row
-                error.message = f"column {field.name!r}: {error.message}"
-                error.args = (error.message,)
+                error.say_first(f"column {field.name!r}")
                 raise
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
-from variantlake.errors import InvalidPath, MalformedFile, VariantLakeError
+from variantlake.errors import InvalidPath, MalformedFile, VariantLakeError, in_file
 from variantlake.parquet.metadata.footer import Footer, read_footer
 from variantlake.parquet.read.parquet_source import open_parquet, read_leaves
 from variantlake.parquet.read.path_values import LegacyPathRequest, Members, Mismatch, PathRequest
@@ -124,11 +124,8 @@ def _open(
             hint="{'name': 'column:path::type'}",
         )
     footer = read_footer(path)
-    try:
+    with in_file(name_of(path)):
         requests = [_request(footer, name, text, on_mismatch) for name, text in paths.items()]
-    except VariantLakeError as error:
-        error.file = error.file or name_of(path)
-        raise
     schema = pa.schema([pa.field(request.name, request.arrow) for request in requests])
     return _batches(path, footer, requests, schema, batch_rows, progress=progress), schema
 

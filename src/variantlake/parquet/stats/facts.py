@@ -13,7 +13,7 @@ from itertools import islice
 
 import pyarrow as pa
 
-from variantlake.errors import VariantLakeError
+from variantlake.errors import in_file
 from variantlake.parquet.metadata.annotate import ColumnPath
 from variantlake.parquet.metadata.arrow_types import arrow_type_of
 from variantlake.parquet.metadata.footer import (
@@ -160,12 +160,9 @@ class FileFacts:
 
 def read_facts(file: Source, columns: Collection[ColumnPath] = ()) -> FileFacts:
     """The facts of a Parquet file; `columns` as in `facts_of`. Raises as `read_footer` does."""
-    try:
+    with in_file(name_of(file)):
         tail = read_tail(file)
         return facts_of(parse_footer(tail.footer, tail.offset), tail.size, columns)
-    except VariantLakeError as error:
-        error.file = error.file or name_of(file)
-        raise
 
 
 def facts_of(

@@ -192,8 +192,7 @@ def parse_group(
     try:
         return _parse_root(group, column, required=required, repeated=repeated)
     except MalformedFile as error:
-        error.message = f"column {'.'.join(column)!r}: {error.message}"
-        error.args = (error.message,)
+        error.say_first(f"column {'.'.join(column)!r}")
         raise
 
 

@@ -18,7 +18,7 @@ from typing import BinaryIO
 import numpy as np
 import pyarrow as pa
 
-from variantlake.errors import MalformedFile, VariantLakeError
+from variantlake.errors import MalformedFile, in_file
 from variantlake.kernels.digest.mixing import hash_bytes
 from variantlake.parquet.metadata.footer import (
     MAGIC,
@@ -28,6 +28,7 @@ from variantlake.parquet.metadata.footer import (
     RowGroup,
     Tail,
     parse_footer,
+    read_exactly,
     read_tail,
 )
 from variantlake.parquet.metadata.moved_chunks import (
@@ -134,15 +135,11 @@ def look(
     Raises NotMovable where its row groups cannot be copied, with the reason; MalformedFile and
     MissingSource as `read_footer`.
     """
-    try:
-        with open_file(file) as found:
-            tail = read_tail(found.borrowed())
-            footer = parse_footer(tail.footer, tail.offset)
-            moved = movable(tail, footer, found.read_at)
-            facts = facts_of(footer, tail.size, tuple(columns))
-    except VariantLakeError as error:
-        error.file = error.file or name_of(file)
-        raise
+    with in_file(name_of(file)), open_file(file) as found:
+        tail = read_tail(found.borrowed())
+        footer = parse_footer(tail.footer, tail.offset)
+        moved = movable(tail, footer, found.read_at)
+        facts = facts_of(footer, tail.size, tuple(columns))
     return CopySource(file, tail, footer, moved, facts, known)
 
 
@@ -243,16 +240,12 @@ class _Writer:
 
     def add(self, source: CopySource) -> None:
         """Copy the pages of a file."""
-        try:
-            with open_file(source.source) as file:
-                pairs = zip(source.moved.groups, source.footer.row_groups, strict=True)
-                for moved, group in pairs:
-                    if moved.rows:
-                        self._add_group(source, file, moved, group)
-                self._parts(source, file)
-        except VariantLakeError as error:
-            error.file = error.file or source.name
-            raise
+        with in_file(source.name), open_file(source.source) as file:
+            pairs = zip(source.moved.groups, source.footer.row_groups, strict=True)
+            for moved, group in pairs:
+                if moved.rows:
+                    self._add_group(source, file, moved, group)
+            self._parts(source, file)
 
     def _add_group(
         self, source: CopySource, file: InputFile, moved: MovedGroup, group: RowGroup
@@ -278,7 +271,7 @@ class _Writer:
                     part: Part | None = getattr(chunk, kind)
                     if part is None:
                         continue
-                    data = _exactly(file, part.offset, part.length)
+                    data = read_exactly(file, part.offset, part.length)
                     if kind == "offset_index":
                         data = moved_offset_index(data, chunk, start)
                     group.parts[part.place[0]] = self._end
@@ -335,20 +328,13 @@ def _part_numbers(
                 yield part.length_place, places[~part.place[0]]
 
 
-def _exactly(file: InputFile, offset: int, size: int) -> bytes:
-    data = file.read_at(size, offset)
-    if len(data) != size:
-        raise MalformedFile("the file became shorter while it was read", offset=offset)
-    return data
-
-
 def _hashed(
     file: InputFile, start: int, end: int, write: Callable[[bytes], object] | None = None
 ) -> int:
     """A hash of a range, which is written on the way if `write` is given."""
     state = 0
     for at in range(start, end, _PIECE):
-        data = _exactly(file, at, min(_PIECE, end - at))
+        data = read_exactly(file, at, min(_PIECE, end - at))
         if write is not None:
             write(data)
         state = hash_bytes(np.frombuffer(data, np.uint8), len(data), state)

@@ -43,8 +43,7 @@ class RequiredFields:
             try:
                 arrays[index] = _repair(arrays[index], field, None)
             except InvalidValue as error:
-                error.message = f"column {field.name!r}: {error.message}"
-                error.args = (error.message,)
+                error.say_first(f"column {field.name!r}")
                 raise
         return pa.RecordBatch.from_arrays(arrays, schema=batch.schema) if holes else batch
 

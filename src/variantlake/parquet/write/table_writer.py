@@ -300,8 +300,7 @@ def _array(
             return shredders[column].shred(array)
         except VariantLakeError as error:
             error.row = None if error.row is None or start is None else start + error.row
-            error.message = f"column {'.'.join(column)!r}: {error.message}"
-            error.args = (error.message,)
+            error.say_first(f"column {'.'.join(column)!r}")
             raise
     if not _is_rewritten(column, shredders):
         return array

@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import ArrayType, IntegerType, LongType, StructField, StructType
 
 from variantlake.delta.log.deletion_vectors import deleted_rows
-from variantlake.errors import VariantLakeError
+from variantlake.errors import in_file
 from variantlake.parquet.metadata.footer import read_footer
 from variantlake.parquet.stats.facts import UNKNOWN
 from variantlake.planning.files import ScanFile
@@ -79,8 +79,5 @@ def _num_records(file: ScanFile) -> int:
     """The rows in the file, deleted ones included."""
     if file.facts is not None and file.facts.num_records != UNKNOWN:
         return file.facts.num_records
-    try:
+    with in_file(file.path):
         return sum(group.num_rows for group in read_footer(file.path).row_groups)
-    except VariantLakeError as error:
-        error.file = error.file or file.path
-        raise

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
-from variantlake.errors import InvalidQuery, did_you_mean
+from variantlake.errors import InvalidQuery, InvalidValue, did_you_mean
 
 _VERSION = re.compile(r"\+?\d{1,18}")
 _VERSION_IN_PATH = re.compile(r"(.+)@[vV](\d{1,18})", re.DOTALL)
@@ -115,3 +115,22 @@ def _zoned(moment: dt.datetime, zone: str) -> dt.datetime:
             f"the session's time zone {zone!r} is not known here",
             hint="write the zone into the time: 2026-01-31T12:00:00Z",
         ) from None
+
+
+def flag(given: Mapping[str, str], name: str, *, default: bool) -> bool:
+    """An option that is true or false. Raises InvalidValue for anything else."""
+    text = given.get(name, str(default)).strip().lower()
+    if text not in {"true", "false"}:
+        raise InvalidValue(f"the option {name} is {given[name]!r}", hint="true or false")
+    return text == "true"
+
+
+def whole_number(given: Mapping[str, str], name: str, *, least: int = 0) -> int | None:
+    """An option that is a number, `least` or more; None without it. Raises InvalidValue."""
+    text = given.get(name)
+    if text is None:
+        return None
+    if not (text.isdecimal() and len(text) <= 18 and int(text) >= least):
+        hint = f"a whole number from {least} on" if least else "a whole number"
+        raise InvalidValue(f"the option {name} is {text!r}", hint=hint)
+    return int(text)

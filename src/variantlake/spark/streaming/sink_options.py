@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from variantlake.errors import InvalidQuery, InvalidValue, did_you_mean
+from variantlake.errors import InvalidQuery, did_you_mean
 from variantlake.ingest.target.options import LoadOptions
 from variantlake.spark.load.append_target import NewTable
+from variantlake.spark.scan.source_options import flag, whole_number
 
 _SPARK = ("checkpointLocation", "queryName")
 """Options of the query that Spark gives to the sink too."""
@@ -72,8 +73,8 @@ class SinkOptions:
             )
         new = NewTable.of(_list(given, "partitionBy"), given.get("shredding"), None)
         numbers = {
-            "max_rows_per_file": _number(given, "maxRowsPerFile"),
-            "target_file_bytes": _number(given, "targetFileBytes"),
+            "max_rows_per_file": whole_number(given, "maxRowsPerFile"),
+            "target_file_bytes": whole_number(given, "targetFileBytes"),
         }
         load: dict[str, Any] = {name: value for name, value in numbers.items() if value is not None}
         if "mode" in given:
@@ -82,13 +83,13 @@ class SinkOptions:
             location,
             given.get("queryId", ""),
             _list(given, "jsonColumns"),
-            new if _flag(given, "createTable", default=True) else None,
-            _flag(given, "mergeSchema", default=False),
-            _flag(given, "autoCompact", default=False) if "autoCompact" in given else None,
+            new if flag(given, "createTable", default=True) else None,
+            flag(given, "mergeSchema", default=False),
+            flag(given, "autoCompact", default=False) if "autoCompact" in given else None,
             given.get("metricsFile", ""),
             LoadOptions.of(
                 order_by=_list(given, "orderBy"),
-                arrays=_flag(given, "arrays", default=False),
+                arrays=flag(given, "arrays", default=False),
                 **load,
             ),
         )
@@ -96,17 +97,3 @@ class SinkOptions:
 
 def _list(given: Mapping[str, str], name: str) -> tuple[str, ...]:
     return tuple(text for each in given.get(name, "").split(",") if (text := each.strip()))
-
-
-def _flag(given: Mapping[str, str], name: str, *, default: bool) -> bool:
-    text = given.get(name, str(default)).strip().lower()
-    if text not in {"true", "false"}:
-        raise InvalidValue(f"the option {name} is {given[name]!r}", hint="true or false")
-    return text == "true"
-
-
-def _number(given: Mapping[str, str], name: str) -> int | None:
-    text = given.get(name)
-    if text is not None and not (text.isdecimal() and len(text) <= 18):
-        raise InvalidValue(f"the option {name} is {text!r}", hint="a whole number")
-    return None if text is None else int(text)

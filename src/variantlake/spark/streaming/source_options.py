@@ -8,7 +8,7 @@ from typing import Self
 
 from variantlake.errors import InvalidQuery, InvalidValue, did_you_mean
 from variantlake.feed.appended import ChangeCommits
-from variantlake.spark.scan.source_options import milliseconds, version_number
+from variantlake.spark.scan.source_options import flag, milliseconds, version_number, whole_number
 
 STREAM_OPTIONS = (
     "maxFilesPerTrigger",
@@ -93,7 +93,7 @@ class StreamOptions:
         if start and time is not None:
             raise InvalidQuery("both startingVersion and startingTimestamp are given")
         max_bytes = _bytes(given, "maxBytesPerTrigger")
-        max_files = _number(given, "maxFilesPerTrigger")
+        max_files = whole_number(given, "maxFilesPerTrigger", least=1)
         return cls(
             location,
             max_files if max_files is not None or max_bytes is not None else MAX_FILES,
@@ -103,8 +103,8 @@ class StreamOptions:
             None if time is None else milliseconds(time, zone),
             start == LATEST,
             _change_commits(given),
-            _flag(given, "readChangeFeed", default=False),
-            _flag(given, "failOnDataLoss", default=True),
+            flag(given, "readChangeFeed", default=False),
+            flag(given, "failOnDataLoss", default=True),
             given.get("select", ""),
             given.get("where", ""),
         )
@@ -112,28 +112,12 @@ class StreamOptions:
 
 def _change_commits(given: Mapping[str, str]) -> ChangeCommits:
     """The choice that leaves out the least of those that are made."""
-    asked = [each for each in ChangeCommits if _flag(given, each.value, default=False)]
+    asked = [each for each in ChangeCommits if flag(given, each.value, default=False)]
     if ChangeCommits.GIVE_ADDED in asked and ChangeCommits.SKIP in asked:
         raise InvalidQuery(
             "skipChangeCommits leaves out what ignoreChanges gives", hint="choose one of them"
         )
     return asked[-1] if asked else ChangeCommits.FAIL
-
-
-def _flag(given: Mapping[str, str], name: str, *, default: bool) -> bool:
-    text = given.get(name, str(default)).strip().lower()
-    if text not in {"true", "false"}:
-        raise InvalidValue(f"the option {name} is {given[name]!r}", hint="true or false")
-    return text == "true"
-
-
-def _number(given: Mapping[str, str], name: str) -> int | None:
-    text = given.get(name)
-    if text is None:
-        return None
-    if not (text.isdecimal() and len(text) <= 18 and int(text)):
-        raise InvalidValue(f"the option {name} is {text!r}", hint="a whole number from 1 on")
-    return int(text)
 
 
 def _bytes(given: Mapping[str, str], name: str) -> int | None:
