@@ -11,7 +11,7 @@ from pathlib import Path
 from examples.kafka_broker import SPARK_PACKAGE as KAFKA_PACKAGE
 from pyspark.sql import SparkSession
 
-from tests.jvm import SHORT_LIVED
+from tests.jvm import ROOM, SHORT_LIVED
 
 DELTA_PACKAGE = "io.delta:delta-spark_4.2_2.13:4.4.0"
 _AWS = "2.35.4"
@@ -38,6 +38,7 @@ def delta_session(scratch: Path) -> SparkSession:
 
     UTC, two cores, few shuffle partitions. Raises PySparkRuntimeError where it does not start.
     """
+    options = f"{ROOM} {SHORT_LIVED}"
     builder = (
         SparkSession.builder.master("local[2]")
         .appName("variantlake tests")
@@ -46,7 +47,7 @@ def delta_session(scratch: Path) -> SparkSession:
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.warehouse.dir", str(scratch / "warehouse"))
-        .config("spark.driver.extraJavaOptions", f"-Dderby.system.home={scratch} {SHORT_LIVED}")
+        .config("spark.driver.extraJavaOptions", f"-Dderby.system.home={scratch} {options}")
         .config("spark.pyspark.python", sys.executable)
         .config("spark.pyspark.driver.python", sys.executable)
         .config("spark.jars.packages", ",".join((DELTA_PACKAGE, *S3A_PACKAGES, KAFKA_PACKAGE)))

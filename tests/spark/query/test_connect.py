@@ -37,6 +37,7 @@ from tests.spark.layouts import (
 )
 from tests.spark.query import test_first_rows as first_rows
 from tests.spark.session.test_kernel_scan import made_of_odd_types
+from tests.strategies import MORE
 from variantlake.delta.log.log_segment import commit_path
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.spark.session.versions import UNTRIED
@@ -375,7 +376,10 @@ def test_rule_37_first_rows_of_a_connect_client(
     spark: SparkSession, client: Client, tmp_path: Path
 ) -> None:
     kinds = {kind: first_rows.make(spark, tmp_path / kind, kind) for kind in ("plain", "odd")}
-    queries = [*FIRST_ROWS, *(first_rows.random_query(random.Random(seed)) for seed in range(20))]
+    queries = [
+        *FIRST_ROWS,
+        *(first_rows.random_query(random.Random(seed)) for seed in range(8 * MORE)),
+    ]
     texts: dict[str, dict[str, Any]] = {}
     for kind, table in kinds.items():
         name = f"delta.`{table.location}`"
