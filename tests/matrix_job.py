@@ -44,6 +44,14 @@ QUERIES = [
     "WITH c AS (SELECT event FROM {t} WHERE event:n::int < 9) SELECT event:kind::string FROM c",
     "SELECT to_json(event), event:n::int FROM {t} WHERE event:n::bigint < 20",
 ]
+GROUPED = (
+    (
+        "SELECT event:kind::string AS k, count(*), sum(event:n::bigint), avg(event:n::bigint), "
+        "max(event:who.name::string), count(DISTINCT event:who.name::string) FROM {t} GROUP BY 1"
+    ),
+    "SELECT DISTINCT event:kind::string, event:who.name::string FROM {t} WHERE event:n::int > 5",
+    "SELECT count(*) FILTER (WHERE event:n::bigint > 9), min(event:n::bigint) FROM {t}",
+)
 
 
 def document(n: int) -> dict[str, Any]:
@@ -131,6 +139,26 @@ class Job:
             assert found.schema.simpleString() == expected.schema.simpleString(), query
             assert rows(found) == rows(expected), query
 
+    def groups(self) -> None:
+        """Groups that our tasks make, and those of the driver, before Spark merges them."""
+        self.judge()
+        spark, settings = self.spark(), "spark.variantlake.aggregates"
+        spark.conf.set(f"{settings}.minBytes", "0")
+        for most in ("0", "1000000000"):
+            spark.conf.set(f"{settings}.driverBytes", most)
+            for query in GROUPED:
+                text, tables = query.format(t="t"), {"t": self.table}
+                (scan,) = self.lake().explain(text, tables=tables).tables
+                assert scan.aggregated == (not self.remote), f"{query}: {scan}"
+                found, expected = (
+                    self.lake().sql(text, tables=tables),
+                    spark.sql(query.format(t="judge")),
+                )
+                assert found.schema.simpleString() == expected.schema.simpleString(), query
+                assert rows(found) == rows(expected), query
+        for name in ("minBytes", "driverBytes"):
+            spark.conf.unset(f"{settings}.{name}")
+
     def variants(self) -> None:
         """Whole Variants, of all rows."""
         self.judge()
@@ -192,7 +220,8 @@ def main() -> None:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     folder, package, remote = Path(sys.argv[1]), sys.argv[2], "".join(sys.argv[3:])
     job = Job(folder, package, remote)
-    names = ["ingest", "append", "queries", "variants", "explain", "kernel_scan", "data_source"]
+    names = ["ingest", "append", "queries", "groups", "variants", "explain", "kernel_scan"]
+    names.append("data_source")
     if package and not remote:
         names.append("delta_spark")
     for name in names:

@@ -258,6 +258,16 @@ def numbers(tmp_path: Path, *values: int) -> vl.Table:
     return table.refresh()
 
 
+def test_groups_of_integers_at_the_ends_of_their_type(tmp_path: Path) -> None:
+    for end in (2**63 - 1, -(2**63)):
+        near = end - 2 if end > 0 else end + 2
+        opened = numbers(tmp_path / str(end), end, near, end)
+        answer = opened.sql("SELECT n, count(*) AS c FROM t GROUP BY n").to_arrow()
+        assert sorted(map(tuple, (each.values() for each in answer.to_pylist()))) == sorted(
+            [(end, 2), (near, 1)]
+        )
+
+
 def test_a_sum_beyond_its_type_is_an_error_and_one_that_may_be_is_sparks(tmp_path: Path) -> None:
     most = 2**63 - 1
     table = numbers(tmp_path, most, 1)

@@ -171,7 +171,7 @@ def _near(array: Any) -> Coded | None:
     if span > max(_SMALL, len(array)):
         return None
     codes = numbers(array).astype(np.int64) - ends["min"]
-    values = pa.array(np.arange(ends["min"], ends["max"] + 1), array.type)
+    values = pa.array(np.arange(span) + ends["min"], array.type)
     if not array.null_count:
         return Coded(codes, values)
     return Coded(np.where(valid(array), codes, span), with_null(values))
