@@ -7,13 +7,18 @@ that fits all values is inferred: fields in stored order, the elements of an arr
 from __future__ import annotations
 
 from collections.abc import Sequence
-from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
 
 from variantlake.encoding.arrow_scalars import ArrowScalar, from_arrow, to_arrow
-from variantlake.encoding.scalar import DECIMAL_DIGITS, INTEGER_BITS, NULL, Scalar, decimal_parts
+from variantlake.encoding.scalar import (
+    DECIMAL_DIGITS,
+    INTEGER_BITS,
+    NULL,
+    Scalar,
+    exact_parts,
+)
 from variantlake.encoding.tree import Tree, logical_key
 from variantlake.errors import InvalidValue, LimitExceeded
 from variantlake.paths import Path
@@ -74,7 +79,7 @@ def _scalar_type(scalars: Sequence[Scalar], path: Path) -> pa.DataType:
         widest: pa.DataType = to_arrow(max(scalars, key=lambda each: INTEGER_BITS[each.type])).type
         return widest
     if primitives <= INTEGER_BITS.keys() | DECIMAL_DIGITS.keys():
-        parts = [decimal_parts(Decimal(scalar.value)) for scalar in scalars]  # type: ignore[arg-type]  # exact numbers all
+        parts = [exact_parts(scalar) for scalar in scalars]
         scale = max(scale for _, scale in parts)
         whole = max(len(str(abs(unscaled))) - own for unscaled, own in parts)
         for precision in DECIMAL_DIGITS.values():

@@ -8,10 +8,9 @@ count by value, as the specification has it: 7 and 7.00 are one. All other types
 from __future__ import annotations
 
 import struct
-from decimal import Decimal
 from uuid import UUID
 
-from variantlake.encoding.scalar import Scalar, decimal_parts
+from variantlake.encoding.scalar import Scalar, exact_parts, integer_of
 from variantlake.encoding.tree import Tree
 from variantlake.types import PRIMITIVES, Family, Primitive
 
@@ -108,8 +107,7 @@ def tree_sum(tree: Tree, path: int) -> int:
 def _scalar_sum(scalar: Scalar, path: int) -> int:
     kind, value = scalar.type, scalar.value
     if PRIMITIVES[kind].family is Family.EXACT_NUMERIC:
-        unscaled, scale = decimal_parts(value) if isinstance(value, Decimal) else (int(value), 0)  # type: ignore[arg-type]  # an integer
-        return number(path, unscaled, scale)
+        return number(path, *exact_parts(scalar))
     if kind is Primitive.NULL:
         return leaf(path, kind, 0)
     if kind in (Primitive.TRUE, Primitive.FALSE):
@@ -121,4 +119,4 @@ def _scalar_sum(scalar: Scalar, path: int) -> int:
         form = "<d" if kind is Primitive.DOUBLE else "<f"
         bits = int.from_bytes(struct.pack(form, value), "little", signed=True)
         return leaf(path, kind, bits)
-    return leaf(path, kind, int(value))  # type: ignore[arg-type]  # the rest are integers
+    return leaf(path, kind, integer_of(scalar))

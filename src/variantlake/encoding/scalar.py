@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from variantlake.errors import InvalidValue, MalformedVariant, UnknownVariantType
 from variantlake.types import MAX_PRECISION, PRIMITIVES, VARIABLE, BasicType, Primitive
@@ -81,6 +81,18 @@ def exact_decimal(value: Decimal) -> Scalar:
         if scale <= digits and abs(unscaled) < 10**digits:
             return Scalar(primitive, decimal_of(unscaled, scale))
     raise InvalidValue(f"decimal has more than {MAX_PRECISION} digits after its point")
+
+
+def exact_parts(scalar: Scalar) -> tuple[int, int]:
+    """The unscaled integer and the scale of an exact number, integer or decimal."""
+    if isinstance(scalar.value, Decimal):
+        return decimal_parts(scalar.value)
+    return integer_of(scalar), 0
+
+
+def integer_of(scalar: Scalar) -> int:
+    """The value of an integer, a date or a time: whatever a Variant holds as one."""
+    return cast("int", scalar.value)
 
 
 def decimal_parts(value: Decimal) -> tuple[int, int]:

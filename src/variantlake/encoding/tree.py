@@ -23,9 +23,10 @@ from variantlake.encoding.scalar import (
     NULL,
     TRUE,
     Scalar,
-    decimal_parts,
     decode_scalar,
     encode_scalar,
+    exact_parts,
+    integer_of,
 )
 from variantlake.encoding.value import Walk, basic_type, check_value_size, read_children
 from variantlake.errors import InvalidValue, LimitExceeded, VariantLakeError
@@ -247,14 +248,14 @@ def scalar_key(scalar: Scalar) -> tuple[Family, Hashable]:
     """The equivalence class of a scalar, and its value in a form that is one for the class."""
     family, value = PRIMITIVES[scalar.type].family, scalar.value
     if scalar.type in (Primitive.DECIMAL4, Primitive.DECIMAL8, Primitive.DECIMAL16):
-        unscaled, scale = decimal_parts(value)  # type: ignore[arg-type] # Decimal by its type
+        unscaled, scale = exact_parts(scalar)
         while scale and unscaled % 10 == 0:
             unscaled, scale = unscaled // 10, scale - 1
         return family, (unscaled, scale)
     if family is Family.EXACT_NUMERIC:
         return family, (value, 0)
     if scalar.type in (Primitive.TIMESTAMP, Primitive.TIMESTAMP_NTZ):
-        return family, value * 1000  # type: ignore[operator] # int by its type
+        return family, integer_of(scalar) * 1000
     if isinstance(value, float) and math.isnan(value):
         return family, "NaN"
     return family, value

@@ -9,6 +9,7 @@ where T is a leaf type, `struct<name: struct<value, typed_value> not null, ...>`
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any, cast
 
 import pyarrow as pa
 
@@ -147,7 +148,7 @@ def _typed_node(arrow: pa.DataType, path: Path) -> Node:
     if is_struct(arrow):
         return Object(tuple(_object_fields(struct_storage(arrow), path)))
     if is_list(arrow):
-        element: pa.DataType = arrow.value_type  # type: ignore[attr-defined]  # stubs: lists only
+        element = element_type(arrow)
         if not is_struct(element):
             raise MalformedFile(
                 f"the elements of a shredded array are {element}, expected a group",
@@ -224,6 +225,18 @@ def is_list(arrow: pa.DataType) -> bool:
         or pa.types.is_list_view(arrow)
         or pa.types.is_large_list_view(arrow)
     )
+
+
+def element_type(arrow: pa.DataType) -> pa.DataType:
+    """The type of a list type's elements; the stubs know it of few list types."""
+    element: pa.DataType = cast("Any", arrow).value_type
+    return element
+
+
+def map_type(key: pa.Field[Any], item: pa.Field[Any]) -> pa.DataType:
+    """The map of two fields; the stubs take types alone."""
+    made: pa.DataType = cast("Any", pa).map_(key, item)
+    return made
 
 
 def is_struct(arrow: pa.DataType) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]  # re-exported there
+from sqlglot.tokenizer_core import Token, TokenType
 
 from variantlake.errors import UnsupportedFeature
 from variantlake.sql.splice import quote_identifier

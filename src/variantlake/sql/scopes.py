@@ -21,7 +21,7 @@ from typing import Any
 
 import sqlglot
 from sqlglot import exp
-from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]  # re-exported there
+from sqlglot.tokenizer_core import Token, TokenType
 
 from variantlake.delta.schema.table_schema import StructType
 from variantlake.errors import VariantLakeError

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]  # re-exported there
+from sqlglot.tokenizer_core import Token, TokenType
 
 from variantlake.paths import Path
 from variantlake.planning.predicates import PRESENCE

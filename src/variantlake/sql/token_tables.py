@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]  # re-exported there
+from sqlglot.tokenizer_core import Token, TokenType
 
 from variantlake.sql.names import Parts
 from variantlake.sql.splice import Splice

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 
 import sqlglot
-from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]  # re-exported there
+from sqlglot.tokenizer_core import Token, TokenType
 
 from variantlake.sql.names import Parts
 

@@ -16,7 +16,7 @@ import orjson
 import pyarrow as pa
 
 from variantlake.errors import InvalidSchema, LimitExceeded, MalformedLog
-from variantlake.shredding.layout import VARIANT_TYPE
+from variantlake.shredding.layout import VARIANT_TYPE, map_type
 
 MAX_NESTING = 100
 """Our limit on the depth of a table's schema."""
@@ -354,7 +354,7 @@ def arrow_type(type_: DataType) -> pa.DataType:
     if isinstance(type_, MapType):
         value = pa.field("value", arrow_type(type_.value), type_.value_contains_null)
         key = pa.field("key", arrow_type(type_.key), nullable=False)
-        return pa.map_(key, value)  # type: ignore[call-overload,no-any-return]  # stubs: types only
+        return map_type(key, value)
     if isinstance(type_, VariantType):
         return VARIANT_TYPE
     if type_.name == "decimal":

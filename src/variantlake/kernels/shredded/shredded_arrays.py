@@ -11,7 +11,7 @@ from variantlake.kernels.native.declared import Bytes, Int64s
 from variantlake.kernels.tape.arrow_arrays import AnyArray
 from variantlake.kernels.tape.words import PADDING
 from variantlake.shredding.arrays import members
-from variantlake.shredding.layout import TYPED_VALUE, is_list, is_struct
+from variantlake.shredding.layout import TYPED_VALUE, element_type, is_list, is_struct
 
 
 class LeftToTwin(Exception):  # no error: it says who does the work
@@ -33,7 +33,7 @@ def collect_names(arrow: pa.DataType, names: dict[str, int]) -> None:
                 names.setdefault(field.name, len(names))
                 collect_names(field.type, names)
         elif is_list(member.type):
-            collect_names(cast("Any", member.type).value_type, names)
+            collect_names(element_type(member.type), names)
 
 
 def valid_of(array: AnyArray) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:

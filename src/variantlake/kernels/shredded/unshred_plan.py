@@ -21,7 +21,14 @@ from variantlake.kernels.tape.words import PADDING
 from variantlake.paths import Path
 from variantlake.shredding.arrays import list_of, members, struct_of
 from variantlake.shredding.fit import encoded_type
-from variantlake.shredding.layout import TYPED_VALUE, VALUE, is_list, is_struct, plain_type
+from variantlake.shredding.layout import (
+    TYPED_VALUE,
+    VALUE,
+    element_type,
+    is_list,
+    is_struct,
+    plain_type,
+)
 from variantlake.shredding.values import ALL_AS_STORED, NumberForms
 from variantlake.types import PRIMITIVES, Family, Primitive
 
@@ -153,7 +160,7 @@ def _layout(
             depth += 1
         elif is_list(inner):
             kind = ARRAY
-            element = cast("Any", inner).value_type
+            element = element_type(inner)
             group, after, depth = _layout(element, -1, after, names, path.child(0), forms)
             below.append((0, group))
             depth += 1

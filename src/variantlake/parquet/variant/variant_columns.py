@@ -26,7 +26,7 @@ from variantlake.shredding.arrays import (
     struct_of,
     validity,
 )
-from variantlake.shredding.layout import METADATA, TYPED_VALUE, VALUE, VARIANT_TYPE
+from variantlake.shredding.layout import METADATA, TYPED_VALUE, VALUE, VARIANT_TYPE, map_type
 
 Rows: TypeAlias = "npt.NDArray[np.int64]"
 
@@ -236,9 +236,7 @@ class _MapColumn:
         yield from self.entries.leaves()
 
     def type(self, arrow: pa.DataType) -> pa.DataType:
-        key, item = self.entries.fields(_entry_type(arrow))
-        map_type: pa.DataType = pa.map_(key, item)  # type: ignore[call-overload]  # takes fields
-        return map_type
+        return map_type(*self.entries.fields(_entry_type(arrow)))
 
     def convert(self, array: AnyArray) -> AnyArray:
         offsets, entries = offsets_of(_map_of(array))

@@ -24,7 +24,7 @@ from variantlake.parquet.stats.statistics_collector import StatisticsCollector
 from variantlake.parquet.write.encodings import DICTIONARY_BYTES, choose_encodings
 from variantlake.parquet.write.repair import RequiredFields
 from variantlake.parquet.write.shared_metadata import SharedMetadata
-from variantlake.shredding.layout import is_list, schema_of
+from variantlake.shredding.layout import element_type, is_list, schema_of
 from variantlake.shredding.schema import ShreddingSchema, Untyped
 from variantlake.shredding.values import ValueNotes
 
@@ -324,6 +324,5 @@ def _step(kind: pa.DataType, step: str, steps: Iterator[str]) -> pa.DataType | N
     if isinstance(kind, pa.MapType) and step == "key_value":
         return {"key": kind.key_type, "value": kind.item_type}.get(next(steps, ""))
     if is_list(kind) and (step, next(steps, "")) == ("list", "element"):
-        element: pa.DataType = kind.value_type  # type: ignore[attr-defined]  # lists have it
-        return element
+        return element_type(kind)
     return None

@@ -40,6 +40,7 @@ from variantlake.shredding.layout import (
     is_list,
     is_struct,
     is_variant_type,
+    map_type,
 )
 from variantlake.shredding.legacy.layout import legacy_type
 from variantlake.shredding.schema import ShreddingSchema
@@ -282,8 +283,7 @@ def _type(
         for names, child in _children(arrow)
     ]
     if isinstance(arrow, pa.MapType):
-        map_type: pa.DataType = pa.map_(*fields)  # type: ignore[call-overload]  # takes fields
-        return map_type
+        return map_type(*fields)
     return pa.struct(fields) if is_struct(arrow) else pa.list_(fields[0])
 
 

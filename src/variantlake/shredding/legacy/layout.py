@@ -25,6 +25,7 @@ from variantlake.shredding.layout import (
     ELEMENT,
     TYPED_VALUE,
     check_writable,
+    element_type,
     is_binary,
     is_list,
     is_struct,
@@ -137,8 +138,7 @@ def _fields_of(arrow: pa.DataType, path: Path) -> Iterator[tuple[str, LegacyGrou
 def _element_of(arrow: pa.DataType, path: Path) -> pa.DataType:
     if not is_list(arrow):
         raise MalformedFile(f"{ARRAY!r} is {arrow}, expected a list", path=str(path))
-    element: pa.DataType = arrow.value_type  # type: ignore[attr-defined]  # stubs: lists only
-    return element
+    return element_type(arrow)
 
 
 def _leaf_of(arrow: pa.DataType, path: Path) -> ShreddedType:

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from variantlake.ingest.encode.parquet_rows import VARIANT, FileColumn, FilePart, file_parts
 from variantlake.spark.session.janino import java_instance
 from variantlake.spark.session.jobs import is_connect
+from variantlake.spark.session.jvm import dataset_of
 from variantlake.spark.session.versions import is_tried
 
 _ARROW = {
@@ -51,8 +52,7 @@ def file_scan(spark: SparkSession, frame: DataFrame) -> FileScan | None:
     types = {field.name: _ARROW.get(field.dataType.simpleString()) for field in frame.schema.fields}
     if None in types.values() or any(spark.conf.get(name) == "true" for name in _OFF):
         return None
-    java = frame._jdf  # noqa: SLF001 # no public way to the plan
-    text = java_instance(spark, "FileScan").apply(java)
+    text = java_instance(spark, "FileScan").apply(dataset_of(frame))
     if text is None:
         return None
     found = json.loads(text)

@@ -17,7 +17,7 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
-from sqlglot.tokens import Token  # type: ignore[attr-defined]  # re-exported there
+from sqlglot.tokenizer_core import Token
 
 from variantlake.errors import InvalidQuery, UnsupportedFeature, VariantLakeError
 from variantlake.planning.predicates import Ref, map_refs

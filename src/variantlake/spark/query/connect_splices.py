@@ -9,7 +9,7 @@ from typing import Any
 import sqlglot
 from pyspark.sql import DataFrame
 from sqlglot import exp
-from sqlglot.tokens import Token  # type: ignore[attr-defined]  # re-exported there
+from sqlglot.tokenizer_core import Token
 
 from variantlake.planning.plan import ScanPlan
 from variantlake.planning.predicates import PRESENCE, Predicate, Ref

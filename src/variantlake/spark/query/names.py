@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from variantlake.spark.session.janino import java_instance
+from variantlake.spark.session.jvm import session_of
 from variantlake.sql.names import Parts
 from variantlake.sql.splice import quote_identifier
 
@@ -69,7 +70,7 @@ class CatalogNames:
             temporary: Whether it may be a temporary view.
         """
         text = self._names.find(
-            self._session, json.dumps(parts), home and json.dumps(home), temporary
+            session_of(self._spark), json.dumps(parts), home and json.dumps(home), temporary
         )
         if text is None:
             return None
@@ -90,13 +91,13 @@ class CatalogNames:
     def foreign_functions(self, names: Iterable[str]) -> list[str]:
         """Those of the functions that are not Spark's own."""
         found: list[str] = json.loads(
-            self._names.foreign(self._session, json.dumps(sorted(set(names))))
+            self._names.foreign(session_of(self._spark), json.dumps(sorted(set(names))))
         )
         return found
 
     def settings(self) -> set[str]:
         """The settings that were made in the session, among them all that a view would keep."""
-        found: list[str] = json.loads(self._names.settings(self._session))
+        found: list[str] = json.loads(self._names.settings(session_of(self._spark)))
         return set(found)
 
     def setting(self, key: str) -> str | None:
@@ -106,10 +107,6 @@ class CatalogNames:
         except PySparkException:
             return None
         return found
-
-    @property
-    def _session(self) -> Any:
-        return self._spark._jsparkSession  # noqa: SLF001 # no public way in classic
 
 
 def find_remote(spark: SparkSession, parts: Parts) -> CatalogTable | None:

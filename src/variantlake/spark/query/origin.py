@@ -16,6 +16,7 @@ from variantlake.delta.log.identity import replaced
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.spark.scan.tables import TableVersion
 from variantlake.spark.session.jobs import is_connect
+from variantlake.spark.session.jvm import plan_of
 
 _MARK = re.compile(r"__vl_[0-9a-f]{8}_\d+_([0-9a-f]{16})_([0-9a-f]{16})_v(\d+)\b")
 
@@ -54,7 +55,7 @@ def _short(text: str) -> str:
 
 def _plan(frame: DataFrame) -> str:
     """The analysed plan; the server's where the client has none."""
-    any_frame: Any = frame
     if is_connect(frame.sparkSession):
-        return str(any_frame._explain_string(extended=True))  # noqa: SLF001 # as `explain` prints
-    return str(any_frame._jdf.queryExecution().analyzed().toString())  # noqa: SLF001 # no public way
+        remote: Any = frame
+        return str(remote._explain_string(extended=True))  # noqa: SLF001 # as `explain` prints
+    return str(plan_of(frame).toString())

@@ -24,6 +24,7 @@ from pyspark.sql.types import StructType
 from variantlake.errors import MissingDependency, UnsupportedFeature
 from variantlake.spark.session.char_columns import pads
 from variantlake.spark.session.janino import java_instance
+from variantlake.spark.session.jvm import Java, classes_of, clone_of, dataset_of, session_of
 from variantlake.spark.session.kernel_scan import Task, batches, workers_have_package
 from variantlake.spark.session.stores import hadoop_path, reads_s3
 
@@ -129,8 +130,7 @@ def _active_session_stays(user: SparkSession) -> Iterator[None]:
 
     Spark looks for data sources and the settings of some writes in the active session.
     """
-    anything: Any = user
-    sessions = anything._jvm.org.apache.spark.sql.classic.SparkSession  # noqa: SLF001
+    sessions = classes_of(user).SparkSession
     python: Any = SparkSession
     active, seen = sessions.getActiveSession(), python._activeSession  # noqa: SLF001
     try:
@@ -147,10 +147,9 @@ class HelperSession:
     """Reads files and publishes views for one user session."""
 
     def __init__(self, user: SparkSession) -> None:
-        self._user: Any = user
+        self._user = user
         # The clone knows the user's settings; a new session would have those of the start.
-        clone = self._user._jsparkSession.cloneSession()  # noqa: SLF001 # no public way in classic
-        self.spark = SparkSession(user.sparkContext, clone)
+        self.spark = clone_of(user)
         for name, value in SETTINGS.items():
             self.spark.conf.set(name, value)
         self._files = java_instance(user, "StaticFileIndex")
@@ -169,7 +168,7 @@ class HelperSession:
     def follow(self) -> None:
         """Take over the settings of the user that may have changed since."""
         for name in FOLLOWED:
-            value = self._user.conf.get(name)
+            value: Any = self._user.conf.get(name)
             if self._followed.get(name) != value:
                 self.spark.conf.set(name, value)
                 self._followed[name] = value
@@ -189,8 +188,7 @@ class HelperSession:
 
     def publish(self, frame: DataFrame, view: str) -> None:
         """Make `frame` known to all sessions as `view`, in the place of an older one."""
-        java: Any = frame
-        self._views.publish(self._java, java._jdf, view)  # noqa: SLF001 # no public way to a plan
+        self._views.publish(self._java, dataset_of(frame), view)
 
     def publish_empty(self, schema: StructType, view: str) -> None:
         """Make a table without rows known to all sessions as `view`."""
@@ -286,9 +284,7 @@ class HelperSession:
 
         None where the plan, or this Spark, is not as expected.
         """
-        java: Any = frame
-        below: Any = rows
-        plan, partial = java._jdf, below._jdf  # noqa: SLF001 # no public way to a plan
+        plan, partial = dataset_of(frame), dataset_of(rows)
         try:
             found = self._partials.replace(plan, self.qualified(view), partial, keys, merges)
         except (UnsupportedFeature, Py4JJavaError):
@@ -296,19 +292,18 @@ class HelperSession:
         return None if found is None else DataFrame(found, frame.sparkSession)
 
     @functools.cached_property
-    def _partials(self) -> Any:
+    def _partials(self) -> Java:
         return java_instance(self._user, "PartialAggregates")
 
     def deleted(self, vectors: bytes, schema: StructType) -> DataFrame:
         """See Files."""
-        session: Any = self._java
-        frame = self._files.deleted(session, vectors, session.parseDataType(schema.json()))
+        parsed = self._java.parseDataType(schema.json())
+        frame = self._files.deleted(self._java, vectors, parsed)
         return DataFrame(frame, self.spark)
 
     @property
-    def _java(self) -> Any:
-        session: Any = self.spark
-        return session._jsparkSession  # noqa: SLF001 # no public way to a relation of known files
+    def _java(self) -> Java:
+        return session_of(self.spark)
 
 
 def _without_file_system(files: Sequence[KnownFile], error: Any) -> BaseException:

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import importlib.resources
 import uuid
-from typing import Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from variantlake.errors import UnsupportedFeature
+from variantlake.spark.session.jvm import Java, gateway_of
 
-_instances: list[tuple[Any, dict[str, Any]]] = []
+_instances: list[tuple[Java, dict[str, Java]]] = []
 """The JVM gateways of this process (one, unless Spark was stopped), each with its instances."""
 
 
-def java_instance(spark: SparkSession, name: str) -> Any:
+def java_instance(spark: SparkSession, name: str) -> Java:
     """The instance of the class in `<name>.java` beside this module, one for each JVM.
 
     Raises UnsupportedFeature where it does not compile: for a Spark that was not tried.
     """
-    context: Any = spark.sparkContext
-    gateway = context._gateway  # noqa: SLF001 # py4j has no public door in PySpark
+    gateway = gateway_of(spark)
     known = next((found for owner, found in _instances if owner is gateway), None)
     if known is None:
         known = {}
@@ -31,7 +30,7 @@ def java_instance(spark: SparkSession, name: str) -> Any:
     return known[name]
 
 
-def _compile(gateway: Any, name: str) -> Any:
+def _compile(gateway: Java, name: str) -> Java:
     # py4j remembers methods by class name, so that a second class of one name, from another class
     # loader, would fail: each compilation has a name of its own.
     unique = f"{name}{uuid.uuid4().hex}"

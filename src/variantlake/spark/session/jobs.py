@@ -23,6 +23,7 @@ from pyspark.sql import DataFrame, SparkSession, functions
 from pyspark.sql.types import StructType
 
 from variantlake.errors import MissingDependency
+from variantlake.spark.session.jvm import clone_of, frame_of, plan_of
 from variantlake.spark.session.stores import reaching_stores
 
 Task = Callable[[int], Iterable[bytes]]
@@ -99,15 +100,10 @@ def run_over(
 
 def _in_large_batches(frame: DataFrame) -> DataFrame:
     """The frame in a clone of its session, whose own settings stay as they are."""
-    java: Any = frame
-    user: Any = frame.sparkSession
-    clone = user._jsparkSession.cloneSession()  # noqa: SLF001 # no public way in classic
-    session = SparkSession(user.sparkContext, clone)
+    session = clone_of(frame.sparkSession)
     for name, value in _BATCHES.items():
         session.conf.set(name, value)
-    plan = java._jdf.queryExecution().analyzed()  # noqa: SLF001
-    datasets = user._jvm.org.apache.spark.sql.classic.Dataset  # noqa: SLF001
-    return DataFrame(datasets.ofRows(clone, plan), session)
+    return frame_of(session, plan_of(frame))
 
 
 def _run_over(

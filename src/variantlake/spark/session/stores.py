@@ -13,6 +13,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from pyspark.sql import SparkSession
 
+from variantlake.spark.session.jvm import session_of
 from variantlake.storage.options import fall_back_to, set_storage_options, storage_options
 
 _CREDENTIALS = {
@@ -69,6 +70,5 @@ def _settings(spark: Any) -> Callable[[str], str | None]:
         return lambda name: (
             spark.conf.get(f"spark.hadoop.{name}", None) or spark.conf.get(name, None)
         )
-    java = spark._jsparkSession.sessionState().newHadoopConf()  # noqa: SLF001 # no public way
-    found: Callable[[str], str | None] = java.get
+    found: Callable[[str], str | None] = session_of(spark).sessionState().newHadoopConf().get
     return found

@@ -14,6 +14,7 @@ import orjson
 from pyspark.sql import DataFrame, SparkSession
 
 from variantlake.spark.session.janino import java_instance
+from variantlake.spark.session.jvm import Java, dataset_of, frame_of, session_of
 
 
 class _Absent:
@@ -83,7 +84,7 @@ class Catalyst:
     """One user session's parser and analyser."""
 
     def __init__(self, spark: SparkSession) -> None:
-        self._spark: Any = spark
+        self._spark = spark
         self._dump = java_instance(spark, "PlanDump")
 
     def parse(self, text: str) -> Node:
@@ -94,8 +95,8 @@ class Catalyst:
         return self._node(self._parser.parsePlan(text), text)
 
     @functools.cached_property
-    def _parser(self) -> Any:
-        return self._spark._jsparkSession.sessionState().sqlParser()  # noqa: SLF001 # no public way
+    def _parser(self) -> Java:
+        return session_of(self._spark).sessionState().sqlParser()
 
     def sql(self, text: str, args: Any = None) -> DataFrame:
         """`spark.sql`, without the twelve calls of its own for a text without parameters.
@@ -103,14 +104,13 @@ class Catalyst:
         Raises what Spark raises for a query that it refuses.
         """
         if args is None:
-            return DataFrame(self._spark._jsparkSession.sql(text), self._spark)  # noqa: SLF001
-        found: DataFrame = self._spark.sql(text, args)
-        return found
+            return DataFrame(session_of(self._spark).sql(text), self._spark)
+        return self._spark.sql(text, args)
 
     def plans(self, frame: DataFrame, text: str) -> tuple[Node, Node]:
         """The plan of a DataFrame that `text` made, before and after its names were resolved."""
-        java: Any = frame._jdf  # noqa: SLF001 # no public way to the plan
-        parsed, analysed = orjson.loads(self._dump.both(java.queryExecution(), text))
+        execution = dataset_of(frame).queryExecution()
+        parsed, analysed = orjson.loads(self._dump.both(execution, text))
         return _node(parsed), _node(analysed)
 
     def inside(self, text: str) -> DataFrame:
@@ -118,13 +118,10 @@ class Catalyst:
 
         Raises what Spark raises for a query that it refuses.
         """
-        session = self._spark._jsparkSession  # noqa: SLF001 # no public way
-        plan = session.sessionState().sqlParser().parsePlan(text)
-        query = getattr(plan, _INSIDE[plan.nodeName()])()
-        dataset = self._spark._jvm.org.apache.spark.sql.classic.Dataset  # noqa: SLF001
-        return DataFrame(dataset.ofRows(session, query), self._spark)
+        plan = self._parser.parsePlan(text)
+        return frame_of(self._spark, getattr(plan, _INSIDE[plan.nodeName()])())
 
-    def _node(self, plan: Any, text: str) -> Node:
+    def _node(self, plan: Java, text: str) -> Node:
         return _node(orjson.loads(self._dump.apply(plan, text)))
 
 

@@ -12,12 +12,12 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
 from variantlake.spark.query.plans.catalyst import Node
 from variantlake.spark.query.plans.lineage import view_of
+from variantlake.spark.session.jvm import frame_of, plan_of
 from variantlake.sql.joins import join_of_plan
 
 MAX_VALUES = 1000
@@ -135,13 +135,10 @@ def values_of(spark: SparkSession, frame: DataFrame, side: SmallSide) -> list[st
 
     `frame` is the query over tables with rows; it is analysed as the plan that `side` is of.
     """
-    java: Any = frame._jdf  # noqa: SLF001 # no public way from a plan to its parts
-    plan = java.queryExecution().analyzed()
+    plan = plan_of(frame)
     for at in side.steps:
         plan = plan.children().apply(at)
-    session: Any = spark
-    dataset = session._jvm.org.apache.spark.sql.classic.Dataset  # noqa: SLF001 # the same
-    rows = DataFrame(dataset.ofRows(session._jsparkSession, plan), spark)  # noqa: SLF001
+    rows = frame_of(spark, plan)
     names = [f"c{at}" for at in range(len(rows.columns))]
     text = f"unix_date(c{side.column})" if side.type == "date" else f"c{side.column}"
     column = rows.toDF(*names).selectExpr(f"string({text}) AS v")

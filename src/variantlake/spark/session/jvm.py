@@ -1,0 +1,48 @@
+"""The JVM behind classic sessions and DataFrames, by PySpark's private names: it has no others.
+
+Spark Connect has no JVM on this side; see `jobs.is_connect`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias, cast
+
+from pyspark.sql import DataFrame, SparkSession
+
+Java: TypeAlias = Any
+"""An object in the JVM, which py4j gives no static type."""
+
+
+def session_of(spark: SparkSession) -> Java:
+    """The session itself (`classic.SparkSession`)."""
+    return cast("Java", spark)._jsparkSession  # noqa: SLF001
+
+
+def classes_of(spark: SparkSession) -> Java:
+    """The package `org.apache.spark.sql.classic`."""
+    return cast("Java", spark)._jvm.org.apache.spark.sql.classic  # noqa: SLF001
+
+
+def gateway_of(spark: SparkSession) -> Java:
+    """The gateway of py4j, one for each JVM."""
+    return cast("Java", spark.sparkContext)._gateway  # noqa: SLF001
+
+
+def dataset_of(frame: DataFrame) -> Java:
+    """The DataFrame itself (`classic.Dataset`)."""
+    return cast("Java", frame)._jdf  # noqa: SLF001
+
+
+def plan_of(frame: DataFrame) -> Java:
+    """The analysed plan of a DataFrame."""
+    return dataset_of(frame).queryExecution().analyzed()
+
+
+def frame_of(spark: SparkSession, plan: Java) -> DataFrame:
+    """A DataFrame of a plan, which the session analyses. Raises what Spark raises for it."""
+    return DataFrame(classes_of(spark).Dataset.ofRows(session_of(spark), plan), spark)
+
+
+def clone_of(spark: SparkSession) -> SparkSession:
+    """A session of its own that begins with the settings and views of another one."""
+    return SparkSession(spark.sparkContext, session_of(spark).cloneSession())
