@@ -20,7 +20,7 @@ from variantlake.errors import VariantLakeError
 from variantlake.kernels.native.declared import Bytes, Int32s, Int64s
 from variantlake.kernels.shredded.shredded_arrays import LeftToTwin, valid_of
 from variantlake.kernels.shredded.unshred_plan import layout_of, plan_of
-from variantlake.kernels.shredded.unshred_rows import FRAME, number_runs, rebuild_rows
+from variantlake.kernels.shredded.unshred_rows import FRAME, number_runs, unshred_rows
 from variantlake.kernels.tape.arrow_arrays import AnyArray, array_of, buffer_of, new_buffer
 from variantlake.kernels.tape.words import PADDING
 from variantlake.shredding.arrays import members, struct_of
@@ -52,7 +52,7 @@ def unshred(array: pa.StructArray, forms: NumberForms = ALL_AS_STORED) -> pa.Str
     if len(storage) == 0 or TYPED_VALUE not in {field.name for field in members(storage.type)}:
         return unshred_plain(array)
     try:
-        return rebuild(
+        return unshred_storage(
             storage,
             unshred_plain=lambda row: unshred_plain(storage.slice(row, 1), forms),
             forms=forms,
@@ -67,7 +67,7 @@ def _check(arrow: pa.DataType) -> None:
     schema_of(arrow)
 
 
-def rebuild(
+def unshred_storage(
     storage: pa.StructArray,
     *,
     unshred_plain: Callable[[int], pa.StructArray],
@@ -120,7 +120,7 @@ def _values(
     buffer, out = new_buffer(min(len(plan.data) + 16 * rows + (1 << 12), _LARGEST_ARRAY))
     row = 0
     while True:
-        row = rebuild_rows(
+        row = unshred_rows(
             plan.data, plan.groups, dictionaries.of_row, dictionaries.ids, dictionaries.ranks,
             dictionaries.starts, row, marked, stack, work, out, offsets,
         )  # fmt: skip

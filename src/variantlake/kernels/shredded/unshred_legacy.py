@@ -22,7 +22,7 @@ from variantlake.kernels.shredded.shredded_arrays import (
     names_of,
     valid_of,
 )
-from variantlake.kernels.shredded.unshred import rebuild
+from variantlake.kernels.shredded.unshred import unshred_storage
 from variantlake.kernels.shredded.untyped import split_untyped
 from variantlake.kernels.tape.arrow_arrays import AnyArray, array_of, buffer_of
 from variantlake.kernels.tape.dictionary import SHARED_BYTES, dictionary_for_parts, repeated
@@ -62,18 +62,18 @@ def unshred_legacy(array: pa.StructArray) -> pa.StructArray:
     if not group.has_one_form or len(storage) == 0:
         return unshred_legacy_plain(array)
     try:
-        return _rebuild(storage, group)
+        return _unshred(storage, group)
     except (LeftToTwin, pa.ArrowNotImplementedError):
         return unshred_legacy_plain(array)
 
 
-def _rebuild(storage: pa.StructArray, group: LegacyGroup) -> pa.StructArray:
+def _unshred(storage: pa.StructArray, group: LegacyGroup) -> pa.StructArray:
     rows = len(storage)
     batch = _Batch(storage, group)
     if rows * len(batch.metadata) > _DICTIONARIES_BYTES and rows > 1:
         halves = [storage.slice(0, rows // 2), storage.slice(rows // 2)]
-        return pa.concat_arrays([_rebuild(half, group) for half in halves])
-    whole = rebuild(
+        return pa.concat_arrays([_unshred(half, group) for half in halves])
+    whole = unshred_storage(
         batch.final(),
         unshred_plain=lambda row: unshred_legacy_plain(storage.slice(row, 1)),
         marked=batch.marked,

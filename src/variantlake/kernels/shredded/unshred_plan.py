@@ -1,4 +1,4 @@
-"""A batch of a shredded column, laid out for rebuild_rows: one block of bytes and a table.
+"""A batch of a shredded column, laid out for unshred_rows: one block of bytes and a table.
 
 The table has a record for each group, parents before children and fields in the order of their
 names. What depends on the type alone is worked out once; a batch adds where its buffers are.
@@ -113,7 +113,7 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A batch for rebuild_rows. data: uint8, padded; groups: GROUP records."""
+    """A batch for unshred_rows. data: uint8, padded; groups: GROUP records."""
 
     data: Bytes
     groups: Records

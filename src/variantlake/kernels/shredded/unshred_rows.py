@@ -410,7 +410,7 @@ def _put_row(
         int32s,
     )
 )
-def rebuild_rows(
+def unshred_rows(
     data: Bytes,
     groups: Records,
     dictionaries: Int64s,
