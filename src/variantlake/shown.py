@@ -6,7 +6,7 @@ import datetime as dt
 import reprlib
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, asdict, fields
 from typing import Any
 
 MAX_LINE = 120
@@ -32,6 +32,17 @@ class Shown:
 
     def __dir__(self) -> list[str]:
         return [name for name in super().__dir__() if not name.startswith("_")]
+
+
+class Result(Shown):
+    """Base of what functions and methods give back; `seconds` are of wall-clock time."""
+
+    __slots__ = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields by name, for JSON; those that are dataclasses in turn as well."""
+        fields_of: Any = self
+        return asdict(fields_of)
 
 
 def counted(number: int, noun: str) -> str:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from variantlake.shown import Shown
+from variantlake.shown import Result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class ChangeResult(Shown):
+class ChangeResult(Result):
     """What a change of rows did, or would do (`dry_run`).
 
     `version` is the one with the change; that of the table before it where no row was found, and

@@ -27,7 +27,7 @@ from variantlake.erase.found_rows import ErasedRows, erased_rows, staying_rows, 
 from variantlake.erase.purge import check_may_purge, purge
 from variantlake.errors import CommitConflict, InvalidQuery, UnsupportedFeature
 from variantlake.ingest.target.write_target import NOT_COMMITTED
-from variantlake.shown import Shown
+from variantlake.shown import Result
 from variantlake.sql.select import QueryText
 
 _ATTEMPTS = 5
@@ -37,7 +37,7 @@ _LONGEST = 100 * 365 * 24 * 3_600_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class EraseResult(Shown):
+class EraseResult(Result):
     """What an erase did, or would do.
 
     `version` is the first one that does not hold the rows: `rows` that were in the table, and

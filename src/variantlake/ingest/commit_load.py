@@ -9,7 +9,7 @@ from __future__ import annotations
 import pickle
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import Any, Self
 
 from variantlake.delta.actions.log_lines import AddFile
@@ -24,7 +24,7 @@ from variantlake.ingest.target.stop_flag import LoadFlag, LoadStopped
 from variantlake.ingest.target.stream_batch import StreamBatch
 from variantlake.ingest.target.write_target import NOT_COMMITTED, Target
 from variantlake.logs import IN_RESULT, logger
-from variantlake.shown import Shown
+from variantlake.shown import Result
 from variantlake.storage.opening import open_store
 from variantlake.storage.store import LocalStore
 
@@ -32,7 +32,7 @@ _LOG = logger("load")
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class LoadResult(Shown, int):
+class LoadResult(Result, int):
     """What a load did; as a number it is the `version` that it made.
 
     `bytes_written` are those of its files. `bad_rows` were left out or became NULL, by the load's
@@ -69,10 +69,6 @@ class LoadResult(Shown, int):
 
     def _fields(self) -> dict[str, Any]:
         return {item.name: getattr(self, item.name) for item in fields(self)}
-
-    def to_dict(self) -> dict[str, Any]:
-        """The fields by name, for JSON."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)

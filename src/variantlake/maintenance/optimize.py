@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import orjson
@@ -31,11 +31,11 @@ from variantlake.maintenance.rewrite.groups import (
 )
 from variantlake.maintenance.rewrite.run import RewriteTotals, run_rewrite
 from variantlake.scan.table_names import condition_on_files, files_that_may_match
-from variantlake.shown import Shown
+from variantlake.shown import Result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class OptimizeResult(Shown):
+class OptimizeResult(Result):
     """What a compaction did, or would do: then `is_dry_run` is true and nothing is committed.
 
     `versions` are its commits, in order. `files_read`, `rows` and `bytes_read` are of the files
@@ -63,10 +63,6 @@ class OptimizeResult(Shown):
     conflicts: int = 0
     commits: int = 0
     seconds: float = 0.0
-
-    def to_dict(self) -> dict[str, Any]:
-        """The fields by name, for JSON."""
-        return asdict(self)
 
 
 def optimize(

@@ -29,7 +29,7 @@ from variantlake.delta.transaction.new_actions import removes_of
 from variantlake.errors import InvalidValue, MissingSource
 from variantlake.maintenance.batches import batched
 from variantlake.maintenance.restore_state import Difference, difference
-from variantlake.shown import Shown
+from variantlake.shown import Result
 from variantlake.storage.opening import store_of
 
 MAX_NAMED = 100
@@ -41,12 +41,13 @@ Missing = Literal["refuse", "skip"]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class RestoreResult(Shown):
+class RestoreResult(Result):
     """What a restore did, or would do.
 
     `restored_version` is the version whose state is the newest one again, as `version`: None for a
-    dry run. Sizes are in bytes; `files` and `size` are the table's afterwards. `missing_files` are
-    gone from the store, with their deletion vectors; `missing` names the first of them.
+    dry run. Sizes are in bytes; `files` and `size` are the table's afterwards, `restored_files` of
+    them come back, and `removed_files` go. `missing_files` are gone from the store, with their
+    deletion vectors; `missing` names the first of them.
     `changes_metadata` says that schema or properties change as well.
     """
 

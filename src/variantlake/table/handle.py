@@ -18,7 +18,10 @@ from variantlake.shown import Shown
 
 @dataclass(frozen=True, slots=True, repr=False)
 class TableHandle(Shown):
-    """A Delta table at one version."""
+    """A Delta table at one version.
+
+    `snapshot` is the state that the log gives for the version; it never changes.
+    """
 
     snapshot: Snapshot
     _latest: _Latest = field(init=False, repr=False, compare=False)
@@ -40,22 +43,32 @@ class TableHandle(Shown):
 
     @property
     def version(self) -> int:
-        """The version that this is."""
+        """The version that this is; the first of a table is 0."""
         return self.snapshot.version
 
     @property
     def schema(self) -> StructType:
-        """The columns; `schema.to_arrow()` gives them as Arrow's."""
+        """The columns by their names, with the partition columns, in the table's order.
+
+        `schema.to_arrow()` gives them as Arrow's: VARIANT is struct<metadata: binary, value:
+        binary>. Spec: Delta protocol, "Schema Serialization Format".
+        """
         return self.snapshot.schema
 
     @property
     def protocol(self) -> Protocol:
-        """Versions and features that readers and writers need."""
+        """Versions and features that readers and writers need.
+
+        Spec: Delta protocol, "Protocol Evolution", "Table Features".
+        """
         return self.snapshot.protocol
 
     @property
     def properties(self) -> dict[str, str]:
-        """The table properties."""
+        """The table properties, as texts by name: Delta's, ours (`variantlake.…`) and the user's.
+
+        A property that nobody has set is not there. Spec: Delta protocol, "Change Metadata".
+        """
         return self.snapshot.properties
 
     def files(self) -> pa.Table:
@@ -75,6 +88,9 @@ class TableHandle(Shown):
     def history(self, limit: int | None = None) -> list[HistoryEntry]:
         """The commits up to this version that the log still holds, newest first.
 
+        `limit` is how many at the most, None for all. Times are in milliseconds since 1970 in UTC.
+        Spec: Delta protocol, "Commit Provenance Information".
+
         Raises TableReplaced where another table is at the location by now.
         """
         check_before_read(self.snapshot)
@@ -83,7 +99,10 @@ class TableHandle(Shown):
     def refresh(self) -> Self:
         """The newest version of the table at the location.
 
-        Where it was removed and made again, that is the new one's.
+        Where it was removed and made again, that is the new one's. This handle stays as it is.
+
+        Raises NotADeltaTable where it was removed, MalformedLog and UnsupportedFeature for a log
+        that cannot be read, StoreFailed.
         """
         return type(self)(self._latest.snapshot.refresh())
 

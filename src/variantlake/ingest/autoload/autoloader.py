@@ -8,7 +8,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from variantlake.delta.log.snapshot import Snapshot
@@ -43,7 +43,7 @@ from variantlake.ingest.sources.sources import Format
 from variantlake.ingest.target.keywords import check_options
 from variantlake.ingest.target.write_target import READER_FEATURES
 from variantlake.logs import logger
-from variantlake.shown import Shown
+from variantlake.shown import Result
 from variantlake.storage.opening import open_store
 from variantlake.storage.store import location_text
 
@@ -62,7 +62,7 @@ Stop = Callable[[], bool]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class AutoloadResult(Shown):
+class AutoloadResult(Result):
     """What an autoload did. `version` is that of its last commit, None where it made none.
 
     `files` were loaded with their `rows`; `bad_rows` left out or NULL, by the mode. `empty` files
@@ -85,10 +85,6 @@ class AutoloadResult(Shown):
     changed: int = 0
     waiting: int = 0
     seconds: float = 0.0
-
-    def to_dict(self) -> dict[str, Any]:
-        """The fields by name, for JSON."""
-        return asdict(self)
 
     def after(self, report: BatchReport) -> AutoloadResult:
         """This and one more batch."""

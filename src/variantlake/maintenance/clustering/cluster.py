@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import orjson
 
@@ -20,11 +19,11 @@ from variantlake.maintenance.clustering.plan_clustering import (
 from variantlake.maintenance.rewrite.commit_rewrite import Operation
 from variantlake.maintenance.rewrite.run import run_rewrite
 from variantlake.scan.table_names import condition_on_files, files_that_may_match
-from variantlake.shown import Shown
+from variantlake.shown import Result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class ClusterResult(Shown):
+class ClusterResult(Result):
     """What a run did, or would do: then `is_dry_run` is true and nothing is committed.
 
     `versions` are its commits. `paths` are what the table is clustered by. `new_bytes` were in
@@ -50,10 +49,6 @@ class ClusterResult(Shown):
     read_share_after: float = 0.0
     conflicts: int = 0
     seconds: float = 0.0
-
-    def to_dict(self) -> dict[str, Any]:
-        """The fields by name, for JSON."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -46,7 +46,7 @@ from variantlake.maintenance.rewrite.run import run_rewrite
 from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.planning.log_files import LogFiles
 from variantlake.scan.table_names import condition_on_files, files_that_may_match
-from variantlake.shown import Shown
+from variantlake.shown import Result
 from variantlake.shredding.ddl import format_ddl, parse_ddl
 from variantlake.shredding.layout import check_writable
 from variantlake.shredding.schema import ShreddingSchema
@@ -58,7 +58,7 @@ MAX_COMMIT_FILES = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class ReshredResult(Shown):
+class ReshredResult(Result):
     """What was done, or would be: then `is_dry_run` is true and nothing is committed.
 
     `versions` are the commits, that of the table's properties first. `shredding` is the DDL of
@@ -79,10 +79,6 @@ class ReshredResult(Shown):
     bytes_written: int = 0
     conflicts: int = 0
     seconds: float = 0.0
-
-    def to_dict(self) -> dict[str, Any]:
-        """The fields by name, for JSON."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)

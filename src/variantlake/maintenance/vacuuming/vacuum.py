@@ -38,7 +38,7 @@ from variantlake.maintenance.vacuuming.listing import (
 )
 from variantlake.maintenance.vacuuming.removed import list_removed
 from variantlake.maintenance.vacuuming.retained import RetainedPaths, keep_commits, retained_paths
-from variantlake.shown import Shown
+from variantlake.shown import Result
 
 _LOG = logger("vacuum")
 
@@ -66,15 +66,15 @@ class VacuumProgress:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class VacuumResult(Shown):
+class VacuumResult(Result):
     """What a vacuum removed, or would remove.
 
     `files` and `size` (bytes) are what no version within the retention needs, by `kinds`; `sample`
     names the first of them, from the table's root. `deleted` of them are gone, with `folders` that
-    were left empty. `listed` files were looked at, with `lite` by
-    name. Quarantine files stay unless asked for: how many
-    and their bytes. `retention_hours` is what counted; `version` is that of `VACUUM END`. A shallow
-    clone has `outside_files` in the folder of its source: a vacuum looks at none of them.
+    were left empty. `listed` files were looked at, with `lite` by name. Quarantine files stay
+    unless asked for: `quarantine_files` of `quarantine_size` bytes. `retention_hours` is what
+    counted; `version` is that of `VACUUM END`, None for a dry run and where nothing is recorded.
+    A shallow clone has `outside_files` in the folder of its source: a vacuum looks at none of them.
     """
 
     files: int

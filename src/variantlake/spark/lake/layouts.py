@@ -26,7 +26,10 @@ class LakeLayouts(LakeStreams):
     def drift(
         self, table: Location, column: str | None = None, *, progress: Progress | None = None
     ) -> Drift:
-        """As `Table.drift`: footers and a sample are read on the driver."""
+        """How far a table's layout has drifted from its data; the driver reads files' footers.
+
+        `table` is its name, path or URL, as for `read`; else as `Table.drift`.
+        """
         snapshot = self._tables.open(self._written_to(table)).snapshot
         return drift(snapshot, column, progress=progress)
 

@@ -156,7 +156,11 @@ class LakeLoads(LakeErasure):
         progress: Callable[[LoadProgress], None] | None = None,
         **options: Unpack[ConvertKeywords],
     ) -> ConvertResult:
-        """Convert Parquet files into a table; `vl.convert` says how, and names the options."""
+        """Convert Parquet files into a table; `vl.convert` says how, and names the options.
+
+        Spark's executors convert the files, and the driver makes the one commit. `table` is its
+        name, path or URL, as for `ingest`. Raises as `vl.convert`.
+        """
         # Loads the kernels, which queries do without.
         from variantlake.spark.load.convert import convert
 

@@ -82,5 +82,8 @@ class LakeMaintenance(LakeCompaction):
         return health(self._tables.open(self._written_to(table)).snapshot, orphans=orphans)
 
     def checkpoint(self, table: Location) -> int:
-        """Write a checkpoint of a table's newest version; the version. As `Table.checkpoint`."""
+        """Write a checkpoint of a table's newest version; gives the version.
+
+        `table` is its name, path or URL, as for `read`; else as `Table.checkpoint`.
+        """
         return write_checkpoint(self._tables.open(self._written_to(table)).snapshot.store)
