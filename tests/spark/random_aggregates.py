@@ -138,15 +138,8 @@ def pushed_agree(trial: Trial, queries: Queries, count: int, seed: object) -> in
     Raises AssertionError where the answer is not the judge's.
     """
     made = Aggregates(queries, random.Random(f"pushed {seed}"), plain=0.8)
-    table = f"delta.`{trial.table.location}`"
-    pushed = 0
-    for _ in range(count):
-        # As text, in which NaN is itself, and without the sign of zeros.
-        text = f"SELECT replace(to_json(struct(*)), '-0.0', '0.0') AS r FROM ({made.groups()})"
-        trial.agree_alone(text)
-        (scan,) = trial.lake.explain(text.format(t=table)).to_dict()["tables"]
-        pushed += scan["aggregated"]
-    return pushed
+    scans = [_alone(trial, made.groups()) for _ in range(count)]
+    return sum(scan["aggregated"] for scan in scans)
 
 
 def first_rows_agree(trial: Trial, queries: Queries, count: int, seed: object) -> int:
@@ -155,14 +148,19 @@ def first_rows_agree(trial: Trial, queries: Queries, count: int, seed: object) -
     Raises AssertionError where the answer is not the judge's.
     """
     made = Aggregates(queries, random.Random(f"first rows {seed}"), plain=0.8)
-    table = f"delta.`{trial.table.location}`"
-    limited = 0
-    for _ in range(count):
-        text = f"SELECT replace(to_json(struct(*)), '-0.0', '0.0') AS r FROM ({made.orders()})"
-        trial.agree_alone(text)
-        (scan,) = trial.lake.explain(text.format(t=table)).to_dict()["tables"]
-        limited += scan["limit"] is not None
-    return limited
+    scans = [_alone(trial, made.orders()) for _ in range(count)]
+    return sum(scan["limit"] is not None for scan in scans)
+
+
+def _alone(trial: Trial, query: str) -> dict[str, Any]:
+    """Ask both sides; how our scan is explained."""
+    # As text, in which NaN is itself, and without the sign of zeros.
+    text = f"SELECT replace(to_json(struct(*)), '-0.0', '0.0') AS r FROM ({query})"
+    trial.agree_alone(text)
+    tables = trial.lake.explain(text.format(t=f"delta.`{trial.table.location}`")).to_dict()
+    scan: dict[str, Any]
+    (scan,) = tables["tables"]
+    return scan
 
 
 def _agree(trial: Trial, text: str, ours: Any) -> None:

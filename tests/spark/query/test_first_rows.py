@@ -5,21 +5,18 @@ from __future__ import annotations
 import datetime as dt
 import json
 import random
-from collections import Counter
-from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
-from pyspark.errors import PySparkException
 
 import variantlake as vl
-from tests.spark.layouts import PUSHDOWN, changed
+from tests.spark.judged import Judged, judged_table
+from tests.spark.layouts import changed
 from tests.strategies import MORE
-from variantlake.spark.lake import Lake, connect
+from variantlake.spark.lake import connect
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -45,40 +42,6 @@ CONDITIONS = (
     "event:s::string > 'm'", "u % 2 = 0", "event:i::bigint IS NULL", "rand() < 2", "k = 1000",
     "day >= DATE'2024-01-04' OR k IS NULL", "NOT (k < 30)", "o.x < 60",
 )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Judged:
-    """A table, and the view of the same rows that Spark alone answers for."""
-
-    spark: SparkSession
-    lake: Lake
-    location: str
-    judge: str
-
-    def agree(self, query: str) -> None:
-        with changed(self.spark, {PUSHDOWN: "false"}):
-            right = _answer(lambda: self.spark.sql(query.format(t=self.judge)))
-        found = _answer(lambda: self.lake.sql(query.format(t=f"delta.`{self.location}`")))
-        assert found == right, f"missing {right - found}, wrong {found - right}\n{query}"
-
-    def explained(self, query: str) -> list[dict[str, Any]]:
-        found = self.lake.explain(query.format(t=f"delta.`{self.location}`"))
-        tables: list[dict[str, Any]] = found.to_dict()["tables"]
-        return tables
-
-    def read(self, query: str) -> int:
-        return sum(table["files"]["read"] for table in self.explained(query))
-
-
-def _answer(frame: Any) -> Counter[str]:
-    try:
-        return Counter(
-            repr([each + 0.0 if isinstance(each, float) else each for each in row])
-            for row in frame().collect()
-        )
-    except PySparkException as error:
-        return Counter([str(error.getCondition())])
 
 
 def _document(chance: random.Random, number: int, row: int) -> str | None:
@@ -141,35 +104,19 @@ _ARROW = pa.schema(_TYPES)
 def make(spark: SparkSession, folder: Path, kind: str) -> Judged:
     """Files whose rows lie one after another; `odd` has partitions, deletions, mapped columns."""
     chance = random.Random(kind)
-    odd = kind == "odd"
-    properties = {"delta.enableDeletionVectors": "true"} if odd else {}
-    if odd:
-        properties["delta.columnMapping.mode"] = "name"
-    if kind == "bare":
-        properties["delta.dataSkippingNumIndexedCols"] = "2"
-    table = vl.Table.create(
-        folder / "t",
-        SCHEMA,
-        partition_by=["p"] if odd else [],
-        properties=properties,
-        shredding={"event": SHREDDING},
-    )
     parts = [pa.table(_rows(chance, number), schema=_ARROW) for number in range(FILES)]
-    for part in parts:
-        table = table.refresh()
-        table.append(part, json_columns=["event"])
-    kept = pa.concat_tables(parts)
-    if odd:
-        table.refresh().delete("u IN (0, 1, 2, 63, 150)")
-        places = [at for at, u in enumerate(kept["u"].to_pylist()) if u not in (0, 1, 2, 63, 150)]
-        kept = kept.take(places)
-    pq.write_table(kept, folder / "judge.parquet")
-    name = f"first_rows_of_{kind}"
     columns = [name for name in _ARROW.names if name not in ("event", "c")]
-    spark.read.parquet(str(folder / "judge.parquet")).selectExpr(
-        "parse_json(event) AS event", "rpad(c, 3, ' ') AS c", *columns
-    ).createOrReplaceTempView(name)
-    return Judged(spark, connect(spark), str(folder / "t"), name)
+    return judged_table(
+        spark,
+        folder,
+        f"first_rows_of_{kind}",
+        parts,
+        schema=SCHEMA,
+        shredding=SHREDDING,
+        columns=["rpad(c, 3, ' ') AS c", *columns],
+        properties={"delta.dataSkippingNumIndexedCols": "2"} if kind == "bare" else {},
+        deleted=("u", (0, 1, 2, 63, 150)) if kind == "odd" else None,
+    )
 
 
 @pytest.fixture(scope="module")

@@ -5,28 +5,25 @@ from __future__ import annotations
 import datetime as dt
 import json
 import random
-from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 
 import variantlake as vl
-from tests.spark.layouts import PUSHDOWN, changed
+from tests.spark.judged import Judged, judged_table
+from tests.spark.layouts import changed
 from tests.strategies import MORE
-from variantlake.spark.lake import Lake, connect
+from variantlake.spark.lake import connect
 from variantlake.spark.scan import driver_groups, pushed_aggregates
 from variantlake.spark.scan.aggregate_task import AggregateTask
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.spark
 
@@ -42,47 +39,22 @@ SETTING = pushed_aggregates.MIN_BYTES_SETTING
 DRIVER = pushed_aggregates.DRIVER_BYTES_SETTING
 
 
-@dataclass(frozen=True)
-class Judged:
-    """A table, and the view of the same rows that Spark alone answers for."""
-
-    spark: SparkSession
-    lake: Lake
-    location: str
-    judge: str
-
-    def ours(self, query: str) -> DataFrame:
-        return self.lake.sql(query.format(t=f"delta.`{self.location}`"))
+class Pushed(Judged):
+    """A table whose aggregates tasks of ours may begin."""
 
     def is_pushed(self, query: str) -> bool:
-        found = self.lake.explain(query.format(t=f"delta.`{self.location}`")).to_dict()["tables"]
         java: Any = self.ours(query)
         plan = str(java._jdf.queryExecution().analyzed().toString())
-        pushed = bool(found[0]["aggregated"])
+        pushed = bool(self.explained(query)[0]["aggregated"])
         assert pushed == ("SubqueryAlias global_temp" not in plan), plan
         return pushed
 
-    def agree(self, query: str) -> None:
-        with changed(self.spark, {PUSHDOWN: "false"}):
-            judged, right = _answer(lambda: self.spark.sql(query.format(t=self.judge)))
-        ours, found = _answer(lambda: self.ours(query))
-        assert found == right, f"missing {right - found}, wrong {found - right}\n{query}"
+    def same(self, query: str) -> None:
+        judged, ours = self.agree(query)
         if judged is not None and ours is not None:
             assert ours.dtypes == judged.dtypes, query
             with changed(self.spark, {SETTING: "-1"}):
                 assert ours.schema == self.ours(query).schema, query
-
-
-def _answer(frame: Any) -> tuple[Any, Counter[str]]:
-    try:
-        made = frame()
-        return made, Counter(map(_shown, made.collect()))
-    except PySparkException as error:
-        return None, Counter([str(error.getCondition())])
-
-
-def _shown(row: Any) -> str:
-    return repr([each + 0.0 if isinstance(each, float) else each for each in row])
 
 
 def _document(chance: random.Random, row: int) -> str | None:
@@ -137,47 +109,31 @@ _TYPES: dict[str, Any] = {
 _ARROW = pa.schema(_TYPES)
 
 
-def _made(spark: SparkSession, folder: Path, kind: str) -> Judged:
+def _made(spark: SparkSession, folder: Path, kind: str) -> Pushed:
     """Files of random rows; `odd` has partitions, deleted rows and mapped columns."""
     chance = random.Random(kind)
-    odd = kind == "odd"
-    properties = {"delta.enableDeletionVectors": "true"} if odd else {}
-    if odd:
-        properties["delta.columnMapping.mode"] = "name"
-    table = vl.Table.create(
-        folder / "t",
-        SCHEMA,
-        partition_by=["p"] if odd else [],
-        properties=properties,
-        shredding={"event": SHREDDING},
+    parts = [pa.table(_rows(chance, number), schema=_ARROW) for number in range(FILES)]
+    made = judged_table(
+        spark,
+        folder,
+        f"judge_of_{kind}",
+        parts,
+        schema=SCHEMA,
+        shredding=SHREDDING,
+        columns=_ARROW.names[1:],
+        properties={},
+        deleted=("k", (2,)) if kind == "odd" else None,
     )
-    parts = []
-    for number in range(FILES):
-        rows = _rows(chance, number)
-        part = pa.table(rows, schema=_ARROW)
-        parts.append(part)
-        table = table.refresh()
-        table.append(part, json_columns=["event"])
-    kept = pa.concat_tables(parts)
-    if odd:
-        table.refresh().delete("k = 2")
-        places = [row for row, k in enumerate(kept["k"].to_pylist()) if k != 2]
-        kept = kept.take(places)
-    pq.write_table(kept, folder / "judge.parquet")
-    name = f"judge_of_{kind}"
-    spark.read.parquet(str(folder / "judge.parquet")).selectExpr(
-        "parse_json(event) AS event", *_ARROW.names[1:]
-    ).createOrReplaceTempView(name)
-    return Judged(spark, connect(spark), str(folder / "t"), name)
+    return Pushed(made.spark, made.lake, made.location, made.judge)
 
 
 @pytest.fixture(scope="module")
-def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Judged]:
+def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Pushed]:
     return {kind: _made(spark, tmp_path_factory.mktemp(kind), kind) for kind in ("plain", "odd")}
 
 
 @pytest.fixture(params=["plain", "odd"])
-def judged(made: dict[str, Judged], request: pytest.FixtureRequest) -> Judged:
+def judged(made: dict[str, Pushed], request: pytest.FixtureRequest) -> Pushed:
     return made[request.param]
 
 
@@ -291,40 +247,40 @@ LEFT = {
 
 @pytest.mark.usefixtures("forced")
 @pytest.mark.parametrize("name", PUSHED)
-def test_rule_35_tasks_begin_what_is_proven(judged: Judged, name: str) -> None:
-    judged.agree(PUSHED[name])
+def test_rule_35_tasks_begin_what_is_proven(judged: Pushed, name: str) -> None:
+    judged.same(PUSHED[name])
     if name != "if and try":
         assert judged.is_pushed(PUSHED[name])
 
 
 @pytest.mark.usefixtures("forced")
 @pytest.mark.parametrize("name", LEFT)
-def test_rule_35_what_is_not_proven_is_left_to_spark(made: dict[str, Judged], name: str) -> None:
-    made["plain"].agree(LEFT[name])
+def test_rule_35_what_is_not_proven_is_left_to_spark(made: dict[str, Pushed], name: str) -> None:
+    made["plain"].same(LEFT[name])
     assert not made["plain"].is_pushed(LEFT[name])
 
 
 @pytest.mark.usefixtures("forced")
 @pytest.mark.parametrize("name", [*PUSHED, *LEFT])
-def test_without_ansi(spark: SparkSession, made: dict[str, Judged], name: str) -> None:
+def test_without_ansi(spark: SparkSession, made: dict[str, Pushed], name: str) -> None:
     with changed(spark, {"spark.sql.ansi.enabled": "false"}):
-        made["odd"].agree({**PUSHED, **LEFT}[name])
+        made["odd"].same({**PUSHED, **LEFT}[name])
 
 
 @pytest.mark.usefixtures("forced")
 def test_parts_of_a_time_are_taken_in_utc_alone(
-    spark: SparkSession, made: dict[str, Judged]
+    spark: SparkSession, made: dict[str, Pushed]
 ) -> None:
     query = "SELECT hour(timestamp_micros(w)), count(*) FROM {t} WHERE w = 7 GROUP BY 1"
     assert made["plain"].is_pushed(query)
     with changed(spark, {"spark.sql.session.timeZone": "Asia/Kathmandu"}):
-        made["plain"].agree(query)
+        made["plain"].same(query)
         assert not made["plain"].is_pushed(query)
         assert made["plain"].is_pushed("SELECT hour(at), count(*) FROM {t} GROUP BY 1")
 
 
 def test_small_tables_and_keys_that_hardly_repeat_are_left_to_spark(
-    spark: SparkSession, made: dict[str, Judged], monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, made: dict[str, Pushed], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     query, single = (
         "SELECT k, max(w) FROM {t} GROUP BY k",
@@ -343,7 +299,7 @@ def test_small_tables_and_keys_that_hardly_repeat_are_left_to_spark(
 
 
 def test_the_driver_groups_what_is_neither_small_nor_too_much(
-    spark: SparkSession, made: dict[str, Judged], monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, made: dict[str, Pushed], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     query = "SELECT k, s, count(DISTINCT w), max(f) FROM {t} GROUP BY ALL"
     table = made["plain"]
@@ -355,26 +311,26 @@ def test_the_driver_groups_what_is_neither_small_nor_too_much(
         return found
 
     monkeypatch.setattr(pushed_aggregates, "groups_here", counted)
-    table.agree(query)
+    table.same(query)
     assert not begun
     with changed(spark, {SETTING: "0", DRIVER: "10"}):
-        table.agree(query)
+        table.same(query)
         assert not begun
     monkeypatch.setattr(pushed_aggregates, "DRIVER_MIN_BYTES", 1)
-    table.agree(query)
+    table.same(query)
     (rows,) = begun  # the one that is compared, and not that of which only the columns are
     judged = spark.sql(f"SELECT DISTINCT k, s FROM {table.judge}")
     assert rows == judged.count()
     begun.clear()
     monkeypatch.setattr(driver_groups, "MOST_GROUPS", 3)
-    table.agree("SELECT s, k, max(f) FROM {t} GROUP BY ALL")
+    table.same("SELECT s, k, max(f) FROM {t} GROUP BY ALL")
     assert begun == [-1]
     assert not table.is_pushed("SELECT s, k, max(f) FROM {t} GROUP BY ALL")
     assert begun == [-1]  # this is remembered
 
 
 def test_a_file_that_the_driver_cannot_read_is_left_to_spark(
-    spark: SparkSession, made: dict[str, Judged], tmp_path: Path
+    spark: SparkSession, made: dict[str, Pushed], tmp_path: Path
 ) -> None:
     del made
     table = vl.Table.create(tmp_path / "t", "k INT, n INT")
@@ -391,12 +347,12 @@ def test_a_file_that_the_driver_cannot_read_is_left_to_spark(
             frame.collect()
 
 
-def test_what_the_log_knows_is_not_read(spark: SparkSession, made: dict[str, Judged]) -> None:
+def test_what_the_log_knows_is_not_read(spark: SparkSession, made: dict[str, Pushed]) -> None:
     table = made["plain"]
     query = "SELECT o, count(*) AS n, min(k), max(d), count(event:i::bigint) FROM {t} GROUP BY o"
     found = table.lake.explain(query.format(t=f"delta.`{table.location}`")).to_dict()["tables"][0]
     assert found["files"] == {"total": FILES, "read": 0, "skipped": 0, "answered_from_log": FILES}
-    table.agree(query)
+    table.same(query)
     # Of the file with the greatest k that is left only some rows count.
     query = "SELECT count(*), max(k) FROM {t} WHERE o < 2 OR s = 'a'"
     with changed(spark, {SETTING: "0"}):
@@ -404,10 +360,10 @@ def test_what_the_log_knows_is_not_read(spark: SparkSession, made: dict[str, Jud
         files = found.to_dict()["tables"][0]["files"]
         assert files == {"total": FILES, "read": 2, "skipped": 0, "answered_from_log": 2}
         assert "grouped before Spark" in str(found)
-        table.agree(query)
+        table.same(query)
 
 
-def test_the_active_session_stays(spark: SparkSession, made: dict[str, Judged]) -> None:
+def test_the_active_session_stays(spark: SparkSession, made: dict[str, Pushed]) -> None:
     """Writers look for data sources there: `format("variantlake")` was not found after a query."""
     spark.createDataFrame([(1,)], "a INT")  # makes it the active one
     table, query = made["plain"], "SELECT o, count(*) AS n FROM {t} GROUP BY o"
@@ -421,7 +377,7 @@ def test_the_active_session_stays(spark: SparkSession, made: dict[str, Judged]) 
 
 
 def test_partial_rows_are_made_when_the_query_runs(
-    spark: SparkSession, made: dict[str, Judged], tmp_path: Path
+    spark: SparkSession, made: dict[str, Pushed], tmp_path: Path
 ) -> None:
     del made
     table = vl.Table.create(tmp_path / "t", "event VARIANT, k INT")
@@ -438,7 +394,7 @@ def test_partial_rows_are_made_when_the_query_runs(
 
 @pytest.mark.usefixtures("forced")
 def test_a_query_inside_of_a_statement_reads_rows(
-    spark: SparkSession, made: dict[str, Judged], tmp_path: Path
+    spark: SparkSession, made: dict[str, Pushed], tmp_path: Path
 ) -> None:
     table = f"delta.`{made['plain'].location}`"
     target = f"delta.`{tmp_path / 'target'}`"
@@ -488,13 +444,13 @@ def _random_query(chance: random.Random) -> str:
 @pytest.mark.usefixtures("forced")
 @pytest.mark.parametrize("ansi", ["true", "false"])
 def test_rule_35_random_aggregates_are_those_on_unshredded_data(
-    spark: SparkSession, judged: Judged, ansi: str
+    spark: SparkSession, judged: Pushed, ansi: str
 ) -> None:
     chance = random.Random(f"aggregates {judged.judge} {ansi}")
     pushed = 0
     with changed(spark, {"spark.sql.ansi.enabled": ansi}):
         for _ in range(5 * MORE):
             query = _random_query(chance)
-            judged.agree(query)
+            judged.same(query)
             pushed += judged.is_pushed(query)
     assert pushed > 0
