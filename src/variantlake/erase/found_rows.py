@@ -99,7 +99,8 @@ def _pruned(reader: VariantReader, column: pa.ChunkedArray[Any], file: str) -> p
     for chunk in column.chunks:
         array = struct_of(chunk)
         tape = reader.read(array)
-        bad = np.flatnonzero((tape.status != 0) & (_valid(array) != 0))
+        is_set = array.is_valid().to_numpy(zero_copy_only=False)
+        bad = np.flatnonzero((tape.status != 0) & is_set)
         if len(bad):
             error = bad_variant(array, int(bad[0]))
             error.file = file
@@ -108,8 +109,3 @@ def _pruned(reader: VariantReader, column: pa.ChunkedArray[Any], file: str) -> p
     made: Any = pa.chunked_array
     found: pa.ChunkedArray[Any] = made(chunks, column.type)
     return found
-
-
-def _valid(array: pa.StructArray) -> Int64s:
-    """1 for each row that is not null."""
-    return array.is_valid().to_numpy(zero_copy_only=False).astype(np.int64)

@@ -56,7 +56,7 @@ class LoadResult(Result, int):
         return super().__new__(cls, version)
 
     def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]:
-        return (), self._fields()
+        return (), {item.name: getattr(self, item.name) for item in fields(self)}
 
     def __bool__(self) -> bool:
         return True  # version 0 is one as well
@@ -66,9 +66,6 @@ class LoadResult(Result, int):
 
     def __hash__(self) -> int:
         return hash(self.version)  # equal to the number
-
-    def _fields(self) -> dict[str, Any]:
-        return {item.name: getattr(self, item.name) for item in fields(self)}
 
 
 @dataclass(frozen=True, slots=True)

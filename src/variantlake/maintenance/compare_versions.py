@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -207,7 +206,9 @@ class Side:
         for file in self.files:
             for rows in self.digester.rows(file):
                 own = rows.hashes[rows.kept]
-                found.append(own[_share_of(own, shares) == number])
+                found.append(
+                    own[(own.view(np.uint64) % np.uint64(shares)).astype(np.int64) == number]
+                )
         return np.concatenate(found)
 
     def places(self, wanted: dict[int, int]) -> Iterator[RowDifference]:
@@ -224,10 +225,6 @@ class Side:
                         del places[0]
         for word, places in found.items():
             yield from places[-wanted[word] :]
-
-
-def _share_of(hashes: Int64s, shares: int) -> Any:
-    return (hashes.view(np.uint64) % np.uint64(shares)).astype(np.int64)
 
 
 def differences(sides: Sequence[Side], rows: int) -> list[RowDifference]:

@@ -163,14 +163,10 @@ def _to_join(snapshot: Snapshot) -> tuple[int, int]:
     return snapshot.files.num_rows, -sum(numbers_in(snapshot.files, APART_TAG))
 
 
-def _read(tiers: TierCounts) -> int:
-    return sum(each.files for each in tiers.values())
-
-
 def _of_tiers(tiers: TierCounts) -> dict[str, Any]:
     found = tiers.values()
     return {
-        "files_read": _read(tiers),
+        "files_read": sum(each.files for each in tiers.values()),
         "rows": sum(each.rows for each in found),
         "bytes_read": sum(each.bytes for each in found),
         "copied": tiers.get(Tier.COPY, Counts()),

@@ -75,7 +75,7 @@ class Literal:
         if writer is not None:
             return writer(self.value)
         if isinstance(self.value, bytes):
-            return _binary(self.value)
+            return f"X'{self.value.hex().upper()}'"
         return _quoted(self.value) if isinstance(self.value, str) else str(self.value)
 
 
@@ -267,10 +267,6 @@ def _date(value: Scalar) -> str:
         return f"DATE'{date(1970, 1, 1) + timedelta(days=int(value))}'"
     except OverflowError:  # Spark's years go beyond Python's
         return f"date_from_unix_date({int(value)})"
-
-
-def _binary(value: bytes) -> str:
-    return f"X'{value.hex().upper()}'"
 
 
 def _timestamp(prefix: str, zone: str) -> Callable[[Scalar], str]:

@@ -97,7 +97,7 @@ def _row(found: PathResiduals) -> list[str]:
         found.column,
         found.path,
         found.type,
-        _count(found.residual_rows),
+        "unknown" if found.residual_rows is None else f"{found.residual_rows:,}",
         size(found.residual_bytes),
         size(found.typed_bytes),
     ]
@@ -109,7 +109,3 @@ def _range(each: VersionsDrift) -> str:
     if each.first_version == each.last_version:
         return f"{each.first_version}"
     return f"{each.first_version} to {each.last_version}"
-
-
-def _count(rows: int | None) -> str:
-    return "unknown" if rows is None else f"{rows:,}"

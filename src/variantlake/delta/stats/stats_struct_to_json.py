@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from variantlake.delta.stats import z85
+from variantlake.shredding.layout import is_binary
 
 _PIECE = 16 << 20
 """Bytes of columns that become text at once: an array of texts cannot hold 2 GB."""
@@ -87,7 +88,7 @@ def _variant(array: Any) -> Any:
         field.name: pc.struct_field(array, [number]) for number, field in enumerate(array.type)
     }
     sides = parts["metadata"], parts["value"]
-    if not all(_is_binary(side.type) for side in sides):
+    if not all(is_binary(side.type) for side in sides):
         return pa.nulls(len(array), pa.string())
     metadata, value = (side.cast(pa.binary()) for side in sides)
     sizes: Any = pc.add(pc.binary_length(metadata), pc.binary_length(value))
@@ -133,12 +134,4 @@ def is_text(type_: pa.DataType) -> bool:
         pa.types.is_string(type_)
         or pa.types.is_large_string(type_)
         or pa.types.is_string_view(type_)
-    )
-
-
-def _is_binary(type_: pa.DataType) -> bool:
-    return (
-        pa.types.is_binary(type_)
-        or pa.types.is_large_binary(type_)
-        or pa.types.is_binary_view(type_)
     )

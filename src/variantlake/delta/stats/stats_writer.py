@@ -227,7 +227,7 @@ def _json_of(raw: Raw | None, type_: pa.DataType, *, up: bool) -> Any:
     if raw is None or isinstance(raw, (bool, bytes, str)):
         return None
     if isinstance(raw, Decimal):
-        return _decimal(raw)
+        return orjson.Fragment(format(raw, "f"))
     if isinstance(raw, float):
         return raw if math.isfinite(raw) else None
     if pa.types.is_date(type_):
@@ -235,11 +235,6 @@ def _json_of(raw: Raw | None, type_: pa.DataType, *, up: bool) -> Any:
     if isinstance(type_, pa.TimestampType):
         return _timestamp(raw, type_, up=up)
     return raw if pa.types.is_integer(type_) else None
-
-
-def _decimal(value: Decimal) -> orjson.Fragment:
-    """A JSON number with all its digits."""
-    return orjson.Fragment(format(value, "f"))
 
 
 def _date(days: int) -> str | None:

@@ -17,7 +17,6 @@ from variantlake.maintenance.rewrite.groups import FileGroup, InputFile, Tier
 from variantlake.parquet.stats.facts import FileFacts
 from variantlake.parquet.write.copy_row_groups import (
     MIN_ROW_GROUP_BYTES,
-    CopiedFile,
     CopySource,
     NotMovable,
     copy_row_groups,
@@ -88,8 +87,4 @@ def _copied(files: FilePlan, group: FileGroup, sources: list[CopySource]) -> Wri
         with tempfile.TemporaryDirectory(prefix="variantlake-") as folder:
             copied = copy_row_groups(sources, Path(folder) / name)
             store.upload(name, Path(copied.path))
-    return _written(copied)
-
-
-def _written(copied: CopiedFile) -> WrittenFile:
     return WrittenFile(copied.path, copied.size, copied.facts)

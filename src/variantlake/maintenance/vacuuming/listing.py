@@ -208,7 +208,7 @@ class Names:
         return (
             not _has_hidden_name(name)
             or folder in (CHANGE_DATA, QUARANTINE, OWN_FOLDER)
-            or self._is_value(name)
+            or (bool(self.partitions) and name.startswith(self.partitions))
         )
 
     def kind(self, path: str) -> FileKind | None:
@@ -228,9 +228,6 @@ class Names:
         if _VECTOR.fullmatch(name):
             return FileKind.VECTOR
         return FileKind.MARKER if _MARKER.fullmatch(path) else FileKind.DATA
-
-    def _is_value(self, name: str) -> bool:
-        return name.startswith(self.partitions) if self.partitions else False
 
 
 def _has_hidden_name(name: str) -> bool:

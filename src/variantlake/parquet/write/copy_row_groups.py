@@ -372,7 +372,9 @@ def _compared(
                         f" source {source.name}",
                         file=path,
                     )
-    own = facts_of(footer, tail.size, _columns(sources))
+    own = facts_of(
+        footer, tail.size, tuple(variant.column for variant in sources[0].facts.variants)
+    )
     parts = [source.known for source in sources]
     known = [part for part in parts if part is not None]
     if known and len(known) == len(parts):
@@ -389,10 +391,6 @@ def _with_plain_floats(facts: FileFacts) -> FileFacts:
         for column in facts.columns
     ]
     return replace(facts, columns=tuple(columns))
-
-
-def _columns(sources: Sequence[CopySource]) -> tuple[ColumnPath, ...]:
-    return tuple(variant.column for variant in sources[0].facts.variants)
 
 
 _UNMOVED = (

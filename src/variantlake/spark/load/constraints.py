@@ -19,7 +19,6 @@ from pyspark.sql import types as st
 
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.properties import constraints
-from variantlake.delta.schema.table_schema import StructType
 from variantlake.delta.transaction import alter
 from variantlake.delta.transaction.commit import commit
 from variantlake.errors import InvalidQuery, InvalidValue, MalformedLog, VariantLakeError
@@ -79,7 +78,7 @@ def evaluated(
         if field.default is not None and field.name not in frame.columns:
             frame = frame.withColumn(field.name, sf.expr(field.default))
     given = list(frame.columns)
-    types = _spark_types(snapshot.schema)
+    types = st.StructType.fromJson(json.loads(snapshot.schema.to_json()))
     for field in snapshot.schema.fields:
         if field.name not in given and not field.generation:
             null = sf.lit(None).cast(types[field.name].dataType)
@@ -189,10 +188,6 @@ def _holds(rule: Rule, frame: DataFrame, only: str | None = None) -> Column:
         holds = sf.coalesce(~sf.expr(only), sf.lit(True)) | holds
     checked: Column = sf.when(holds, sf.lit(True)).otherwise(failed)
     return checked
-
-
-def _spark_types(schema: StructType) -> st.StructType:
-    return st.StructType.fromJson(json.loads(schema.to_json()))
 
 
 def _flat(text: str) -> str:
