@@ -57,7 +57,7 @@ PLACES = {
     "pyarrow.parquet:ParquetWriter.close": ENCODE,
     "variantlake.parquet.write.file_writer:FileWriter._finish": FOOTER,
     "variantlake.storage.store:LocalStore.flush": FLUSH,
-    "variantlake.ingest.target.write_target:Target.commit": COMMIT,
+    "variantlake.ingest.commit_load:commit_files": COMMIT,
 }
 """The functions that are timed, and the stage that each is."""
 

@@ -38,7 +38,7 @@ from variantlake.dml.taken_rows import (
     with_vector,
 )
 from variantlake.errors import UnsupportedFeature
-from variantlake.ingest.target.write_target import NOT_COMMITTED
+from variantlake.ingest.target.commit_files import NOT_COMMITTED
 
 Tables = Callable[[], Iterable[pa.Table]]
 """Rows as `rows_at` gives them, from the start each time."""

@@ -26,7 +26,7 @@ from variantlake.dml.taken_rows import CHANGE_FEED, ROW_TRACKING, is_on
 from variantlake.erase.found_rows import ErasedRows, erased_rows, staying_rows, visible_rows
 from variantlake.erase.purge import check_may_purge, purge
 from variantlake.errors import CommitConflict, InvalidQuery, UnsupportedFeature
-from variantlake.ingest.target.write_target import NOT_COMMITTED
+from variantlake.ingest.target.commit_files import NOT_COMMITTED
 from variantlake.shown import Result
 from variantlake.sql.select import QueryText
 

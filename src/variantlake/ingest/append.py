@@ -13,10 +13,11 @@ from variantlake.errors import InvalidValue
 from variantlake.ingest.commit_load import LoadResult, commit_load, found
 from variantlake.ingest.encode.rows import TableRows, given_schema
 from variantlake.ingest.learning.relearn import relearned
+from variantlake.ingest.target.commit_files import NOT_COMMITTED
 from variantlake.ingest.target.files import new_load_id
 from variantlake.ingest.target.keywords import check_options, names_of
 from variantlake.ingest.target.options import LoadOptions
-from variantlake.ingest.target.write_target import NOT_COMMITTED, Target
+from variantlake.ingest.target.write_target import Target
 from variantlake.ingest.write_rows import write_rows
 
 if TYPE_CHECKING:

@@ -15,6 +15,7 @@ from typing import Any, Self
 from variantlake.delta.actions.log_lines import AddFile
 from variantlake.delta.stats.tags import tagged_notes
 from variantlake.errors import VariantLakeError
+from variantlake.ingest.target.commit_files import NOT_COMMITTED, commit_files, loaded
 from variantlake.ingest.target.commit_record import CommitRecord
 from variantlake.ingest.target.file_plan import FilePlan
 from variantlake.ingest.target.files import delete_load
@@ -22,7 +23,7 @@ from variantlake.ingest.target.options import BadRows, LoadOptions
 from variantlake.ingest.target.quarantine import delete_quarantine, folder_of
 from variantlake.ingest.target.stop_flag import LoadFlag, LoadStopped
 from variantlake.ingest.target.stream_batch import StreamBatch
-from variantlake.ingest.target.write_target import NOT_COMMITTED, Target
+from variantlake.ingest.target.write_target import Target
 from variantlake.logs import IN_RESULT, logger
 from variantlake.shown import Result
 from variantlake.storage.opening import open_store
@@ -176,7 +177,7 @@ def found(
 
     Raises LostCheckpoint as `StreamBatch.version_in`.
     """
-    version = None if options.load_id is None else target.loaded(options.load_id)
+    version = None if options.load_id is None else loaded(target, options.load_id)
     if version is None and batch is not None and target.snapshot is not None:
         version = batch.version_in(target.snapshot)
     return None if version is None else LoadResult(version=version, already_loaded=True)
@@ -205,7 +206,7 @@ def commit_load(
     if empty_sources:
         metrics["numEmptySources"] = str(empty_sources)
     try:
-        version, done = target.commit(adds, metrics, load_id=options.load_id, record=record)
+        version, done = commit_files(target, adds, metrics, load_id=options.load_id, record=record)
     except NOT_COMMITTED:
         target.clean_up(plan.load_id)
         raise

@@ -6,13 +6,9 @@ import contextlib
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Self
 
-import orjson
-
-from variantlake.delta.actions.log_lines import AddFile, Metadata, Protocol, Transaction
-from variantlake.delta.log.log_segment import commit_path
-from variantlake.delta.log.reconciliation import read_commit
+from variantlake.delta.actions.log_lines import Metadata, Protocol
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.cluster_paths import PROPERTY as CLUSTER_BY
 from variantlake.delta.protocol.cluster_paths import split_paths
@@ -28,30 +24,16 @@ from variantlake.delta.protocol.known_properties import (
     SHREDDING_PROPERTY,
     check_properties,
 )
-from variantlake.delta.protocol.learned_schemas import PREFIX as LEARNED_PREFIX
-from variantlake.delta.protocol.learned_schemas import learned_schemas
 from variantlake.delta.protocol.new_table import new_table
-from variantlake.delta.protocol.properties import constraints, hints, with_given_schema, with_schema
+from variantlake.delta.protocol.properties import hints, with_given_schema, with_schema
 from variantlake.delta.schema.table_schema import StructField, StructType, VariantType
-from variantlake.delta.stats.residual_share import residual_share
 from variantlake.delta.transaction.alter import evolved, merged_schema
-from variantlake.delta.transaction.commit import commit, commit_new
-from variantlake.delta.transaction.conflicts import Changes
-from variantlake.delta.transaction.new_actions import removes_where
 from variantlake.delta.transaction.replace_where import Replacement
 from variantlake.errors import (
-    CommitConflict,
-    InvalidJson,
     InvalidSchema,
-    InvalidValue,
-    LostCheckpoint,
-    MissingSource,
     NotADeltaTable,
-    TableReplaced,
-    UnsupportedFeature,
 )
 from variantlake.ingest.target.autoload_files import OWN_FOLDER
-from variantlake.ingest.target.commit_record import CommitRecord
 from variantlake.ingest.target.file_plan import FilePlan
 from variantlake.ingest.target.files import delete_load, is_load_file
 from variantlake.ingest.target.options import LoadOptions
@@ -70,19 +52,6 @@ _CLEAN_UP_PASSES = 10
 _CLEAN_UP_SECONDS = 0.1
 
 UNSHREDDED = ShreddingSchema()
-
-NOT_COMMITTED = (
-    CommitConflict,
-    InvalidJson,
-    InvalidSchema,
-    InvalidValue,
-    LostCheckpoint,
-    NotADeltaTable,
-    TableReplaced,
-    UnsupportedFeature,
-)
-"""After these a commit has certainly not happened. After others (a store that lost its answer) the
-log may refer to the new files, so they must stay."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,18 +241,6 @@ class Target:
         """
         return replace(options, hints=hints(self.properties, physical_name))
 
-    def _measured(self, adds: Sequence[AddFile]) -> dict[str, str]:
-        """The properties, where schemas that these files are the first of say how well they do."""
-        properties = dict(self.properties)
-        if self.snapshot is not None and properties == self.snapshot.properties:
-            return properties
-        for name in self.shreddings():
-            learned = learned_schemas(properties, name)
-            share = residual_share(name, [add.tags or {} for add in adds])
-            if learned is not None and learned.residuals is None and share is not None:
-                properties[LEARNED_PREFIX + name] = learned.measured(share).text()
-        return properties
-
     def with_columns(self, given: StructType, *, types: bool = False) -> Target:
         """This table with the columns of `given` that it does not have.
 
@@ -333,122 +290,6 @@ class Target:
         if self.new_folder and isinstance(self.store, LocalStore):
             with contextlib.suppress(OSError):  # somebody else put something there
                 self.store.root.rmdir()
-
-    def loaded(self, load_id: str) -> int | None:
-        """The version that a load of this id committed; None when there was none.
-
-        Where the log no longer holds that version, it is one that was before or at it.
-        """
-        if self.snapshot is None or load_id not in self.snapshot.transactions:
-            return None
-        first = self.snapshot.transactions[load_id].version  # see _commit
-        for version in range(first, self.snapshot.version + 1):
-            try:
-                actions = read_commit(self.store, commit_path(version))
-            except MissingSource:
-                break
-            if any(isinstance(a, Transaction) and a.app_id == load_id for a in actions):
-                return version
-        return min(first, self.snapshot.version)
-
-    def commit(
-        self,
-        adds: Sequence[AddFile],
-        metrics: Mapping[str, str],
-        *,
-        load_id: str | None = None,
-        record: CommitRecord | None = None,
-    ) -> tuple[int, bool]:
-        """Add the files, and create or change the table, in one commit.
-
-        Gives its version and True; or, when another load of the same id or `record` was first,
-        that one's version and False. Of several first loads at once one makes the table, or gives
-        it its inferred shredding schema; the others then only add their files, whose own layout is
-        as good.
-
-        Raises CommitConflict where what was asked for contradicts another writer's commit, or the
-        `record` has become stale; LostCheckpoint as `StreamBatch.version_in`.
-        """
-        target = self
-        while True:
-            try:
-                return target._commit(adds, metrics, load_id, record), True
-            except CommitConflict:
-                newest = Snapshot.read(self.store.uri, store=self.store, applies=READER_FEATURES)
-                target = replace(self, snapshot=newest, properties=newest.properties, altered=None)
-                known = None if load_id is None else target.loaded(load_id)
-                if known is None and record is not None:
-                    known = record.version_in(newest)
-                if known is not None:
-                    return known, False
-                changes = self.altered is not None and self.snapshot is not None
-                if self.replacing is not None or changes:
-                    raise
-                if not self._fits(newest) or (record is not None and record.is_stale(newest)):
-                    raise
-
-    def _commit(
-        self,
-        adds: Sequence[AddFile],
-        metrics: Mapping[str, str],
-        load_id: str | None,
-        record: CommitRecord | None,
-    ) -> int:
-        # The first version that can be this one: what a later load of the same id looks for.
-        first = 0 if self.snapshot is None else self.snapshot.version + 1
-        now = time.time_ns() // 1_000_000
-        own = [] if load_id is None else [Transaction(load_id, first, now)]
-        transactions = (*own, *(() if record is None else record.transactions))
-        domains = () if record is None else record.domains
-        provenance: Mapping[str, Any] = {} if record is None else record.provenance
-        known = None if self.snapshot is None else (self.snapshot.protocol, self.snapshot.metadata)
-        if (described := self.altered or known) is None:
-            raise TypeError("a new table is made by Target.new")
-        protocol, metadata = described
-        metadata = replace(metadata, configuration=self._measured(adds))
-        if self.snapshot is None:
-            return commit_new(
-                self.store,
-                protocol,
-                metadata,
-                adds=adds,
-                metrics=metrics,
-                transactions=transactions,
-                domains=domains,
-                provenance=provenance,
-            ).version
-        reads = None if self.replacing is None else self.replacing(adds)
-        changes = Changes(
-            operation="WRITE",
-            adds=tuple(adds),
-            removes=() if reads is None else removes_where(self.snapshot, reads),
-            metadata=None if metadata == self.snapshot.metadata else metadata,
-            protocol=None if protocol == self.snapshot.protocol else protocol,
-            transactions=transactions,
-            domains=domains,
-            reads=reads,
-            serializable=self.serializable,
-            evaluated=self.evaluated,
-            parameters={
-                "mode": "Append" if reads is None else "Overwrite",
-                "partitionBy": orjson.dumps(list(self.partition_columns)).decode(),
-            },
-            metrics=metrics,
-            provenance=provenance,
-        )
-        return commit(self.snapshot, changes).version
-
-    def _fits(self, newest: Snapshot) -> bool:
-        """Whether files written for this table may be added to that version of it as they are."""
-        return (
-            (self.snapshot is None or newest.metadata.id == self.snapshot.metadata.id)
-            and newest.schema == self.schema
-            and newest.partition_columns == self.partition_columns
-            and newest.shredding_enabled == self.shredding_enabled
-            and self.requested.items() <= newest.properties.items()
-            # Rows were held against the constraints of then.
-            and constraints(newest.properties) == constraints(self.properties)
-        )
 
 
 _OWN_FOLDERS = ("_delta_log", QUARANTINE_FOLDER, OWN_FOLDER)

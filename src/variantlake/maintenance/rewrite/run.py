@@ -17,8 +17,9 @@ from variantlake.errors import CommitConflict, MissingSource
 from variantlake.ingest.commit_load import TaskResult, collect, run_load_task
 from variantlake.ingest.load import LoadProgress, Runner
 from variantlake.ingest.load import watcher as step_watcher
+from variantlake.ingest.target.commit_files import NOT_COMMITTED
 from variantlake.ingest.target.file_plan import FilePlan
-from variantlake.ingest.target.write_target import NOT_COMMITTED, Target
+from variantlake.ingest.target.write_target import Target
 from variantlake.logs import logger
 from variantlake.maintenance.rewrite.commit_rewrite import (
     CommittedRewrite,
