@@ -200,7 +200,7 @@ MUTATIONS = (
     Mutation(
         11, "settings go to the user's session",
         "HelperSession.__init__",
-        "self._user._jsparkSession.cloneSession()", "self._user._jsparkSession", spark=True,
+        "clone_of(user)", "user", spark=True,
     ),
     Mutation(
         12, "elements' residuals do not matter in one file",
