@@ -34,11 +34,6 @@ def plain(array: Any) -> Any:
     return array.dictionary_decode() if isinstance(array, pa.DictionaryArray) else array
 
 
-def one_array(parts: Sequence[Any]) -> Any:
-    """The values of all parts, of which no one has a dictionary."""
-    return parts[0] if len(parts) == 1 else pa.concat_arrays(parts)
-
-
 def numbers(array: Any) -> npt.NDArray[Any]:
     """The values as NumPy has them, anything where NULL."""
     return np.asarray(pc.fill_null(array, 0) if array.null_count else array)

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from variantlake.engine.codes import coded, group, one_array
+from variantlake.engine.codes import coded, group
 from variantlake.engine.evaluate import evaluate
 from variantlake.engine.expressions import Aggregate, Expression, scalar
 from variantlake.engine.reading import Counted, Known
 from variantlake.engine.states import State, known_state, state_of, typed
 from variantlake.planning.stats.exact_facts import KnownFiles
+from variantlake.scan.entries import one_array
 from variantlake.scan.table_scan import cast_error
 from variantlake.shredding.fit import raw_array
 

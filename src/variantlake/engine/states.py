@@ -22,7 +22,6 @@ from variantlake.engine.codes import (
     decimals,
     different,
     numbers,
-    one_array,
     plain,
     rank,
     ranked,
@@ -33,6 +32,7 @@ from variantlake.engine.expressions import Aggregate, scalar
 from variantlake.errors import InvalidValue, UnsupportedFeature
 from variantlake.parquet.stats.bounds import Raw
 from variantlake.parquet.stats.fact_columns import Bools, Int64s
+from variantlake.scan.entries import one_array
 from variantlake.shredding.fit import raw_array
 from variantlake.types import Kind, ShreddedType
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,15 @@ def of_rows(values: _Bytes, array: Any) -> _Bytes:
 def with_null(entries: Any) -> Any:
     """The entries and NULL behind them."""
     return pa.concat_arrays([entries, pa.nulls(1, entries.type)])
+
+
+def one_array(parts: Sequence[Any]) -> Any:
+    """The values of all parts, of one type; of dictionary arrays one, whose entries are all."""
+    if len(parts) == 1:
+        return parts[0]
+    if isinstance(parts[0], pa.DictionaryArray):
+        return pa.chunked_array(parts).unify_dictionaries().combine_chunks()
+    return pa.concat_arrays(parts)
 
 
 def of_entries(array: Any, function: Callable[[Any], Any]) -> Any:

@@ -8,12 +8,15 @@ from threading import Lock
 
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.log.stored_names import has_stored_names
+from variantlake.delta.schema.table_schema import StructField
 from variantlake.parquet.metadata.footer import Footer, read_footer
+from variantlake.parquet.metadata.schema_tree import SchemaNode
 from variantlake.parquet.stats.facts import facts_of, row_group_facts
 from variantlake.paths import Path
 from variantlake.planning.exact.readings import Reader, Reading
 from variantlake.planning.files import FileColumns, RecordFiles, ScanFile
 from variantlake.planning.predicates import Ref
+from variantlake.scan.conform import find_field
 from variantlake.storage.input_file import InputFile
 
 MOST_FILES = 256
@@ -33,6 +36,13 @@ class FileLayout:
         self._file = file
         self._readings: dict[Ref, Reading] = {}
         self._row_groups: dict[frozenset[Path], FileColumns | None] = {}
+
+    def node(self, field: StructField) -> SchemaNode | None:
+        """A column of the table in the file: by its name, or by its id where the table maps by ids.
+
+        None where the file has no such column.
+        """
+        return find_field(self.footer.schema, field, by_id=not self.named)
 
     def readings(self, requested: Iterable[Ref]) -> dict[Ref, Reading]:
         """How each path is read; nothing of columns and whole Variants."""

@@ -13,7 +13,6 @@ from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from variantlake.delta.log.deletion_vectors import deleted_rows
 from variantlake.delta.log.snapshot import Snapshot
@@ -21,34 +20,25 @@ from variantlake.delta.schema.char_types import declared_type
 from variantlake.delta.schema.char_values import padded, padded_to
 from variantlake.delta.schema.table_schema import StructField, StructType, arrow_type
 from variantlake.delta.stats.partition_values import partition_array
-from variantlake.errors import MalformedFile, UnsupportedFeature, VariantLakeError
-from variantlake.parquet.metadata.schema_tree import SchemaNode
-from variantlake.parquet.read.parquet_source import open_parquet, read_leaf, read_leaves
+from variantlake.errors import UnsupportedFeature, VariantLakeError
+from variantlake.parquet.read.parquet_source import read_leaves
 from variantlake.parquet.read.prefetch import ahead
 from variantlake.parquet.read.reader import BATCH_ROWS
 from variantlake.parquet.stats.fact_columns import Int64s
-from variantlake.parquet.variant.group_parts import list_element
 from variantlake.parquet.variant.variant_columns import column_of
-from variantlake.paths import Path
 from variantlake.planning.exact.readings import NullColumn, PhysicalColumn, Reading
 from variantlake.planning.files import ScanFile
 from variantlake.planning.predicates import Ref
 from variantlake.planning.stats.skipping import Skipper
-from variantlake.scan.casts import Bools, Values, convert, extract, requested_type
+from variantlake.scan.casts import Bools, Values, extract, requested_type
 from variantlake.scan.column_reads import ColumnRead, leaves_below
-from variantlake.scan.conform import conformed, find_field
+from variantlake.scan.conform import conformed
+from variantlake.scan.entries import one_array
 from variantlake.scan.file_layouts import FileLayouts
 from variantlake.scan.stretches import Runs, Stretches
-from variantlake.shredding.arrays import members, struct_of
+from variantlake.scan.typed_columns import TypedColumns, converted
 from variantlake.shredding.layout import VARIANT_TYPE
 from variantlake.storage.opening import open_file
-from variantlake.types import Kind
-
-_BY_KERNELS = frozenset(
-    {Kind.STRING, Kind.INT8, Kind.INT16, Kind.INT32, Kind.INT64}
-    | {Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMP_NTZ}
-)
-"""Types whose columns are texts, or integers as Arrow has them."""
 
 
 class FileReader:
@@ -97,18 +87,14 @@ class FileReader:
         self._cached: dict[Ref | str, Any] = {}
         self._runs: dict[Ref, Runs | None] = {}
         self._deleted = self._deleted_rows()
-        self._source = open_parquet(self._input, file.path, self.footer, self._texts())
-
-    def _texts(self) -> list[int]:
-        """The leaves that are asked for as dictionaries."""
-        if not self._encoded:
-            return []
-        found = {
-            self._leaf(ref, reading)
-            for ref, reading in self._readings.items()
-            if isinstance(reading, PhysicalColumn) and reading.stored.kind is Kind.STRING
-        }
-        return sorted(found)
+        self._typed = TypedColumns(
+            self._input,
+            file.path,
+            self._layout,
+            self._fields,
+            self._readings,
+            encoded=self._encoded,
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -156,12 +142,12 @@ class FileReader:
         if runs is not None:
             return runs.in_rows(places)
         if ref not in self._cached:
-            array = self._coded(ref, reading, row_group, None if is_whole else places)
+            array = self._typed.decoded(ref, reading, row_group, None if is_whole else places)
             if array is not None and not is_whole:
-                return _converted(array.take(pa.array(places)), ref, reading)
+                return converted(array.take(pa.array(places)), ref, reading)
             if array is None:
-                array = self._typed(ref, reading, row_group)
-            self._cached[ref] = _converted(array, ref, reading)
+                array = self._typed.read(ref, reading, row_group)
+            self._cached[ref] = converted(array, ref, reading)
         found: Values = self._cached[ref]
         return found if is_whole else found.take(places)
 
@@ -179,35 +165,9 @@ class FileReader:
         reading = self.reading(ref)
         if isinstance(reading, NullColumn):
             return Runs.of_one(self.nulls(ref, 1), rows)
-        if not (self._encoded and isinstance(reading, PhysicalColumn)):
+        if not isinstance(reading, PhysicalColumn):
             return None
-        if reading.stored.kind is not Kind.STRING:
-            return None
-        found = self._source.runs(row_group, self._leaf(ref, reading))
-        return None if found is None else Runs(_converted(found.values, ref, reading), found.ends)
-
-    def _coded(
-        self, ref: Ref, reading: PhysicalColumn, row_group: int, places: Int64s | None
-    ) -> Any:
-        """The typed column by our kernels; None where pyarrow has to read it."""
-        stored = reading.stored
-        if not self._encoded or stored.kind not in _BY_KERNELS:
-            return None
-        found = self._source.values(row_group, self._leaf(ref, reading), places)
-        is_text = found is not None and not pa.types.is_integer(found.type)
-        if found is None or is_text != (stored.kind is Kind.STRING):
-            return None
-        return found if is_text else found.cast(stored.arrow)
-
-    def _typed(self, ref: Ref, reading: PhysicalColumn, row_group: int) -> Any:
-        """The typed column by pyarrow."""
-        arrays = []
-        for batch in self._batches(row_group, self._leaf(ref, reading)):
-            array: Any = batch.column(0)
-            for step in reading.steps:
-                array = _at(array, step)
-            arrays.append(array)
-        return _concat(arrays)
+        return self._typed.runs(ref, reading, row_group)
 
     def whole(self, column: str, row_group: int, chosen: Int64s) -> Any:
         """A column in some rows of a row group; None where the file has no such column."""
@@ -216,14 +176,14 @@ class FileReader:
         parts = list(self.parts(column, row_group, chosen))
         if not parts:
             return None
-        array = _concat(parts)
+        array = one_array(parts)
         if len(chosen) == self.footer.row_groups[row_group].num_rows:
             self._cached[column] = array
         return array
 
     def parts(self, column: str, row_group: int, chosen: Int64s) -> Iterator[Any]:
         """The same, piece by piece; none where the file has no such column."""
-        node = self._node(column)
+        node = self._layout.node(self._fields[column])
         if node is None:
             return
         kind = self._fields[column].type
@@ -262,7 +222,7 @@ class FileReader:
                 node, item, self._fields[item.name], self._variants, by_id=not self._named
             )
             for item in wanted
-            if (node := self._node(item.name)) is not None
+            if (node := self._layout.node(self._fields[item.name])) is not None
         ]
         # Columns of a batch come in the order of the file.
         reads = sorted((read for read in reads if read.leaves), key=lambda read: min(read.leaves))
@@ -304,7 +264,7 @@ class FileReader:
                 columns = zip(*(part.columns for part in parts), strict=True)
                 yield (
                     chosen[given : given + gathered],
-                    [_concat(list(column)) for column in columns],
+                    [one_array(list(column)) for column in columns],
                 )
                 given, gathered, parts = given + gathered, 0, []
 
@@ -314,7 +274,7 @@ class FileReader:
 
     def has(self, column: str) -> bool:
         """Whether the file holds a column, which nobody has read as a whole yet."""
-        return self._node(column) is not None and column not in self._cached
+        return self._layout.node(self._fields[column]) is not None and column not in self._cached
 
     def is_constant(self, column: str) -> bool:
         """Whether it is a partition column."""
@@ -340,29 +300,7 @@ class FileReader:
         return Values(_nulls(rows, arrow))
 
     def _read(self, row_group: int, leaves: Sequence[int]) -> Iterator[pa.RecordBatch]:
-        return read_leaves(self._source, self.file.path, row_group, leaves, BATCH_ROWS)
-
-    def _batches(self, row_group: int, leaf: int) -> Iterable[pa.RecordBatch]:
-        if self._encoded:
-            found = read_leaf(self._source, self.file.path, row_group, leaf)
-            if found is not None:
-                return found
-        return self._read(row_group, [leaf])
-
-    def _node(self, column: str) -> SchemaNode | None:
-        """The column in the file, by its name, or by its id where the table maps by ids."""
-        return find_field(self.footer.schema, self._fields[column], by_id=not self._named)
-
-    def _leaf(self, ref: Ref, reading: PhysicalColumn) -> int:
-        node = self._node(ref.column[0])
-        for step in reading.steps:
-            if node is not None:
-                node = _below(node, step)
-        if node is None or node.leaf is None:
-            raise MalformedFile(
-                f"the file lacks the column for {ref} that the log names", file=self.file.path
-            )
-        return node.leaf
+        return read_leaves(self._typed.source, self.file.path, row_group, leaves, BATCH_ROWS)
 
     def _deleted_rows(self) -> Int64s:
         vector = self.file.vector
@@ -458,47 +396,6 @@ def _taken(array: Any, places: Int64s) -> Any:
 
 def _nulls(rows: int, arrow: Any) -> Any:
     return pa.nulls(rows, arrow)
-
-
-def _converted(array: Any, ref: Ref, reading: PhysicalColumn) -> Values:
-    if isinstance(array, pa.DictionaryArray) and len(array.dictionary) > 4 * len(array):
-        array = array.dictionary_decode()  # of a few rows: what is done to entries costs more
-    return convert(array, reading.stored, ref, reading.conversion)
-
-
-def _concat(parts: list[Any]) -> Any:
-    if len(parts) == 1:
-        return parts[0]
-    if isinstance(parts[0], pa.DictionaryArray):
-        return pa.chunked_array(parts).unify_dictionaries().combine_chunks()
-    return pa.concat_arrays(parts)
-
-
-def _child(array: Any, name: str) -> Any:
-    """A field of structs, null where a struct is."""
-    for index, item in enumerate(members(array.type)):
-        if item.name == name:
-            return struct_of(array).flatten()[index]
-    raise MalformedFile(f"pyarrow reads no {name!r} in a Variant group")
-
-
-def _at(array: Any, step: str | int) -> Any:
-    return _child(array, step) if isinstance(step, str) else _element(array, step)
-
-
-def _element(array: Any, index: int) -> Any:
-    """The elements of lists at an index, null beyond the end."""
-    lengths = pc.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False)
-    starts = array.offsets.to_numpy()[:-1]
-    places = pa.array(starts + index, mask=lengths <= index)
-    return array.values.take(places)
-
-
-def _below(node: SchemaNode, step: str | int) -> SchemaNode | None:
-    """The child of that name, or the element of a list."""
-    if isinstance(step, int):
-        return list_element(node, Path())
-    return next((child for child in node.children if child.name == step), None)
 
 
 def partition_column(field: StructField, text: str | None, rows: int) -> Values:

@@ -1,0 +1,153 @@
+"""Paths that are typed columns of a data file, a row group at a time.
+
+Our kernels decode what they know: dictionaries of texts, integers by their differences, and runs of
+dictionary codes. pyarrow reads the rest, and words the errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from variantlake.delta.schema.table_schema import StructField
+from variantlake.errors import MalformedFile
+from variantlake.parquet.metadata.schema_tree import SchemaNode
+from variantlake.parquet.read.parquet_source import open_parquet, read_leaf, read_leaves
+from variantlake.parquet.read.reader import BATCH_ROWS
+from variantlake.parquet.stats.fact_columns import Int64s
+from variantlake.parquet.variant.group_parts import list_element
+from variantlake.paths import Path
+from variantlake.planning.exact.readings import PhysicalColumn, Reading
+from variantlake.planning.predicates import Ref
+from variantlake.scan.casts import Values, convert
+from variantlake.scan.entries import one_array
+from variantlake.scan.file_layouts import FileLayout
+from variantlake.scan.stretches import Runs
+from variantlake.shredding.arrays import members, struct_of
+from variantlake.storage.input_file import InputFile
+from variantlake.types import Kind
+
+_BY_KERNELS = frozenset(
+    {Kind.STRING, Kind.INT8, Kind.INT16, Kind.INT32, Kind.INT64}
+    | {Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMP_NTZ}
+)
+"""Types whose columns are texts, or integers as Arrow has them."""
+
+
+class TypedColumns:
+    """The typed columns of one open file, which is read as `source`.
+
+    `encoded` asks for a whole row group at a time, strings as dictionaries. Raises as
+    `open_parquet`, and MalformedFile where the file lacks a column that the log names.
+    """
+
+    def __init__(
+        self,
+        file: InputFile,
+        path: str,
+        layout: FileLayout,
+        fields: Mapping[str, StructField],
+        readings: Mapping[Ref, Reading],
+        *,
+        encoded: bool,
+    ) -> None:
+        self._path = path
+        self._layout = layout
+        self._fields = fields
+        self._encoded = encoded
+        texts = {
+            self._leaf(ref, reading)
+            for ref, reading in readings.items()
+            if encoded
+            and isinstance(reading, PhysicalColumn)
+            and reading.stored.kind is Kind.STRING
+        }
+        self.source = open_parquet(file, path, layout.footer, sorted(texts))
+
+    def decoded(
+        self, ref: Ref, reading: PhysicalColumn, row_group: int, places: Int64s | None
+    ) -> Any:
+        """A column by our kernels; None where pyarrow has to read it.
+
+        With `places`, only what stands in these rows means something.
+        """
+        stored = reading.stored
+        if not self._encoded or stored.kind not in _BY_KERNELS:
+            return None
+        found = self.source.values(row_group, self._leaf(ref, reading), places)
+        is_text = found is not None and not pa.types.is_integer(found.type)
+        if found is None or is_text != (stored.kind is Kind.STRING):
+            return None
+        return found if is_text else found.cast(stored.arrow)
+
+    def read(self, ref: Ref, reading: PhysicalColumn, row_group: int) -> Any:
+        """A column by pyarrow."""
+        arrays = []
+        for batch in self._batches(row_group, self._leaf(ref, reading)):
+            array: Any = batch.column(0)
+            for step in reading.steps:
+                array = _at(array, step)
+            arrays.append(array)
+        return one_array(arrays)
+
+    def runs(self, ref: Ref, reading: PhysicalColumn, row_group: int) -> Runs | None:
+        """A column of strings as runs; None where it has too many, or pyarrow has to read it."""
+        if not self._encoded or reading.stored.kind is not Kind.STRING:
+            return None
+        found = self.source.runs(row_group, self._leaf(ref, reading))
+        return None if found is None else Runs(converted(found.values, ref, reading), found.ends)
+
+    def _batches(self, row_group: int, leaf: int) -> Iterable[pa.RecordBatch]:
+        if self._encoded:
+            found = read_leaf(self.source, self._path, row_group, leaf)
+            if found is not None:
+                return found
+        return read_leaves(self.source, self._path, row_group, [leaf], BATCH_ROWS)
+
+    def _leaf(self, ref: Ref, reading: PhysicalColumn) -> int:
+        node = self._layout.node(self._fields[ref.column[0]])
+        for step in reading.steps:
+            if node is not None:
+                node = _below(node, step)
+        if node is None or node.leaf is None:
+            raise MalformedFile(
+                f"the file lacks the column for {ref} that the log names", file=self._path
+            )
+        return node.leaf
+
+
+def converted(array: Any, ref: Ref, reading: PhysicalColumn) -> Values:
+    """What stands in a typed column, as the type that is asked for."""
+    if isinstance(array, pa.DictionaryArray) and len(array.dictionary) > 4 * len(array):
+        array = array.dictionary_decode()  # of a few rows: what is done to entries costs more
+    return convert(array, reading.stored, ref, reading.conversion)
+
+
+def _child(array: Any, name: str) -> Any:
+    """A field of structs, null where a struct is."""
+    for index, item in enumerate(members(array.type)):
+        if item.name == name:
+            return struct_of(array).flatten()[index]
+    raise MalformedFile(f"pyarrow reads no {name!r} in a Variant group")
+
+
+def _at(array: Any, step: str | int) -> Any:
+    return _child(array, step) if isinstance(step, str) else _element(array, step)
+
+
+def _element(array: Any, index: int) -> Any:
+    """The elements of lists at an index, null beyond the end."""
+    lengths = pc.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False)
+    starts = array.offsets.to_numpy()[:-1]
+    places = pa.array(starts + index, mask=lengths <= index)
+    return array.values.take(places)
+
+
+def _below(node: SchemaNode, step: str | int) -> SchemaNode | None:
+    """The child of that name, or the element of a list."""
+    if isinstance(step, int):
+        return list_element(node, Path())
+    return next((child for child in node.children if child.name == step), None)
