@@ -281,6 +281,10 @@ MUTATIONS = (
         "comparing._holds", "... in (*_FLOATS, *_EXACT_AS_DOUBLE)", "True",
     ),
     Mutation(
+        17, "no integer is compared with what none reaches",
+        "comparing._is_beyond", "isinstance(value, Decimal)", "False",
+    ),
+    Mutation(
         17, "decimals have any number of digits",
         "_wider_decimal",
         "... if precision <= MAX_PRECISION else None",

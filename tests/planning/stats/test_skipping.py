@@ -235,6 +235,14 @@ def test_rule_17_a_comparison_in_another_type_keeps_the_file() -> None:
     assert not skips(Compare("=", exact, lit(10**18, "bigint")), small)
 
 
+def test_rule_17_what_spark_takes_for_certain_is_true_of_null() -> None:
+    nulls = between("BIGINT", 0, 1, typed=0, nulls=10)
+    assert skips(compare("<", Decimal(2**63 - 1), "decimal(19,0)"), nulls)
+    assert not skips(compare("<", Decimal(2**63), "decimal(19,0)"), nulls)
+    assert not skips(compare(">", Decimal(-(2**63) - 1), "decimal(19,0)"), nulls)
+    assert not skips(Not(compare(">", Decimal(2**63), "decimal(19,0)", "int")), nulls)
+
+
 def test_rule_17_an_in_list_is_compared_in_one_type() -> None:
     known = between("BIGINT", 2**53 + 1, 2**53 + 1)
     assert not skips(In(path("$.a"), (lit(1), lit(9007199254740992.0, "double"))), known)

@@ -237,6 +237,7 @@ LEFT = {
     "other functions": "SELECT bit_xor(k), bool_or(event:ok::boolean) FROM {t}",
     "a cast that may fail": "SELECT max(try_variant_get(event, '$.s', 'int')) FROM {t}",
     "an integer that may not fit": "SELECT max(try_variant_get(event, '$.big', 'int')) FROM {t}",
+    "a number beyond all integers": "SELECT count(*) FROM {t} WHERE w < 9223372036854775808",
     "a path in residuals": "SELECT min(event:elsewhere[0]::int), count(event) FROM {t}",
     "different computed rows": "SELECT DISTINCT upper(s) FROM {t}",
     "different rows below a limit": "SELECT DISTINCT 1 FROM (SELECT k FROM {t} LIMIT 5)",

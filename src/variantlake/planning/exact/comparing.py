@@ -31,24 +31,32 @@ Truths = npt.NDArray[np.uint8]
 
 _DOUBLE = ShreddedType(Kind.DOUBLE)
 _FLOATS = (Kind.FLOAT, Kind.DOUBLE)
+_INTEGERS = frozenset(map(ShreddedType, INT_DIGITS))
 _EXACT_AS_DOUBLE = (Kind.INT8, Kind.INT16, Kind.INT32)
 
 
 def comparison_type(requested: str, literals: Iterable[Literal]) -> ShreddedType | None:
     """The type in which Spark compares `asked` values with all of these literals.
 
-    None when it is not known for sure, or does not hold every value of `asked` unchanged.
+    None when it is not known for sure, or does not hold every value of `asked` unchanged. Also
+    where an integer is compared with a decimal that no integer reaches: Spark takes that for
+    certain, of a NULL too (`x < 9223372036854775808` is true in every row).
     """
     own = spark_type(requested)
     common = own
     for literal in literals:
         other = spark_type(literal.type)
-        if common is None or other is None:
+        if common is None or other is None or (own in _INTEGERS and _is_beyond(literal)):
             return None
         common = common_type(common, other)
     if own is None or common is None or not _holds(common, own):
         return None
     return common
+
+
+def _is_beyond(literal: Literal) -> bool:
+    value = literal.value
+    return isinstance(value, Decimal) and not -(2**63) <= value < 2**63
 
 
 def literal_as(literal: Literal, common: ShreddedType) -> Raw | None:
