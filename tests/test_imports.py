@@ -17,6 +17,7 @@ LAYERS = [
     "errors",
     "logs",
     "shown",
+    "batches",
     "paths",
     "types",
     "storage",

@@ -13,7 +13,6 @@ import pytest
 from variantlake.encoding.variant import Variant
 from variantlake.errors import InvalidQuery, InvalidValue, UnsupportedFeature
 from variantlake.maintenance import plan_compaction
-from variantlake.maintenance.rewrite import groups
 from variantlake.table.table import Table
 
 SHREDDED = {"delta.enableVariantShredding": "true"}
@@ -177,7 +176,7 @@ def test_what_very_many_files_became_is_joined_in_turn(
     table: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = rows_of(table)
-    monkeypatch.setattr(groups, "MAX_FILES", 3)
+    monkeypatch.setattr(plan_compaction, "MAX_FILES", 3)
     done = table.optimize()
     assert (done.commits, done.files_read, done.files_written) == (2, 11, 4)
     assert table.refresh().files().num_rows == 1

@@ -9,12 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from variantlake.batches import packed
 from variantlake.delta.log.logical_files import adds_of
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.cluster_paths import ClusterPath
@@ -37,7 +39,6 @@ from variantlake.maintenance.rewrite.groups import (
     FileGroup,
     InputFile,
     Tier,
-    packed,
 )
 from variantlake.maintenance.rewrite.layouts import (
     FileLayout,
@@ -51,6 +52,9 @@ from variantlake.planning.log_files import LogFiles
 from variantlake.shredding.ddl import parse_ddl
 from variantlake.shredding.layout import check_writable
 from variantlake.shredding.schema import ShreddingSchema
+
+MAX_FILES = 2_000
+"""The most files of a group: a table of a hundred thousand small ones has work for many tasks."""
 
 MAX_DELETED_SHARE = 0.05
 """The share of deleted rows from which on a file is rewritten, as in Delta Spark."""
@@ -280,17 +284,18 @@ def _groups_of(
     rest: dict[int, list[int]] = {}
     least = options.target_file_bytes * _FULL_SHARE
     for (number, target, _), places in classes.items():
-        sizes = live[rows[places]].tolist()
-        for own in packed(sizes, options.target_file_bytes):
-            members = [places[each] for each in own]
-            if len(classes) > 1 and sum(sizes[each] for each in own) < least:
+        sized = zip(places, live[rows[places]].tolist(), strict=True)
+        for own in packed(sized, itemgetter(1), options.target_file_bytes, MAX_FILES):
+            members = [place for place, _ in own]
+            if len(classes) > 1 and sum(size for _, size in own) < least:
                 rest.setdefault(number, []).extend(members)
             else:
                 yield _group(rows, layouts, members, target, number)
     for number, places in rest.items():
         left = sorted(places)
-        for own in packed(live[rows[left]].tolist(), options.target_file_bytes):
-            members = [left[each] for each in own]
+        sized = zip(left, live[rows[left]].tolist(), strict=True)
+        for own in packed(sized, itemgetter(1), options.target_file_bytes, MAX_FILES):
+            members = [place for place, _ in own]
             own_targets = {targets.of(layouts[place]) for place in members}
             target = own_targets.pop() if len(own_targets) == 1 else targets.common
             yield _group(rows, layouts, members, target, number)

@@ -17,6 +17,7 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from variantlake.batches import batched
 from variantlake.delta.actions.log_lines import AddFile
 from variantlake.delta.log.deletion_vectors import vector_location
 from variantlake.delta.log.logical_files import adds_of
@@ -27,7 +28,6 @@ from variantlake.delta.transaction.commit import commit
 from variantlake.delta.transaction.conflicts import Changes, whole_table
 from variantlake.delta.transaction.new_actions import removes_of
 from variantlake.errors import InvalidValue, MissingSource
-from variantlake.maintenance.batches import batched
 from variantlake.maintenance.restore_state import Difference, difference
 from variantlake.shown import Result
 from variantlake.storage.opening import store_of

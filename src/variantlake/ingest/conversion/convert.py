@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
+from variantlake.batches import packed
 from variantlake.errors import MalformedFile
 from variantlake.ingest.commit_load import (
     LoadResult,
@@ -191,12 +192,4 @@ def _groups(steps: Sequence[Step], parallelism: int) -> tuple[tuple[Step, ...], 
     """The files of each task, in order."""
     total = sum(step.size for step in steps)
     limit = min(GROUP_BYTES, total // max(parallelism, 1) + 1)
-    groups: list[list[Step]] = []
-    filled = 0
-    for step in steps:
-        if not groups or filled + step.size > limit:
-            groups.append([])
-            filled = 0
-        groups[-1].append(step)
-        filled += step.size
-    return tuple(map(tuple, groups))
+    return tuple(packed(steps, lambda step: step.size, limit))

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from variantlake.batches import packed
 from variantlake.errors import InvalidPath, VariantLakeError
 from variantlake.parquet.metadata.footer import Footer, RowGroup
 from variantlake.parquet.read.reader import BATCH_ROWS, VariantFile
@@ -65,16 +66,10 @@ def file_parts(files: Sequence[tuple[str, int]], cores: int) -> tuple[tuple[File
         for path, size in files
         for start in range(0, size, limit)
     ]
-    groups: list[list[FilePart]] = []
-    filled = 0
-    for part in sorted(parts, key=lambda part: part.start - part.end):
-        size = part.end - part.start
-        if not groups or filled + size > limit:
-            groups.append([])
-            filled = 0
-        groups[-1].append(part)
-        filled += size + _OPEN_BYTES
-    return tuple(map(tuple, groups))
+    parts.sort(key=lambda part: part.start - part.end)
+    return tuple(
+        packed(parts, lambda part: part.end - part.start + _OPEN_BYTES, limit + _OPEN_BYTES)
+    )
 
 
 def part_rows(

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from variantlake.batches import packed
 from variantlake.errors import (
     InvalidJson,
     InvalidValue,
@@ -281,15 +282,7 @@ def group_splits(splits: Sequence[Split], target_bytes: int) -> tuple[tuple[Spli
 
     Keeps many small files from becoming as many small Parquet files, and keeps their order.
     """
-    groups: list[list[Split]] = []
-    filled = 0
-    for split in splits:
-        if not groups or filled + split.size > target_bytes:
-            groups.append([])
-            filled = 0
-        groups[-1].append(split)
-        filled += split.size
-    return tuple(map(tuple, groups))
+    return tuple(packed(splits, lambda split: split.size, target_bytes))
 
 
 def empty_source(path: str) -> InvalidJson:

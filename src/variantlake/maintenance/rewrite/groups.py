@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Self
 
@@ -129,27 +129,6 @@ class FileGroup:
     def keys(self) -> Iterator[Key]:
         """What identifies the input files."""
         return (file.key for file in self.files)
-
-
-MAX_FILES = 2_000
-"""The most files of a group: a table of a hundred thousand small ones has work for many tasks."""
-
-
-def packed(sizes: Sequence[int], target: int) -> Iterator[list[int]]:
-    """Places of `sizes` in bins of at most `target`, in their order; larger ones are alone.
-
-    A bin has at most MAX_FILES.
-    """
-    own: list[int] = []
-    filled = 0
-    for place, size in enumerate(sizes):
-        if own and (filled + size > target or len(own) >= MAX_FILES):
-            yield own
-            own, filled = [], 0
-        own.append(place)
-        filled += size
-    if own:
-        yield own
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
+from variantlake.batches import packed
 from variantlake.delta.log.deletion_vectors import deleted_rows
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.log.stored_names import has_stored_names
@@ -203,7 +204,8 @@ class InputRows:
                     yield from ahead(self._pieces(file), lambda piece: self._stored([piece]), weigh)
                 continue
             weigh_files = lambda given: _ARROW_BYTES * sum(file.size for file in given)
-            for rows in ahead(_together(run), self._at_once, weigh_files):
+            together = packed(run, lambda file: file.size, SMALL_BYTES, _MOST_FILES)
+            for rows in ahead(together, self._at_once, weigh_files):
                 yield from rows
 
     def _at_once(self, files: Sequence[InputFile]) -> Iterable[StoredRows]:
@@ -321,20 +323,6 @@ class InputRows:
             else:
                 is_alike = is_alike and not told
         return arrays, notes, is_alike
-
-
-def _together(files: Iterable[InputFile]) -> Iterator[list[InputFile]]:
-    """Small files that one thread reads, in their order."""
-    own: list[InputFile] = []
-    size = 0
-    for file in files:
-        if own and (size + file.size > SMALL_BYTES or len(own) >= _MOST_FILES):
-            yield own
-            own, size = [], 0
-        own.append(file)
-        size += file.size
-    if own:
-        yield own
 
 
 def _batches(

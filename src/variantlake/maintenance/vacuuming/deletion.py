@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 
+from variantlake.batches import batched
 from variantlake.errors import VariantLakeError
-from variantlake.maintenance.batches import batched
 from variantlake.storage.store import LocalStore, Store
 
 FILES_AT_ONCE = 1000

@@ -19,11 +19,11 @@ from typing import Self
 import numpy as np
 import pyarrow.compute as pc
 
+from variantlake.batches import batched
 from variantlake.delta.log.log_segment import LOG
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.ingest.target.autoload_files import OWN_FOLDER, RUN_PATH
 from variantlake.ingest.target.quarantine import FOLDER as QUARANTINE
-from variantlake.maintenance.batches import batched
 from variantlake.maintenance.vacuuming.retained import RetainedPaths
 from variantlake.storage.store import Entry, LocalStore
 from variantlake.storage.walk import Folder, Link, walk

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
 
+from variantlake.batches import batched
 from variantlake.delta.actions.log_lines import (
     AddCdcFile,
     CommitInfo,
@@ -27,7 +28,6 @@ from variantlake.delta.log.file_paths import decode_path, is_absolute
 from variantlake.delta.log.log_segment import LOG, all_commits, commit_version
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.errors import InvalidValue, VariantLakeError
-from variantlake.maintenance.batches import batched
 from variantlake.maintenance.vacuuming.listing import Listing, Names, UnneededFile, UnneededFiles
 from variantlake.maintenance.vacuuming.retained import RetainedPaths
 from variantlake.storage.store import Entry, LocalStore, Store

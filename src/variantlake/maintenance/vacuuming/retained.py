@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow.compute as pc
 
+from variantlake.batches import batched
 from variantlake.delta.actions.log_lines import (
     AddCdcFile,
     AddFile,
@@ -33,7 +34,6 @@ from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.log.snapshot_state import read_removes
 from variantlake.errors import MissingSource, VariantLakeError
 from variantlake.ingest.target.autoload_files import DOMAIN, run_paths
-from variantlake.maintenance.batches import batched
 from variantlake.storage.store import Entry, Store
 
 _SPECIAL = r"^/|[%:\\]|(^|/)\.{0,2}(/|$)"
