@@ -109,6 +109,12 @@ def test_readme_stays_short() -> None:
         assert target in text
 
 
+def test_readme_names_every_folder() -> None:
+    text = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+    folders = sorted(each.parent.name for each in REPOSITORY.glob("src/variantlake/*/__init__.py"))
+    assert sorted(re.findall(r"^\| `src/variantlake/(\w+)` \|", text, re.MULTILINE)) == folders
+
+
 def test_links_of_the_pages_lead_somewhere() -> None:
     for page in PAGES:
         for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
