@@ -45,6 +45,11 @@ class Result(Shown):
         return asdict(fields_of)
 
 
+def shortened(text: str, length: int) -> str:
+    """A text of at most `length` characters, the last one an ellipsis where it is cut."""
+    return text if len(text) <= length else f"{text[: length - 1]}…"
+
+
 def counted(number: int, noun: str) -> str:
     """A number of things: `1 file`, `2,000 files`."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -16,6 +16,7 @@ from variantlake.parquet.read.inspect import bound_text
 from variantlake.parquet.stats.fact_columns import BoundColumns, Int64s, VariantColumns
 from variantlake.paths import Path
 from variantlake.report.paths import PathTotals
+from variantlake.shown import shortened
 from variantlake.types import Kind, ShreddedType
 
 MAX_PATHS = 24
@@ -49,7 +50,7 @@ class SkipPower:
         return {
             "type": self.type.ddl,
             "numeric": self.type.kind in _NUMERIC,
-            "labels": [_cut(label) for label in self.labels],
+            "labels": [shortened(label, MAX_LABEL) for label in self.labels],
             "low": self.low.tolist(),
             "high": self.high.tolist(),
             "read": self.read,
@@ -123,7 +124,3 @@ def _average(low: Int64s, high: Int64s, values: int) -> float:
     np.add.at(change, low, 1)
     np.add.at(change, high + 1, -1)
     return float(np.cumsum(change)[:-1].mean())
-
-
-def _cut(label: str) -> str:
-    return label if len(label) <= MAX_LABEL else f"{label[: MAX_LABEL - 1]}…"

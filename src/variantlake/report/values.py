@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 
 from variantlake.paths import Path
+from variantlake.shown import shortened
 
 MAX_DISTINCT = 1_000
 """Distinct values that are counted at a path; more are "at least so many"."""
@@ -44,8 +45,7 @@ class PathValues:
             return
         self.distinct.add(text)
         if len(self.examples) < MAX_EXAMPLES and text != "null":
-            cut = len(text) > MAX_EXAMPLE_LENGTH
-            self.examples.append(f"{text[: MAX_EXAMPLE_LENGTH - 1]}…" if cut else text)
+            self.examples.append(shortened(text, MAX_EXAMPLE_LENGTH))
 
 
 def values_of(texts: Iterable[str]) -> dict[Path, PathValues]:

@@ -12,7 +12,6 @@ from variantlake.cli.tables.inspect_table import LACKING, print_table
 from variantlake.cli.terminal.options import SourceArgument, json_option
 from variantlake.cli.terminal.output import (
     count,
-    cut,
     heading,
     print_fields,
     print_json,
@@ -22,12 +21,16 @@ from variantlake.cli.terminal.output import (
     size,
 )
 from variantlake.parquet.read.inspect import SAMPLE_ROWS, FileView, NodeView, VariantView
+from variantlake.shown import shortened
 from variantlake.shredding.ddl import MAX_SCHEMA_DEPTH
 from variantlake.shredding.inference.infer import Inference, InferenceOptions
 from variantlake.shredding.values import ValueNotes
 from variantlake.table import Table
 
 DEFAULTS = InferenceOptions()
+_WIDTH = 40
+"""Characters of a bound."""
+
 NO_VARIANT = "The file has no VARIANT column; --variant names one that nothing marks."
 
 
@@ -147,8 +150,8 @@ def _node_row(node: NodeView) -> list[Any]:
         share,
         count(node.nulls),
         count(node.residuals),
-        cut(node.minimum),
-        cut(node.maximum),
+        shortened(node.minimum, _WIDTH),
+        shortened(node.maximum, _WIDTH),
         size(sum(stored)) if stored else "",
     ]
 

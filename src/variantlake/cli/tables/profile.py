@@ -14,6 +14,7 @@ from variantlake.ingest.sources.sources import Format
 from variantlake.planning.predicates import path_text
 from variantlake.report.profile import PathProfile, SourceProfile
 from variantlake.report.samples import SAMPLE_ROWS
+from variantlake.shown import shortened
 from variantlake.shredding.inference.infer import InferenceOptions
 
 _SHOWN = 100
@@ -113,11 +114,5 @@ def _row(each: PathProfile) -> list[str]:
         distinct,
         f"{each.text_share:.1%}" if each.text_share else "",
         each.column or "",
-        ", ".join(
-            text if len(text) <= _WIDTH else f"{text[: _WIDTH - 1]}…" for text in each.examples
-        ),
+        ", ".join(shortened(text, _WIDTH) for text in each.examples),
     ]
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 1]}…"

@@ -163,11 +163,6 @@ def count(number: int | None) -> str:
     return "" if number is None else f"{number:,}"
 
 
-def cut(text: str, length: int = 40) -> str:
-    """A text of at most `length` characters, the last one an ellipsis where it is cut."""
-    return text if len(text) <= length else f"{text[: length - 1]}…"
-
-
 def size(count: int) -> str:
     """Bytes for people: `1.5 MB`, in powers of ten."""
     for unit, scale in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):

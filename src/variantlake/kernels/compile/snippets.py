@@ -150,11 +150,6 @@ def leading_zeros(builder: Any, word: Any) -> Any:
     return builder.ctlz(word, ir.Constant(_I1, 0))
 
 
-@_word(types.int64, types.int64, types.int64)
-def shift_right(builder: Any, word: Any, bits: Any) -> Any:
-    return builder.lshr(word, bits)
-
-
 @_word(types.uint64, types.uint64, types.uint64)
 def multiply_high(builder: Any, one: Any, two: Any) -> Any:
     wide = ir.IntType(128)

@@ -46,7 +46,7 @@ FLAGS_LIMIT = 1 << 51
 """`delta.tags.FLAGS_LIMIT`."""
 
 _WIDTHS = np.array([PRIMITIVES[primitive].width for primitive in Primitive], np.int64)
-_PRIMITIVES, _MAX_SCALE, _UUID = len(_WIDTHS), MAX_PRECISION, int(Primitive.UUID)
+_PRIMITIVES, _MAX_SCALE = len(_WIDTHS), MAX_PRECISION
 _GROUP, _BYTES = 5, 4
 """Characters and bytes of one group of Z85."""
 

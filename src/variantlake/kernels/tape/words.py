@@ -136,12 +136,6 @@ def leading_zeros(word: int) -> int:
 
 
 @machine(memory=False)
-def shift_right(word: int, bits: int) -> int:
-    """Logical shift of an int64 by 0 to 63 bits."""
-    return int64(uint64(int64(word)) >> uint64(bits))
-
-
-@machine(memory=False)
 def multiply_high(one: int, two: int) -> int:
     """The upper 64 bits of the product of two uint64."""
     return uint64(int(one) * int(two) >> 64)

@@ -77,7 +77,6 @@ class Conversion:
 IDENTITY = Conversion(ConversionKind.IDENTITY)
 
 _WIDTHS = (Kind.INT8, Kind.INT16, Kind.INT32, Kind.INT64)
-_INTEGERS = frozenset(_WIDTHS)
 _FLOATS = frozenset({Kind.FLOAT, Kind.DOUBLE})
 
 _TOTAL: frozenset[tuple[Kind, Kind]] = frozenset(
