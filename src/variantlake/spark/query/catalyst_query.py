@@ -60,7 +60,8 @@ from variantlake.spark.query.session_queries import (
 )
 from variantlake.spark.query.views import Views
 from variantlake.spark.scan import pushed_aggregates
-from variantlake.spark.scan.dataframe import PathColumn, path_columns, scan
+from variantlake.spark.scan.dataframe import scan
+from variantlake.spark.scan.path_columns import PathColumn, path_columns
 from variantlake.spark.scan.pushed_aggregates import (
     DRIVER_BYTES_SETTING,
     MIN_BYTES_SETTING,

@@ -36,7 +36,8 @@ from variantlake.spark.query.session_queries import (
     SPARK_ALONE,
     SessionQueries,
 )
-from variantlake.spark.scan.dataframe import path_columns, scan
+from variantlake.spark.scan.dataframe import scan
+from variantlake.spark.scan.path_columns import path_columns
 from variantlake.spark.scan.tables import Tables, TableVersion
 from variantlake.spark.session.connect_files import RemoteFiles
 from variantlake.spark.session.refusals import or_invalid

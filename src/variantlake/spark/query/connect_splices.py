@@ -13,7 +13,7 @@ from sqlglot.tokenizer_core import Token
 
 from variantlake.planning.plan import ScanPlan
 from variantlake.planning.predicates import PRESENCE, Predicate, Ref
-from variantlake.spark.scan.dataframe import VARIANT_FIELD, PathColumn
+from variantlake.spark.scan.path_columns import VARIANT_FIELD, PathColumn
 from variantlake.spark.scan.tables import TableVersion
 from variantlake.sql.splice import Splice, quote_identifier
 from variantlake.sql.token_paths import TypedPath

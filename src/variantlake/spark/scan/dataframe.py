@@ -12,27 +12,16 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import (
-    ArrayType,
     BinaryType,
-    BooleanType,
-    ByteType,
     DataType,
-    DateType,
-    DecimalType,
     DoubleType,
     FloatType,
     IntegerType,
-    LongType,
-    ShortType,
-    StringType,
     StructField,
     StructType,
-    TimestampNTZType,
-    TimestampType,
     VariantType,
 )
 
@@ -44,47 +33,15 @@ from variantlake.planning.predicates import PRESENCE, Predicate, Ref, refs
 from variantlake.scan.scan_task import ScanTask
 from variantlake.shredding.layout import METADATA
 from variantlake.spark.scan.deletion_vectors import FILE_NUMBER, has_deleted, without_deleted
+from variantlake.spark.scan.path_columns import VARIANT_FIELD, PathColumn
 from variantlake.spark.scan.pushed_filters import condition_sql, pushed_sql
+from variantlake.spark.scan.stored_types import ELEMENT, Tree, data_type, struct_type
 from variantlake.spark.scan.tables import TableVersion
 from variantlake.spark.session.char_columns import char_columns, padded_sql, with_declarations
 from variantlake.spark.session.classic_files import EVERYTHING, Files, KnownFile, unused
 from variantlake.spark.session.kernel_scan import arrow_schema, with_texts
 from variantlake.spark.session.schemas import type_ddl, without_ids
 from variantlake.sql.splice import quote_identifier, quote_string
-from variantlake.types import Kind, ShreddedType
-
-VARIANT_FIELD = "__vl_v"
-
-
-def path_field(index: int) -> str:
-    """The struct field of a column's path number `index`."""
-    return f"__vl_p{index}"
-
-
-@dataclass(frozen=True, slots=True)
-class PathColumn:
-    """A Variant column that is read by `paths` alone; `native` when some file needs the Variant."""
-
-    paths: tuple[Ref, ...]
-    native: bool
-
-    def field(self, ref: Ref) -> str:
-        """The struct field that holds this path."""
-        return path_field(self.paths.index(ref))
-
-
-def path_columns(plan: ScanPlan, refs: Iterable[Ref]) -> dict[str, PathColumn]:
-    """The columns that become structs of the paths `refs`, for a plan that was asked for them."""
-    by_column: dict[str, list[Ref]] = {}
-    for ref in dict.fromkeys(refs):
-        by_column.setdefault(ref.column[0], []).append(ref)
-    return {
-        column: PathColumn(
-            tuple(paths),
-            any(isinstance(group.reading(ref), Native) for group in plan.groups for ref in paths),
-        )
-        for column, paths in by_column.items()
-    }
 
 
 def scan(
@@ -330,7 +287,7 @@ class _Group:
         )
 
     def _physical_type(self, paths: Sequence[Ref]) -> StructType:
-        root: _Tree = {}
+        root: Tree = {}
         for ref in paths:
             reading = self._readings.get(ref)
             if isinstance(reading, NullTest):
@@ -346,7 +303,7 @@ class _Group:
                         raise TypeError(f"{ref} goes through a typed leaf")
                     tree = child
                 tree[leaf] = data_type(reading.stored)
-        return _struct(root)
+        return struct_type(root)
 
     def _column(self, stored: StructField, item: StructField, *, constants: bool) -> str:
         name = quote_identifier(stored.name)
@@ -417,42 +374,3 @@ def _is_hidden(type_: DataType) -> bool:
     if isinstance(type_, StructType):
         return any(_is_hidden(item.dataType) for item in type_.fields)
     return isinstance(type_, VariantType | FloatType | DoubleType)
-
-
-_Tree = dict[str | None, "DataType | _Tree"]
-ELEMENT = None
-"""The one child of an array in a _Tree, whatever its index: no key of an object."""
-
-
-def _type(tree: DataType | _Tree) -> DataType:
-    if not isinstance(tree, dict):
-        return tree
-    return ArrayType(_type(tree[ELEMENT])) if ELEMENT in tree else _struct(tree)
-
-
-def _struct(tree: _Tree) -> StructType:
-    return StructType(
-        [StructField(name, _type(child)) for name, child in tree.items() if name is not None]
-    )
-
-
-_LEAF_TYPES: dict[Kind, DataType] = {
-    Kind.BOOLEAN: BooleanType(),
-    Kind.INT8: ByteType(),
-    Kind.INT16: ShortType(),
-    Kind.INT32: IntegerType(),
-    Kind.INT64: LongType(),
-    Kind.FLOAT: FloatType(),
-    Kind.DOUBLE: DoubleType(),
-    Kind.DATE: DateType(),
-    Kind.TIMESTAMP: TimestampType(),
-    Kind.TIMESTAMP_NTZ: TimestampNTZType(),
-    Kind.BINARY: BinaryType(),
-    Kind.STRING: StringType(),
-}
-"""Exactly the types of the files: Spark's nested reader does not convert (rule 4)."""
-
-
-def data_type(stored: ShreddedType) -> DataType:
-    """Spark's type of a typed column."""
-    return _LEAF_TYPES.get(stored.kind) or DecimalType(stored.precision, stored.scale)

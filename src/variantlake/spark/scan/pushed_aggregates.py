@@ -44,8 +44,8 @@ from variantlake.planning.predicates import (
 from variantlake.planning.stats.exact_facts import ExactFacts, KnownFiles, LogAggregate
 from variantlake.planning.stats.sums import greatest_sum
 from variantlake.spark.scan.aggregate_task import AggregateTask, Groups, partial_rows
-from variantlake.spark.scan.dataframe import data_type
 from variantlake.spark.scan.driver_groups import groups_here
+from variantlake.spark.scan.stored_types import data_type
 from variantlake.spark.scan.tables import TableVersion
 from variantlake.spark.session.classic_files import HelperSession
 from variantlake.spark.session.kernel_scan import arrow_schema

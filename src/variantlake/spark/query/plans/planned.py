@@ -12,7 +12,7 @@ from variantlake.planning.plan import ScanPlan
 from variantlake.planning.predicates import PRESENCE, Predicate, map_refs
 from variantlake.planning.stats.first_rows import map_order
 from variantlake.spark.query.plans.analysis import PathUse, TableUse
-from variantlake.spark.scan.dataframe import VARIANT_FIELD, PathColumn
+from variantlake.spark.scan.path_columns import VARIANT_FIELD, PathColumn
 from variantlake.spark.scan.pushed_aggregates import PushedAggregate
 from variantlake.spark.scan.tables import TableVersion
 from variantlake.spark.session.classic_files import HelperSession

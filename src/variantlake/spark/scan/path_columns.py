@@ -1,0 +1,43 @@
+"""What takes the place of a Variant column in a scan: a struct with a field for each path."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from variantlake.planning.exact.readings import Native
+from variantlake.planning.plan import ScanPlan
+from variantlake.planning.predicates import Ref
+
+VARIANT_FIELD = "__vl_v"
+
+
+def path_field(index: int) -> str:
+    """The struct field of a column's path number `index`."""
+    return f"__vl_p{index}"
+
+
+@dataclass(frozen=True, slots=True)
+class PathColumn:
+    """A Variant column that is read by `paths` alone; `native` when some file needs the Variant."""
+
+    paths: tuple[Ref, ...]
+    native: bool
+
+    def field(self, ref: Ref) -> str:
+        """The struct field that holds this path."""
+        return path_field(self.paths.index(ref))
+
+
+def path_columns(plan: ScanPlan, refs: Iterable[Ref]) -> dict[str, PathColumn]:
+    """The columns that become structs of the paths `refs`, for a plan that was asked for them."""
+    by_column: dict[str, list[Ref]] = {}
+    for ref in dict.fromkeys(refs):
+        by_column.setdefault(ref.column[0], []).append(ref)
+    return {
+        column: PathColumn(
+            tuple(paths),
+            any(isinstance(group.reading(ref), Native) for group in plan.groups for ref in paths),
+        )
+        for column, paths in by_column.items()
+    }
