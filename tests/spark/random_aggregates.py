@@ -49,23 +49,28 @@ class Aggregates:
         self._chance = chance
         self._plain = plain
 
-    def term(self) -> tuple[str, bool]:
-        """An expression, and whether sums of it are defined."""
+    def term(self) -> tuple[str, tuple[str, ...]]:
+        """An expression, and functions that add it up to the same in whatever order.
+
+        Spark adds up doubles for an average, which hold no large integers.
+        """
         chance = self._chance
         if chance.random() < 0.15:
-            return chance.choice(("k", "k % 5", "k * 2")), True
+            return chance.choice(("k", "k % 5", "k * 2")), ("sum", "avg")
         asked = chance.choice(self._queries.requested)
         value = asked.get("event", strict=False, colon=False)
         if chance.random() < self._plain:
-            return value, asked.type in _INTEGERS or asked.type.startswith("decimal")
+            return value, _sums(asked.type)
         if asked.type in _INTEGERS:
-            return chance.choice(_OF_INTEGERS).format(x=value), True
+            form = chance.choice(_OF_INTEGERS)
+            is_double = asked.type == "bigint" and "/" in form
+            return form.format(x=value), () if is_double else _sums(asked.type)
         if asked.type.startswith("decimal"):
-            return chance.choice((*_OF_OTHERS, "{x} + {x}")).format(x=value), True
+            return chance.choice((*_OF_OTHERS, "{x} + {x}")).format(x=value), _sums(asked.type)
         forms: tuple[str, ...] = _OF_STRINGS if asked.type == "string" else _OF_OTHERS
         if asked.type in ("timestamp", "timestamp_ntz"):
             forms = _OF_TIMES
-        return chance.choice(forms).format(x=value), False
+        return chance.choice(forms).format(x=value), ()
 
     def groups(self) -> str:
         """A query of groups."""
@@ -77,9 +82,9 @@ class Aggregates:
             return f"SELECT DISTINCT {', '.join(items)} FROM {{t}}{self._where()}"
         items = [*(f"{key} AS g{at}" for at, key in enumerate(keys)), "count(*) AS n"]
         for at in range(chance.randrange(1, 4)):
-            value, summed = self.term()
+            value, sums = self.term()
             names = ["count({x})", "min({x})", "max({x})", "count(DISTINCT {x})"]
-            names += ["sum({x})", "avg({x})"] * summed
+            names += [f"{name}({{x}})" for name in sums]
             items.append(f"{chance.choice(names).format(x=value)} AS a{at}")
         text = f"SELECT {', '.join(items)} FROM {{t}}{self._where()}"
         text += f" GROUP BY {', '.join(str(at + 1) for at in range(len(keys)))}" if keys else ""
@@ -108,6 +113,12 @@ class Aggregates:
         if chance.random() < 0.5:
             return f" WHERE k {chance.choice(('<', '>=', '<>'))} {chance.randrange(200)}"
         return f" WHERE {self._queries.condition()}"
+
+
+def _sums(type_: str) -> tuple[str, ...]:
+    if type_ == "bigint":
+        return ("sum",)
+    return ("sum", "avg") if type_ in _INTEGERS or type_.startswith("decimal") else ()
 
 
 def aggregates_agree(trial: Trial, queries: Queries, count: int, seed: object) -> int:
