@@ -103,22 +103,29 @@ def test_large_items_come_one_at_a_time() -> None:
 
 
 class Slow:
-    """Work that takes a while, and counts what was begun and what is done."""
+    """Work that takes a while, and notes what was begun and what is done.
 
-    def __init__(self) -> None:
-        self.begun = self.done = 0
+    The item `interrupts` interrupts the main thread, as Ctrl-C does.
+    """
+
+    def __init__(self, interrupts: int | None = None) -> None:
+        self.begun: list[int] = []  # threads append at once, and lose nothing
+        self.done: list[int] = []
+        self._interrupts = interrupts
 
     def __call__(self, item: int) -> int:
-        self.begun += 1
+        self.begun.append(item)
+        if item == self._interrupts:
+            _thread.interrupt_main()
         time.sleep(0.005)
-        self.done += 1
+        self.done.append(item)
         return item
 
     def check_it_stopped(self) -> None:
-        begun = self.begun
-        assert begun == self.done < 100
+        begun = len(self.begun)
+        assert begun == len(self.done) < 100
         time.sleep(0.02)
-        assert self.begun == begun
+        assert len(self.begun) == begun
 
 
 def test_who_stops_early_stops_the_threads() -> None:
@@ -130,9 +137,7 @@ def test_who_stops_early_stops_the_threads() -> None:
 
 
 def test_an_interrupt_stops_the_threads(threads: int) -> None:
-    work = Slow()
-    timer = threading.Timer(0.05, _thread.interrupt_main)
-    timer.start()
+    work = Slow(interrupts=9)
     with pytest.raises(KeyboardInterrupt):
         list(ahead(iter(range(1000)), work))
     if threads > 1:  # else it hit the work itself
