@@ -44,7 +44,10 @@ class Aggregates:
     """Makes queries of groups and of orders."""
 
     def __init__(self, queries: Queries, chance: random.Random, *, plain: float = 0) -> None:
-        """`plain` is the share of terms that are just a path."""
+        """`plain` is the share of terms that are just a path; then more are of `k` as well.
+
+        Tasks begin groups, and limits leave files out, where all terms are columns of all files.
+        """
         self._queries = queries
         self._chance = chance
         self._plain = plain
@@ -55,7 +58,7 @@ class Aggregates:
         Spark adds up doubles for an average, which hold no large integers.
         """
         chance = self._chance
-        if chance.random() < 0.15:
+        if chance.random() < (0.5 if self._plain else 0.15):
             return chance.choice(("k", "k % 5", "k * 2")), ("sum", "avg")
         asked = chance.choice(self._queries.requested)
         value = asked.get("event", strict=False, colon=False)
