@@ -20,7 +20,7 @@ from variantlake.delta.schema.char_types import declared_type
 from variantlake.delta.schema.char_values import padded, padded_to
 from variantlake.delta.schema.table_schema import StructField, StructType, arrow_type
 from variantlake.delta.stats.partition_values import partition_array
-from variantlake.errors import UnsupportedFeature, VariantLakeError
+from variantlake.errors import VariantLakeError, in_file
 from variantlake.parquet.read.parquet_source import read_leaves
 from variantlake.parquet.read.prefetch import ahead
 from variantlake.parquet.read.reader import BATCH_ROWS
@@ -284,12 +284,9 @@ class FileReader:
         """A partition column's values; None for any other column."""
         if ref.column[0] not in self._partition_types:
             return None
-        try:
-            field = self._fields[ref.column[0]]
+        field = self._fields[ref.column[0]]
+        with in_file(self.file.path):
             return partition_column(field, self.file.partition.get(ref.column[0]), rows)
-        except UnsupportedFeature as error:
-            error.file = self.file.path
-            raise
 
     def nulls(self, ref: Ref, rows: int) -> Values:
         """NULL in all rows, of the type asked for."""
@@ -336,11 +333,8 @@ class Rows:
             return None
         found: dict[Ref, Runs] = {}
         for ref in dict.fromkeys(asked):
-            try:
+            with in_file(self.reader.file.path):
                 runs = self.reader.runs(ref, self.row_group)
-            except VariantLakeError as error:
-                error.file = error.file or self.reader.file.path
-                raise
             if runs is None:
                 return None
             found[ref] = runs
@@ -353,11 +347,8 @@ class Rows:
 
     def parts(self, ref: Ref) -> Iterator[Any]:
         """Such a column in these rows, piece by piece."""
-        try:
+        with in_file(self.reader.file.path):
             yield from self.reader.parts(ref.column[0], self.row_group, self.places)
-        except VariantLakeError as error:
-            error.file = error.file or self.reader.file.path
-            raise
 
     def values(self, ref: Ref) -> Values:
         """A column or path in these rows."""
@@ -365,7 +356,7 @@ class Rows:
         if constant is not None:
             return _as_char(constant, ref)
         reading = self.reader.reading(ref)
-        try:
+        with in_file(self.reader.file.path):
             if isinstance(reading, NullColumn):
                 return self.reader.nulls(ref, self.count)
             if isinstance(reading, PhysicalColumn):
@@ -374,9 +365,6 @@ class Rows:
             if array is None:
                 return self.reader.nulls(ref, self.count)
             return _as_char(Values(array), ref) if ref.path is None else extract(array, ref)
-        except VariantLakeError as error:
-            error.file = error.file or self.reader.file.path
-            raise
 
 
 def _as_char(values: Values, ref: Ref) -> Values:
