@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
 import shutil
 import sys
 import tempfile
@@ -21,6 +20,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 import variantlake as vl
+from benchmarks import report
+from benchmarks.report import peak_mb
 from variantlake.ingest.autoload.runs import RUN, RunReader
 from variantlake.ingest.autoload.state import FileState, LoadState
 from variantlake.storage.opening import open_store
@@ -53,9 +54,7 @@ def write_files(folder: Path, start: int, count: int) -> None:
 
 def timed(label: str, work: Callable[[], object]) -> float:
     """Seconds of some work, printed."""
-    started = time.perf_counter()
-    work()
-    seconds = time.perf_counter() - started
+    seconds = report.timed(work)
     sys.stdout.write(f"{label}: {seconds:.2f} s\n")
     sys.stdout.flush()
     return seconds
@@ -126,12 +125,11 @@ def names(count: int, batch: int) -> None:
             f"{slowest:.2f} s; {len(state.runs)} runs of {size / 1e6:.1f} MB together, "
             f"{written / 1e6:.1f} MB written in all\n"
         )
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        before = peak_mb()
         seconds = timed("read all names", lambda: _read(state, RunReader(store)))
-        after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         sys.stdout.write(
-            f"  {count / seconds / 1e6:.1f} M names a second; peak memory {before / 1024:.0f} MB "
-            f"before, {after / 1024:.0f} MB after\n"
+            f"  {count / seconds / 1e6:.1f} M names a second; peak memory {before:.0f} MB "
+            f"before, {peak_mb():.0f} MB after\n"
         )
 
 

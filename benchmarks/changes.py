@@ -12,13 +12,14 @@ from __future__ import annotations
 import argparse
 import shutil
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import variantlake as vl
+from benchmarks import documents
 from benchmarks.engines import spark_session
-from benchmarks.events import events, write
+from benchmarks.events import events
+from benchmarks.report import timed
 
 SHREDDING = (
     "did STRING, kind STRING, time_us BIGINT, commit STRUCT<operation: STRING, collection: STRING, "
@@ -38,7 +39,7 @@ def main() -> None:
 
 def _run(folder: Path, count: int, files: int) -> None:
     base = folder / "base"
-    write(folder / "events.ndjson", count)
+    documents.write("events", folder / "events.ndjson", count)
     table = vl.Table.create(
         base,
         "event VARIANT",
@@ -87,9 +88,8 @@ def _timed(base: Path, copy: Path, change: Callable[[str], object]) -> tuple[flo
         shutil.rmtree(copy, ignore_errors=True)
         shutil.copytree(base, copy)
         before = _bytes(copy)
-        started = time.perf_counter()
-        change(f"delta.`{copy}`")
-        best = min(best, (time.perf_counter() - started, _bytes(copy) - before))
+        seconds = timed(lambda: change(f"delta.`{copy}`"))
+        best = min(best, (seconds, _bytes(copy) - before))
     shutil.rmtree(copy)
     return best
 

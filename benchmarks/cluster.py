@@ -13,7 +13,6 @@ import random
 import shutil
 import statistics
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ import orjson
 
 import variantlake as vl
 from benchmarks.events import FIRST_TIME_US, events
+from benchmarks.report import timed
 
 PATH = "event:time_us::bigint"
 LOADS = 32
@@ -72,9 +72,8 @@ def side_by_side(folder: Path, rows: int) -> dict[str, Any]:
     target = max(1, size_of(table) // 64)
     result: dict[str, Any] = {"rows": rows, "bytes": size_of(table), "files": len(table.files())}
     result["bytes_read_before"] = bytes_read(table)
-    started = time.perf_counter()
     done = table.cluster(target_file_bytes=target)
-    result["ours_seconds"] = time.perf_counter() - started
+    result["ours_seconds"] = done.seconds
     result["ours_files"] = done.files_written
     result["bytes_read_after"] = bytes_read(table.refresh())
     result["seconds_of_a_second_run"] = table.cluster(target_file_bytes=target).seconds
@@ -93,9 +92,7 @@ def _delta_spark(folder: Path, table: vl.Table, target: int) -> dict[str, Any]:
     location = folder / "delta"
     source = vl.spark.connect(spark).read(str(table.uri)).selectExpr(f"{PATH} AS t", "event")
     source.repartition(LOADS).write.format("delta").save(str(location))
-    started = time.perf_counter()
-    spark.sql(f"OPTIMIZE delta.`{location}` ZORDER BY (t)")
-    seconds = time.perf_counter() - started
+    seconds = timed(lambda: spark.sql(f"OPTIMIZE delta.`{location}` ZORDER BY (t)"))
     files = spark.sql(f"DESCRIBE DETAIL delta.`{location}`").collect()[0].numFiles
     spark.stop()
     return {"delta_seconds": seconds, "delta_files": files}

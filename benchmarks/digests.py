@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 
 import variantlake as vl
-from benchmarks.events import write as write_events
+from benchmarks import documents
 from benchmarks.report import table
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.maintenance.digest import DigestFile, FileDigester, RowDigester
@@ -61,7 +61,7 @@ def main() -> None:
     pa.set_cpu_count(1)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        write_events(folder / "events.ndjson", options.count)
+        documents.write("events", folder / "events.ndjson", options.count)
         vl.Table.create(folder / "table", "event VARIANT")
         vl.Table.open(folder / "table").append(vl.ndjson(folder / "events.ndjson"))
         snapshot = Snapshot.read(folder / "table")

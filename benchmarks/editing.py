@@ -10,7 +10,6 @@ changes a Variant: there the way is through text, `parse_json(regexp_replace(to_
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -20,6 +19,7 @@ import pyarrow as pa
 
 import variantlake as vl
 from benchmarks.documents import event_documents
+from benchmarks.report import best, timed
 from variantlake.encoding.edit import Change, Edit, edited
 from variantlake.encoding.variant import Variant
 from variantlake.kernels.json.json_reader import JsonReader
@@ -31,16 +31,6 @@ from variantlake.paths import Path
 
 RUNS = 5
 TWIN_ROWS = 5_000
-
-
-def best(run: Callable[[], object]) -> float:
-    """Seconds of the fastest run."""
-    times = []
-    for _ in range(RUNS):
-        start = time.perf_counter()
-        run()
-        times.append(time.perf_counter() - start)
-    return min(times)
 
 
 def variants(rows: int) -> pa.StructArray:
@@ -76,17 +66,14 @@ def main(rows: int) -> None:
     rows_of: Any = array.slice(0, TWIN_ROWS)
     few = [(row["metadata"], row["value"]) for row in rows_of.to_pylist()]
     for name, kernel, edit, value in cases:
-        seconds = best(partial(kernel, array))
+        seconds = best(partial(kernel, array), RUNS)
         tree = None if edit.change is Change.DELETE else Variant.of(value).tree()
-        start = time.perf_counter()
-        for row in few:
-            edited(*row, edit, tree)
-        twin = (time.perf_counter() - start) / len(few)
+        twin = timed(lambda: [edited(*row, edit, tree) for row in few]) / len(few)  # noqa: B023
         print(
             f"{name:18} kernel {rows / seconds / 1e6:5.2f} M rows/s, {size / seconds:5.0f} MB/s; "
             f"twin {1 / twin / 1e3:5.1f} k rows/s; {twin * rows / seconds:4.0f} times"
         )
-    tape = best(lambda: write_variant(VariantReader().read(array)))
+    tape = best(lambda: write_variant(VariantReader().read(array)), RUNS)
     print(f"reading to a tape and writing again: {size / tape:5.0f} MB/s")
 
 
@@ -112,7 +99,7 @@ def main_spark(rows: int) -> None:
                 '"kind":"[^"]*"', '"kind":"x"')) AS event"""
         )
         for name, changed in (("UDF over Arrow", ours), ("to_json, parse_json", theirs)):
-            seconds = best(partial(_run, changed))
+            seconds = best(partial(_run, changed), RUNS)
             print(f"{name:20} {rows / seconds / 1e6:5.2f} M rows/s")
 
 

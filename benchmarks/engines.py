@@ -91,44 +91,55 @@ class DuckDb:
         return int(found[0]) if found else 0
 
 
-class Sail:
-    """A Sail server in a process of its own, with its own packages."""
+class Worker:
+    """A process of another environment that answers each line with a line of JSON."""
 
-    def __init__(self, python: str | None, cores: int) -> None:
+    def __init__(self, python: str | Path, script: str, environment: dict[str, str]) -> None:
+        """`script` is one of this folder."""
         self._process = subprocess.Popen(
-            [python or _sail_python(), str(Path(__file__).with_name("sail_worker.py"))],
+            [python, Path(__file__).with_name(script)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
-            env=_plain_environment() | {"TOKIO_WORKER_THREADS": str(cores)},
+            env=_plain_environment() | environment,
         )
-        self._ask({})  # until it is up
 
-    def to_table(self, source: Path, table: Path) -> float:
-        """NDJSON to a shredded Delta table; the seconds of it."""
-        shutil.rmtree(table, ignore_errors=True)
-        return float(self._ask({"source": str(source), "table": str(table)})["seconds"])
+    def ask(self, line: str) -> dict[str, str]:
+        """What it answers. Raises RuntimeError for an error, and where it has ended."""
+        send, receive = _pipes(self._process)
+        try:
+            send.write(line + "\n")
+            send.flush()
+            answered = receive.readline()
+        except BrokenPipeError:
+            answered = ""
+        if not answered:
+            raise RuntimeError("the process ended without an answer")
+        answer: dict[str, str] = json.loads(answered)
+        if "error" in answer:
+            raise RuntimeError(answer["error"])
+        return answer
 
     def close(self) -> None:
         """End the process."""
         self._process.kill()
         self._process.wait()
 
-    def _ask(self, request: dict[str, str]) -> dict[str, str]:
-        send, receive = _pipes(self._process)
-        try:
-            send.write(json.dumps(request) + "\n")
-            send.flush()
-            line = receive.readline()
-        except BrokenPipeError:
-            line = ""
-        if not line:
-            raise RuntimeError("Sail ended without an answer")
-        answer: dict[str, str] = json.loads(line)
-        if "error" in answer:
-            raise RuntimeError(answer["error"])
-        return answer
+
+class Sail(Worker):
+    """A Sail server in a process of its own, with its own packages."""
+
+    def __init__(self, python: str | None, cores: int) -> None:
+        threads = {"TOKIO_WORKER_THREADS": str(cores)}
+        super().__init__(python or _sail_python(), "sail_worker.py", threads)
+        self.ask("{}")  # until it is up
+
+    def to_table(self, source: Path, table: Path) -> float:
+        """NDJSON to a shredded Delta table; the seconds of it."""
+        shutil.rmtree(table, ignore_errors=True)
+        request = {"source": str(source), "table": str(table)}
+        return float(self.ask(json.dumps(request))["seconds"])
 
 
 def _pipes(process: subprocess.Popen[str]) -> tuple[IO[str], IO[str]]:

@@ -5,10 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
-
-import orjson
 
 ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"
 COLLECTIONS = {
@@ -105,12 +102,3 @@ def events(count: int, seed: int = 1) -> Iterator[dict[str, Any]]:
             event["kind"] = "commit"
             event["commit"] = commit
         yield event
-
-
-def write(path: Path, count: int, seed: int = 1) -> int:
-    """Write `count` events as NDJSON; returns the file's size in bytes."""
-    with path.open("wb") as file:
-        for event in events(count, seed):
-            file.write(orjson.dumps(event))
-            file.write(b"\n")
-    return path.stat().st_size

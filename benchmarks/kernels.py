@@ -11,7 +11,6 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -20,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.documents import event_documents, wide_documents
+from benchmarks.report import best
 from variantlake.kernels.json.json_reader import JsonReader
 from variantlake.kernels.json.json_writer import write_json
 from variantlake.kernels.json.lines import split_lines
@@ -76,16 +76,6 @@ class Text:
             tape = reader.read(text, starts, ends)
             yield tape
             del tape
-
-
-def best(work: Callable[[], object], size: int) -> float:
-    """MB/s of the fastest run: the others had company on the machine."""
-    seconds = []
-    for _ in range(RUNS):
-        start = time.perf_counter()
-        work()
-        seconds.append(time.perf_counter() - start)
-    return size / 1e6 / min(seconds)
 
 
 def measure(name: str, text: Text, schema: ShreddingSchema) -> None:
@@ -145,7 +135,7 @@ def measure(name: str, text: Text, schema: ShreddingSchema) -> None:
     print(f"\n{name}: {size / 1e6:.0f} MB\n")
     print("| step | MB/s of JSON text |\n|---|---|")
     for step, work in steps.items():
-        print(f"| {step} | {best(work, size):,.0f} |", flush=True)
+        print(f"| {step} | {size / 1e6 / best(work, RUNS):,.0f} |", flush=True)
     shutil.rmtree(folder)
 
 

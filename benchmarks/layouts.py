@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -21,6 +20,7 @@ import pyarrow as pa
 import variantlake as vl
 from benchmarks.documents import event_documents
 from benchmarks.kernels import EVENTS
+from benchmarks.report import best
 from variantlake.parquet.read.reader import iter_batches
 from variantlake.parquet.write.table_writer import write_table
 from variantlake.shredding.ddl import parse_ddl
@@ -30,20 +30,15 @@ SCHEMAS = {"wide": EVENTS, "narrow": parse_ddl("kind STRING")}
 LAYOUTS: tuple[Literal["final", "legacy"], ...] = ("final", "legacy")
 
 
-def best(run: Callable[[int], object]) -> float:
-    """Seconds of the fastest run; each gets its number, the first is not counted."""
-    seconds = []
-    for number in range(RUNS + 1):
-        start = time.perf_counter()
-        run(number)
-        seconds.append(time.perf_counter() - start)
-    return min(seconds[1:])
-
-
 def rebuild(file: Path) -> None:
     """Read all rows, as Variants."""
     for _ in iter_batches(file):
         pass
+
+
+def convert(file: Path) -> None:
+    """Make a new table of it."""
+    vl.convert(file, tempfile.mkdtemp(dir=file.parent), rewrite=True)
 
 
 def measure(count: int) -> None:
@@ -58,15 +53,15 @@ def measure(count: int) -> None:
             for layout, file in files.items():
                 write_table(table, file, shredding=schema, layout=layout)
 
-            def convert(file: Path, number: int) -> None:
-                vl.convert(file, file.with_suffix(f".{number}"), rewrite=True)
-
-            jobs: dict[str, Callable[[Path, int], object]] = {
-                "rebuild": lambda file, _: rebuild(file),
+            jobs: dict[str, Callable[[Path], object]] = {
+                "rebuild": rebuild,
                 "convert to a table": convert,
             }
             for job, run in jobs.items():
-                found = [size / 1e6 / best(partial(run, file)) for file in files.values()]
+                found = []
+                for file in files.values():
+                    run(file)  # the first is not counted
+                    found.append(size / 1e6 / best(partial(run, file), RUNS))
                 cells = "".join(f"{speed:10.0f}" for speed in found)
                 sys.stdout.write(f"{name + ': ' + job:30}{cells}\n")
 

@@ -11,19 +11,17 @@ With chDB the table of docs/performance.md is written. `--no-duckdb` saves minut
 from __future__ import annotations
 
 import argparse
-import json
-import subprocess
 import tempfile
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import polars as pl
 
 import variantlake as vl
 from benchmarks import documents
+from benchmarks.engines import Worker
 from benchmarks.queries import CORES, LARGE, QUERIES, _duckdb_paths
 from benchmarks.report import Times, in_turns, replace_section, table, timed
 
@@ -46,33 +44,16 @@ CHDB = {
 }
 
 
-class ChDB:
+class ChDB(Worker):
     """A process of another environment that answers queries."""
 
     def __init__(self, python: Path, source: Path) -> None:
-        worker = Path(__file__).with_name("chdb_worker.py")
-        self._process: Any = subprocess.Popen(
-            [python, worker], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-        self._ask(str(source))
-
-    def _ask(self, line: str) -> dict[str, Any]:
-        self._process.stdin.write(line + "\n")
-        self._process.stdin.flush()
-        answer: dict[str, Any] = json.loads(self._process.stdout.readline())
-        return answer
+        super().__init__(python, "chdb_worker.py", {})
+        self.ask(str(source))
 
     def seconds(self, query: str) -> float:
         """How long the query took there."""
-        answer = self._ask(query)
-        if "error" in answer:
-            raise RuntimeError(answer["error"])
-        return float(answer["seconds"])
-
-    def close(self) -> None:
-        """End it."""
-        self._process.stdin.close()
-        self._process.wait()
+        return float(self.ask(query)["seconds"])
 
 
 def main() -> None:

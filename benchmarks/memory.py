@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import resource
 import shutil
 import subprocess
 import sys
@@ -22,7 +21,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks import documents
-from benchmarks.report import replace_section, table
+from benchmarks.report import peak_mb, replace_section, table
 
 EVENTS = 200_000
 
@@ -32,7 +31,7 @@ def one_task(source: Path, folder: Path) -> float:
     from benchmarks.stages import load
 
     load(source, folder)
-    return _own_peak()
+    return peak_mb()
 
 
 def in_threads(source: Path, folder: Path) -> float:
@@ -40,7 +39,7 @@ def in_threads(source: Path, folder: Path) -> float:
     from variantlake.ingest.local_run import ingest_here
 
     ingest_here(str(source), folder)
-    return _own_peak()
+    return peak_mb()
 
 
 def sorted_files(source: Path, folder: Path) -> float:
@@ -48,7 +47,7 @@ def sorted_files(source: Path, folder: Path) -> float:
     from variantlake.ingest.local_run import ingest_here
 
     ingest_here(str(source), folder, order_by=["event:commit.collection::string"])
-    return _own_peak()
+    return peak_mb()
 
 
 def spark_text(source: Path, folder: Path) -> float:
@@ -79,10 +78,6 @@ LOADS: dict[str, Callable[[Path, Path], float]] = {
     "a worker of Spark that reads the file": spark_text,
     "a worker of Spark that gets a computed DataFrame": spark_computed,
 }
-
-
-def _own_peak() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def _peak_of_workers(work: Callable[[], object]) -> float:

@@ -15,7 +15,6 @@ import argparse
 import importlib
 import itertools
 import multiprocessing
-import resource
 import shutil
 import statistics
 import tempfile
@@ -31,6 +30,7 @@ import pyarrow.parquet as pq
 import variantlake as vl
 from benchmarks import report
 from benchmarks.engines import spark_session
+from benchmarks.events import FIRST_TIME_US
 from variantlake.delta.actions.log_lines import Action, AddFile, CommitInfo, serialise
 from variantlake.delta.checkpoint.checkpoint_schema import file_rows
 from variantlake.delta.log.log_segment import commit_path
@@ -57,7 +57,6 @@ LAYOUT = parse_ddl(
     "uri: STRING>>>>, identity: STRUCT<did: STRING, handle: STRING, seq: BIGINT, time: STRING>"
 )
 ROWS = 50_000
-FIRST_TIME_US = 1_732_206_349_000_000
 ADDS_A_COMMIT = 10_000
 WARM = 40
 """Queries before those that are timed, and those."""
@@ -156,13 +155,11 @@ def timed(what: str, work: Callable[[], T]) -> T:
     start, used = time.perf_counter(), time.process_time()
     result = work()
     clock, cpu = time.perf_counter() - start, time.process_time() - used
-    print(f"  {what:<36} {clock:8.3f} s   cpu {cpu:7.3f} s   peak {peak_mb():6,.0f} MB", flush=True)
+    print(
+        f"  {what:<36} {clock:8.3f} s   cpu {cpu:7.3f} s   peak {report.peak_mb():6,.0f} MB",
+        flush=True,
+    )
     return result
-
-
-def peak_mb() -> float:
-    """Greatest resident size of this process so far."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 TIME = Ref(("event",), Path.of("time_us"), "bigint")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -18,6 +19,16 @@ def timed(action: Callable[[], object]) -> float:
     started = time.perf_counter()
     action()
     return time.perf_counter() - started
+
+
+def best(work: Callable[[], object], runs: int) -> float:
+    """Seconds of the fastest of some calls: the others had company on the machine."""
+    return min(timed(work) for _ in range(runs))
+
+
+def peak_mb() -> float:
+    """Greatest resident size of this process so far."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 @dataclass(slots=True)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -18,7 +17,7 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks import documents
-from benchmarks.report import replace_section, table, timed
+from benchmarks.report import peak_mb, replace_section, table, timed
 
 FACTORS = (1, 2, 4, 8)
 
@@ -39,8 +38,7 @@ def one(small: Path, source: Path, folder: Path, cores: int) -> None:
 
     ingest_here(str(small), folder / "small")
     seconds = timed(lambda: ingest_here(str(source), folder / "table"))
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(json.dumps({"seconds": seconds, "peak": peak}))
+    print(json.dumps({"seconds": seconds, "peak": peak_mb()}))
 
 
 def run(count: int, rounds: int, folder: Path) -> list[list[str]]:

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 import variantlake as vl
+from benchmarks.engines import delta_table
 from benchmarks.events import events
 
 if TYPE_CHECKING:
@@ -79,10 +80,7 @@ def ways(spark: SparkSession) -> list[Way]:
 
 def _shredding(spark: SparkSession, start: Start) -> Start:
     def shredding(frame: DataFrame, table: Path, checkpoint: Path) -> Any:
-        spark.sql(
-            f"CREATE TABLE delta.`{table}` (event VARIANT) USING delta TBLPROPERTIES "
-            "('delta.enableVariantShredding' = 'true')"
-        )
+        delta_table(spark, table)
         return start(frame, table, checkpoint)
 
     return shredding

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import duckdb
 import pyarrow.parquet as pq
 import pytest
-from benchmarks import events
+from benchmarks.documents import write as write_documents
 
 import variantlake as vl
 from tests import corpora
@@ -153,7 +153,7 @@ def test_every_row_comes_back_as_spark_parses_it(
     source = SETS[name]
     if source is None:
         source = tmp_path / "events.ndjson"
-        events.write(source, 3000)
+        write_documents("events", source, 3000)
     path = str(tmp_path / "table")
     lake = vl.spark.connect(spark)
     lake.ingest(str(source), path)
