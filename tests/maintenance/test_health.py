@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import shlex
 import uuid
@@ -50,6 +51,25 @@ def test_small_files_overlap_and_residuals_are_found(tmp_path: Path) -> None:
     residuals = by_topic(table)["residuals"]
     assert residuals.severity is Severity.WARNING
     assert residuals.details["values"] == 1
+
+
+def test_files_overlap_whatever_the_types_of_their_columns(tmp_path: Path) -> None:
+    table = vl.Table.create(tmp_path, "event VARIANT", shredding={"event": "n INT"})
+    table.append(events(*range(50)), json_columns=["event"])
+    table.set_properties({"variantlake.shredding.event": "n DOUBLE"})
+    table.append(pa.table({"event": ['{"n": 1e0}', '{"n": 4.9e1}']}), json_columns=["event"])
+    table.set_properties({"variantlake.clusterBy": "event:n"})
+    assert by_topic(table)["overlap"].details["max_depth"] == 2
+
+
+def test_files_that_are_ordered_do_not_overlap_by_what_bounds_are_cut_by(tmp_path: Path) -> None:
+    table = vl.Table.create(tmp_path, "at TIMESTAMP", cluster_by="at")
+    start = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
+    for first in range(0, 30, 10):
+        times = [start + dt.timedelta(microseconds=100 * n) for n in range(first, first + 10)]
+        table.append(pa.table({"at": pa.array(times, pa.timestamp("us", "UTC"))}))
+    # Each meets the next one, in a single value.
+    assert by_topic(table)["overlap"].details["max_depth"] == 2
 
 
 def test_partitions_do_not_overlap(tmp_path: Path) -> None:

@@ -158,7 +158,7 @@ def compare_versions(
         for snapshot, files, others in ((before, own, other), (after, other, own))
     ]
     digester = FileDigester(after)
-    digests = [_sum(digester, files, progress) for files in only]
+    digests = [digester.sum(files, progress) for files in only]
     found: tuple[RowDifference, ...] = ()
     if digests[0] != digests[1]:
         sides = [
@@ -183,13 +183,6 @@ _Key = tuple[str, str | None]
 
 def _files(snapshot: Snapshot) -> dict[_Key, AddFile]:
     return {add.key: add for add in snapshot.add_files()}
-
-
-def _sum(digester: FileDigester, files: Sequence[DigestFile], progress: Progress | None) -> Digest:
-    total = Digest()
-    for file in files:
-        total += digester.digest(file, progress)
-    return total
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ table's types; nothing of a shredded Variant is put together. Rows that are dele
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -243,10 +243,12 @@ class FileDigester:
         places: Int64s | None = None,
     ) -> Digest:
         """The digest of a file's rows; the arguments are those of `rows`, and so are its errors."""
-        total = Digest()
-        for found in self.rows(file, progress, source=source, places=places):
-            total += found.digest
-        return total
+        found = self.rows(file, progress, source=source, places=places)
+        return sum((each.digest for each in found), Digest())
+
+    def sum(self, files: Iterable[DigestFile], progress: Progress | None = None) -> Digest:
+        """The digest of the rows of several files. Raises as `rows`."""
+        return sum((self.digest(file, progress) for file in files), Digest())
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,8 +308,5 @@ def _without_columns(rows: int) -> pa.RecordBatch:
 
 def table_digest(snapshot: Snapshot, progress: Progress | None = None) -> Digest:
     """The digest of all rows of a version. Raises as `FileDigester.rows`."""
-    digester = FileDigester(snapshot)
-    total = Digest()
-    for add in snapshot.add_files():
-        total += digester.digest(DigestFile.of(snapshot, add), progress)
-    return total
+    files = (DigestFile.of(snapshot, add) for add in snapshot.add_files())
+    return FileDigester(snapshot).sum(files, progress)

@@ -23,7 +23,7 @@ from variantlake.maintenance.health_log import log_findings
 from variantlake.maintenance.health_overlap import Overlap, overlaps
 from variantlake.maintenance.vacuuming.vacuum import vacuum
 from variantlake.parquet.stats.fact_columns import FactColumns
-from variantlake.planning.log_files import log_facts
+from variantlake.planning.log_files import LogFiles
 from variantlake.shown import counted
 from variantlake.shredding.schema import Leaf
 
@@ -40,10 +40,11 @@ _MAX_NAMED = 10
 
 def health(snapshot: Snapshot, *, orphans: bool = False) -> Health:
     """What there is to say of this version. See `Table.health`."""
-    facts = log_facts(snapshot)
+    log = LogFiles(snapshot)
+    facts = log.of_log
     found = [
         *_small_files(snapshot),
-        *_overlaps(snapshot, facts),
+        *_overlaps(snapshot, log),
         *_deleted_rows(snapshot, facts),
         *_residuals(snapshot, facts),
         *_statistics(facts),
@@ -86,9 +87,9 @@ def _small_files(snapshot: Snapshot) -> Iterator[Finding]:
     )
 
 
-def _overlaps(snapshot: Snapshot, facts: FactColumns) -> Iterator[Finding]:
+def _overlaps(snapshot: Snapshot, log: LogFiles) -> Iterator[Finding]:
     try:
-        yield from map(_overlap, overlaps(snapshot, facts))
+        yield from map(_overlap, overlaps(snapshot, log))
     except VariantLakeError as error:
         yield Finding(
             "overlap",

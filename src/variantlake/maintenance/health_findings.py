@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from variantlake.shown import Shown
+from variantlake.shown import Result, Shown
 
 FORMAT = 1
 """Of `Health.to_dict`; it grows when a reader of the JSON would have to change."""
@@ -21,7 +21,7 @@ class Severity(enum.StrEnum):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Finding(Shown):
+class Finding(Result):
     """One thing to know of a table.
 
     `topic` is one of `small files`, `overlap`, `deleted rows`, `residuals`, `statistics`, `log`,
@@ -36,17 +36,6 @@ class Finding(Shown):
     mend: str = ""
     command: str = ""
     details: Mapping[str, Any] = field(default_factory=dict)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The fields by name, as JSON-ready values."""
-        return {
-            "topic": self.topic,
-            "severity": str(self.severity),
-            "message": self.message,
-            "mend": self.mend,
-            "command": self.command,
-            "details": dict(self.details),
-        }
 
 
 @dataclass(frozen=True, slots=True, repr=False)

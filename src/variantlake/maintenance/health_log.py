@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from variantlake.delta.checkpoint.checkpoint_writer import DEFAULT_INTERVAL
 from variantlake.delta.log.log_segment import LOG, all_checkpoints, commit_version
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.maintenance.health_findings import Finding, Severity
 from variantlake.shown import counted
+from variantlake.storage.store import Entry
 
 _LATE = 5
 """Intervals without a checkpoint from which on it is missing."""
@@ -17,40 +17,39 @@ _LATE = 5
 _INTERVAL = "delta.checkpointInterval"
 
 
-@dataclass(frozen=True, slots=True)
-class _Log:
-    """`size` in bytes; `parts` are the files of the newest checkpoint, at `checkpoint`."""
-
-    files: int
-    size: int
-    oldest: int
-    commits: int
-    checkpoint: int | None
-    parts: int
-
-
 def log_findings(snapshot: Snapshot) -> Iterator[Finding]:
     """What there is to say of the log, and of its checkpoints."""
-    log = _read(snapshot)
-    text = snapshot.properties.get(_INTERVAL, "")
-    interval = int(text) if text.isdecimal() and len(text) < 10 and int(text) else DEFAULT_INTERVAL
-    since = snapshot.version if log.checkpoint is None else snapshot.version - log.checkpoint
+    entries = list(snapshot.store.list_from(LOG))
+    versions = [v for e in entries if (v := commit_version(e.path)) is not None]
+    versions = [version for version in versions if version <= snapshot.version]
+    oldest = min(versions, default=snapshot.version)
+    size = sum(entry.size for entry in entries)
     yield Finding(
         "log",
         Severity.INFO,
-        f"{counted(log.commits, 'commit')} from version {log.oldest} on, "
-        f"{counted(log.size, 'byte')} in {counted(log.files, 'file')}",
-        details={"commits": log.commits, "bytes": log.size, "files": log.files,
-                 "oldest_version": log.oldest},
+        f"{counted(len(versions), 'commit')} from version {oldest} on, "
+        f"{counted(size, 'byte')} in {counted(len(entries), 'file')}",
+        details={"commits": len(versions), "bytes": size, "files": len(entries),
+                 "oldest_version": oldest},
     )  # fmt: skip
+    yield from _checkpoint(snapshot, entries)
+
+
+def _checkpoint(snapshot: Snapshot, entries: list[Entry]) -> Iterator[Finding]:
+    found = [each for each in all_checkpoints(entries) if each.version <= snapshot.version]
+    newest = max(found, key=lambda each: each.version, default=None)
+    text = snapshot.properties.get(_INTERVAL, "")
+    interval = int(text) if text.isdecimal() and len(text) < 10 and int(text) else DEFAULT_INTERVAL
+    since = snapshot.version - (0 if newest is None else newest.version)
+    parts = 0 if newest is None else len(newest.files)
     details = {
-        "checkpoint": log.checkpoint,
+        "checkpoint": None if newest is None else newest.version,
         "commits_since": since,
         "interval": interval,
-        "parts": log.parts,
+        "parts": parts,
     }
-    where = "there is no checkpoint" if log.checkpoint is None else (
-        f"the newest checkpoint is of version {log.checkpoint}"
+    where = "there is no checkpoint" if newest is None else (
+        f"the newest checkpoint is of version {newest.version}"
     )  # fmt: skip
     late = since >= _LATE * interval or (since >= 100 and since > 2 * DEFAULT_INTERVAL)
     yield Finding(
@@ -62,29 +61,13 @@ def log_findings(snapshot: Snapshot) -> Iterator[Finding]:
         command="variantlake checkpoint" if late else "",
         details=details,
     )
-    if log.parts > 1:
+    if parts > 1:
         yield Finding(
             "checkpoint",
             Severity.INFO,
-            f"the newest checkpoint has {log.parts} parts in a form that is no longer recommended; "
+            f"the newest checkpoint has {parts} parts in a form that is no longer recommended; "
             "one of ours is one file",
             mend="Table.checkpoint()",
             command="variantlake checkpoint",
             details=details,
         )
-
-
-def _read(snapshot: Snapshot) -> _Log:
-    entries = list(snapshot.store.list_from(LOG))
-    versions = [v for e in entries if (v := commit_version(e.path)) is not None]
-    versions = [version for version in versions if version <= snapshot.version]
-    found = [each for each in all_checkpoints(entries) if each.version <= snapshot.version]
-    newest = max(found, key=lambda each: each.version, default=None)
-    return _Log(
-        files=len(entries),
-        size=sum(entry.size for entry in entries),
-        oldest=min(versions, default=snapshot.version),
-        commits=len(versions),
-        checkpoint=None if newest is None else newest.version,
-        parts=0 if newest is None else len(newest.files),
-    )

@@ -6,19 +6,21 @@ apart.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from variantlake.delta.log.logical_files import values
 from variantlake.delta.log.snapshot import Snapshot
-from variantlake.delta.protocol.cluster_paths import PROPERTY, ClusterPath, cluster_paths
+from variantlake.delta.protocol.cluster_paths import PROPERTY, cluster_paths
 from variantlake.delta.protocol.clustering import clustering_columns
-from variantlake.parquet.stats.fact_columns import BoundColumns, FactColumns, Int64s
-from variantlake.shredding.schema import Leaf
+from variantlake.delta.stats.stats_writer import StatsOptions
+from variantlake.maintenance.clustering.boxes import bounds_of
+from variantlake.maintenance.rewrite.file_groups import by_partition
+from variantlake.parquet.stats.fact_columns import ColumnPath
+from variantlake.paths import Path
+from variantlake.planning.log_files import LogFiles
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,77 +38,32 @@ class Overlap:
     most: int
 
 
-def overlaps(snapshot: Snapshot, facts: FactColumns) -> Iterator[Overlap]:
+def overlaps(snapshot: Snapshot, files: LogFiles) -> Iterator[Overlap]:
     """One for each path or column that the table is clustered by.
 
     Raises InvalidSchema, InvalidPath and InvalidValue for a property that does not fit the table.
     """
-    partitions = _partitions(snapshot)
     text = snapshot.properties.get(PROPERTY)
     if text:
         for path in cluster_paths(text, snapshot.schema, snapshot.partition_columns):
-            bounds = _of_column if path.path is None else _of_path
-            yield _overlap(path.text, bounds(facts, path), partitions)
+            yield _overlap(snapshot, files, path.text, (path.column,), path.path)
     for column in clustering_columns(snapshot.domains):
-        found = _of_columns(facts, column)
-        yield _overlap(".".join(column), found, partitions)
+        yield _overlap(snapshot, files, ".".join(column), column, None)
 
 
-Bounds = dict[int, tuple[Any, Any]]
-"""The least and the greatest value of files, by their rows."""
-
-
-def _of_column(facts: FactColumns, path: ClusterPath) -> Bounds:
-    return _of_columns(facts, (path.column,))
-
-
-def _of_columns(facts: FactColumns, column: tuple[str, ...]) -> Bounds:
-    found: Bounds = {}
-    columns = facts.column(column)
-    for code, stored in enumerate(columns.types if columns is not None else ()):
-        if columns is not None and stored is not None:
-            rows = np.flatnonzero(columns.type == code)
-            _put(found, rows, columns.bounds(rows, stored), str(stored.kind))
-    return found
-
-
-def _of_path(facts: FactColumns, path: ClusterPath) -> Bounds:
-    found: Bounds = {}
-    variants = facts.variant((path.column,))
-    for code, schema in enumerate(variants.schemas if variants is not None else ()):
-        for number, (where, node) in enumerate(schema.nodes()):
-            if variants is not None and where == path.path and isinstance(node, Leaf):
-                rows = np.flatnonzero(variants.layout == code)
-                nodes = np.full(len(rows), number, np.int64)
-                _put(found, rows, variants.bounds(rows, nodes, node.type), str(node.type.kind))
-    return found
-
-
-def _put(found: Bounds, rows: Int64s, bounds: BoundColumns, kind: str) -> None:
-    known = bounds.minimum.known & bounds.maximum.known
-    sides = bounds.minimum.values.tolist(), bounds.maximum.values.tolist()
-    for row, is_known, low, high in zip(rows.tolist(), known.tolist(), *sides, strict=True):
-        if is_known:
-            # Values of different types order by the type first.
-            found[row] = (kind, low), (kind, high)
-
-
-def _partitions(snapshot: Snapshot) -> list[Any]:
-    if not snapshot.partition_columns:
-        return [()] * snapshot.files.num_rows
-    maps = values(snapshot.files["partition_values"])
-    return [tuple(sorted((each or {}).items(), key=repr)) for each in maps]
-
-
-def _overlap(path: str, bounds: Bounds, partitions: list[Any]) -> Overlap:
-    groups: dict[Any, list[tuple[Any, Any]]] = defaultdict(list)
-    for row, sides in bounds.items():
-        groups[partitions[row]].append(sides)
-    depths = [depth for group in groups.values() for depth in _depths(group)]
+def _overlap(
+    snapshot: Snapshot, files: LogFiles, text: str, column: ColumnPath, path: Path | None
+) -> Overlap:
+    options = StatsOptions.from_properties(snapshot.properties)
+    depths: list[int] = []
+    for rows in by_partition(snapshot, files, np.arange(files.rows)):
+        found = bounds_of(files, rows, column, path, options)
+        sides = found.low[found.known].tolist(), found.high[found.known].tolist()
+        depths += _depths(list(zip(*sides, strict=True)))
     return Overlap(
-        path=path,
-        known=len(bounds),
-        unknown=len(partitions) - len(bounds),
+        path=text,
+        known=len(depths),
+        unknown=files.rows - len(depths),
         mean=sum(depths) / len(depths) if depths else 0.0,
         most=max(depths, default=0),
     )

@@ -8,8 +8,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import orjson
-
 from variantlake.delta.log.identity import check_same_table
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.ingest.load import LoadProgress, Runner
@@ -28,6 +26,7 @@ from variantlake.maintenance.rewrite.groups import (
     Tier,
     TierCounts,
     joined,
+    total,
 )
 from variantlake.maintenance.rewrite.run import RewriteTotals, run_rewrite
 from variantlake.scan.table_names import condition_on_files, files_that_may_match
@@ -88,20 +87,12 @@ def optimize(
 
     if dry_run:
         return _expected(prepare(snapshot), started)
-    operation = Operation(
-        "OPTIMIZE",
-        {
-            "predicate": orjson.dumps([] if where is None else [where]).decode(),
-            "zOrderBy": "[]",
-            "auto": "false",
-            "clusterBy": "[]",
-        },
-    )
+    operation = Operation.optimize(where)
     totals = RewriteTotals()
     for turn in itertools.count():
         before = _to_join(snapshot)
         done = run_rewrite(snapshot, prepare, run, operation, progress=progress)
-        totals = totals.and_then(done)
+        totals += done
         if not done.versions:
             break
         # What very many files became, or files that shrank by much, is joined in turn.
@@ -164,11 +155,11 @@ def _to_join(snapshot: Snapshot) -> tuple[int, int]:
 
 
 def _of_tiers(tiers: TierCounts) -> dict[str, Any]:
-    found = tiers.values()
+    read = total(tiers)
     return {
-        "files_read": sum(each.files for each in tiers.values()),
-        "rows": sum(each.rows for each in found),
-        "bytes_read": sum(each.bytes for each in found),
+        "files_read": read.files,
+        "rows": read.rows,
+        "bytes_read": read.bytes,
         "copied": tiers.get(Tier.COPY, Counts()),
         "encoded": tiers.get(Tier.COLUMNS, Counts()),
         "reshredded": tiers.get(Tier.SHRED, Counts()),

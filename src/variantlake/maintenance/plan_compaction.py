@@ -27,25 +27,11 @@ from variantlake.errors import InvalidSchema, InvalidValue
 from variantlake.ingest.target.files import TARGET_FILE_BYTES
 from variantlake.ingest.target.write_target import UNSHREDDED
 from variantlake.maintenance.clustering.order_rows import cells_across, wanted_paths
-from variantlake.maintenance.clustering.plan_clustering import (
-    ORDERED_TAG,
-    by_partition,
-    tag_text,
-    without_texts,
-)
+from variantlake.maintenance.clustering.plan_clustering import ORDERED_TAG, tag_text
 from variantlake.maintenance.rewrite.copy_group import MIN_ROW_GROUP_BYTES
-from variantlake.maintenance.rewrite.groups import (
-    APART_TAG,
-    FileGroup,
-    InputFile,
-    Tier,
-)
-from variantlake.maintenance.rewrite.layouts import (
-    FileLayout,
-    joined_layout,
-    layouts_of,
-    variant_columns,
-)
+from variantlake.maintenance.rewrite.file_groups import by_partition, file_group
+from variantlake.maintenance.rewrite.groups import APART_TAG, FileGroup, Tier
+from variantlake.maintenance.rewrite.layouts import FileLayout, layouts_of, variant_columns
 from variantlake.maintenance.rewrite.rewrite_group import RewritePlan
 from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.planning.log_files import LogFiles
@@ -117,7 +103,6 @@ class CompactionPlan:
     options: CompactionOptions
     log: LogFiles
     sizes: Int64s
-    records: Int64s
     groups: tuple[_Group, ...]
 
     @property
@@ -176,31 +161,19 @@ class CompactionPlan:
 
     def _made(self, number: int, group: _Group) -> FileGroup:
         names = variant_columns(self.snapshot)
-        told, required = joined_layout(names, group.target, group.layouts)
-        own = self.snapshot.files.take(group.rows)
-        may_copy = self.why_not(group) is None
-        facts = FactsReader(self.snapshot.schema)
-        adds = list(adds_of(own if may_copy else without_texts(own)))
-        files = []
-        for add, layout, records in zip(
-            adds, group.layouts, self.records[group.rows].tolist(), strict=True
-        ):
-            same = tuple(each.schema for each in layout) == group.target
-            file = InputFile.of(add, tier=Tier.COLUMNS if same else Tier.SHRED)
-            if may_copy:
-                file = replace(file, tier=Tier.COPY, known=facts.known(add))
-            rows = -1 if records < 0 else max(records - file.deleted, 0)
-            files.append(replace(file, rows=rows))
-        made = FileGroup(
-            number,
-            tuple(files),
-            adds[0].partition_values,
-            dict(zip(names, group.target, strict=True)),
-            told,
-            required,
-            apart=group.apart,
-            tags=self._tags(group),
+        layouts = dict(zip(names, group.target, strict=True))
+        made = file_group(
+            self.snapshot, self.log, number, group.rows, layouts, layouts=group.layouts
         )
+        made = replace(made, apart=group.apart, tags=self._tags(group))
+        if self.why_not(group) is None:
+            facts = FactsReader(self.snapshot.schema)
+            adds = adds_of(self.snapshot.files.take(group.rows))
+            files = tuple(
+                replace(file, tier=Tier.COPY, known=facts.known(add))
+                for file, add in zip(made.files, adds, strict=True)
+            )
+            return replace(made, files=files)
         if not (order := self._order(group)):
             return made
         cells = cells_across(
@@ -248,7 +221,6 @@ def plan_compaction(
         options,
         log,
         sizes,
-        records,
         tuple(group for group in groups if len(group.rows) > 1 or worn[group.rows].any()),
     )
 

@@ -84,7 +84,7 @@ def restore(
         raise InvalidValue(f"missing is {missing!r}", hint="one of 'refuse', 'skip'")
     old = _opened(newest, version, timestamp)
     found = difference(newest, old)
-    gone = _Missing.of(old, found.back, progress or _silent)
+    gone = _Missing.of(old, found.back, progress)
     if gone.count and missing == "refuse" and not dry_run:
         raise gone.error(old, found.back.num_rows)
     if gone.count and missing == "skip":
@@ -95,7 +95,7 @@ def restore(
     asked = None if timestamp is None else _text(timestamp)
     changes = _changes(found, result, None if timestamp else old.version, asked)
     committed = commit(newest, changes).version
-    lost = _Missing.of(old, found.back, _silent)
+    lost = _Missing.of(old, found.back)
     if lost.count:
         raise lost.error_since(old, committed)
     return replace(result, version=committed)
@@ -183,7 +183,9 @@ class _Missing:
     is_there: list[bool]
 
     @classmethod
-    def of(cls, old: Snapshot, back: pa.Table, progress: Callable[[int, int], None]) -> _Missing:
+    def of(
+        cls, old: Snapshot, back: pa.Table, progress: Callable[[int, int], None] | None = None
+    ) -> _Missing:
         names: list[str] = []
         is_there: list[bool] = []
         count = 0
@@ -193,7 +195,8 @@ class _Missing:
                     is_there.append(not lacking)
                     count += bool(lacking)
                     names += lacking[: MAX_NAMED - len(names)]
-                progress(len(is_there), back.num_rows)
+                if progress is not None:
+                    progress(len(is_there), back.num_rows)
         return cls(count, names, is_there)
 
     def error(self, old: Snapshot, of: int) -> MissingSource:
@@ -233,7 +236,3 @@ def _lacking(old: Snapshot, add: AddFile) -> list[str]:
         if not store.exists(name):
             found.append(place.removeprefix(f"{old.store.uri}/"))
     return found
-
-
-def _silent(_looked_for: int, _all: int) -> None:
-    pass

@@ -58,7 +58,7 @@ def size_of(table: vl.Table) -> int:
 
 def overlaps_left(table: vl.Table) -> int:
     plan = plan_clustering(table.snapshot, budget=0)
-    return sum(int(overlapping(part.boxes).sum()) for part in plan.partitions)
+    return sum(int(overlapping(part.extents.boxes).sum()) for part in plan.partitions)
 
 
 @pytest.mark.parametrize(

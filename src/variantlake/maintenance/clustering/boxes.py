@@ -15,7 +15,8 @@ import numpy.typing as npt
 
 from variantlake.delta.protocol.cluster_paths import ClusterPath, order_of
 from variantlake.delta.stats.stats_writer import StatsOptions
-from variantlake.parquet.stats.fact_columns import BoundColumns, Int64s
+from variantlake.parquet.stats.fact_columns import BoundColumns, ColumnPath, Int64s
+from variantlake.paths import Path
 from variantlake.planning.log_files import LogFiles
 from variantlake.shredding.schema import Leaf, ShreddingSchema
 from variantlake.types import Kind, ShreddedType
@@ -61,7 +62,7 @@ def boxes_of(
     """
     sides = []
     for path in paths:
-        bounds = _bounds(files, rows, path, options)
+        bounds = bounds_of(files, rows, (path.column,), path.path, options)
         bounds.empty |= ordered & ~bounds.known
         sides.append(_ranks(bounds))
     low, high = (np.stack([each[side] for each in sides], axis=1) for side in (0, 1))
@@ -69,7 +70,7 @@ def boxes_of(
 
 
 @dataclass(slots=True)
-class _Bounds:
+class Bounds:
     """Bounds of one path: objects that order among each other where `known`; `empty` has none."""
 
     low: npt.NDArray[np.object_]
@@ -78,7 +79,8 @@ class _Bounds:
     empty: npt.NDArray[np.bool_]
 
     @classmethod
-    def unknown(cls, rows: int) -> _Bounds:
+    def unknown(cls, rows: int) -> Bounds:
+        """Nothing known of any row."""
         flags = (np.zeros(rows, np.bool_) for _ in range(2))
         return cls(np.empty(rows, object), np.empty(rows, object), *flags)
 
@@ -114,12 +116,15 @@ def _uncut(low: Any, high: Any, cut: int) -> tuple[Any, Any]:
     return low, high
 
 
-def _bounds(files: LogFiles, rows: Int64s, path: ClusterPath, options: StatsOptions) -> _Bounds:
-    found = _Bounds.unknown(len(rows))
-    if path.path is None:
-        _put_column(found, files, rows, path.column, options)
+def bounds_of(
+    files: LogFiles, rows: Int64s, column: ColumnPath, path: Path | None, options: StatsOptions
+) -> Bounds:
+    """The bounds of a path in these files; of the column itself for None."""
+    found = Bounds.unknown(len(rows))
+    if path is None:
+        _put_column(found, files, rows, column, options)
         return found
-    variants = files.facts.variant((path.column,))
+    variants = files.facts.variant(column)
     if variants is None:
         return found
     layout = variants.layout[rows]
@@ -137,9 +142,9 @@ def _bounds(files: LogFiles, rows: Int64s, path: ClusterPath, options: StatsOpti
 
 
 def _put_column(
-    found: _Bounds, files: LogFiles, rows: Int64s, column: str, options: StatsOptions
+    found: Bounds, files: LogFiles, rows: Int64s, column: ColumnPath, options: StatsOptions
 ) -> None:
-    facts = files.facts.column((column,))
+    facts = files.facts.column(column)
     if facts is None:
         return
     for code, stored in enumerate(facts.types):
@@ -154,14 +159,14 @@ def _put_column(
         found.empty[places] = ~found.known[places] & (nulls == records) & (records >= 0)
 
 
-def _leaf(schema: ShreddingSchema, path: ClusterPath) -> tuple[int, Leaf | None]:
+def _leaf(schema: ShreddingSchema, path: Path) -> tuple[int, Leaf | None]:
     for number, (where, node) in enumerate(schema.nodes()):
-        if where == path.path:
+        if where == path:
             return number, node if isinstance(node, Leaf) else None
     return -1, None
 
 
-def _ranks(bounds: _Bounds) -> tuple[Int64s, Int64s]:
+def _ranks(bounds: Bounds) -> tuple[Int64s, Int64s]:
     """The slots of both sides."""
     known = bounds.known
     values = sorted({*bounds.low[known].tolist(), *bounds.high[known].tolist()})

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-
-import orjson
+from dataclasses import dataclass, replace
 
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.errors import InvalidValue
@@ -128,12 +126,7 @@ def cluster(
     )
     if dry_run or not first.groups:
         return result
-    text = orjson.dumps([] if where is None else [where]).decode()
-    by = orjson.dumps([path.text for path in first.paths]).decode()
-    # As Delta Spark names it, so that its history and streams know it for what it is.
-    operation = Operation(
-        "OPTIMIZE", {"predicate": text, "zOrderBy": "[]", "auto": "false", "clusterBy": by}
-    )
+    operation = Operation.optimize(where, result.paths)
     waiting = [first]
 
     def next_plan(newest: Snapshot) -> ClusterPlan:
@@ -143,21 +136,16 @@ def cluster(
     if first.is_parted:  # the ranges are those of the whole; now each is ordered by itself
         turns.append(totals.bytes_written)
         more = run_rewrite(snapshot.refresh(), prepare, run, operation, progress=progress)
-        totals = totals.and_then(more)
-    tiers = totals.tiers.values()
+        totals += more
     after = plan_clustering(snapshot.refresh(), budget=0, target=options.target_file_bytes)
-    return ClusterResult(
+    return replace(
+        result,
         versions=totals.versions,
-        paths=result.paths,
-        groups=result.groups,
-        files_read=sum(each.files for each in tiers),
+        files_read=totals.read.files,
         files_written=totals.files,
-        rows=totals.rows,
-        bytes_read=sum(each.bytes for each in tiers),
+        rows=totals.read.rows,
+        bytes_read=totals.read.bytes,
         bytes_written=totals.bytes_written,
-        budget_bytes=result.budget_bytes,
-        new_bytes=result.new_bytes,
-        read_share_before=now,
         read_share_after=after.read_share[0],
         conflicts=totals.conflicts,
         seconds=time.perf_counter() - started,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -89,18 +89,14 @@ def wanted_paths(
 
     What the files cannot be ordered by is left out, as loads do.
     """
-    return tuple(_known_paths(snapshot, layouts))
-
-
-def _known_paths(
-    snapshot: Snapshot, layouts: Mapping[str, ShreddingSchema]
-) -> Iterator[ClusterPath]:
+    found: list[ClusterPath] = []
     property_ = snapshot.properties.get(PROPERTY)
     for text in split_paths(property_) if property_ else ():
         with suppress(InvalidSchema, InvalidValue, InvalidPath, UnsupportedFeature):
-            (found,) = cluster_paths(text, snapshot.schema, snapshot.partition_columns, layouts)
-            _ref(found, layouts, snapshot)
-            yield found
+            (path,) = cluster_paths(text, snapshot.schema, snapshot.partition_columns, layouts)
+            _ref(path, layouts, snapshot)
+            found.append(path)
+    return tuple(found)
 
 
 def _ref(path: ClusterPath, layouts: Mapping[str, ShreddingSchema], snapshot: Snapshot) -> Ref:

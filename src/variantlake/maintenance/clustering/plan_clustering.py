@@ -11,20 +11,21 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from variantlake.delta.log.logical_files import FILES, adds_of
+from variantlake.batches import packed
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.cluster_paths import PROPERTY, ClusterPath, cluster_paths
 from variantlake.delta.protocol.clustering import clustering_columns
 from variantlake.delta.protocol.properties import shredding_schemas
 from variantlake.delta.stats.stats_writer import StatsOptions
 from variantlake.errors import InvalidValue, UnsupportedFeature
-from variantlake.maintenance.clustering.boxes import Boxes, boxes_of
+from variantlake.ingest.target.write_target import UNSHREDDED
+from variantlake.maintenance.clustering.boxes import boxes_of
 from variantlake.maintenance.clustering.choose import choose
 from variantlake.maintenance.clustering.order_rows import cells_across
 from variantlake.maintenance.clustering.overlap import Extents, cost, cost_ordered
-from variantlake.maintenance.rewrite.groups import FileGroup, InputFile, Tier
-from variantlake.maintenance.rewrite.layouts import joined_layout, layouts_of
-from variantlake.maintenance.rewrite.layouts import variant_columns as layout_columns
+from variantlake.maintenance.rewrite.file_groups import by_partition, file_group
+from variantlake.maintenance.rewrite.groups import FileGroup
+from variantlake.maintenance.rewrite.layouts import variant_columns
 from variantlake.maintenance.rewrite.rewrite_group import RewritePlan
 from variantlake.parquet.stats.fact_columns import ColumnPath, Int64s
 from variantlake.paths import Path
@@ -56,7 +57,6 @@ class Partition:
     """Files of one partition (rows of the snapshot's files), as boxes, and the groups to order."""
 
     rows: Int64s
-    boxes: Boxes
     extents: Extents
     sizes: Int64s
     groups: tuple[Int64s, ...]
@@ -89,7 +89,10 @@ class ClusterPlan:
     @property
     def bytes(self) -> int:
         """Bytes of all input files."""
-        return int(sum(self.log.sizes[rows].sum() for rows in self.groups))
+        return sum(map(self._size, self.groups))
+
+    def _size(self, rows: Int64s) -> int:
+        return int(self.log.sizes[rows].sum())
 
     @property
     def files_written(self) -> int:
@@ -98,7 +101,7 @@ class ClusterPlan:
 
     def files_of(self, rows: Int64s) -> int:
         """How many files a group becomes."""
-        return max(1, -(-int(self.log.sizes[rows].sum()) // self.target))
+        return max(1, -(-self._size(rows) // self.target))
 
     @property
     def read_share(self) -> tuple[float, float]:
@@ -124,23 +127,18 @@ class ClusterPlan:
         )
 
     def _tasks(self, rows: Int64s) -> int:
-        size = int(self.log.sizes[rows].sum())
+        size = self._size(rows)
         return min(-(-size // PART_BYTES), len(rows)) if size > 2 * PART_BYTES else 1
 
     def steps(self) -> Iterator[list[FileGroup]]:
         """The groups of each commit, made when they are wanted."""
-        step: list[FileGroup] = []
-        size = number = 0
-        for rows in self.groups:
-            own = int(self.log.sizes[rows].sum())
-            if step and size + own > MAX_COMMIT_BYTES:
-                yield step
-                step, size = [], 0
-            made = self._made(number, rows)
-            step += made
-            size, number = size + own, number + len(made)
-        if step:
+        number = 0
+        for groups in packed(self.groups, self._size, MAX_COMMIT_BYTES):
+            step: list[FileGroup] = []
+            for rows in groups:
+                step += self._made(number + len(step), rows)
             yield step
+            number += len(step)
 
     def _made(self, number: int, rows: Int64s) -> list[FileGroup]:
         tasks = self._tasks(rows) if self.is_parted else 1
@@ -163,38 +161,6 @@ class ClusterPlan:
             ]
         tags = {ORDERED_TAG: tag_text(self.paths)}
         return [replace(each, cells=cells, tags=tags) for each in groups]
-
-
-def file_group(
-    snapshot: Snapshot,
-    log: LogFiles,
-    number: int,
-    rows: Int64s,
-    target: Mapping[str, ShreddingSchema],
-) -> FileGroup:
-    """The group of these files (rows of the snapshot's), rewritten in the layout `target`."""
-    names = layout_columns(snapshot)
-    layouts = layouts_of(snapshot, log, rows)
-    wanted = tuple(target[name] for name in names)
-    told, required = joined_layout(names, wanted, layouts)
-    adds = list(adds_of(without_texts(snapshot.files.take(rows))))
-    files = []
-    for add, layout, records in zip(
-        adds, layouts, log.of_log.num_records[rows].tolist(), strict=True
-    ):
-        same = tuple(each.schema for each in layout) == wanted
-        file = InputFile.of(add, tier=Tier.COLUMNS if same else Tier.SHRED)
-        files.append(replace(file, rows=-1 if records < 0 else max(records - file.deleted, 0)))
-    return FileGroup(number, tuple(files), adds[0].partition_values, dict(target), told, required)
-
-
-def without_texts(files: pa.Table) -> pa.Table:
-    """Statistics and tags are most of an `add`; a task does without."""
-    for name in ("stats", "tags"):
-        place = FILES.get_field_index(name)
-        empty = pa.nulls(len(files), FILES.field(place).type)
-        files = files.set_column(place, FILES.field(place), empty)
-    return files
 
 
 def tag_text(paths: Sequence[ClusterPath]) -> str:
@@ -230,7 +196,7 @@ def target_layouts(snapshot: Snapshot, log: LogFiles) -> dict[str, ShreddingSche
     """The layouts of new files: the table's own, else those that most bytes have."""
     known = shredding_schemas(snapshot.properties, snapshot.schema)
     found = {}
-    for name in layout_columns(snapshot):
+    for name in variant_columns(snapshot):
         schema = known.get(name)
         found[name] = _most(log, name) if schema is None else schema
     return found
@@ -239,7 +205,7 @@ def target_layouts(snapshot: Snapshot, log: LogFiles) -> dict[str, ShreddingSche
 def _most(log: LogFiles, name: str) -> ShreddingSchema:
     facts = log.of_log.variant((name,))
     if facts is None or not (facts.layout >= 0).any():
-        return ShreddingSchema()
+        return UNSHREDDED
     there = facts.layout >= 0
     weights = np.bincount(facts.layout[there], log.sizes[there])
     return facts.schemas[int(weights.argmax())]
@@ -279,27 +245,8 @@ def plan_clustering(
         boxes = boxes_of(log, own, paths, ordered[own], options)
         groups = choose(boxes, sizes, left, target)
         left -= int(sum(sizes[group].sum() for group in groups))
-        partitions.append(Partition(own, boxes, Extents.of(boxes, sizes), sizes, tuple(groups)))
+        partitions.append(Partition(own, Extents.of(boxes, sizes), sizes, tuple(groups)))
     spent = NEW_BYTES * new if budget is None else budget
     return ClusterPlan(
         snapshot, plan, paths, layouts, log, tuple(partitions), target, spent, new, may_part
     )
-
-
-def by_partition(snapshot: Snapshot, log: LogFiles, rows: Int64s) -> Iterator[Int64s]:
-    """The rows of each partition, in their order; the files of one snapshot."""
-    names = [
-        item.physical_name
-        for item in snapshot.schema.fields
-        if item.name in snapshot.partition_columns
-    ]
-    if not len(rows):
-        return
-    codes = [np.zeros(len(rows), np.int64)]
-    for name in names:
-        column = log.partition(name)
-        if column is not None:
-            codes.append(column.codes[rows])
-    _, number = np.unique(np.stack(codes), axis=1, return_inverse=True)
-    order = np.argsort(number.ravel(), kind="stable")
-    yield from np.split(rows[order], np.cumsum(np.bincount(number.ravel()))[:-1])

@@ -6,9 +6,10 @@ new paths from a sample of rows, by the inference that a first load uses.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.properties import hints, shredding_schemas
@@ -162,13 +163,13 @@ def drift(
         if progress is not None:
             progress(done, total)
 
-    reader = _FooterReader(snapshot, frozenset((physical,) for physical in columns.values()))
     names = {physical: name for name, physical in columns.items()}
+    read = partial(_read, snapshot, names)
     versions = []
     with ThreadPoolExecutor(_THREADS, thread_name_prefix="variantlake-drift") as pool:
         for group, examined in zip(groups, chosen, strict=True):
             sums = _Sums(names)
-            for footer, (_, _, size) in zip(pool.map(reader.read, examined), examined, strict=True):
+            for footer, (_, _, size) in zip(pool.map(read, examined), examined, strict=True):
                 sums.add(footer, size)
                 count()
             versions.append(sums.report(group, len(examined)))
@@ -235,17 +236,15 @@ def _groups(ordered: Sequence[_File]) -> list[list[_File]]:
     return [*([unknown] if unknown else []), *groups.values()]
 
 
-@dataclass(frozen=True, slots=True)
-class _FooterReader:
-    snapshot: Snapshot
-    variants: frozenset[tuple[str, ...]]
-
-    def read(self, file: _File) -> tuple[Footer, dict[str, VariantGroup]]:
-        location = self.snapshot.location(file[1])
-        with in_file(location):
-            footer = read_footer(location)
-            found = variant_groups(footer, self.variants)
-        return footer, {group.column[0]: group for group in found if len(group.column) == 1}
+def _read(
+    snapshot: Snapshot, columns: Collection[str], file: _File
+) -> tuple[Footer, dict[str, VariantGroup]]:
+    """The footer of a file, and the groups of these Variant columns."""
+    location = snapshot.location(file[1])
+    with in_file(location):
+        footer = read_footer(location)
+        found = variant_groups(footer, frozenset((column,) for column in columns))
+    return footer, {group.column[0]: group for group in found if len(group.column) == 1}
 
 
 @dataclass(slots=True)

@@ -16,6 +16,7 @@ import numpy as np
 import orjson
 import pyarrow.compute as pc
 
+from variantlake.batches import packed
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.cluster_paths import PROPERTY as CLUSTER_BY
 from variantlake.delta.protocol.cluster_paths import cluster_paths
@@ -35,10 +36,11 @@ from variantlake.errors import InvalidSchema, InvalidValue, UnsupportedFeature
 from variantlake.ingest.learning.learn import learned_schema
 from variantlake.ingest.learning.sample import SAMPLE_FILES, sample_column, spread
 from variantlake.ingest.load import LoadProgress, Runner
-from variantlake.maintenance.clustering.plan_clustering import file_group
+from variantlake.ingest.target.write_target import UNSHREDDED
 from variantlake.maintenance.reshredding.drift import variant_columns
 from variantlake.maintenance.reshredding.gains import that_gain
-from variantlake.maintenance.rewrite.commit_rewrite import Operation
+from variantlake.maintenance.rewrite.commit_rewrite import Operation, predicate
+from variantlake.maintenance.rewrite.file_groups import file_group
 from variantlake.maintenance.rewrite.groups import FileGroup
 from variantlake.maintenance.rewrite.layouts import layouts_of
 from variantlake.maintenance.rewrite.rewrite_group import RewritePlan
@@ -50,8 +52,6 @@ from variantlake.shown import Result
 from variantlake.shredding.ddl import format_ddl, parse_ddl
 from variantlake.shredding.layout import check_writable
 from variantlake.shredding.schema import ShreddingSchema
-
-UNSHREDDED = ShreddingSchema()
 
 MAX_COMMIT_BYTES = 64 << 30
 MAX_COMMIT_FILES = 10_000
@@ -116,18 +116,13 @@ class ReshredPlan:
 
     def steps(self) -> Iterator[list[FileGroup]]:
         """The groups of each commit: a file a group."""
-        step: list[FileGroup] = []
-        size = 0
-        for number, row in enumerate(self.rows.tolist()):
-            own = int(self.log.sizes[row])
-            if step and (size + own > MAX_COMMIT_BYTES or len(step) == MAX_COMMIT_FILES):
-                yield step
-                step, size = [], 0
-            one = np.array([row], np.int64)
-            step.append(file_group(self.snapshot, self.log, number, one, self.layouts))
-            size += own
-        if step:
-            yield step
+        size_of = lambda numbered: int(self.log.sizes[numbered[1]])
+        rows = enumerate(self.rows.tolist())
+        for step in packed(rows, size_of, MAX_COMMIT_BYTES, MAX_COMMIT_FILES):
+            yield [
+                file_group(self.snapshot, self.log, number, np.array([row]), self.layouts)
+                for number, row in step
+            ]
 
 
 def plan_reshredding(
@@ -185,11 +180,7 @@ def _differ(
 # --- The schema -----------------------------------------------------------------------------------
 
 
-def wanted_layouts(
-    snapshot: Snapshot,
-    options: ReshredOptions,
-    progress: Callable[[int, int], None] | None = None,
-) -> dict[str, ShreddingSchema]:
+def wanted_layouts(snapshot: Snapshot, options: ReshredOptions) -> dict[str, ShreddingSchema]:
     """The schemas that are asked for, by physical names of the top VARIANT columns.
 
     Raises InvalidSchema for DDL that does not parse or must not be written, and for a column that
@@ -211,7 +202,7 @@ def wanted_layouts(
     given = options.shredding
     if given is None:
         return {
-            physical: _learned(snapshot, physical, known.get(physical), progress)
+            physical: _learned(snapshot, physical, known.get(physical))
             for physical in columns.values()
         }
     if isinstance(given, str):
@@ -232,15 +223,10 @@ def wanted_layouts(
     return found
 
 
-def _learned(
-    snapshot: Snapshot,
-    physical: str,
-    known: ShreddingSchema | None,
-    progress: Callable[[int, int], None] | None,
-) -> ShreddingSchema:
+def _learned(snapshot: Snapshot, physical: str, known: ShreddingSchema | None) -> ShreddingSchema:
     """The schema of a sample from all over the table, with hints and order."""
     paths: list[Any] = spread(snapshot.files["path"].to_pylist(), SAMPLE_FILES)
-    sample = sample_column(snapshot, paths, physical, progress=progress)
+    sample = sample_column(snapshot, paths, physical)
     if not sample.table.num_rows:
         return known or UNSHREDDED
     return learned_schema(snapshot, sample, known)
@@ -346,19 +332,18 @@ def reshred(
     operation = Operation(
         "REORG",
         {
-            "predicate": orjson.dumps([] if where is None else [where]).decode(),
+            "predicate": predicate(where),
             "shredding": orjson.dumps(dict(result.shredding)).decode(),
         },
     )
     totals = run_rewrite(snapshot, prepare, run, operation, progress=progress)
-    tiers = totals.tiers.values()
     return replace(
         result,
         versions=versions + totals.versions,
-        files_read=sum(each.files for each in tiers),
+        files_read=totals.read.files,
         files_written=totals.files,
-        rows=totals.rows,
-        bytes_read=sum(each.bytes for each in tiers),
+        rows=totals.read.rows,
+        bytes_read=totals.read.bytes,
         bytes_written=totals.bytes_written,
         conflicts=totals.conflicts,
         seconds=time.perf_counter() - started,

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
+import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from variantlake.delta.actions.log_lines import AddFile
 from variantlake.delta.log.identity import check_same_table
-from variantlake.delta.log.logical_files import adds_of, vector_id
+from variantlake.delta.log.logical_files import adds_of
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.transaction.commit import commit
 from variantlake.delta.transaction.conflicts import Changes
@@ -34,6 +35,23 @@ class Operation:
 
     name: str = "OPTIMIZE"
     parameters: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def optimize(cls, where: str | None, by: Sequence[str] = ()) -> Self:
+        """With what Delta Spark says of it, so that its history and streams know it."""
+        return cls(
+            parameters={
+                "predicate": predicate(where),
+                "zOrderBy": "[]",
+                "auto": "false",
+                "clusterBy": orjson.dumps(list(by)).decode(),
+            }
+        )
+
+
+def predicate(where: str | None) -> str:
+    """A condition on files, as the history has it: a JSON list."""
+    return orjson.dumps([] if where is None else [where]).decode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +84,13 @@ def commit_rewrite(
     left, lost = list(rewritten), []
     while left:
         present = find_files(snapshot, [key for group, _ in left for key in group.keys])
-        gone = [each for each in left if not all(key in present for key in each[0].keys)]
-        for group, done in gone:
+        planned, left = left, []
+        for group, done in planned:
+            if present.keys() >= set(group.keys):
+                left.append((group, done))
+                continue
             _delete(snapshot, done)
             lost.append(group)
-        left = [each for each in left if each not in gone]
         if not left:
             break
         try:
@@ -110,12 +130,8 @@ def find_files(snapshot: Snapshot, keys: Iterable[Key]) -> dict[Key, AddFile]:
 
 def still_there(snapshot: Snapshot, groups: Sequence[FileGroup]) -> list[FileGroup]:
     """The groups all of whose files the version has."""
-    wanted = {path for group in groups for path, _ in group.keys}
-    files: Any = snapshot.files.select(["path", "deletion_vector"])
-    found = files.filter(pc.is_in(files["path"], value_set=pa.array(list(wanted), pa.string())))
-    vectors = map(vector_id, found["deletion_vector"].to_pylist())
-    present = set(zip(found["path"].to_pylist(), vectors, strict=True))
-    return [group for group in groups if all(key in present for key in group.keys)]
+    present = find_files(snapshot, [key for group in groups for key in group.keys])
+    return [group for group in groups if present.keys() >= set(group.keys)]
 
 
 def _changes(

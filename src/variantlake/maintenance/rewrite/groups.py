@@ -51,24 +51,18 @@ class InputFile:
     known: FileFacts | None = None
 
     @classmethod
-    def of(
-        cls,
-        add: AddFile,
-        *,
-        rows: int = -1,
-        tier: Tier = Tier.COLUMNS,
-        known: FileFacts | None = None,
-    ) -> Self:
-        """The file of an `add`."""
+    def of(cls, add: AddFile, records: int, tier: Tier) -> Self:
+        """The file of an `add` with so many rows, deleted ones included; -1 where unknown."""
+        vector = add.deletion_vector
+        deleted = 0 if vector is None else vector.cardinality
         return cls(
             add.path,
             add.size,
-            rows,
-            add.deletion_vector,
+            -1 if records < 0 else max(records - deleted, 0),
+            vector,
             add.base_row_id,
             add.default_row_commit_version,
             tier,
-            known,
         )
 
     @property
@@ -139,12 +133,16 @@ class Counts:
     bytes: int = 0
     rows: int = 0
 
-    def plus(self, files: int, size: int, rows: int) -> Counts:
-        """These and more; rows that are not known (-1) count as none."""
-        return Counts(self.files + files, self.bytes + size, self.rows + max(rows, 0))
+    def __add__(self, more: Counts) -> Counts:
+        return Counts(self.files + more.files, self.bytes + more.bytes, self.rows + more.rows)
 
 
 TierCounts = Mapping[Tier, Counts]
+
+
+def total(tiers: TierCounts) -> Counts:
+    """The sum of all tiers."""
+    return sum(tiers.values(), Counts())
 
 
 def joined(parts: Iterable[TierCounts]) -> dict[Tier, Counts]:
@@ -152,5 +150,5 @@ def joined(parts: Iterable[TierCounts]) -> dict[Tier, Counts]:
     found: dict[Tier, Counts] = {}
     for part in parts:
         for tier, each in part.items():
-            found[tier] = found.get(tier, Counts()).plus(each.files, each.bytes, each.rows)
+            found[tier] = found.get(tier, Counts()) + each
     return dict(sorted(found.items()))

@@ -101,9 +101,7 @@ class RewriteProof:
         digester = FileDigester(self._table)
         old = [self._file(*each) for each in inputs]
         new = [self._file(PurePosixPath(file.path).name, None) for file in outputs]
-        before, after = (
-            sum((digester.digest(file) for file in files), Digest()) for files in (old, new)
-        )
+        before, after = digester.sum(old), digester.sum(new)
         if before == after:
             return
         sides = (Side(0, old, digester), Side(1, new, digester))

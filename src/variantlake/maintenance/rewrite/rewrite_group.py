@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, replace
-from types import TracebackType
 from typing import Self
 
 from variantlake.delta.actions.log_lines import AddFile
@@ -114,9 +113,9 @@ def rewrite_group(
     if plan.digest:
         as_stored = all(file.tier is not Tier.SHRED for file in group.files)
         proof = RewriteProof(plan.table, group.partition_values, as_stored=as_stored)
-    outputs = _Outputs(plan, group, form, check, proof)
     source = InputRows(plan.table, form, proof, cells=group.cells, check=check)
-    with outputs, _sink(group, form) as cells:
+    with ExitStack() as stack, _sink(group, form) as cells:
+        outputs = _Outputs(plan, group, form, stack, check=check, proof=proof)
         write = outputs.write if cells is None else cells.add
         for stored in source.of(group.files):
             write(stored)
@@ -175,25 +174,17 @@ class _Outputs:
         plan: RewritePlan,
         group: FileGroup,
         form: StoredForm,
+        stack: ExitStack,
+        *,
         check: Check | None,
         proof: RewriteProof | None,
     ) -> None:
+        """Files that are open when the `stack` is left are removed."""
         self._plan, self._group, self._form, self._check = plan, group, form, check
         self._watch = proof.written if proof is not None and proof.sees_writing else None
-        self._stack = ExitStack()
+        self._stack = stack
         self._sets: dict[Hashable, tuple[FileSet, Gathered]] = {}
         self._finished: dict[int, list[WrittenFile]] = {}
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._stack.__exit__(kind, error, traceback)
 
     def write(self, rows: StoredRows) -> None:
         """Add rows to the files that they may share."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, Self
 
 from variantlake.delta.log.identity import check_same_table
 from variantlake.delta.log.snapshot import Snapshot
@@ -28,7 +28,14 @@ from variantlake.maintenance.rewrite.commit_rewrite import (
     fits,
     still_there,
 )
-from variantlake.maintenance.rewrite.groups import FileGroup, InputFile, TierCounts, joined
+from variantlake.maintenance.rewrite.groups import (
+    Counts,
+    FileGroup,
+    InputFile,
+    TierCounts,
+    joined,
+    total,
+)
 from variantlake.maintenance.rewrite.rewrite_group import RewritePlan, RewrittenGroup, rewrite_group
 
 _LOG = logger("rewrite")
@@ -89,37 +96,39 @@ class RewriteTotals:
 
     versions: tuple[int, ...] = ()
     files: int = 0
-    rows: int = 0
     bytes_written: int = 0
     vectors: int = 0
     conflicts: int = 0
     tiers: TierCounts = field(default_factory=dict)
 
-    def plus(self, step: CommittedRewrite) -> RewriteTotals:
-        """These and a step."""
+    @classmethod
+    def of(cls, step: CommittedRewrite) -> Self:
+        """Those of one step."""
         done = [each for _, each in step.done]
         inputs = [file for group, _ in step.done for file in group.files]
-        return RewriteTotals(
-            self.versions + (() if step.version is None else (step.version,)),
-            self.files + sum(len(each.adds) for each in done),
-            self.rows + sum(each.rows for each in done),
-            self.bytes_written + sum(each.bytes_written for each in done),
-            self.vectors + sum(file.vector is not None for file in inputs),
-            self.conflicts + len(step.lost),
-            joined([self.tiers, *(each.tiers for each in done)]),
+        return cls(
+            () if step.version is None else (step.version,),
+            sum(len(each.adds) for each in done),
+            sum(each.bytes_written for each in done),
+            sum(file.vector is not None for file in inputs),
+            len(step.lost),
+            joined(each.tiers for each in done),
         )
 
-    def and_then(self, more: RewriteTotals) -> RewriteTotals:
-        """These and those of a run after it."""
+    def __add__(self, more: RewriteTotals) -> RewriteTotals:
         return RewriteTotals(
             self.versions + more.versions,
             self.files + more.files,
-            self.rows + more.rows,
             self.bytes_written + more.bytes_written,
             self.vectors + more.vectors,
             self.conflicts + more.conflicts,
             joined([self.tiers, more.tiers]),
         )
+
+    @property
+    def read(self) -> Counts:
+        """The files that were read."""
+        return total(self.tiers)
 
 
 def run_rewrite(
@@ -155,7 +164,7 @@ def run_rewrite(
 def _say(totals: RewriteTotals, snapshot: Snapshot, seconds: float) -> None:
     _LOG.info(
         "%s: rewritten rows %d, new files %d, bytes %d, seconds %.2f",
-        snapshot.store.uri, totals.rows, totals.files, totals.bytes_written, seconds,
+        snapshot.store.uri, totals.read.rows, totals.files, totals.bytes_written, seconds,
     )  # fmt: skip
     for tier, counts in totals.tiers.items():
         _LOG.debug(
@@ -200,7 +209,10 @@ class _Steps:
                 self.snapshot = newest
                 return False
             before += sum(group.bytes for group in groups)
-            self.snapshot, self.totals = step.snapshot.refresh(), self.totals.plus(step)
+            self.snapshot, self.totals = (
+                step.snapshot.refresh(),
+                self.totals + RewriteTotals.of(step),
+            )
             is_done = is_done and not step.lost
         return is_done
 

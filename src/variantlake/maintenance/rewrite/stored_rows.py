@@ -29,7 +29,14 @@ from variantlake.ingest.encode.nested import variant_paths
 from variantlake.maintenance.digest import FileColumns
 from variantlake.maintenance.rewrite.cells import Cells
 from variantlake.maintenance.rewrite.gathered import GATHERED_BYTES, GATHERED_ROWS, joined
-from variantlake.maintenance.rewrite.groups import Counts, FileGroup, InputFile, Tier, TierCounts
+from variantlake.maintenance.rewrite.groups import (
+    Counts,
+    FileGroup,
+    InputFile,
+    Tier,
+    TierCounts,
+    total,
+)
 from variantlake.maintenance.rewrite.groups import joined as joined_counts
 from variantlake.maintenance.rewrite.proof import RewriteProof
 from variantlake.maintenance.rewrite.row_ids import RowIdColumns
@@ -190,7 +197,7 @@ class InputRows:
     @property
     def rows(self) -> int:
         """The rows that are not deleted."""
-        return sum(counts.rows for counts in self.tiers.values())
+        return total(self.tiers).rows
 
     def of(self, files: Iterable[InputFile]) -> Iterator[StoredRows]:
         """The rows of files, in their order.

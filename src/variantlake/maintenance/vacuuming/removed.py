@@ -8,7 +8,6 @@ Spec: PROTOCOL, "Add File and Remove File", "Add CDC File".
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -29,11 +28,9 @@ from variantlake.delta.log.log_segment import LOG, all_commits, commit_version
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.errors import InvalidValue, VariantLakeError
 from variantlake.maintenance.vacuuming.listing import Listing, Names, UnneededFile, UnneededFiles
-from variantlake.maintenance.vacuuming.retained import RetainedPaths
+from variantlake.maintenance.vacuuming.retained import COMMITS_AT_ONCE, THREADS, RetainedPaths
 from variantlake.storage.store import Entry, LocalStore, Store
 
-_THREADS = min(16, 4 * (os.cpu_count() or 1))
-_COMMITS_AT_ONCE = 64
 _FILES_AT_ONCE = 4096
 
 
@@ -59,7 +56,7 @@ def list_removed(
     _check_reach(snapshot, commits)
     names, listing, seen = Names.of(snapshot), Listing(visited=0), RetainedPaths()
     place = _Place(snapshot.store, names)
-    with ThreadPoolExecutor(_THREADS) as pool:
+    with ThreadPoolExecutor(THREADS) as pool:
         for some in batched(_named(snapshot.store, pool, commits, cutoff), _FILES_AT_ONCE):
             paths = list(dict.fromkeys(some))
             known = retained.holds(paths) | seen.holds(paths)
@@ -130,7 +127,7 @@ def _named(
     store: Store, pool: ThreadPoolExecutor, commits: list[Entry], cutoff: int
 ) -> Iterator[str]:
     """The files that these commits say have left the table, from its root."""
-    for some in batched(commits, _COMMITS_AT_ONCE):
+    for some in batched(commits, COMMITS_AT_ONCE):
         for paths in pool.map(partial(_removed, store, cutoff), some):
             yield from paths
 

@@ -42,8 +42,8 @@ _SPECIAL = r"^/|[%:\\]|(^|/)\.{0,2}(/|$)"
 MAX_DEPTH = 256
 """Our limit on the folders of a table within each other, as far as absolute paths lead there."""
 
-_COMMITS_AT_ONCE = 64
-_THREADS = min(16, 4 * (os.cpu_count() or 1))
+COMMITS_AT_ONCE = 64
+THREADS = min(16, 4 * (os.cpu_count() or 1))
 
 
 class RetainedPaths:
@@ -133,8 +133,8 @@ def retained_paths(snapshot: Snapshot, cutoff: int) -> RetainedPaths:
 
 def keep_commits(found: RetainedPaths, store: Store, commits: Iterable[Entry]) -> None:
     """Keep every file that these commits name: added, removed or of the change data feed."""
-    with ThreadPoolExecutor(_THREADS) as pool:
-        for some in batched(commits, _COMMITS_AT_ONCE):
+    with ThreadPoolExecutor(THREADS) as pool:
+        for some in batched(commits, COMMITS_AT_ONCE):
             for actions in pool.map(partial(_files_of, store), some):
                 _keep_actions(found, store, actions)
 

@@ -1,0 +1,79 @@
+"""Groups of a snapshot's files: those of one partition, and those that get one layout."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from variantlake.delta.log.logical_files import FILES, adds_of
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.maintenance.rewrite.groups import FileGroup, InputFile, Tier
+from variantlake.maintenance.rewrite.layouts import (
+    FileLayout,
+    joined_layout,
+    layouts_of,
+    variant_columns,
+)
+from variantlake.parquet.stats.fact_columns import Int64s
+from variantlake.planning.log_files import LogFiles
+from variantlake.shredding.schema import ShreddingSchema
+
+
+def file_group(
+    snapshot: Snapshot,
+    log: LogFiles,
+    number: int,
+    rows: Int64s,
+    target: Mapping[str, ShreddingSchema],
+    *,
+    layouts: Sequence[FileLayout] | None = None,
+) -> FileGroup:
+    """The group of these files (rows of the snapshot's), rewritten in the layout `target`.
+
+    `layouts` are those that the files have, where they are known already.
+    """
+    names = variant_columns(snapshot)
+    layouts = layouts_of(snapshot, log, rows) if layouts is None else layouts
+    wanted = tuple(target[name] for name in names)
+    told, required = joined_layout(names, wanted, layouts)
+    adds = list(adds_of(_without_texts(snapshot.files.take(rows))))
+    records = log.of_log.num_records[rows].tolist()
+    files = tuple(
+        InputFile.of(
+            add,
+            count,
+            Tier.COLUMNS if tuple(each.schema for each in layout) == wanted else Tier.SHRED,
+        )
+        for add, layout, count in zip(adds, layouts, records, strict=True)
+    )
+    return FileGroup(number, files, adds[0].partition_values, dict(target), told, required)
+
+
+def _without_texts(files: pa.Table) -> pa.Table:
+    """Statistics and tags are most of an `add`; a task does without."""
+    for name in ("stats", "tags"):
+        place = FILES.get_field_index(name)
+        empty = pa.nulls(len(files), FILES.field(place).type)
+        files = files.set_column(place, FILES.field(place), empty)
+    return files
+
+
+def by_partition(snapshot: Snapshot, log: LogFiles, rows: Int64s) -> Iterator[Int64s]:
+    """The rows of each partition, in their order; the files of one snapshot."""
+    names = [
+        item.physical_name
+        for item in snapshot.schema.fields
+        if item.name in snapshot.partition_columns
+    ]
+    if not len(rows):
+        return
+    codes = [np.zeros(len(rows), np.int64)]
+    for name in names:
+        column = log.partition(name)
+        if column is not None:
+            codes.append(column.codes[rows])
+    _, number = np.unique(np.stack(codes), axis=1, return_inverse=True)
+    order = np.argsort(number.ravel(), kind="stable")
+    yield from np.split(rows[order], np.cumsum(np.bincount(number.ravel()))[:-1])
