@@ -34,6 +34,22 @@ def test_rows_for_which_the_condition_is_true_go(tmp_path: Path, properties: Any
     assert table.refresh().history(1)[0].operation == "DELETE"
 
 
+def test_a_file_that_is_written_anew_keeps_its_order_and_stays_apart(tmp_path: Path) -> None:
+    """Else a run of clustering takes all of it for new, and a compaction joins it in vain."""
+    kept = {"variantlake.clusteredBy": "id", "variantlake.apart": "1"}
+    table = new_table(tmp_path / "t", rows=10, properties={})
+    log = tmp_path / "t" / commit_path(table.snapshot.version)
+    actions = [orjson.loads(line) for line in log.read_bytes().splitlines()]
+    for action in actions:
+        if "add" in action:
+            action["add"]["tags"] |= kept
+    log.write_bytes(b"\n".join(map(orjson.dumps, actions)))
+    done = vl.Table.open(tmp_path / "t").delete("id in (2, 3)")
+    assert (done.files_rewritten, done.deleted) == (1, 2)
+    (add,) = files(table).values()
+    assert {name: add.tags.get(name) for name in kept} == kept
+
+
 def test_a_vector_keeps_the_file_and_what_the_log_says_of_it(tmp_path: Path) -> None:
     table = new_table(tmp_path / "t", rows=10)
     ((path, before),) = files(table).items()

@@ -13,13 +13,11 @@ from variantlake.delta.stats import z85
 from variantlake.dml.deletion_vectors import serialised
 from variantlake.dml.taken_rows import TakenRows
 from variantlake.ingest.target.write_target import UNSHREDDED, Target
-from variantlake.maintenance.rewrite.groups import FileGroup, InputFile
-from variantlake.maintenance.rewrite.layouts import (
-    FileLayout,
-    joined_layout,
-    layouts_of,
-    variant_columns,
-)
+from variantlake.maintenance.clustering.plan_clustering import ORDERED_TAG
+from variantlake.maintenance.plan_compaction import numbers_in
+from variantlake.maintenance.rewrite.file_groups import file_group
+from variantlake.maintenance.rewrite.groups import APART_TAG, FileGroup
+from variantlake.maintenance.rewrite.layouts import layouts_of, variant_columns
 from variantlake.maintenance.rewrite.rewrite_group import RewritePlan, rewrite_group
 from variantlake.planning.log_files import LogFiles
 
@@ -38,33 +36,28 @@ def copy_files(
     plan = RewritePlan.of(snapshot)
     plan = replace(plan, files=replace(plan.files, load_id=load_id))
     paths = {path: row for row, path in enumerate(snapshot.files["path"].to_pylist())}
-    numbers = np.array([paths[each.add.path] for each in taken], np.int64)
-    layouts = layouts_of(snapshot, LogFiles(snapshot), numbers)
+    rows = np.array([[paths[each.add.path]] for each in taken], np.int64)
+    log = LogFiles(snapshot)
+    layouts = layouts_of(snapshot, log, rows.ravel())
+    apart = numbers_in(snapshot.files.take(rows.ravel()), APART_TAG)
     adds: list[AddFile] = []
     for number, (each, layout) in enumerate(zip(taken, layouts, strict=True)):
-        done = rewrite_group(plan, _group(snapshot, target, number, each, layout))
+        # In its own layout, where that is known.
+        schemas = {
+            name: own.schema or target.shredding(name) or UNSHREDDED
+            for name, own in zip(variant_columns(snapshot), layout, strict=True)
+        }
+        group = file_group(snapshot, log, number, rows[number], schemas, layouts=[layout])
+        done = rewrite_group(plan, replace(_staying(group, each), apart=apart[number]))
         adds += [replace(add, data_change=True) for add in done.adds]
     return tuple(adds)
 
 
-def _group(
-    snapshot: Snapshot, target: Target, number: int, taken: TakenRows, layout: FileLayout
-) -> FileGroup:
-    """One file, with all rows deleted that do not stay, in its own layout where that is known."""
-    names = variant_columns(snapshot)
-    schemas = [
-        own.schema or target.shredding(name) or UNSHREDDED
-        for name, own in zip(names, layout, strict=True)
-    ]
-    told, required = joined_layout(names, schemas, [layout])
+def _staying(group: FileGroup, taken: TakenRows) -> FileGroup:
+    """The group of one file with all rows deleted that do not stay; their order stays."""
     data = serialised(taken.deleted)
     vector = DeletionVectorDescriptor("i", z85.encode(data), len(data), len(taken.deleted))
-    file = replace(InputFile.of(taken.add, rows=taken.left), vector=vector)
-    return FileGroup(
-        number,
-        (file,),
-        taken.add.partition_values,
-        dict(zip(names, schemas, strict=True)),
-        told,
-        required,
-    )
+    (file,) = group.files
+    order = (taken.add.tags or {}).get(ORDERED_TAG)
+    tags = {} if order is None else {ORDERED_TAG: order}
+    return replace(group, files=(replace(file, rows=taken.left, vector=vector),), tags=tags)

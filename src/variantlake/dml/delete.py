@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
-from variantlake.delta.actions.log_lines import AddFile
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.dml.found_rows import find_rows, finds_any
 from variantlake.dml.new_files import NewFiles
 from variantlake.dml.result import ChangeResult
 from variantlake.dml.row_change import RowChange, check_not_append_only, predicate_parameter
 from variantlake.dml.row_conflicts import FilesMoved
-from variantlake.dml.taken_rows import TakenRows
 from variantlake.errors import UnsupportedFeature
 from variantlake.planning.predicates import Predicate
 from variantlake.scan.table_scan import Scan
@@ -67,27 +65,13 @@ def _delete(
     started = time.perf_counter()
     check_not_append_only(snapshot)
     files = NewFiles.of(snapshot, evaluated=True)
-    taken = find_rows(snapshot, condition)
-    change = delete_change(
-        snapshot, taken, where, lambda add: finds_any(snapshot, condition, add), started
-    )
-    return change.planned() if dry_run else change.commit(files)
-
-
-def delete_change(
-    snapshot: Snapshot,
-    taken: Sequence[TakenRows],
-    where: str | None,
-    finds: Callable[[AddFile], bool],
-    started: float,
-) -> RowChange:
-    """The change that deletes these rows."""
-    return RowChange(
+    change = RowChange(
         snapshot,
         "DELETE",
         {"predicate": predicate_parameter(where)},
-        taken,
-        finds,
+        find_rows(snapshot, condition),
+        lambda add: finds_any(snapshot, condition, add),
         started,
         time.perf_counter(),
     )
+    return change.planned() if dry_run else change.commit(files)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -68,8 +69,16 @@ class NewFiles:
             )
             return write_rows(rows, plan).adds
 
-    def take_back(self) -> None:
-        """Remove everything that was written."""
+    @contextmanager
+    def taken_back_on(self, *errors: type[BaseException]) -> Iterator[None]:
+        """Remove everything that was written when one of these errors is raised."""
+        try:
+            yield
+        except errors:
+            self._take_back()
+            raise
+
+    def _take_back(self) -> None:
         self.target.clean_up(self.plan.load_id)
         for folder in self.folders:
             delete_load(open_store(folder), self.plan.load_id)

@@ -41,12 +41,7 @@ from variantlake.errors import UnsupportedFeature
 from variantlake.ingest.target.commit_files import NOT_COMMITTED
 
 Tables = Callable[[], Iterable[pa.Table]]
-"""Rows as `rows_at` gives them, from the start each time."""
-
-
-def no_tables() -> Iterable[pa.Table]:
-    """No rows."""
-    return ()
+"""Rows as `rows_at` gives them, from the start each time; `tuple` gives none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +52,12 @@ class NewRows:
     `change_files` those that go with them.
     """
 
-    updated: Tables = no_tables
-    inserted: Tables = no_tables
+    updated: Tables = tuple
+    inserted: Tables = tuple
     updated_count: int = 0
     inserted_count: int = 0
     adds: tuple[AddFile, ...] = ()
     change_files: tuple[AddCdcFile, ...] = ()
-
-
-NOTHING_NEW = NewRows()
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +78,7 @@ class RowChange:
     finds: Callable[[AddFile], bool]
     started: float
     found: float
-    new: NewRows = NOTHING_NEW
+    new: NewRows = NewRows()
     preimages: Sequence[TakenRows] = ()
     watched: Sequence[TakenRows] = ()
     alone: bool = False
@@ -107,16 +99,10 @@ class RowChange:
             return self._result(fates(self.snapshot, ()), (), 0)
         decided = fates(self.snapshot, self.taken)
         check_row_ids(self.snapshot, updated=bool(self.new.updated_count))
-        try:
+        with files.taken_back_on(BaseException):
             changes, done = self._written(files, decided)
-        except BaseException:
-            files.take_back()
-            raise
-        try:
+        with files.taken_back_on(*NOT_COMMITTED):
             version = commit(self.snapshot, changes).version
-        except NOT_COMMITTED:
-            files.take_back()
-            raise
         return replace(done, version=version, seconds=time.perf_counter() - self.started)
 
     def _written(self, files: NewFiles, decided: Fates) -> tuple[Changes, ChangeResult]:

@@ -91,14 +91,14 @@ def erase(
             _check(snapshot)
     if not purges or dry_run:
         return done
-    gone = purge(snapshot.refresh())
+    files, log_files = purge(snapshot.refresh())
     return replace(
         done,
         is_purged=True,
         vacuum_after=None,
         log_until=None,
-        purged_files=gone.files,
-        purged_log_files=gone.log_files,
+        purged_files=files,
+        purged_log_files=log_files,
     )
 
 
@@ -131,17 +131,10 @@ def _erase(snapshot: Snapshot, where: str, *, dry_run: bool) -> EraseResult:
             file=snapshot.store.uri,
             hint="rows are erased where the table does not track them",
         )
-    try:
+    with files.taken_back_on(BaseException):
         changes = _written(snapshot, files, found, rewritten, done)
-    except BaseException:
-        files.take_back()
-        raise
-    try:
-        committed = commit(snapshot, changes)
-    except NOT_COMMITTED:
-        files.take_back()
-        raise
-    return replace(done, version=committed.version)
+    with files.taken_back_on(*NOT_COMMITTED):
+        return replace(done, version=commit(snapshot, changes).version)
 
 
 def _written(

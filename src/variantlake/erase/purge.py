@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 import time
-from dataclasses import dataclass
 
 from variantlake.delta.checkpoint.checkpoint_writer import write_last_state
 from variantlake.delta.log.log_segment import LOG, SIDECARS
@@ -18,14 +17,6 @@ from variantlake.errors import UnsupportedFeature
 from variantlake.maintenance.vacuuming.vacuum import vacuum
 
 _VERSIONED = re.compile(r"\.?(\d{20})\..+")
-
-
-@dataclass(frozen=True, slots=True)
-class Purged:
-    """How many files are gone, from the table's folder and from its log."""
-
-    files: int
-    log_files: int
 
 
 def check_may_purge(snapshot: Snapshot) -> None:
@@ -38,8 +29,11 @@ def check_may_purge(snapshot: Snapshot) -> None:
         )
 
 
-def purge(snapshot: Snapshot) -> Purged:
-    """Remove all but the newest version. Raises as `vacuum`, StoreFailed."""
+def purge(snapshot: Snapshot) -> tuple[int, int]:
+    """Remove all but the newest version; how many files of the folder and of the log are gone.
+
+    Raises as `vacuum`, StoreFailed.
+    """
     check_may_purge(snapshot)
     # Not before what was committed last, whatever the clocks say.
     now = max(time.time_ns() // 1_000_000, snapshot.last.modified) + 1
@@ -62,7 +56,7 @@ def purge(snapshot: Snapshot) -> Purged:
     # Oldest first: what is left after an interruption are whole versions, the newer ones.
     for path in doomed:
         store.delete(path)
-    return Purged(done.deleted, len(doomed))
+    return done.deleted, len(doomed)
 
 
 def _goes(name: str, newest: Snapshot) -> bool:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
+import shlex
 from typing import Annotated
 
 import typer
 
-from variantlake.cli.terminal.options import TableArgument, json_option
+from variantlake.cli.terminal.options import TableArgument, dry_run_option, json_option
 from variantlake.cli.terminal.output import print_fields, print_json, print_note
 from variantlake.erase.erase import EraseResult
 from variantlake.shown import counted
@@ -31,9 +32,7 @@ def erase(
             "nothing else uses the table.",
         ),
     ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only say how many rows and files would be affected.")
-    ] = False,
+    dry_run: Annotated[bool, dry_run_option("erased")] = False,
     as_json: Annotated[bool, json_option()] = False,
 ) -> None:
     """Erase rows for good, from everything below the table's folder.
@@ -67,9 +66,12 @@ def erase(
 
 def _left(table: str, done: EraseResult) -> list[str]:
     """What older versions hold, and what removes it."""
+    found = done.files_rewritten or done.files_removed
+    vacuum = f"variantlake vacuum {shlex.quote(table)} --quarantine"
     return [
-        f"From version {done.version} on the table does not hold the rows. Older versions do:",
-        f"`variantlake vacuum {table}` after {_time(done.vacuum_after)} removes their files;",
+        f"From version {done.version} on the table does not hold the rows. Older versions "
+        + ("do:" if found else "may:"),
+        f"`{vacuum}` after {_time(done.vacuum_after)} removes their files;",
         f"their log, with bounds of values, goes with a checkpoint after {_time(done.log_until)}.",
     ]
 

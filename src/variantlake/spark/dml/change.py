@@ -125,7 +125,7 @@ class ChangeRunner:
             change_plan(plan, folder) if feed else None,
         )
         description = f"variantlake: {statement.operation} in {snapshot.store.uri}"
-        try:
+        with files.taken_back_on(BaseException):
             alone = version_read(frame, snapshot) is not None
             with refusals(_NOT_CHANGED):
                 results = collect(
@@ -133,9 +133,6 @@ class ChangeRunner:
                 )
             found = cast("list[PlacedResult]", results)
             change = replace(row_change(snapshot, statement, found, started), alone=alone)
-        except BaseException:
-            files.take_back()
-            raise
         return change.commit(files)
 
 
