@@ -105,25 +105,18 @@ def elements_of(lists: AnyArray) -> AnyArray:
     if isinstance(lists, pa.FixedSizeListArray):
         lists = list_of(lists)
     offsets, elements = offsets_of(lists)
-    starts, ends = np.asarray(offsets[:-1], np.int64), np.asarray(offsets[1:], np.int64)
-    hidden = ~np.asarray(validity(lists), dtype=bool) & (ends > starts)
-    if not hidden.any():
-        return elements
-    spans = zip(starts[~hidden], ends[~hidden], strict=True)
-    kept = [np.arange(start, end) for start, end in spans]
-    return elements.take(pa.array(np.concatenate([np.empty(0, np.int64), *kept])))
+    sizes = np.diff(offsets)
+    is_set = np.repeat(np.asarray(validity(lists), dtype=bool), sizes)
+    return elements if is_set.all() else elements.filter(pa.array(is_set))
 
 
 def map_array(
     arrow: pa.DataType, offsets: list[int], parts: list[AnyArray], nulls: AnyArray
 ) -> AnyArray:
-    """A map of keys and items; pyarrow has no constructor that takes offsets and nulls."""
-    fields = [pa.field("key", parts[0].type, nullable=False), pa.field("value", parts[1].type)]
-    entries = pa.StructArray.from_arrays(parts, fields=fields)
-    lists = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), entries, mask=nulls)
-    return pa.Array.from_buffers(
-        arrow, len(lists), lists.buffers()[:2], lists.null_count, children=[entries]
-    )
+    """A map of keys and items, of exactly this type; the stubs know no nulls of a map."""
+    make: Any = pa.MapArray.from_arrays
+    made: AnyArray = make(pa.array(offsets, pa.int32()), *parts, type=arrow, mask=nulls)
+    return made
 
 
 def map_leaves(array: Any, change: Callable[[AnyArray], AnyArray]) -> AnyArray:

@@ -25,8 +25,9 @@ from variantlake.parquet.metadata.footer import read_footer
 from variantlake.parquet.variant.variant_group import variant_groups
 from variantlake.parquet.write.file_writer import FileWriter, WriteOptions, WrittenFile
 from variantlake.parquet.write.repair import RequiredFields
+from variantlake.shredding.arrays import map_array
 from variantlake.shredding.ddl import parse_ddl
-from variantlake.shredding.layout import VARIANT_TYPE, arrow_type
+from variantlake.shredding.layout import VARIANT_TYPE, arrow_type, map_type
 from variantlake.shredding.shred import shred
 
 SCHEMA = parse_ddl(
@@ -252,12 +253,22 @@ def test_holes_below_null_rows_are_filled(tmp_path: File) -> None:
         type=pa.list_(VARIANT_TYPE),
         mask=pa.array([False, True, False]),
     )
-    for array in (column, listed, pa.StructArray.from_arrays([listed], ["l"])):
+    number = pa.field("value", pa.int64(), nullable=False)
+    keys, items, last = pa.array(["j", "k"]), pa.array([1, None]), pa.array([False, True])
+    places = pa.array([0, 1, 2], pa.int32())
+    numbers = pa.ListArray.from_arrays(places, items, type=pa.list_(number), mask=last)
+    kind = map_type(pa.field("key", pa.string(), nullable=False), number)
+    mapped: Any = map_array(kind, [0, 1, 2], [keys, items], last)
+    for array in (column, listed, pa.StructArray.from_arrays([listed], ["l"]), numbers, mapped):
         schema = pa.schema([pa.field("v", array.type)])
         with FileWriter(tmp_path / "x.parquet", schema) as writer:
             writer.write(pa.table([array], schema=schema))
         back = pq.read_table(tmp_path / "x.parquet").column(0)
         assert pylist(back) == pylist(array)
+
+
+REQUIRED = pa.field("value", pa.struct([("a", pa.int64())]), nullable=False)
+REQUIRED_LIST = pa.field("element", pa.list_(pa.int64()), nullable=False)
 
 
 @pytest.mark.parametrize(
@@ -274,20 +285,39 @@ def test_holes_below_null_rows_are_filled(tmp_path: File) -> None:
             pa.field("x", pa.list_(pa.struct([pa.field("a", pa.string(), nullable=False)]))),
             [[], [{"a": None}]],
         ),
+        (
+            pa.field("x", pa.list_(REQUIRED_LIST)),
+            [[[1]], [None]],
+        ),
+        (pa.field("x", pa.list_(REQUIRED, 1)), [[{"a": 1}], [None]]),
+        (
+            pa.field("x", map_type(pa.field("key", pa.string(), False), REQUIRED)),
+            [[("j", {"a": 1}), ("k", {"a": 1})], [("l", None)]],
+        ),
     ],
-    ids=["leaf", "list", "struct", "in-struct", "in-list"],
+    ids=["leaf", "list", "struct", "in-struct", "in-list", "list-in-list", "fixed-size", "map"],
 )
 def test_missing_required_values_are_refused(
     field: pa.Field[pa.DataType], values: list[Any], tmp_path: File
 ) -> None:
     schema = pa.schema([field])
     batch = pa.RecordBatch.from_arrays([pa.array(values, field.type)], schema=schema)
-    with pytest.raises(InvalidValue, match=r"column 'x': field .* is required"):
+    with pytest.raises(InvalidValue, match=r"column 'x': field .* is required") as caught:
         RequiredFields(batch.schema).fill(batch)
+    assert caught.value.row == 1
     writer = FileWriter(tmp_path / "x.parquet", schema)
     with pytest.raises(InvalidValue):
         writer.write(batch)
     writer.abort()
+
+
+def test_of_rows_that_are_refused_none_is_written(tmp_path: File) -> None:
+    schema = pa.schema([pa.field("x", pa.int64(), nullable=False)])
+    parts = [pa.record_batch([pa.array(values)], schema=schema) for values in ([1], [None])]
+    with FileWriter(tmp_path / "x.parquet", schema) as writer:
+        with pytest.raises(InvalidValue):
+            writer.write(pa.Table.from_batches(parts))
+        assert writer.close().facts.num_records == 0
 
 
 def test_dictionary_arrays_are_written(tmp_path: File) -> None:

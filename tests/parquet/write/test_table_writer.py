@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -134,6 +134,30 @@ def test_variants_are_found_at_any_depth(tmp_path: Path) -> None:
     assert list(check_file(file)) == []
 
 
+def test_a_map_keeps_what_it_says_of_its_items(tmp_path: Path) -> None:
+    """An array of another type than it says made pyarrow write beyond its memory."""
+    kind = pa.map_(pa.string(), cast("Any", pa.field("value", VARIANT_TYPE, nullable=False)))
+    (row,) = of({"a": "x"}).to_pylist()
+    table = pa.table({"m": pa.array([[("k", row)], None, [], [("j", row), ("k", row)]], kind)})
+    file = tmp_path / "f.parquet"
+    for shredding in (None, "a STRING"):
+        write_table(table, file, shredding=shredding)
+        assert read_table(file).equals(table)
+
+
+def test_columns_of_one_dotted_name_are_all_found(tmp_path: Path) -> None:
+    inner = of({"a": "x"})
+    table = pa.table({"s.v": inner, "s": pa.StructArray.from_arrays([inner], ["v"])})
+    file = tmp_path / "f.parquet"
+    wanted: list[Any] = ["a STRING", {"s.v": "a STRING"}]
+    for shredding in wanted:
+        write_table(table, file, shredding=shredding)
+        groups = variant_groups(read_footer(file))
+        assert [group.column for group in groups] == [("s.v",), ("s", "v")]
+        assert {format_ddl(group.schema) for group in groups} == {"a STRING"}
+        assert read_table(file).to_pylist() == table.to_pylist()
+
+
 def test_inference_looks_at_each_column(tmp_path: Path) -> None:
     table = pa.table({"a": of({"x": 1, "y": 1.5}, {"x": 2}), "b": of("s", "t")})
     write_table(table, tmp_path / "t", shredding="infer")
@@ -168,6 +192,13 @@ def test_columns_and_schemas_that_cannot_be_are_refused(
     with pytest.raises(InvalidSchema):
         write_table(pa.table({"a": of(1)}), tmp_path / "t", **arguments)
     assert not (tmp_path / "t").exists()
+
+
+@pytest.mark.parametrize("shredding", [None, "infer"])
+def test_names_that_repeat_are_refused(tmp_path: Path, shredding: str | None) -> None:
+    table = pa.Table.from_arrays([of(1), of(2)], names=["v", "v"])
+    with pytest.raises(InvalidSchema, match="column names repeat"):
+        write_table(table, tmp_path / "t", shredding=shredding)
 
 
 def test_malformed_bytes_are_refused_with_their_row(tmp_path: Path) -> None:

@@ -24,7 +24,6 @@ from variantlake.shredding.arrays import (
     members,
     offsets_of,
     struct_of,
-    validity,
 )
 from variantlake.shredding.layout import METADATA, TYPED_VALUE, VALUE, VARIANT_TYPE, map_type
 
@@ -181,7 +180,7 @@ class _StructColumn:
             for child, column in zip(group.flatten(), self.children, strict=True)
         ]
         return pa.StructArray.from_arrays(
-            children, fields=self.fields(group.type), mask=_nulls(group)
+            children, fields=self.fields(group.type), mask=group.is_null()
         )
 
     def variants(self, array: AnyArray, rows: Rows) -> Iterator[FoundVariants]:
@@ -195,10 +194,6 @@ class _StructColumn:
             field if column is None else result_field(field, column)
             for field, column in zip(members(arrow), self.children, strict=True)
         ]
-
-
-def _nulls(array: AnyArray) -> AnyArray:
-    return pa.array([not is_valid for is_valid in validity(array)], pa.bool_())
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +213,7 @@ class _ListColumn:
             pa.array(offsets, pa.int32()),
             self.element.convert(elements),
             type=self.type(array.type),
-            mask=_nulls(array),
+            mask=array.is_null(),
         )
 
     def variants(self, array: AnyArray, rows: Rows) -> Iterator[FoundVariants]:
@@ -241,7 +236,7 @@ class _MapColumn:
     def convert(self, array: AnyArray) -> AnyArray:
         offsets, entries = offsets_of(_map_of(array))
         parts = struct_of(self.entries.convert(entries)).flatten()
-        return map_array(self.type(array.type), offsets, parts, _nulls(array))
+        return map_array(self.type(array.type), offsets, parts, array.is_null())
 
     def variants(self, array: AnyArray, rows: Rows) -> Iterator[FoundVariants]:
         offsets, entries = offsets_of(_map_of(array))

@@ -24,7 +24,8 @@ from variantlake.parquet.stats.statistics_collector import StatisticsCollector
 from variantlake.parquet.write.encodings import DICTIONARY_BYTES, choose_encodings
 from variantlake.parquet.write.repair import RequiredFields
 from variantlake.parquet.write.shared_metadata import SharedMetadata
-from variantlake.shredding.layout import element_type, is_list, schema_of
+from variantlake.shredding.arrays import AnyField, element_field, members
+from variantlake.shredding.layout import is_list, is_struct, schema_of
 from variantlake.shredding.schema import ShreddingSchema, Untyped
 from variantlake.shredding.values import ValueNotes
 
@@ -133,7 +134,7 @@ class FileWriter:
         """Add rows. `notes` are about the values of Variant columns; without them nothing is known.
 
         Raises InvalidSchema when they are not of the writer's schema, InvalidValue for a null in a
-        required field. Nothing of the batch was added then.
+        required field. Nothing of them was added then.
         """
         if self._closed:
             raise InvalidValue("the file is closed", file=self._path)
@@ -143,9 +144,10 @@ class FileWriter:
                 file=self._path,
             )
         batches = [data] if isinstance(data, pa.RecordBatch) else data.to_batches()
+        filled = [self._required.fill(batch) for batch in batches]
         if data.num_rows:
             self._noted.add(notes)
-        for batch in map(self._required.fill, batches):
+        for batch in filled:
             if batch.num_rows:
                 self._collector.add(batch)
                 self._add(batch)
@@ -307,22 +309,25 @@ def _shreddings(
 
 def _resolve(schema: pa.Schema, path: ColumnPath) -> pa.DataType:
     """The Arrow type at a path of Parquet names."""
-    steps = iter(path)
     kind: pa.DataType = pa.struct(list(schema))
-    for step in steps:
-        found = _step(kind, step, steps)
-        if found is None:
+    rest = path
+    while rest:
+        for names, field in inner_fields(kind):
+            if rest[: len(names)] == names:
+                kind, rest = field.type, rest[len(names) :]
+                break
+        else:
             raise InvalidSchema(f"there is no column {'.'.join(path)!r}")
-        kind = found
     return kind
 
 
-def _step(kind: pa.DataType, step: str, steps: Iterator[str]) -> pa.DataType | None:
-    if isinstance(kind, pa.StructType):
-        index = kind.get_field_index(step)
-        return kind.field(index).type if index >= 0 else None
-    if isinstance(kind, pa.MapType) and step == "key_value":
-        return {"key": kind.key_type, "value": kind.item_type}.get(next(steps, ""))
-    if is_list(kind) and (step, next(steps, "")) == ("list", "element"):
-        return element_type(kind)
-    return None
+def inner_fields(arrow: pa.DataType) -> Iterator[tuple[ColumnPath, AnyField]]:
+    """The fields inside a type, with their Parquet names."""
+    if isinstance(arrow, pa.MapType):
+        yield ("key_value", "key"), arrow.key_field
+        yield ("key_value", "value"), arrow.item_field
+    elif is_struct(arrow):
+        for field in members(arrow):
+            yield (field.name,), field
+    elif is_list(arrow):
+        yield ("list", "element"), element_field(arrow)

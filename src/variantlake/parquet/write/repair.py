@@ -15,9 +15,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from variantlake.errors import InvalidValue
-from variantlake.parquet.metadata.arrow_types import AnyArray
-from variantlake.shredding.arrays import AnyField, elements_of
-from variantlake.shredding.layout import is_struct
+from variantlake.shredding.arrays import (
+    AnyArray,
+    AnyField,
+    elements_of,
+    list_of,
+    map_array,
+    offsets_of,
+    struct_of,
+    validity,
+)
 
 
 class RequiredFields:
@@ -65,12 +72,19 @@ def _places(field: AnyField) -> _Places | None:
     if isinstance(kind, pa.StructType):
         inner = [_places(child) for child in kind]
         fields = tuple((index, one) for index, one in enumerate(inner) if one is not None)
-    # A map is a list to Arrow; its entries have no holes that the writer would not report.
-    elif isinstance(kind, pa.ListType | pa.LargeListType) and not isinstance(kind, pa.MapType):
-        elements = _places(kind.value_field)
+    elif isinstance(kind, pa.ListType | pa.LargeListType | pa.FixedSizeListType | pa.MapType):
+        elements = _places(_element_field(kind))
     if field.nullable and not fields and elements is None:
         return None
     return _Places(not field.nullable, fields, elements)
+
+
+def _element_field(kind: Any) -> AnyField:
+    """The field of what a list, or a map, holds."""
+    if isinstance(kind, pa.MapType):
+        return pa.field("key_value", pa.struct([kind.key_field, kind.item_field]), nullable=False)
+    field: AnyField = kind.value_field
+    return field
 
 
 def _has_holes(array: Any, places: _Places) -> bool:
@@ -96,7 +110,7 @@ def _repair(
             )
     if isinstance(array, pa.StructArray):
         return _repair_struct(array, above)
-    if _is_plain_list(array):
+    if isinstance(array, pa.ListArray | pa.LargeListArray | pa.FixedSizeListArray):  # and maps
         return _repair_list(array)  # type: ignore[no-any-return]  # stubs lack lists
     return _without_nulls(array) if not field.nullable and array.null_count else array
 
@@ -113,28 +127,29 @@ def _repair_struct(array: pa.StructArray, above: pa.BooleanArray | None) -> pa.S
     return pa.StructArray.from_arrays(repaired, fields=fields, mask=mask)
 
 
-def _is_plain_list(array: AnyArray) -> bool:
-    # A map is a list to Arrow; its entries have no holes that the writer would not report.
-    is_list = isinstance(array, pa.ListArray | pa.LargeListArray)
-    return is_list and not isinstance(array, pa.MapArray)
-
-
 def _repair_list(array: Any) -> Any:
-    # Any: the stubs have no type for lists of either width.
-    if not is_struct(array.type.value_type):
-        return array
+    # Any: the stubs have no type for lists of every kind.
     elements = elements_of(array)
-    repaired = _repair(elements, array.type.value_field, None)
-    if repaired is elements:
+    is_fixed = isinstance(array, pa.FixedSizeListArray)
+    offsets, _ = offsets_of(list_of(array) if is_fixed else array)
+    ends = np.cumsum(np.where(validity(array), np.diff(offsets), 0))
+    try:
+        repaired = _repair(elements, _element_field(array.type), None)
+    except InvalidValue as error:
+        error.row = int(np.searchsorted(ends, error.row or 0, side="right"))
+        raise
+    # Of lists of one length, those that are null take room too: the writer reports holes in it.
+    if is_fixed or (repaired is elements and len(elements) == len(array.values)):
         return array
-    lengths = pc.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False)
-    offsets = np.concatenate([[0], np.cumsum(lengths)])
-    mask = array.is_null() if array.null_count else None
+    places, nulls = [0, *ends.tolist()], array.is_null()
+    if isinstance(array, pa.MapArray):
+        return map_array(array.type, places, struct_of(repaired).flatten(), nulls)
     if isinstance(array, pa.LargeListArray):
-        wide = pa.array(offsets, pa.int64())
-        return pa.LargeListArray.from_arrays(wide, repaired, type=array.type, mask=mask)
-    narrow = pa.array(offsets, pa.int32())
-    return pa.ListArray.from_arrays(narrow, repaired, type=array.type, mask=mask)
+        wide = pa.array(places, pa.int64())
+        return pa.LargeListArray.from_arrays(wide, repaired, type=array.type, mask=nulls)
+    return pa.ListArray.from_arrays(
+        pa.array(places, pa.int32()), repaired, type=array.type, mask=nulls
+    )
 
 
 def _without_nulls(array: AnyArray) -> AnyArray:

@@ -20,17 +20,20 @@ from variantlake.parquet.metadata.annotate import ColumnPath
 from variantlake.parquet.read.parquet_source import BATCH_BYTES
 from variantlake.parquet.read.reader import BATCH_ROWS, Progress
 from variantlake.parquet.stats.facts import read_facts
-from variantlake.parquet.write.file_writer import FileWriter, WriteOptions, WrittenFile
+from variantlake.parquet.write.file_writer import (
+    FileWriter,
+    WriteOptions,
+    WrittenFile,
+    inner_fields,
+)
 from variantlake.shredding.arrays import (
     AnyArray,
     AnyField,
-    element_field,
     list_of,
     map_array,
     members,
     offsets_of,
     struct_of,
-    validity,
 )
 from variantlake.shredding.ddl import parse_ddl
 from variantlake.shredding.inference.infer import InferenceOptions, infer
@@ -136,11 +139,11 @@ def write_table(
 
 def _find_variants(schema: pa.Schema, wanted: Collection[str] | None) -> list[ColumnPath]:
     found = [column for field in schema for column in _variants_below(field, (field.name,))]
-    names = {".".join(column): column for column in found}
+    names = [".".join(column) for column in found]
     for name in wanted or ():
         if name not in names:
             raise _unknown(name, names)
-    return [column for name, column in names.items() if wanted is None or name in wanted]
+    return [column for column in found if wanted is None or ".".join(column) in wanted]
 
 
 def _unknown(name: str, names: Collection[str]) -> InvalidSchema:
@@ -154,20 +157,8 @@ def _variants_below(field: AnyField, column: tuple[str, ...]) -> Iterator[tuple[
     if is_variant_type(field.type):
         yield column
         return
-    for name, child in _children(field.type):
+    for name, child in inner_fields(field.type):
         yield from _variants_below(child, (*column, *name))
-
-
-def _children(arrow: pa.DataType) -> Iterator[tuple[tuple[str, ...], AnyField]]:
-    """The fields inside a type, with their Parquet names."""
-    if isinstance(arrow, pa.MapType):
-        yield ("key_value", "key"), arrow.key_field
-        yield ("key_value", "value"), arrow.item_field
-    elif is_struct(arrow):
-        for field in members(arrow):
-            yield (field.name,), field
-    elif is_list(arrow):
-        yield ("list", "element"), element_field(arrow)
 
 
 def _schemas(
@@ -177,12 +168,12 @@ def _schemas(
     inference: InferenceOptions,
 ) -> dict[ColumnPath, ShreddingSchema]:
     """The schema of each Variant column."""
-    names = {".".join(column): column for column in columns}
+    names = [".".join(column) for column in columns]
     if isinstance(shredding, Mapping):
         for name in shredding:
             if name not in names:
                 raise _unknown(name, names)
-        requested = {column: shredding.get(name) for name, column in names.items()}
+        requested = {column: shredding.get(".".join(column)) for column in columns}
     else:
         if shredding is not None and not columns:
             raise InvalidSchema(
@@ -217,7 +208,8 @@ def _schema(
 def _profile(table: pa.Table, column: ColumnPath) -> Profile:
     """What the first SAMPLE_ROWS values of a column hold."""
     profiler, rows, reader = Profiler(), 0, VariantReader()
-    for batch in table.select([column[0]]).to_batches(max_chunksize=SAMPLE_ROWS):
+    index = table.schema.names.index(column[0])  # the writer refuses names that repeat
+    for batch in table.select([index]).to_batches(max_chunksize=SAMPLE_ROWS):
         array: AnyArray = batch.column(0)
         for step in column[1:]:
             array = _child(array, step)
@@ -280,7 +272,7 @@ def _type(
         return arrow
     fields = [
         child.with_type(_type(child.type, (*column, *names), types))
-        for names, child in _children(arrow)
+        for names, child in inner_fields(arrow)
     ]
     if isinstance(arrow, pa.MapType):
         return map_type(*fields)
@@ -304,8 +296,8 @@ def _array(
             raise
     if not _is_rewritten(column, shredders):
         return array
-    nulls = pa.array([not is_valid for is_valid in validity(array)], pa.bool_())
-    inner = [(field.type, (*column, *name)) for name, field in _children(target)]
+    nulls = array.is_null()
+    inner = [(field.type, (*column, *name)) for name, field in inner_fields(target)]
     if is_struct(array.type):
         parts = [
             _array(part, wanted, name, shredders, start)
