@@ -330,6 +330,16 @@ def test_hand_made_footer_is_read() -> None:
     assert [child.name for child in footer.schema.children] == ["a", "b"]
 
 
+def test_two_schemas_are_refused_also_after_a_footer_with_the_first() -> None:
+    version = (1, 5, zigzag(1))
+    first = (2, 9, struct_list([group("root", 1), leaf("a")]))
+    assert parse_footer(thrift(version, first, (3, 6, zigzag(0)))).leaves[0].node.name == "a"
+    # A field whose id is not greater than the one before has it written out.
+    second = b"\x09" + zigzag(2) + struct_list([group("root", 1), leaf("b")])
+    with pytest.raises(MalformedFile):
+        parse_footer(thrift(version, first)[:-1] + second + b"\x16\x00\x00")
+
+
 @pytest.mark.parametrize(
     ("footer", "message"),
     [

@@ -16,6 +16,7 @@ import variantlake as vl
 from tests.parquet.write.test_table_writer import of
 from variantlake.parquet.metadata.annotate import ColumnPath
 from variantlake.parquet.metadata.footer import read_footer
+from variantlake.parquet.metadata.schema_tree import SchemaNode, with_notes
 from variantlake.parquet.metadata.value_notes import NOTES_KEY, NotesCollector, encode_all, notes_of
 from variantlake.parquet.read.reader import read_table
 from variantlake.parquet.stats.facts import read_facts
@@ -32,6 +33,25 @@ A = VariantPath.of("a")
 
 def notes_in(file: Path) -> ValueNotes | None:
     return read_facts(file).variants[0].notes
+
+
+def test_notes_of_many_columns_are_found() -> None:
+    """The work follows their number: here a step for each pair would be a thousand million."""
+    count = 1 << 15
+    leaf = SchemaNode("x", "optional", "INT32", 0, None, (), 0)
+    names = [f"c{number}" for number in range(count)]
+    groups = tuple(SchemaNode(name, "optional", None, 0, None, (leaf,), None) for name in names)
+    root = SchemaNode("schema", "required", None, 0, None, groups, None)
+    notes: dict[ColumnPath, ValueNotes] = {
+        (name,): ValueNotes(bool(number % 2)) for number, name in enumerate(names)
+    }
+    expected = list(notes.values())
+    notes |= {("c0", "x"): ValueNotes(True), ("c0", "y", "z"): ValueNotes()}
+    found = with_notes(root, notes)
+    assert [child.notes for child in found.children] == expected
+    assert found.notes is None
+    assert found.children[0].children[0].notes == ValueNotes(True)
+    assert with_notes(root, {}) is root
 
 
 @pytest.mark.parametrize(

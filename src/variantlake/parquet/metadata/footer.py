@@ -257,7 +257,7 @@ class _KnownSchema:
         """The tree with the notes of this metadata."""
         known, found = self._noted
         if known != metadata:
-            found = _with_notes_of(self.schema, metadata)
+            found = with_notes(self.schema, notes_of(metadata))
             self._noted = metadata, found
         return found
 
@@ -268,10 +268,6 @@ _known: deque[_KnownSchema] = deque(maxlen=8)
 def _known_schema(footer: bytes) -> _KnownSchema | None:
     # A copy: another thread may add to it.
     return next((each for each in tuple(_known) if footer.startswith(each.head)), None)
-
-
-def _with_notes_of(schema: SchemaNode, metadata: _Metadata) -> SchemaNode:
-    return with_notes(schema, notes_of(metadata))
 
 
 class _FooterReader:
@@ -318,7 +314,7 @@ class _FooterReader:
             reader.position = len(known.head)
             fields = reader.rest(file_meta_data, SCHEMA_FIELD)
         schema = self._finish_schema()
-        if len(fields.get(SCHEMA_FIELD, ())) != self._element_count:
+        if len(fields.get(SCHEMA_FIELD, ())) != (self._element_count if known is None else 0):
             raise MalformedFile("the Parquet footer has two schemas", offset=self._offset)
         orders = fields.get(7, [])
         self.unordered = frozenset(
@@ -334,12 +330,13 @@ class _FooterReader:
                 offset=self._offset,
             )
         metadata = tuple(fields.get(5, ()))
-        if known is None and 0 < self._schema_end <= _MAX_HEAD:
+        if known is None:
             known = _KnownSchema(self._footer[: self._schema_end], schema, self._leaves)
-            _known.appendleft(known)
+            if 0 < self._schema_end <= _MAX_HEAD:
+                _known.appendleft(known)
         return Footer(
             num_rows=counted,
-            schema=_with_notes_of(schema, metadata) if known is None else known.noted(metadata),
+            schema=known.noted(metadata),
             leaves=self._leaves,
             row_groups=tuple(groups),
             created_by=fields.get(6, b"").decode("utf-8", "replace"),

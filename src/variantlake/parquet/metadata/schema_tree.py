@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from variantlake.errors import MalformedFile
 from variantlake.parquet.metadata.logical import LOGICAL_TYPE, Logical, of_converted
@@ -191,20 +192,24 @@ def _node(
 
 def with_notes(root: SchemaNode, notes: Mapping[tuple[str, ...], ValueNotes]) -> SchemaNode:
     """The tree with notes at the groups that they are about; those of no group are left out."""
-    if () in notes:
-        root = replace(root, notes=notes[()])
-    names = {path[0] for path in notes if path}
-    if not names:
-        return root
-    children = [
-        with_notes(
-            child, {path[1:]: each for path, each in notes.items() if child.name in path[:1]}
-        )
-        if child.name in names
-        else child
-        for child in root.children
-    ]
-    return replace(root, children=tuple(children))
+    tree: _Notes = {}
+    for path, each in notes.items():
+        place = tree
+        for name in path:
+            place = place.setdefault(name, {})
+        place[None] = each
+    return _noted(root, tree) if tree else root
+
+
+_Notes = dict[str | None, Any]
+"""Notes by the names that lead to them; those of the place itself are at None."""
+
+
+def _noted(node: SchemaNode, tree: _Notes) -> SchemaNode:
+    children = tuple(
+        _noted(child, tree[child.name]) if child.name in tree else child for child in node.children
+    )
+    return replace(node, notes=tree.get(None), children=children)
 
 
 def leaves_of(root: SchemaNode) -> Iterator[LeafColumn]:
