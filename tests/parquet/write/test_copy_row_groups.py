@@ -215,6 +215,15 @@ def test_columns_of_the_files_must_be_the_same(tmp_path: File) -> None:
     assert not (tmp_path / "3.parquet").exists()
 
 
+def test_a_file_that_is_there_is_not_touched(tmp_path: File) -> None:
+    first, second = tmp_path / "1.parquet", tmp_path / "2.parquet"
+    pq.write_table(pa.table({"a": [1]}), first)
+    second.write_bytes(b"of another")
+    with pytest.raises(FileExistsError):
+        copy_row_groups([look(first)], second)
+    assert second.read_bytes() == b"of another"
+
+
 def test_ids_of_fields_must_be_the_same(tmp_path: File) -> None:
     sources = []
     for number in (1, 2):

@@ -87,4 +87,4 @@ def _copied(files: FilePlan, group: FileGroup, sources: list[CopySource]) -> Wri
         with tempfile.TemporaryDirectory(prefix="variantlake-") as folder:
             copied = copy_row_groups(sources, Path(folder) / name)
             store.upload(name, Path(copied.path))
-    return WrittenFile(copied.path, copied.size, copied.facts)
+    return copied

@@ -23,7 +23,6 @@ from variantlake.kernels.digest.mixing import hash_bytes
 from variantlake.parquet.metadata.footer import (
     MAGIC,
     MAX_FOOTER_BYTES,
-    ColumnChunk,
     Footer,
     RowGroup,
     Tail,
@@ -33,7 +32,6 @@ from variantlake.parquet.metadata.footer import (
 )
 from variantlake.parquet.metadata.moved_chunks import (
     MovableFooter,
-    MovedChunk,
     MovedGroup,
     NotMovable,
     Part,
@@ -42,6 +40,7 @@ from variantlake.parquet.metadata.moved_chunks import (
     list_of,
     movable,
     moved_offset_index,
+    parts_of,
     patched,
     struct_of,
     zigzag,
@@ -58,6 +57,7 @@ from variantlake.parquet.metadata.value_notes import (
 )
 from variantlake.parquet.stats.facts import FileFacts, facts_of
 from variantlake.parquet.stats.merge_facts import merge_facts, sharpened
+from variantlake.parquet.write.file_writer import WrittenFile
 from variantlake.paths import Path
 from variantlake.shredding.schema import Leaf
 from variantlake.shredding.values import ValueNotes
@@ -77,7 +77,7 @@ MAX_ROW_GROUPS = 1 << 15
 _PIECE = 4 << 20
 """Bytes that are copied at a time."""
 
-__all__ = ["CopiedFile", "CopySource", "NotMovable", "copy_row_groups", "look", "why_not"]
+__all__ = ["CopySource", "NotMovable", "copy_row_groups", "look", "why_not"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,16 +113,6 @@ class CopySource:
                 key=repr,
             )
         )
-
-
-@dataclass(frozen=True, slots=True)
-class CopiedFile:
-    """A finished file: its size in bytes, its footer, and the facts of its rows."""
-
-    path: str
-    size: int
-    footer: Footer
-    facts: FileFacts
 
 
 def look(
@@ -185,7 +175,7 @@ def _too_small(source: CopySource) -> str | None:
     return None
 
 
-def copy_row_groups(sources: Sequence[CopySource], path: str | os.PathLike[str]) -> CopiedFile:
+def copy_row_groups(sources: Sequence[CopySource], path: str | os.PathLike[str]) -> WrittenFile:
     """Write the row groups of these files, in their order, to a new file at `path`.
 
     Memory follows one column chunk's piece and the footers. Every page header is checked on the
@@ -205,6 +195,8 @@ def copy_row_groups(sources: Sequence[CopySource], path: str | os.PathLike[str])
                 writer.add(source)
             end = writer.finish(sources)
         copied = _compared(target, sources, writer.hashes)
+    except FileExistsError:
+        raise  # that file is another's
     except BaseException:
         with suppress(FileNotFoundError):
             os.unlink(target)  # noqa: PTH108  # str in, str out
@@ -216,12 +208,15 @@ def copy_row_groups(sources: Sequence[CopySource], path: str | os.PathLike[str])
 
 @dataclass(slots=True)
 class _Group:
-    """A row group that was copied: its new places are `starts` of the chunks."""
+    """A row group that was copied: its new places are `starts` of the chunks.
+
+    `parts` are those of indexes and bloom filters, with their lengths, by their old `place`.
+    """
 
     source: CopySource
     group: MovedGroup
     starts: list[int]
-    parts: dict[int, int] = field(default_factory=dict)
+    parts: dict[int, tuple[int, int]] = field(default_factory=dict)
 
 
 class _Writer:
@@ -274,8 +269,7 @@ class _Writer:
                     data = read_exactly(file, part.offset, part.length)
                     if kind == "offset_index":
                         data = moved_offset_index(data, chunk, start)
-                    group.parts[part.place[0]] = self._end
-                    group.parts[~part.place[0]] = len(data)
+                    group.parts[part.place[0]] = self._end, len(data)
                     self._write(data)
 
     def finish(self, sources: Sequence[CopySource]) -> int:
@@ -314,18 +308,12 @@ class _Writer:
         for chunk, start in zip(group.chunks, copied.starts, strict=True):
             numbers += [(span, value - chunk.start + start) for span, value in chunk.moving]
             numbers += [(span, 0) for span in chunk.cleared]
-            numbers += _part_numbers(chunk, copied.parts)
-        return patched(copied.source.moved.data, *group.span, numbers)
-
-
-def _part_numbers(
-    chunk: MovedChunk, places: Mapping[int, int]
-) -> Iterable[tuple[tuple[int, int], int]]:
-    for part in (chunk.column_index, chunk.offset_index, chunk.bloom_filter):
-        if part is not None:
-            yield part.place, places[part.place[0]]
+        for part in parts_of(group):
+            place, length = copied.parts[part.place[0]]
+            numbers.append((part.place, place))
             if part.length_place is not None:
-                yield part.length_place, places[~part.place[0]]
+                numbers.append((part.length_place, length))
+        return patched(copied.source.moved.data, *group.span, numbers)
 
 
 def _hashed(
@@ -343,7 +331,7 @@ def _hashed(
 
 def _compared(
     path: str, sources: Sequence[CopySource], hashes: Sequence[Sequence[int]]
-) -> CopiedFile:
+) -> WrittenFile:
     """The finished file, after each of its column chunks was compared with that of its source."""
     tail = read_tail(path)
     footer = parse_footer(tail.footer, tail.offset)
@@ -360,9 +348,8 @@ def _compared(
         for number, ((source, old), new, of_old) in enumerate(pairs):
             for leaf, chunk in enumerate(new.columns):
                 start = chunk.first_page
-                same = _unmoved(chunk) == _unmoved(old.columns[leaf])
                 if (
-                    not same
+                    replace(old.columns[leaf], first_page=start) != chunk
                     or new.num_rows != old.num_rows
                     or _hashed(file, start, start + chunk.compressed_size) != of_old[leaf]
                 ):
@@ -379,7 +366,7 @@ def _compared(
     known = [part for part in parts if part is not None]
     if known and len(known) == len(parts):
         own = sharpened(own, _with_plain_floats(merge_facts(known, tail.size)))
-    return CopiedFile(path, tail.size, footer, own)
+    return WrittenFile(path, tail.size, own)
 
 
 def _with_plain_floats(facts: FileFacts) -> FileFacts:
@@ -391,17 +378,6 @@ def _with_plain_floats(facts: FileFacts) -> FileFacts:
         for column in facts.columns
     ]
     return replace(facts, columns=tuple(columns))
-
-
-_UNMOVED = (
-    *("num_values", "null_count", "min_value", "max_value", "min_exact", "max_exact"),
-    *("compressed_size", "uncompressed_size", "codec", "page_index"),
-)
-
-
-def _unmoved(chunk: ColumnChunk) -> tuple[object, ...]:
-    """What a column chunk has in every file."""
-    return tuple(getattr(chunk, name) for name in _UNMOVED)
 
 
 def _notes(sources: Sequence[CopySource]) -> Mapping[ColumnPath, ValueNotes]:
