@@ -90,6 +90,7 @@ def test_containers_from_arrow(scalar: Any, json: str) -> None:
     [
         lambda: pa.scalar(5, pa.duration("s")),
         lambda: pa.scalar(5, pa.time64("ns")),
+        lambda: pa.scalar(86_400_005, pa.date64()),
         lambda: pa.scalar((1, 2, 3), pa.month_day_nano_interval()),
         lambda: decimal("9" * 39, pa.decimal256(39, 0)),
         lambda: pa.scalar([(1, 2)], pa.map_(pa.int8(), pa.int8())),

@@ -11,11 +11,13 @@ from variantlake.encoding.edit import Change, Edit, edited
 from variantlake.encoding.json import parse_json
 from variantlake.encoding.limits import MAX_DEPTH, MAX_PADDING
 from variantlake.encoding.metadata import decode_metadata, encode_metadata
+from variantlake.encoding.scalar import NULL
 from variantlake.encoding.tree import Tree, encode_value
 from variantlake.encoding.variant import Variant
 from variantlake.errors import (
     DuplicateKey,
     InvalidPath,
+    InvalidValue,
     LimitExceeded,
     MalformedVariant,
     PathTypeMismatch,
@@ -151,6 +153,12 @@ def test_new_keys_go_behind_the_others_and_order_is_said_where_it_holds() -> Non
         dictionary = decode_metadata(metadata)
         assert (dictionary.keys, dictionary.sorted_strings) == (keys, ordered)
         Variant(metadata, value).validate()
+
+
+def test_a_key_that_is_not_unicode_text_is_refused() -> None:
+    variant = Variant.of({})
+    with pytest.raises(InvalidValue, match="lone surrogate"):
+        edited(variant.metadata, variant.value, Edit(SET, Path(("\ud800",))), NULL)
 
 
 def test_a_container_on_the_way_is_checked() -> None:

@@ -19,8 +19,7 @@ from tests.strategies import MORE
 from variantlake.errors import MalformedFile
 from variantlake.kernels.log.column_chunks import END, column_chunks
 from variantlake.parquet.metadata import footer as footers
-from variantlake.parquet.metadata.chunk_fields import chunk_slots, fields_of
-from variantlake.parquet.metadata.column_chunks import ColumnChunks, read_chunks
+from variantlake.parquet.metadata.column_chunks import ColumnChunks, fields_of, read_chunks
 from variantlake.parquet.metadata.footer import Footer, parse_footer, read_tail
 from variantlake.parquet.metadata.thrift import CompactReader, Fields, ListOf, Struct, Wire
 
@@ -209,9 +208,10 @@ def test_any_chunks_cut(drawn: list[bytes], data: st.DataObject) -> None:
 
 def read_fields(reader: CompactReader, count: int) -> list[tuple[Fields, int]] | None:
     """The fields of `count` ColumnChunks and the offset in the file where each ends."""
-    slots = chunk_slots(reader, count)
-    if slots is None:
+    found = column_chunks(reader.data, reader.position, count)
+    if found is None:
         return None
+    slots, reader.position = found
     return [(fields_of(row, reader.data), reader.base + row[END]) for row in slots.tolist()]
 
 

@@ -54,19 +54,9 @@ def from_arrow(scalar: ArrowScalar) -> Scalar | dict[str, ArrowScalar] | list[Ar
         return _object(names, [scalar[i] for i in range(len(names))])
     if pa.types.is_map(arrow):
         return _object(scalar.values.field(0).to_pylist(), list(scalar.values.field(1)))
-    if _is_list(arrow):
-        return list(scalar.values)
+    if isinstance(scalar, pa.ListScalar):  # of any kind of list
+        return list(scalar)
     return _primitive(arrow, scalar)
-
-
-def _is_list(arrow: pa.DataType) -> bool:
-    return (
-        pa.types.is_list(arrow)
-        or pa.types.is_large_list(arrow)
-        or pa.types.is_fixed_size_list(arrow)
-        or pa.types.is_list_view(arrow)
-        or pa.types.is_large_list_view(arrow)
-    )
 
 
 def _object(names: list[Any], children: list[ArrowScalar]) -> dict[str, ArrowScalar]:
@@ -90,7 +80,7 @@ def _primitive(arrow: pa.DataType, scalar: ArrowScalar) -> Scalar:
         return Scalar(Primitive.FLOAT, float(scalar.as_py()))
     if pa.types.is_date32(arrow):
         return Scalar(Primitive.DATE, scalar.value)
-    if pa.types.is_date64(arrow):
+    if pa.types.is_date64(arrow) and scalar.value % _MILLIS_OF_DAY == 0:
         return Scalar(Primitive.DATE, scalar.value // _MILLIS_OF_DAY)
     if pa.types.is_timestamp(arrow):
         return _timestamp(arrow, scalar.value)

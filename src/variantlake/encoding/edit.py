@@ -31,13 +31,8 @@ from itertools import pairwise
 
 from variantlake.encoding.limits import MAX_DEPTH, MAX_PADDING
 from variantlake.encoding.metadata import Metadata, decode_metadata, encode_dictionary
-from variantlake.encoding.tree import (
-    Scalar,
-    Tree,
-    encode_array,
-    encode_object,
-    encode_value,
-)
+from variantlake.encoding.scalar import Scalar, encode_string
+from variantlake.encoding.tree import Tree, encode_array, encode_object, encode_value
 from variantlake.encoding.value import (
     Children,
     basic_type,
@@ -112,7 +107,7 @@ class _Keys:
         known = self.dictionary.keys
         ordered = self.dictionary.sorted_strings or not known
         ordered = ordered and all(a < b for a, b in pairwise([*known[-1:], *self.added]))
-        texts = [key.encode() for key in (*known, *self.added)]
+        texts = [encode_string(key) for key in (*known, *self.added)]
         return encode_dictionary(texts, sorted_strings=ordered)
 
 

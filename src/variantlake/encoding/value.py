@@ -298,6 +298,11 @@ def validate(metadata: bytes, value: bytes) -> None:
     """
     dictionary = decode_metadata(metadata)
     check_sorted(dictionary)
+    validate_value(dictionary, value)
+
+
+def validate_value(dictionary: Metadata, value: bytes) -> None:
+    """The same of a value alone, with metadata that is checked already (rows often share one)."""
     check_value_size(value)
     walk = Walk()
     try:

@@ -22,10 +22,10 @@ from variantlake.encoding.scalar import (
     INTEGER_BITS,
     TRUE,
     Scalar,
-    ScalarValue,
     decimal_of,
     decimal_parts,
     decode_string,
+    exact_parts,
     integer,
 )
 from variantlake.shredding.arrays import AnyArray
@@ -40,35 +40,26 @@ def fit(scalar: Scalar, column: ShreddedType) -> Raw | None:
     """The raw value that `column` stores for the scalar, None when it cannot hold it exactly."""
     if PRIMITIVES[scalar.type].family is not Family.EXACT_NUMERIC:
         return scalar.value if scalar.type in column.info.primitives else None
+    unscaled, scale = exact_parts(scalar)
     if column.kind is Kind.DECIMAL:
-        unscaled = _unscaled(scalar.value, column.scale)
-        if unscaled is None or abs(unscaled) >= 10**column.precision:
+        number = _rescaled(unscaled, scale, column.scale)
+        if number is None or abs(number) >= 10**column.precision:
             return None
-        return decimal_of(unscaled, column.scale)
+        return decimal_of(number, column.scale)
     bits = INTEGER_BITS.get(column.info.primitives[0])
-    whole = None if bits is None else _unscaled(scalar.value, 0)
+    whole = _rescaled(unscaled, scale, 0)
     if bits is None or whole is None or not -(1 << bits - 1) <= whole < 1 << bits - 1:
         return None
     return whole
 
 
-def _unscaled(value: ScalarValue, scale: int) -> int | None:
-    """An exact number times 10**scale when that is an integer."""
-    if isinstance(value, int):
-        return _times(value, scale)
-    if not isinstance(value, Decimal):
-        return None
-    unscaled, own_scale = decimal_parts(value)
-    if own_scale <= scale:
-        return _times(unscaled, scale - own_scale)
-    quotient, rest = divmod(unscaled, _times(1, own_scale - scale))
+def _rescaled(unscaled: int, scale: int, wanted: int) -> int | None:
+    """The unscaled integer of the same number at another scale, None where there is none."""
+    power: int = 10 ** abs(wanted - scale)
+    if scale <= wanted:
+        return unscaled * power
+    quotient, rest = divmod(unscaled, power)
     return None if rest else quotient
-
-
-def _times(number: int, power: int) -> int:
-    """`number` times 10**power; a negative power would make a float of it."""
-    product: int = number * 10**power
-    return product
 
 
 def raw_array(raws: list[Raw | None], column: ShreddedType) -> AnyArray:

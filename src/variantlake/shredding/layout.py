@@ -8,7 +8,7 @@ where T is a leaf type, `struct<name: struct<value, typed_value> not null, ...>`
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 import pyarrow as pa
@@ -123,18 +123,21 @@ def schema_of(arrow: pa.DataType) -> ShreddingSchema:
     if not is_struct(arrow):
         raise MalformedFile(f"a Variant column is a group, this one is {arrow}")
     storage = struct_storage(arrow)
-    groups = {field.name: field.type for field in group_members(storage, Path(), root=True)}
-    if METADATA not in groups:
+    members = group_members(storage, Path(), (METADATA, VALUE, TYPED_VALUE))
+    if METADATA not in members:
         raise MalformedFile(f"the Variant group has no field {METADATA!r}")
-    if not is_binary(groups[METADATA]):
-        raise MalformedFile(f"{METADATA!r} is {groups[METADATA]}, expected binary")
-    return ShreddingSchema(_node_of(storage, Path(), root=True))
+    if not is_binary(members[METADATA]):
+        raise MalformedFile(f"{METADATA!r} is {members[METADATA]}, expected binary")
+    return ShreddingSchema(_node_with(members, Path()))
 
 
-def _node_of(group: pa.StructType, path: Path, *, root: bool = False) -> Node:
+def _node_of(group: pa.StructType, path: Path) -> Node:
     if len(path.steps) > MAX_SCHEMA_DEPTH:
         raise MalformedFile(f"the Variant group nests deeper than {MAX_SCHEMA_DEPTH}")
-    members = {field.name: field.type for field in group_members(group, path, root=root)}
+    return _node_with(group_members(group, path, (VALUE, TYPED_VALUE)), path)
+
+
+def _node_with(members: Mapping[str, pa.DataType], path: Path) -> Node:
     if VALUE not in members and TYPED_VALUE not in members:
         raise MalformedFile(f"a group has neither {VALUE!r} nor {TYPED_VALUE!r}", path=str(path))
     if VALUE in members and not is_binary(members[VALUE]):
@@ -146,7 +149,8 @@ def _node_of(group: pa.StructType, path: Path, *, root: bool = False) -> Node:
 
 def _typed_node(arrow: pa.DataType, path: Path) -> Node:
     if is_struct(arrow):
-        return Object(tuple(_object_fields(struct_storage(arrow), path)))
+        fields = object_fields(arrow, path)
+        return Object(tuple((str(at.steps[-1]), _field_node(kind, at)) for at, kind in fields))
     if is_list(arrow):
         element = element_type(arrow)
         if not is_struct(element):
@@ -155,50 +159,55 @@ def _typed_node(arrow: pa.DataType, path: Path) -> Node:
                 path=str(path),
             )
         return Array(_node_of(struct_storage(element), path.child(0)))
+    return leaf_of(arrow, path)
+
+
+def _field_node(arrow: pa.DataType, path: Path) -> Node:
+    if not is_struct(arrow):
+        raise MalformedFile(f"a shredded field is {arrow}, expected a group", path=str(path))
+    return _node_of(struct_storage(arrow), path)
+
+
+def group_members(group: pa.StructType, path: Path, known: Sequence[str]) -> dict[str, pa.DataType]:
+    """The types of the fields of a Variant group that count: those `known`.
+
+    Raises MalformedFile for any other name that does not start with `_`, and for a repeated one.
+    Spec: delta-variant-type, "Writer Requirements".
+    """
+    found: dict[str, pa.DataType] = {}
+    for field in group:
+        if field.name in found:
+            raise MalformedFile(f"{field.name!r} appears twice in a group", path=str(path))
+        if field.name in known:
+            found[field.name] = field.type
+        elif not field.name.startswith("_"):
+            raise MalformedFile(
+                f"unknown field {field.name!r} in a Variant group",
+                path=str(path),
+                hint=f"only {', '.join(known)} and names that start with _ are allowed here",
+            )
+    return found
+
+
+def object_fields(arrow: pa.DataType, path: Path) -> Iterator[tuple[Path, pa.DataType]]:
+    """The fields of the group of a shredded object, each with its path. Raises MalformedFile."""
+    seen: set[str] = set()
+    for field in struct_storage(arrow):
+        child = path.child(field.name)
+        if field.name in seen:
+            raise MalformedFile("a shredded field appears twice", path=str(child))
+        seen.add(field.name)
+        yield child, field.type
+
+
+def leaf_of(arrow: pa.DataType, path: Path) -> Leaf:
+    """The leaf that a primitive `typed_value` of this type is. Raises InvalidSchema."""
     try:
         return Leaf(ShreddedType.from_arrow(plain_type(arrow)))
     except InvalidSchema as error:
         error.path = str(path)
         error.hint = "the shredding specification lists the types that typed_value may have"
         raise
-
-
-def _object_fields(arrow: pa.StructType, path: Path) -> Iterator[tuple[str, Node]]:
-    seen: set[str] = set()
-    for field in arrow:
-        child = path.child(field.name)
-        if field.name in seen:
-            raise MalformedFile("a shredded field appears twice", path=str(child))
-        seen.add(field.name)
-        if not is_struct(field.type):
-            raise MalformedFile(
-                f"a shredded field is {field.type}, expected a group", path=str(child)
-            )
-        yield field.name, _node_of(struct_storage(field.type), child)
-
-
-def group_members(
-    group: pa.StructType, path: Path, *, root: bool
-) -> Iterator[pa.Field[pa.DataType]]:
-    """The fields of a Variant group that count: `value`, `typed_value` and at the root `metadata`.
-
-    Raises MalformedFile for any other name that does not start with `_`, and for a repeated one.
-    Spec: delta-variant-type, "Writer Requirements".
-    """
-    known = (METADATA, VALUE, TYPED_VALUE) if root else (VALUE, TYPED_VALUE)
-    seen: set[str] = set()
-    for field in group:
-        if field.name in known:
-            if field.name in seen:
-                raise MalformedFile(f"{field.name!r} appears twice in a group", path=str(path))
-            seen.add(field.name)
-            yield field
-        elif not field.name.startswith("_"):
-            raise MalformedFile(
-                f"unknown field {field.name!r} in a Variant group",
-                path=str(path),
-                hint="only metadata, value, typed_value and names that start with _ are allowed",
-            )
 
 
 def plain_type(arrow: pa.DataType) -> pa.DataType:

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from variantlake.encoding.metadata import check_sorted
 from variantlake.encoding.scalar import encode_scalar
-from variantlake.encoding.value import basic_type, read_children, validate
+from variantlake.encoding.value import basic_type, read_children, validate_value
 from variantlake.errors import InvalidValue, MalformedVariant, VariantLakeError
 from variantlake.paths import Path
 from variantlake.shredding.arrays import (
@@ -86,14 +86,8 @@ def problems(array: pa.StructArray) -> Iterator[Problem]:
         except VariantLakeError as error:
             yield Problem(row, str(path), Rule.METADATA, _text(error))
             continue
-        for where, rule, message in root.check(row, _Row(metadata, dictionary), path):
+        for where, rule, message in root.check(row, dictionary, path):
             yield Problem(row, str(where), rule, message)
-
-
-@dataclass(frozen=True, slots=True)
-class _Row:
-    metadata: bytes
-    dictionary: RowDictionary
 
 
 _Broken = Iterator[tuple[Path, Rule, str]]
@@ -110,8 +104,8 @@ class _Typed(Protocol):
     def is_set(self, i: int) -> bool:
         """Whether the typed_value of slot `i` is not null."""
 
-    def check(self, i: int, row: _Row, path: Path, value: bytes | None) -> _Broken:
-        """What is wrong with slot `i`, whose typed_value is set."""
+    def check(self, i: int, row: RowDictionary, path: Path, value: bytes | None) -> _Broken:
+        """What is wrong with slot `i` of a row, whose typed_value is set."""
 
     @property
     def misplaced(self) -> tuple[BasicType, Rule] | None:
@@ -134,7 +128,7 @@ class _Group:
         typed = self._typed is not None and self._typed.is_set(i)
         return self._valid[i] and (typed or value is not None)
 
-    def check(self, i: int, row: _Row, path: Path) -> _Broken:
+    def check(self, i: int, row: RowDictionary, path: Path) -> _Broken:
         """What is wrong with slot `i`."""
         if not self.is_set(i):
             if self._required:
@@ -143,7 +137,7 @@ class _Group:
         value = None if self._values is None else self._values[i]
         if value is not None and value != NULL_VALUE:
             try:
-                validate(row.metadata, value)
+                validate_value(row.decoded, value)
             except VariantLakeError as error:
                 inner = Path.parse(error.path) if error.path.startswith("$") else Path()
                 error.path = ""
@@ -168,7 +162,7 @@ class _LeafChecks:
     def is_set(self, i: int) -> bool:
         return self._raws[i] is not None
 
-    def check(self, i: int, _: _Row, path: Path, value: bytes | None) -> _Broken:
+    def check(self, i: int, _: RowDictionary, path: Path, value: bytes | None) -> _Broken:
         if value is not None:
             yield path, Rule.CONFLICT, "both are set, and the typed_value is not an object"
         raw = self._raws[i]
@@ -196,20 +190,20 @@ class _ObjectChecks:
     def is_set(self, i: int) -> bool:
         return self._valid[i]
 
-    def check(self, i: int, row: _Row, path: Path, value: bytes | None) -> _Broken:
+    def check(self, i: int, row: RowDictionary, path: Path, value: bytes | None) -> _Broken:
         if value is not None:
             yield from self._check_residual(row, path, value)
         for name, group in self._groups.items():
             child = path.child(name)
-            if group.is_set(i) and not row.dictionary.has(name):
+            if group.is_set(i) and not row.has(name):
                 yield child, Rule.KEYS, f"key {name!r} is not in the metadata"
             yield from group.check(i, row, child)
 
-    def _check_residual(self, row: _Row, path: Path, value: bytes) -> _Broken:
+    def _check_residual(self, row: RowDictionary, path: Path, value: bytes) -> _Broken:
         if basic_type(value) is not BasicType.OBJECT:
             yield path, Rule.CONFLICT, "both are set, and the value is not an object"
             return
-        children = read_children(row.dictionary.decoded, value, 0, len(value))
+        children = read_children(row.decoded, value, 0, len(value))
         for name in children.names or ():
             if name in self._groups:
                 yield path.child(name), Rule.DISJOINT, f"field {name!r} is a column of its own"
@@ -227,7 +221,7 @@ class _ArrayChecks:
     def is_set(self, i: int) -> bool:
         return self._valid[i]
 
-    def check(self, i: int, row: _Row, path: Path, value: bytes | None) -> _Broken:
+    def check(self, i: int, row: RowDictionary, path: Path, value: bytes | None) -> _Broken:
         if value is not None:
             yield path, Rule.CONFLICT, "both are set, and the typed_value is an array"
         for index, slot in enumerate(range(self._offsets[i], self._offsets[i + 1])):

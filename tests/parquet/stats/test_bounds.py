@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from variantlake.encoding.scalar import decimal_of
 from variantlake.parquet.metadata.footer import ColumnChunk, Footer, Logical, RowGroup, SchemaNode
 from variantlake.parquet.metadata.schema_tree import leaves_of
-from variantlake.parquet.stats.bounds import Bounds, decimal_of, decode_bounds
+from variantlake.parquet.stats.bounds import Bounds, decode_bounds
 from variantlake.parquet.stats.facts import UNKNOWN, facts_of
 
 CHUNK = ColumnChunk(9, 0, None, None, None, None, 4, 0, 0, "ZSTD", page_index=False)

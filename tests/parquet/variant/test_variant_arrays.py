@@ -10,8 +10,15 @@ import pyarrow.parquet as pq
 import pytest
 
 import variantlake as vl
-from variantlake.errors import InvalidPath, InvalidSchema, InvalidValue, MissingSource
+from variantlake.errors import (
+    InvalidPath,
+    InvalidSchema,
+    InvalidValue,
+    MalformedVariant,
+    MissingSource,
+)
 from variantlake.shredding.ddl import parse_ddl
+from variantlake.shredding.layout import VARIANT_TYPE
 from variantlake.shredding.shred import shred
 
 
@@ -28,6 +35,27 @@ def test_what_is_no_variant_is_refused() -> None:
     assert caught.value.row == 1
     with pytest.raises(InvalidValue, match="int64"):
         vl.parquet.variants(pa.array([1]))
+    parts = [{"metadata": b"\x01\x00\x00", "value": b"\x00"}, {"metadata": b"", "value": b""}]
+    with pytest.raises(MalformedVariant, match="metadata is empty") as malformed:
+        vl.parquet.variants(pa.array(parts, VARIANT_TYPE))
+    assert malformed.value.row == 1
+
+
+class Extension(pa.ExtensionType):
+    """A Variant as other libraries name it."""
+
+    def __init__(self) -> None:
+        super().__init__(VARIANT_TYPE, "other.variant")
+
+    def __arrow_ext_serialize__(self) -> bytes:
+        return b""
+
+
+def test_the_storage_of_an_extension_type_is_read() -> None:
+    values = vl.parquet.variant_array([{"a": 1}, None])
+    column = pa.ExtensionArray.from_storage(Extension(), values)
+    assert vl.parquet.to_json(column).to_pylist() == ['{"a":1}', None]
+    assert vl.parquet.variants(column) == vl.parquet.variants(values)
 
 
 def test_a_schema_without_a_variant_column_is_refused(tmp_path: Path) -> None:

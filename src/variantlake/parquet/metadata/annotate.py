@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import BinaryIO
 
-from variantlake.errors import MalformedFile, MissingSource, VariantLakeError
+from variantlake.errors import MalformedFile, MissingSource, in_file
 from variantlake.parquet.metadata.footer import MAGIC, SCHEMA_FIELD, Tail, read_tail
 from variantlake.parquet.metadata.logical import of_converted
 from variantlake.parquet.metadata.schema_tree import MAX_SCHEMA_DEPTH, SCHEMA_ELEMENT
@@ -41,14 +40,13 @@ def annotate(file: str | os.PathLike[str], columns: Collection[ColumnPath]) -> T
     one is no group or has another logical type; nothing was changed then. MissingSource without
     a file.
     """
-    try:
-        with open(file, "r+b") as stream:  # noqa: PTH123  # str and PathLike alike
+    with in_file(os.fspath(file)):
+        try:
+            stream = open(file, "r+b")  # noqa: PTH123, SIM115  # str and PathLike alike
+        except FileNotFoundError:
+            raise MissingSource("no such file") from None
+        with stream:
             return _annotate_stream(stream, columns)
-    except FileNotFoundError:
-        raise MissingSource("no such file", file=os.fspath(file)) from None
-    except VariantLakeError as error:
-        error.file = error.file or os.fspath(file)
-        raise
 
 
 def _annotate_stream(stream: BinaryIO, columns: Collection[ColumnPath]) -> Tail:
@@ -70,26 +68,23 @@ def annotate_footer(
 
     `offset` is the footer's place in its file, for errors. Raises MalformedFile as `annotate` does.
     """
-    ends = _ends_of(columns, CompactReader(footer, offset))
+    marks = _missing_marks(columns, CompactReader(footer, offset))
     out = bytearray(footer)
-    for end in sorted(ends, key=lambda end: end.stop, reverse=True):
-        out[end.stop : end.stop] = _insertion(end, offset)
-    return bytes(out), len(ends)
+    for place, mark in sorted(marks, reverse=True):
+        out[place:place] = mark
+    return bytes(out), len(marks)
 
 
-@dataclass(frozen=True, slots=True)
-class _ElementEnd:
-    """Where a SchemaElement's stop byte stands in the footer, and the id of its last field."""
+def _missing_marks(
+    columns: Collection[ColumnPath], reader: CompactReader
+) -> list[tuple[int, bytes]]:
+    """The marks that the columns' groups lack, each with its place in the footer.
 
-    stop: int
-    last_field: int
-
-
-def _ends_of(columns: Collection[ColumnPath], reader: CompactReader) -> list[_ElementEnd]:
-    """The ends of the columns' groups that have no mark yet; reads no further than the last one."""
+    Reads no further than the last of these groups.
+    """
     missing = set(columns)
     prefixes = {path[:size] for path in missing for size in range(len(path) + 1)}
-    ends = []
+    marks = []
     # For each group around the next element, its path and how many children are to come. Depth
     # first, as elements stand in the footer; a path is None where no column is below.
     above: list[tuple[ColumnPath | None, int]] = []
@@ -106,14 +101,14 @@ def _ends_of(columns: Collection[ColumnPath], reader: CompactReader) -> list[_El
             missing.discard(path)
             if _must_be_marked(fields, path):
                 reader.position = start
-                ends.append(_element_end(reader))
+                marks.append(_mark(reader))
         while above and above[-1][1] <= 0:
             above.pop()
         if not above:
             break
     if missing:
         raise MalformedFile(f"the file has no column {'.'.join(min(missing))!r} to mark as VARIANT")
-    return ends
+    return marks
 
 
 def _path_below(
@@ -154,20 +149,16 @@ def _schema_size(reader: CompactReader) -> int:
     return size
 
 
-def _element_end(reader: CompactReader) -> _ElementEnd:
+def _mark(reader: CompactReader) -> tuple[int, bytes]:
+    """The mark that ends the SchemaElement at the cursor, and the place of its stop byte."""
     last = 0
     while True:
         position = reader.position
         wire, last = reader.field_header(last)
         if wire == Wire.STOP:
-            return _ElementEnd(position, last)
+            break
         reader.skip(wire)
-
-
-def _insertion(end: _ElementEnd, offset: int) -> bytes:
-    delta = _LOGICAL_FIELD - end.last_field
+    delta = _LOGICAL_FIELD - last
     if not 0 < delta < 16:
-        raise MalformedFile(
-            f"a schema element ends with field {end.last_field}", offset=offset + end.stop
-        )
-    return bytes([delta << 4 | Wire.STRUCT]) + _VARIANT_UNION
+        raise reader.fail(f"a schema element ends with field {last}")
+    return position, bytes([delta << 4 | Wire.STRUCT]) + _VARIANT_UNION

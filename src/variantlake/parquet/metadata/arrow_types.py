@@ -2,40 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from variantlake.errors import MalformedFile
 from variantlake.parquet.metadata.logical import Logical
 from variantlake.parquet.metadata.schema_tree import SchemaNode
 
-AnyArray: TypeAlias = "pa.Array[pa.Scalar[pa.DataType]]"
-"""An array of any type. Text, because pyarrow's classes take no parameters outside of its stubs."""
-
 MAX_TYPE_DEPTH = 100
 """Our limit on lists, maps and structs within each other in an ordinary column."""
 
-_SIGNED: dict[int, pa.DataType] = {8: pa.int8(), 16: pa.int16(), 32: pa.int32(), 64: pa.int64()}
-_UNSIGNED: dict[int, pa.DataType] = {
-    8: pa.uint8(),
-    16: pa.uint16(),
-    32: pa.uint32(),
-    64: pa.uint64(),
-}
-_TIMES: dict[str, pa.DataType] = {
-    "MILLIS": pa.time32("ms"),
-    "MICROS": pa.time64("us"),
-    "NANOS": pa.time64("ns"),
-}
-_TIMESTAMPS: dict[tuple[str, bool], pa.DataType] = {
-    ("MILLIS", False): pa.timestamp("ms"),
-    ("MICROS", False): pa.timestamp("us"),
-    ("NANOS", False): pa.timestamp("ns"),
-    ("MILLIS", True): pa.timestamp("ms", "UTC"),
-    ("MICROS", True): pa.timestamp("us", "UTC"),
-    ("NANOS", True): pa.timestamp("ns", "UTC"),
-}
+_UNITS: dict[str, Any] = {"MILLIS": "ms", "MICROS": "us", "NANOS": "ns"}
 _PHYSICAL: dict[str, pa.DataType] = {
     "BOOLEAN": pa.bool_(),
     "INT32": pa.int32(),
@@ -117,11 +96,13 @@ def _annotated_type(node: SchemaNode, logical: Logical) -> pa.DataType | None:
         case "DATE":
             return pa.date32()
         case "TIME":
-            return _TIMES[logical.unit]
+            unit = _UNITS[logical.unit]
+            return pa.time32(unit) if unit == "ms" else pa.time64(unit)
         case "TIMESTAMP":
-            return _TIMESTAMPS[logical.unit, logical.utc]
+            return pa.timestamp(_UNITS[logical.unit], "UTC" if logical.utc else None)
         case "INTEGER":
-            return (_SIGNED if logical.signed else _UNSIGNED)[logical.bits]
+            kind = "i" if logical.signed else "u"
+            return pa.from_numpy_dtype(np.dtype(f"{kind}{logical.bits // 8}"))
         case "UUID" if node.type_length == 16:
             return pa.uuid()
         case "FLOAT16" if node.type_length == 2:

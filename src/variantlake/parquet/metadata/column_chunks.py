@@ -14,11 +14,18 @@ import numpy as np
 import numpy.typing as npt
 
 from variantlake.kernels.log.column_chunks import (
+    BYTES_FIELDS,
+    CHUNK_FIELDS,
+    COUNT_FIELDS,
+    FLAG_FIELDS,
     HAS_META,
+    HAS_STATISTICS,
+    META,
     META_FIELDS,
     PRESENT,
+    STATISTICS,
+    column_chunks,
 )
-from variantlake.parquet.metadata.chunk_fields import chunk_slots, fields_of
 from variantlake.parquet.metadata.schema_tree import PHYSICAL, LeafColumn, SchemaNode
 from variantlake.parquet.metadata.thrift import CompactReader, Fields
 
@@ -28,6 +35,13 @@ Int64s = npt.NDArray[np.int64]
 
 _TYPE, _CODEC, _VALUES, _SIZE, _DATA, _DICTIONARY = (META_FIELDS[n] for n in (1, 4, 5, 7, 9, 11))
 _NEEDED = HAS_META | 1 << _TYPE | 1 << _CODEC | 1 << _VALUES
+
+_CHUNK = [(field, slot, 1 << slot) for field, slot in CHUNK_FIELDS.items()]
+_META = [(field, slot, 1 << slot) for field, slot in META_FIELDS.items()]
+_COUNTS = [(field, slot, 1 << slot) for field, slot in COUNT_FIELDS.items()]
+_BYTES = [(field, slot, 1 << slot) for field, slot in BYTES_FIELDS.items()]
+_FLAGS = [(field, slot, 1 << slot) for field, slot in FLAG_FIELDS.items()]
+"""Fields, their slots, and their bits in PRESENT."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +124,30 @@ class ColumnChunks(Sequence[ColumnChunk]):
         return tuple, (tuple(self),)
 
 
+def fields_of(row: list[int], data: bytes) -> Fields:
+    """The fields of one ColumnChunk in `data` from its slots, as `thrift` gives them."""
+    present = row[PRESENT]
+    fields: Fields = {field: row[slot] for field, slot, bit in _CHUNK if present & bit}
+    if present & HAS_META:
+        meta: Fields = {field: row[slot] for field, slot, bit in _META if present & bit}
+        fields[META] = meta
+        if present & HAS_STATISTICS:
+            meta[STATISTICS] = _statistics(row, data)
+    return fields
+
+
+def _statistics(row: list[int], data: bytes) -> Fields:
+    present = row[PRESENT]
+    fields: Fields = {field: row[slot] for field, slot, bit in _COUNTS if present & bit}
+    for field, slot, bit in _BYTES:
+        if present & bit:
+            fields[field] = data[row[slot] : row[slot] + row[slot + 1]]
+    for field, slot, bit in _FLAGS:
+        if present & bit:
+            fields[field] = row[slot] == 1
+    return fields
+
+
 def places(chunks: Sequence[ColumnChunk], leaves: Sequence[int]) -> Int64s:
     """Where the pages of some leaves start, their bytes, and their values; shape (leaves, 3)."""
     if isinstance(chunks, ColumnChunks):
@@ -128,10 +166,10 @@ def read_chunks(
     None, and the reader stays where it is, where something is unusual or wrong: the plain reader
     says what.
     """
-    before = reader.position
-    slots = chunk_slots(reader, len(leaves))
-    if slots is None:
+    found = column_chunks(reader.data, reader.position, len(leaves))
+    if found is None:
         return None
+    slots, end = found
     types = np.array([_TYPES.get(leaf.node.physical or "", -1) for leaf in leaves], np.int64)
     codecs = slots[:, _CODEC]
     if (
@@ -141,8 +179,8 @@ def read_chunks(
         and (codecs >= 0).all()
         and (codecs < len(CODECS)).all()
     ):
+        reader.position = end
         return ColumnChunks(slots, reader.data, leaves, unordered)
-    reader.position = before
     return None
 
 

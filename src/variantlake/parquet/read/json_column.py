@@ -14,6 +14,7 @@ from variantlake.kernels.json.json_writer import write_json
 from variantlake.kernels.tape.tape import SQL_NULL
 from variantlake.kernels.variant.variant_reader import GOOD, VariantReader, bad_variant
 from variantlake.parquet.read.prefetch import ahead
+from variantlake.shredding.arrays import struct_of
 from variantlake.shredding.layout import METADATA, VALUE, is_variant_type
 
 BATCH_ROWS = 16384
@@ -56,7 +57,7 @@ def _slices(chunks: Sequence[pa.Array[Any]]) -> Iterator[tuple[pa.StructArray, i
     """Parts that are small enough to be written at once, each with the number of its first row."""
     row = 0
     for chunk in chunks:
-        array = cast("pa.StructArray", chunk)
+        array = struct_of(chunk)
         start = 0
         while start < len(array):
             rows = min(BATCH_ROWS, len(array) - start)

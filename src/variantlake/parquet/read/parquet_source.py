@@ -10,7 +10,7 @@ from typing import Any, Self
 import pyarrow as pa
 from pyarrow._parquet import ParquetReader
 
-from variantlake.errors import MalformedFile, VariantLakeError
+from variantlake.errors import MalformedFile, VariantLakeError, in_file
 from variantlake.parquet.metadata.footer import Footer
 from variantlake.parquet.metadata.old_times import OldTimes
 from variantlake.parquet.metadata.pages import check_pages, pages_are_usual
@@ -199,11 +199,11 @@ def read_leaf(
 @contextmanager
 def _reading(name: str, row_group: int) -> Iterator[None]:
     """Errors of a row group, ours and pyarrow's, with its number and the file's name."""
-    try:
-        yield
-    except VariantLakeError as error:  # some are OSErrors too
-        error.say_first(f"row group {row_group}")
-        error.file = name
-        raise
-    except (pa.ArrowException, OSError) as error:
-        raise MalformedFile(f"row group {row_group} does not read: {error}", file=name) from error
+    with in_file(name):
+        try:
+            yield
+        except VariantLakeError as error:  # some are OSErrors too
+            error.say_first(f"row group {row_group}")
+            raise
+        except (pa.ArrowException, OSError) as error:
+            raise MalformedFile(f"row group {row_group} does not read: {error}") from error

@@ -28,6 +28,7 @@ from variantlake.shredding.arrays import (
     offsets_of,
     struct_of,
     validity,
+    variants_of,
 )
 from variantlake.shredding.dictionary import RowDictionary
 from variantlake.shredding.fit import Raw, encoded_type, fit, raw_array, raws_of, scalar_of
@@ -214,12 +215,8 @@ class LegacyPathRequest(PathRequest):
 
 
 def _nulls(length: int, arrow: pa.DataType) -> AnyArray:
-    if arrow != VARIANT_TYPE:
-        return pa.array([None] * length, arrow)
-    empty = pa.array([b""] * length, pa.binary())
-    return pa.StructArray.from_arrays(
-        [empty, empty], fields=list(VARIANT_TYPE), mask=pa.array([True] * length, pa.bool_())
-    )
+    rows = [None] * length
+    return variants_of(rows) if arrow == VARIANT_TYPE else pa.array(rows, arrow)
 
 
 def _scalar(encoded: bytes) -> Scalar | None:

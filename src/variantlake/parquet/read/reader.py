@@ -8,11 +8,12 @@ pyarrow reads them.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from typing import Any, Self
 
 import pyarrow as pa
 
-from variantlake.errors import InvalidPath, InvalidValue, MalformedFile, VariantLakeError
+from variantlake.errors import InvalidPath, InvalidValue, MalformedFile, VariantLakeError, in_file
 from variantlake.parquet.metadata.footer import Footer, read_footer
 from variantlake.parquet.metadata.schema_tree import SchemaNode
 from variantlake.parquet.read.parquet_source import open_parquet, read_leaves
@@ -109,8 +110,9 @@ class VariantFile:
         variant_columns: Collection[str] = (),
     ) -> None:
         self.name = name_of(path)
-        self._input = open_file(path)
-        try:
+        with in_file(self.name), ExitStack() as opened:
+            self._input = open_file(path)
+            opened.callback(self._input.close)
             self.footer = read_footer(self._input)
             wanted = named_groups(self.footer, variant_columns)
             self._nodes = _selected(self.footer, columns)
@@ -124,10 +126,7 @@ class VariantFile:
                 ],
                 metadata=arrow.metadata,  # type: ignore[arg-type]  # stubs: its own type, refused
             )
-        except VariantLakeError as error:
-            self._input.close()
-            error.file = error.file or self.name
-            raise
+            opened.pop_all()
 
     def __enter__(self) -> Self:
         return self
@@ -162,11 +161,12 @@ class VariantFile:
             )
         done, rows = 0, sum(self.footer.row_groups[group].num_rows for group in groups)
         found = self._read(groups, leaves, batch_rows)
-        for batch in ahead(found, self._convert, lambda read: read[0].get_total_buffer_size()):
-            done += batch.num_rows
-            if progress is not None:
-                progress(done, rows)
-            yield batch
+        with in_file(self.name):
+            for batch in ahead(found, self._convert, lambda read: read[0].get_total_buffer_size()):
+                done += batch.num_rows
+                if progress is not None:
+                    progress(done, rows)
+                yield batch
 
     def _read(
         self, groups: Iterable[int], leaves: Sequence[int], batch_rows: int
@@ -187,7 +187,6 @@ class VariantFile:
             try:
                 arrays.append(array if column is None else column.convert(array))
             except VariantLakeError as error:
-                error.file = self.name
                 error.row = None if error.row is None else start + error.row
                 error.say_first(f"column {field.name!r}")
                 raise

@@ -141,7 +141,7 @@ def _batches(
 ) -> Iterator[pa.RecordBatch]:
     name, start = name_of(path), 0
     leaves = sorted({leaf for request in requests for leaf in request.leaves})
-    with open_parquet(path, name, footer) as file:
+    with in_file(name), open_parquet(path, name, footer) as file:
         for row_group in range(len(footer.row_groups)):
             for batch in read_leaves(file, name, row_group, leaves, batch_rows):
                 arrays = []
@@ -149,7 +149,6 @@ def _batches(
                     try:
                         arrays.append(request.evaluate(batch))
                     except VariantLakeError as error:
-                        error.file = name
                         error.row = None if error.row is None else start + error.row
                         raise
                 start += batch.num_rows

@@ -11,6 +11,7 @@ import struct
 from dataclasses import dataclass
 from decimal import Decimal
 
+from variantlake.encoding.scalar import decimal_of
 from variantlake.parquet.metadata.footer import ColumnChunk
 from variantlake.parquet.metadata.schema_tree import SchemaNode
 
@@ -41,6 +42,12 @@ class Bounds:
             low is not None and (self, other)[low].minimum_exact,
             high is not None and (self, other)[high].maximum_exact,
         )
+
+    def filled(self, other: Bounds) -> Bounds:
+        """The same with each side that is unknown here as the other has it."""
+        low = other if self.minimum is None else self
+        high = other if self.maximum is None else self
+        return Bounds(low.minimum, high.maximum, low.minimum_exact, high.maximum_exact)
 
 
 def _pick(left: Raw | None, right: Raw | None, *, larger: bool) -> int | None:
@@ -161,9 +168,3 @@ def _decode_text(raw: bytes, *, exact: bool, is_minimum: bool) -> str | None:
         if is_minimum and not exact and error.end == len(raw):
             return raw[: error.start].decode()
         return None
-
-
-def decimal_of(unscaled: int, scale: int) -> Decimal:
-    """The exact decimal unscaled * 10**-scale; `scaleb` would round to the context's precision."""
-    digits = tuple(map(int, str(abs(unscaled))))
-    return Decimal((int(unscaled < 0), digits, -scale))

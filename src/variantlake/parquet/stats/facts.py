@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -155,6 +156,26 @@ class FileFacts:
         return next((facts for facts in self.columns if facts.column == column), None)
 
 
+Facts = TypeVar("Facts", PathFacts, ColumnFacts)
+
+
+def bounds_of(facts: PathFacts | ColumnFacts) -> Bounds:
+    """What encloses the values."""
+    return Bounds(facts.minimum, facts.maximum, facts.minimum_exact, facts.maximum_exact)
+
+
+def with_bounds(facts: Facts, bounds: Bounds, **others: Any) -> Facts:
+    """The facts with these bounds, and with `others` as for `dataclasses.replace`."""
+    return replace(
+        facts,
+        minimum=bounds.minimum,
+        maximum=bounds.maximum,
+        minimum_exact=bounds.minimum_exact,
+        maximum_exact=bounds.maximum_exact,
+        **others,
+    )
+
+
 # --- From a footer --------------------------------------------------------------------------------
 
 
@@ -276,7 +297,9 @@ class _Facts:
         )
         notes = variant.notes
         by_spark = any(key == SPARK_KEY for key, _ in self._footer.key_value_metadata)
-        if notes is None and (by_spark or self._has_no_residuals(variant.root, row_groups)):
+        if notes is None and (
+            by_spark or all(self._is_clean(node, row_groups) for node in variant.root.walk())
+        ):
             notes = ValueNotes()
         return VariantFacts(
             variant.column,
@@ -287,15 +310,6 @@ class _Facts:
             notes=notes,
             sizes=sizes_of(variant.root, row_groups) if wanted is None else None,
         )
-
-    def _has_no_residuals(self, node: GroupNode, row_groups: Sequence[RowGroup]) -> bool:
-        """Whether every residual is a Variant null, here and below."""
-        below = [child for _, child in node.fields]
-        below += [] if node.element is None else [node.element]
-        own = node.value is None or all(
-            self._only_nulls(group.columns[node.value], node.value) for group in row_groups
-        )
-        return own and all(self._has_no_residuals(child, row_groups) for child in below)
 
     def _legacy(self, variant: VariantGroup, row_groups: Sequence[RowGroup]) -> VariantFacts:
         known: dict[Path, PathFacts] = {}
@@ -327,22 +341,18 @@ class _Facts:
         if not isinstance(node.node, Leaf) or node.typed_value is None:
             return facts
         typed = self._leaf(node.typed_value, row_groups)
-        return replace(
-            facts,
-            typed=typed.present,
-            minimum=typed.bounds.minimum,
-            maximum=typed.bounds.maximum,
-            minimum_exact=typed.bounds.minimum_exact,
-            maximum_exact=typed.bounds.maximum_exact,
-        )
+        return with_bounds(facts, typed.bounds, typed=typed.present)
 
     def _clean_inside(self, array: GroupNode, row_groups: Sequence[RowGroup]) -> int:
         """See PathFacts. In a repeated column, nulls are the places where nothing stands too."""
-        return sum(
-            1 << number
-            for number, node in enumerate(islice(array.inside(), MAX_INSIDE))
-            if node.value is None
-            or all(self._only_nulls(group.columns[node.value], node.value) for group in row_groups)
+        nodes = enumerate(islice(array.inside(), MAX_INSIDE))
+        return sum(1 << number for number, node in nodes if self._is_clean(node, row_groups))
+
+    def _is_clean(self, node: GroupNode, row_groups: Sequence[RowGroup]) -> bool:
+        """Whether every residual of the node's own is a Variant null."""
+        leaf = node.value
+        return leaf is None or all(
+            self._only_nulls(group.columns[leaf], leaf) for group in row_groups
         )
 
     def _only_nulls(self, chunk: ColumnChunk, leaf: int) -> bool:
@@ -380,29 +390,16 @@ class _Facts:
         if node.leaf is None or node.repetition == "repeated":
             return ColumnFacts(column.path, column.type, 0 if column.required else UNKNOWN)
         leaf = self._leaf(node.leaf, row_groups)
-        bounds = leaf.bounds
-        return ColumnFacts(
-            column.path,
-            column.type,
-            leaf.nulls,
-            bounds.minimum,
-            bounds.maximum,
-            bounds.minimum_exact,
-            bounds.maximum_exact,
-        )
+        return with_bounds(ColumnFacts(column.path, column.type, leaf.nulls), leaf.bounds)
 
 
 def sizes_of(root: GroupNode, row_groups: Sequence[RowGroup]) -> VariantSizes:
     """The sizes of a Variant column (its `root`) over some row groups."""
-    residuals = typed = 0
-    stack = [root]
-    while stack:
-        node = stack.pop()
-        residuals += _bytes(node.value, row_groups)
-        typed += _bytes(node.typed_value, row_groups)
-        stack.extend(child for _, child in node.fields)
-        stack.extend(() if node.element is None else (node.element,))
-    return VariantSizes(residuals, typed)
+    nodes = list(root.walk())
+    return VariantSizes(
+        sum(_bytes(node.value, row_groups) for node in nodes),
+        sum(_bytes(node.typed_value, row_groups) for node in nodes),
+    )
 
 
 def _bytes(leaf: int | None, row_groups: Sequence[RowGroup]) -> int:

@@ -7,18 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TypeVar
+from functools import reduce
+from operator import and_
 
 from variantlake.parquet.stats.bounds import Bounds
 from variantlake.parquet.stats.facts import (
     UNKNOWN,
     ColumnFacts,
+    Facts,
     FileFacts,
     PathFacts,
     VariantFacts,
+    bounds_of,
+    with_bounds,
 )
-
-Facts = TypeVar("Facts", PathFacts, ColumnFacts)
 
 
 def merge_facts(parts: Sequence[FileFacts], size: int) -> FileFacts:
@@ -93,9 +95,7 @@ def _path(parts: Sequence[PathFacts]) -> PathFacts:
         nulls=_sum(each.nulls for each in parts),
         residuals=_sum(each.residuals for each in parts),
     )
-    inside = parts[0].clean_inside
-    for each in parts:
-        inside &= each.clean_inside
+    inside = reduce(and_, (each.clean_inside for each in parts))
     return _bounded(replace(counted, clean_inside=inside), [p for p in parts if p.typed != 0])
 
 
@@ -108,19 +108,9 @@ def _column(parts: Sequence[ColumnFacts], rows: Sequence[int]) -> ColumnFacts:
 
 def _bounded(facts: Facts, parts: Sequence[Facts]) -> Facts:
     """With the bounds of these parts, which are those that may hold a value."""
-    bounds: Bounds | None = None
-    for each in parts:
-        own = Bounds(each.minimum, each.maximum, each.minimum_exact, each.maximum_exact)
-        bounds = own if bounds is None else bounds.merge(own)
-    bounds = bounds or Bounds()
-    return replace(
-        facts,
-        minimum=bounds.minimum,
-        maximum=bounds.maximum,
-        minimum_exact=bounds.minimum_exact,
-        maximum_exact=bounds.maximum_exact,
-        plain_floats=facts.plain_floats and all(each.plain_floats for each in parts),
-    )
+    bounds = reduce(Bounds.merge, map(bounds_of, parts)) if parts else Bounds()
+    plain_floats = facts.plain_floats and all(each.plain_floats for each in parts)
+    return with_bounds(facts, bounds, plain_floats=plain_floats)
 
 
 def _sharper_path(facts: PathFacts, other: PathFacts) -> PathFacts:
@@ -134,16 +124,9 @@ def _sharper_path(facts: PathFacts, other: PathFacts) -> PathFacts:
 
 
 def _sharper(facts: Facts, other: Facts) -> Facts:
-    low = facts if facts.minimum is not None else other
-    high = facts if facts.maximum is not None else other
-    return replace(
-        facts,
-        minimum=low.minimum,
-        minimum_exact=low.minimum_exact,
-        maximum=high.maximum,
-        maximum_exact=high.maximum_exact,
-        plain_floats=facts.plain_floats or other.plain_floats,
-    )
+    bounds = bounds_of(facts).filled(bounds_of(other))
+    plain_floats = facts.plain_floats or other.plain_floats
+    return with_bounds(facts, bounds, plain_floats=plain_floats)
 
 
 def _known(count: int, other: int) -> int:

@@ -10,29 +10,27 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice, repeat
-from typing import TypeVar, cast
+from typing import cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from variantlake.parquet.metadata.annotate import ColumnPath
-from variantlake.parquet.metadata.arrow_types import AnyArray
 from variantlake.parquet.stats.bounds import Bounds
 from variantlake.parquet.stats.cut_bounds import cut_maximum, cut_minimum
 from variantlake.parquet.stats.facts import (
     MAX_INSIDE,
     ColumnFacts,
+    Facts,
     FileFacts,
     PathFacts,
     VariantFacts,
+    bounds_of,
+    with_bounds,
 )
-from variantlake.shredding.arrays import element_field
-from variantlake.shredding.layout import (
-    TYPED_VALUE,
-    VALUE,
-    struct_storage,
-)
+from variantlake.shredding.arrays import AnyArray, element_field, elements_of, struct_of
+from variantlake.shredding.layout import TYPED_VALUE, VALUE, struct_storage
 from variantlake.shredding.schema import Array, Leaf, Node, Object, ShreddingSchema
 from variantlake.types import NULL_VALUE
 
@@ -81,28 +79,13 @@ class LeafCollector:
 
         `groups` are the same facts of each row group, wanted only where a long text was seen.
         """
-        minimum, minimum_exact = facts.minimum, facts.minimum_exact
-        maximum, maximum_exact = facts.maximum, facts.maximum_exact
+        bounds = bounds_of(facts)
         if self._long is not None:
-            bounds = _enclosing(self._long, groups)
-            if minimum is None:
-                minimum, minimum_exact = bounds.minimum, bounds.minimum_exact
-            if maximum is None:
-                maximum, maximum_exact = bounds.maximum, bounds.maximum_exact
+            bounds = bounds.filled(_enclosing(self._long, groups))
         if self._has_nan:
             # Spark orders NaN above all numbers, so what the footer gives is no maximum.
-            maximum, maximum_exact = None, False
-        return replace(
-            facts,
-            minimum=minimum,
-            maximum=maximum,
-            minimum_exact=minimum_exact,
-            maximum_exact=maximum_exact,
-            plain_floats=self.plain_floats,
-        )
-
-
-Facts = TypeVar("Facts", PathFacts, ColumnFacts)
+            bounds = replace(bounds, maximum=None, maximum_exact=False)
+        return with_bounds(facts, bounds, plain_floats=self.plain_floats)
 
 
 class NodeCollector:
@@ -117,7 +100,7 @@ class NodeCollector:
             self._leaf = LeafCollector(node.type.arrow)
         self._typed = 0
         self._nulls = 0
-        self._residuals = 0
+        self.residuals = 0
         group = struct_storage(kind)
         self._value, self._typed_value = map(group.get_field_index, (VALUE, TYPED_VALUE))
         self._fields: list[tuple[int, NodeCollector]] = []
@@ -155,7 +138,7 @@ class NodeCollector:
             equal: pa.BooleanArray = pc.equal(value, pa.scalar(NULL_VALUE, value.type))
             nulls = equal.true_count
             self._nulls += nulls
-            self._residuals += present - nulls
+            self.residuals += present - nulls
 
     @property
     def has_long_text(self) -> bool:
@@ -168,34 +151,28 @@ class NodeCollector:
             facts,
             typed=self._typed,
             nulls=self._nulls,
-            residuals=self._residuals,
+            residuals=self.residuals,
             clean_inside=self._clean_inside(),
         )
         return counted if self._leaf is None else self._leaf.refine(counted, groups)
 
     def _clean_inside(self) -> int:
         """See PathFacts."""
-        inside = () if self._element is None else islice(self._element.walk_all(), MAX_INSIDE)
-        return sum(collector.has_no_residuals << number for number, collector in enumerate(inside))
+        inside = (
+            () if self._element is None else islice(self._element.walk(arrays=True), MAX_INSIDE)
+        )
+        return sum((each.residuals == 0) << number for number, each in enumerate(inside))
 
-    @property
-    def has_no_residuals(self) -> bool:
-        """Whether nothing but Variant nulls was seen as a residual."""
-        return self._residuals == 0
+    def walk(self, *, arrays: bool = False) -> Iterator[NodeCollector]:
+        """This node and those below it, in the order of `ShreddingSchema.nodes()`.
 
-    def walk(self) -> Iterator[NodeCollector]:
-        """This node and those below it, in the order of `ShreddingSchema.nodes()`."""
+        With what is in `arrays`, in that of `Array.inside()`.
+        """
         yield self
         for _, child in self._fields:
-            yield from child.walk()
-
-    def walk_all(self) -> Iterator[NodeCollector]:
-        """The same with what is in arrays, in the order of `Array.inside()`."""
-        yield self
-        for _, child in self._fields:
-            yield from child.walk_all()
-        if self._element is not None:
-            yield from self._element.walk_all()
+            yield from child.walk(arrays=arrays)
+        if arrays and self._element is not None:
+            yield from self._element.walk(arrays=True)
 
 
 class VariantCollector:
@@ -303,26 +280,11 @@ def children_of(array: AnyArray) -> dict[str, AnyArray]:
 
 def parts_of(array: AnyArray) -> list[AnyArray]:
     """The same in the order of the struct's fields."""
-    if isinstance(array, pa.ExtensionArray):
-        array = array.storage
-    if not isinstance(array, pa.StructArray):
-        raise TypeError(f"{array.type} has no children")
-    if array.null_count:
-        return array.flatten()
+    group = struct_of(array)
+    if group.null_count:
+        return group.flatten()
     # pyarrow makes new arrays of all that it flattens.
-    return [array.field(place) for place in range(array.type.num_fields)]
-
-
-def elements_of(array: AnyArray) -> AnyArray:
-    """The elements of all lists that are there."""
-    if not isinstance(array, pa.ListArray | pa.LargeListArray):
-        raise TypeError(f"{array.type} has no elements")
-    offsets = array.offsets.to_numpy()
-    nulls = array.is_null().to_numpy(zero_copy_only=False)
-    if np.any(np.diff(offsets)[nulls]):
-        return array.flatten()
-    # The same without copying them, which pyarrow cannot do with UUIDs.
-    return array.values.slice(int(offsets[0]), int(offsets[-1] - offsets[0]))
+    return [group.field(place) for place in range(group.type.num_fields)]
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -352,15 +314,7 @@ def _enclosing(long: Bounds, groups: Sequence[PathFacts | ColumnFacts]) -> Bound
     A row group's footer leaves out just the extreme that is long, and that one is in a batch here.
     """
     for group in groups:
-        has_low, has_high = group.minimum is not None, group.maximum is not None
-        long = long.merge(
-            Bounds(
-                group.minimum if has_low else long.minimum,
-                group.maximum if has_high else long.maximum,
-                group.minimum_exact if has_low else long.minimum_exact,
-                group.maximum_exact if has_high else long.maximum_exact,
-            )
-        )
+        long = long.merge(bounds_of(group).filled(long))
     return long
 
 

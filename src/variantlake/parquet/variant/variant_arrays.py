@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from variantlake.encoding.variant import Variant
 from variantlake.errors import InvalidValue, VariantLakeError
-from variantlake.shredding.arrays import struct_of
-from variantlake.shredding.layout import VARIANT_TYPE, is_variant_type
+from variantlake.kernels.variant.arrow_variants import variant_column
+from variantlake.shredding.layout import is_variant_type
 
 
 def variant_array(values: Iterable[object]) -> pa.StructArray:
@@ -27,27 +27,31 @@ def variant_array(values: Iterable[object]) -> pa.StructArray:
         VariantLakeError: As `Variant.of`, with the row, which counts from 0: InvalidValue for an
             object that no Variant type holds.
     """
-    rows: list[dict[str, bytes] | None] = []
+    rows: list[Variant | None] = []
     for row, value in enumerate(values):
         try:
-            variant = value if isinstance(value, Variant | None) else Variant.of(value)
+            rows.append(value if isinstance(value, Variant | None) else Variant.of(value))
         except VariantLakeError as error:
             error.row = row
             raise
-        rows.append(
-            None if variant is None else {"metadata": variant.metadata, "value": variant.value}
-        )
-    return struct_of(pa.array(rows, VARIANT_TYPE))
+    return variant_column(rows)
 
 
 def variants(column: pa.Array[Any] | pa.ChunkedArray[Any]) -> list[Variant | None]:
     """The rows of a column of struct<metadata, value>, as `read_table` gives it; None is SQL NULL.
 
-    Raises InvalidValue for another column, MalformedVariant for bytes that are no Variant.
+    Raises InvalidValue for another column, MalformedVariant, with the row, for bytes that are no
+    Variant.
     """
     if not is_variant_type(column.type):
         raise InvalidValue(
             f"a column of {column.type} is not a struct<metadata: binary, value: binary>"
         )
-    rows: list[Any] = column.to_pylist()
-    return [row and Variant(row["metadata"], row["value"]) for row in rows]
+    found: list[Variant | None] = []
+    for row, parts in enumerate(column.to_pylist()):
+        try:
+            found.append(parts and Variant(parts["metadata"], parts["value"]))
+        except VariantLakeError as error:
+            error.row = row
+            raise
+    return found

@@ -7,7 +7,7 @@ Spec: VariantShredding; for siblings, delta-variant-type, "Writer Requirements".
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 
 from variantlake.errors import MalformedFile
@@ -70,14 +70,18 @@ class GroupNode:
         for other in (*self.others, *(() if self.element is None else (self.element,))):
             yield from other.leaves()
 
-    def inside(self) -> Iterator[GroupNode]:
-        """What is in an array's elements, in the order of `Array.inside()`."""
-        stack = [] if self.element is None else [self.element]
+    def walk(self) -> Iterator[GroupNode]:
+        """This node and all below it, also in arrays, parents first; without `others`."""
+        stack = [self]
         while stack:
             node = stack.pop()
             yield node
             stack.extend(child for _, child in reversed(node.fields))
             stack.extend(() if node.element is None else (node.element,))
+
+    def inside(self) -> Iterator[GroupNode]:
+        """What is in an array's elements, in the order of `Array.inside()`."""
+        return iter(()) if self.element is None else self.element.walk()
 
     def get(self, name: str) -> GroupNode | None:
         """The object field of exactly this name."""
@@ -250,8 +254,7 @@ def _parse_node(group: SchemaNode, members: dict[str, SchemaNode], path: Path) -
         leaf = Leaf(shredded_type(typed, path))
         return GroupNode(leaf, group, value, typed.leaf, parquet_type=parquet_type(typed))
     if typed.logical is None:
-        fields = tuple(_parse_fields(typed, path))
-        return GroupNode(Object(tuple((n, c.node) for n, c in fields)), group, value, None, fields)
+        return _object_node(group, value, tuple(_parse_fields(typed, path, _parse_child)))
     if typed.logical.kind != "LIST":
         raise MalformedFile(f"typed_value is a group with type {typed.logical}", path=str(path))
     element = _parse_child(list_element(typed, path), path.child(0))
@@ -260,23 +263,36 @@ def _parse_node(group: SchemaNode, members: dict[str, SchemaNode], path: Path) -
 
 def _parse_child(group: SchemaNode, path: Path) -> GroupNode:
     """The group of an object's field or of an array's element."""
+    _check_child(group, path)
+    return _parse_node(group, members_of(group, path, (VALUE, TYPED_VALUE)), path)
+
+
+def _check_child(group: SchemaNode, path: Path) -> None:
     if not group.is_group or group.logical is not None or group.repetition == "repeated":
         raise MalformedFile(
             f"a shredded field or element is {group.repetition} {parquet_type(group)}, "
             "expected a group",
             path=str(path),
         )
-    return _parse_node(group, members_of(group, path, (VALUE, TYPED_VALUE)), path)
 
 
-def _parse_fields(typed: SchemaNode, path: Path) -> Iterator[tuple[str, GroupNode]]:
+def _parse_fields(
+    typed: SchemaNode, path: Path, parse: Callable[[SchemaNode, Path], GroupNode]
+) -> Iterator[tuple[str, GroupNode]]:
     seen: set[str] = set()
     for child in typed.children:
         field = path.child(child.name)
         if child.name in seen:
             raise MalformedFile("a shredded field appears twice", path=str(field))
         seen.add(child.name)
-        yield child.name, _parse_child(child, field)
+        yield child.name, parse(child, field)
+
+
+def _object_node(
+    group: SchemaNode, value: int | None, fields: tuple[tuple[str, GroupNode], ...]
+) -> GroupNode:
+    node = Object(tuple((name, child.node) for name, child in fields))
+    return GroupNode(node, group, value, None, fields)
 
 
 # --- The legacy layout ----------------------------------------------------------------------------
@@ -319,12 +335,7 @@ def _parse_legacy(group: SchemaNode, path: Path) -> GroupNode:
     """One group of the legacy layout, with at least one of its four members."""
     if len(path.steps) > MAX_SCHEMA_DEPTH:
         raise MalformedFile(f"the Variant group nests deeper than our limit of {MAX_SCHEMA_DEPTH}")
-    if not group.is_group or group.logical is not None or group.repetition == "repeated":
-        raise MalformedFile(
-            f"a shredded field or element is {group.repetition} {parquet_type(group)}, "
-            "expected a group",
-            path=str(path),
-        )
+    _check_child(group, path)
     members = members_of(group, path, MEMBERS)
     if not members:
         raise MalformedFile(f"a group has none of {', '.join(MEMBERS)}", path=str(path))
@@ -344,14 +355,7 @@ def _legacy_object(group: SchemaNode, member: SchemaNode, path: Path) -> GroupNo
         raise MalformedFile(
             f"{OBJECT!r} is {parquet_type(member)}, expected a group", path=str(path)
         )
-    fields: dict[str, GroupNode] = {}
-    for child in member.children:
-        field = path.child(child.name)
-        if child.name in fields:
-            raise MalformedFile("a shredded field appears twice", path=str(field))
-        fields[child.name] = _parse_legacy(child, field)
-    node = Object(tuple((name, child.node) for name, child in fields.items()))
-    return GroupNode(node, group, None, None, tuple(fields.items()))
+    return _object_node(group, None, tuple(_parse_fields(member, path, _parse_legacy)))
 
 
 def _legacy_array(group: SchemaNode, member: SchemaNode, path: Path) -> GroupNode:

@@ -17,8 +17,8 @@ import numpy as np
 import pyarrow as pa
 
 from variantlake.parquet.metadata.annotate import ColumnPath
-from variantlake.parquet.metadata.arrow_types import AnyArray
 from variantlake.parquet.write.encodings import DICTIONARY_BYTES
+from variantlake.shredding.arrays import AnyArray
 from variantlake.shredding.layout import METADATA
 
 _SHARED = pa.dictionary(pa.int32(), pa.binary())

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from variantlake.encoding.scalar import DECIMAL_DIGITS, INTEGER_BITS
 from variantlake.errors import InvalidSchema
 from variantlake.paths import Path
 from variantlake.shredding.ddl import MAX_SCHEMA_DEPTH
@@ -18,20 +19,15 @@ from variantlake.shredding.inference.hints import Hint, HintNode, hint_tree, nex
 from variantlake.shredding.inference.profile import Profile
 from variantlake.shredding.schema import Array, Leaf, Node, Object, ShreddingSchema, Untyped
 from variantlake.types import (
-    BOOLEAN,
-    DOUBLE,
     INT64,
+    KINDS,
     MAX_PRECISION,
     PRIMITIVES,
-    STRING,
     Family,
     Kind,
     Primitive,
     ShreddedType,
 )
-
-DECIMAL8_DIGITS = 18
-"""Digits that every decimal of 8 bytes holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,32 +286,23 @@ _NUMBER = Family.EXACT_NUMERIC.value
 _OBJECT = "object"
 _ARRAY = "array"
 
-_INTEGERS = frozenset({Primitive.INT8, Primitive.INT16, Primitive.INT32, Primitive.INT64})
-
-_KINDS = {
+_APART = {
     Primitive.TIMESTAMP_NANOS: Kind.TIMESTAMP_NANOS.value,
     Primitive.TIMESTAMP_NTZ_NANOS: Kind.TIMESTAMP_NTZ_NANOS.value,
 }
 """Where a family holds two column types: micros and nanos do not share one without loss."""
 
+
+def _kind_of(primitive: Primitive) -> str:
+    return _APART.get(primitive, PRIMITIVES[primitive].family.value)
+
+
 _LEAVES = {
-    Family.BOOLEAN.value: BOOLEAN,
-    Family.DOUBLE.value: DOUBLE,
-    Family.STRING.value: STRING,
-} | {
-    kind.value: ShreddedType(kind)
-    for kind in (
-        Kind.FLOAT,
-        Kind.DATE,
-        Kind.TIME,
-        Kind.TIMESTAMP,
-        Kind.TIMESTAMP_NANOS,
-        Kind.TIMESTAMP_NTZ,
-        Kind.TIMESTAMP_NTZ_NANOS,
-        Kind.BINARY,
-        Kind.UUID,
-    )
+    _kind_of(info.primitives[0]): ShreddedType(info.kind)
+    for info in KINDS.values()
+    if PRIMITIVES[info.primitives[0]].family is not Family.EXACT_NUMERIC
 }
+"""The column type of each kind of value; that of exact numbers depends on their digits."""
 
 
 def _counts(profile: Profile) -> dict[str, int]:
@@ -326,9 +313,8 @@ def _counts(profile: Profile) -> dict[str, int]:
     if profile.arrays:
         counts[_ARRAY] = profile.arrays
     for primitive, count in sorted(profile.primitives.items()):
-        family = PRIMITIVES[primitive].family
-        if family is not Family.NULL and count:
-            kind = _KINDS.get(primitive, family.value)
+        if primitive is not Primitive.NULL and count:
+            kind = _kind_of(primitive)
             counts[kind] = counts.get(kind, 0) + count
     return counts
 
@@ -337,11 +323,12 @@ def _number_type(profile: Profile) -> ShreddedType | None:
     """The one column for integers and decimals, None when 38 digits cannot hold them all."""
     seen = {primitive for primitive, count in profile.primitives.items() if count}
     exact = {p for p in seen if PRIMITIVES[p].family is Family.EXACT_NUMERIC}
-    if exact <= _INTEGERS:
+    if exact <= INTEGER_BITS.keys():
         return INT64
     digits = profile.integer_digits + profile.scale
-    if digits <= DECIMAL8_DIGITS:
-        return ShreddedType(Kind.DECIMAL, DECIMAL8_DIGITS, profile.scale)
+    short = DECIMAL_DIGITS[Primitive.DECIMAL8]
+    if digits <= short:
+        return ShreddedType(Kind.DECIMAL, short, profile.scale)
     if digits <= MAX_PRECISION:
         return ShreddedType(Kind.DECIMAL, MAX_PRECISION, profile.scale)
     return None

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from decimal import Decimal
 
-from variantlake.encoding.scalar import Scalar, decimal_parts
+from variantlake.encoding.scalar import Scalar, exact_parts
 from variantlake.encoding.tree import Tree
 from variantlake.shredding.inference.profile import Profile
 from variantlake.types import PRIMITIVES, Family
@@ -42,9 +41,7 @@ def _count(profile: Profile, tree: Tree, depth: int) -> None:
 
 
 def _count_digits(profile: Profile, number: Scalar) -> None:
-    value = number.value
-    parts = decimal_parts(value) if isinstance(value, Decimal) else (value, 0)
-    unscaled, scale = parts
+    unscaled, scale = exact_parts(number)
     digits = len(str(unscaled).lstrip("-")) if unscaled else 0
     profile.integer_digits = max(profile.integer_digits, digits - scale)
     profile.scale = max(profile.scale, scale)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from variantlake.encoding.metadata import metadata_size
-from variantlake.errors import InvalidSchema, MalformedFile, MalformedVariant
+from variantlake.errors import MalformedFile, MalformedVariant
 from variantlake.paths import Path
 from variantlake.shredding.ddl import MAX_SCHEMA_DEPTH
 from variantlake.shredding.layout import (
@@ -26,10 +26,12 @@ from variantlake.shredding.layout import (
     TYPED_VALUE,
     check_writable,
     element_type,
+    group_members,
     is_binary,
     is_list,
     is_struct,
-    plain_type,
+    leaf_of,
+    object_fields,
     struct_storage,
 )
 from variantlake.shredding.schema import Array, Leaf, Node, Object, ShreddingSchema, Untyped
@@ -41,8 +43,6 @@ ARRAY = "array"
 
 MEMBERS = (UNTYPED_VALUE, OBJECT, ARRAY, TYPED_VALUE)
 """What may stand in a group, apart from names that start with `_`."""
-
-HINT = f"only {', '.join(MEMBERS)} and names that start with _ are allowed here"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ def _group_of(arrow: pa.DataType, path: Path) -> LegacyGroup:
         raise MalformedFile(f"the Variant group nests deeper than {MAX_SCHEMA_DEPTH}")
     if not is_struct(arrow):
         raise MalformedFile(f"expected a group of the legacy layout, found {arrow}", path=str(path))
-    members = {field.name: field.type for field in _members(struct_storage(arrow), path)}
+    members = group_members(struct_storage(arrow), path, MEMBERS)
     if not members:
         raise MalformedFile(f"a group has none of {', '.join(MEMBERS)}", path=str(path))
     untyped, fields, array, leaf = (members.get(name) for name in MEMBERS)
@@ -103,51 +103,21 @@ def _group_of(arrow: pa.DataType, path: Path) -> LegacyGroup:
         untyped is not None,
         None if fields is None else tuple(_fields_of(fields, path)),
         None if array is None else _group_of(_element_of(array, path), path.child(0)),
-        None if leaf is None else _leaf_of(leaf, path),
+        None if leaf is None else leaf_of(leaf, path).type,
     )
-
-
-def _members(group: pa.StructType, path: Path) -> Iterator[pa.Field[pa.DataType]]:
-    seen: set[str] = set()
-    for field in group:
-        if field.name in seen:
-            raise MalformedFile(f"{field.name!r} appears twice in a group", path=str(path))
-        if field.name in MEMBERS:
-            seen.add(field.name)
-            yield field
-        elif not field.name.startswith("_"):
-            raise MalformedFile(
-                f"unknown field {field.name!r} in a legacy Variant group",
-                path=str(path),
-                hint=HINT,
-            )
 
 
 def _fields_of(arrow: pa.DataType, path: Path) -> Iterator[tuple[str, LegacyGroup]]:
     if not is_struct(arrow):
         raise MalformedFile(f"{OBJECT!r} is {arrow}, expected a group", path=str(path))
-    seen: set[str] = set()
-    for field in struct_storage(arrow):
-        child = path.child(field.name)
-        if field.name in seen:
-            raise MalformedFile("a shredded field appears twice", path=str(child))
-        seen.add(field.name)
-        yield field.name, _group_of(field.type, child)
+    for child, kind in object_fields(arrow, path):
+        yield str(child.steps[-1]), _group_of(kind, child)
 
 
 def _element_of(arrow: pa.DataType, path: Path) -> pa.DataType:
     if not is_list(arrow):
         raise MalformedFile(f"{ARRAY!r} is {arrow}, expected a list", path=str(path))
     return element_type(arrow)
-
-
-def _leaf_of(arrow: pa.DataType, path: Path) -> ShreddedType:
-    try:
-        return ShreddedType.from_arrow(plain_type(arrow))
-    except InvalidSchema as error:
-        error.path = str(path)
-        error.hint = "typed_value may be of any type that a Variant has"
-        raise
 
 
 def legacy_type(schema: ShreddingSchema) -> pa.StructType:
