@@ -9,7 +9,7 @@ Spec: Parquet, "Types" (INT96); Spark, `DataSourceUtils`, `RebaseDateTime`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -96,21 +96,17 @@ class OldTimes:
         return pa.RecordBatch.from_arrays(arrays, schema=batch.schema)
 
     def _first(self, batch: pa.RecordBatch, leaves: Sequence[int], seconds: pa.Table | None) -> int:
-        """The row that does not read: by halves, whose first is looked at before the second."""
-        start, rows = 0, batch.num_rows
-        while rows > 1:
-            half = rows // 2
+        """The row that does not read."""
+
+        def fails(start: int, rows: int) -> bool:
+            part = None if seconds is None else seconds.slice(start, rows)
             try:
-                self._check(
-                    batch.slice(start, half),
-                    leaves,
-                    None if seconds is None else seconds.slice(start, half),
-                )
+                self._check(batch.slice(start, rows), leaves, part)
             except VariantLakeError:
-                rows = half
-            else:
-                start, rows = start + half, rows - half
-        return start
+                return True
+            return False
+
+        return first_row(batch.num_rows, fails)
 
     def _check(
         self, batch: pa.RecordBatch, leaves: Sequence[int], seconds: pa.Table | None
@@ -141,6 +137,21 @@ class OldTimes:
 
 def _is_time(node: SchemaNode) -> bool:
     return node.logical is not None and node.logical.kind in ("DATE", "TIMESTAMP")
+
+
+def first_row(rows: int, holds: Callable[[int, int], bool]) -> int:
+    """The first row of which something holds; it is asked of so many rows from a start on.
+
+    By halves, whose first is looked at before the second: it holds of all rows.
+    """
+    start = 0
+    while rows > 1:
+        half = rows // 2
+        if holds(start, half):
+            rows = half
+        else:
+            start, rows = start + half, rows - half
+    return start
 
 
 def flat(rows: pa.RecordBatch | pa.Table) -> Iterator[AnyArray]:

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 
 from variantlake.errors import MalformedFile
 from variantlake.parquet.metadata.footer import Footer, read_footer
-from variantlake.parquet.metadata.old_times import flat, integers
+from variantlake.parquet.metadata.old_times import first_row, flat, integers
 from variantlake.parquet.metadata.pages import check_pages
 from variantlake.parquet.metadata.schema_tree import SchemaNode
 from variantlake.parquet.read.reader import named_groups
@@ -51,8 +51,8 @@ def first_below_micros(
 def _fine_leaves(footer: Footer, wanted: Collection[tuple[str, ...]]) -> Iterator[tuple[int, str]]:
     for top in footer.schema.children:
         variants = [node for node, _ in variant_nodes(top, wanted, (top.name,))]
-        inside = {leaf for node in variants for leaf in _leaves(node)}
-        for leaf in _leaves(top):
+        inside = {leaf for node in variants for leaf in node.leaves()}
+        for leaf in top.leaves():
             if leaf not in inside and _is_fine(footer.leaves[leaf].node):
                 yield leaf, top.name
 
@@ -62,14 +62,7 @@ def _first(file: InputFile, row_group: int, leaf: int) -> int | None:
     fine, coarse = (_column(file, row_group, leaf, unit) for unit in ("ns", "us"))
     if not _below(fine, coarse):
         return None
-    start, rows = 0, fine.num_rows
-    while rows > 1:
-        half = rows // 2
-        if _below(fine.slice(start, half), coarse.slice(start, half)):
-            rows = half
-        else:
-            start, rows = start + half, rows - half
-    return start
+    return first_row(fine.num_rows, lambda *part: _below(fine.slice(*part), coarse.slice(*part)))
 
 
 def _below(fine: pa.Table, coarse: pa.Table) -> bool:
@@ -85,11 +78,6 @@ def _column(file: InputFile, row_group: int, leaf: int, unit: str) -> pa.Table:
     parquet = pq.ParquetFile(file.native, coerce_int96_timestamp_unit=unit)
     found: pa.Table = parquet.reader.read_row_group(row_group, column_indices=[leaf])
     return found
-
-
-def _leaves(node: SchemaNode) -> list[int]:
-    own = [] if node.leaf is None else [node.leaf]
-    return [*own, *(leaf for child in node.children for leaf in _leaves(child))]
 
 
 def _is_fine(node: SchemaNode) -> bool:
