@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -219,3 +220,23 @@ def test_footers_are_read_from_an_object_store() -> None:
         new = completed(newest.snapshot, add)
         assert json.loads(new.stats or "") == json.loads(add.stats or "")
         assert _comparable(new.tags) == _comparable(add.tags)
+
+
+def test_an_analysis_keeps_every_digit_of_a_bound(tmp_path: Path) -> None:
+    wide = Decimal("12345678901234567890123456789012345.67")
+    table = vl.Table.create(tmp_path, "x DECIMAL(38, 2), n INT")
+    table.append(pa.table({"x": pa.array([wide]), "n": pa.array([1], pa.int32())}))
+    log = tmp_path / "_delta_log" / f"{1:020d}.json"
+    theirs = f'{{"numRecords":1,"minValues":{{"x":{wide},"gone":0.{"1" * 30}}}}}'
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    for action in lines:
+        if "add" in action:
+            action["add"]["stats"] = theirs
+    log.write_text("\n".join(map(json.dumps, lines)))
+    assert table.refresh().analyze().completed == 1
+    after = table.refresh()
+    (add,) = after.snapshot.add_files()
+    stats = json.loads(add.stats or "", parse_float=Decimal)
+    assert (stats["minValues"]["x"], stats["maxValues"]["x"]) == (wide, wide)
+    assert stats["minValues"]["gone"] == Decimal(f"0.{'1' * 30}")
+    assert after.scan(["n"], where=f"x = {wide}").to_arrow()["n"].to_pylist() == [1]

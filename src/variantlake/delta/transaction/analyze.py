@@ -6,9 +6,11 @@ change feeds and streams see nothing. Spec: PROTOCOL, "Add File and Remove File"
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Any
 
 import orjson
@@ -20,7 +22,7 @@ from variantlake.delta.protocol.clustering import clustering_columns
 from variantlake.delta.protocol.features import VARIANT_SHREDDING
 from variantlake.delta.schema.table_schema import PrimitiveType, VariantType
 from variantlake.delta.stats.file_facts import FactsReader
-from variantlake.delta.stats.stats_reader import find_in
+from variantlake.delta.stats.stats_reader import find_in, parse_stats
 from variantlake.delta.stats.stats_writer import Column, StatsOptions, write_stats
 from variantlake.delta.stats.tags import file_tags
 from variantlake.delta.transaction.commit import commit
@@ -101,13 +103,13 @@ def completed(snapshot: Snapshot, add: AddFile) -> AddFile:
         options,
         variant_bounds=not snapshot.features.isdisjoint(VARIANT_SHREDDING),
     )
-    stats = _merged(_document(add.stats), orjson.loads(text))
+    stats = _merged(_document(add.stats), _document(text))
     if add.deletion_vector is not None:
         # The footer counts the deleted rows too.
         stats["tightBounds"] = False
     return replace(
         add,
-        stats=orjson.dumps(stats).decode(),
+        stats=orjson.dumps(stats, default=_number).decode(),
         tags={**(add.tags or {}), **file_tags(facts, options)},
     )
 
@@ -136,16 +138,21 @@ def _counted_columns(snapshot: Snapshot) -> list[Column]:
 
 
 def _lacks_counts(add: AddFile, columns: Sequence[Column]) -> bool:
-    counts = _document(add.stats).get("nullCount")
+    counts = (parse_stats(add.stats, decimals=False) or {}).get("nullCount")
     return any(find_in(counts, column) is None for column in columns)
 
 
 def _document(text: str | None) -> dict[str, Any]:
-    try:
-        found = orjson.loads(text or "{}")
-    except orjson.JSONDecodeError:
+    """Statistics with every digit of their numbers: a bound that is rounded is none."""
+    if not parse_stats(text, decimals=False):
         return {}
-    return found if isinstance(found, dict) else {}
+    found: dict[str, Any] = json.loads(text or "", parse_float=Decimal, parse_int=Decimal)
+    return found
+
+
+def _number(number: Decimal) -> orjson.Fragment:
+    """A number as JSON, as long as it is."""
+    return orjson.Fragment(str(number))
 
 
 def _merged(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
