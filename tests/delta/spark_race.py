@@ -28,7 +28,7 @@ import pyarrow.parquet as pq
 from benchmarks.engines import spark_session
 
 import variantlake as vl
-from variantlake.delta.log.log_segment import all_commits, commit_version
+from variantlake.delta.log.log_segment import all_commits
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.errors import CommitLost
 
@@ -94,7 +94,7 @@ def race(spark: SparkSession, root: Path, rounds: int, *, hold: bool) -> Outcome
             outcome.lost.add(number)
     spark.conf.unset(USER_METADATA)
     snapshot = Snapshot.read(root)
-    versions = [commit_version(entry.path) for entry in all_commits(snapshot.store)]
+    versions = list(all_commits(snapshot.store))
     assert versions == list(range(len(versions))), "versions without a hole"
     for add in snapshot.add_files():
         found: list[Any] = pq.read_table(root / add.path, columns=["n"])["n"].to_pylist()

@@ -25,7 +25,7 @@ import variantlake as vl
 from tests import s3_server
 from variantlake.delta.checkpoint.checkpoint_writer import write_checkpoint
 from variantlake.delta.checkpoint.log_cleanup import clean_log
-from variantlake.delta.log.log_segment import all_commits, commit_version
+from variantlake.delta.log.log_segment import all_commits
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.errors import CommitConflict
 from variantlake.storage.opening import open_store
@@ -118,7 +118,7 @@ def check(processes: int, overwrites: int, location: str, _writer: int, appends:
     snapshot = Snapshot.read(location)
     store = snapshot.store
     commits = all_commits(store)
-    versions = [commit_version(entry.path) for entry in commits]
+    versions = list(commits)
     expected = processes * appends + OVERWRITERS * overwrites + 1
     assert versions == list(range(expected)), f"{len(versions)} of {expected} versions"
     found: Counter[int] = Counter()
@@ -135,7 +135,7 @@ def check(processes: int, overwrites: int, location: str, _writer: int, appends:
     # Nothing half-written is left, and without the commits that the newest checkpoint covers the
     # table is the same.
     assert not [name for name in names if name.startswith(".")]
-    for entry in commits[:newest]:
+    for entry in list(commits.values())[:newest]:
         store.delete(entry.path)
     again = Snapshot.read(location)
     assert again.files.sort_by("path") == snapshot.files.sort_by("path")

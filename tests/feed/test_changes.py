@@ -14,7 +14,7 @@ import pytest
 import variantlake as vl
 from tests.dml.changed import FEED, VECTORS, arrow, new_table
 from variantlake.delta.log.log_segment import commit_path
-from variantlake.errors import InvalidQuery, MissingSource, UnsupportedFeature
+from variantlake.errors import InvalidQuery, MalformedLog, MissingSource, UnsupportedFeature
 
 BOTH = pytest.mark.parametrize("vectors", [VECTORS, {}], ids=["vectors", "rewritten"])
 
@@ -207,3 +207,15 @@ def test_a_remove_that_says_little_is_looked_up(tmp_path: Path) -> None:
     (tmp_path / "t" / commit_path(2)).write_bytes(orjson.dumps(line) + b"\n")
     rows = table.refresh().changes(2).to_arrow().to_pylist()
     assert {row["day"] for row in rows} == {add.partition_values["day"]}
+
+
+def test_a_commit_of_no_time_is_refused(tmp_path: Path) -> None:
+    table = new_table(
+        tmp_path / "t", rows=1, properties={**FEED, "delta.enableInCommitTimestamps": "true"}
+    )
+    log = tmp_path / "t" / commit_path(1)
+    info, *others = log.read_bytes().splitlines(keepends=True)
+    fields = orjson.loads(info)["commitInfo"] | {"inCommitTimestamp": 9 * 10**18}
+    log.write_bytes(b"".join([orjson.dumps({"commitInfo": fields}), b"\n", *others]))
+    with pytest.raises(MalformedLog, match="version 1 is of a time that no calendar has"):
+        vl.Table.open(table.uri).changes(1)

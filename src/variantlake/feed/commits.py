@@ -20,7 +20,7 @@ from variantlake.delta.actions.log_lines import (
     RemoveFile,
 )
 from variantlake.delta.log.file_paths import decode_path
-from variantlake.delta.log.log_segment import all_commits, commit_version
+from variantlake.delta.log.log_segment import all_commits
 from variantlake.delta.log.reconciliation import read_commit
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.log.snapshot_state import read_state
@@ -207,19 +207,16 @@ def _files_at(snapshot: Snapshot, version: int) -> Iterator[AddFile]:
 
 
 def _commits(snapshot: Snapshot, versions: VersionRange) -> list[tuple[int, Entry]]:
-    entries = {commit_version(entry.path): entry for entry in all_commits(snapshot.store)}
-    found = []
-    for version in range(versions.first, versions.last + 1):
-        entry = entries.get(version)
-        if entry is None:
-            first = min((each for each in entries if each is not None), default=0)
-            raise MissingSource(
-                f"the log does not hold version {version} any more",
-                file=snapshot.store.uri,
-                hint=f"the changes can be read from version {first} on",
-            )
-        found.append((version, entry))
-    return found
+    commits = all_commits(snapshot.store)
+    wanted = range(versions.first, versions.last + 1)
+    gone = next((version for version in wanted if version not in commits), None)
+    if gone is not None:
+        raise MissingSource(
+            f"the log does not hold version {gone} any more",
+            file=snapshot.store.uri,
+            hint=f"the changes can be read from version {min(commits, default=0)} on",
+        )
+    return [(version, commits[version]) for version in wanted]
 
 
 def first_since(snapshot: Snapshot, time: int) -> int:
@@ -227,13 +224,11 @@ def first_since(snapshot: Snapshot, time: int) -> int:
 
     Raises InvalidQuery for a time after the newest version.
     """
-    commits = all_commits(snapshot.store)
-    first = commit_version(commits[0].path) or 0 if commits else 0
     try:
         older = version_at(snapshot.store, snapshot.metadata, time - 1)
     except InvalidQuery as error:
         if "no version" in error.message:
-            return first
+            return min(all_commits(snapshot.store), default=0)
         raise
     if older >= snapshot.version:
         # Nothing is newer, unless the time is after the newest version, which raises.

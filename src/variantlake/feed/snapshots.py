@@ -22,7 +22,7 @@ from variantlake.delta.schema.column_mapping import ID_KEY, NAME_KEY, is_mapped
 from variantlake.delta.schema.table_schema import PrimitiveType, StructField, StructType
 from variantlake.delta.stats import z85
 from variantlake.dml.deletion_vectors import serialised
-from variantlake.errors import UnsupportedFeature
+from variantlake.errors import MalformedLog, UnsupportedFeature
 from variantlake.feed.commits import ChangedFile, VersionRange, changed_files
 from variantlake.parquet.metadata.footer import read_footer
 from variantlake.parquet.stats.fact_columns import Int64s
@@ -76,11 +76,17 @@ def snapshots_of(read: Snapshot, changes: Iterable[ChangedFile]) -> list[Snapsho
 
 def _counted(snapshot: Snapshot, changed: ChangedFile) -> AddFile | None:
     """The file with what its rows are, and a vector of those that do not count; None: no rows."""
-    time = _EPOCH + dt.timedelta(milliseconds=changed.timestamp)
+    try:
+        time = _EPOCH + dt.timedelta(milliseconds=changed.timestamp)
+    except OverflowError:
+        raise MalformedLog(
+            f"version {changed.version} is of a time that no calendar has: {changed.timestamp} ms",
+            file=snapshot.store.uri,
+        ) from None
     values: dict[str, str | None] = {
         **changed.file.partition_values,
         COMMIT_VERSION: str(changed.version),
-        COMMIT_TIMESTAMP: time.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+        COMMIT_TIMESTAMP: f"{time.replace(tzinfo=None).isoformat(timespec='microseconds')}Z",
     }
     if changed.change is not None:
         values[CHANGE_TYPE] = changed.change

@@ -17,8 +17,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from variantlake.delta.actions.log_lines import DomainMetadata, Metadata, Protocol
+from variantlake.delta.actions.table_actions import natural
 from variantlake.delta.log.reconciliation import keys_of
 from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.log.time_travel import SINCE_TIME, SINCE_VERSION, is_stamped
 from variantlake.delta.protocol.clustering import DOMAIN, clustering_columns
 from variantlake.delta.protocol.features import (
     check_writable,
@@ -26,15 +28,10 @@ from variantlake.delta.protocol.features import (
     writer_features,
 )
 from variantlake.delta.protocol.needed_features import extended_protocol
+from variantlake.delta.schema.column_mapping import MAX_ID
 from variantlake.delta.schema.table_schema import StructField, StructType
 from variantlake.errors import MalformedLog
 
-_TIMESTAMPS = "delta.enableInCommitTimestamps"
-_TIMESTAMPS_SINCE = (
-    "delta.inCommitTimestampEnablementVersion",
-    "delta.inCommitTimestampEnablementTimestamp",
-)
-_MAX_COLUMN_ID = "delta.columnMapping.maxColumnId"
 _IDENTITY = "delta.identity"
 _HIGH_WATER_MARK = f"{_IDENTITY}.highWaterMark"
 _STAYING = (
@@ -124,21 +121,17 @@ def _configuration(newest: Mapping[str, str], old: Mapping[str, str]) -> dict[st
     protected = "delta.requireCheckpointProtectionBeforeVersion"
     if protected in newest:
         found[protected] = newest[protected]
-    if _is_on(newest) and _is_on(old):
+    if is_stamped(newest) and is_stamped(old):
         # They may have been off in between: what says since when they are on must not be older.
-        for name in _TIMESTAMPS_SINCE:
+        for name in (SINCE_VERSION, SINCE_TIME):
             found.pop(name, None)
             if name in newest:
                 found[name] = newest[name]
-    ids = [text for p in (newest, old) if (text := p.get(_MAX_COLUMN_ID, "")).isdecimal()]
-    if _MAX_COLUMN_ID in old and ids:
+    ids = [n for p in (newest, old) if (n := natural(p.get(MAX_ID, ""))) is not None]
+    if MAX_ID in old and ids:
         # An id that a column had must never be another one's.
-        found[_MAX_COLUMN_ID] = max(ids, key=int)
+        found[MAX_ID] = str(max(ids))
     return found
-
-
-def _is_on(properties: Mapping[str, str]) -> bool:
-    return properties.get(_TIMESTAMPS, "").lower() == "true"
 
 
 def _clustering(newest: Snapshot, old: Snapshot) -> tuple[DomainMetadata, ...]:

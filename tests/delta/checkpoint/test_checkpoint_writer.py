@@ -29,6 +29,7 @@ from tests.delta.tables import (
     write_log,
 )
 from variantlake.delta.actions.log_lines import AddFile, RemoveFile
+from variantlake.delta.checkpoint import checkpoint_schema
 from variantlake.delta.checkpoint.checkpoint_writer import checkpoint_due, write_checkpoint
 from variantlake.delta.log.last_checkpoint import read_last_checkpoint
 from variantlake.delta.log.log_segment import commit_path
@@ -256,11 +257,12 @@ def test_commits_write_checkpoints_at_the_interval(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("error", [StoreFailed("disk full"), pa.ArrowInvalid("offset overflow")])
 def test_a_checkpoint_that_fails_does_not_fail_the_commit(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     def fail(*_arguments: object) -> None:
-        raise StoreFailed("disk full")
+        raise error
 
     create_table(open_store(tmp_path), SCHEMA, properties={"delta.checkpointInterval": "1"})
     monkeypatch.setattr("variantlake.delta.transaction.post_commit.write_checkpoint_of", fail)
@@ -491,3 +493,28 @@ def test_the_codec_of_the_table_is_that_of_its_checkpoints(
     assert pq.ParquetFile(path).metadata.row_group(0).column(0).compression == written
     (tmp_path / commit_path(0)).unlink()
     assert Snapshot.read(tmp_path).version == 0
+
+
+def test_a_table_of_many_bytes_is_written_piece_by_piece(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = new_add("f", KNOWN, schema=SCHEMA, properties={})
+    properties = {"delta.checkpoint.writeStatsAsStruct": "true"}
+    names = ("a", "b", "c", "d", "e")
+    adds = [replace(file, path=name, base_row_id=n) for n, name in enumerate(names)]
+    create_table(open_store(tmp_path), SCHEMA, properties=properties, adds=adds)
+    write_checkpoint(open_store(tmp_path))
+    whole = _rows(tmp_path, 0)
+    for size in (0, 1500):
+        monkeypatch.setattr(checkpoint_schema, "_PIECE", size)
+        write_checkpoint(open_store(tmp_path))
+        assert _rows(tmp_path, 0) == whole
+
+
+def test_statistics_with_half_a_character_are_left_out(tmp_path: Path) -> None:
+    schema = parse_table_ddl("s STRING, x DECIMAL(10, 2)")
+    half = '{"numRecords":1,"minValues":{"s":"\\ud800","x":1.5}}'
+    create_table(open_store(tmp_path), schema, adds=[AddFile("a", 1, 1, stats=half)])
+    write_checkpoint(open_store(tmp_path))
+    (row,) = [row["add"] for row in _rows(tmp_path, 0) if row["add"]]
+    assert (row["stats"], row["stats_parsed"]) == (half, None)

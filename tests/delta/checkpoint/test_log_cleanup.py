@@ -156,6 +156,7 @@ def test_what_a_killed_writer_left_goes_after_a_day(tmp_path: Path) -> None:
         ("interval 0 seconds", 0),
         ("soon", 1 << 62),
         ("interval 1 month", 1 << 62),
+        pytest.param(f"interval {'9' * 5000} days", 1 << 62, id="many digits"),
         ("", 1 << 62),
     ],
 )
@@ -189,3 +190,23 @@ def test_a_checkpoint_just_written_is_never_what_goes(tmp_path: Path) -> None:
     _clean(tmp_path, {})
     assert _names(tmp_path) == ["11.checkpoint.parquet", "11.crc", "11.json"]
     assert Snapshot.read(tmp_path).files.num_rows == 11
+
+
+def test_a_sidecar_that_a_checkpoint_names_with_an_escape_stays(tmp_path: Path) -> None:
+    create_table(open_store(tmp_path), SCHEMA, adds=[AddFile("a", 1, 1)])
+    log = tmp_path / "_delta_log"
+    write_checkpoint(open_store(tmp_path))
+    (log / "_sidecars").mkdir()
+    sidecar = log / "_sidecars" / "o ne.parquet"
+    (log / f"{0:020d}.checkpoint.parquet").rename(sidecar)
+    lines = (log / f"{0:020d}.json").read_text().splitlines()
+    lines = [line for line in lines if '"protocol"' in line or '"metaData"' in line]
+    side = '{"sidecar":{"path":"o%20ne.parquet","sizeInBytes":1,"modificationTime":1}}'
+    lines += ['{"checkpointMetadata":{"version":0}}', side]
+    name = f"{0:020d}.checkpoint.{'0' * 8}-0000-0000-0000-{'0' * 12}.json"
+    (log / name).write_text("\n".join(lines))
+    for path in (*log.glob("*.*"), sidecar):
+        os.utime(path, (0, 0))
+    _clean(tmp_path, {})
+    assert sidecar.exists()
+    assert Snapshot.read(tmp_path).files.num_rows == 1

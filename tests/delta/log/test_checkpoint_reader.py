@@ -376,3 +376,57 @@ def test_a_sidecar_never_leads_away(tmp_path: Path, path: str) -> None:
     with pytest.raises(MalformedLog, match="names no file") as caught:
         Snapshot.read(tmp_path)
     assert caught.value.file == str(checkpoint)
+
+
+def test_a_v2_checkpoint_of_a_table_without_files(tmp_path: Path) -> None:
+    side = {"sidecar": {"path": "one.parquet", "sizeInBytes": 1, "modificationTime": 1}}
+    write_checkpoint(tmp_path, _classic(0), [*STATE, side], without=("add", "remove"))
+    write_checkpoint(tmp_path, "_sidecars/one.parquet", [remove("z")], without=("add",))
+    assert _paths(Snapshot.read(tmp_path)) == set()
+
+
+def test_damaged_checkpoints_do_not_hide_the_commits_before_the_hint(tmp_path: Path) -> None:
+    table = write_log(tmp_path, first_commit(add("a")), [add("b")], [add("c")])
+    write_checkpoint(tmp_path, _classic(2), [*STATE, add("only")]).write_bytes(b"cut")
+    # It names a checkpoint that is not there any more, and the one behind it cannot be read.
+    (tmp_path / "_delta_log" / "_last_checkpoint").write_text('{"version":1,"size":5}')
+    assert _paths(Snapshot.read(table)) == {"a", "b", "c"}
+
+
+VECTOR = {"storageType": "i", "pathOrInlineDv": "x", "sizeInBytes": 1, "cardinality": 1}
+
+
+@pytest.mark.parametrize("lacking", ["storageType", "pathOrInlineDv", "cardinality"])
+def test_a_deletion_vector_that_lacks_a_field_is_named(tmp_path: Path, lacking: str) -> None:
+    types = {name: pa.string() if isinstance(VECTOR[name], str) else pa.int64() for name in VECTOR}
+    fields = {**ADD, "deletionVector": pa.struct(list(types.items()))}
+    file = add("a", deletionVector={**VECTOR, lacking: None})
+    checkpoint = write_checkpoint(tmp_path, _classic(0), [*STATE, file], fields)
+    with pytest.raises(MalformedLog, match=f"add.deletionVector.{lacking} is null") as caught:
+        Snapshot.read(tmp_path)
+    assert caught.value.file == str(checkpoint)
+
+
+def test_strings_that_are_not_utf8_are_said(tmp_path: Path) -> None:
+    checkpoint = write_checkpoint(tmp_path, _classic(0), [*STATE, add("a", stats="wxyz")])
+    data = pq.read_table(checkpoint)
+    adds: Any = data["add"].combine_chunks()
+    fields = dict(zip((field.name for field in adds.type), adds.flatten(), strict=True))
+    texts = pa.array([text and b"\xff" for text in fields["stats"].to_pylist()], pa.binary())
+    fields["stats"] = pa.Array.from_buffers(pa.string(), len(texts), texts.buffers())
+    broken = pa.StructArray.from_arrays(
+        list(fields.values()), names=list(fields), mask=adds.is_null()
+    )
+    place = data.schema.get_field_index("add")
+    pq.write_table(data.set_column(place, "add", broken), checkpoint)
+    with pytest.raises(MalformedLog, match="UTF8") as caught:
+        Snapshot.read(tmp_path)
+    assert caught.value.file == str(checkpoint)
+
+
+def test_a_map_with_a_key_twice_is_said(tmp_path: Path) -> None:
+    file = add("a")
+    file["add"]["tags"] = [("k", "v"), ("k", "w")]
+    write_checkpoint(tmp_path, _classic(0), [*STATE, file])
+    with pytest.raises(MalformedLog, match="a key twice"):
+        list(Snapshot.read(tmp_path).add_files())

@@ -56,3 +56,10 @@ def test_a_damaged_hint_counts_as_absent(tmp_path: Path) -> None:
     text = store.read(LAST_CHECKPOINT)
     store.put(LAST_CHECKPOINT, text.replace(b'"version":10', b'"version":11'))
     assert read_last_checkpoint(store) is None
+
+
+def test_a_hint_that_is_nested_too_deep_counts_as_absent(tmp_path: Path) -> None:
+    store = open_store(tmp_path)
+    deep = "[" * 1000 + "]" * 1000
+    store.put(LAST_CHECKPOINT, f'{{"version":1,"checksum":"x","deep":{deep}}}'.encode())
+    assert read_last_checkpoint(store) is None

@@ -135,3 +135,9 @@ def test_a_version_or_a_time(tmp_path: Path) -> None:
     assert Table.open(location, timestamp=moment).version == 0
     zoned = dt.datetime(1970, 1, 1, 1, 0, 20, tzinfo=dt.timezone(dt.timedelta(hours=1)))
     assert Table.open(location, timestamp=zoned).version == 1
+
+
+def test_a_number_that_no_table_has_counts_as_absent(tmp_path: Path) -> None:
+    since = {"delta.inCommitTimestampEnablementVersion": "9" * 5000}
+    location = _table(tmp_path, [1000, 2000], [10, 20], **{_ON: "true"}, **since)
+    assert [_at(location, milliseconds) for milliseconds in (1000, 2000)] == [0, 1]

@@ -159,6 +159,8 @@ def test_a_property_that_a_table_cannot_have_is_refused(
         ("n INT, m INT", ["n", "n"], "twice"),
         ("a INT, A STRING", [], "differ by case"),
         ("s STRUCT<b: INT, B: INT>", [], "differ by case"),
+        ("s ARRAY<STRUCT<b: INT, B: INT>>", [], "differ by case"),
+        ("s MAP<STRING, STRUCT<`a,b`: INT>>", [], "'s.value.a,b'"),
         ("`a b` INT", [], "'a b'"),
         ("s STRUCT<`a,b`: INT>", [], "'s.a,b'"),
     ],
@@ -241,6 +243,7 @@ WITH_DOMAIN = replace(BLIND, domains=(DomainMetadata("d", ""),))
         (READING, MOVED, None),
         (READING, REMOVED, "removed file 'a', which was read"),
         (REMOVING, REMOVED, "which this one touches"),
+        (REMOVING, json.dumps(remove("%61")).encode(), "which this one touches"),
         (REMOVING, DATA, None),
         (WITH_TXN, TXN, "application 'a'"),
         (WITH_TXN, DATA, None),
@@ -293,7 +296,7 @@ def test_in_commit_timestamps_rise(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     create_table(store, SCHEMA, properties={"delta.enableInCommitTimestamps": "true"})
     first = _lines(tmp_path, 0)[0]["commitInfo"]
     assert next(iter(first)) == "inCommitTimestamp"
-    monkeypatch.setattr("variantlake.delta.transaction.commit._now", lambda: 5)
+    monkeypatch.setattr("time.time_ns", lambda: 5_000_000)
     old = Snapshot.read(tmp_path)
     append(old, [FILE])
     append(old, [replace(FILE, path="g")])

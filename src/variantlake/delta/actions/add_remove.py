@@ -34,8 +34,22 @@ class DeletionVectorDescriptor(Record):
             raise MalformedLog(f"deletion vector of unknown storage type {self.storage_type!r}")
 
 
+class _LogicalFile(Record):
+    """An action of a logical file: a data file with its deletion vector."""
+
+    __slots__ = ()
+    path: str
+    deletion_vector: DeletionVectorDescriptor | None
+
+    @property
+    def key(self) -> tuple[str, str | None]:
+        """What identifies the logical file in reconciliation, `path` as it stands."""
+        vector = self.deletion_vector
+        return (self.path, None if vector is None else vector.unique_id)
+
+
 @dataclass(frozen=True, slots=True)
-class AddFile(Record):
+class AddFile(_LogicalFile):
     """A logical file of the table.
 
     `path` stands as in the log: a URI, percent-encoded, relative to the table's root or absolute
@@ -56,12 +70,6 @@ class AddFile(Record):
     default_row_commit_version: int | None = None
     clustering_provider: str | None = None
 
-    @property
-    def key(self) -> tuple[str, str | None]:
-        """What identifies the logical file in reconciliation, `path` as it stands."""
-        vector = self.deletion_vector
-        return (self.path, None if vector is None else vector.unique_id)
-
     def check(self) -> None:
         """See Record."""
         if self.size < 0:
@@ -69,7 +77,7 @@ class AddFile(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class RemoveFile(Record):
+class RemoveFile(_LogicalFile):
     """A tombstone. Fields as in AddFile; `deletion_timestamp` in milliseconds since the epoch."""
 
     KEY: ClassVar[str] = "remove"
@@ -84,12 +92,6 @@ class RemoveFile(Record):
     deletion_vector: DeletionVectorDescriptor | None = None
     base_row_id: int | None = None
     default_row_commit_version: int | None = None
-
-    @property
-    def key(self) -> tuple[str, str | None]:
-        """What identifies the logical file in reconciliation, `path` as it stands."""
-        vector = self.deletion_vector
-        return (self.path, None if vector is None else vector.unique_id)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,14 +1,14 @@
 """The actions of a Delta log as its lines: strict on what the protocol names, blind to the rest.
 
-What they are stands in `table_records`, `file_records` and `checkpoint_records`, named and spelled
-as in the protocol, in snake case. Unknown actions and unknown fields are ignored, as the protocol
-asks ("Protocol Evolution"); a known field of a wrong type is a MalformedLog. Spec: PROTOCOL,
-"Actions".
+What they are stands in `table_actions` and `add_remove`, named and spelled as in the protocol, in
+snake case. Unknown actions and unknown fields are ignored, as the protocol asks ("Protocol
+Evolution"); a known field of a wrong type is a MalformedLog. Spec: PROTOCOL, "Actions".
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import get_args
 
 import orjson
 
@@ -18,18 +18,20 @@ from variantlake.delta.actions.add_remove import (
     DeletionVectorDescriptor,
     RemoveFile,
 )
-from variantlake.delta.actions.checkpoint_actions import CheckpointMetadata, Sidecar
 from variantlake.delta.actions.json_fields import Json, StringMap
 from variantlake.delta.actions.table_actions import (
+    CheckpointMetadata,
     CommitInfo,
     DomainMetadata,
     Metadata,
     Protocol,
+    Sidecar,
     Transaction,
 )
 from variantlake.errors import LimitExceeded, MalformedLog
 
 __all__ = [
+    "FEW",
     "MAX_LINE_BYTES",
     "Action",
     "AddCdcFile",
@@ -46,6 +48,7 @@ __all__ = [
     "StringMap",
     "Transaction",
     "parse_action",
+    "parse_line",
     "parse_log",
     "serialise",
 ]
@@ -66,21 +69,10 @@ Action = (
     | CheckpointMetadata
 )
 
-_ACTIONS: dict[str, type[Action]] = {
-    kind.KEY: kind
-    for kind in (
-        Protocol,
-        Metadata,
-        AddFile,
-        RemoveFile,
-        AddCdcFile,
-        Transaction,
-        DomainMetadata,
-        CommitInfo,
-        Sidecar,
-        CheckpointMetadata,
-    )
-}
+_ACTIONS: dict[str, type[Action]] = {kind.KEY: kind for kind in get_args(Action)}
+
+FEW = (Protocol, Metadata, Transaction, DomainMetadata, CheckpointMetadata, Sidecar)
+"""The actions of a state that are few, however many files the table has."""
 
 
 def parse_action(line: bytes) -> Action | None:
@@ -120,13 +112,20 @@ def parse_log(pieces: Iterable[bytes], file: str) -> Iterator[Action]:
     for number, line in enumerate(_lines(pieces, file), start=1):
         if not line or line.isspace():
             continue
-        try:
-            action = parse_action(line)
-        except MalformedLog as error:
-            error.file, error.line = file, number
-            raise
+        action = parse_line(line, file, number)
         if action is not None:
             yield action
+
+
+def parse_line(line: bytes, file: str, number: int) -> Action | None:
+    """`parse_action`, whose errors name the file and the line, counted from 1."""
+    if len(line) > MAX_LINE_BYTES:
+        raise _too_long(file, number)
+    try:
+        return parse_action(line)
+    except MalformedLog as error:
+        error.file, error.line = file, number
+        raise
 
 
 def serialise(actions: Iterable[Action]) -> bytes:
@@ -150,9 +149,10 @@ def _lines(pieces: Iterable[bytes], file: str) -> Iterator[bytes]:
             number += len(others)
             rest, held = [others[-1]], len(others[-1])
         if held > MAX_LINE_BYTES:
-            raise LimitExceeded(
-                f"a line of the log is longer than {MAX_LINE_BYTES} bytes",
-                file=file,
-                line=number + 1,
-            )
+            raise _too_long(file, number + 1)
     yield b"".join(rest)
+
+
+def _too_long(file: str, number: int) -> LimitExceeded:
+    message = f"a line of the log is longer than {MAX_LINE_BYTES} bytes"
+    return LimitExceeded(message, file=file, line=number)

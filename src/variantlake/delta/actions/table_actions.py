@@ -1,6 +1,6 @@
 """The actions that speak of the whole table: protocol, metadata, progress, domains, provenance.
 
-Spec: PROTOCOL, "Actions".
+Also those that only V2 checkpoints hold. Spec: PROTOCOL, "Actions", "V2 Spec".
 """
 
 from __future__ import annotations
@@ -80,6 +80,11 @@ class DomainMetadata(Record):
     removed: bool = False
 
 
+def natural(text: str) -> int | None:
+    """The number that a table property says; None for another text, and beyond 18 digits."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else None
+
+
 @dataclass(frozen=True, slots=True)
 class CommitInfo:
     """Where a commit comes from: free-form JSON, of which a few fields are read when they fit."""
@@ -121,3 +126,23 @@ class CommitInfo:
     def to_json(self) -> Json:
         """The action's fields."""
         return dict(self.fields)
+
+
+@dataclass(frozen=True, slots=True)
+class Sidecar(Record):
+    """A file of a V2 checkpoint with `add` and `remove` actions."""
+
+    KEY: ClassVar[str] = "sidecar"
+    path: str
+    size_in_bytes: int
+    modification_time: int
+    tags: StringMap | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointMetadata(Record):
+    """What makes a checkpoint one of the V2 spec."""
+
+    KEY: ClassVar[str] = "checkpointMetadata"
+    version: int
+    tags: StringMap | None = None

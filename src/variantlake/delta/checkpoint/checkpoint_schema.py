@@ -5,22 +5,20 @@ Spec: PROTOCOL, "Checkpoint Schema", "Checkpoints".
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from variantlake.delta.actions.log_lines import (
+    FEW,
     Action,
-    CheckpointMetadata,
     DeletionVectorDescriptor,
-    DomainMetadata,
     Metadata,
     Protocol,
     RemoveFile,
-    Sidecar,
-    Transaction,
 )
 from variantlake.delta.log.logical_files import ADD_FIELDS, FILES, struct_type, values
 from variantlake.delta.protocol.features import VARIANT_SHREDDING, reader_features, writer_features
@@ -33,19 +31,13 @@ from variantlake.delta.stats.stats_json_to_struct import (
 from variantlake.delta.stats.stats_writer import Column, StatsOptions
 
 # The columns whose rows are few, and come from the actions' own fields.
-_SMALL: dict[str, Any] = {
-    kind.KEY: struct_type(kind, keys=True)
-    for kind in (
-        Transaction,
-        Metadata,
-        Protocol,
-        DomainMetadata,
-        CheckpointMetadata,
-        Sidecar,
-    )
-}
+_SMALL: dict[str, Any] = {kind.KEY: struct_type(kind, keys=True) for kind in FEW}
 # What takes up most of a tombstone is of no use to a state.
 _SMALL[RemoveFile.KEY] = struct_type(RemoveFile, keys=True, without=("stats", "tags"))
+
+
+_PIECE = 1 << 30
+"""Bytes of the files that become one array: it cannot hold 2 GB of text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +62,26 @@ def file_rows(
     `always` are the columns that have statistics whatever the properties say.
     """
     columns: dict[str, Any] = {key: _small(key, actions, files.num_rows) for key in keys}
-    columns["add"], variants = _adds(files, len(actions), protocol, metadata, always)
+    others = len(actions)
+    no_files = pa.table([pa.nulls(others, field.type) for field in FILES], schema=FILES)
+    adds: list[pa.Array[Any]] = []
+    variants: list[tuple[str, ...]] = []
+    for piece in _pieces(pa.concat_tables([no_files, files])):
+        is_other = pa.array(np.arange(piece.num_rows) < others)
+        column, variants = _adds(piece, is_other, protocol, metadata, always)
+        adds.append(column)
+        others = max(others - piece.num_rows, 0)
+    columns["add"] = pa.chunked_array(adds)
     return Rows(pa.table(columns), tuple(("add", "stats_parsed", *path) for path in variants))
+
+
+def _pieces(files: pa.Table) -> Iterator[pa.Table]:
+    if files.nbytes <= _PIECE or files.num_rows < 2:
+        yield files
+    else:
+        half = files.num_rows // 2
+        yield from _pieces(files.slice(0, half))
+        yield from _pieces(files.slice(half))
 
 
 def _small(key: str, actions: Sequence[Action], others: int) -> Any:
@@ -84,16 +94,13 @@ def _small(key: str, actions: Sequence[Action], others: int) -> Any:
 
 def _adds(
     files: pa.Table,
-    others: int,
+    is_other: pa.Array[Any],
     protocol: Protocol,
     metadata: Metadata,
     always: Collection[Column],
 ) -> tuple[pa.StructArray, list[tuple[str, ...]]]:
-    """The column `add`, null in the first rows, which belong to the `others`."""
+    """The column `add`, null in the rows that belong to other actions."""
     configuration = metadata.configuration
-    is_other = pa.array([True] * others + [False] * files.num_rows, pa.bool_())
-    no_files = pa.table([pa.nulls(others, field.type) for field in FILES], schema=FILES)
-    files = pa.concat_tables([no_files, files])
     schema = StructType.from_json(metadata.schema_string)
     features = {*reader_features(protocol), *writer_features(protocol)}
     columns: dict[str, Any] = {

@@ -24,6 +24,7 @@ from variantlake.delta.actions.log_lines import (
     Sidecar,
     Transaction,
 )
+from variantlake.delta.actions.table_actions import natural
 from variantlake.delta.checkpoint.checkpoint_schema import Rows, file_rows
 from variantlake.delta.log.last_checkpoint import write_last_checkpoint
 from variantlake.delta.log.log_segment import LOG, SIDECARS
@@ -49,8 +50,8 @@ _STATE = ("txn", "metaData", "protocol", "domainMetadata")
 
 def checkpoint_due(version: int, properties: Mapping[str, str]) -> bool:
     """Whether the interval of the table wants a checkpoint of this version."""
-    text = properties.get("delta.checkpointInterval", "")
-    interval = int(text) if text.isdecimal() and len(text) < 10 else DEFAULT_INTERVAL
+    given = natural(properties.get("delta.checkpointInterval", ""))
+    interval = DEFAULT_INTERVAL if given is None else given
     return version > 0 and interval > 0 and version % interval == 0
 
 

@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-from variantlake.delta.actions.log_lines import CommitInfo, Sidecar
-from variantlake.delta.log.checkpoint_reader import sidecars_of
+from variantlake.delta.actions.table_actions import natural
+from variantlake.delta.log.checkpoint_reader import sidecar_paths
 from variantlake.delta.log.log_segment import (
     LOG,
     SIDECARS,
-    CheckpointFiles,
     all_checkpoints,
     commit_path,
     commit_version,
 )
 from variantlake.delta.log.reconciliation import read_commit
+from variantlake.delta.log.time_travel import is_stamped, stamp_of
 from variantlake.delta.protocol.intervals import DAY_MILLIS, property_millis
 from variantlake.storage.store import Entry, Store
 
@@ -67,9 +67,10 @@ def _cutoff_checkpoint(
     if expired is None:
         return None
     versions = [found.version for found in all_checkpoints(entries) if found.version <= expired]
-    protected = properties.get("delta.requireCheckpointProtectionBeforeVersion", "0")
     # Below that version a cleanup must take all or nothing.
-    least = int(protected) if protected.isdecimal() else 1 << 63
+    least = natural(properties.get("delta.requireCheckpointProtectionBeforeVersion", "0"))
+    if least is None:
+        return None
     return max((version for version in versions if version >= least), default=None)
 
 
@@ -85,17 +86,12 @@ def _newest_expired(
         for entry in entries
         if (version := commit_version(entry.path)) is not None and entry.modified <= cutoff
     ]
-    if properties.get("delta.enableInCommitTimestamps", "").lower() != "true":
+    if not is_stamped(properties):
         return max(found, default=None)
     for version in sorted(found, reverse=True):
-        if _stamp(store, version) <= cutoff:
+        if stamp_of(read_commit(store, commit_path(version))) <= cutoff:
             return version
     return None
-
-
-def _stamp(store: Store, version: int) -> int:
-    infos = [a for a in read_commit(store, commit_path(version)) if isinstance(a, CommitInfo)]
-    return max((info.in_commit_timestamp or 0 for info in infos), default=0)
 
 
 def _is_before(entry: Entry, kept: int) -> bool:
@@ -118,16 +114,11 @@ def _clean_sidecars(store: Store, yesterday: int) -> list[Entry]:
     if not old:
         return []
     named = {
-        sidecar.path.rpartition("/")[2]
+        path
         for checkpoint in all_checkpoints(store.list_from(LOG))
-        for sidecar in _sidecars(store, checkpoint)
+        for path in sidecar_paths(store, checkpoint)
     }
-    doomed = [entry for entry in old if entry.path.rpartition("/")[2] not in named]
+    doomed = [entry for entry in old if entry.path not in named]
     for entry in doomed:
         store.delete(entry.path)
     return doomed
-
-
-def _sidecars(store: Store, checkpoint: CheckpointFiles) -> Iterator[Sidecar]:
-    for entry in checkpoint.files:
-        yield from sidecars_of(store, entry)

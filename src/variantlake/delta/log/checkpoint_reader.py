@@ -16,9 +16,9 @@ import pyarrow.parquet as pq
 
 from variantlake.delta.actions.json_fields import Record, fields_of
 from variantlake.delta.actions.log_lines import (
+    FEW,
     Action,
     AddFile,
-    CheckpointMetadata,
     DomainMetadata,
     Metadata,
     Protocol,
@@ -38,20 +38,14 @@ from variantlake.delta.log.logical_files import (
     struct_type,
     values,
 )
-from variantlake.delta.log.reconciliation import Key, State, check_unique_paths
+from variantlake.delta.log.reconciliation import Key, State, check_unique_paths, key_of
 from variantlake.delta.stats.stats_struct_to_json import is_text, stats_to_json
-from variantlake.errors import MalformedFile, MalformedLog
+from variantlake.errors import MalformedFile, MalformedLog, in_file
 from variantlake.parquet.metadata.footer import SchemaNode, read_footer
 from variantlake.parquet.metadata.pages import check_pages
-from variantlake.storage.store import Entry, Store
+from variantlake.storage.store import Store
 
-_SINGLE: dict[str, type[Action]] = {
-    kind.KEY: kind
-    for kind in (Protocol, Metadata, Transaction, DomainMetadata, CheckpointMetadata, Sidecar)
-}
 _ADD_KEYS = [field.key for field in ADD_FIELDS.values()]
-
-
 _BATCH_ROWS = 1 << 16
 
 
@@ -62,35 +56,23 @@ def read_checkpoint(
 
     Raises MalformedLog naming the file: not Parquet, columns of wrong types, required ones missing.
     """
+    removes: tuple[type[Action], ...] = (RemoveFile,) if tombstones else ()
     actions: list[Action] = []
     tables: list[pa.Table] = []
-    seen_files = False
     for entry in checkpoint.files:
-        file = store.join(entry.path)
-        if entry.path.endswith(".json"):
-            found = list(parse_log(store.stream(entry.path), file))
-            adds = [action for action in found if isinstance(action, AddFile)]
-            tables.append(files_of(adds))
-            actions += [action for action in found if not isinstance(action, AddFile)]
-            seen_files = True
-        else:
-            table = _read_parquet(store, entry.path, file)
-            actions += _single_actions(table, file, tombstones=tombstones)
-            if "add" in table.column_names:
-                tables.append(_add_files(table, file))
-                seen_files = True
-    for path in _sidecar_paths(store, checkpoint, actions):
-        file = store.join(path)
-        table = _read_parquet(store, path, file)
-        if tombstones:
-            actions += _removes(table, file)
-        if "add" in table.column_names:
-            tables.append(_add_files(table, file))
-        seen_files = True
+        found, files = _read(store, entry.path, (*FEW, *removes))
+        actions += found
+        tables += files
+    sidecars = list(_sidecar_paths(store, checkpoint, actions))
+    for path in sidecars:
+        found, files = _read(store, path, removes)
+        actions += found
+        tables += files
     file = store.join(checkpoint.files[0].path)
-    if not seen_files:
+    if not tables and not sidecars:
         raise MalformedLog("the checkpoint has no `add` column", file=file)
-    state = _state(actions, pa.concat_tables(tables), file, tombstones=tombstones)
+    files_of_all = pa.concat_tables(tables) if tables else FILES.empty_table()
+    state = _state(actions, files_of_all, file, tombstones=tombstones)
     with _named(file):
         check_unique_paths(state.files)
     return state
@@ -103,34 +85,42 @@ def read_tombstones(store: Store, checkpoint: CheckpointFiles) -> dict[Key, Remo
     """
     actions: list[Action] = []
     for entry in checkpoint.files:
-        actions += _actions_of(store, entry.path, (Sidecar, RemoveFile))
+        actions += _read(store, entry.path, (Sidecar, RemoveFile), adds=False)[0]
     for path in _sidecar_paths(store, checkpoint, actions):
-        actions += _actions_of(store, path, (RemoveFile,))
+        actions += _read(store, path, (RemoveFile,), adds=False)[0]
     return _removes_by_key(actions, store.join(checkpoint.files[0].path))
 
 
-def sidecars_of(store: Store, entry: Entry) -> list[Sidecar]:
-    """The sidecars that one file of a checkpoint names.
+def sidecar_paths(store: Store, checkpoint: CheckpointFiles) -> list[str]:
+    """The sidecars of a checkpoint, by their paths from the table's root.
 
     Raises MalformedLog naming the file.
     """
-    actions = _actions_of(store, entry.path, (Sidecar,))
-    return [action for action in actions if isinstance(action, Sidecar)]
+    found = [_read(store, entry.path, (Sidecar,), adds=False)[0] for entry in checkpoint.files]
+    return [path for actions in found for path in _sidecar_paths(store, checkpoint, actions)]
 
 
-def _actions_of(store: Store, path: str, kinds: tuple[type[Action], ...]) -> list[Action]:
-    """The actions of these kinds in one file, whose other columns are not read."""
+def _read(
+    store: Store, path: str, kinds: tuple[type[Action], ...], *, adds: bool = True
+) -> tuple[list[Action], list[pa.Table]]:
+    """The actions of these kinds in one file, and its files where `adds` asks for them."""
     file = store.join(path)
     if path.endswith(".json"):
-        return [each for each in parse_log(store.stream(path), file) if isinstance(each, kinds)]
+        found = list(parse_log(store.stream(path), file))
+        files = [files_of([each for each in found if isinstance(each, AddFile)])] if adds else []
+        return [each for each in found if isinstance(each, kinds)], files
     with _opened(store, path, file) as (parquet, check):
-        found = [kind for kind in kinds if kind.KEY in parquet.schema_arrow.names]
-        if not found:
-            return []
-        names = [kind.KEY for kind in found]
-        check(names)
-        table = _read_columns(parquet, names)
-    return [action for kind in found for action in _objects(table, kind.KEY, kind, file)]
+        schema = parquet.schema_arrow
+        there = [kind for kind in kinds if kind.KEY in schema.names]
+        wanted = [kind.KEY for kind in there]
+        if adds and "add" in schema.names:
+            wanted += _add_columns(schema.field("add").type)
+        if not wanted:
+            return [], []
+        check(wanted)
+        table = _read_columns(parquet, wanted)
+    files = [_add_files(table, file)] if "add" in table.column_names else []
+    return [action for kind in there for action in _objects(table, kind, file)], files
 
 
 def _sidecar_paths(
@@ -171,28 +161,17 @@ def _state(actions: list[Action], files: pa.Table, file: str, *, tombstones: boo
 
 def _removes_by_key(actions: list[Action], file: str) -> dict[Key, RemoveFile]:
     with _named(file):
-        return {
-            (decode_path(action.path), action.key[1]): action
-            for action in actions
-            if isinstance(action, RemoveFile)
-        }
+        return {key_of(action): action for action in actions if isinstance(action, RemoveFile)}
 
 
-def _read_parquet(store: Store, path: str, file: str) -> pa.Table:
+def _add_columns(add: pa.DataType) -> list[str]:
     """The columns that matter; statistics in struct form only where there is no text form."""
-    with _opened(store, path, file) as (parquet, check):
-        schema = parquet.schema_arrow
-        wanted = [name for name in (*_SINGLE, "remove") if name in schema.names]
-        if "add" in schema.names:
-            add = schema.field("add").type
-            if not isinstance(add, pa.StructType):
-                raise MalformedLog("column `add` is not a struct", file=file)
-            fields = [name for name in _ADD_KEYS if add.get_field_index(name) >= 0]
-            if "stats" not in fields and add.get_field_index("stats_parsed") >= 0:
-                fields.append("stats_parsed")
-            wanted += [f"add.{name}" for name in fields]
-        check(wanted)
-        return _read_columns(parquet, wanted)
+    if not isinstance(add, pa.StructType):
+        raise MalformedLog("column `add` is not a struct")
+    fields = [name for name in _ADD_KEYS if add.get_field_index(name) >= 0]
+    if "stats" not in fields and add.get_field_index("stats_parsed") >= 0:
+        fields.append("stats_parsed")
+    return [f"add.{name}" for name in fields]
 
 
 def _read_columns(parquet: pq.ParquetFile, columns: list[str]) -> pa.Table:
@@ -237,30 +216,17 @@ def _leaves_of(schema: SchemaNode, column: str) -> list[int]:
     return leaves
 
 
-def _single_actions(table: pa.Table, file: str, *, tombstones: bool) -> Iterator[Action]:
-    for name, kind in _SINGLE.items():
-        if name in table.column_names:
-            yield from _objects(table, name, kind, file)
-    if tombstones:
-        yield from _removes(table, file)
-
-
-def _removes(table: pa.Table, file: str) -> Iterator[Action]:
-    if "remove" in table.column_names:
-        yield from _objects(table, "remove", RemoveFile, file)
-
-
-def _objects(table: pa.Table, name: str, kind: type[Action], file: str) -> Iterator[Action]:
-    column = table[name]
+def _objects(table: pa.Table, kind: type[Action], file: str) -> Iterator[Action]:
+    column = table[kind.KEY]
     with _named(file):
         rows = values(column.filter(pc.is_valid(column)))
         for row in rows:
             if not isinstance(row, dict):
-                raise MalformedLog(f"column `{name}` is not a struct")
+                raise MalformedLog(f"column `{kind.KEY}` is not a struct")
             try:
                 yield kind.from_json(row)
             except MalformedLog as error:
-                error.say_first(name)
+                error.say_first(kind.KEY)
                 raise
 
 
@@ -289,7 +255,9 @@ def _add_files(table: pa.Table, file: str) -> pa.Table:
                 columns[name] = _of_type(pc.struct_field(add, key), wanted, f"add.{key}")
                 if name in REQUIRED and columns[name].null_count:
                     raise MalformedLog(f"add.{key} is null in a row", file=file)
-        return pa.Table.from_arrays([columns[name] for name in FILES.names], schema=FILES)
+        files = pa.Table.from_arrays([columns[name] for name in FILES.names], schema=FILES)
+        files.validate(full=True)  # a string of Parquet need not be UTF-8
+        return files
 
 
 def _records(column: Any, record: type[Record], name: str) -> Any:
@@ -298,6 +266,10 @@ def _records(column: Any, record: type[Record], name: str) -> Any:
     if column.null_count == len(column):
         return pa.nulls(len(column), wanted)
     column = column.combine_chunks()
+    there = column.drop_null()
+    for field in fields_of(record):
+        if not field.optional and pc.struct_field(there, field.key).null_count:
+            raise MalformedLog(f"{name}.{field.key} is null in a row")
     children = [
         _of_type(pc.struct_field(column, field.key), type_.type, f"{name}.{field.key}")
         for field, type_ in zip(fields_of(record), wanted, strict=True)
@@ -340,14 +312,11 @@ def _sidecar_name(path: str) -> str:
 @contextlib.contextmanager
 def _named(file: str) -> Iterator[None]:
     """Errors of the Parquet reader as ours, and ours with the file's name."""
-    try:
-        yield
-    except MalformedLog as error:
-        error.file = error.file or file
-        raise
-    except (MalformedFile, pa.ArrowException, OSError, UnicodeDecodeError, KeyError) as error:
-        raise MalformedLog(
-            f"the checkpoint cannot be read: {error}",
-            file=file,
-            hint="it is not Parquet, cut, or damaged",
-        ) from error
+    with in_file(file):
+        try:
+            yield
+        except (MalformedFile, pa.ArrowException, OSError, UnicodeDecodeError) as error:
+            raise MalformedLog(
+                f"the checkpoint cannot be read: {error}",
+                hint="it is not Parquet, cut, or damaged",
+            ) from error

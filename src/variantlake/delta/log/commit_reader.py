@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from variantlake.delta.actions import log_lines as log_actions
 from variantlake.delta.actions.json_fields import Kind, fields_of
-from variantlake.delta.actions.log_lines import Action, AddFile, RemoveFile, parse_action
+from variantlake.delta.actions.log_lines import Action, AddFile, RemoveFile, parse_line
 from variantlake.delta.log.logical_files import (
     ADD_FIELDS,
     DELETION_VECTOR,
@@ -25,7 +25,6 @@ from variantlake.delta.log.logical_files import (
     STRING_MAP,
     files_of,
 )
-from variantlake.errors import LimitExceeded, MalformedLog
 from variantlake.kernels.json.json_reader import JsonReader
 from variantlake.kernels.json.lines import split_lines
 from variantlake.kernels.log.log_stats import find_members, gather_strings
@@ -68,7 +67,7 @@ def read_by_columns(pieces: Iterable[bytes], file: str) -> tuple[pa.Table, list[
         plain: list[AddFile] = []
         for row in np.flatnonzero(~usual).tolist():
             line = bytes(block[int(lines.starts[row]) : int(lines.ends[row])])
-            action = _parsed(line, file, lines_before + int(lines.numbers[row]) + 1)
+            action = parse_line(line, file, lines_before + int(lines.numbers[row]) + 1)
             if isinstance(action, AddFile):
                 plain.append(action)
             elif isinstance(action, RemoveFile):
@@ -84,24 +83,6 @@ def read_by_columns(pieces: Iterable[bytes], file: str) -> tuple[pa.Table, list[
         else:
             lines_before += block.count(b"\n", 0, size)
     return pa.concat_tables(tables) if tables else FILES.empty_table(), others
-
-
-def _parsed(line: bytes, file: str, number: int) -> Action | None:
-    if len(line) > log_actions.MAX_LINE_BYTES:
-        raise _too_long(file, number)
-    try:
-        return parse_action(line)
-    except MalformedLog as error:
-        error.file, error.line = file, number
-        raise
-
-
-def _too_long(file: str, number: int) -> LimitExceeded:
-    return LimitExceeded(
-        f"a line of the log is longer than {log_actions.MAX_LINE_BYTES} bytes",
-        file=file,
-        line=number,
-    )
 
 
 def _blocks(pieces: Iterable[bytes]) -> Iterator[tuple[bytearray, int]]:

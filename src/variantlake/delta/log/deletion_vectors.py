@@ -43,6 +43,7 @@ def deleted_rows(
     """
     place = ""
     try:
+        vector.check()  # a checkpoint's has not been
         place = "" if vector.storage_type == "i" else vector_location(store, vector)
         if not 0 <= vector.cardinality <= num_records:
             raise MalformedLog(

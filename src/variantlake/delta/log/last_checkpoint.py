@@ -24,14 +24,13 @@ def read_last_checkpoint(store: Store) -> int | None:
     """
     try:
         document = orjson.loads(store.read(LAST_CHECKPOINT))
-    except (MissingSource, StoreFailed, orjson.JSONDecodeError):
-        return None
-    if not isinstance(document, dict):
+        if not isinstance(document, dict):
+            return None
+        sound = document.get("checksum") in (None, checksum(document))
+    except (MissingSource, StoreFailed, orjson.JSONDecodeError, RecursionError):
         return None
     version = document.get("version")
-    if type(version) is not int or not 0 <= version < 10**19:
-        return None
-    return version if document.get("checksum") in (None, checksum(document)) else None
+    return version if sound and type(version) is int and 0 <= version < 10**19 else None
 
 
 def write_last_checkpoint(

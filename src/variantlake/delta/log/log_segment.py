@@ -85,11 +85,11 @@ def find_segment(
     exist or whose log was cleaned up, MalformedLog for a hole, naming the missing file.
     """
     start = read_last_checkpoint(store)
-    if start is not None and (version is None or start <= version) and start not in without:
+    if start is not None and (version is None or start <= version):
         # A proper prefix of all names of that version, so that they sort behind it.
         listing = _read_names(store.list_from(LOG, f"{start:020d}"))
-        newest = float("inf") if version is None else version
-        if any(start <= checkpoint.version <= newest for checkpoint in listing.checkpoints):
+        usable = {found.version for found in listing.checkpoints}.difference(without)
+        if any(version is None or start <= found <= version for found in usable):
             segment = _segment(store, listing, version, without)
             if segment is not None:
                 return segment
@@ -142,10 +142,10 @@ def _commits_from(store: Store, version: int) -> dict[int, Entry]:
     return found
 
 
-def all_commits(store: Store) -> list[Entry]:
-    """Every commit file that is there, oldest first."""
-    listing = _read_names(store.list_from(LOG))
-    return [listing.commits[version] for version in sorted(listing.commits)]
+def all_commits(store: Store, last: int | None = None) -> dict[int, Entry]:
+    """Every commit file that is there, to version `last` if given; by version, oldest first."""
+    commits = _read_names(store.list_from(LOG)).commits
+    return {v: commits[v] for v in sorted(commits) if last is None or v <= last}
 
 
 def all_checkpoints(entries: Iterable[Entry]) -> tuple[CheckpointFiles, ...]:

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from variantlake.delta.actions.json_fields import Field, Kind, Record, fields_of
 from variantlake.delta.actions.log_lines import AddFile, DeletionVectorDescriptor
+from variantlake.errors import MalformedLog
 
 STRING_MAP: Any = pa.map_(pa.string(), pa.string())
 
@@ -66,7 +67,7 @@ def files_of(adds: Sequence[AddFile]) -> pa.Table:
 def adds_of(files: pa.Table) -> Iterator[AddFile]:
     """The adds of these rows, in their order, a batch in memory at a time."""
     for batch in files.to_batches(max_chunksize=4096):
-        for row in batch.to_pylist(maps_as_pydicts="strict"):
+        for row in values(batch):
             vector = row["deletion_vector"]
             row["deletion_vector"] = vector and DeletionVectorDescriptor(**vector)
             row["partition_values"] = row["partition_values"] or {}
@@ -74,8 +75,14 @@ def adds_of(files: pa.Table) -> Iterator[AddFile]:
 
 
 def values(array: Any) -> list[Any]:
-    """An Arrow array or column as Python values; maps are dictionaries."""
-    found: list[Any] = array.to_pylist(maps_as_pydicts="strict")
+    """An Arrow array, column or batch as Python values; maps are dictionaries.
+
+    Raises MalformedLog for a map with a key twice.
+    """
+    try:
+        found: list[Any] = array.to_pylist(maps_as_pydicts="strict")
+    except KeyError as error:
+        raise MalformedLog(f"a map has a key twice: {error}") from error
     return found
 
 

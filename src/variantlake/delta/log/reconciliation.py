@@ -90,7 +90,7 @@ def read_large_commit(store: Store, path: str) -> Commit:
 def _check_adds(adds: pa.Table, others: Sequence[Action]) -> None:
     """What `_check_commit` says of adds, by columns."""
     keys = keys_of(adds)
-    removed = pa.array([_text(_key(a)) for a in others if isinstance(a, RemoveFile)], pa.string())
+    removed = pa.array([_text(key_of(a)) for a in others if isinstance(a, RemoveFile)], pa.string())
     if pc.any(pc.is_in(keys, value_set=removed)).as_py():
         both = keys.filter(pc.is_in(keys, value_set=removed))[0].as_py()
         raise MalformedLog(f"one commit adds and removes {both.partition(_END)[0]!r}")
@@ -155,9 +155,9 @@ class _FileChanges:
         if isinstance(adds, pa.Table):
             self._flush()
             self._append(keys_of(adds), np.ones(adds.num_rows, np.bool_), adds)
-            keys = [] if self.removes is None else [_key(add) for add in adds_of(adds)]
+            keys = [] if self.removes is None else [key_of(add) for add in adds_of(adds)]
         else:
-            keys = [_key(add) for add in adds]
+            keys = [key_of(add) for add in adds]
             self._waiting += zip(map(_text, keys), adds, strict=True)
         if self.removes is not None:
             for key in keys:
@@ -165,7 +165,7 @@ class _FileChanges:
 
     def remove(self, action: RemoveFile) -> None:
         """A file that stands there no longer."""
-        key = _key(action)
+        key = key_of(action)
         self._waiting.append((_text(key), None))
         if self.removes is not None:
             self.removes[key] = action
@@ -247,7 +247,8 @@ def check_unique_paths(files: pa.Table) -> None:
         raise MalformedLog(f"file {twice!r} is in the table twice, with two deletion vectors")
 
 
-def _key(action: AddFile | RemoveFile) -> Key:
+def key_of(action: AddFile | RemoveFile) -> Key:
+    """The key of one file."""
     path, vector = action.key
     return (decode_path(path) if "%" in path or ":" in path else path, vector)
 
@@ -258,11 +259,11 @@ def _check_commit(actions: Sequence[Action]) -> None:
     once: set[tuple[str, str]] = set()
     for action in actions:
         if isinstance(action, AddFile):
-            key = _key(action)
+            key = key_of(action)
             if adds.setdefault(key, action) != action:
                 raise MalformedLog(f"one commit adds {action.path!r} twice")
         elif isinstance(action, RemoveFile):
-            removes.add(_key(action))
+            removes.add(key_of(action))
         else:
             for name in _single(action):
                 if name in once:

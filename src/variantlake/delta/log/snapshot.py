@@ -22,7 +22,7 @@ from variantlake.delta.actions.log_lines import (
 from variantlake.delta.actions.log_lines import Transaction as Txn
 from variantlake.delta.log import lost_commit_check
 from variantlake.delta.log.file_paths import AbsolutePaths, check_paths, check_vectors, locate
-from variantlake.delta.log.log_segment import all_commits, commit_version, commits_after
+from variantlake.delta.log.log_segment import all_commits, commits_after
 from variantlake.delta.log.logical_files import adds_of
 from variantlake.delta.log.reconciliation import (
     State,
@@ -223,14 +223,12 @@ class Snapshot(Shown):
 
     def history(self, limit: int | None = None) -> list[HistoryEntry]:
         """The commits up to this version that the log still holds, newest first."""
-        commits = [
-            entry
-            for entry in all_commits(self.store)
-            if (commit_version(entry.path) or 0) <= self.version
-        ]
+        commits = all_commits(self.store, self.version)
         times = file_times(commits, self.metadata)
-        newest = commits[::-1] if limit is None else commits[::-1][:limit]
-        return [_history_entry(self.store, entry, times.get(entry.path)) for entry in newest]
+        return [
+            _history_entry(self.store, version, commits[version], times.get(version))
+            for version in list(reversed(commits))[:limit]
+        ]
 
 
 def _snapshot(
@@ -283,8 +281,8 @@ def _snapshot(
 
 def _check_metadata(metadata: Metadata, schema: StructType) -> None:
     """Raise MalformedLog for metadata that contradict themselves."""
-    for fields in (schema.fields, *(inner.fields for inner in schema.structs())):
-        names = [field.name for field in fields]
+    for struct in schema.structs():
+        names = [field.name for field in struct.fields]
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
             raise MalformedLog(f"the schema has the column {twice!r} twice")
@@ -298,13 +296,12 @@ def _check_metadata(metadata: Metadata, schema: StructType) -> None:
         raise MalformedLog(f"the property {MODE} cannot be {mode!r}")
 
 
-def _history_entry(store: Store, entry: Entry, written: int | None) -> HistoryEntry:
+def _history_entry(store: Store, version: int, entry: Entry, written: int | None) -> HistoryEntry:
     """`written` is when, where the commit's file tells it."""
     info = next(
         (action for action in read_commit(store, entry.path) if isinstance(action, CommitInfo)),
         None,
     )
-    version = commit_version(entry.path) or 0
     stamped = None if info is None else info.in_commit_timestamp
     time = next(each for each in (written, stamped, entry.modified) if each is not None)
     if info is None:

@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import datetime as dt
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Mapping
 
-from variantlake.delta.actions.log_lines import CommitInfo, Metadata, parse_log
-from variantlake.delta.log.log_segment import all_commits, commit_version
+from variantlake.delta.actions.log_lines import Action, CommitInfo, Metadata, parse_log
+from variantlake.delta.actions.table_actions import natural
+from variantlake.delta.log.log_segment import all_commits
 from variantlake.errors import InvalidQuery, InvalidValue, MalformedLog
 from variantlake.storage.store import Entry, Store
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _MILLISECOND = dt.timedelta(milliseconds=1)
 _ENABLED = "delta.enableInCommitTimestamps"
-_SINCE_VERSION = "delta.inCommitTimestampEnablementVersion"
-_SINCE_TIME = "delta.inCommitTimestampEnablementTimestamp"
+SINCE_VERSION = "delta.inCommitTimestampEnablementVersion"
+SINCE_TIME = "delta.inCommitTimestampEnablementTimestamp"
 
 
 def check_version(version: object) -> None:
@@ -55,15 +56,20 @@ def version_at(store: Store, metadata: Metadata, timestamp: int) -> int:
     """
     commits = all_commits(store)
     stamped = _stamped(commits, metadata, timestamp)
+    found: int | None = None
+    time = 0
     if stamped is not None:
         count = bisect_right(
-            stamped, timestamp, key=lambda entry: in_commit_timestamp(store, entry)
+            stamped, timestamp, key=lambda version: in_commit_timestamp(store, commits[version])
         )
-        found = stamped[count - 1] if count else None
-        time = in_commit_timestamp(store, found) if found else 0
+        if count:
+            found = stamped[count - 1]
+            time = in_commit_timestamp(store, commits[found])
     else:
-        found, time = _last_written(_unstamped(commits, metadata), timestamp)
-    if found is not None and found is commits[-1] and time < timestamp:
+        for version, written in file_times(commits, metadata).items():
+            if written <= timestamp:
+                found, time = version, written
+    if found is not None and found == max(commits) and time < timestamp:
         raise InvalidQuery(
             f"{_text(timestamp)} is after the table's newest version, which is of {_text(time)}",
             file=store.uri,
@@ -76,7 +82,7 @@ def version_at(store: Store, metadata: Metadata, timestamp: int) -> int:
             hint="Table.history() lists the versions with their times",
             cli_hint="`variantlake history` lists the versions with their times",
         )
-    return commit_version(found.path) or 0
+    return found
 
 
 def in_commit_timestamp(store: Store, entry: Entry) -> int:
@@ -92,62 +98,47 @@ def in_commit_timestamp(store: Store, entry: Entry) -> int:
     )
 
 
-def file_times(commits: Sequence[Entry], metadata: Metadata) -> dict[str, int]:
-    """When the commits were made that go by the times of their files, by path, in milliseconds.
+def file_times(commits: Mapping[int, Entry], metadata: Metadata) -> dict[int, int]:
+    """When the commits were made that go by the times of their files, in milliseconds, by version.
 
     `commits` are those of the log from its first on, `metadata` those of the newest version. The
-    others have timestamps of their own.
+    others have timestamps of their own. As clocks may go back, each time is moved to after the one
+    before it.
     """
-    return {entry.path: time for entry, time in _written(_unstamped(commits, metadata))}
+    first = _first_stamped(metadata)
+    times: dict[int, int] = {}
+    time = -1
+    for version, entry in commits.items():
+        if first is None or version < first:
+            time = times[version] = max(entry.modified, time + 1)
+    return times
 
 
-def _number(metadata: Metadata, name: str) -> int | None:
-    text = metadata.configuration.get(name, "")
-    return int(text) if text.isascii() and text.isdigit() else None
+def is_stamped(properties: Mapping[str, str]) -> bool:
+    """Whether a table keeps in-commit timestamps."""
+    return properties.get(_ENABLED, "").lower() == "true"
+
+
+def stamp_of(actions: Iterable[Action]) -> int:
+    """The in-commit timestamp of a commit with these actions, 0 where it has none."""
+    infos = [action for action in actions if isinstance(action, CommitInfo)]
+    return max((info.in_commit_timestamp or 0 for info in infos), default=0)
 
 
 def _first_stamped(metadata: Metadata) -> int | None:
     """The first version with a timestamp of its own; None where no version has one."""
-    if metadata.configuration.get(_ENABLED, "").lower() != "true":
+    if not is_stamped(metadata.configuration):
         return None
-    return _number(metadata, _SINCE_VERSION) or 0
+    return natural(metadata.configuration.get(SINCE_VERSION, "")) or 0
 
 
-def _stamped(
-    commits: Sequence[Entry], metadata: Metadata, timestamp: int
-) -> Sequence[Entry] | None:
-    """The commits to look through by their own timestamps; None to go by the files' times."""
+def _stamped(commits: Iterable[int], metadata: Metadata, timestamp: int) -> list[int] | None:
+    """The versions to look through by their own timestamps; None to go by the files' times."""
     first = _first_stamped(metadata)
-    since = _number(metadata, _SINCE_TIME)
+    since = natural(metadata.configuration.get(SINCE_TIME, ""))
     if first is None or (since is not None and timestamp < since):
         return None
-    return [entry for entry in commits if (commit_version(entry.path) or 0) >= first]
-
-
-def _unstamped(commits: Sequence[Entry], metadata: Metadata) -> Sequence[Entry]:
-    first = _first_stamped(metadata)
-    if first is None:
-        return commits
-    return [entry for entry in commits if (commit_version(entry.path) or 0) < first]
-
-
-def _last_written(commits: Sequence[Entry], timestamp: int) -> tuple[Entry | None, int]:
-    """The last commit that was written by then, and its time."""
-    found: Entry | None = None
-    time = -1
-    for entry, next_time in _written(commits):
-        if next_time > timestamp:
-            break
-        found, time = entry, next_time
-    return found, time
-
-
-def _written(commits: Sequence[Entry]) -> Iterator[tuple[Entry, int]]:
-    """The times of the files, each moved to after the one before it, as clocks may go back."""
-    time = -1
-    for entry in commits:
-        time = max(entry.modified, time + 1)
-        yield entry, time
+    return [version for version in commits if version >= first]
 
 
 def _text(milliseconds: int) -> str:

@@ -117,7 +117,9 @@ def parse_stats(text: str | None, *, decimals: bool) -> dict[str, Any] | None:
     if text is None:
         return None
     try:
-        document = json.loads(text, parse_float=Decimal) if decimals else orjson.loads(text)
+        document = orjson.loads(text)
+        if decimals:  # which takes more for JSON: lone surrogates, NaN
+            document = json.loads(text, parse_float=Decimal)
     except (ValueError, RecursionError):
         return None
     return document if isinstance(document, dict) else None

@@ -34,6 +34,7 @@ from variantlake.delta.log.identity import check_before_commit, replaced
 from variantlake.delta.log.log_segment import commit_path, has_log
 from variantlake.delta.log.reconciliation import State, apply_commits, read_commit
 from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.log.time_travel import SINCE_TIME, SINCE_VERSION, is_stamped, stamp_of
 from variantlake.delta.protocol.clustering import clustering_domain
 from variantlake.delta.protocol.features import writer_features
 from variantlake.delta.protocol.new_table import new_table
@@ -55,10 +56,6 @@ _LOG = logger("commit")
 
 MAX_ATTEMPTS = 10_000
 """Our limit on versions lost to other writers before a commit gives up."""
-
-_TIMESTAMPS = "delta.enableInCommitTimestamps"
-_TIMESTAMPS_SINCE = "delta.inCommitTimestampEnablementVersion"
-_TIMESTAMPS_FROM = "delta.inCommitTimestampEnablementTimestamp"
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +138,8 @@ def commit_new(
         metrics=metrics or {},
         provenance=provenance or {},
     )
-    base = _CommitBase(metadata, writer_features(protocol), stamped=_is_stamped(metadata))
+    stamped = is_stamped(metadata.configuration)
+    base = _CommitBase(metadata, writer_features(protocol), stamped=stamped)
     payload = _payload(changes, base, 0)
     if not store.put_if_absent(commit_path(0), payload.data):
         winner = read_commit(store, commit_path(0))
@@ -241,8 +239,8 @@ class _CommitBase:
     def of(cls, snapshot: Snapshot, changes: Changes) -> _CommitBase:
         metadata = changes.metadata or snapshot.metadata
         features = writer_features(changes.protocol or snapshot.protocol)
-        stamped = _is_stamped(metadata) and "inCommitTimestamp" in features
-        before = _is_stamped(snapshot.metadata)
+        stamped = is_stamped(metadata.configuration) and "inCommitTimestamp" in features
+        before = is_stamped(snapshot.metadata.configuration)
         last = 0
         if stamped:
             # The first timestamp must come after the file of the commit before it.
@@ -262,7 +260,7 @@ class _CommitBase:
         mark = high_water_mark(winner)
         return replace(
             self,
-            stamp=max(self.stamp, _stamp_of(winner)),
+            stamp=max(self.stamp, stamp_of(winner)),
             high_water=self.high_water if mark is None else max(mark, self.high_water),
         )
 
@@ -287,11 +285,11 @@ def _payload(
     changes: Changes, base: _CommitBase, version: int, *, read_version: int | None = None
 ) -> _Payload:
     txn_id = str(uuid.uuid4())
-    timestamp = _now()
+    timestamp = time.time_ns() // 1_000_000
     stamp = max(timestamp, base.stamp + 1) if base.stamped else None
     metadata = changes.metadata
     if base.enabling and stamp is not None:
-        since = {_TIMESTAMPS_SINCE: str(version), _TIMESTAMPS_FROM: str(stamp)}
+        since = {SINCE_VERSION: str(version), SINCE_TIME: str(stamp)}
         configuration = {**base.metadata.configuration, **since}
         metadata = replace(base.metadata, configuration=configuration)
     adds, domains = changes.adds, changes.domains
@@ -404,26 +402,17 @@ def _check_partitions(
             )
 
 
-def _is_stamped(metadata: Metadata) -> bool:
-    return metadata.configuration.get(_TIMESTAMPS, "").lower() == "true"
-
-
 def _last_stamp(snapshot: Snapshot) -> int:
     path = commit_path(snapshot.version)
     # A version that came from a checkpoint has no commit information.
     infos = [snapshot.commit_info] if snapshot.commit_info else read_commit(snapshot.store, path)
-    stamp = _stamp_of(infos)
+    stamp = stamp_of(infos)
     if not stamp:
         raise MalformedLog(
             "the commit has no inCommitTimestamp, which the next one has to come after",
             file=snapshot.store.join(path),
         )
     return stamp
-
-
-def _stamp_of(actions: Sequence[Action]) -> int:
-    infos = [action for action in actions if isinstance(action, CommitInfo)]
-    return max((info.in_commit_timestamp or 0 for info in infos), default=0)
 
 
 def _exists(store: Store) -> CommitConflict:
@@ -434,10 +423,6 @@ def _exists(store: Store) -> CommitConflict:
 
 def _json(value: object) -> str:
     return orjson.dumps(value).decode()
-
-
-def _now() -> int:
-    return time.time_ns() // 1_000_000
 
 
 @cache

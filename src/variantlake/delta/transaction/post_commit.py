@@ -16,7 +16,6 @@ from variantlake.delta.log.log_segment import all_commits
 from variantlake.delta.log.reconciliation import State
 from variantlake.delta.log.version_checksum import write_checksum
 from variantlake.delta.protocol.intervals import DAY_MILLIS
-from variantlake.errors import VariantLakeError
 from variantlake.storage.store import Entry, Store
 
 
@@ -41,15 +40,15 @@ def _clean_daily(store: Store, properties: Mapping[str, str]) -> None:
     if when == now and oldest is not None and oldest.is_same(store.entry(oldest.path)):
         return
     clean_log(store, properties)
-    commits = all_commits(store)
-    if commits:
-        _cleaned[store.uri] = now, commits[0]
+    first = next(iter(all_commits(store).values()), None)
+    if first is not None:
+        _cleaned[store.uri] = now, first
 
 
 def _attempt(what: str, version: int, work: Callable[[], object]) -> bool:
     try:
         work()
-    except VariantLakeError as error:
+    except Exception as error:  # noqa: BLE001 - the commit stands, whatever this is
         warnings.warn(f"no {what} after version {version}: {error}", stacklevel=5)
         return False
     return True

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from variantlake.delta.actions.log_lines import AddFile
-from variantlake.delta.log.log_segment import all_commits, commit_version
+from variantlake.delta.log.log_segment import all_commits
 from variantlake.delta.log.reconciliation import read_commit
 from variantlake.delta.log.snapshot import Snapshot
 
@@ -22,14 +22,10 @@ def versions_of_files(snapshot: Snapshot, most: int = MAX_COMMITS) -> Mapping[st
     """
     wanted = set(snapshot.files["path"].to_pylist())
     found: dict[str, int] = {}
-    read = 0
-    for entry in reversed(all_commits(snapshot.store)):
-        version = commit_version(entry.path)
-        if version is None or version > snapshot.version:
-            continue
+    commits = all_commits(snapshot.store, snapshot.version)
+    for read, (version, entry) in enumerate(reversed(commits.items())):
         if len(found) == len(wanted) or read == most:
             break
-        read += 1
         for action in read_commit(snapshot.store, entry.path):
             if isinstance(action, AddFile) and action.path in wanted:
                 found.setdefault(action.path, version)

@@ -48,11 +48,7 @@ def list_removed(
 
     Raises InvalidValue where the log does not reach back far enough, MalformedLog.
     """
-    commits = [
-        entry
-        for entry in all_commits(snapshot.store)
-        if (commit_version(entry.path) or 0) <= snapshot.version
-    ]
+    commits = list(all_commits(snapshot.store, snapshot.version).values())
     _check_reach(snapshot, commits)
     names, listing, seen = Names.of(snapshot), Listing(visited=0), RetainedPaths()
     place = _Place(snapshot.store, names)

@@ -28,7 +28,7 @@ from variantlake.delta.actions.log_lines import (
 )
 from variantlake.delta.log.deletion_vectors import vector_location
 from variantlake.delta.log.file_paths import decode_path, is_absolute
-from variantlake.delta.log.log_segment import all_commits, commit_version
+from variantlake.delta.log.log_segment import all_commits
 from variantlake.delta.log.logical_files import values
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.log.snapshot_state import read_removes
@@ -148,11 +148,7 @@ def _since(snapshot: Snapshot, cutoff: int) -> list[Entry]:
     Tombstones of a checkpoint may be fewer: whoever wrote it left out those that were older than
     the retention of then. Nothing says that the times rise: all after the first young one count.
     """
-    commits = [
-        entry
-        for entry in all_commits(snapshot.store)
-        if (commit_version(entry.path) or 0) <= snapshot.version
-    ]
+    commits = list(all_commits(snapshot.store, snapshot.version).values())
     young = (number for number, entry in enumerate(commits) if entry.modified >= cutoff)
     return commits[next(young, len(commits)) :]
 

@@ -17,7 +17,7 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
 from variantlake.delta.log.identity import check_same_table
-from variantlake.delta.log.log_segment import all_commits, commit_version
+from variantlake.delta.log.log_segment import all_commits
 from variantlake.delta.log.logical_files import FILES, files_of
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.errors import MissingSource, UnsupportedFeature
@@ -224,9 +224,7 @@ class TableStream(DataSourceStreamReader):
         """The version, or the first one that the log still holds, if that is asked for."""
         if self.options.fail_on_data_loss:
             return version
-        commits = all_commits(self._read.store)
-        oldest = commit_version(commits[0].path) if commits else None
-        return version if oldest is None else max(version, oldest)
+        return max(version, min(all_commits(self._read.store), default=version))
 
     def _units(self, begin: Offset, last: int) -> Iterator[Unit]:
         """The files after an offset, up to those of version `last`."""
