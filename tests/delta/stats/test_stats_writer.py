@@ -234,7 +234,7 @@ def test_columns_are_chosen_by_name_or_by_a_struct_around_them(
 
 
 def test_names_of_columns_have_no_case() -> None:
-    options = StatsOptions.from_properties({"delta.dataSkippingStatsColumns": "N.Deep, DAY"})
+    options = StatsOptions.from_properties({"delta.dataSkippingStatsColumns": "`N`.`Deep`, DAY"})
     found = options.chosen(parse_table_ddl(EVERY), [])
     assert found == {("n", "deep", "y"), ("n", "deep", "v"), ("day",)}
 

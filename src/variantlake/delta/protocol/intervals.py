@@ -17,7 +17,7 @@ _UNIT_MILLIS = {
     "microsecond": 0,
 }
 _FOREVER = 1 << 62
-_TEXT = re.compile(r"(?:interval\s+)?((?:\d+\s+[a-z]+\s*)+)")
+_TEXT = re.compile(r"(?:interval\s+)?((?:\d{1,18}\s+[a-z]+\s*)+)")
 
 
 def property_millis(properties: Mapping[str, str], name: str, default: str) -> int:

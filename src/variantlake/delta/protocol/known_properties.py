@@ -9,9 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 
 from variantlake.delta.protocol import cluster_paths
-from variantlake.delta.protocol.features import (
-    FEATURES,
-)
+from variantlake.delta.protocol.features import FEATURES
 from variantlake.errors import InvalidSchema, InvalidValue, UnsupportedFeature, did_you_mean
 from variantlake.parquet.write.file_writer import Compression
 from variantlake.shredding.ddl import parse_ddl
@@ -33,11 +31,11 @@ _REFUSED = re.compile(
     r"|compatibility\.symlinkFormatManifest\.enabled|writePartitionColumnsToParquet"
     r"|enableMaterializePartitionColumnsFeature|castIcebergTimeType|ignoreIcebergBucketPartition)"
 )
-# Set by writers alone.
-_INTERNAL = re.compile(
+SET_BY_WRITERS = re.compile(
     r"delta\.(columnMapping\.maxColumnId|rowTracking\..*|inCommitTimestampEnablement.*"
     r"|requireCheckpointProtectionBeforeVersion)|variantlake\.learned\..*"
 )
+"""Properties that are set by writers alone, who depend on them."""
 # What Delta Spark takes in the place of a property.
 _INSTEAD = {
     "delta.minReaderVersion": "name the features: delta.feature.<name> = supported",
@@ -151,7 +149,7 @@ def property_name(name: str) -> str:
             return prefix + name[len(prefix) :]
     if not name.lower().startswith(("delta.", "variantlake.")):
         return name
-    if _REFUSED.fullmatch(name) or _INTERNAL.fullmatch(name):
+    if _REFUSED.fullmatch(name) or SET_BY_WRITERS.fullmatch(name):
         return name
     whose = "Delta" if name.lower().startswith("delta.") else "Variantlake"
     raise InvalidValue(
@@ -187,7 +185,7 @@ def checked(key: str, value: str) -> str:
         )
     if key in _INSTEAD:
         raise InvalidValue(f"the property {key} cannot be set here", hint=_INSTEAD[key])
-    if _INTERNAL.fullmatch(key):
+    if SET_BY_WRITERS.fullmatch(key):
         raise InvalidValue(f"the property {key} is set by writers alone")
     if key.startswith(FEATURE_PREFIX):
         _check_feature(key, value)

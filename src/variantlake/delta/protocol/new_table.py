@@ -21,7 +21,15 @@ from variantlake.delta.protocol.properties import check_clustering, of_table
 from variantlake.delta.protocol.row_tracking import PROPERTY as ROW_TRACKING_PROPERTY
 from variantlake.delta.protocol.row_tracking import materialized_columns
 from variantlake.delta.schema.column_mapping import is_mapped, with_mapping
-from variantlake.delta.schema.table_schema import PrimitiveType, StructType, VariantType
+from variantlake.delta.schema.table_schema import (
+    ArrayType,
+    DataType,
+    MapType,
+    PrimitiveType,
+    StructField,
+    StructType,
+    VariantType,
+)
 from variantlake.errors import InvalidSchema
 
 # Parquet readers of old refuse these, and so does Delta Spark without column mapping.
@@ -121,9 +129,20 @@ def _check_expressions(schema: StructType) -> None:
             raise InvalidSchema(f"column {item.name!r} holds a Variant, whose default is NULL")
 
 
-def _check_names(schema: StructType, where: str, *, any_name: bool) -> None:
+def _check_names(type_: DataType, where: str, *, any_name: bool) -> None:
+    match type_:
+        case StructType(fields):
+            _check_fields(fields, where, any_name=any_name)
+        case ArrayType(element):
+            _check_names(element, f"{where}element.", any_name=any_name)
+        case MapType(key, value):
+            _check_names(key, f"{where}key.", any_name=any_name)
+            _check_names(value, f"{where}value.", any_name=any_name)
+
+
+def _check_fields(fields: Sequence[StructField], where: str, *, any_name: bool) -> None:
     seen: dict[str, str] = {}
-    for item in schema.fields:
+    for item in fields:
         name = f"{where}{item.name}"
         if not item.name or (not any_name and _FORBIDDEN_IN_NAMES.search(item.name)):
             raise InvalidSchema(
@@ -133,5 +152,4 @@ def _check_names(schema: StructType, where: str, *, any_name: bool) -> None:
         if (twin := seen.get(item.name.lower())) is not None:
             raise InvalidSchema(f"columns {twin!r} and {item.name!r} differ by case at most")
         seen[item.name.lower()] = item.name
-        if isinstance(item.type, StructType):
-            _check_names(item.type, f"{name}.", any_name=any_name)
+        _check_names(item.type, f"{name}.", any_name=any_name)

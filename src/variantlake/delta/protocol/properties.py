@@ -36,7 +36,7 @@ def of_table(properties: Mapping[str, str], schema: StructType) -> dict[str, str
     A user may name the column as the table does. Raises InvalidSchema for what is no VARIANT
     column, and for statistics of columns that the table does not have.
     """
-    _check_stats_columns(properties.get("delta.dataSkippingStatsColumns", ""), schema)
+    _check_stats_columns(properties, schema)
     found = {}
     for key, value in properties.items():
         prefix = next((each for each in OF_COLUMNS if key.startswith(each)), None)
@@ -130,14 +130,25 @@ def check_clustering(
         cluster_paths.cluster_paths(text, schema, partition_columns, known)
 
 
-def _check_stats_columns(text: str, schema: StructType) -> None:
+def stats_columns(properties: Mapping[str, str]) -> list[str] | None:
+    """The columns that `delta.dataSkippingStatsColumns` names; None where it is not set.
+
+    In lower case, as Spark's names of columns have no case, with dots between the parts.
+    """
+    text = properties.get("delta.dataSkippingStatsColumns")
+    if text is None:
+        return None
+    return [part.replace("`", "").strip().lower() for part in text.split(",")]
+
+
+def _check_stats_columns(properties: Mapping[str, str], schema: StructType) -> None:
     known = {
         ".".join(path[: depth + 1]).lower()
         for path, _ in schema.leaves()
         for depth in range(len(path))
     }
-    for name in filter(None, (part.strip() for part in text.split(","))):
-        if name.replace("`", "").lower() not in known:
+    for name in filter(None, stats_columns(properties) or ()):
+        if name not in known:
             raise InvalidSchema(
                 f"the property delta.dataSkippingStatsColumns: the table has no column {name!r}",
                 hint=did_you_mean(name, known),

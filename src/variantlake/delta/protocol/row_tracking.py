@@ -76,7 +76,7 @@ def with_row_ids(
 def _num_records(add: AddFile) -> int:
     document: Any = orjson.loads(add.stats or "{}")
     count = document.get("numRecords") if isinstance(document, dict) else None
-    if type(count) is not int:
+    if type(count) is not int or count < 0:
         raise InvalidValue(
             f"file {add.path!r} has no numRecords, which row ids need",
             hint="the table has the feature rowTracking",

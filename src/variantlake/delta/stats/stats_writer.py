@@ -20,6 +20,7 @@ from typing import Any, Final
 import orjson
 import pyarrow as pa
 
+from variantlake.delta.protocol.properties import stats_columns
 from variantlake.delta.schema.table_schema import StructType
 from variantlake.delta.stats.variant_bounds import encode_bounds, scalar_of
 from variantlake.encoding.scalar import Scalar
@@ -60,11 +61,7 @@ class StatsOptions:
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> StatsOptions:
         """The options of a table; a number that does not parse counts as absent."""
-        names = properties.get("delta.dataSkippingStatsColumns")
-        # Spark's names of columns have no case.
-        columns = None
-        if names is not None:
-            columns = frozenset(name.strip().strip("`").lower() for name in names.split(","))
+        columns = stats_columns(properties)
         return cls(
             max_paths=_number(properties, "variantlake.stats.maxPaths", cls().max_paths),
             max_bytes=_number(properties, "variantlake.stats.maxBytes", cls().max_bytes),
@@ -74,7 +71,7 @@ class StatsOptions:
             indexed_columns=_number(
                 properties, "delta.dataSkippingNumIndexedCols", cls().indexed_columns
             ),
-            columns=columns,
+            columns=None if columns is None else frozenset(columns),
         )
 
     def chosen(self, schema: StructType, partition_columns: Collection[str]) -> frozenset[Column]:

@@ -16,6 +16,7 @@ from variantlake.delta.protocol.known_properties import (
     CONSTRAINT_PREFIX,
     FEATURE_PREFIX,
     SCHEMA_PREFIX,
+    SET_BY_WRITERS,
     SHREDDING_PROPERTY,
     check_properties,
     property_name,
@@ -147,7 +148,8 @@ def unset_properties(snapshot: Snapshot, names: Collection[str]) -> Changes:
                 f"the property {name} is a constraint",
                 hint=f"drop_constraint({name.removeprefix(CONSTRAINT_PREFIX)!r}) takes it away",
             )
-        if name == MODE:
+        learned = name.startswith(LEARNED_PREFIX)
+        if name == MODE or (SET_BY_WRITERS.fullmatch(name) and not learned):
             raise InvalidValue(f"the property {name} cannot be taken away: files depend on it")
     configuration = {k: v for k, v in own.items() if k not in names}
     metadata = replace(snapshot.metadata, configuration=configuration)

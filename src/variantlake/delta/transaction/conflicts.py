@@ -22,6 +22,7 @@ from variantlake.delta.actions.log_lines import (
     StringMap,
     Transaction,
 )
+from variantlake.delta.log.file_paths import decode_path
 from variantlake.errors import CommitConflict
 
 Reads = Callable[[StringMap], bool]
@@ -89,11 +90,10 @@ def check_conflicts(
     included the rows of a blind append.
     """
     # Files that are in the table already, and get other words about them.
-    again = {action.path for action in changes.adds if not action.data_change}
-    touched = again | {action.path for action in changes.removes}
+    again = {decode_path(action.path) for action in changes.adds if not action.data_change}
+    touched = again | {decode_path(action.path) for action in changes.removes}
     applications = {action.app_id for action in changes.transactions}
     domains = {action.domain for action in changes.domains} - {ROW_TRACKING}
-    reads = changes.reads or _nothing
     actions = list(winner)
     tolerated = write_serializable and _is_blind(actions)
     for action in actions:
@@ -106,27 +106,21 @@ def check_conflicts(
                 raise _conflict(version, f"recorded progress of application {action.app_id!r}")
             case DomainMetadata() if action.domain in domains:
                 raise _conflict(version, f"changed the metadata domain {action.domain!r}")
-            case RemoveFile() if action.path in touched:
+            case RemoveFile() if decode_path(action.path) in touched:
                 raise _conflict(version, f"removed file {action.path!r}, which this one touches")
-            case AddFile() if action.path in again:
+            case AddFile() if decode_path(action.path) in again:
                 raise _conflict(version, f"added file {action.path!r}, which this one touches")
             case RemoveFile() if action.data_change and _read(changes, action):
                 raise _conflict(version, f"removed file {action.path!r}, which was read")
-            case AddFile() if (
-                action.data_change and not tolerated and reads(action.partition_values)
-            ):
+            case AddFile() if action.data_change and not tolerated and _read(changes, action):
                 raise _conflict(version, f"added file {action.path!r}, which was not read")
 
 
-def _nothing(_partition_values: StringMap) -> bool:
-    return False
-
-
-def _read(changes: Changes, remove: RemoveFile) -> bool:
-    """Whether a file was read that somebody removed; without its partition values it may be."""
+def _read(changes: Changes, action: AddFile | RemoveFile) -> bool:
+    """Whether a change depends on a file; on one without its partition values it may."""
     if changes.reads is None:
         return False
-    return remove.partition_values is None or changes.reads(remove.partition_values)
+    return action.partition_values is None or changes.reads(action.partition_values)
 
 
 def _is_blind(actions: Iterable[Action]) -> bool:
