@@ -164,11 +164,7 @@ class ObjectStore:
 
     def exists(self, path: str) -> bool:
         """See Store."""
-        try:
-            self.size(path)
-        except MissingSource:
-            return False
-        return True
+        return self.entry(path) is not None
 
     def join(self, path: str) -> str:
         """See Store."""
@@ -233,14 +229,15 @@ def _client(url: str) -> Backend:
 
 @functools.lru_cache(maxsize=256)  # a client keeps its connections
 def _cached_client(url: str, options: frozenset[tuple[str, str]]) -> Backend:
-    arguments = client_arguments(url.partition(":")[0].lower(), dict(options))
+    arguments = client_arguments(url, dict(options))
     root, slash, path = _split(url)
     if urllib.parse.urlsplit(url).netloc:
         check_reachable(url, dict(options))
     try:
         return from_url(f"{root}{slash}{urllib.parse.quote(path)}", **arguments)
     except (BaseError, ValueError, TypeError) as error:
-        raise StoreFailed(f"cannot open this location: {_first_line(error)}", file=url) from error
+        message = str(error).partition("\n")[0]  # a dump of the client's state follows
+        raise StoreFailed(f"cannot open this location: {message}", file=url) from error
 
 
 def _entry(meta: ObjectMeta) -> Entry:
@@ -248,8 +245,3 @@ def _entry(meta: ObjectMeta) -> Entry:
     # Some stores quote it only where one object is asked for.
     tag = (meta["e_tag"] or "").removeprefix("W/").strip('"')
     return Entry(meta["path"], meta["size"], modified, tag)
-
-
-def _first_line(error: Exception) -> str:
-    """The backend's sentence, without the dump of its state that follows."""
-    return str(error).partition("\n")[0]

@@ -37,8 +37,8 @@ def open_store(location: str | os.PathLike[str]) -> Store:
 def store_of(location: str) -> tuple[Store, str]:
     """The store that holds a file, and the file's path in it."""
     if is_local(location):
-        folder, _, name = local_path(location).rpartition("/")
-        return LocalStore(Path(folder or "/")), name
+        path = Path(local_path(location)).absolute()
+        return LocalStore(path.parent), path.name
     return open_object(location)
 
 

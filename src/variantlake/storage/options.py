@@ -21,8 +21,9 @@ CLOUD_METADATA = "VARIANTLAKE_CLOUD_METADATA"
 _DEFAULT_RETRY_SECONDS = 3.0
 _MOST_RETRY_SECONDS = 3600.0
 
-_PREFIXES = {"s3": "AWS_", "s3a": "AWS_", "gs": "GOOGLE_"}
-_AZURE = "AZURE_"
+_KINDS = {"s3a": "s3", "azure": "az", "abfs": "az", "abfss": "az", "adl": "az"}
+PREFIXES = {"s3": "AWS_", "gs": "GOOGLE_", "az": "AZURE_"}
+"""What the options of a kind of store begin with."""
 
 _NAMES = frozenset(
     {
@@ -106,9 +107,15 @@ def storage_options() -> dict[str, str]:
     return told if is_told else _of_spark | told
 
 
-def client_arguments(scheme: str, options: Mapping[str, str]) -> dict[str, Any]:
-    """Those of the options that URLs of this scheme need, as obstore's `from_url` takes them."""
-    prefix = _PREFIXES.get(scheme, "" if scheme in ("http", "https") else _AZURE)
+def kind_of(url: str) -> str:
+    """The kind of store that a URL leads to: `s3`, `gs`, `az`, or another scheme as it stands."""
+    scheme = url.partition(":")[0].lower()
+    return _KINDS.get(scheme, scheme)
+
+
+def client_arguments(url: str, options: Mapping[str, str]) -> dict[str, Any]:
+    """Those of the options that a URL needs, as obstore's `from_url` takes them."""
+    prefix = PREFIXES.get(kind_of(url))
     config, client = {}, {}
     for name, value in options.items():
         if prefix and name.startswith(prefix) and _SAME.get(name) not in options:

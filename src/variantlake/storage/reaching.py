@@ -7,7 +7,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from variantlake.errors import StoreFailed
-from variantlake.storage.options import CLOUD_METADATA, RETRY_SECONDS, retry_seconds
+from variantlake.storage.options import (
+    CLOUD_METADATA,
+    PREFIXES,
+    RETRY_SECONDS,
+    kind_of,
+    retry_seconds,
+)
 
 _TRUE = ("1", "true", "on", "yes", "y")
 
@@ -30,10 +36,8 @@ _CREDENTIALS = {
         "AZURE_STORAGE_USE_EMULATOR", "AZURE_SKIP_SIGNATURE", "AZURE_MSI_ENDPOINT",
     ),
 }  # fmt: skip
-_KINDS = {"s3a": "s3", "azure": "az", "abfs": "az", "abfss": "az", "adl": "az"}
 _GCLOUD = Path(".config") / "gcloud" / "application_default_credentials.json"
 _ENDPOINTS = {"s3": ("AWS_ENDPOINT", "AWS_ENDPOINT_URL"), "az": ("AZURE_STORAGE_ENDPOINT",)}
-_PREFIXES = {"s3": "AWS_", "az": "AZURE_"}
 
 
 def check_reachable(url: str, options: Mapping[str, str]) -> None:
@@ -42,7 +46,7 @@ def check_reachable(url: str, options: Mapping[str, str]) -> None:
     Without credentials a client would ask the address at which the machines of a cloud learn who
     they are. On other machines nobody answers there, or somebody else: it is asked on request only.
     """
-    kind = _kind(url)
+    kind = kind_of(url)
     known = {**os.environ, **options}
     if kind in _CREDENTIALS and not _is_true(known.get(CLOUD_METADATA)):
         wanted = _CREDENTIALS[kind]
@@ -52,12 +56,12 @@ def check_reachable(url: str, options: Mapping[str, str]) -> None:
                 "there are no credentials for this store",
                 file=url,
                 hint=f"set {wanted[0]} and what belongs to it in the environment, or "
-                f"{_skip(kind)}=true for public data; on a machine of the cloud that may ask who "
-                f"it is, {CLOUD_METADATA}=true",
+                f"{PREFIXES[kind]}SKIP_SIGNATURE=true for public data; on a machine of the cloud "
+                f"that may ask who it is, {CLOUD_METADATA}=true",
             )
     for name in _ENDPOINTS.get(kind, ()):
         endpoint = known.get(name, "")
-        allow = f"{_PREFIXES[kind]}ALLOW_HTTP"
+        allow = f"{PREFIXES[kind]}ALLOW_HTTP"
         if endpoint.startswith("http://") and not _is_true(known.get(allow)):
             if _is_true(known.get("AZURE_STORAGE_USE_EMULATOR")):
                 continue
@@ -73,7 +77,7 @@ def explained(error: Exception, file: str, options: Mapping[str, str]) -> StoreF
     message = str(error).partition("\n")[0]  # a dump of the client's state follows
     hint = ""
     if "error sending request" in message or "connect" in message.lower():
-        at = next((options[n] for n in _ENDPOINTS.get(_kind(file), ()) if options.get(n)), "it")
+        at = next((options[n] for n in _ENDPOINTS.get(kind_of(file), ()) if options.get(n)), "it")
         message = f"the store does not answer at {at}: {message}"
         hint = (
             "is the endpoint right, and can this machine reach it? "
@@ -84,15 +88,6 @@ def explained(error: Exception, file: str, options: Mapping[str, str]) -> StoreF
     elif "301" in message or "PermanentRedirect" in message:
         hint = "is AWS_REGION the region of this bucket?"
     return StoreFailed(message, file=file, hint=hint)
-
-
-def _kind(url: str) -> str:
-    scheme = url.partition(":")[0].lower()
-    return _KINDS.get(scheme, scheme)
-
-
-def _skip(kind: str) -> str:
-    return next(name for name in _CREDENTIALS[kind] if name.endswith("SKIP_SIGNATURE"))
 
 
 def _is_true(text: str | None) -> bool:

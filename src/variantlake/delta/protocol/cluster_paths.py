@@ -6,7 +6,7 @@ Variants stand in a property of ours, `variantlake.clusterBy`: `event:kind::stri
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from variantlake.delta.schema.table_schema import (
@@ -18,7 +18,7 @@ from variantlake.delta.schema.table_schema import (
 from variantlake.errors import InvalidSchema, InvalidValue, VariantLakeError, did_you_mean
 from variantlake.paths import ColumnPath, Path
 from variantlake.shredding.ddl import parse_ddl
-from variantlake.shredding.schema import Leaf, Node, ShreddingSchema
+from variantlake.shredding.schema import Leaf, ShreddingSchema
 from variantlake.types import PRIMITIVES, Family, ShreddedType
 
 PROPERTY = "variantlake.clusterBy"
@@ -173,7 +173,7 @@ def _check_shredded(
 ) -> None:
     node, where = shredding.find(wanted.path)
     if where != wanted.path or not isinstance(node, Leaf):
-        leaves = list(_leaves(shredding))
+        leaves = [str(path) for path, each in shredding.nodes() if isinstance(each, Leaf)]
         raise InvalidSchema(
             f"cannot cluster by {text!r}: the path is not shredded into a column",
             hint=(
@@ -183,26 +183,12 @@ def _check_shredded(
             )
             + "; reshredding makes columns of others",
         )
-    if wanted.type and not _same_order(wanted.type, node):
+    asked = parse_ddl(wanted.type).root if wanted.type else node
+    if not isinstance(asked, Leaf) or order_of(asked.type) != order_of(node.type):
         raise InvalidSchema(
             f"cannot cluster by {text!r}: the path is shredded as {node.type.ddl}",
             hint="name that type; reshredding gives the column another",
         )
-
-
-def _leaves(shredding: ShreddingSchema) -> Iterator[str]:
-    for path, node in shredding.nodes():
-        if isinstance(node, Leaf):
-            yield str(path)
-
-
-def _same_order(requested: str, leaf: Node) -> bool:
-    asked = parse_ddl(requested).root
-    return (
-        isinstance(asked, Leaf)
-        and isinstance(leaf, Leaf)
-        and order_of(asked.type) == order_of(leaf.type)
-    )
 
 
 def order_of(shredded: ShreddedType) -> str:

@@ -74,9 +74,9 @@ class TableFeature:
     """
 
     name: str
-    reader: bool
-    read: Support
-    write: Support
+    reader: bool = False
+    read: Support = Support.YES
+    write: Support = Support.YES
     active: Active = _always
     needs: tuple[str, ...] = ()
     legacy_reader: int | None = None
@@ -104,33 +104,22 @@ def _iceberg_off(version: str) -> str:
 FEATURES: dict[str, TableFeature] = {
     feature.name: feature
     for feature in (
-        TableFeature("variantType", True, Support.YES, Support.YES),
-        TableFeature("variantType-preview", True, Support.YES, Support.YES),
+        TableFeature("variantType", reader=True),
+        TableFeature("variantType-preview", reader=True),
         TableFeature(
             "variantShredding",
-            True,
-            Support.YES,
-            Support.YES,
+            reader=True,
             needs=("variantType",),
             enabled_by="delta.enableVariantShredding",
         ),
-        TableFeature(
-            "variantShredding-preview", True, Support.YES, Support.YES, needs=("variantType",)
-        ),
-        TableFeature("timestampNtz", True, Support.YES, Support.YES),
-        TableFeature("vacuumProtocolCheck", True, Support.YES, Support.YES),
-        TableFeature(
-            "v2Checkpoint",
-            True,
-            Support.YES,
-            Support.YES,
-            enabled_by="delta.checkpointPolicy",
-        ),
+        TableFeature("variantShredding-preview", reader=True, needs=("variantType",)),
+        TableFeature("timestampNtz", reader=True),
+        TableFeature("vacuumProtocolCheck", reader=True),
+        TableFeature("v2Checkpoint", reader=True, enabled_by="delta.checkpointPolicy"),
         TableFeature(
             "columnMapping",
-            True,
-            Support.BY_CALLER,
-            Support.YES,
+            reader=True,
+            read=Support.BY_CALLER,
             active=_column_mapping,
             legacy_reader=2,
             legacy_writer=5,
@@ -138,126 +127,87 @@ FEATURES: dict[str, TableFeature] = {
             hint="query this table with Delta Spark",
         ),
         TableFeature(
+            # Active by what the files say, not by the property: see Snapshot. Appends add files
+            # without vectors.
             "deletionVectors",
-            True,
-            Support.BY_CALLER,
-            Support.YES,  # appends add files without vectors
-            # Active by what the files say, not by the property: see Snapshot.
+            reader=True,
+            read=Support.BY_CALLER,
             active=_never,
             enabled_by="delta.enableDeletionVectors",
         ),
         TableFeature(
             # New files have the current types; only the old ones must be widened by a scan.
             "typeWidening",
-            True,
-            Support.BY_CALLER,
-            Support.YES,
+            reader=True,
+            read=Support.BY_CALLER,
             active=_field_metadata("delta.typeChanges"),
             enabled_by="delta.enableTypeWidening",
             hint="rewrite the old files (REORG TABLE ... APPLY (UPGRADE UNIFORM) or a copy)",
         ),
         TableFeature(
             "typeWidening-preview",
-            True,
-            Support.BY_CALLER,
-            Support.YES,
+            reader=True,
+            read=Support.BY_CALLER,
             active=_field_metadata("delta.typeChanges"),
             hint="rewrite the old files by copying the table",
         ),
         TableFeature(
             "catalogManaged",
-            True,
-            Support.NO,
-            Support.NO,
+            reader=True,
+            read=Support.NO,
+            write=Support.NO,
             hint="only the catalog that manages this table knows its newest commits",
         ),
-        TableFeature(
-            "appendOnly",
-            False,
-            Support.YES,
-            Support.YES,
-            legacy_writer=2,
-            enabled_by="delta.appendOnly",
-        ),
+        TableFeature("appendOnly", legacy_writer=2, enabled_by="delta.appendOnly"),
         TableFeature(
             "invariants",
-            False,
-            Support.YES,
-            Support.EVALUATED,
+            write=Support.EVALUATED,
             active=_field_metadata("delta.invariants"),
             legacy_writer=2,
             hint=_SPARK_EVALUATES,
         ),
         TableFeature(
             "checkConstraints",
-            False,
-            Support.YES,
-            Support.EVALUATED,
+            write=Support.EVALUATED,
             active=_property_prefix("delta.constraints."),
             legacy_writer=3,
             hint=_SPARK_EVALUATES,
         ),
-        TableFeature(
-            # Adds and removes of whole files need no change files: readers take them as inserts
-            # and deletes.
-            "changeDataFeed",
-            False,
-            Support.YES,
-            Support.YES,
-            legacy_writer=4,
-            enabled_by="delta.enableChangeDataFeed",
-        ),
+        # Adds and removes of whole files need no change files: readers take them as inserts and
+        # deletes.
+        TableFeature("changeDataFeed", legacy_writer=4, enabled_by="delta.enableChangeDataFeed"),
         TableFeature(
             "generatedColumns",
-            False,
-            Support.YES,
-            Support.EVALUATED,
+            write=Support.EVALUATED,
             active=_field_metadata("delta.generationExpression"),
             legacy_writer=4,
             hint=_SPARK_EVALUATES,
         ),
         TableFeature(
             "identityColumns",
-            False,
-            Support.YES,
-            Support.KEPT,
+            write=Support.KEPT,
             active=_field_metadata("delta.identity."),
             legacy_writer=6,
             hint="write with Delta Spark, which alone gives out the numbers of an identity column",
         ),
         # Only a column that is left out takes its default: whoever writes rows sees to that.
-        TableFeature("allowColumnDefaults", False, Support.YES, Support.YES),
-        TableFeature("domainMetadata", False, Support.YES, Support.YES),
+        TableFeature("allowColumnDefaults"),
+        TableFeature("domainMetadata"),
+        TableFeature("inCommitTimestamp", enabled_by="delta.enableInCommitTimestamps"),
+        TableFeature("checkpointProtection"),
         TableFeature(
-            "inCommitTimestamp",
-            False,
-            Support.YES,
-            Support.YES,
-            enabled_by="delta.enableInCommitTimestamps",
+            "rowTracking", needs=("domainMetadata",), enabled_by="delta.enableRowTracking"
         ),
-        TableFeature("checkpointProtection", False, Support.YES, Support.YES),
-        TableFeature(
-            "rowTracking",
-            False,
-            Support.YES,
-            Support.YES,
-            needs=("domainMetadata",),
-            enabled_by="delta.enableRowTracking",
-        ),
-        TableFeature("clustering", False, Support.YES, Support.YES, needs=("domainMetadata",)),
+        TableFeature("clustering", needs=("domainMetadata",)),
         TableFeature(
             "icebergCompatV1",
-            False,
-            Support.YES,
-            Support.IF_INACTIVE,
+            write=Support.IF_INACTIVE,
             active=_property("delta.enableIcebergCompatV1"),
             hint=_iceberg_off("V1"),
         ),
         TableFeature(
             "icebergCompatV2",
-            False,
-            Support.YES,
-            Support.IF_INACTIVE,
+            write=Support.IF_INACTIVE,
             active=_property("delta.enableIcebergCompatV2"),
             hint=_iceberg_off("V2"),
         ),
@@ -322,11 +272,8 @@ def check_readable(
     """
     for name in reader_features(protocol):
         feature = _known(name, "read")
-        if (feature.read is Support.IF_INACTIVE and feature.active(properties, schema)) or (
-            feature.read is Support.BY_CALLER
-            and name not in applies
-            and feature.active(properties, schema)
-        ):
+        obeyed = feature.read is Support.YES or name in applies
+        if not obeyed and feature.active(properties, schema):
             raise _unreadable(feature)
 
 

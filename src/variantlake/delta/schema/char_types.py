@@ -19,6 +19,7 @@ from variantlake.delta.schema.table_schema import (
     PrimitiveType,
     StructField,
     StructType,
+    types_in,
 )
 from variantlake.errors import InvalidSchema, UnsupportedFeature
 
@@ -74,15 +75,7 @@ def most_characters(field: StructField) -> int:
 
 def holds_char(type_: DataType) -> bool:
     """Whether a CHAR stands anywhere in a declared type."""
-    match type_:
-        case StructType(fields):
-            return any(holds_char(item.type) for item in fields)
-        case ArrayType(element):
-            return holds_char(element)
-        case MapType(key, value):
-            return holds_char(key) or holds_char(value)
-        case _:
-            return bool(char_length_of(type_))
+    return any(char_length_of(each) for each in types_in(type_))
 
 
 def below(type_: DataType) -> Mapping[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from variantlake.delta.actions.table_actions import natural
 from variantlake.delta.schema.table_schema import (
     ArrayType,
     DataType,
@@ -16,7 +17,9 @@ from variantlake.delta.schema.table_schema import (
     StructField,
     StructType,
     arrow_type,
+    with_parts,
 )
+from variantlake.shredding.layout import map_type
 
 MODE = "delta.columnMapping.mode"
 MAX_ID = "delta.columnMapping.maxColumnId"
@@ -44,22 +47,8 @@ def with_mapping(
 
 
 def physical_type(kind: DataType) -> pa.DataType:
-    """`schema.arrow_type` with physical names in structs: those of the data files."""
-    if isinstance(kind, StructType):
-        return pa.struct(
-            [
-                pa.field(item.physical_name, physical_type(item.type), item.nullable)
-                for item in kind.fields
-            ]
-        )
-    if isinstance(kind, ArrayType):
-        return pa.list_(pa.field("element", physical_type(kind.element), kind.contains_null))
-    if isinstance(kind, MapType):
-        key: Any = pa.field("key", physical_type(kind.key), nullable=False)
-        value: Any = pa.field("value", physical_type(kind.value), kind.value_contains_null)
-        mapped: pa.DataType = pa.map_(key, value)
-        return mapped
-    return arrow_type(kind)
+    """`arrow_type` with physical names in structs: those of the data files."""
+    return arrow_type(kind, physical=True)
 
 
 def with_field_ids(stored: pa.Schema, table: StructType) -> pa.Schema:
@@ -95,18 +84,16 @@ def _with_ids(stored: pa.DataType, kind: DataType) -> pa.DataType:
     if isinstance(kind, MapType) and isinstance(stored, pa.MapType):
         key: Any = stored.key_field
         value: Any = stored.item_field
-        mapped: pa.DataType = pa.map_(
+        return map_type(
             key.with_type(_with_ids(key.type, kind.key)),
             value.with_type(_with_ids(value.type, kind.value)),
         )
-        return mapped
     return stored
 
 
 def _highest(schema: StructType, properties: Mapping[str, str]) -> int:
-    text = properties.get(MAX_ID, "0")
     ids = [item.metadata.get(ID_KEY) for item in schema.walk()]
-    return max([int(text) if text.isdecimal() else 0, *(n for n in ids if type(n) is int)])
+    return max([natural(properties.get(MAX_ID, "")) or 0, *(n for n in ids if type(n) is int)])
 
 
 @dataclass(slots=True)
@@ -127,10 +114,4 @@ class _Mapper:
         return replace(item, type=self._type(item.type), metadata=metadata)
 
     def _type(self, kind: DataType) -> DataType:
-        if isinstance(kind, StructType):
-            return self.struct(kind)
-        if isinstance(kind, ArrayType):
-            return replace(kind, element=self._type(kind.element))
-        if isinstance(kind, MapType):
-            return replace(kind, key=self._type(kind.key), value=self._type(kind.value))
-        return kind
+        return self.struct(kind) if isinstance(kind, StructType) else with_parts(kind, self._type)

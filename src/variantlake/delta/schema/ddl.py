@@ -18,6 +18,7 @@ from variantlake.delta.schema.table_schema import (
     StructField,
     StructType,
     VariantType,
+    with_parts,
 )
 from variantlake.errors import InvalidSchema
 
@@ -83,16 +84,10 @@ def _stored(column: StructField) -> StructField:
 
 def _plain(type_: DataType) -> DataType:
     match type_:
-        case StructType(fields):
-            return StructType(tuple(replace(item, type=_plain(item.type)) for item in fields))
-        case ArrayType(element):
-            return replace(type_, element=_plain(element))
-        case MapType(key, value):
-            return replace(type_, key=_plain(key), value=_plain(value))
         case PrimitiveType("char" | "varchar"):
             return PrimitiveType("string")
         case _:
-            return type_
+            return with_parts(type_, _plain)
 
 
 def _type_text(type_: DataType) -> str:

@@ -8,8 +8,8 @@ Spec: PROTOCOL, "Schema Serialization Format".
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import orjson
@@ -115,14 +115,12 @@ class StructType:
 
     def walk(self) -> Iterator[StructField]:
         """Every field at every depth, those in arrays and maps included."""
-        for item in self.fields:
-            yield item
-            yield from _inner_fields(item.type)
+        for struct in self.structs():
+            yield from struct.fields
 
     def structs(self) -> Iterator[StructType]:
-        """Every struct below this one, those in arrays and maps included."""
-        for item in self.fields:
-            yield from _inner_structs(item.type)
+        """This struct and every one below it, those in arrays and maps included."""
+        return (type_ for type_ in types_in(self) if isinstance(type_, StructType))
 
     def leaves(self, *, physical: bool = False) -> Iterator[tuple[tuple[str, ...], StructField]]:
         """Columns that are not structs, and the leaves of structs, each with its path.
@@ -147,7 +145,7 @@ class StructType:
 
     def holds_variant(self) -> bool:
         """Whether a Variant stands anywhere in the schema."""
-        return any(_holds_variant(item.type) for item in self.fields)
+        return any(isinstance(type_, VariantType) for type_ in types_in(self))
 
     def to_json(self) -> str:
         """The text of `metaData.schemaString`."""
@@ -211,35 +209,30 @@ _DELTA_TYPES = {arrow: name for name, arrow in _ARROW_TYPES.items()} | {
 _DECIMAL = re.compile(r"decimal\(\s*(\d{1,3})\s*,\s*(\d{1,3})\s*\)")
 
 
-def _inner_fields(type_: DataType) -> Iterator[StructField]:
-    if isinstance(type_, StructType):
-        yield from type_.walk()
-    elif isinstance(type_, ArrayType):
-        yield from _inner_fields(type_.element)
-    elif isinstance(type_, MapType):
-        yield from _inner_fields(type_.key)
-        yield from _inner_fields(type_.value)
+def types_in(type_: DataType) -> Iterator[DataType]:
+    """A type and then those that it is made of, at every depth."""
+    yield type_
+    match type_:
+        case StructType(fields):
+            for item in fields:
+                yield from types_in(item.type)
+        case ArrayType(element):
+            yield from types_in(element)
+        case MapType(key, value):
+            yield from types_in(key)
+            yield from types_in(value)
 
 
-def _inner_structs(type_: DataType) -> Iterator[StructType]:
-    if isinstance(type_, StructType):
-        yield type_
-        yield from type_.structs()
-    elif isinstance(type_, ArrayType):
-        yield from _inner_structs(type_.element)
-    elif isinstance(type_, MapType):
-        yield from _inner_structs(type_.key)
-        yield from _inner_structs(type_.value)
-
-
-def _holds_variant(type_: DataType) -> bool:
-    if isinstance(type_, StructType):
-        return type_.holds_variant()
-    if isinstance(type_, ArrayType):
-        return _holds_variant(type_.element)
-    if isinstance(type_, MapType):
-        return _holds_variant(type_.key) or _holds_variant(type_.value)
-    return isinstance(type_, VariantType)
+def with_parts(type_: DataType, change: Callable[[DataType], DataType]) -> DataType:
+    """A type with what it is made of changed, one level down; others as they are."""
+    match type_:
+        case StructType(fields):
+            return StructType(tuple(replace(item, type=change(item.type)) for item in fields))
+        case ArrayType(element):
+            return replace(type_, element=change(element))
+        case MapType(key, value):
+            return replace(type_, key=change(key), value=change(value))
+    return type_
 
 
 def _type_to_json(type_: DataType) -> Any:
@@ -344,17 +337,20 @@ def _parse_primitive(name: str, where: str) -> DataType:
     )
 
 
-def arrow_type(type_: DataType) -> pa.DataType:
-    """The Arrow type of a column of this type."""
+def arrow_type(type_: DataType, *, physical: bool = False) -> pa.DataType:
+    """The Arrow type of a column of this type; its structs have physical names where asked."""
     if isinstance(type_, StructType):
-        return pa.struct([_arrow_field(item) for item in type_.fields])
+        return pa.struct([_arrow_field(item, physical=physical) for item in type_.fields])
     if isinstance(type_, ArrayType):
-        element = pa.field("element", arrow_type(type_.element), type_.contains_null)
-        return pa.list_(element)
+        inner = arrow_type(type_.element, physical=physical)
+        return pa.list_(pa.field("element", inner, type_.contains_null))
     if isinstance(type_, MapType):
-        value = pa.field("value", arrow_type(type_.value), type_.value_contains_null)
-        key = pa.field("key", arrow_type(type_.key), nullable=False)
-        return map_type(key, value)
+        key = arrow_type(type_.key, physical=physical)
+        value = arrow_type(type_.value, physical=physical)
+        return map_type(
+            pa.field("key", key, nullable=False),
+            pa.field("value", value, type_.value_contains_null),
+        )
     if isinstance(type_, VariantType):
         return VARIANT_TYPE
     if type_.name == "decimal":
@@ -362,8 +358,9 @@ def arrow_type(type_: DataType) -> pa.DataType:
     return _ARROW_TYPES[type_.name]
 
 
-def _arrow_field(item: StructField) -> pa.Field[pa.DataType]:
-    return pa.field(item.name, arrow_type(item.type), item.nullable)
+def _arrow_field(item: StructField, *, physical: bool = False) -> pa.Field[pa.DataType]:
+    name = item.physical_name if physical else item.name
+    return pa.field(name, arrow_type(item.type, physical=physical), item.nullable)
 
 
 def _from_arrow(arrow: pa.DataType, where: str) -> DataType:

@@ -19,7 +19,7 @@ in them that does not make sense counts as absent (EXACTNESS, rule 25).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -135,7 +135,18 @@ def tagged_notes(column: Column, tags: Mapping[str, str | None]) -> ValueNotes |
     return parse_notes(tags.get(f"{PREFIX}values.{column_name(column)}"))
 
 
-def tagged_sizes(column: Column, tags: Mapping[str, str | None]) -> VariantSizes | None:
+def residual_share(column: str, tags: Iterable[Mapping[str, str | None]]) -> float | None:
+    """The share of residuals in the bytes of a top column (physical name) of files with these tags.
+
+    None where no file tells, or all are empty.
+    """
+    found = [sizes for each in tags if (sizes := _sizes((column,), each)) is not None]
+    residuals = sum(sizes.residuals for sizes in found)
+    total = residuals + sum(sizes.typed for sizes in found)
+    return residuals / total if total else None
+
+
+def _sizes(column: Column, tags: Mapping[str, str | None]) -> VariantSizes | None:
     """The sizes of a column; None where the tags do not tell."""
     text = tags.get(f"{PREFIX}sizes.{column_name(column)}")
     try:

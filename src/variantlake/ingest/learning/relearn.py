@@ -21,9 +21,8 @@ from variantlake.delta.protocol.known_properties import SCHEMA_PREFIX
 from variantlake.delta.protocol.learned_schemas import PREFIX as LEARNED_PREFIX
 from variantlake.delta.protocol.learned_schemas import LearnedSchemas, learned_schemas
 from variantlake.delta.protocol.properties import hints, max_residual_share, with_given_schema
-from variantlake.delta.stats.residual_share import residual_share
 from variantlake.delta.stats.tags import PREFIX as TAG_PREFIX
-from variantlake.delta.stats.tags import column_name
+from variantlake.delta.stats.tags import column_name, residual_share
 from variantlake.errors import VariantLakeError
 from variantlake.ingest.learning.learn import learned_schema
 from variantlake.ingest.learning.sample import Sample, Trial, sample_column, spread

@@ -16,7 +16,7 @@ from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.learned_schemas import PREFIX as LEARNED_PREFIX
 from variantlake.delta.protocol.learned_schemas import learned_schemas
 from variantlake.delta.protocol.properties import constraints
-from variantlake.delta.stats.residual_share import residual_share
+from variantlake.delta.stats.tags import residual_share
 from variantlake.delta.transaction.commit import commit, commit_new
 from variantlake.delta.transaction.conflicts import Changes
 from variantlake.delta.transaction.new_actions import removes_where
