@@ -19,6 +19,7 @@ LAYERS = [
     "shown",
     "batches",
     "paths",
+    "quoting",
     "types",
     "storage",
     "encoding",

@@ -1,12 +1,11 @@
-"""Splices of SQL text, and Spark's own grammar of paths."""
+"""Splices of SQL text."""
 
 from __future__ import annotations
 
 import pytest
 
-from variantlake.paths import Path
-from variantlake.sql.splice import Splice, quote_identifier, quote_string, splice, with_origins
-from variantlake.sql.variant_path import variant_path
+from variantlake.quoting import quote_identifier, quote_string
+from variantlake.sql.splice import Splice, splice, with_origins
 
 
 def test_what_is_not_changed_stays_as_it_was_written() -> None:
@@ -27,27 +26,6 @@ def test_overlapping_changes_are_refused() -> None:
 def test_quotes_are_escaped() -> None:
     assert quote_identifier("a`b") == "`a``b`"
     assert quote_string("it's \\") == r"'it\'s \\'"
-
-
-@pytest.mark.parametrize(
-    ("text", "steps"),
-    [
-        ("$", ()),
-        ("$.a.b[0]", ("a", "b", 0)),
-        ("$.a b.c'd", ("a b", "c'd")),
-        ("""$['a.b']["it's"][12]""", ("a.b", "it's", 12)),
-        # No escapes: the key is two characters longer than in RFC 9535.
-        (r"$['a\\b']", ("a\\\\b",)),
-        ("$.[", None),
-        ("$a", None),
-        ("$.a[-1]", None),
-        ("$['']", None),
-        ("$[99999999999]", None),
-        ("a.b", None),
-    ],
-)
-def test_paths_are_read_by_sparks_grammar(text: str, steps: tuple[str | int, ...] | None) -> None:
-    assert variant_path(text) == (None if steps is None else Path(steps))
 
 
 def test_positions_of_a_message_are_those_of_the_text() -> None:

@@ -6,7 +6,6 @@ They are SQL text underneath, which `lake.table`, `lake.sql` and `Table.scan` ta
 from __future__ import annotations
 
 import datetime as dt
-import re
 import sys
 from dataclasses import dataclass
 from decimal import Decimal
@@ -14,6 +13,7 @@ from typing import Any
 
 from variantlake.errors import InvalidValue
 from variantlake.paths import Path
+from variantlake.quoting import PLAIN_NAME, quote_identifier, quote_string
 from variantlake.shown import Shown
 
 Digits = int
@@ -140,7 +140,7 @@ class TypedPath(_SparkColumn):
         return Condition(f"({self.text} {op} {constant(other)})")
 
     def __str__(self) -> str:
-        return f"{self.text} AS {_identifier(self.name)}" if self.name else self.text
+        return f"{self.text} AS {quote_identifier(self.name)}" if self.name else self.text
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -157,7 +157,7 @@ class VariantPath(Shown):
         """As a Spark type, `decimal(10,2)`. Not `strict`: NULL where a value does not cast."""
         get = "variant_get" if strict else "try_variant_get"
         where = constant(_spark_path(self.path))
-        text = f"{get}({_identifier(self.column)}, {where}, {constant(type_)})"
+        text = f"{get}({quote_identifier(self.column)}, {where}, {constant(type_)})"
         keys = [step for step in self.path.steps if isinstance(step, str)]
         return TypedPath(text, keys[-1] if keys else self.column)
 
@@ -216,7 +216,7 @@ def constant(value: Constant) -> str:
         case float() if value - value == 0:
             return f"{value!r}D" if "e" not in repr(value) else repr(value)
         case str():
-            return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+            return quote_string(value)
         case dt.datetime() if value.tzinfo is not None:
             return f"TIMESTAMP'{value.astimezone(dt.UTC).replace(tzinfo=None)}Z'"
         case dt.date() if not isinstance(value, dt.datetime):
@@ -228,17 +228,10 @@ def _spark_path(at: Path) -> str:
     """The path for `variant_get`, without single quotes where that can be."""
     parts = ["$"]
     for step in at.steps:
-        if isinstance(step, str) and _PLAIN_KEY.fullmatch(step):
+        if isinstance(step, str) and PLAIN_NAME.fullmatch(step):
             parts.append(f".{step}")
         elif isinstance(step, str) and '"' not in step:
             parts.append(f'["{step}"]')
         else:
             parts.append(Path((step,)).spark()[1:])
     return "".join(parts)
-
-
-_PLAIN_KEY = re.compile(r"[A-Za-z_]\w*", re.ASCII)
-
-
-def _identifier(name: str) -> str:
-    return f"`{name.replace('`', '``')}`"

@@ -8,7 +8,6 @@ resolved the columns and coerced nothing; what Spark's coercion would do is deci
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
@@ -16,6 +15,7 @@ from decimal import Decimal
 from typing import Literal as OneOf
 
 from variantlake.paths import Path
+from variantlake.quoting import PLAIN_NAME, identifier, quote_string
 
 Scalar = bool | int | float | str | bytes | Decimal
 """A literal's raw value: dates in days, timestamps in microseconds since the epoch (UTC)."""
@@ -49,13 +49,13 @@ class Ref:
     char_length: int = 0
 
     def __str__(self) -> str:
-        name = ".".join(map(_identifier, self.shown or self.column))
+        name = ".".join(map(identifier, self.shown or self.column))
         if self.path is None:
             return name
         if self.type == PRESENCE:
             return f"{name} IS NOT NULL"
         if not self.strict:
-            return f"try_variant_get({name}, {_quoted(path_text(self.path))}, '{self.type}')"
+            return f"try_variant_get({name}, {quote_string(path_text(self.path))}, '{self.type}')"
         steps = path_text(self.path)[1:].removeprefix(".")
         cast = "" if self.type == "variant" else f"::{self.type}"
         return f"{name}:{steps}{cast}" if steps else f"{name}{cast}"
@@ -76,7 +76,7 @@ class Literal:
             return writer(self.value)
         if isinstance(self.value, bytes):
             return f"X'{self.value.hex().upper()}'"
-        return _quoted(self.value) if isinstance(self.value, str) else str(self.value)
+        return quote_string(self.value) if isinstance(self.value, str) else str(self.value)
 
 
 Operand = Ref | Literal
@@ -115,7 +115,7 @@ class StartsWith:
     prefix: str
 
     def __str__(self) -> str:
-        return f"startswith({self.operand}, {_quoted(self.prefix)})"
+        return f"startswith({self.operand}, {quote_string(self.prefix)})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +237,7 @@ def path_text(path: Path) -> str:
     """The path as people write it: `$.commit.record['odd key'][0]`."""
     parts = ["$"]
     for step in path.steps:
-        if isinstance(step, str) and _PLAIN_KEY.fullmatch(step):
+        if isinstance(step, str) and PLAIN_NAME.fullmatch(step):
             parts.append(f".{step}")
         else:
             parts.append(Path((step,)).normalized()[1:])
@@ -245,17 +245,7 @@ def path_text(path: Path) -> str:
 
 
 _SHOWN_OPTIONS = 5
-_PLAIN_KEY = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-def _identifier(name: str) -> str:
-    return name if _PLAIN_KEY.fullmatch(name) else f"`{name.replace('`', '``')}`"
-
-
-def _quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
 
 
 def _nested(term: Predicate, loose: tuple[type, ...]) -> str:

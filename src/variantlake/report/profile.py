@@ -21,6 +21,7 @@ from variantlake.parquet.read.reader import find_variants
 from variantlake.paths import Path
 from variantlake.planning.expressions import VariantPath
 from variantlake.planning.predicates import path_text
+from variantlake.quoting import quote_identifier
 from variantlake.report.samples import (
     SAMPLE_ROWS,
     Sample,
@@ -34,7 +35,6 @@ from variantlake.shredding.ddl import format_ddl
 from variantlake.shredding.inference.infer import Inference, InferenceOptions, infer
 from variantlake.shredding.inference.profile import Profile
 from variantlake.shredding.schema import Leaf
-from variantlake.sql.splice import quote_identifier
 from variantlake.storage.opening import open_store
 from variantlake.storage.store import is_local, local_path
 from variantlake.types import Primitive

@@ -20,11 +20,11 @@ from variantlake.kernels.variant.profiler import Profiler
 from variantlake.kernels.variant.variant_reader import VariantReader
 from variantlake.parquet.read.json_column import to_json
 from variantlake.parquet.read.reader import iter_batches
+from variantlake.quoting import quote_identifier
 from variantlake.scan.table_scan import Scan
 from variantlake.shredding.arrays import struct_of
 from variantlake.shredding.inference.profile import Profile
 from variantlake.sql.select import QueryText
-from variantlake.sql.splice import quote_identifier
 
 SAMPLE_ROWS = 10_000
 """Rows of a sample, unless the caller wants another number."""

@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass
 
 from variantlake.errors import InvalidSchema
+from variantlake.quoting import identifier
 from variantlake.shredding.schema import Array, Leaf, Node, Object, ShreddingSchema, Untyped
 from variantlake.types import ShreddedType
 
@@ -18,7 +19,6 @@ MAX_SCHEMA_DEPTH = 100
 """Our limit on nested objects and arrays of a schema; each level is two levels of a Parquet one."""
 
 _TOKEN = re.compile(r"\s*(?:(`(?:[^`]|``)*+`)|(\w+)|([<>:,()]))")
-_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z_0-9]*")
 
 
 def parse_ddl(text: str) -> ShreddingSchema:
@@ -43,7 +43,7 @@ def format_ddl(schema: ShreddingSchema) -> str:
     """
     if isinstance(schema.root, Object):
         return ", ".join(
-            f"{_quote(name)} {_format(node)}" for name, node in _some_fields(schema.root)
+            f"{identifier(name)} {_format(node)}" for name, node in _some_fields(schema.root)
         )
     return _format(schema.root)
 
@@ -57,7 +57,7 @@ def _format(node: Node) -> str:
         case Array(element=element):
             return f"ARRAY<{_format(element)}>"
         case Object():
-            fields = (f"{_quote(name)}: {_format(child)}" for name, child in _some_fields(node))
+            fields = (f"{identifier(name)}: {_format(child)}" for name, child in _some_fields(node))
             return f"STRUCT<{', '.join(fields)}>"
 
 
@@ -65,10 +65,6 @@ def _some_fields(node: Object) -> tuple[tuple[str, Node], ...]:
     if not node.fields:
         raise InvalidSchema("an object without fields cannot be shredded")
     return node.fields
-
-
-def _quote(name: str) -> str:
-    return name if _PLAIN_NAME.fullmatch(name) else f"`{name.replace('`', '``')}`"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pyspark.sql import DataFrame
 from pyspark.sql.types import BinaryType, StructField, VariantType
 
-from variantlake.sql.splice import quote_identifier
+from variantlake.quoting import quote_identifier
 
 
 def text_rows(frame: DataFrame, limit: int) -> Iterator[tuple[str | None, ...]]:

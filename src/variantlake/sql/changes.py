@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from sqlglot.tokenizer_core import Token, TokenType
 
 from variantlake.errors import UnsupportedFeature
-from variantlake.sql.splice import quote_identifier
+from variantlake.quoting import quote_identifier
 from variantlake.sql.tokens import tokenize
 
 Assignments = tuple[tuple[str, str], ...]

@@ -66,13 +66,3 @@ def with_origins(message: str, text: str, changes: Iterable[Splice]) -> str:
 
 _POSITION = re.compile(r"(\bline )(\d+)(,? pos )(\d+)")
 """As Spark writes it: lines from 1, characters from 0."""
-
-
-def quote_identifier(name: str) -> str:
-    """The name as a quoted SQL identifier."""
-    return f"`{name.replace('`', '``')}`"
-
-
-def quote_string(text: str) -> str:
-    """The text as a SQL string literal."""
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -18,7 +18,7 @@ from variantlake.cli.terminal.rows import json_lines
 from variantlake.errors import InvalidPath, MissingSource
 from variantlake.parquet.read.reader import Progress
 from variantlake.planning.log_files import LogFiles
-from variantlake.sql.splice import quote_identifier
+from variantlake.quoting import quote_identifier
 from variantlake.storage.objects import open_object
 from variantlake.storage.store import is_local, local_path
 

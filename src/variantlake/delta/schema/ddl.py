@@ -21,6 +21,7 @@ from variantlake.delta.schema.table_schema import (
     with_parts,
 )
 from variantlake.errors import InvalidSchema
+from variantlake.quoting import identifier
 
 DECLARED = "__CHAR_VARCHAR_TYPE_STRING"
 """The key in a column's metadata under which Spark keeps the type with CHAR and VARCHAR."""
@@ -94,7 +95,7 @@ def _type_text(type_: DataType) -> str:
     """The type in Spark's words, which Spark parses as well."""
     match type_:
         case StructType(fields):
-            inner = (f"{_quoted(item.name)}:{_type_text(item.type)}" for item in fields)
+            inner = (f"{identifier(item.name)}:{_type_text(item.type)}" for item in fields)
             return f"struct<{','.join(inner)}>"
         case ArrayType(element):
             return f"array<{_type_text(element)}>"
@@ -104,11 +105,6 @@ def _type_text(type_: DataType) -> str:
             return _SPARK_NAMES.get(str(type_), str(type_))
 
 
-def _quoted(name: str) -> str:
-    return name if _SIMPLE_NAME.fullmatch(name) else f"`{name.replace('`', '``')}`"
-
-
-_SIMPLE_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _SPARK_NAMES = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}
 
 

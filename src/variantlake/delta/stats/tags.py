@@ -37,6 +37,7 @@ from variantlake.parquet.stats.facts import (
     VariantSizes,
 )
 from variantlake.paths import Path
+from variantlake.quoting import quote_identifier
 from variantlake.shredding.ddl import format_ddl, parse_ddl
 from variantlake.shredding.schema import Leaf, Node, ShreddingSchema
 from variantlake.shredding.values import ValueNotes, parse_notes
@@ -71,7 +72,7 @@ class TaggedColumn:
 def column_name(column: Column) -> str:
     """How properties and tags name a column: dots between parts, odd parts in backticks."""
     return ".".join(
-        part if _PLAIN_NAME.fullmatch(part) else f"`{part.replace('`', '``')}`" for part in column
+        part if _PLAIN_NAME.fullmatch(part) else quote_identifier(part) for part in column
     )
 
 

@@ -29,6 +29,7 @@ from variantlake.parquet.metadata.footer import read_footer
 from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.planning.files import ScanFile
 from variantlake.planning.log_files import LogFiles
+from variantlake.quoting import quote_identifier
 from variantlake.shredding.inference.infer import InferenceOptions
 from variantlake.spark.dml.change_task import (
     ACTION,
@@ -112,7 +113,9 @@ class ChangeRunner:
         query = statement.rows(snapshot, runner, resolve)
         frame = runner.run(query.text, statement.args, resolve).toDF(*query.columns)
         frame = frame.filter(f"{ACTION} IS NOT NULL")
-        frame = frame.select(*(name for name in map(_quoted, frame.columns) if name != _CLAUSE))
+        frame = frame.select(
+            *(name for name in map(quote_identifier, frame.columns) if name != _CLAUSE)
+        )
         frame, _ = evaluated(frame, snapshot, only=f"{ACTION} >= {UPDATED}")
         plan = target.file_plan(new_load_id(), LoadOptions())
         files = NewFiles(target, plan)
@@ -213,10 +216,6 @@ def _with_target(resolve: Resolve) -> Resolve:
         return resolve(parts)
 
     return find
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
 
 
 _CLAUSE = "`__vl_clause`"

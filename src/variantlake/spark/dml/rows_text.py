@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.schema.table_schema import StructField
 from variantlake.errors import InvalidQuery, UnsupportedFeature
+from variantlake.quoting import quote_identifier
 from variantlake.spark.dml.change_task import ACTION, DELETED, INSERTED, MATCHED, UPDATED
 from variantlake.spark.dml.placed import FILE, ROW
 from variantlake.sql.changes import (
@@ -23,7 +24,6 @@ from variantlake.sql.changes import (
     Named,
     UpdateText,
 )
-from variantlake.sql.splice import quote_identifier
 
 TARGET = "__vl_target"
 """How the queries call the table with places."""

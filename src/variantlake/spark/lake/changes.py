@@ -19,6 +19,7 @@ from variantlake.errors import (
     VariantLakeError,
 )
 from variantlake.planning.expressions import Condition, TypedPath, constant
+from variantlake.quoting import quote_identifier
 from variantlake.spark.lake.maintenance import LakeMaintenance
 from variantlake.spark.query.catalyst_query import QueryRunner
 from variantlake.spark.query.connect_query import RemoteQueries
@@ -38,7 +39,6 @@ from variantlake.sql.changes import (
     parse_change,
     parse_clauses,
 )
-from variantlake.sql.splice import quote_identifier
 
 if TYPE_CHECKING:
     from variantlake.dml.result import ChangeResult

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame
 from variantlake.errors import InvalidQuery
 from variantlake.planning.explain import Explanation, explain
 from variantlake.planning.expressions import Condition, TypedPath
+from variantlake.quoting import quote_string
 from variantlake.scan.footers import row_groups
 from variantlake.shown import Shown
 from variantlake.spark.lake.base import LakeSession
@@ -30,7 +31,6 @@ from variantlake.spark.session.arguments import (
     check_table_version,
     check_text,
 )
-from variantlake.sql.splice import quote_string
 from variantlake.sql.statements import not_a_query
 
 _LACKS_DELTA = (

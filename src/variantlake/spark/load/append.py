@@ -37,6 +37,7 @@ from variantlake.ingest.target.options import LoadKeywords, LoadOptions
 from variantlake.ingest.target.stream_batch import StreamBatch
 from variantlake.ingest.target.write_target import UNSHREDDED, Target
 from variantlake.kernels.variant.profiler import Profiler
+from variantlake.quoting import quote_identifier
 from variantlake.shredding.arrays import AnyArray
 from variantlake.shredding.inference.infer import infer
 from variantlake.shredding.layout import VARIANT_TYPE
@@ -189,7 +190,7 @@ class _Load:
         """Schemas for VARIANT columns that have none, from a sample of the rows."""
         names = [field.name for field in fields]
         if scan is None:
-            batches = _sample(self.frame.select(*map(_quoted, names)))
+            batches = _sample(self.frame.select(*map(quote_identifier, names)))
         else:
             columns = [each for each in scan.columns if each.name in names]
             batches = sample_rows(scan.groups, columns)
@@ -258,7 +259,3 @@ def _first_rows(frame: DataFrame, count: int) -> pa.RecordBatch:
             pairs = [each and {"metadata": each.metadata, "value": each.value} for each in given]
             columns.append(pa.array(pairs, VARIANT_TYPE))
     return pa.record_batch(columns, names=frame.columns)
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

@@ -22,6 +22,7 @@ from variantlake.delta.protocol.properties import constraints
 from variantlake.delta.transaction import alter
 from variantlake.delta.transaction.commit import commit
 from variantlake.errors import InvalidQuery, InvalidValue, MalformedLog, VariantLakeError
+from variantlake.quoting import quote_identifier
 from variantlake.spark.session.jobs import functions_of
 
 _REFUSED = "variantlake refuses the row: "
@@ -73,7 +74,7 @@ def evaluated(
     sf = functions_of(frame.sparkSession)
     for name in json_columns:
         # Rules speak of Variants.
-        frame = frame.withColumn(name, sf.parse_json(sf.col(_quoted(name)).cast("string")))
+        frame = frame.withColumn(name, sf.parse_json(sf.col(quote_identifier(name)).cast("string")))
     for field in snapshot.schema.fields:
         if field.default is not None and field.name not in frame.columns:
             frame = frame.withColumn(field.name, sf.expr(field.default))
@@ -90,11 +91,11 @@ def evaluated(
             frame = frame.withColumn(field.name, value)
             given.append(field.name)
         elif field.generation:
-            equal = f"{_quoted(field.name)} <=> ({field.generation})"
+            equal = f"{quote_identifier(field.name)} <=> ({field.generation})"
             rules.append(Rule(f"the generated column {field.name!r}", equal))
     for rule in rules:
         frame = frame.filter(_holds(rule, frame, only))
-    return frame.select(*map(_quoted, given)), frozenset()
+    return frame.select(*map(quote_identifier, given)), frozenset()
 
 
 def add_constraint(frame: DataFrame, snapshot: Snapshot, name: str, expression: str) -> int:
@@ -120,7 +121,9 @@ def set_not_null(frame: DataFrame, snapshot: Snapshot, column: str) -> int:
     Raises InvalidSchema for a column that is not there, else as `add_constraint`.
     """
     changes = alter.set_not_null(snapshot, column, not_null=True)
-    _check_rows(frame, Rule(f"NOT NULL of column {column!r}", f"{_quoted(column)} IS NOT NULL"))
+    _check_rows(
+        frame, Rule(f"NOT NULL of column {column!r}", f"{quote_identifier(column)} IS NOT NULL")
+    )
     return commit(snapshot, changes).version
 
 
@@ -176,7 +179,7 @@ def _holds(rule: Rule, frame: DataFrame, only: str | None = None) -> Column:
     """
     sf = functions_of(frame.sparkSession)
     shown = [
-        sf.col(_quoted(field.name))
+        sf.col(quote_identifier(field.name))
         for field in frame.schema.fields
         if isinstance(field.dataType, st.NumericType | st.StringType | st.DateType | st.BooleanType)
     ]
@@ -192,7 +195,3 @@ def _holds(rule: Rule, frame: DataFrame, only: str | None = None) -> Column:
 
 def _flat(text: str) -> str:
     return " ".join(text.split())
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

@@ -22,6 +22,7 @@ from sqlglot.tokenizer_core import Token
 from variantlake.errors import InvalidQuery, UnsupportedFeature, VariantLakeError
 from variantlake.planning.predicates import Ref, map_refs
 from variantlake.planning.stats.first_rows import FirstRows, map_order
+from variantlake.quoting import quote_identifier
 from variantlake.spark.query.connect_splices import RemoteTable, alike, over_views, path_changes
 from variantlake.spark.query.names import find_remote
 from variantlake.spark.query.origin import view_mark
@@ -45,7 +46,7 @@ from variantlake.spark.session.schemas import same_columns
 from variantlake.spark.session.versions import UNTRIED
 from variantlake.sql.names import Parts
 from variantlake.sql.scopes import Place, PushedFilter, Scopes
-from variantlake.sql.splice import Splice, quote_identifier, splice, with_origins
+from variantlake.sql.splice import Splice, splice, with_origins
 from variantlake.sql.token_paths import Owner, Paths, TypedPath, typed_paths
 from variantlake.sql.token_tables import TableName, qualifier_splices, sure_names, table_names
 from variantlake.sql.tokens import inner_query, is_read_only, tokenize

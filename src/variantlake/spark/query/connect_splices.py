@@ -13,9 +13,10 @@ from sqlglot.tokenizer_core import Token
 
 from variantlake.planning.plan import ScanPlan
 from variantlake.planning.predicates import PRESENCE, Predicate, Ref
+from variantlake.quoting import quote_identifier
 from variantlake.spark.scan.path_columns import VARIANT_FIELD, PathColumn
 from variantlake.spark.scan.tables import TableVersion
-from variantlake.sql.splice import Splice, quote_identifier
+from variantlake.sql.splice import Splice
 from variantlake.sql.token_paths import TypedPath
 from variantlake.sql.token_tables import TableName
 from variantlake.sql.tokens import select_items

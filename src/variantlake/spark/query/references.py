@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from variantlake.quoting import quote_identifier
 from variantlake.spark.query.plans.catalyst import Node
 from variantlake.sql.names import Parts
-from variantlake.sql.splice import Splice, quote_identifier
+from variantlake.sql.splice import Splice
 
 
 @dataclass(frozen=True, slots=True)

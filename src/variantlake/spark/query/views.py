@@ -13,6 +13,7 @@ from functools import cached_property
 
 from pyspark.sql.types import DataType
 
+from variantlake.quoting import quote_identifier
 from variantlake.spark.query.names import CatalogNames, CatalogTable, CatalogView
 from variantlake.spark.query.plans.catalyst import Node
 from variantlake.spark.query.references import (
@@ -22,7 +23,7 @@ from variantlake.spark.query.references import (
     relations,
 )
 from variantlake.sql.names import Parts
-from variantlake.sql.splice import Splice, quote_identifier, splice
+from variantlake.sql.splice import Splice, splice
 
 _UNKEPT = re.compile(
     r"spark\.(?!sql\.)|spark\.sql\.(?:optimizer|codegen|execution|shuffle|adaptive|hive|catalog|"

@@ -30,6 +30,7 @@ from variantlake.planning.exact.readings import Native, NullTest, PhysicalColumn
 from variantlake.planning.files import NO_ROWS, FileRows, ScanFile
 from variantlake.planning.plan import ScanGroup, ScanPlan
 from variantlake.planning.predicates import PRESENCE, Predicate, Ref, refs
+from variantlake.quoting import quote_identifier, quote_string
 from variantlake.scan.scan_task import ScanTask
 from variantlake.shredding.layout import METADATA
 from variantlake.spark.scan.deletion_vectors import FILE_NUMBER, has_deleted, without_deleted
@@ -41,7 +42,6 @@ from variantlake.spark.session.char_columns import char_columns, padded_sql, wit
 from variantlake.spark.session.classic_files import EVERYTHING, Files, KnownFile, unused
 from variantlake.spark.session.kernel_scan import arrow_schema, with_texts
 from variantlake.spark.session.schemas import type_ddl, without_ids
-from variantlake.sql.splice import quote_identifier, quote_string
 
 
 def scan(

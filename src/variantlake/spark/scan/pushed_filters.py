@@ -28,7 +28,7 @@ from variantlake.planning.predicates import (
     StartsWith,
     refs,
 )
-from variantlake.sql.splice import quote_identifier
+from variantlake.quoting import quote_identifier
 from variantlake.types import Kind
 
 

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 from variantlake.delta.schema.char_types import char_length_of, declared_type, holds_char
 from variantlake.delta.schema.ddl import DECLARED
 from variantlake.delta.schema.table_schema import ArrayType, DataType, MapType, StructType
-from variantlake.sql.splice import quote_identifier, quote_string
+from variantlake.quoting import quote_identifier, quote_string
 
 _PADS = (
     ("spark.sql.readSideCharPadding", "true"),

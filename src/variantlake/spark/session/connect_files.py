@@ -25,6 +25,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import ArrayType, MapType, StringType, StructField, StructType
 
 from variantlake.errors import UnsupportedFeature
+from variantlake.quoting import quote_identifier, quote_string
 from variantlake.spark.session.char_columns import pads
 from variantlake.spark.session.classic_files import (
     EVERYTHING,
@@ -39,7 +40,6 @@ from variantlake.spark.session.kernel_scan import Task, batches, workers_have_pa
 from variantlake.spark.session.schemas import type_ddl
 from variantlake.spark.session.stores import hadoop_path, reads_s3
 from variantlake.spark.session.versions import at_exit
-from variantlake.sql.splice import quote_identifier, quote_string
 
 _GLOB = re.compile(r"[\\{}\[\]*?^]")
 _UNQUOTED = "/_-!.~'()*,;:$&+=@"

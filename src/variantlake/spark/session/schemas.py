@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
 from variantlake.delta.schema.ddl import DECLARED
-from variantlake.sql.splice import quote_identifier
+from variantlake.quoting import quote_identifier
 
 _PHYSICAL_NAME = "delta.columnMapping.physicalName"
 _ID = "delta.columnMapping.id"

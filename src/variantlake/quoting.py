@@ -1,0 +1,23 @@
+"""Names and texts as SQL writes them."""
+
+from __future__ import annotations
+
+import re
+
+PLAIN_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+"""A name that needs no quotes."""
+
+
+def identifier(name: str) -> str:
+    """The name as an SQL identifier, quoted where it has to be."""
+    return name if PLAIN_NAME.fullmatch(name) else quote_identifier(name)
+
+
+def quote_identifier(name: str) -> str:
+    """The name as a quoted SQL identifier."""
+    return f"`{name.replace('`', '``')}`"
+
+
+def quote_string(text: str) -> str:
+    """The text as an SQL string literal."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
