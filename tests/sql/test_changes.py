@@ -67,10 +67,31 @@ def test_merge() -> None:
     )
 
 
+def test_words_of_case_are_names_elsewhere() -> None:
+    assert parse_change("UPDATE t SET a = s.end, b = event:case::int, end = 1 WHERE c") == (
+        UpdateText(Named("t", "t"), (("a", "s.end"), ("b", "event:case::int"), ("end", "1")), "c")
+    )
+    within = "CASE WHEN span.end > 1 THEN 2 END"
+    assert parse_change(f"UPDATE t SET a = {within}, b = 2") == UpdateText(
+        Named("t", "t"), (("a", within), ("b", "2")), None
+    )
+    found = parse_change(
+        "MERGE INTO t USING s ON t.end = s.end WHEN MATCHED THEN UPDATE SET a = s.end, b = s.b"
+    )
+    assert isinstance(found, MergeText)
+    assert found.clauses == (Clause("matched", None, "update", (("a", "s.end"), ("b", "s.b"))),)
+
+
 @pytest.mark.parametrize(
     "text",
     [
         "SELECT 1",
+        "DELETE FROM t AS",
+        "DELETE FROM a.",
+        "UPDATE t SET a = CASE WHEN b THEN 1, c = 2 WHERE d",
+        "UPDATE t SET a = case + 1, b = 2",
+        "UPDATE t SET a = (1, b = 2 WHERE c",
+        "UPDATE t SET a = 1), b = (2",
         "DELETE t",
         "DELETE FROM a b c",
         "UPDATE t SET",

@@ -13,7 +13,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from variantlake.errors import UnsupportedFeature
 from variantlake.quoting import quote_identifier
-from variantlake.sql.tokens import tokenize
+from variantlake.sql.tokens import kind_at, tokenize
 
 Assignments = tuple[tuple[str, str], ...]
 """Column names as written, and expressions; see STAR."""
@@ -90,7 +90,7 @@ def parse_change(text: str) -> ChangeText | None:
             return None
         assignments = reader.assignments(("WHERE",))
         where = reader.rest() if reader.take("WHERE") else None
-        return UpdateText(target, assignments, where) if assignments and reader.done else None
+        return UpdateText(target, assignments, where) if assignments and reader.read else None
     if reader.take("MERGE"):
         return reader.merge()
     return None
@@ -132,7 +132,7 @@ def parse_clauses(text: str) -> tuple[Clause, ...] | None:
     """The WHEN clauses of a MERGE; None where they are not of its form."""
     reader = _Reader(text)
     clauses = reader.clauses()
-    return clauses if clauses and reader.done else None
+    return clauses if clauses and reader.read else None
 
 
 class _Reader:
@@ -144,11 +144,17 @@ class _Reader:
         while self._tokens and self._tokens[-1].token_type is TokenType.SEMICOLON:
             self._tokens = self._tokens[:-1]
         self._at = 0
+        self._unclosed = False
 
     @property
     def done(self) -> bool:
         """Whether nothing is left."""
         return self._at >= len(self._tokens)
+
+    @property
+    def read(self) -> bool:
+        """Whether nothing is left, and all that was opened is closed."""
+        return self.done and not self._unclosed
 
     def take(self, *words: str) -> bool:
         """Go over these words if they come next."""
@@ -164,31 +170,34 @@ class _Reader:
 
     def until(self, *words: str) -> str:
         """The text up to one of these words outside of parentheses and CASE."""
-        start, depth = self._at, 0
+        start, opened = self._at, list[str]()
         while not self.done:
-            token = self._tokens[self._at]
-            if not depth and self._at > start and self._word(self._at) in words:
+            word = self._word(self._at)
+            if not opened and self._at > start and word in words:
                 break
-            opens = token.token_type in _OPENS or self._word(self._at) == "CASE"
-            closes = token.token_type in _CLOSES or self._word(self._at) == "END"
-            depth += int(opens) - int(closes)
+            if kind_at(self._tokens, self._at - 1) in (TokenType.DOT, TokenType.COLON):
+                word = ""  # a part of a name or a path: `s.end`, `span:case`
+            if self._kind() in _OPENS or word == "CASE":
+                opened.append(word)
+            elif self._kind() in _CLOSES or (word == "END" and opened[-1:] == ["CASE"]):
+                self._unclosed = self._unclosed or not opened
+                del opened[-1:]
             self._at += 1
+        self._unclosed = self._unclosed or bool(opened)
         return self._span(start, self._at)
 
     def named(self, ends: tuple[str, ...]) -> Named | None:
         """A table or a query in parentheses, with its alias if it has one."""
         start = self._at
-        if self.done:
-            return None
-        if self._tokens[self._at].token_type is TokenType.L_PAREN:
+        if self._kind() is TokenType.L_PAREN:
             self._close()
-        else:
-            self._at += 1
-            while self._kind() is TokenType.DOT:
-                self._at += 2
+        elif self._name() is None:
+            return None
         stop = self._at
         last = self._tokens[stop - 1]
         if self.take("AS") or (not self.done and self._word(self._at) not in ends):
+            if self.done:
+                return None
             last = self._tokens[self._at]
             self._at += 1
         if not self.done and self._word(self._at) not in ends:
@@ -229,7 +238,7 @@ class _Reader:
             return None
         on = self.until("WHEN")
         clauses = self.clauses()
-        return MergeText(target, source, on, clauses) if clauses and self.done else None
+        return MergeText(target, source, on, clauses) if clauses and self.read else None
 
     def clauses(self) -> tuple[Clause, ...]:
         """The WHEN clauses; empty where one is of another form."""
@@ -304,7 +313,7 @@ class _Reader:
                 return
 
     def _kind(self) -> TokenType | None:
-        return None if self.done else self._tokens[self._at].token_type
+        return kind_at(self._tokens, self._at)
 
     def _word(self, at: int) -> str:
         token = self._tokens[at] if at < len(self._tokens) else None
