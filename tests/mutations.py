@@ -170,7 +170,7 @@ MUTATIONS = (
     ),
     Mutation(
         10, "Spark is thought to know all types",
-        "_all_in_spark", "type_.info.spark", "True",
+        "readable_by_spark", "node.type.info.spark", "True",
     ),
     Mutation(
         10, "tags speak of every layout",
@@ -292,7 +292,7 @@ MUTATIONS = (
     ),
     Mutation(
         18, "a row comes from one row whatever a SELECT computes",
-        "Scopes._from_above", "not _is_row_by_row(...)", "False",
+        "Scopes._from_above", "other_part(select, _ROW_BY_ROW) or ...", "False",
     ),
     Mutation(
         18, "samples and pivots do not matter",
@@ -300,7 +300,7 @@ MUTATIONS = (
     ),
     Mutation(
         18, "any part of a SELECT is above its WHERE",
-        "Scopes._held", "_more(..., _AROUND_WHERE)", '""',
+        "Scopes._held", "other_part(..., _AROUND_WHERE)", '""',
     ),
     Mutation(
         18, "an ON drops rows of both sides",

@@ -12,7 +12,7 @@ import pytest
 
 import variantlake as vl
 from variantlake.delta.schema.ddl import parse_table_ddl
-from variantlake.errors import UnsupportedFeature, VariantLakeError
+from variantlake.errors import InvalidValue, UnsupportedFeature, VariantLakeError
 from variantlake.kernels.shredded.unshred import unshred
 from variantlake.shredding.values import NumberForms
 from variantlake.sql.select import QueryText
@@ -83,6 +83,9 @@ def test_limit_and_count(table: vl.Table) -> None:
     assert table.scan(where="true").count() == 150
     assert table.scan(where="false OR k < 1").count() == 3
     assert table.scan(where="event:nobody::int = 1").to_arrow().num_rows == 0
+    assert table.scan("k", limit=0).to_arrow().num_rows == 0
+    with pytest.raises(InvalidValue, match="limit is -1"):
+        table.scan("k", limit=-1)
 
 
 def test_explain_says_did_you_mean(table: vl.Table) -> None:
@@ -112,6 +115,9 @@ def test_explain_says_did_you_mean(table: vl.Table) -> None:
         "k IS TRUE",
         "cast(k AS string) = '1'",
         "event:a::int > 1e400",
+        "variant_get() = 1",
+        "k = " + "9" * 5000,
+        "k = " + "0" * 5000,
     ],
 )
 def test_what_only_spark_takes_is_refused_by_name(text: str) -> None:

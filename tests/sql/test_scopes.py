@@ -298,6 +298,11 @@ def test_a_limit_on_the_rows_of_one_table(text: str, expected: str | None) -> No
     assert (found.first and str(found.first)) == expected
 
 
+def test_a_limit_of_thousands_of_digits_is_not_looked_at() -> None:
+    (found,) = held("SELECT k FROM t LIMIT " + "9" * 5000)
+    assert found.first is None
+
+
 def test_rule_37_further_terms_of_an_order_decide_between_rows_that_are_alike() -> None:
     for text, sole in (("k", True), ("event:a::int DESC", True), ("k, p", False), ("k, k", False)):
         (found,) = held(f"SELECT p FROM t ORDER BY {text} LIMIT 3")

@@ -29,6 +29,11 @@ def test_what_is_no_query_says_what_to_do(text: str, name: str, python: str, she
     assert shell in (error.cli_hint or "")
 
 
+def test_many_comments_take_no_time_to_pass() -> None:
+    # With a choice for each comment this would be 2 ** 64 attempts.
+    assert not_a_query("/**/" * 64 + "1") is None
+
+
 @pytest.mark.parametrize(
     "text",
     ["SELECT 1", "(SELECT 1)", "WITH a AS (SELECT 1) TABLE a", "-- DELETE\nSELECT 1", ""],

@@ -141,6 +141,13 @@ def test_other_ways_to_read_a_variant(text: str) -> None:
     assert found.whole or found.others or found.stars
 
 
+def test_numbers_of_thousands_of_digits_are_no_index_and_no_version() -> None:
+    digits = "9" * 5000
+    text = f"SELECT event:a[{digits}]::int FROM t VERSION AS OF {digits}"
+    assert not typed_paths(text, tokenize(text), frozenset({"event"})).found
+    assert [name.version for name in table_names(text, tokenize(text))] == [None]
+
+
 def test_products_and_counts_are_no_stars() -> None:
     text = "SELECT count(*), 2 * k, (k) * 2 FROM t"
     found = typed_paths(text, tokenize(text), frozenset({"event"}))

@@ -95,7 +95,7 @@ class Columns:
                 raise refused("a path with wildcards")
 
     def _variant_get(self, node: exp.Anonymous, *, strict: bool) -> Ref:
-        column, *rest = node.expressions
+        column, *rest = node.expressions or (None,)
         texts = [part.this for part in rest if isinstance(part, exp.Literal) and part.is_string]
         if (
             not isinstance(column, exp.Column)

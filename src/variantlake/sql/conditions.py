@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from variantlake.errors import UnsupportedFeature
 from variantlake.planning.exact.comparing import comparison_type
 from variantlake.planning.predicates import (
     And,
@@ -71,7 +70,12 @@ class Conditions:
             case exp.Between() if not node.args.get("symmetric"):
                 operand = self._operand(node.this)
                 low, high = (self._constant(node.args[side]) for side in ("low", "high"))
-                return And((self._compare(">=", operand, low), self._compare("<=", operand, high)))
+                return And(
+                    (
+                        Compare(">=", operand, coerced(operand, low, utc=self._utc)),
+                        Compare("<=", operand, coerced(operand, high, utc=self._utc)),
+                    )
+                )
             case exp.In() if not any(
                 node.args.get(name) for name in ("query", "unnest", "field", "is_global")
             ):
@@ -93,22 +97,13 @@ class Conditions:
 
     def _comparison(self, op: CompareOp, node: exp.Expression) -> Predicate:
         left, right = self._columns.find(node.this), self._columns.find(node.expression)
-        if left is not None and right is None:
-            left, (literal,) = padded_alike(left, (self._constant(node.expression),))
-            return self._compare(op, left, literal)
-        if right is not None and left is None:
-            right, (literal,) = padded_alike(right, (self._constant(node.this),))
-            return self._compare(op, literal, right)
-        raise refused("a comparison that is not of a column or path with a constant")
-
-    def _compare(self, op: CompareOp, left: Ref | Literal, right: Ref | Literal) -> Compare:
-        match left, right:
-            case Ref(), Literal():
-                return Compare(op, left, coerced(left, right, utc=self._utc))
-            case Literal(), Ref():
-                return Compare(op, coerced(right, left, utc=self._utc), right)
-            case _:
-                raise UnsupportedFeature(f"the comparison of {left} with {right}")
+        ref = left or right
+        if ref is None or (left and right):
+            raise refused("a comparison that is not of a column or path with a constant")
+        given = self._constant(node.expression if left else node.this)
+        ref, (literal,) = padded_alike(ref, (given,))
+        literal = coerced(ref, literal, utc=self._utc)
+        return Compare(op, ref, literal) if left else Compare(op, literal, ref)
 
     def _in(self, node: exp.In) -> Predicate:
         given = tuple(map(self._constant, node.expressions))

@@ -45,7 +45,10 @@ _TYPES = {
     exp.DType.BINARY: "binary",
     exp.DType.VARIANT: "variant",
 }
-_NUMBER = re.compile(r"\d+|\d*\.\d+|\d+\.\d*")
+WHOLE_NUMBER = re.compile(rf"[0-9]{{1,{MAX_PRECISION}}}")
+"""An integer that Spark takes, at least as a decimal."""
+_DECIMAL = re.compile(r"[0-9]*\.[0-9]+|[0-9]+\.[0-9]*")
+_EXPONENT = re.compile(r"([0-9]+\.?|[0-9]*\.[0-9]+)[eE][+-]?[0-9]+")
 _ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _ISO_MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}:\d{2}(\.\d{1,6})?")
 
@@ -96,14 +99,14 @@ def constant(node: exp.Expression, *, utc: bool) -> Literal:
 
 
 def _number(text: str) -> Literal:
-    if text.isdigit():
+    if WHOLE_NUMBER.fullmatch(text):
         return _number_of(int(text), "")
-    if _NUMBER.fullmatch(text):
+    if _DECIMAL.fullmatch(text):
         value = Decimal(text)
         digits, exponent = len(value.as_tuple().digits), -int(value.as_tuple().exponent)
         if max(digits, exponent) <= MAX_PRECISION:
             return Literal(value, f"decimal({max(digits, exponent)},{exponent})")
-    if re.fullmatch(r"[\d.]+[eE][+-]?\d+", text) and math.isfinite(float(text)):
+    if _EXPONENT.fullmatch(text) and math.isfinite(float(text)):
         return Literal(float(text), "double")
     raise refused("a number of this form")
 
@@ -114,10 +117,7 @@ def _number_of(value: float | Decimal, type_: str) -> Literal:
     for kind in (Kind.INT32, Kind.INT64):
         if -INT_LIMITS[kind] <= value < INT_LIMITS[kind]:
             return Literal(value, "int" if kind is Kind.INT32 else "bigint")
-    digits = len(str(abs(value)))
-    if digits > MAX_PRECISION:
-        raise refused(f"the number {value}")
-    return Literal(Decimal(value), f"decimal({digits},0)")
+    return Literal(Decimal(value), f"decimal({len(str(abs(value)))},0)")
 
 
 def _typed(node: exp.Cast, *, utc: bool) -> Literal:
@@ -131,10 +131,12 @@ def _typed(node: exp.Cast, *, utc: bool) -> Literal:
             return Literal(text, type_)
     elif target is not None and target.kind is Kind.DOUBLE:
         return Literal(float(text), type_)
-    elif target is not None and target.kind in INT_LIMITS and text.isdigit():
-        limit = INT_LIMITS[target.kind]
-        if int(text) < limit:
-            return Literal(int(text), type_)
+    elif (
+        target is not None
+        and WHOLE_NUMBER.fullmatch(text)
+        and int(text) < INT_LIMITS.get(target.kind, 0)
+    ):
+        return Literal(int(text), type_)
     raise refused("a constant of this kind")
 
 

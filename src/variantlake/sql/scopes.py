@@ -31,6 +31,7 @@ from variantlake.sql.columns import Columns
 from variantlake.sql.conditions import Conditions
 from variantlake.sql.joins import JOINS, LEFT, RIGHT, join_of_text
 from variantlake.sql.limits import PARTS, limit_of
+from variantlake.sql.select import other_part
 from variantlake.sql.token_paths import count_stars
 from variantlake.sql.tokens import TEXTS, kind_at, tokenize
 
@@ -79,10 +80,6 @@ def _parsed(
 
 
 _HIDING = ("IDENTIFIER", "TABLE")
-
-
-def _is_counted(star: exp.Star) -> bool:
-    return isinstance(star.parent, exp.Count)
 
 
 def _start(table: exp.Table) -> int:
@@ -158,9 +155,12 @@ class Scopes:
 
         A star over a subquery stands for what that names, or for what a star in there does.
         """
+        if self._tree is None:
+            return None
         found: set[int] = set()
-        stars = [star for star in self._stars() if not _is_counted(star)]
-        if self._tree is None or len(stars) != count_stars(self._tokens):
+        every = self._tree.find_all(exp.Star)
+        stars = [star for star in every if not isinstance(star.parent, exp.Count)]
+        if len(stars) != count_stars(self._tokens):
             return None
         for star in stars:
             item = star.parent if isinstance(star.parent, exp.Column) else star
@@ -180,36 +180,26 @@ class Scopes:
         aliases = (alias for alias in self._tree.find_all(exp.TableAlias) if alias.columns)
         return not all(isinstance(alias.parent, exp.Values) for alias in aliases)
 
-    def _stars(self) -> Iterator[exp.Star]:
-        return iter(()) if self._tree is None else self._tree.find_all(exp.Star)
-
     def _held(self, table: exp.Table, schema: StructType) -> PushedFilter:
         select = _select_of(table)
         if select is None or not _has_only(table, _PLAIN_TABLE) or table.alias_column_names:
             return PushedFilter(None, UNREAD.format("the table is not a plain item of FROM"))
-        if more := _more(select, _AROUND_WHERE):
+        if more := other_part(select, _AROUND_WHERE):
             return PushedFilter(None, UNREAD.format(f"the SELECT has {more}"))
         item = self._item(select, table)
         if item is None:
             return PushedFilter(None, UNREAD.format("a join of another kind"))
         columns = Columns(schema, item.name.lower())
-        known = frozenset(column.name for column in schema.fields)
         terms = [
-            self._predicate(condition, columns, item, known)
-            for condition in self._on_item(select, table)
+            self._predicate(condition, columns, item) for condition in self._on_item(select, table)
         ]
-        first = self._first(select, table, columns, item, known)
+        first = self._first(select, table, columns, item)
         if terms or first:
             return PushedFilter(And(tuple(terms)) if terms else None, first=first)
         return PushedFilter(None, KEEPS_ROWS if _has_conditions(select) else "")
 
     def _first(
-        self,
-        select: exp.Select,
-        table: exp.Table,
-        columns: Columns,
-        item: _Item,
-        known: frozenset[str],
+        self, select: exp.Select, table: exp.Table, columns: Columns, item: _Item
     ) -> FirstRows | None:
         """The LIMIT of a SELECT on the rows of its only table."""
         order = select.args.get("order")
@@ -219,7 +209,7 @@ class Scopes:
         if not _are_computed([*select.expressions, *terms]):
             return None
         try:
-            return limit_of(select, columns, lambda name: self._means(name, item, known))
+            return limit_of(select, columns, lambda name: self._means(name, columns, item))
         except VariantLakeError:
             return None
 
@@ -245,11 +235,11 @@ class Scopes:
 
     def _from_above(self, select: exp.Select) -> list[exp.Expr]:
         """Conditions on the result of a SELECT that is an item itself, said of its own FROM."""
-        if not _is_row_by_row(select):
+        if other_part(select, _ROW_BY_ROW) or not _are_computed(select.expressions):
             return []
         node = self._reader(select)
         above = None if node is None else _select_of(node)
-        if node is None or above is None or _more(above, _AROUND_WHERE):
+        if node is None or above is None or other_part(above, _AROUND_WHERE):
             return []
         item = self._item(above, node)
         if item is None:
@@ -293,31 +283,28 @@ class Scopes:
 
     # --- What names mean --------------------------------------------------------------------------
 
-    def _predicate(
-        self, node: Any, columns: Columns, item: _Item, known: frozenset[str]
-    ) -> Predicate:
+    def _predicate(self, node: Any, columns: Columns, item: _Item) -> Predicate:
         """The condition on the columns of one table; what is not about it alone is Unknown."""
         match node:
             case exp.Paren():
-                return self._predicate(node.this, columns, item, known)
+                return self._predicate(node.this, columns, item)
             case exp.And() | exp.Or():
                 terms = tuple(
-                    self._predicate(side, columns, item, known)
-                    for side in (node.this, node.expression)
+                    self._predicate(side, columns, item) for side in (node.this, node.expression)
                 )
                 return And(terms) if isinstance(node, exp.And) else Or(terms)
             case exp.Not():
-                return Not(self._predicate(node.this, columns, item, known))
+                return Not(self._predicate(node.this, columns, item))
         try:
-            if all(self._means(column, item, known) for column in node.find_all(exp.Column)):
+            if all(self._means(column, columns, item) for column in node.find_all(exp.Column)):
                 return Conditions(columns, utc=False).predicate(node)
         except VariantLakeError:
             pass
         return Unknown(_shown(node))
 
-    def _means(self, column: exp.Column, item: _Item, known: frozenset[str]) -> bool:
+    def _means(self, column: exp.Column, columns: Columns, item: _Item) -> bool:
         """Whether a name can only be a column of the item, as far as its letters tell."""
-        if self._case_sensitive and column.name not in known:
+        if self._case_sensitive and columns.schema.get(column.name) is None:
             return False
         return self._is_of(column, item)
 
@@ -336,7 +323,8 @@ class Scopes:
             if not isinstance(node, exp.Column):
                 return node
             found = self._output(node.name, select) if self._is_of(node, item) else None
-            return _nothing(node) if found is None else found.copy()
+            # No condition on a bare word is understood; it is shown as the name.
+            return exp.Var(this=node.name) if found is None else found.copy()
 
         return condition.copy().transform(computed)
 
@@ -352,16 +340,7 @@ class Scopes:
         if len(stars) != 1 or any(stars[0][1].args.values()):
             return None
         part = stars[0][0]
-        return (
-            exp.column(name, part.table or None)
-            if isinstance(part, exp.Column)
-            else (exp.column(name))
-        )
-
-
-def _nothing(node: exp.Column) -> exp.Expr:
-    """What no condition is understood of, shown as the name."""
-    return exp.Var(this=node.name)
+        return exp.column(name, (isinstance(part, exp.Column) and part.table) or None)
 
 
 def _select_of(node: exp.Expr) -> exp.Select | None:
@@ -411,10 +390,6 @@ def _using(join: exp.Join) -> frozenset[str] | None:
     return frozenset(column.name.lower() for column in join.args.get("using") or ())
 
 
-def _is_row_by_row(select: exp.Select) -> bool:
-    return not _more(select, _ROW_BY_ROW) and _are_computed(select.expressions)
-
-
 def _are_computed(items: Iterable[exp.Expr]) -> bool:
     return all(
         (isinstance(node, _COMPUTED) or _is_variant_get(node))
@@ -432,13 +407,7 @@ def _is_variant_get(node: exp.Expr) -> bool:
 
 
 def _has_only(node: exp.Expr, parts: frozenset[str]) -> bool:
-    return not _more(node, parts)
-
-
-def _more(node: exp.Expr, parts: frozenset[str]) -> str:
-    """A part of the node beyond these, as words; empty if it has no more."""
-    more = [name for name, value in node.args.items() if value and name not in parts]
-    return more[0].strip("_").upper().replace("_", " ") if more else ""
+    return not other_part(node, parts)
 
 
 def _has_conditions(select: exp.Select) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 import sqlglot
@@ -19,7 +19,7 @@ from variantlake.errors import InvalidQuery, UnsupportedFeature
 from variantlake.planning.predicates import Literal, Predicate, Ref
 from variantlake.sql.columns import Columns, name_of
 from variantlake.sql.conditions import Conditions
-from variantlake.sql.literals import SPARK_RUNS_IT, constant, refused
+from variantlake.sql.literals import SPARK_RUNS_IT, WHOLE_NUMBER, constant, refused
 from variantlake.sql.statements import QUERIES, first_word
 
 
@@ -38,9 +38,8 @@ class QueryText:
     """
 
     def __init__(self, schema: StructType, table: str = "", *, utc: bool = True) -> None:
-        self._schema = schema
         self._utc = utc
-        self._table = table.lower()
+        self._columns = Columns(schema, table.lower())
 
     def items(self, texts: Iterable[str]) -> tuple[Item, ...]:
         """The items of SELECT lists. Raises InvalidQuery and UnsupportedFeature."""
@@ -49,7 +48,8 @@ class QueryText:
             with about(text):
                 select = parse_select(f"SELECT {text}")
                 only_parts(select, "expressions")
-                found += _items(select, Columns(self._schema, self._table))
+                for part in select.expressions:
+                    found += _item(part, self._columns)
         return tuple(found)
 
     def condition(self, text: str) -> Predicate:
@@ -59,8 +59,7 @@ class QueryText:
                 raise InvalidQuery("the condition is empty", hint="leave it out to mean all rows")
             select = parse_select(f"{_BEFORE_CONDITION}{text}")
             only_parts(select, "expressions", "where")
-            columns = Columns(self._schema, self._table)
-            return Conditions(columns, utc=self._utc).predicate(select.args["where"].this)
+            return Conditions(self._columns, utc=self._utc).predicate(select.args["where"].this)
 
     def value(self, text: str) -> Ref | Literal:
         """A column, a path or a constant. Raises InvalidQuery and UnsupportedFeature."""
@@ -70,7 +69,7 @@ class QueryText:
             if len(select.expressions) != 1:
                 raise refused("several values for one column")
             (node,) = select.expressions
-            found = Columns(self._schema, self._table).find(node)
+            found = self._columns.find(node)
             return constant(node, utc=self._utc) if found is None else found
 
 
@@ -104,21 +103,22 @@ def parse_select(text: str) -> exp.Select:
 
 def only_parts(select: exp.Select, *parts: str) -> None:
     """Refuse a SELECT that has more than these."""
-    more = [name for name, value in select.args.items() if value and name not in parts]
-    if more:
-        raise refused(more[0].strip("_").upper().replace("_", " "))
+    if more := other_part(select, parts):
+        raise refused(more)
+
+
+def other_part(node: exp.Expr, parts: Collection[str]) -> str:
+    """A part of the node beyond these, as words; empty if it has no other."""
+    more = [name for name, value in node.args.items() if value and name not in parts]
+    return more[0].strip("_").upper().replace("_", " ") if more else ""
 
 
 def row_limit(limit: exp.Expression) -> int:
     """The rows of a LIMIT."""
     rows = limit.expression
-    if not isinstance(rows, exp.Literal) or rows.is_string or not rows.this.isdigit():
+    if not isinstance(rows, exp.Literal) or rows.is_string or not WHOLE_NUMBER.fullmatch(rows.this):
         raise refused("a LIMIT that is not a number")
     return int(rows.this)
-
-
-def _items(select: exp.Select, columns: Columns) -> tuple[Item, ...]:
-    return tuple(item for part in select.expressions for item in _item(part, columns))
 
 
 def _item(part: exp.Expression, columns: Columns) -> Iterator[Item]:

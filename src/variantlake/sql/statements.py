@@ -6,7 +6,7 @@ import re
 
 from variantlake.errors import UnsupportedFeature
 
-_BLANK = r"(?:\s|--[^\n]*(?:\n|$)|/\*.*?\*/|\()*"
+_BLANK = r"(?:\s|--[^\n]*(?:\n|$)|/\*.*?\*/|\()*+"
 _WORDS = re.compile(rf"{_BLANK}([A-Za-z]+)(?:{_BLANK}([A-Za-z]+))?", re.DOTALL)
 
 QUERIES = ("SELECT", "WITH", "FROM", "VALUES", "TABLE")

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot.tokenizer_core import Token, TokenType
 
+from variantlake.errors import InvalidPath
 from variantlake.paths import Path
 from variantlake.planning.predicates import PRESENCE
 from variantlake.sql.tokens import (
@@ -24,7 +25,6 @@ from variantlake.sql.tokens import (
     name_at,
     tokenize,
 )
-from variantlake.sql.variant_path import variant_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,9 +156,10 @@ def typed_paths(
     stars, whole = _looks_at_everything(tokens, tables, renames=renames)
     found = []
     others = set()
+    reader = _Reader(text, tokens, tables)
     at = 0
     while at < len(tokens):
-        path, after = _Reader(text, tokens, tables).typed_path(at)
+        path, after = reader.typed_path(at)
         if path is not None and path.column in columns:
             found.append(path)
             at = after
@@ -316,10 +317,13 @@ class _Reader:
         kinds = [self._kind(i) for i in (comma, comma + 2, comma + 4)]
         if kinds != [TokenType.COMMA, TokenType.COMMA, TokenType.R_PAREN] or None in texts:
             return None, at
-        path = variant_path(texts[0] or "")
         inner = tokenize(texts[1] or "")
         type_, end = _Reader(texts[1] or "", inner).type_at(0)
-        if path is None or end != len(inner):
+        if end != len(inner):
+            return None, at
+        try:
+            path = Path.parse_spark(texts[0] or "")
+        except InvalidPath:
             return None, at
         # Spark names it after the whole call, so the item has no bare name.
         found, after = self._found(at, comma + 5, (at + 2, name), path, type_, strict=strict)
@@ -428,7 +432,7 @@ class _Reader:
 
     def _is_index(self, at: int) -> bool:
         text = self._tokens[at].text
-        return text.isascii() and text.isdigit() and int(text) < 2**31
+        return text.isascii() and text.isdigit() and len(text) <= 10 and int(text) < 2**31
 
     def _kind(self, at: int) -> TokenType | None:
         return kind_at(self._tokens, at)

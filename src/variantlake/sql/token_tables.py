@@ -204,13 +204,16 @@ def _time_travel(
         return None, None, last
     at += 3 if tokens[at + 1].text.upper() == "AS" else 2
     if kind[2] == "VERSION":
-        if at < len(tokens) and tokens[at].text.isdigit():
+        if at < len(tokens) and _VERSION.fullmatch(tokens[at].text):
             return int(tokens[at].text), None, at
         return None, None, last
     stop = _expression_end(tokens, at)
     if stop < at:
         return None, None, last
     return None, text[tokens[at].start : tokens[stop].end + 1], stop
+
+
+_VERSION = re.compile("[0-9]{1,18}")
 
 
 def _expression_end(tokens: Sequence[Token], at: int) -> int:

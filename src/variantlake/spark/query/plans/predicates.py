@@ -13,6 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 
+from variantlake.errors import InvalidPath
+from variantlake.paths import Path
 from variantlake.planning.exact.casts import keeps_column, spark_type
 from variantlake.planning.predicates import (
     And,
@@ -37,7 +39,6 @@ from variantlake.spark.query.plans.lineage import (
 )
 from variantlake.sql.joins import join_of_plan
 from variantlake.sql.names import VARIANT
-from variantlake.sql.variant_path import variant_path
 
 _Conditions = tuple[Node, ...]
 
@@ -249,8 +250,11 @@ def variant_request(node: Node, lineage: Lineage) -> tuple[str, Ref] | None:
     path = get.children[1].folded
     if source is None or not isinstance(path, str):
         return None
-    parsed = variant_path(path)
-    return None if parsed is None else (source.view, Ref((source.column,), parsed, type_, strict))
+    try:
+        steps = Path.parse_spark(path)
+    except InvalidPath:
+        return None
+    return source.view, Ref((source.column,), steps, type_, strict)
 
 
 def _cast(operand: Ref | Literal | None, requested: str) -> Ref | None:
