@@ -43,7 +43,7 @@ def plan_late_materialization(
     *,
     min_bytes: int | None = None,
 ) -> ScanPlan:
-    """The plan with `found_by` set for the files whose rows are better found first.
+    """The plan with a `prefilter` for the files whose rows are better found first.
 
     These are files of which a Variant is needed as it is, and where some conjunct that is likely to
     drop rows has all of its operands in columns. A group of which only some files are so becomes
@@ -120,9 +120,9 @@ def _is_selective(part: Predicate) -> bool:
 def _is_known(part: Predicate) -> bool:
     """Whether the local engine compares as Spark does."""
     match part:
-        case Compare(_, Ref() as ref, Literal() as literal):
-            return comparison_type(ref.type, (literal,)) is not None
-        case Compare(_, Literal() as literal, Ref() as ref):
+        case Compare(_, Ref() as ref, Literal() as literal) | Compare(
+            _, Literal() as literal, Ref() as ref
+        ):
             return comparison_type(ref.type, (literal,)) is not None
         case In(ref, options):
             return comparison_type(ref.type, options) is not None

@@ -47,8 +47,8 @@ class ScanGroup:
 
     In one group a Variant column is read one way: when one of its paths is Native, all are.
     `kernels` is true when a column that is read natively holds types which Spark's own Variant
-    reader fails on. `found_by` are conjuncts by which rows are found on typed columns before their
-    Variants are rebuilt, see `late`; none where all rows are.
+    reader fails on. `prefilter` are conjuncts by which rows are found on typed columns before their
+    Variants are rebuilt, see `late_materialization`; none where all rows are.
     """
 
     readings: tuple[tuple[Ref, Reading], ...]

@@ -50,7 +50,7 @@ class Array:
 
     def inside(self) -> Iterator[Node]:
         """The nodes of its elements at every depth, parents first, in file order."""
-        yield from _inside(self.element)
+        yield from subtree(self.element)
 
 
 Node = Leaf | Untyped | Object | Array
@@ -96,11 +96,12 @@ def type_name(node: Node) -> str:
     return "VARIANT"
 
 
-def _inside(node: Node) -> Iterator[Node]:
+def subtree(node: Node) -> Iterator[Node]:
+    """A node and all below it, those in arrays as well, parents first, in file order."""
     yield node
     if isinstance(node, Object):
         for _, child in node.fields:
-            yield from _inside(child)
+            yield from subtree(child)
     elif isinstance(node, Array):
         yield from node.inside()
 

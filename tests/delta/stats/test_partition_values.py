@@ -61,6 +61,11 @@ def test_a_text_is_its_value(kind: str, text: str, value: Any) -> None:
     assert partition_key(ours, field.type) == partition_key(text, field.type)
 
 
+def test_texts_of_one_float_are_one_partition() -> None:
+    kind = PrimitiveType("float")
+    assert partition_key("0.1", kind) == partition_key("0.10000000149011612", kind)
+
+
 def test_nan_is_one_partition() -> None:
     kind = PrimitiveType("double")
     assert partition_key("NaN", kind) == partition_key("nan", kind)

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from variantlake.delta.schema.table_schema import PrimitiveType, StructField, arrow_type
-from variantlake.delta.stats.stats_reader import raw_value
+from variantlake.delta.stats.stats_reader import as_float, raw_value
 from variantlake.delta.stats.stats_writer import DAY_OF_EPOCH, EPOCH
 from variantlake.errors import UnsupportedFeature
 from variantlake.shredding.arrays import AnyArray
@@ -102,7 +102,8 @@ def partition_raw(text: str | None, type_: PrimitiveType) -> Any:
     if parse is None or text is None or text == "":
         return None
     try:
-        if "_" in text and type_.name != "string":  # Python's numbers, and nobody else's
+        # Python alone takes underscores and the digits of other scripts for numbers.
+        if type_.name != "string" and ("_" in text or not text.isascii()):
             return None
         value = parse(text)
     except (ValueError, ArithmeticError, KeyError):
@@ -138,7 +139,7 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
     "integer": int,
     "short": int,
     "byte": int,
-    "float": float,
+    "float": lambda text: as_float(float(text)),
     "double": float,
     "decimal": Decimal,
     "boolean": {"true": True, "false": False}.__getitem__,

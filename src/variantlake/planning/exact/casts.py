@@ -58,17 +58,6 @@ _SAME_ORDER = {
 """Types (without integers and decimals) whose bounds order as Spark compares the values."""
 
 
-_RAW_CLASSES: dict[Kind, type | tuple[type, ...]] = {
-    Kind.DECIMAL: Decimal,
-    Kind.FLOAT: float,
-    Kind.DOUBLE: float,
-    Kind.STRING: str,
-    Kind.BINARY: bytes,
-    Kind.UUID: bytes,
-}
-"""The class of a raw bound; integers and everything counted in a unit are int."""
-
-
 @cache
 def spark_type(name: str) -> ShreddedType | None:
     """The type that Spark's type name means.
@@ -84,7 +73,7 @@ def spark_type(name: str) -> ShreddedType | None:
 
 @cache
 def monotone_cast(stored: ShreddedType, requested: ShreddedType) -> Cast | None:
-    """Spark's cast from `stored` to `asked` where it never turns the order round, else None.
+    """Spark's cast from `stored` to `requested` where it keeps the order, else None.
 
     The function is monotone with Beyond.BELOW as the least and Beyond.ABOVE as the greatest
     result; what lies between two values that it casts is cast as well.
@@ -133,17 +122,9 @@ def type_limits(stored: ShreddedType) -> tuple[Raw | None, Raw | None]:
 def usable_bounds(
     facts: PathFacts | ColumnFacts, stored: ShreddedType
 ) -> tuple[Raw | None, Raw | None]:
-    """The file's bounds, without those that cannot be values of `stored` or that order nothing.
-
-    Facts may come from a log that anybody wrote.
-    """
-    classes = _RAW_CLASSES.get(stored.kind, int)
-    low, high = facts.minimum, facts.maximum
-    if not isinstance(low, classes) or low != low:  # noqa: PLR0124 - NaN
-        low = None
-    if not isinstance(high, classes) or high != high:  # noqa: PLR0124 - NaN
-        high = None
-    return low, high
+    """The file's bounds, without those that cannot be values of `stored` or that order nothing."""
+    bounds = RawColumn.of([facts.minimum, facts.maximum], stored)
+    return bounds.raw(0), bounds.raw(1)
 
 
 @dataclass(frozen=True, slots=True)

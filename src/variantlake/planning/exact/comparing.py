@@ -36,9 +36,9 @@ _EXACT_AS_DOUBLE = (Kind.INT8, Kind.INT16, Kind.INT32)
 
 
 def comparison_type(requested: str, literals: Iterable[Literal]) -> ShreddedType | None:
-    """The type in which Spark compares `asked` values with all of these literals.
+    """The type in which Spark compares `requested` values with all of these literals.
 
-    None when it is not known for sure, or does not hold every value of `asked` unchanged. Also
+    None when it is not known for sure, or does not hold every value of `requested` unchanged. Also
     where an integer is compared with a decimal that no integer reaches: Spark takes that for
     certain, of a NULL too (`x < 9223372036854775808` is true in every row).
     """

@@ -112,7 +112,7 @@ _OVERFLOWS_SILENTLY = frozenset((stored, Kind.TIMESTAMP) for stored in _WIDTHS)
 def conversion(
     stored: ShreddedType, requested: str, facts: PathFacts, *, strict: bool
 ) -> Conversion | None:
-    """How a clean path's column gives what `variant_get(…, asked)` gives, or None: read natively.
+    """How a clean path's column gives what `variant_get(…, requested)` gives; None: natively.
 
     `facts` are those of the path in this file; their bounds prove that values fit. `strict` is
     true for `variant_get` and casts that raise, false for `try_variant_get`.
@@ -145,7 +145,7 @@ def values_fit(stored: ShreddedType, requested: ShreddedType, bounds: BoundColum
 
 
 def all_values_fit(stored: ShreddedType, requested: ShreddedType, facts: PathFacts) -> bool:
-    """Whether the monotone cast to `asked` holds every value, by the type or by the bounds."""
+    """Whether the monotone cast to `requested` holds every value, by the type or by the bounds."""
     if facts.typed == 0:
         return True
     cast = monotone_cast(stored, requested)

@@ -30,7 +30,15 @@ from variantlake.planning.predicates import PRESENCE, Ref
 from variantlake.shredding.folding import fold_key
 from variantlake.shredding.layout import TYPED_VALUE
 from variantlake.shredding.legacy.layout import OBJECT
-from variantlake.shredding.schema import Array, Leaf, Node, Object, ShreddingSchema, Untyped
+from variantlake.shredding.schema import (
+    Array,
+    Leaf,
+    Node,
+    Object,
+    ShreddingSchema,
+    Untyped,
+    subtree,
+)
 from variantlake.types import Kind, ShreddedType
 
 
@@ -380,17 +388,12 @@ def _enter(array: Array, rest: tuple[str | int, ...]) -> tuple[Node, tuple[str |
             if rest[0] not in names:
                 break
             at = names.index(rest[0])
-            number += 1 + sum(_size(child) for _, child in node.fields[:at])
+            number += 1 + sum(len(list(subtree(child))) for _, child in node.fields[:at])
             node = node.fields[at][1]
         else:
             break
         rest = rest[1:]
     return node, rest, inside | _bit(number)
-
-
-def _size(node: Node) -> int:
-    """The nodes of a part of an array's elements."""
-    return sum(1 for _ in Array(node).inside())
 
 
 def _bit(number: int) -> int:
@@ -408,19 +411,7 @@ def not_clean(own: PathFacts) -> str:
 
 def readable_by_spark(schema: ShreddingSchema) -> bool:
     """Whether Spark's own Variant reader takes the layout: it fails on types that it lacks."""
-    return _all_in_spark(schema.root)
-
-
-def _all_in_spark(node: Node) -> bool:
-    match node:
-        case Leaf(type_):
-            return type_.info.spark
-        case Object(fields):
-            return all(_all_in_spark(child) for _, child in fields)
-        case Array(element):
-            return _all_in_spark(element)
-        case Untyped():
-            return True
+    return all(node.type.info.spark for node in subtree(schema.root) if isinstance(node, Leaf))
 
 
 def _physical_steps(path: Path) -> tuple[str | int, ...]:

@@ -6,15 +6,15 @@ facts give the widest domain.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 
 import numpy as np
 import numpy.typing as npt
 
+from variantlake.delta.schema.table_schema import PrimitiveType
+from variantlake.delta.stats.partition_values import partition_raw
 from variantlake.parquet.stats.bounds import Raw
 from variantlake.parquet.stats.fact_columns import Bools, BoundColumns, Counts, Int64s, RawColumn
 from variantlake.parquet.stats.facts import UNKNOWN
@@ -30,7 +30,7 @@ from variantlake.planning.exact.readings import (
 )
 from variantlake.planning.files import FileColumns, PartitionColumn
 from variantlake.planning.predicates import Ref
-from variantlake.types import MAX_PRECISION, Kind, ShreddedType
+from variantlake.types import Kind, ShreddedType
 
 ALL = slice(None)
 NO_TYPES: Mapping[str, str] = {}
@@ -122,10 +122,6 @@ REASONS = (
 )
 
 _MICROS_PER_DAY = 86_400 * 1_000_000
-_MICROSECOND = timedelta(microseconds=1)
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-# Python's own parsers also take underscores, other digits and more names for infinity.
-_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,4})?|NaN|[+-]?Infinity", re.ASCII)
 
 
 def domains_of(
@@ -269,42 +265,24 @@ def _partition(
 def partition_value(text: str, type_: ShreddedType) -> Raw | None:
     """A serialised partition value as a raw value; None where its meaning is not certain.
 
-    Spec: Delta protocol, "Partition Value Serialization".
+    A timestamp without a zone is in the writer's own, which nobody wrote down.
     """
+    name = _DELTA_NAMES.get(type_.kind, type_.ddl.lower())
+    value: Raw | None = partition_raw(text, PrimitiveType(name))
+    if not isinstance(value, Decimal):
+        return value
+    cast = monotone_cast(type_, type_)
     try:
-        match type_.kind:
-            case Kind.STRING:
-                return text
-            case Kind.BOOLEAN:
-                return {"true": True, "false": False}.get(text)
-            case Kind.INT8 | Kind.INT16 | Kind.INT32 | Kind.INT64 | Kind.DECIMAL:
-                return _number(text, type_)
-            case Kind.FLOAT | Kind.DOUBLE:
-                return float(text) if _NUMBER.fullmatch(text) else None
-            case Kind.DATE:
-                return (date.fromisoformat(text) - _EPOCH.date()).days
-            case Kind.TIMESTAMP:
-                # Without a zone the text is in the writer's own zone, which nobody wrote down.
-                moment = datetime.fromisoformat(text)
-                return None if moment.tzinfo is None else (moment - _EPOCH) // _MICROSECOND
-            case Kind.TIMESTAMP_NTZ:
-                moment = datetime.fromisoformat(text)
-                local_epoch = _EPOCH.replace(tzinfo=None)
-                return None if moment.tzinfo else (moment - local_epoch) // _MICROSECOND
-            case _:
-                return None
-    except (ValueError, ArithmeticError):
+        held = None if cast is None else cast(value)
+    except ArithmeticError:
         return None
+    return held if isinstance(held, Decimal) and held == value else None
 
 
-def _number(text: str, type_: ShreddedType) -> Raw | None:
-    """An integer or decimal that its type holds unchanged."""
-    cast = monotone_cast(ShreddedType(Kind.DECIMAL, MAX_PRECISION, type_.scale), type_)
-    if cast is None or _NUMBER.fullmatch(text) is None:
-        return None
-    value = Decimal(text)
-    held = cast(value)
-    return None if isinstance(held, Beyond) or held != value else held
+_DELTA_NAMES = {
+    Kind.INT8: "byte", Kind.INT16: "short", Kind.INT32: "integer", Kind.INT64: "long",
+    Kind.DECIMAL: "decimal",
+}  # fmt: skip
 
 
 def _counted(nulls: Int64s, records: Int64s, requested: ShreddedType | None) -> Domains:
