@@ -10,7 +10,7 @@ import llvmlite.binding as llvm
 from variantlake.kernels.compile.units import target_machine
 from variantlake.kernels.native.library import SOURCES
 
-# See `_levels.level_of` for what these take and give.
+# See `native.levels.level_of` for what these take and give.
 _X86_64 = (
     """
 define i32 @cpuid(ptr %words) {

@@ -52,8 +52,8 @@ _WORD = ir.IntType(64)
 def compile_unit(entries: Sequence[Kernel], levels: Sequence[str]) -> list[bytes]:
     """Object code of a module's kernels, for each of these processors.
 
-    It has a function of the name `symbol_of(level, entry)` for each entry; see `_jit.Entry` for
-    how it is called.
+    It has a function of the name `symbol_of(level, entry)` for each entry; see `native.jit.Entry`
+    for how it is called.
     """
     with global_compiler_lock, _without_collecting():
         unit = _Unit(_target().target_context.codegen(), entries[0].unit)
@@ -94,18 +94,15 @@ class _Function(codegen.AOTCodeLibrary):
     """The LLVM code of one function: it only waits for being linked into a unit."""
 
     def _optimize_final_module(self) -> None:
-        pass
+        pass  # Numba's cheap passes are there for reference counts; the others come in `_emitted`
 
     def get_pointer_to_function(self, _name: str) -> int:
         """Nothing runs in this process."""
         return 0
 
 
-class _Unit(codegen.AOTCodeLibrary):
+class _Unit(_Function):
     """The LLVM code of all entries of a module."""
-
-    def _optimize_final_module(self) -> None:
-        pass  # Numba's cheap passes are there for reference counts; the others come in `_emitted`
 
     def lowered(self) -> Any:
         """All functions in one LLVM module."""
@@ -226,7 +223,7 @@ def _dispatcher(declared: Kernel | Inner) -> Any:
 
 
 def _check_globals(function: Any) -> None:
-    """A constant that is frozen into the code must count for its digest (`_sources`)."""
+    """A constant that is frozen into the code must count for its digest (`native.sources`)."""
     for name in set(function.__code__.co_names) & function.__globals__.keys():
         value = function.__globals__[name]
         home = getattr(value, "__module__", None) or getattr(value, "__name__", None)

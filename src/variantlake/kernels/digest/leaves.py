@@ -28,7 +28,7 @@ from variantlake.kernels.native.declared import (
     void,
 )
 from variantlake.kernels.native.jit import entry, helper, tiny
-from variantlake.kernels.tape.exact import is_exact_number, magnitude, scale_of
+from variantlake.kernels.tape.exact import divide, is_exact_number, magnitude, negate, scale_of
 from variantlake.kernels.tape.keys import KEY
 from variantlake.kernels.tape.nodes import (
     ARRAY,
@@ -84,27 +84,15 @@ def number(path: int, low: int, high: int, scale: int) -> int:
         negative = high < 0
         one, two = uint64(low), uint64(high)
         if negative:
-            one = ~one + uint64(1)
-            two = ~two
-            if one == 0:
-                two = two + uint64(1)
+            one, two = negate(one, two)
         while scale > 0:
-            # Long division by 10, the lower half in two steps.
-            quotient = two // _TEN
-            rest = two - quotient * _TEN
-            upper = (rest << uint64(32)) | (one >> uint64(32))
-            middle = upper // _TEN
-            lower = ((upper - middle * _TEN) << uint64(32)) | (one & uint64(0xFFFFFFFF))
-            if lower - (lower // _TEN) * _TEN != 0:
+            lower, upper, rest = divide(one, two, _TEN)
+            if rest != 0:
                 break
-            one = (middle << uint64(32)) | (lower // _TEN)
-            two = quotient
+            one, two = lower, upper
             scale -= 1
         if negative:
-            one = ~one + uint64(1)
-            two = ~two
-            if one == 0:
-                two = two + uint64(1)
+            one, two = negate(one, two)
         low, high = int64(one), int64(two)
     word = leaf(path, int64(NUMBER), low)
     if scale == 0 and high == low >> int64(63):
@@ -122,10 +110,7 @@ def _scalar(text: Bytes, arena: Bytes, node: Records, path: int) -> int:
             return number(path, value, value >> int64(63), scale_of(node))
         low, high, negative = magnitude(text, arena, node)
         if negative:
-            low = ~low + uint64(1)
-            high = ~high
-            if low == 0:
-                high = high + uint64(1)
+            low, high = negate(low, high)
         return number(path, int64(low), int64(high), scale_of(node))
     if tag == NULL:
         return leaf(path, tag, int64(0))

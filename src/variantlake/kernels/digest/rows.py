@@ -34,6 +34,7 @@ from variantlake.kernels.digest.leaves import (
 )
 from variantlake.kernels.digest.mixing import hash_name
 from variantlake.kernels.native.declared import Bytes, Int64s
+from variantlake.kernels.tape.arrow_arrays import are_within, plain_binary, slots_of
 from variantlake.kernels.tape.keys import KeyTable
 from variantlake.kernels.tape.nodes import ARRAY, NULL, OBJECT
 from variantlake.kernels.tape.tape import SQL_NULL
@@ -214,16 +215,12 @@ class RowSums:
         if not len(offsets):
             offsets = np.zeros(1, np.int64)
         lengths = np.diff(offsets)
+        elements = lists.values.slice(offsets[0], offsets[-1] - offsets[0])
         if lists.null_count:
             hidden = lists.is_null().to_numpy(zero_copy_only=False)
             if lengths[hidden].any():
-                kept = pa.array(np.repeat(~hidden, lengths))
-                elements = lists.values.slice(offsets[0], offsets[-1] - offsets[0]).filter(kept)
+                elements = elements.filter(pa.array(np.repeat(~hidden, lengths)))
                 lengths = np.where(hidden, 0, lengths)
-            else:
-                elements = lists.values.slice(offsets[0], offsets[-1] - offsets[0])
-        else:
-            elements = lists.values.slice(offsets[0], offsets[-1] - offsets[0])
         self._words(lists, lengths, ARRAY, slots)
         own = np.zeros(len(lengths) + 1, np.int64)
         np.cumsum(lengths, out=own[1:])
@@ -271,8 +268,6 @@ class RowSums:
         """Add a `value` with its `typed_value`; a `required` one is null where it is missing."""
         parts = dict(zip([f.name for f in members(group.type)], _parts(group), strict=True))
         typed, value = parts.get(TYPED_VALUE), parts.get(VALUE)
-        if isinstance(typed, pa.ExtensionArray) and not is_struct(typed.type):
-            typed = typed.storage if not _is_uuid(typed.type) else typed
         beside = None
         if typed is not None and typed.null_count < len(typed):
             if is_struct(typed.type):
@@ -339,7 +334,7 @@ class RowSums:
             return
         data, offsets = _bytes_of(value)
         places = np.flatnonzero(present)
-        if (np.diff(offsets) < 0).any() or offsets[0] < 0 or offsets[-1] > len(data):
+        if not are_within(offsets, data):
             raise MalformedVariant(_PASSED)
         if (offsets[places] == offsets[places + 1]).any():
             raise MalformedVariant("a residual value of no bytes")
@@ -360,7 +355,7 @@ class RowSums:
 
     def _add_tape(self, metadata: Any, value: Any, beside: Any, slots: _Slots) -> None:
         array = pa.StructArray.from_arrays(
-            [_plain_binary(metadata), _plain_binary(value)], names=[METADATA, VALUE]
+            [plain_binary(metadata), plain_binary(value)], names=[METADATA, VALUE]
         )
         tape = self._reader.read(array)
         bad = np.flatnonzero((tape.status != GOOD) & (tape.status != SQL_NULL))
@@ -411,28 +406,14 @@ def _bits(array: Any) -> tuple[Bytes, int]:
     return cast("Bytes", np.frombuffer(array.buffers()[0], np.uint8)), array.offset
 
 
-def _plain_binary(array: Any) -> Any:
-    if isinstance(array, pa.DictionaryArray):
-        array = array.dictionary_decode()
-    return array if pa.types.is_binary(array.type) else array.cast(pa.binary())
-
-
 def _bytes_of(array: Any) -> tuple[Any, Any]:
     """The data of strings or bytes, and the offsets of the slots, int32 or int64, not checked."""
-    kind = array.type
-    is_large = pa.types.is_large_string(kind) or pa.types.is_large_binary(kind)
-    if not (is_large or pa.types.is_string(kind) or pa.types.is_binary(kind)):
-        array, is_large = array.cast(pa.large_binary()), True
-    _, places, content = array.buffers()
-    if places is None or not len(places):
-        return _NO_BYTES, np.zeros(len(array) + 1, np.int64)
-    offsets = np.frombuffer(places, np.int64 if is_large else np.int32)
-    offsets = offsets[array.offset : array.offset + len(array) + 1]
-    return np.frombuffer(content or b"", np.uint8), offsets
-
-
-def _is_uuid(arrow: pa.DataType) -> bool:
-    return isinstance(arrow, pa.BaseExtensionType)
+    is_plain = (
+        pa.types.is_string, pa.types.is_binary, pa.types.is_large_string, pa.types.is_large_binary,
+    )  # fmt: skip
+    if not any(test(array.type) for test in is_plain):
+        array = array.cast(pa.large_binary())
+    return slots_of(array)
 
 
 def _tag_of(kind: pa.DataType) -> int:

@@ -13,6 +13,7 @@ from variantlake.encoding.limits import MAX_NUMBER_DIGITS
 from variantlake.kernels.json.doubles import UNDECIDED, double_bits
 from variantlake.kernels.native.declared import Bytes, Int64s, Records, float64, int64, uint64
 from variantlake.kernels.native.jit import helper, tiny
+from variantlake.kernels.tape.exact import negate
 from variantlake.kernels.tape.nodes import (
     DECIMAL4,
     DECIMAL8,
@@ -148,10 +149,7 @@ def put_long_number(
         put_double(text, start, end, nodes, at, state)
         return end
     if load8(text, start) == 45:
-        low = ~low + uint64(1)
-        high = ~high
-        if low == 0:
-            high = high + uint64(1)
+        low, high = negate(low, high)
     first, second = int64(low), int64(high)
     node = nodes[uint64(at)]
     if scale < 0 and second == first >> int64(63):

@@ -8,9 +8,10 @@ from variantlake.encoding.json_text import MICROS, NANOS
 from variantlake.kernels.native.declared import Bytes, Records, int64, uint64
 from variantlake.kernels.native.jit import helper, tiny
 from variantlake.kernels.tape.exact import (
+    BILLION,
     POWERS,
     count_digits,
-    divide_by_billion,
+    divide,
     magnitude,
     scale_of,
 )
@@ -104,7 +105,8 @@ def put_decimal_text(text: Bytes, arena: Bytes, node: Records, out: Bytes, to: i
     # One byte too far right: then the point comes in.
     last = to + width
     for _ in range(5):
-        low, high, rest = divide_by_billion(low, high)
+        low, high, left = divide(low, high, BILLION)
+        rest = int64(left)
         for _ in range(9):
             if last > to:
                 store8(out, last, _ZERO + rest % 10)

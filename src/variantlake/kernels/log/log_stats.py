@@ -43,7 +43,7 @@ UNUSUAL = 254
 """Tag of a bound that only the plain reader can tell."""
 
 FLAGS_LIMIT = 1 << 51
-"""`delta.tags.FLAGS_LIMIT`."""
+"""`delta.stats.tags.FLAGS_LIMIT`."""
 
 _WIDTHS = np.array([PRIMITIVES[primitive].width for primitive in Primitive], np.int64)
 _PRIMITIVES, _MAX_SCALE = len(_WIDTHS), MAX_PRECISION
@@ -288,7 +288,7 @@ def find_bounds(
     int64, what fits eight bytes (floats: their bits), else where the bytes are in `arena`. extras:
     the scale of a decimal, the number of bytes of a STRING or BINARY. state[0]: bytes of the arena
     in use. Returns the first row that was not read: all, or one for which the arena has no room.
-    Allocates nothing, never raises. Twin: delta.variant_bounds.decode_bounds.
+    Allocates nothing, never raises. Twin: delta.stats.variant_bounds.decode_bounds.
     """
     rows = int64(starts.size)
     while row < rows:
@@ -392,7 +392,7 @@ def read_counts(
     flags -1 where the text is not exactly that, with -1 <= count <= limit and
     0 <= flags < FLAGS_LIMIT. Returns how many are.
     Allocates nothing, never raises.
-    Twin: delta.tags.read_tags.
+    Twin: delta.stats.tags.read_tags.
     """
     good = int64(0)
     for row in range(int64(starts.size)):

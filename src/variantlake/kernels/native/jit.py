@@ -4,7 +4,7 @@ Three kinds of functions: an `entry` is called from Python (explicit signature, 
 `helper` is called from kernels; a `tiny` is inlined into its callers (measured: 1.3 times the speed
 of the JSON reader). It is LLVM that inlines: when Numba does it (`inline="always"`), compiling
 takes 1.5 times as long. The entries of one module are compiled together (`compile`); the machine
-code is loaded when the first of them is called (`_library`).
+code is loaded when the first of them is called (`library`).
 
 Rules inside kernels: every integer is int64, an index is cast to uint64 where it is used (no
 wraparound test; measured 30 %), mixing the two gives float64 and is a bug. Kernels allocate

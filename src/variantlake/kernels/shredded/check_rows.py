@@ -22,6 +22,7 @@ from variantlake.kernels.shredded.shredded_arrays import (
     binary_of,
     bytes_of,
     collect_names,
+    elements_of,
     fixed_of,
     names_of,
     padded,
@@ -199,12 +200,8 @@ class _Rows:
                 self._mark(there & ~holds[known.of_row[rows]], rows)
 
     def _array_elements(self, array: AnyArray, rows: Int64s) -> None:
-        lists = list_of(array)
-        places = np.zeros(len(lists) + 1, np.int64)
-        if len(lists) > 0:  # an empty array may come without offsets
-            places[:] = lists.offsets.to_numpy()
-        elements = lists.values.slice(places[0], places[-1] - places[0])
-        of_elements = np.repeat(rows, np.diff(places))
+        offsets, elements = elements_of(list_of(array))
+        of_elements = np.repeat(rows, np.diff(offsets))
         self._mark(~self._group(struct_of(elements), of_elements), of_elements)
 
     def _leaf(self, array: AnyArray, is_set: Flags, rows: Int64s) -> None:

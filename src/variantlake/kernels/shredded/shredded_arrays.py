@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from variantlake.kernels.native.declared import Bytes, Int64s
-from variantlake.kernels.tape.arrow_arrays import AnyArray
+from variantlake.kernels.native.declared import Bytes, Int32s, Int64s
+from variantlake.kernels.tape.arrow_arrays import AnyArray, are_within, slots_of
 from variantlake.kernels.tape.words import PADDING
 from variantlake.shredding.arrays import members
 from variantlake.shredding.layout import TYPED_VALUE, element_type, is_list, is_struct
@@ -58,16 +58,19 @@ def bytes_of(array: AnyArray) -> tuple[Bytes, Int64s]:
 
     Raises LeftToTwin for offsets that do not fit the data.
     """
-    _, places, content = array.buffers()
-    if places is None or len(places) == 0:
-        return np.zeros(PADDING, np.uint8), np.zeros(len(array) + 1, np.int64)
-    offsets = np.frombuffer(cast("bytes", places), np.int64)
-    offsets = offsets[array.offset : array.offset + len(array) + 1]
-    data = np.frombuffer(cast("bytes", content or b""), np.uint8)
-    start, end = int(offsets[0]), int(offsets[-1])
-    if start < 0 or end > len(data) or (np.diff(offsets) < 0).any():
+    data, offsets = slots_of(array)
+    if not are_within(offsets, data):
         raise LeftToTwin
+    start, end = int(offsets[0]), int(offsets[-1])
     return padded(data[start:end]), offsets - start
+
+
+def elements_of(lists: pa.ListArray[Any]) -> tuple[Int32s, AnyArray]:
+    """Offsets that start with 0, and the elements that they span."""
+    offsets = np.zeros(len(lists) + 1, np.int32)
+    if len(lists) > 0:  # an empty array may come without offsets
+        offsets[:] = lists.offsets.to_numpy()
+    return offsets - offsets[0], lists.values.slice(offsets[0], offsets[-1] - offsets[0])
 
 
 def fixed_of(array: Any) -> np.ndarray[tuple[int, int], np.dtype[np.uint8]]:

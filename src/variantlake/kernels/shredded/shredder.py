@@ -30,6 +30,7 @@ from variantlake.kernels.shredded.shred_rows import (
 from variantlake.kernels.tape.arrow_arrays import (
     AnyArray,
     array_of,
+    bitmap_of,
     list_of,
     new_buffer,
     nulls_of,
@@ -40,7 +41,7 @@ from variantlake.kernels.tape.exact import PADDED, WHOLE
 from variantlake.kernels.tape.keys import KeyTable
 from variantlake.kernels.tape.tape import Tape
 from variantlake.kernels.tape.words import PADDING
-from variantlake.kernels.variant.variant_writer import validity, write_variant
+from variantlake.kernels.variant.variant_writer import write_variant
 from variantlake.paths import Path
 from variantlake.shredding.layout import arrow_type
 from variantlake.shredding.schema import Array, Leaf, Node, Object, ShreddingSchema, Untyped
@@ -159,15 +160,11 @@ class Shredder:
         roots = np.where(good, tape.first[:-1], -1)
         batch = _Batch(tape)
         children = batch.group(self._level, roots, list(self._type)[1:])
-        self.special_floats |= batch.special_floats
-        self.notes = ValueNotes(
-            tape.has_lacking,
-            frozenset(batch.integers),
-            frozenset(batch.whole),
-            frozenset(batch.padded),
-        )
+        self.special_floats |= batch.noted[SPECIAL_FLOAT]
+        forms = (frozenset(batch.noted[bit]) for bit in (INTEGER, WHOLE, PADDED))
+        self.notes = ValueNotes(tape.has_lacking, *forms)
         metadata = batch.dictionary.metadata
-        return struct_of(self._type, tape.rows, validity(tape), [metadata, *children])
+        return struct_of(self._type, tape.rows, bitmap_of(good), [metadata, *children])
 
     def _bind(self, tape: Tape) -> None:
         bound = (tape.keys, tape.key_count)
@@ -184,10 +181,8 @@ class _Batch:
     def __init__(self, tape: Tape) -> None:
         self.tape = tape
         self.dictionary: Dictionary = choose_dictionary(tape)
-        self.special_floats: set[Path] = set()
-        self.integers: set[Path] = set()
-        self.whole: set[Path] = set()
-        self.padded: set[Path] = set()
+        bits = (SPECIAL_FLOAT, INTEGER, WHOLE, PADDED)
+        self.noted: dict[int, set[Path]] = {bit: set() for bit in bits}
         self._nodes = nodes_for(tape, self.dictionary)
         self._words, self._work = work_space(tape, self.dictionary)
         self._skip = np.zeros(tape.node_count, np.uint8)
@@ -211,14 +206,9 @@ class _Batch:
             self.dictionary.ids, int(self.dictionary.per_node), self.dictionary.id_width,
             self._words, self._work, columns.out,
         )  # fmt: skip
-        for bit, noted in (
-            (SPECIAL_FLOAT, self.special_floats),
-            (INTEGER, self.integers),
-            (WHOLE, self.whole),
-            (PADDED, self.padded),
-        ):
+        for bit, paths in self.noted.items():
             for index in np.flatnonzero(records["special"] & bit).tolist():
-                noted.add(level.fields[index].path)
+                paths.add(level.fields[index].path)
         for index, one in enumerate(level.fields):
             if one.element is not None:
                 elements = np.empty(int(records["typed_bytes"][index]), np.int64)

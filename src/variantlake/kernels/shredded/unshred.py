@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +21,15 @@ from variantlake.kernels.native.declared import Bytes, Int32s, Int64s
 from variantlake.kernels.shredded.shredded_arrays import LeftToTwin, valid_of
 from variantlake.kernels.shredded.unshred_plan import layout_of, plan_of
 from variantlake.kernels.shredded.unshred_rows import FRAME, number_runs, unshred_rows
-from variantlake.kernels.tape.arrow_arrays import AnyArray, array_of, buffer_of, new_buffer
+from variantlake.kernels.tape.arrow_arrays import (
+    AnyArray,
+    are_within,
+    array_of,
+    buffer_of,
+    new_buffer,
+    plain_binary,
+    slots_of,
+)
 from variantlake.kernels.tape.words import PADDING
 from variantlake.shredding.arrays import members, struct_of
 from variantlake.shredding.layout import METADATA, TYPED_VALUE, VALUE, VARIANT_TYPE, schema_of
@@ -86,7 +94,7 @@ def unshred_storage(
     if marked is None:
         marked = np.zeros(rows, np.uint8)
     valid = valid_of(storage)
-    metadata = _binary(storage.field(METADATA))
+    metadata = plain_binary(storage.field(METADATA))
     if metadata.null_count > 0:
         marked[valid & ~valid_of(metadata)] = 1
     value = _values(storage, metadata, marked, forms)
@@ -113,15 +121,15 @@ def _values(
     rows = len(storage)
     layout = layout_of(storage.type, forms)
     dictionaries = _dictionaries(metadata, layout.names)
-    plan = plan_of(storage, layout)
+    data, groups = plan_of(storage, layout)
     stack, work = np.empty(FRAME * layout.depth, np.int64), np.empty(_WORK, np.int64)
     offsets = np.zeros(rows + 1, np.int32)
     # Typed values get a header byte or two, containers a few bytes a field.
-    buffer, out = new_buffer(min(len(plan.data) + 16 * rows + (1 << 12), _LARGEST_ARRAY))
+    buffer, out = new_buffer(min(len(data) + 16 * rows + (1 << 12), _LARGEST_ARRAY))
     row = 0
     while True:
         row = unshred_rows(
-            plan.data, plan.groups, dictionaries.of_row, dictionaries.ids, dictionaries.ranks,
+            data, groups, dictionaries.of_row, dictionaries.ids, dictionaries.ranks,
             dictionaries.starts, row, marked, stack, work, out, offsets,
         )  # fmt: skip
         if row == rows:
@@ -139,8 +147,8 @@ def _values(
     # With the padding that kernels want, who then need no copy.
     padding = out[used : used + PADDING]
     padding[:] = 0
-    data = buffer.slice(0, used + len(padding))
-    return array_of(pa.binary(), rows, [None, buffer_of(offsets), data])
+    written = buffer.slice(0, used + len(padding))
+    return array_of(pa.binary(), rows, [None, buffer_of(offsets), written])
 
 
 def _row_of_twin(unshred_plain: Callable[[int], pa.StructArray], row: int) -> tuple[bytes, bytes]:
@@ -155,13 +163,6 @@ def _row_of_twin(unshred_plain: Callable[[int], pa.StructArray], row: int) -> tu
 def _replaced(array: AnyArray, mask: Any, values: list[bytes]) -> AnyArray:
     replaced: AnyArray = pc.replace_with_mask(array, mask, pa.array(values, pa.binary()))
     return replaced
-
-
-def _binary(array: AnyArray) -> AnyArray:
-    """Bytes of any kind with 32-bit offsets."""
-    if isinstance(array, pa.DictionaryArray):
-        array = array.dictionary_decode()
-    return array if pa.types.is_binary(array.type) else array.cast(pa.binary())
 
 
 # --- Key dictionaries -----------------------------------------------------------------------------
@@ -209,14 +210,8 @@ def _dictionaries(metadata: AnyArray, names: tuple[str, ...]) -> _Dictionaries:
 
 def _runs(metadata: AnyArray) -> tuple[Int64s, list[bytes]]:
     """Which run of equal slots each row is of, and the bytes of all runs."""
-    _, places, content = metadata.buffers()
-    if places is None or len(places) == 0:
-        raise LeftToTwin
-    offsets = np.frombuffer(cast("bytes", places), np.int32)
-    offsets = offsets[metadata.offset : metadata.offset + len(metadata) + 1]
-    data = np.frombuffer(cast("bytes", content or b""), np.uint8)
-    start, end = int(offsets[0]), int(offsets[-1])
-    if start < 0 or end > len(data) or (np.diff(offsets) < 0).any():
+    data, offsets = slots_of(metadata)
+    if not are_within(offsets, data):
         raise LeftToTwin
     runs = np.empty(len(metadata), np.int64)
     number_runs(data, offsets, runs)

@@ -19,6 +19,7 @@ from variantlake.kernels.shredded.shredded_arrays import (
     LeftToTwin,
     binary_of,
     bytes_of,
+    elements_of,
     names_of,
     valid_of,
 )
@@ -183,7 +184,7 @@ class _Group:
                 self._fields[name] = _Group(struct_of(below), child, rows, untyped)
         elif group.array is not None:
             self._typed = parts[ARRAY]
-            self._offsets, elements = _elements(parts[ARRAY])
+            self._offsets, elements = elements_of(list_of(parts[ARRAY]))
             of_elements = np.repeat(rows, np.diff(self._offsets))
             self._element = _Group(struct_of(elements), group.array, of_elements, untyped)
         elif group.typed_value is not None:
@@ -228,15 +229,6 @@ def _nothing_set(array: pa.StructArray) -> AnyArray:
     for part in _parts(array).values():
         nothing &= ~valid_of(part)
     return pa.array(nothing)
-
-
-def _elements(array: AnyArray) -> tuple[Int32s, AnyArray]:
-    """Offsets of the lists that start with 0, and the elements that they span."""
-    lists = list_of(array)
-    offsets = np.zeros(len(lists) + 1, np.int32)
-    if len(lists) > 0:  # an empty array may come without offsets
-        offsets[:] = lists.offsets.to_numpy()
-    return offsets - offsets[0], lists.values.slice(offsets[0], offsets[-1] - offsets[0])
 
 
 def _names(group: LegacyGroup) -> Iterator[str]:

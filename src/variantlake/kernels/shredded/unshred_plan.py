@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 
 from variantlake.kernels.native.declared import Bytes, Records
-from variantlake.kernels.shredded.shredded_arrays import LeftToTwin
-from variantlake.kernels.tape.arrow_arrays import AnyArray, new_buffer
+from variantlake.kernels.shredded.shredded_arrays import LeftToTwin, elements_of
+from variantlake.kernels.tape.arrow_arrays import AnyArray, new_buffer, slots_of
 from variantlake.kernels.tape.words import PADDING
 from variantlake.paths import Path
 from variantlake.shredding.arrays import list_of, members, struct_of
@@ -111,14 +111,6 @@ class Layout:
     depth: int
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """A batch for unshred_rows. data: uint8, padded; groups: GROUP records."""
-
-    data: Bytes
-    groups: Records
-
-
 @functools.lru_cache(maxsize=64)
 def layout_of(arrow: pa.DataType, forms: NumberForms = ALL_AS_STORED) -> Layout:
     """The layout of struct<metadata, value, typed_value>; `forms` as for `unshred`.
@@ -194,8 +186,8 @@ def _leaf(arrow: pa.DataType) -> tuple[int, list[int]]:
     return kind, [head, width, stride, limit]
 
 
-def plan_of(storage: pa.StructArray, layout: Layout) -> Plan:
-    """A batch of a column of that layout.
+def plan_of(storage: pa.StructArray, layout: Layout) -> tuple[Bytes, Records]:
+    """A batch of a column of that layout for unshred_rows: uint8, padded; GROUP records.
 
     Raises LeftToTwin, or ArrowNotImplementedError, for arrays that are better left to the twin.
     """
@@ -207,7 +199,7 @@ def plan_of(storage: pa.StructArray, layout: Layout) -> Plan:
         np.concatenate(block.parts, out=data[:size])
     data[size:] = 0
     groups = np.array(block.records, np.int64).reshape(-1, _FIELDS)
-    return Plan(data, groups.view(GROUP).reshape(-1).view(np.recarray))
+    return data, groups.view(GROUP).reshape(-1).view(np.recarray)
 
 
 class _Block:
@@ -242,13 +234,10 @@ class _Block:
                 self.add(below.field(place), child)
         elif group.kind == ARRAY:
             lists = list_of(typed)
-            offsets = np.zeros(len(lists) + 1, np.int32)
-            if len(lists) > 0:  # an empty array may come without offsets
-                offsets[:] = lists.offsets.to_numpy()
-            start, end = int(offsets[0]), int(offsets[-1])
-            offsets -= start
-            record += (self._bits(lists), 0, self._put(offsets.view(np.uint8)), 0, end - start)
-            self.add(lists.values.slice(start, end - start), group.below[0][1])
+            offsets, elements = elements_of(lists)
+            ends = self._put(offsets.view(np.uint8))
+            record += (self._bits(lists), 0, ends, 0, int(offsets[-1]))
+            self.add(elements, group.below[0][1])
         else:
             record += (self._bits(typed), self._fixed(typed, group), 0, 0, 0)
         record.append(_HEADER_GAP)
@@ -301,12 +290,7 @@ class _Block:
             if array.nbytes > (1 << 31) - 1:
                 raise LeftToTwin
             array = array.cast(pa.binary())
-        _, places, content = array.buffers()
-        offsets = np.frombuffer(cast("bytes", places or b""), np.int32)
-        offsets = offsets[array.offset : array.offset + len(array) + 1]
-        if len(offsets) <= len(array):  # none at all, for no slots
-            return NONE_SET, 0, 0, 0, 0
-        data = np.frombuffer(cast("bytes", content or b""), np.uint8)
+        data, offsets = slots_of(array)
         start, end = int(offsets[0]), int(offsets[-1])
         if start < 0 or end < start or end > len(data):
             raise LeftToTwin

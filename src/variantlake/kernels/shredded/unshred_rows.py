@@ -426,7 +426,7 @@ def unshred_rows(
 ) -> int:
     """Write the values of rows from `row` on, as many as there is room for.
 
-    data, groups: of a Plan, any bytes, less than 2**31. dictionaries: int64, for each row one of
+    data, groups: of `plan_of`, any bytes, less than 2**31. dictionaries: int64, for each row one of
     those whose keys' ranks are ranks[firsts[d]:firsts[d + 1]] and in which the column's names have
     the ids ids[d * names:][:names], -1 for none; -1 for a row without one. marked: uint8, one a
     row: rows that are not written, and are set for those that must not be. stack: int64, FRAME for

@@ -24,6 +24,35 @@ def new_buffer(size: int) -> tuple[pa.Buffer, Bytes]:
     return buffer, cast("Bytes", np.frombuffer(cast("bytes", buffer), np.uint8))
 
 
+def bitmap_of(good: np.ndarray[Any, np.dtype[np.bool_]]) -> pa.Buffer | None:
+    """Slots that are not null as an Arrow bitmap; None when all are."""
+    return None if good.all() else buffer_of(np.packbits(good, bitorder="little"))
+
+
+def plain_binary(array: AnyArray) -> AnyArray:
+    """A column of bytes of any kind with 32-bit offsets."""
+    if isinstance(array, pa.DictionaryArray):
+        array = array.dictionary_decode()
+    return array if pa.types.is_binary(array.type) else array.cast(pa.binary())
+
+
+def slots_of(array: AnyArray) -> tuple[Bytes, Any]:
+    """The data of strings or bytes, and the offsets of the slots, int32 or int64, not checked."""
+    is_large = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
+    wide = np.int64 if is_large else np.int32
+    _, places, content = array.buffers()
+    if places is None or not len(places):  # none at all, for no slots
+        return np.empty(0, np.uint8), np.zeros(len(array) + 1, wide)
+    offsets = np.frombuffer(cast("bytes", places), wide)
+    offsets = offsets[array.offset : array.offset + len(array) + 1]
+    return cast("Bytes", np.frombuffer(cast("bytes", content or b""), np.uint8)), offsets
+
+
+def are_within(offsets: np.ndarray[Any, Any], data: Bytes) -> bool:
+    """Whether slots lie one after the other in the data."""
+    return bool(offsets[0] >= 0 and offsets[-1] <= len(data) and (np.diff(offsets) >= 0).all())
+
+
 def array_of(
     arrow: pa.DataType, rows: int, buffers: Sequence[pa.Buffer | None], *, nulls: int = 0
 ) -> AnyArray:

@@ -74,10 +74,7 @@ def choose_dictionary(tape: Tape) -> Dictionary:
         # Keys of earlier batches may be in it: then all batches have the same metadata.
         return _shared(tape, tape.ranks())
     ranks = tape.ranks()
-    used = np.zeros(tape.key_count, np.uint8)
-    sizes = np.empty(tape.rows + 1, np.int64)
-    seen = np.zeros(tape.key_count, np.int64)
-    largest = int(measure_rows(tape.nodes, tape.first, tape.keys.keys, seen, used, sizes))
+    used, sizes, largest = _measured(tape)
     names = tape.keys.names()
     size = _metadata_size([names[key] for key in np.flatnonzero(used).tolist()])
     good = np.count_nonzero(tape.status == 0)
@@ -85,6 +82,14 @@ def choose_dictionary(tape: Tape) -> Dictionary:
         places, order = _places(used, ranks)
         return _shared(tape, places, order)
     return _per_row(tape, sizes, largest)
+
+
+def _measured(tape: Tape) -> tuple[Bytes, Int64s, int]:
+    """The keys in use, the bytes of each row's own metadata and of all, the most keys of a row."""
+    seen, used = np.zeros(tape.key_count, np.int64), np.zeros(tape.key_count, np.uint8)
+    sizes = np.empty(tape.rows + 1, np.int64)
+    most = int(measure_rows(tape.nodes, tape.first, tape.keys.keys, seen, used, sizes))
+    return used, sizes, most
 
 
 def _places(used: Bytes, ranks: Int32s) -> tuple[Int32s, Int64s]:
@@ -102,9 +107,7 @@ def dictionary_for_parts(tape: Tape, names: Collection[str]) -> tuple[Dictionary
     It has the keys in use and `names`, which the tape's table holds. The dictionary's own
     `metadata` is empty: what is written is no row, its ids refer to the metadata returned.
     """
-    used, seen = np.zeros(tape.key_count, np.uint8), np.zeros(tape.key_count, np.int64)
-    sizes = np.empty(tape.rows + 1, np.int64)
-    measure_rows(tape.nodes, tape.first, tape.keys.keys, seen, used, sizes)
+    used, _, _ = _measured(tape)
     known = {name: key for key, name in enumerate(tape.keys.names()[: tape.key_count])}
     used[[known[name.encode()] for name in names]] = 1
     places, order = _places(used, tape.ranks())
@@ -117,9 +120,7 @@ def dictionary_for_parts(tape: Tape, names: Collection[str]) -> tuple[Dictionary
 
 def own_dictionaries(tape: Tape) -> Dictionary:
     """A dictionary for each row, of its own keys alone."""
-    seen, used = np.zeros(tape.key_count, np.int64), np.zeros(tape.key_count, np.uint8)
-    sizes = np.empty(tape.rows + 1, np.int64)
-    largest = int(measure_rows(tape.nodes, tape.first, tape.keys.keys, seen, used, sizes))
+    _, sizes, largest = _measured(tape)
     return _per_row(tape, sizes, largest)
 
 

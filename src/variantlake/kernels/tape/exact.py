@@ -21,7 +21,7 @@ _WIDE_LOW = np.array([power & 0xFFFFFFFFFFFFFFFF for power in _WIDE], np.uint64)
 
 _TEN, _SIX, _ONE, _HALF = uint64(10), uint64(6), uint64(1), uint64(32)
 _LARGEST = uint64((1 << 63) - 1)
-_BILLION = uint64(10**9)
+BILLION = uint64(10**9)
 _LOW_HALF = uint64(0xFFFFFFFF)
 _OVERFLOW = uint64((1 << 127) // 10 >> 64)
 """A 128-bit number whose upper half is not above this stays below 2**128 when multiplied by 10."""
@@ -40,7 +40,8 @@ def scale_of(node: Records) -> int:
 
 
 @tiny
-def _negate(low: int, high: int) -> tuple[int, int]:
+def negate(low: int, high: int) -> tuple[int, int]:
+    """The opposite of a number of two uint64."""
     low = ~low + _ONE
     high = ~high
     if low == 0:
@@ -61,21 +62,20 @@ def magnitude(text: Bytes, arena: Bytes, node: Records) -> tuple[int, int, bool]
         low, high = uint64(value), uint64(value >> int64(63))
     negative = int64(high) < 0
     if negative:
-        low, high = _negate(low, high)
+        low, high = negate(low, high)
     return low, high, negative
 
 
-@helper
-def divide_by_billion(low: int, high: int) -> tuple[int, int, int]:
-    """A number of two uint64 divided by 10**9: the quotient's halves, and what is left."""
-    quotient = high // _BILLION
-    rest = high - quotient * _BILLION
-    high = quotient
-    upper = (rest << _HALF) | (low >> _HALF)
-    quotient = upper // _BILLION
-    lower = ((upper - quotient * _BILLION) << _HALF) | (low & _LOW_HALF)
-    low = (quotient << _HALF) | (lower // _BILLION)
-    return low, high, int64(lower - (lower // _BILLION) * _BILLION)
+@tiny
+def divide(low: int, high: int, by: int) -> tuple[int, int, int]:
+    """A number of two uint64 divided by one below 2**32: the quotient's halves, and the rest."""
+    # Long division, the lower half in two steps.
+    quotient = high // by
+    upper = ((high - quotient * by) << _HALF) | (low >> _HALF)
+    middle = upper // by
+    lower = ((upper - middle * by) << _HALF) | (low & _LOW_HALF)
+    last = lower // by
+    return (middle << _HALF) | last, quotient, lower - last * by
 
 
 @helper
@@ -109,22 +109,15 @@ def put_decimal(
         high = high * _TEN + carry
         missing -= 1
     while missing < 0 and (low | high) != 0:
-        # Long division by 10, the lower half in two steps.
-        quotient = high // _TEN
-        rest = high - quotient * _TEN
-        high = quotient
-        upper = (rest << _HALF) | (low >> _HALF)
-        quotient = upper // _TEN
-        lower = ((upper - quotient * _TEN) << _HALF) | (low & _LOW_HALF)
-        low = (quotient << _HALF) | (lower // _TEN)
-        if lower - (lower // _TEN) * _TEN != 0:
+        low, high, rest = divide(low, high, _TEN)
+        if rest != 0:
             return False
         missing += 1
     most_high, most_low = _WIDE_HIGH[uint64(precision)], _WIDE_LOW[uint64(precision)]
     if high > most_high or (high == most_high and low >= most_low):
         return False
     if negative:
-        low, high = _negate(low, high)
+        low, high = negate(low, high)
     store64(out, to, int64(low))
     store64(out, to + 8, int64(high))
     return True

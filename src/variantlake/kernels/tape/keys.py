@@ -25,6 +25,7 @@ from variantlake.kernels.tape.words import (
     PADDING,
     copy_bytes,
     equal_block,
+    load8,
     load64,
     multiply_high,
     store8,
@@ -88,6 +89,19 @@ def equal_bytes(one: Bytes, start: int, two: Bytes, other: int, size: int) -> bo
         other += 32
         size -= 32
     return trailing_zeros(equal_block(one, start, two, other) ^ 0xFFFFFFFF | 1 << size) == size
+
+
+@helper
+def compare_bytes(
+    data: Bytes, start: int, length: int, other: Bytes, other_start: int, other_length: int
+) -> int:
+    """Below 0 where data[start:][:length] stands before the other bytes, 0 where they are equal."""
+    shorter = min(length, other_length)
+    for k in range(shorter):
+        difference = load8(data, start + k) - load8(other, other_start + k)
+        if difference != 0:
+            return difference
+    return length - other_length
 
 
 @helper

@@ -22,7 +22,7 @@ from variantlake.kernels.native.declared import (
 )
 from variantlake.kernels.native.jit import entry, helper
 from variantlake.kernels.tape.containers import read_extents
-from variantlake.kernels.tape.keys import equal_bytes
+from variantlake.kernels.tape.keys import compare_bytes, equal_bytes
 from variantlake.kernels.tape.nodes import BINARY, DECIMAL4, DECIMAL16
 from variantlake.kernels.tape.utf8 import valid_utf8
 from variantlake.kernels.tape.words import load8, load32, load64, load_unsigned
@@ -45,19 +45,6 @@ _DEEPEST = 100
 
 
 @helper
-def _compare(
-    data: Bytes, start: int, length: int, other: Bytes, other_start: int, other_length: int
-) -> int:
-    """Below 0 where data[start:][:length] stands before the other bytes, 0 where they are equal."""
-    shorter = min(length, other_length)
-    for k in range(shorter):
-        difference = load8(data, start + k) - load8(other, other_start + k)
-        if difference != 0:
-            return difference
-    return length - other_length
-
-
-@helper
 def _name_of(
     data: Bytes, start: int, length: int, names: Bytes, name_starts: Int64s, count: int
 ) -> int:
@@ -66,7 +53,7 @@ def _name_of(
     while low < high:
         middle = (low + high) // 2
         at = name_starts[uint64(middle)]
-        order = _compare(data, start, length, names, at, name_starts[uint64(middle + 1)] - at)
+        order = compare_bytes(data, start, length, names, at, name_starts[uint64(middle + 1)] - at)
         if order == 0:
             return middle
         if order < 0:
@@ -110,7 +97,7 @@ def _read_dictionary(
             return int64(-1)
         if header & _SORTED != 0 and index > 0:
             before = strings + previous
-            if _compare(metadata, before, offset - previous, metadata, at, length) >= 0:
+            if compare_bytes(metadata, before, offset - previous, metadata, at, length) >= 0:
                 return int64(-1)
         name = _name_of(metadata, at, length, names, name_starts, count)
         keys[uint64(first + index)] = name
@@ -226,7 +213,10 @@ def _are_in_order(
         start = load_unsigned(metadata, offsets + field * width, width)
         length = load_unsigned(metadata, offsets + (field + 1) * width, width) - start
         start += strings
-        if index > 0 and _compare(metadata, before, before_length, metadata, start, length) >= 0:
+        if (
+            index > 0
+            and compare_bytes(metadata, before, before_length, metadata, start, length) >= 0
+        ):
             return False
         before, before_length = start, length
     return True

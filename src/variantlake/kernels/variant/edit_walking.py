@@ -17,6 +17,7 @@ from variantlake.kernels.native.declared import (
 )
 from variantlake.kernels.native.jit import helper
 from variantlake.kernels.tape.containers import EXTENT, read_extents
+from variantlake.kernels.tape.keys import compare_bytes
 from variantlake.kernels.tape.words import load8, load32, load_unsigned
 from variantlake.kernels.variant.variant_reader import MALFORMED, read_ids
 
@@ -88,13 +89,11 @@ def _open(
 def is_less(keys: Records, key_bytes: Bytes, one: int, two: int) -> bool:
     """Whether the name of key `one` comes before that of `two`, by their bytes."""
     first, second = keys[uint64(one)], keys[uint64(two)]
-    a, b = int64(first.start), int64(second.start)
-    shorter = min(int64(first.length), int64(second.length))
-    for k in range(shorter):
-        x, y = load8(key_bytes, a + k), load8(key_bytes, b + k)
-        if x != y:
-            return x < y
-    return int64(first.length) < int64(second.length)
+    order = compare_bytes(
+        key_bytes, int64(first.start), int64(first.length),
+        key_bytes, int64(second.start), int64(second.length),
+    )  # fmt: skip
+    return order < 0
 
 
 @helper

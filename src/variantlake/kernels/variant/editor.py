@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 import numpy as np
 import pyarrow as pa
 
@@ -13,7 +11,13 @@ from variantlake.encoding.metadata import encode_metadata
 from variantlake.encoding.tree import decode
 from variantlake.errors import LimitExceeded, VariantLakeError
 from variantlake.kernels.native.declared import Int64s
-from variantlake.kernels.tape.arrow_arrays import array_of, buffer_of, new_buffer, struct_of
+from variantlake.kernels.tape.arrow_arrays import (
+    array_of,
+    bitmap_of,
+    buffer_of,
+    new_buffer,
+    struct_of,
+)
 from variantlake.kernels.tape.containers import MARGIN
 from variantlake.kernels.tape.tape import SQL_NULL, Tape
 from variantlake.kernels.tape.words import PADDING
@@ -21,15 +25,11 @@ from variantlake.kernels.variant.edit_rows import edit_rows
 from variantlake.kernels.variant.edit_walking import DUPLICATE, MISMATCH, WORDS
 from variantlake.kernels.variant.edit_writing import NEED, NEED_METADATA, STATE_WORDS
 from variantlake.kernels.variant.variant_reader import VariantReader, bad_variant, bytes_of
+from variantlake.shredding.arrays import variants_of
 from variantlake.shredding.layout import VARIANT_TYPE
+from variantlake.types import EMPTY_METADATA, NULL_VALUE
 
 _TOO_LONG = "the changed Variants pass the 2 GB of one Arrow array"
-
-
-def _no_value() -> pa.StructArray:
-    # Made when it is needed: Arrow looks for pandas when it makes an array of Python values.
-    nothing = pa.array([{"metadata": b"\x01\x00\x00", "value": b"\x00"}], VARIANT_TYPE)
-    return cast("pa.StructArray", nothing)
 
 
 def edit_variants(
@@ -48,7 +48,7 @@ def edit_variants(
     """
     reader = VariantReader()
     steps = _steps(edit, reader)
-    values = reader.read(_no_value() if new is None else new)
+    values = reader.read(variants_of([(EMPTY_METADATA, NULL_VALUE)]) if new is None else new)
     work = _Work(array, values, steps, edit)
     work.run()
     _check(array, new, edit, work.status, lenient=lenient)
@@ -58,8 +58,7 @@ def edit_variants(
 def _steps(edit: Edit, reader: VariantReader) -> Int64s:
     """The path as the kernel takes it; its keys get ids in the reader's table."""
     names = dict.fromkeys(step for step in edit.path.steps if isinstance(step, str))
-    row = {"metadata": encode_metadata(list(names)), "value": b"\x00"}
-    table = reader.read(cast("pa.StructArray", pa.array([row], VARIANT_TYPE))).keys
+    table = reader.read(variants_of([(encode_metadata(list(names)), NULL_VALUE)])).keys
     ids = {name.decode(): number for number, name in enumerate(table.names()) if number}
     numbers = [(0, ids[step]) if isinstance(step, str) else (1, step) for step in edit.path.steps]
     return np.array(numbers, np.int64).reshape(-1)
@@ -120,10 +119,8 @@ class _Work:
     def result(self) -> pa.StructArray:
         """The changed rows."""
         rows = len(self.status)
-        good = self.status == 0
-        valid = None if good.all() else buffer_of(np.packbits(good, bitorder="little"))
         children = [self._out_metadata.array(), self._out.array()]
-        return struct_of(VARIANT_TYPE, rows, valid, children)
+        return struct_of(VARIANT_TYPE, rows, bitmap_of(self.status == 0), children)
 
 
 class _Output:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 import numpy as np
 import pyarrow as pa
 
@@ -26,7 +24,7 @@ from variantlake.kernels.native.declared import (
     uint64,
 )
 from variantlake.kernels.native.jit import entry, helper
-from variantlake.kernels.tape.arrow_arrays import AnyArray
+from variantlake.kernels.tape.arrow_arrays import AnyArray, are_within, plain_binary, slots_of
 from variantlake.kernels.tape.buffers import BufferPool
 from variantlake.kernels.tape.containers import EXTENT, read_extents
 from variantlake.kernels.tape.exact import count_digits
@@ -468,16 +466,10 @@ def _any_lacking(tags: Bytes) -> bool:
 
 def bytes_of(array: AnyArray) -> tuple[Bytes, Int32s]:
     """The data of a binary array, padded, and the offsets of its rows."""
-    binary = array if pa.types.is_binary(array.type) else array.cast(pa.binary())
-    _, places, content = binary.buffers()
-    if places is None or len(places) == 0:
-        return np.zeros(PADDING, np.uint8), np.zeros(len(array) + 1, np.int32)
-    offsets = np.frombuffer(cast("bytes", places), np.int32)
-    offsets = offsets[binary.offset : binary.offset + len(binary) + 1]
-    data = np.frombuffer(cast("bytes", content or b""), np.uint8)
-    start, end = int(offsets[0]), int(offsets[-1])
-    if start < 0 or end > len(data) or (np.diff(offsets) < 0).any():
+    data, offsets = slots_of(plain_binary(array))
+    if not are_within(offsets, data):
         raise MalformedVariant("the offsets of an Arrow array pass its data")
+    start, end = int(offsets[0]), int(offsets[-1])
     if len(data) < end + PADDING:
         data = np.concatenate([data[start:end], np.zeros(PADDING, np.uint8)])
         offsets = offsets - np.int32(start)

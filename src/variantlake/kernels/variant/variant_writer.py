@@ -23,7 +23,13 @@ from variantlake.kernels.native.declared import (
     void,
 )
 from variantlake.kernels.native.jit import entry
-from variantlake.kernels.tape.arrow_arrays import array_of, buffer_of, new_buffer, struct_of
+from variantlake.kernels.tape.arrow_arrays import (
+    array_of,
+    bitmap_of,
+    buffer_of,
+    new_buffer,
+    struct_of,
+)
 from variantlake.kernels.tape.dictionary import Dictionary, choose_dictionary, nodes_for, work_space
 from variantlake.kernels.tape.emit import emit_value
 from variantlake.kernels.tape.nodes import NODE
@@ -96,12 +102,5 @@ def write_variant(tape: Tape, *, dictionary: Dictionary | None = None) -> pa.Str
         dictionary.ids, int(dictionary.per_node), dictionary.id_width, words, work, out, offsets,
     )  # fmt: skip
     value = array_of(pa.binary(), tape.rows, [None, buffer_of(offsets), buffer])
-    return struct_of(VARIANT_TYPE, tape.rows, validity(tape), [dictionary.metadata, value])
-
-
-def validity(tape: Tape) -> pa.Buffer | None:
-    """Which rows are good, as an Arrow bitmap; None when all are."""
-    good = tape.status == 0
-    if good.all():
-        return None
-    return buffer_of(np.packbits(good, bitorder="little"))
+    valid = bitmap_of(tape.status == 0)
+    return struct_of(VARIANT_TYPE, tape.rows, valid, [dictionary.metadata, value])
