@@ -15,7 +15,8 @@ from tests.strategies import MORE, variants
 from variantlake.encoding.json_text import to_json
 from variantlake.encoding.scalar import Scalar, encode_scalar
 from variantlake.encoding.variant import Variant
-from variantlake.errors import InvalidValue, MalformedVariant, UnknownVariantType
+from variantlake.errors import InvalidValue, LimitExceeded, MalformedVariant, UnknownVariantType
+from variantlake.kernels.json import json_writer
 from variantlake.types import EMPTY_METADATA, Primitive
 
 
@@ -36,6 +37,18 @@ def scalar(primitive: Primitive, value: object) -> Variant:
 @given(st.lists(st.none() | variants, max_size=4))
 def test_every_type_agrees_with_twin(values: list[Variant | None]) -> None:
     assert written(values) == texts_of(values)
+
+
+def test_texts_beyond_one_array_are_split(monkeypatch: pytest.MonkeyPatch) -> None:
+    # A name stands once in a Variant, and in its text for each field.
+    wide = Variant.of([{"n" * 1000: None}] * 30)
+    monkeypatch.setattr(json_writer, "_LARGEST_ARRAY", 64_000)
+    column = vl.parquet.to_json(vl.parquet.variant_array([wide, None, wide, wide]))
+    assert column.to_pylist() == texts_of([wide, None, wide, wide])
+    assert column.num_chunks > 1
+    with pytest.raises(LimitExceeded, match="2 GB") as refused:
+        vl.parquet.to_json(vl.parquet.variant_array([wide, Variant.of([wide] * 3)]))
+    assert refused.value.row == 1
 
 
 doubles = st.floats(allow_subnormal=True) | st.integers(0, (1 << 64) - 1).map(

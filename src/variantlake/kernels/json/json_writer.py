@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from variantlake.encoding.limits import MAX_DEPTH
+from variantlake.errors import LimitExceeded
 from variantlake.kernels.json.double_text import put_float
 from variantlake.kernels.json.scalar_text import (
     base64_size,
@@ -31,7 +32,13 @@ from variantlake.kernels.native.declared import (
     uint64,
 )
 from variantlake.kernels.native.jit import entry, helper
-from variantlake.kernels.tape.arrow_arrays import AnyArray, array_of, buffer_of, new_buffer
+from variantlake.kernels.tape.arrow_arrays import (
+    AnyArray,
+    array_of,
+    bitmap_of,
+    buffer_of,
+    new_buffer,
+)
 from variantlake.kernels.tape.keys import KEY, MAX_GUESS
 from variantlake.kernels.tape.nodes import (
     BINARY,
@@ -64,6 +71,9 @@ from variantlake.kernels.tape.words import (
 
 _MARGIN = 256
 """Bytes that one step writes at most: 32 of a string, each escaped, or one short scalar."""
+
+_LARGEST_ARRAY = (1 << 31) - 1
+"""Bytes of an Arrow string array, whose offsets have 32 bits."""
 
 _NO_ROOM = -1
 _LEFT_TO_TWIN = -2
@@ -259,6 +269,9 @@ def write_json(tape: Tape) -> tuple[AnyArray, Bytes]:
 
     The second: uint8, 1 for rows that only the twin can write (types of a later version); they are
     empty strings here.
+
+    Raises LimitExceeded, with the row, where the texts pass the 2 GB of one Arrow array: names of
+    fields stand in a Variant once, and in its text for each field.
     """
     rows = tape.rows
     offsets = np.zeros(rows + 1, np.int32)
@@ -266,7 +279,7 @@ def write_json(tape: Tape) -> tuple[AnyArray, Bytes]:
     stack = np.empty(2 * MAX_DEPTH, np.int64)
     size = len(tape.text) + 8 * tape.node_count + _MARGIN
     row = 0
-    buffer, out = new_buffer(size)
+    buffer, out = new_buffer(min(size, _LARGEST_ARRAY))
     while True:
         row = write_json_rows(
             tape.text, tape.arena, tape.nodes, tape.first, row, tape.keys.keys,
@@ -275,11 +288,12 @@ def write_json(tape: Tape) -> tuple[AnyArray, Bytes]:
         used = int(offsets[row])
         if row == rows:
             break
-        grown, larger = new_buffer(2 * len(out))
+        if len(out) >= _LARGEST_ARRAY:
+            raise LimitExceeded("the JSON text is over the 2 GB of one Arrow array", row=row)
+        grown, larger = new_buffer(min(2 * len(out), _LARGEST_ARRAY))
         larger[:used] = out[:used]
         buffer, out = grown, larger
     good = tape.status == 0
-    valid = None if good.all() else buffer_of(np.packbits(good, bitorder="little"))
     nulls = rows - int(np.count_nonzero(good))
-    data = buffer.slice(0, used)
-    return array_of(pa.string(), rows, [valid, buffer_of(offsets), data], nulls=nulls), left
+    buffers = [bitmap_of(good), buffer_of(offsets), buffer.slice(0, used)]
+    return array_of(pa.string(), rows, buffers, nulls=nulls), left

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from variantlake.encoding.json_text import to_json as value_to_json
-from variantlake.errors import InvalidValue, VariantLakeError
+from variantlake.errors import InvalidValue, LimitExceeded, VariantLakeError
 from variantlake.kernels.json.json_writer import write_json
 from variantlake.kernels.tape.tape import SQL_NULL
 from variantlake.kernels.variant.variant_reader import GOOD, VariantReader, bad_variant
@@ -21,8 +21,7 @@ BATCH_ROWS = 16384
 """Rows that are written at a time."""
 
 BATCH_BYTES = 64 << 20
-"""Bytes of values that are written at a time, but for one value: its text has six times its bytes
-at most, and an Arrow string array two gigabytes."""
+"""Bytes of values that are written at a time, but for one value."""
 
 
 def to_json(column: pa.Array[Any] | pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
@@ -41,16 +40,17 @@ def to_json(column: pa.Array[Any] | pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
     readers: list[VariantReader] = []
 
-    def text_of(part: tuple[pa.StructArray, int]) -> pa.Array[Any]:
+    def texts_of(part: tuple[pa.StructArray, int]) -> list[pa.Array[Any]]:
         try:
             reader = readers.pop()
         except IndexError:
             reader = VariantReader()
-        text = _text_of(reader, *part)
+        texts = _texts_of(reader, *part)
         readers.append(reader)
-        return text
+        return texts
 
-    return pa.chunked_array(list(ahead(_slices(chunks), text_of)), pa.string())
+    found = ahead(_slices(chunks), texts_of)
+    return pa.chunked_array([text for texts in found for text in texts], pa.string())
 
 
 def _slices(chunks: Sequence[pa.Array[Any]]) -> Iterator[tuple[pa.StructArray, int]]:
@@ -68,9 +68,20 @@ def _slices(chunks: Sequence[pa.Array[Any]]) -> Iterator[tuple[pa.StructArray, i
         row += len(array)
 
 
-def _text_of(reader: VariantReader, array: pa.StructArray, first_row: int) -> pa.Array[Any]:
+def _texts_of(reader: VariantReader, array: pa.StructArray, first_row: int) -> list[pa.Array[Any]]:
+    """The texts of some rows, in more than one array where they are too long for one."""
     tape = reader.read(array)
-    texts, left = write_json(tape)
+    try:
+        texts, left = write_json(tape)
+    except LimitExceeded as too_long:
+        if len(array) == 1:
+            too_long.row = first_row
+            raise
+        half = len(array) // 2
+        return [
+            *_texts_of(reader, array.slice(0, half), first_row),
+            *_texts_of(reader, array.slice(half), first_row + half),
+        ]
     bad = (tape.status != GOOD) & (tape.status != SQL_NULL)
     if bad.any():
         row = int(np.flatnonzero(bad)[0])
@@ -78,7 +89,7 @@ def _text_of(reader: VariantReader, array: pa.StructArray, first_row: int) -> pa
         error.row = first_row + row
         raise error
     if not left.any():
-        return cast("pa.Array[Any]", texts)
+        return [cast("pa.Array[Any]", texts)]
     rows: list[Any] = cast("Any", texts).to_pylist()
     metadata, value = array.field(METADATA), array.field(VALUE)
     for row in np.flatnonzero(left).tolist():
@@ -87,4 +98,4 @@ def _text_of(reader: VariantReader, array: pa.StructArray, first_row: int) -> pa
         except VariantLakeError as error:
             error.row = first_row + row
             raise
-    return pa.array(rows, pa.string())
+    return [pa.array(rows, pa.string())]
