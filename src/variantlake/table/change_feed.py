@@ -58,8 +58,9 @@ class TableChangeFeed(TableChanges):
             self.snapshot,
             from_version,
             to_version,
-            since=_milliseconds(from_timestamp, up=True),
-            until=_milliseconds(to_timestamp),
+            # Versions have no parts of a millisecond: a beginning is rounded up.
+            since=None if from_timestamp is None else epoch_milliseconds(from_timestamp, up=True),
+            until=None if to_timestamp is None else epoch_milliseconds(to_timestamp),
         )
         snapshots = change_snapshots(self.snapshot, versions)
         text = QueryText(snapshots[0].schema)
@@ -67,10 +68,3 @@ class TableChangeFeed(TableChanges):
         items = text.items(map(str, parts))
         condition = None if where is None else text.condition(str(where))
         return ChangeScan(tuple(Scan(each, items, condition) for each in snapshots))
-
-
-def _milliseconds(time: dt.datetime | None, *, up: bool = False) -> int | None:
-    """Since the epoch; versions have no parts of one, so a beginning is rounded up."""
-    if time is None:
-        return None
-    return epoch_milliseconds(time, up=up)

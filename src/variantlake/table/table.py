@@ -18,7 +18,7 @@ from variantlake.delta.schema.ddl import parse_table_ddl
 from variantlake.delta.schema.table_schema import StructType, VariantType
 from variantlake.delta.transaction.commit import create_table
 from variantlake.engine.run import LocalQuery
-from variantlake.errors import InvalidSchema
+from variantlake.errors import InvalidSchema, InvalidValue
 from variantlake.ingest.append import append_arrow
 from variantlake.ingest.commit_load import LoadResult
 from variantlake.ingest.encode.document_options import DocumentKeywords
@@ -120,9 +120,7 @@ class Table(TableLoads):
             MalformedLog: The log breaks the protocol; the file is named.
             UnsupportedFeature: The table needs what we cannot read, by name.
         """
-        milliseconds = None
-        if timestamp is not None:
-            milliseconds = epoch_milliseconds(timestamp)
+        milliseconds = None if timestamp is None else epoch_milliseconds(timestamp)
         return cls(
             Snapshot.read(location, version, timestamp=milliseconds, applies=READER_FEATURES)
         )
@@ -148,8 +146,11 @@ class Table(TableLoads):
 
         Raises:
             InvalidQuery: Text that does not parse, or names what the table has not.
+            InvalidValue: A limit below 0.
             UnsupportedFeature: An expression that only Spark takes, by name.
         """
+        if limit is not None and limit < 0:
+            raise InvalidValue(f"the limit is {limit}", hint="0 or more rows; None for all")
         text = QueryText(self.schema)
         parts = [select] if isinstance(select, str | TypedPath) else select
         condition = None if where is None else text.condition(str(where))
@@ -212,16 +213,7 @@ class Table(TableLoads):
                 only Spark takes.
         """
         overwrite = Overwrite(where, partitions, expected_version)
-        if isinstance(data, Documents):
-            return self._load(data, column, overwrite, options)
-        return append_arrow(
-            data,
-            self._newest(),
-            json_columns=json_columns,
-            merge_schema=options.pop("merge_schema", False),
-            overwrite=overwrite,
-            options=LoadOptions.of(**cast("LoadKeywords", options)),
-        )
+        return self._load(data, column, json_columns, overwrite, options)
 
     def append(
         self,
@@ -257,31 +249,32 @@ class Table(TableLoads):
             UnsupportedFeature: The table needs what only Spark can do (constraints, say).
             CommitConflict: Another writer changed the table in a way that contradicts this.
         """
+        return self._load(data, column, json_columns, None, options)
+
+    def _load(
+        self,
+        data: Documents | pa.Table | pa.RecordBatch | pa.RecordBatchReader,
+        column: str | None,
+        json_columns: Collection[str],
+        overwrite: Overwrite | None,
+        options: DocumentKeywords,
+    ) -> LoadResult:
         if isinstance(data, Documents):
-            return self._load(data, column, None, options)
+            return ingest_here(
+                data,
+                self.uri,
+                column=column or self._only_variant(),
+                overwrite=overwrite,
+                snapshot=self._newest(),
+                **options,
+            )
         return append_arrow(
             data,
             self._newest(),
             json_columns=json_columns,
             merge_schema=options.pop("merge_schema", False),
-            options=LoadOptions.of(**cast("LoadKeywords", options)),
-        )
-
-    def _load(
-        self,
-        data: Documents,
-        column: str | None,
-        overwrite: Overwrite | None,
-        options: DocumentKeywords,
-    ) -> LoadResult:
-        column = column or self._only_variant()
-        return ingest_here(
-            data,
-            self.uri,
-            column=column,
             overwrite=overwrite,
-            snapshot=self._newest(),
-            **options,
+            options=LoadOptions.of(**cast("LoadKeywords", options)),
         )
 
 
