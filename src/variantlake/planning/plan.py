@@ -214,7 +214,8 @@ def _group_files(
     files: FileColumns, read: Int64s, paths: Sequence[Ref], max_groups: int, *, has_kernels: bool
 ) -> tuple[ScanGroup, ...]:
     """The rows `read` by how they read `paths`, the largest group (in bytes) first."""
-    shown = {ref.column for ref in paths if _shows_types(ref)}
+    # A Variant that comes out tells an integer from a decimal of the same value.
+    shown = {ref.column for ref in paths if "variant" in ref.type}
     needs = {
         column: _need_kernels(files, column, shown=column in shown, has_kernels=has_kernels)
         for column in {ref.column for ref in paths}
@@ -238,11 +239,6 @@ _Needs = Mapping[tuple[str, ...], Int64s]
 
 SAME_COLUMN = "another path of the column is read natively"
 MANY_LAYOUTS = "its files have too many different layouts"
-
-
-def _shows_types(ref: Ref) -> bool:
-    """Whether a Variant comes out, which tells an integer from a decimal of the same value."""
-    return "variant" in ref.type
 
 
 def _by_layout(

@@ -9,7 +9,7 @@ resolved the columns and coerced nothing; what Spark's coercion would do is deci
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Literal as OneOf
@@ -215,18 +215,10 @@ def map_refs(predicate: Predicate, change: Callable[[Ref], Ref]) -> Predicate:
     match predicate:
         case Compare(op, left, right):
             return Compare(op, operand(left), operand(right))
-        case In(ref, options):
-            return In(change(ref), options)
-        case StartsWith(ref, prefix):
-            return StartsWith(change(ref), prefix)
-        case IsNull(ref):
-            return IsNull(change(ref))
-        case IsNotNull(ref):
-            return IsNotNull(change(ref))
-        case And(terms):
-            return And(tuple(map_refs(term, change) for term in terms))
-        case Or(terms):
-            return Or(tuple(map_refs(term, change) for term in terms))
+        case In(ref) | StartsWith(ref) | IsNull(ref) | IsNotNull(ref):
+            return replace(predicate, operand=change(ref))
+        case And(terms) | Or(terms):
+            return replace(predicate, terms=tuple(map_refs(term, change) for term in terms))
         case Not(term):
             return Not(map_refs(term, change))
         case Unknown():

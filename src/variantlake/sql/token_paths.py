@@ -297,7 +297,7 @@ class _Reader:
         if self._kind(tested) is not TokenType.NULL:
             return None, at
         found, after = self._found(at, last + 1, (at, last), Path(), PRESENCE, strict=True)
-        return found and _without_item(found), after
+        return found and replace(found, bare="", item_end=None), after
 
     def _cast(self, at: int, *, strict: bool) -> tuple[TypedPath | None, int]:
         name, path, after = self._extraction(at + 2)
@@ -313,21 +313,21 @@ class _Reader:
         if name is None:
             return None, at
         comma = name + 1
-        texts = [self._string(comma + 1), self._string(comma + 3)]
+        written, type_text = self._string(comma + 1), self._string(comma + 3)
         kinds = [self._kind(i) for i in (comma, comma + 2, comma + 4)]
-        if kinds != [TokenType.COMMA, TokenType.COMMA, TokenType.R_PAREN] or None in texts:
+        if kinds != [TokenType.COMMA, TokenType.COMMA, TokenType.R_PAREN]:
             return None, at
-        inner = tokenize(texts[1] or "")
-        type_, end = _Reader(texts[1] or "", inner).type_at(0)
-        if end != len(inner):
-            return None, at
+        inner = tokenize(type_text or "")
+        type_, end = _Reader(type_text or "", inner).type_at(0)
         try:
-            path = Path.parse_spark(texts[0] or "")
+            path = Path.parse_spark(written or "")
         except InvalidPath:
+            return None, at
+        if end != len(inner):
             return None, at
         # Spark names it after the whole call, so the item has no bare name.
         found, after = self._found(at, comma + 5, (at + 2, name), path, type_, strict=strict)
-        return found and _without_item(found), after
+        return found and replace(found, bare="", item_end=None), after
 
     def _extraction(self, at: int) -> tuple[Span, Path | None, int]:
         """A column's name (tokens), the path behind a colon, and the token after it."""
@@ -438,16 +438,10 @@ class _Reader:
         return kind_at(self._tokens, at)
 
 
-def _without_item(path: TypedPath) -> TypedPath:
-    return replace(path, bare="", item_end=None)
-
-
 def _in_select_list(tokens: Sequence[Token], before: int) -> bool:
     """Whether this token, before an item, is SELECT itself or a comma of its list."""
     if kind_at(tokens, before) is TokenType.DISTINCT:
         before -= 1
-    if kind_at(tokens, before) is TokenType.SELECT:
-        return True
-    return (
-        kind_at(tokens, before) is TokenType.COMMA and clause_of(tokens, before) is TokenType.SELECT
-    )
+    kind = kind_at(tokens, before)
+    is_next = kind is TokenType.COMMA and clause_of(tokens, before) is TokenType.SELECT
+    return kind is TokenType.SELECT or is_next

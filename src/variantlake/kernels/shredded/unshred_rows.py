@@ -44,6 +44,7 @@ from variantlake.kernels.tape.containers import (
     TOO_LONG,
     close_container,
     read_extents,
+    read_header,
 )
 from variantlake.kernels.tape.emit import sort_words
 from variantlake.kernels.tape.keys import equal_bytes
@@ -176,26 +177,16 @@ def _open_residual(
     start << 32 | end in the data by index, then as many ids. The ranks of its dictionary's `keys`
     keys start at ranks[first].
     """
-    header = load8(data, start)
-    if header & 3 != _OBJECT:
+    if load8(data, start) & 3 != _OBJECT:
         return int64(_LEFT_TO_TWIN)
-    large = header >> 6 & 1
-    offset_width, id_width = (header >> 2 & 3) + 1, (header >> 4 & 3) + 1
-    id_place = start + 2 + 3 * large
-    if id_place > end:
-        return int64(_LEFT_TO_TWIN)
-    count = load8(data, start + 1) if large == 0 else load32(data, start + 1)
-    offsets = id_place + count * id_width
-    base = offsets + (count + 1) * offset_width
-    if base > end:
-        return int64(_LEFT_TO_TWIN)
-    size = load_unsigned(data, base - offset_width, offset_width)
-    if base + size != end or count > size or (count == 0 and size != 0):
+    count, id_place, id_width, width, base = read_header(data, start, end)
+    if count < 0:
         return int64(_LEFT_TO_TWIN)
     extents, ids = top + count, top + 2 * count
     if ids + count > work.size:
         return int64(_NO_WORK)
-    if not read_extents(data, offsets, count, offset_width, size, work, extents):
+    offsets = id_place + count * id_width
+    if not read_extents(data, offsets, count, width, end - base, work, extents):
         return int64(_LEFT_TO_TWIN)
     previous = int64(-1)
     ascending = True

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from variantlake.encoding.limits import MAX_VALUE_BYTES
 from variantlake.kernels.native.declared import Bytes, Int64s, int64, uint64
-from variantlake.kernels.native.jit import helper
+from variantlake.kernels.native.jit import helper, tiny
 from variantlake.kernels.tape.emit import put_number, sort_words
 from variantlake.kernels.tape.nodes import width_of
 from variantlake.kernels.tape.words import (
     PADDING,
     load8,
+    load32,
     load64,
     load_unsigned,
     store8,
@@ -32,6 +33,32 @@ MARGIN = 64 + PADDING
 
 NO_ROOM, TOO_LONG = -1, -2
 """Why a container was not closed: the output ends, its values are more than a Variant may have."""
+
+
+@tiny
+def read_header(data: Bytes, start: int, end: int) -> tuple[int, int, int, int, int]:
+    """How the container that fills data[start:end] is laid out; its children are not looked at.
+
+    Returns how many they are, -1 where it is malformed; where their ids begin, and the width of
+    these, 0 for an array; the width of offsets, which follow; where the first child begins.
+    """
+    header = load8(data, start)
+    id_width, large = int64(0), header >> 4 & 1
+    if header & 3 == _OBJECT:
+        id_width, large = (header >> 4 & 3) + 1, header >> 6 & 1
+    width = (header >> 2 & 3) + 1
+    ids = start + 2 + 3 * large
+    count, base = int64(-1), end
+    if ids <= end:
+        count = load8(data, start + 1) if large == 0 else load32(data, start + 1)
+        base = ids + count * id_width + (count + 1) * width
+        if base > end:
+            count = int64(-1)
+        else:
+            size = load_unsigned(data, base - width, width)
+            if base + size != end or count > size or (count == 0 and size != 0):
+                count = int64(-1)
+    return count, ids, id_width, width, base
 
 
 @helper

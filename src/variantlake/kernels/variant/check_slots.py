@@ -21,7 +21,7 @@ from variantlake.kernels.native.declared import (
     void,
 )
 from variantlake.kernels.native.jit import entry, helper
-from variantlake.kernels.tape.containers import read_extents
+from variantlake.kernels.tape.containers import read_extents, read_header
 from variantlake.kernels.tape.keys import compare_bytes, equal_bytes
 from variantlake.kernels.tape.nodes import BINARY, DECIMAL4, DECIMAL16
 from variantlake.kernels.tape.utf8 import valid_utf8
@@ -285,24 +285,12 @@ def _is_value(
                 return False
             continue
         depth = (word >> int64(_DEPTH_BITS)) + 1
-        is_object = header & 3 == 2
-        large = header >> (6 if is_object else 4) & 1
-        ids = start + 2 + 3 * large
-        if ids > end or depth > _DEEPEST:
+        count, ids, id_width, width, base = read_header(data, start, end)
+        if count < 0 or depth > _DEEPEST:
             return False
-        count = load8(data, start + 1) if large == 0 else load32(data, start + 1)
-        id_width = (header >> 4 & 3) + 1 if is_object else int64(0)
-        width = (header >> 2 & 3) + 1
-        offsets = ids + count * id_width
-        base = offsets + (count + 1) * width
-        if base > end:
+        if not read_extents(data, ids + count * id_width, count, width, end - base, work, top):
             return False
-        content = load_unsigned(data, base - width, width)
-        if base + content != end or count > content or (count == 0 and content != 0):
-            return False
-        if not read_extents(data, offsets, count, width, content, work, top):
-            return False
-        if is_object and not _are_in_order(
+        if id_width > 0 and not _are_in_order(
             data, ids, count, id_width, metadata, place, first, held, keys, members,
             partial and depth == 1,
         ):  # fmt: skip

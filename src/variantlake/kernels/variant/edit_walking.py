@@ -16,9 +16,9 @@ from variantlake.kernels.native.declared import (
     uint64,
 )
 from variantlake.kernels.native.jit import helper
-from variantlake.kernels.tape.containers import EXTENT, read_extents
+from variantlake.kernels.tape.containers import EXTENT, read_extents, read_header
 from variantlake.kernels.tape.keys import compare_bytes
-from variantlake.kernels.tape.words import load8, load32, load_unsigned
+from variantlake.kernels.tape.words import load8, load_unsigned
 from variantlake.kernels.variant.variant_reader import MALFORMED, read_ids
 
 MISMATCH = 20
@@ -53,30 +53,14 @@ def _open(
     state: Int64s,
 ) -> bool:
     """Take the container that fills data[start:end] apart; False where it is malformed."""
-    header = load8(data, start)
-    offset_width = (header >> 2 & 3) + 1
-    is_object = header & 3 == 2
-    id_width = int64(0)
-    large = header >> 4 & 1
-    if is_object:
-        id_width = (header >> 4 & 3) + 1
-        large = header >> 6 & 1
-    ids = start + 2 + 3 * large
-    if ids > end:
+    count, ids, id_width, width, base = read_header(data, start, end)
+    if count < 0:
         return False
-    count = load8(data, start + 1) if large == 0 else load32(data, start + 1)
-    offsets = ids + count * id_width
-    base = offsets + (count + 1) * offset_width
-    if base > end:
+    if not read_extents(data, ids + count * id_width, count, width, end - base, work, top):
         return False
-    size = load_unsigned(data, base - offset_width, offset_width)
-    if base + size != end or count > size or (count == 0 and size != 0):
+    if id_width > 0 and not read_ids(data, ids, count, id_width, seen, local, state):
         return False
-    if not read_extents(data, offsets, count, offset_width, size, work, top):
-        return False
-    if is_object and not read_ids(data, ids, count, id_width, seen, local, state):
-        return False
-    frames[uint64(at + IS_OBJECT)] = 1 if is_object else 0
+    frames[uint64(at + IS_OBJECT)] = 1 if id_width > 0 else 0
     frames[uint64(at + COUNT)] = count
     frames[uint64(at + IDS)] = ids
     frames[uint64(at + ID_WIDTH)] = id_width

@@ -26,7 +26,7 @@ from variantlake.kernels.native.declared import (
 from variantlake.kernels.native.jit import entry, helper
 from variantlake.kernels.tape.arrow_arrays import AnyArray, are_within, plain_binary, slots_of
 from variantlake.kernels.tape.buffers import BufferPool
-from variantlake.kernels.tape.containers import EXTENT, read_extents
+from variantlake.kernels.tape.containers import EXTENT, read_extents, read_header
 from variantlake.kernels.tape.exact import count_digits
 from variantlake.kernels.tape.keys import (
     KEY,
@@ -257,31 +257,15 @@ def _read_value(
             stack[uint64(depth + 5)] = content
             depth += _FRAME
             top += count
-            offset_width = (header >> 2 & 3) + 1
-            is_object = header & 3 == 2
-            id_width = int64(0)
-            large = header >> 4 & 1
-            if is_object:
-                id_width = (header >> 4 & 3) + 1
-                large = header >> 6 & 1
-            ids = start + 2 + 3 * large
-            if ids > end:
+            count, ids, id_width, width, base = read_header(data, start, end)
+            if count < 0:
                 return int64(-MALFORMED)
-            count = load8(data, start + 1) if large == 0 else load32(data, start + 1)
             offsets = ids + count * id_width
-            base = offsets + (count + 1) * offset_width
-            if base > end:
+            if not read_extents(data, offsets, count, width, end - base, work, top):
                 return int64(-MALFORMED)
-            size = load_unsigned(data, base - offset_width, offset_width)
-            if base + size != end or count > size:
+            if id_width > 0 and not read_ids(data, ids, count, id_width, seen, local, state):
                 return int64(-MALFORMED)
-            if count == 0 and size != 0:
-                return int64(-MALFORMED)
-            if not read_extents(data, offsets, count, offset_width, size, work, top):
-                return int64(-MALFORMED)
-            if is_object and not read_ids(data, ids, count, id_width, seen, local, state):
-                return int64(-MALFORMED)
-            node.tag = OBJECT if is_object else ARRAY
+            node.tag = OBJECT if id_width > 0 else ARRAY
             node.extra = count
             parent = t
             index = content = int64(0)

@@ -78,10 +78,8 @@ def monotone_cast(stored: ShreddedType, requested: ShreddedType) -> Cast | None:
     The function is monotone with Beyond.BELOW as the least and Beyond.ABOVE as the greatest
     result; what lies between two values that it casts is cast as well.
     """
-    if stored.kind in INT_LIMITS:
-        return _INTEGER_CASTS.get(requested.kind, _no_cast)(requested)
-    if stored.kind is Kind.DECIMAL:
-        return _DECIMAL_CASTS.get(requested.kind, _no_cast)(requested)
+    if stored.kind in INT_LIMITS or stored.kind is Kind.DECIMAL:
+        return _cast_number(requested, whole=stored.kind in INT_LIMITS)
     if stored.kind in _SAME_ORDER and (
         stored == requested or (stored.kind, requested.kind) == (Kind.FLOAT, Kind.DOUBLE)
     ):
@@ -170,8 +168,15 @@ def cast_column(column: RawColumn, stored: ShreddedType, requested: ShreddedType
     return CastColumn(result, below, above)
 
 
-def _no_cast(_requested: ShreddedType) -> Cast | None:
-    return None
+def _cast_number(requested: ShreddedType, *, whole: bool) -> Cast | None:
+    """The cast of integers, or of decimals."""
+    if requested.kind in INT_LIMITS:
+        return _to_integer(requested)
+    if requested.kind is Kind.DECIMAL:
+        return _to_decimal(requested)
+    if requested.kind is Kind.DOUBLE:
+        return float  # the nearest double, ties to even, as Java's
+    return _seconds_to_timestamp if whole and requested.kind is Kind.TIMESTAMP else None
 
 
 def _to_integer(requested: ShreddedType) -> Cast:
@@ -182,9 +187,7 @@ def _to_integer(requested: ShreddedType) -> Cast:
         # Towards zero. All but bigint by way of a double, as Spark takes a Variant's decimal:
         # 127.999999999999999999 is no tinyint.
         whole = int(float(value)) if by_double and isinstance(value, Decimal) else int(value)
-        if whole < -limit:
-            return Beyond.BELOW
-        return Beyond.ABOVE if whole >= limit else whole
+        return _held(whole, limit)
 
     return cast
 
@@ -204,28 +207,11 @@ def _to_decimal(requested: ShreddedType) -> Cast:
     return cast
 
 
-def _to_double(_requested: ShreddedType) -> Cast:
-    return float  # the nearest double, ties to even, as Java's
+def _seconds_to_timestamp(value: Raw) -> Raw | Beyond:
+    return _held(int(value) * _MICROS_PER_SECOND, INT_LIMITS[Kind.INT64])
 
 
-def _seconds_to_timestamp(_requested: ShreddedType) -> Cast:
-    limit = INT_LIMITS[Kind.INT64]
-
-    def cast(value: Raw) -> Raw | Beyond:
-        micros = int(value) * _MICROS_PER_SECOND
-        if micros < -limit:
-            return Beyond.BELOW
-        return Beyond.ABOVE if micros >= limit else micros
-
-    return cast
-
-
-_DECIMAL_CASTS: dict[Kind, Callable[[ShreddedType], Cast | None]] = {
-    Kind.INT8: _to_integer,
-    Kind.INT16: _to_integer,
-    Kind.INT32: _to_integer,
-    Kind.INT64: _to_integer,
-    Kind.DECIMAL: _to_decimal,
-    Kind.DOUBLE: _to_double,
-}
-_INTEGER_CASTS = _DECIMAL_CASTS | {Kind.TIMESTAMP: _seconds_to_timestamp}
+def _held(number: int, limit: int) -> Raw | Beyond:
+    if number < -limit:
+        return Beyond.BELOW
+    return Beyond.ABOVE if number >= limit else number

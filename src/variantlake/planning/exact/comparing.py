@@ -12,7 +12,7 @@ the order of code points). No bound is a NaN.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from functools import cache
 from typing import Any
@@ -112,21 +112,19 @@ def below(column: RawColumn, key: Raw) -> Bools:
     """Where the bound is less than `key`; False where it is not known."""
     if isinstance(key, float) and math.isnan(key):
         return column.known
-    if isinstance(key, Decimal) and column.values.dtype == np.int64:
-        key = math.ceil(key)
-    return _compared(np.less, column, key)
+    return _compared(np.less, column, key, math.ceil)
 
 
 def above(column: RawColumn, key: Raw) -> Bools:
     """Where the bound is greater than `key`; False where it is not known."""
     if isinstance(key, float) and math.isnan(key):
         return np.zeros(len(column.known), np.bool_)
+    return _compared(np.greater, column, key, math.floor)
+
+
+def _compared(compare: Any, column: RawColumn, key: Raw, whole: Callable[[Decimal], int]) -> Bools:
     if isinstance(key, Decimal) and column.values.dtype == np.int64:
-        key = math.floor(key)
-    return _compared(np.greater, column, key)
-
-
-def _compared(compare: Any, column: RawColumn, key: Raw) -> Bools:
+        key = whole(key)
     if column.values.dtype != np.object_:
         # NumPy compares integers with a Python int of any size, and small ones with doubles.
         compared: Bools = compare(column.values, key)

@@ -44,23 +44,16 @@ def implied_bounds(conjunct: Predicate, ref: Ref, column: PhysicalColumn) -> tup
     """
     requested = spark_type(ref.type)
     stored = column.stored
-    if column.conversion == IDENTITY or requested is None or not _is_exact_number(stored):
+    if column.conversion == IDENTITY or requested is None or type_limits(stored)[0] is None:
         return ()
     if monotone_cast(stored, requested) is None or requested.kind is Kind.TIMESTAMP:
         return ()
     low, high = _wanted(conjunct, ref)
-    bounds = []
-    if low is not None:
-        value = _raw(low, stored, requested, down=True)
-        bounds += [] if value is None else [RawBound(">=", value, stored)]
-    if high is not None:
-        value = _raw(high, stored, requested, down=False)
-        bounds += [] if value is None else [RawBound("<=", value, stored)]
+    least = None if low is None else _raw(low, stored, requested, down=True)
+    most = None if high is None else _raw(high, stored, requested, down=False)
+    bounds = [] if least is None else [RawBound(">=", least, stored)]
+    bounds += [] if most is None else [RawBound("<=", most, stored)]
     return tuple(bounds)
-
-
-def _is_exact_number(stored: ShreddedType) -> bool:
-    return stored.kind in INT_LIMITS or stored.kind is Kind.DECIMAL
 
 
 def _wanted(conjunct: Predicate, ref: Ref) -> tuple[Raw | None, Raw | None]:
