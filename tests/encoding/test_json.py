@@ -11,7 +11,8 @@ from hypothesis import example, given
 
 from tests.encoding.spark_json import LENIENT, OBJECTS, PARSED, REFUSED
 from tests.strategies import json_texts
-from variantlake.encoding.json import parse_json, parse_json_tree, to_json
+from variantlake.encoding.json import parse_json, parse_json_tree
+from variantlake.encoding.json_text import to_json
 from variantlake.encoding.limits import MAX_DEPTH, MAX_NUMBER_DIGITS
 from variantlake.encoding.scalar import INTEGER_BITS, Scalar, decimal_parts
 from variantlake.encoding.tree import Tree, logical_key

@@ -11,18 +11,8 @@ from hypothesis import strategies as st
 from tests.encoding.layouts import Layouts
 from tests.strategies import layouts, scalars, trees
 from variantlake.encoding.metadata import encode_metadata
-from variantlake.encoding.tree import (
-    FALSE,
-    NULL,
-    TRUE,
-    Scalar,
-    Tree,
-    decode,
-    encode,
-    encode_value,
-    keys_of,
-    logical_key,
-)
+from variantlake.encoding.scalar import FALSE, NULL, TRUE, Scalar
+from variantlake.encoding.tree import Tree, decode, encode, encode_value, keys_of, logical_key
 from variantlake.encoding.value import validate
 from variantlake.errors import InvalidValue, LimitExceeded
 from variantlake.types import Primitive

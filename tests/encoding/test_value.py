@@ -6,7 +6,8 @@ import pytest
 
 from tests.encoding.layouts import Layouts
 from variantlake.encoding.metadata import encode_dictionary
-from variantlake.encoding.tree import FALSE, NULL, TRUE, Scalar, Tree, decode, encode, logical_key
+from variantlake.encoding.scalar import FALSE, NULL, TRUE, Scalar
+from variantlake.encoding.tree import Tree, decode, encode, logical_key
 from variantlake.encoding.value import type_name, validate, value_size
 from variantlake.errors import LimitExceeded, MalformedVariant, UnknownVariantType
 from variantlake.types import EMPTY_METADATA, Primitive

@@ -16,15 +16,8 @@ from hypothesis import strategies as st
 from tests.shredding.strategies import schemas, trees_for
 from tests.strategies import MORE
 from variantlake.encoding.metadata import encode_dictionary, encode_metadata
-from variantlake.encoding.scalar import NULL, decimal_of
-from variantlake.encoding.tree import (
-    Scalar,
-    Tree,
-    decode,
-    encode,
-    encode_value,
-    logical_key,
-)
+from variantlake.encoding.scalar import NULL, Scalar, decimal_of
+from variantlake.encoding.tree import Tree, decode, encode, encode_value, logical_key
 from variantlake.encoding.variant import Variant
 from variantlake.errors import MalformedFile, MalformedVariant, VariantLakeError
 from variantlake.shredding.arrays import AnyArray

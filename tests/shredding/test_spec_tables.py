@@ -12,7 +12,8 @@ import pyarrow as pa
 import pytest
 
 from variantlake.encoding.metadata import encode_metadata
-from variantlake.encoding.tree import Scalar, Tree, decode, encode_value
+from variantlake.encoding.scalar import Scalar
+from variantlake.encoding.tree import Tree, decode, encode_value
 from variantlake.encoding.variant import Variant
 from variantlake.errors import MalformedFile
 from variantlake.shredding.arrays import AnyArray

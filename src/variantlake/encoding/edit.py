@@ -25,14 +25,13 @@ index, else an object.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
 from variantlake.encoding.limits import MAX_DEPTH, MAX_PADDING
 from variantlake.encoding.metadata import Metadata, decode_metadata, encode_dictionary
-from variantlake.encoding.scalar import Scalar, encode_string
-from variantlake.encoding.tree import Tree, encode_array, encode_object, encode_value
+from variantlake.encoding.scalar import encode_string
+from variantlake.encoding.tree import Tree, encode_array, encode_object, encode_value, keys_of
 from variantlake.encoding.value import (
     Children,
     basic_type,
@@ -232,7 +231,7 @@ def _mismatch(value: bytes, start: int, at: Path, wanted: BasicType) -> PathType
 def _put(frames: list[_Frame], edit: Edit, new: Tree, keys: _Keys) -> None:
     """Put the value into the last container, with the parents that are not there."""
     last, rest = frames[-1], edit.path.steps[len(frames) :]
-    depth = len(frames) + len(rest) + _depth(new)
+    depth = len(frames) + len(rest)
     if depth > MAX_DEPTH:
         raise LimitExceeded(f"more than {MAX_DEPTH} containers around one another")
     adds = not last.found
@@ -241,9 +240,9 @@ def _put(frames: list[_Frame], edit: Edit, new: Tree, keys: _Keys) -> None:
     if adds and last.ids is not None:
         field_id = keys.id_of(str(edit.path.steps[len(frames) - 1]))
     made = [keys.id_of(step) if isinstance(step, str) else step for step in rest]
-    for key in _keys_in_order(new):
+    for key in keys_of(new):
         keys.id_of(key)
-    inner = encode_value(new, keys.ids)
+    inner = encode_value(new, keys.ids, depth)
     for step, number in zip(reversed(rest), reversed(made), strict=True):
         if isinstance(step, str):
             inner = encode_object([number], [inner])
@@ -257,31 +256,3 @@ def _put(frames: list[_Frame], edit: Edit, new: Tree, keys: _Keys) -> None:
         last.parts.insert(last.place, inner)
     else:
         last.parts[last.place] = inner
-
-
-def _keys_in_order(tree: Tree) -> Iterator[str]:
-    """The keys of a tree as a reader of its bytes meets them."""
-    todo: list[Tree | str] = [tree]
-    while todo:
-        node = todo.pop()
-        if isinstance(node, str):
-            yield node
-        elif isinstance(node, dict):
-            for name in sorted(node, reverse=True):
-                todo += (node[name], name)
-        elif isinstance(node, list):
-            todo.extend(reversed(node))
-
-
-def _depth(tree: Tree) -> int:
-    """Containers around one another in a tree."""
-    deepest = 0
-    todo = [(tree, 0)]
-    while todo:
-        node, depth = todo.pop()
-        if isinstance(node, Scalar):
-            continue
-        deepest = max(deepest, depth + 1)
-        children = node.values() if isinstance(node, dict) else node
-        todo.extend((child, depth + 1) for child in children)
-    return deepest

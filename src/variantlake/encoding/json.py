@@ -10,16 +10,13 @@ import re
 from decimal import Decimal
 from typing import Literal, NoReturn, TypeAlias, get_args
 
-from variantlake.encoding.json_text import to_json
 from variantlake.encoding.limits import MAX_DEPTH, MAX_NUMBER_DIGITS
-from variantlake.encoding.scalar import exact_decimal, integer
-from variantlake.encoding.tree import FALSE, NULL, TRUE, Scalar, Tree
+from variantlake.encoding.scalar import FALSE, NULL, TRUE, Scalar, exact_decimal, integer
+from variantlake.encoding.tree import Tree
 from variantlake.encoding.variant import Variant
 from variantlake.errors import InvalidJson, InvalidValue, LimitExceeded, VariantLakeError
 from variantlake.paths import Path
 from variantlake.types import MAX_PRECISION, Primitive
-
-__all__ = ["DuplicateKeys", "parse_json", "parse_json_tree", "to_json"]
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 DuplicateKeys: TypeAlias = Literal["error", "last"]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from variantlake.encoding.limits import MAX_KEYS, MAX_VALUE_BYTES
 from variantlake.encoding.scalar import decode_string, encode_string
@@ -14,14 +14,6 @@ from variantlake.types import EMPTY_METADATA
 
 VERSION = 1
 """The only metadata version there is."""
-
-
-@dataclass(frozen=True, slots=True)
-class MetadataHeader:
-    """The first byte: the flag that keys are sorted and unique, and bytes of each offset (1-4)."""
-
-    sorted_strings: bool
-    offset_size: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +26,10 @@ class Metadata:
 
     keys: tuple[str, ...]
     sorted_strings: bool
-    offset_size: int
 
 
-def decode_metadata_header(metadata: bytes) -> MetadataHeader:
-    """Decode the header byte of a Variant's `metadata`.
+def decode_metadata_header(metadata: bytes) -> tuple[bool, int]:
+    """The flag that keys are sorted and unique, and the bytes of each offset (1-4).
 
     Raises MalformedVariant when the buffer is empty or its version is not 1.
     """
@@ -48,7 +39,7 @@ def decode_metadata_header(metadata: bytes) -> MetadataHeader:
     if (version := header & 0x0F) != VERSION:
         raise MalformedVariant(f"metadata version is {version}, expected {VERSION}", offset=0)
     # Bit 5 is reserved and readers must ignore it, so it is masked out and never checked.
-    return MetadataHeader(sorted_strings=bool(header & 0x10), offset_size=(header >> 6) + 1)
+    return bool(header & 0x10), (header >> 6) + 1
 
 
 def metadata_size(data: bytes) -> int:
@@ -56,10 +47,8 @@ def metadata_size(data: bytes) -> int:
 
     Raises MalformedVariant when `data` ends before it, or when its offsets are out of order.
     """
-    header = decode_metadata_header(data)
-    size = _read_dictionary_size(data, header)
-    offsets = _read_offsets(data, header, size)
-    return _bytes_start(header, size) + offsets[-1]
+    start, offsets = _read_places(data, decode_metadata_header(data)[1])
+    return start + offsets[-1]
 
 
 def decode_metadata(metadata: bytes) -> Metadata:
@@ -69,26 +58,24 @@ def decode_metadata(metadata: bytes) -> Metadata:
     or left over, a key that is not UTF-8, a repeated key although `sorted_strings` is set; raises
     LimitExceeded beyond our limits. Allocates after checking sizes against the buffer.
     """
-    header = decode_metadata_header(metadata)
+    sorted_strings, offset_size = decode_metadata_header(metadata)
     if len(metadata) > MAX_VALUE_BYTES:
         raise LimitExceeded(f"metadata of {len(metadata)} bytes is over {MAX_VALUE_BYTES}")
-    size = _read_dictionary_size(metadata, header)
-    offsets = _read_offsets(metadata, header, size)
-    start = _bytes_start(header, size)
+    start, offsets = _read_places(metadata, offset_size)
     if start + offsets[-1] != len(metadata):
         raise MalformedVariant(
             f"{len(metadata) - start - offsets[-1]} bytes follow the dictionary's last key",
             offset=start + offsets[-1],
         )
     keys = tuple(
-        decode_string(metadata, start + offsets[i], start + offsets[i + 1]) for i in range(size)
+        decode_string(metadata, start + begin, start + end) for begin, end in pairwise(offsets)
     )
-    if header.sorted_strings and len(set(keys)) != size:
+    if sorted_strings and len(set(keys)) != len(keys):
         raise MalformedVariant(
             f"key {_first_repeated(keys)!r} is repeated although sorted_strings is set",
             offset=start,
         )
-    return Metadata(keys, header.sorted_strings, header.offset_size)
+    return Metadata(keys, sorted_strings)
 
 
 def check_sorted(dictionary: Metadata) -> None:
@@ -132,12 +119,13 @@ def encode_dictionary(
     if size > MAX_VALUE_BYTES:
         raise LimitExceeded(f"metadata of {size} bytes is over {MAX_VALUE_BYTES}")
     parts = [bytes([header]), len(texts).to_bytes(offset_size, "little")]
-    position = 0
-    for text in texts:
-        parts.append(position.to_bytes(offset_size, "little"))
-        position += len(text)
-    parts.append(position.to_bytes(offset_size, "little"))
-    return b"".join([*parts, *texts])
+    return b"".join([*parts, *offset_list(texts, offset_size), *texts])
+
+
+def offset_list(parts: Iterable[bytes], offset_size: int) -> Iterator[bytes]:
+    """Where each of the parts begins, and where the last one ends."""
+    for position in accumulate(map(len, parts), initial=0):
+        yield position.to_bytes(offset_size, "little")
 
 
 def sorted_keys(keys: Iterable[str]) -> tuple[str, ...]:
@@ -152,32 +140,23 @@ def unsigned_size(number: int) -> int:
     return max(1, (number.bit_length() + 7) // 8)
 
 
-def _read_dictionary_size(metadata: bytes, header: MetadataHeader) -> int:
-    if len(metadata) < 1 + header.offset_size:
+def _read_places(metadata: bytes, width: int) -> tuple[int, list[int]]:
+    """Where the keys begin, and the offset list: from 0 on, never falling, within the buffer."""
+    first = 1 + width
+    if len(metadata) < first:
         raise MalformedVariant("metadata ends inside of dictionary_size", offset=len(metadata))
-    size = int.from_bytes(metadata[1 : 1 + header.offset_size], "little")
-    if _bytes_start(header, size) > len(metadata):
+    size = int.from_bytes(metadata[1:first], "little")
+    start = first + (size + 1) * width
+    if start > len(metadata):
         raise MalformedVariant(
             f"metadata of {len(metadata)} bytes cannot hold the offsets of {size} keys", offset=1
         )
     if size > MAX_KEYS:
         raise LimitExceeded(f"dictionary of {size} keys is over {MAX_KEYS}", offset=1)
-    return size
-
-
-def _bytes_start(header: MetadataHeader, size: int) -> int:
-    """Where `bytes` begins: after the header, dictionary_size and `size + 1` offsets."""
-    return 1 + (size + 2) * header.offset_size
-
-
-def _read_offsets(metadata: bytes, header: MetadataHeader, size: int) -> list[int]:
-    """The offset list, checked: it starts with 0, never falls, and stays within the buffer."""
-    width, first = header.offset_size, 1 + header.offset_size
     offsets = [
-        int.from_bytes(metadata[at : at + width], "little")
-        for at in range(first, first + (size + 1) * width, width)
+        int.from_bytes(metadata[at : at + width], "little") for at in range(first, start, width)
     ]
-    bad = check_dictionary_offsets(offsets, len(metadata) - _bytes_start(header, size))
+    bad = check_dictionary_offsets(offsets, len(metadata) - start)
     if bad < 0:
         i = -bad - 1
         raise MalformedVariant(
@@ -185,7 +164,7 @@ def _read_offsets(metadata: bytes, header: MetadataHeader, size: int) -> list[in
             "within the metadata",
             offset=first + i * width,
         )
-    return offsets
+    return start, offsets
 
 
 def check_dictionary_offsets(offsets: Sequence[int], bytes_size: int) -> int:

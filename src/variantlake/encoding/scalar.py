@@ -33,16 +33,6 @@ DECIMAL_DIGITS = {Primitive.DECIMAL4: 9, Primitive.DECIMAL8: 18, Primitive.DECIM
 
 INTEGER_BITS = {Primitive.INT8: 8, Primitive.INT16: 16, Primitive.INT32: 32, Primitive.INT64: 64}
 
-_DATE_AND_TIME = {
-    Primitive.DATE,
-    Primitive.TIMESTAMP,
-    Primitive.TIMESTAMP_NTZ,
-    Primitive.TIMESTAMP_NANOS,
-    Primitive.TIMESTAMP_NTZ_NANOS,
-    Primitive.TIME,
-}
-_SIGNED = _DATE_AND_TIME | INTEGER_BITS.keys()
-
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
@@ -175,7 +165,7 @@ def decode_string(data: bytes, start: int, end: int) -> str:
 
 
 def _decode_signed(value: bytes, start: int, end: int) -> Scalar:
-    """Integers, dates, timestamps and times: signed little-endian."""
+    """The types of _SIGNED: signed little-endian."""
     number = int.from_bytes(value[start + 1 : end], "little", signed=True)
     return Scalar(Primitive(value[start] >> 2), number)
 
@@ -217,6 +207,8 @@ _DECODERS: dict[Primitive, Callable[[bytes, int, int], Scalar]] = {
         Primitive.UUID, uuid.UUID(bytes=value[start + 1 : end])
     ),
 }
+_SIGNED = set(Primitive) - _DECODERS.keys()
+"""Integers, dates, timestamps and times."""
 
 
 def encode_scalar(scalar: Scalar) -> bytes:

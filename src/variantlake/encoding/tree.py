@@ -15,13 +15,11 @@ from variantlake.encoding.metadata import (
     Metadata,
     decode_metadata,
     encode_metadata,
+    offset_list,
     sorted_keys,
     unsigned_size,
 )
 from variantlake.encoding.scalar import (
-    FALSE,
-    NULL,
-    TRUE,
     Scalar,
     decode_scalar,
     encode_scalar,
@@ -32,22 +30,6 @@ from variantlake.encoding.value import Walk, basic_type, check_value_size, read_
 from variantlake.errors import InvalidValue, LimitExceeded, VariantLakeError
 from variantlake.paths import Path
 from variantlake.types import PRIMITIVES, BasicType, Family, Primitive
-
-__all__ = [
-    "FALSE",
-    "NULL",
-    "TRUE",
-    "Scalar",
-    "Tree",
-    "decode",
-    "decode_value",
-    "encode",
-    "encode_array",
-    "encode_object",
-    "encode_value",
-    "keys_of",
-    "logical_key",
-]
 
 Tree: TypeAlias = "Scalar | dict[str, Tree] | list[Tree]"
 
@@ -110,20 +92,23 @@ def encode(tree: Tree) -> tuple[bytes, bytes]:
 
 
 def keys_of(tree: Tree) -> Iterator[str]:
-    """The key of every field in the tree, as often as it occurs."""
-    todo: list[tuple[Tree, int]] = [(tree, 0)]
+    """The key of every field in the tree, as often as it occurs, in the order of its bytes."""
+    todo: list[tuple[Tree | str, int]] = [(tree, 0)]
     while todo:
         node, depth = todo.pop()
         if isinstance(node, Scalar):
+            continue
+        if isinstance(node, str):
+            yield node
             continue
         # A container that holds itself is endless: it meets the limit.
         if depth >= MAX_DEPTH:
             raise LimitExceeded(f"more than {MAX_DEPTH} containers around one another")
         if isinstance(node, dict):
-            yield from node
-            todo.extend((child, depth + 1) for child in node.values())
+            for name in sorted(node, reverse=True):
+                todo += ((node[name], depth + 1), (name, depth))
         else:
-            todo.extend((child, depth + 1) for child in node)
+            todo.extend((child, depth + 1) for child in reversed(node))
 
 
 class _Open:
@@ -155,8 +140,10 @@ class _Open:
         return len(self.parts) if self.names is None else self.names[len(self.parts)]
 
 
-def encode_value(tree: Tree, key_ids: Mapping[str, int]) -> bytes:
+def encode_value(tree: Tree, key_ids: Mapping[str, int], depth: int = 0) -> bytes:
     """The bytes of a tree whose keys have the ids of a metadata that exists already.
+
+    `depth` containers will be around it.
 
     Raises InvalidValue (with path) for a key that is not in `key_ids` or a scalar that does not fit
     its type, LimitExceeded beyond our limits.
@@ -169,7 +156,7 @@ def encode_value(tree: Tree, key_ids: Mapping[str, int]) -> bytes:
             if node is not None:
                 if isinstance(node, Scalar):
                     done = encode_scalar(node)
-                elif len(stack) >= MAX_DEPTH:
+                elif depth + len(stack) >= MAX_DEPTH:
                     raise LimitExceeded(f"more than {MAX_DEPTH} containers around one another")
                 else:
                     stack.append(_Open(node, key_ids))
@@ -195,7 +182,7 @@ def encode_array(elements: list[bytes]) -> bytes:
     is_large = len(elements) > 0xFF
     header = BasicType.ARRAY | (offset_size - 1 | is_large << 2) << 2
     parts = [bytes([header]), len(elements).to_bytes(4 if is_large else 1, "little")]
-    return b"".join([*parts, *_offsets(elements, offset_size), *elements])
+    return b"".join([*parts, *offset_list(elements, offset_size), *elements])
 
 
 def encode_object(field_ids: list[int], values: list[bytes]) -> bytes:
@@ -207,15 +194,7 @@ def encode_object(field_ids: list[int], values: list[bytes]) -> bytes:
     header = BasicType.OBJECT | (offset_size - 1 | (id_size - 1) << 2 | is_large << 4) << 2
     parts = [bytes([header]), len(values).to_bytes(4 if is_large else 1, "little")]
     parts.extend(field_id.to_bytes(id_size, "little") for field_id in field_ids)
-    return b"".join([*parts, *_offsets(values, offset_size), *values])
-
-
-def _offsets(values: list[bytes], offset_size: int) -> Iterator[bytes]:
-    position = 0
-    for value in values:
-        yield position.to_bytes(offset_size, "little")
-        position += len(value)
-    yield position.to_bytes(offset_size, "little")
+    return b"".join([*parts, *offset_list(values, offset_size), *values])
 
 
 def logical_key(tree: Tree) -> tuple[Hashable, ...]:
@@ -247,13 +226,11 @@ def logical_key(tree: Tree) -> tuple[Hashable, ...]:
 def scalar_key(scalar: Scalar) -> tuple[Family, Hashable]:
     """The equivalence class of a scalar, and its value in a form that is one for the class."""
     family, value = PRIMITIVES[scalar.type].family, scalar.value
-    if scalar.type in (Primitive.DECIMAL4, Primitive.DECIMAL8, Primitive.DECIMAL16):
+    if family is Family.EXACT_NUMERIC:
         unscaled, scale = exact_parts(scalar)
         while scale and unscaled % 10 == 0:
             unscaled, scale = unscaled // 10, scale - 1
         return family, (unscaled, scale)
-    if family is Family.EXACT_NUMERIC:
-        return family, (value, 0)
     if scalar.type in (Primitive.TIMESTAMP, Primitive.TIMESTAMP_NTZ):
         return family, integer_of(scalar) * 1000
     if isinstance(value, float) and math.isnan(value):

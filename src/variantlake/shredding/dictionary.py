@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 
 from variantlake.encoding.metadata import Metadata, decode_metadata, encode_metadata
+from variantlake.encoding.tree import encode_object
 
 
 class RowDictionary:
@@ -31,6 +33,12 @@ class RowDictionary:
         if found is None:
             found = self._added.setdefault(key, len(self.decoded.keys) + len(self._added))
         return found
+
+    def object_of(self, fields: Mapping[str, bytes]) -> bytes:
+        """An object of encoded values, whose keys get ids."""
+        # Code point order is the order of the UTF-8 bytes that the encoding asks for.
+        names = sorted(fields)
+        return encode_object([self.id_of(name) for name in names], [fields[n] for n in names])
 
     def encode(self) -> bytes:
         """The metadata that all ids given out refer to: the row's own bytes if none was added."""

@@ -80,15 +80,16 @@ def raws_of(array: AnyArray) -> list[Raw | None]:
     if isinstance(array, pa.ExtensionArray):
         stored: list[bytes | None] = array.storage.to_pylist()
         return [None if raw is None else uuid.UUID(bytes=raw) for raw in stored]
-    if pa.types.is_string(array.type):
-        array = array.view(pa.binary())
-    elif pa.types.is_large_string(array.type):
-        array = array.view(pa.large_binary())
-    elif pa.types.is_string_view(array.type):
-        array = array.view(pa.binary_view())
-    number = _view_of(array.type)
-    stored_as: AnyArray = array if number is None else array.view(number)
-    return stored_as.to_pylist()
+    stored_as = _BYTES_OF.get(array.type) or _view_of(array.type)
+    viewed: AnyArray = array if stored_as is None else array.view(stored_as)
+    return viewed.to_pylist()
+
+
+_BYTES_OF: dict[pa.DataType, pa.DataType] = {
+    pa.string(): pa.binary(),
+    pa.large_string(): pa.large_binary(),
+    pa.string_view(): pa.binary_view(),
+}
 
 
 def _view_of(arrow: pa.DataType) -> pa.DataType | None:

@@ -12,7 +12,6 @@ import pyarrow as pa
 
 from variantlake.encoding.metadata import Metadata
 from variantlake.encoding.scalar import decode_scalar
-from variantlake.encoding.tree import encode_object
 from variantlake.encoding.value import Children, basic_type, check_value_size, read_children
 from variantlake.encoding.variant import Variant
 from variantlake.errors import UnknownVariantType, VariantLakeError
@@ -167,7 +166,8 @@ class _ObjectColumn:
                     group.add_nothing()
                 else:
                     group.add(part)
-        return True, _object_of(parts, value.dictionary) if parts else None
+        residual = {name: part.data for name, part in parts.items()}
+        return True, value.dictionary.object_of(residual) if residual else None
 
     def add_null(self) -> None:
         self._nulls.append(True)
@@ -183,13 +183,6 @@ class _ObjectColumn:
         return pa.StructArray.from_arrays(
             groups, fields=fields, mask=pa.array(self._nulls, pa.bool_())
         )
-
-
-def _object_of(parts: dict[str, Encoded], dictionary: RowDictionary) -> bytes:
-    """The residual object of the fields that have no column."""
-    # Code point order is the order of the UTF-8 bytes that the encoding asks for.
-    names = sorted(parts)
-    return encode_object([dictionary.id_of(name) for name in names], [parts[n].data for n in names])
 
 
 class _ArrayColumn:

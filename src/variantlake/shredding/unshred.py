@@ -16,10 +16,11 @@ from __future__ import annotations
 
 from typing import Protocol
 
+import numpy as np
 import pyarrow as pa
 
 from variantlake.encoding.scalar import encode_scalar
-from variantlake.encoding.tree import encode_array, encode_object
+from variantlake.encoding.tree import encode_array
 from variantlake.encoding.value import basic_type, check_value_size, read_children
 from variantlake.errors import InvalidValue, MalformedFile, MalformedVariant, VariantLakeError
 from variantlake.paths import Path
@@ -64,8 +65,34 @@ def unshred_plain(array: pa.StructArray, forms: NumberForms = ALL_AS_STORED) -> 
     whole = _unshredded(array)
     if whole is not None:
         return whole
-    reader = RowReader(array, forms)
-    return variants_of([reader.read(row) for row in range(len(array))])
+    schema_of(array.type)
+    storage = struct_of(array)
+    valid, all_metadata = validity(storage), bytes_of(storage.field(METADATA))
+    root = _Group(storage, Path(), forms)
+    rows: list[tuple[bytes, bytes] | None] = [None] * len(valid)
+    for row in np.flatnonzero(valid).tolist():
+        try:
+            rows[row] = _read(root, row, all_metadata[row])
+        except VariantLakeError as error:
+            error.row = row
+            error.path = f"${error.path.removeprefix('$')}"
+            raise
+    return variants_of(rows)
+
+
+def _read(root: _Group, row: int, metadata: bytes | None) -> tuple[bytes, bytes]:
+    """Metadata and value of a row that is not SQL NULL."""
+    if metadata is None:
+        raise MalformedFile("`metadata` is null")
+    whole = root.whole_value(row)
+    if whole is not None:
+        return metadata, whole
+    dictionary = RowDictionary(metadata)
+    value = root.read(row, dictionary)
+    if value is None:
+        return metadata, NULL_VALUE
+    check_value_size(value)
+    return dictionary.encode(), value
 
 
 def _unshredded(array: pa.StructArray) -> pa.StructArray | None:
@@ -84,39 +111,6 @@ def _unshredded(array: pa.StructArray) -> pa.StructArray | None:
         fields=list(VARIANT_TYPE),
         mask=storage.is_null(),
     )
-
-
-class RowReader:
-    """One batch of a Variant column, taken apart so that rows can be rebuilt one by one."""
-
-    def __init__(self, array: pa.StructArray, forms: NumberForms = ALL_AS_STORED) -> None:
-        schema_of(array.type)
-        storage = struct_of(array)
-        self._valid = validity(storage)
-        self._metadata: list[bytes | None] = bytes_of(storage.field(METADATA))
-        self._root = _Group(storage, Path(), forms)
-
-    def read(self, row: int) -> tuple[bytes, bytes] | None:
-        """Metadata and value of a row, None for SQL NULL."""
-        if not self._valid[row]:
-            return None
-        metadata = self._metadata[row]
-        try:
-            if metadata is None:
-                raise MalformedFile("`metadata` is null")
-            whole = self._root.whole_value(row)
-            if whole is not None:
-                return metadata, whole
-            dictionary = RowDictionary(metadata)
-            value = self._root.read(row, dictionary)
-            if value is None:
-                return metadata, NULL_VALUE
-            check_value_size(value)
-            return dictionary.encode(), value
-        except VariantLakeError as error:
-            error.row = row
-            error.path = f"${error.path.removeprefix('$')}"
-            raise
 
 
 class _Typed(Protocol):
@@ -216,9 +210,7 @@ class _ObjectColumn:
                 fields[name] = field
         if value is not None:
             fields.update(self._residual(dictionary, value))
-        # Code point order is the order of the UTF-8 bytes that the encoding asks for.
-        names = sorted(fields)
-        return encode_object([dictionary.id_of(name) for name in names], [fields[n] for n in names])
+        return dictionary.object_of(fields)
 
     def _residual(self, dictionary: RowDictionary, value: bytes) -> dict[str, bytes]:
         if basic_type(value) is not BasicType.OBJECT:

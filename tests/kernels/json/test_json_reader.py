@@ -12,7 +12,8 @@ from tests.kernels.fuzz import Documents
 from tests.strategies import MORE, json_numbers, json_texts
 from variantlake.encoding.json import DuplicateKeys
 from variantlake.encoding.limits import MAX_DEPTH, MAX_NUMBER_DIGITS
-from variantlake.encoding.tree import Scalar, Tree
+from variantlake.encoding.scalar import Scalar
+from variantlake.encoding.tree import Tree
 from variantlake.kernels.json import json_reader
 from variantlake.kernels.json.json_reader import JsonReader
 from variantlake.kernels.variant.variant_writer import write_variant

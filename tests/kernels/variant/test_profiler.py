@@ -9,8 +9,8 @@ from tests.kernels.batches import read
 from tests.kernels.fuzz import Documents
 from tests.strategies import MORE, json_texts
 from variantlake.encoding.json import parse_json_tree
-from variantlake.encoding.scalar import decimal_parts
-from variantlake.encoding.tree import Scalar, Tree
+from variantlake.encoding.scalar import Scalar, decimal_parts
+from variantlake.encoding.tree import Tree
 from variantlake.kernels.variant.profiler import MAX_PROFILE_DEPTH, profile
 from variantlake.shredding.inference.profile import Profile
 from variantlake.types import PRIMITIVES, Family

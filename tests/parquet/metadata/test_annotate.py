@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from tests.strategies import MORE
 from variantlake.errors import MalformedFile, MissingSource
 from variantlake.parquet.metadata.annotate import annotate, annotate_footer
-from variantlake.parquet.metadata.footer import Logical, read_footer, read_tail
+from variantlake.parquet.metadata.footer import read_footer, read_tail
+from variantlake.parquet.metadata.logical import Logical
 
 VARIANT = pa.struct(
     [pa.field("metadata", pa.binary(), nullable=False), pa.field("value", pa.binary(), False)]

@@ -22,12 +22,11 @@ from variantlake.errors import MalformedFile, MissingSource
 from variantlake.parquet.metadata.footer import (
     MAX_FOOTER_BYTES,
     Footer,
-    SchemaNode,
     parse_footer,
     read_footer,
     read_tail,
 )
-from variantlake.parquet.metadata.schema_tree import MAX_SCHEMA_DEPTH
+from variantlake.parquet.metadata.schema_tree import MAX_SCHEMA_DEPTH, SchemaNode
 from variantlake.parquet.metadata.thrift import CompactReader, ListOf, Struct, Wire
 from variantlake.parquet.stats.facts import facts_of
 

@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from variantlake.encoding.metadata import encode_metadata
-from variantlake.encoding.tree import Scalar, Tree, decode, encode_value
+from variantlake.encoding.scalar import Scalar
+from variantlake.encoding.tree import Tree, decode, encode_value
 from variantlake.errors import MalformedFile, VariantLakeError
 from variantlake.parquet.metadata.annotate import annotate
 from variantlake.parquet.read.check import Finding, check_file

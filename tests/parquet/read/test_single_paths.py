@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from tests.shredding.strategies import keys, leaf_types, schemas, trees_for
 from tests.strategies import MORE
-from variantlake.encoding.tree import Scalar, Tree, decode, encode, logical_key
+from variantlake.encoding.scalar import Scalar
+from variantlake.encoding.tree import Tree, decode, encode, logical_key
 from variantlake.encoding.variant import Variant
 from variantlake.errors import (
     InvalidPath,

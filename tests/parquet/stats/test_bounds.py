@@ -13,8 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from variantlake.encoding.scalar import decimal_of
-from variantlake.parquet.metadata.footer import ColumnChunk, Footer, Logical, RowGroup, SchemaNode
-from variantlake.parquet.metadata.schema_tree import leaves_of
+from variantlake.parquet.metadata.column_chunks import ColumnChunk
+from variantlake.parquet.metadata.footer import Footer, RowGroup
+from variantlake.parquet.metadata.logical import Logical
+from variantlake.parquet.metadata.schema_tree import SchemaNode, leaves_of
 from variantlake.parquet.stats.bounds import Bounds, decode_bounds
 from variantlake.parquet.stats.facts import UNKNOWN, facts_of
 

@@ -16,9 +16,9 @@ from tests import corpora
 from tests.shredding.strategies import schemas
 from tests.strategies import MORE
 from variantlake.errors import MalformedFile
-from variantlake.parquet.metadata.footer import Footer, SchemaNode, read_footer
+from variantlake.parquet.metadata.footer import Footer, read_footer
 from variantlake.parquet.metadata.logical import Logical
-from variantlake.parquet.metadata.schema_tree import leaves_of
+from variantlake.parquet.metadata.schema_tree import SchemaNode, leaves_of
 from variantlake.parquet.variant.variant_group import VariantGroup, parse_group, variant_groups
 from variantlake.parquet.write.file_writer import FileWriter
 from variantlake.paths import Path

@@ -16,7 +16,8 @@ from variantlake.cli.terminal.output import print_json, print_line, print_note, 
 from variantlake.delta.log.file_paths import absolute_paths
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.errors import VariantLakeError
-from variantlake.parquet.metadata.footer import SchemaNode, read_footer
+from variantlake.parquet.metadata.footer import read_footer
+from variantlake.parquet.metadata.schema_tree import SchemaNode
 from variantlake.shown import counted
 
 

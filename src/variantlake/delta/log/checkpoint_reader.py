@@ -41,8 +41,9 @@ from variantlake.delta.log.logical_files import (
 from variantlake.delta.log.reconciliation import Key, State, check_unique_paths, key_of
 from variantlake.delta.stats.stats_struct_to_json import is_text, stats_to_json
 from variantlake.errors import MalformedFile, MalformedLog, in_file
-from variantlake.parquet.metadata.footer import SchemaNode, read_footer
+from variantlake.parquet.metadata.footer import read_footer
 from variantlake.parquet.metadata.pages import check_pages
+from variantlake.parquet.metadata.schema_tree import SchemaNode
 from variantlake.storage.store import Store
 
 _ADD_KEYS = [field.key for field in ADD_FIELDS.values()]

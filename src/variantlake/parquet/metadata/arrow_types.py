@@ -9,7 +9,8 @@ import pyarrow as pa
 
 from variantlake.errors import MalformedFile
 from variantlake.parquet.metadata.logical import Logical
-from variantlake.parquet.metadata.schema_tree import SchemaNode
+from variantlake.parquet.metadata.schema_tree import SchemaNode, list_item
+from variantlake.shredding.layout import map_type
 
 MAX_TYPE_DEPTH = 100
 """Our limit on lists, maps and structs within each other in an ordinary column."""
@@ -47,30 +48,21 @@ def _value_type(node: SchemaNode, depth: int) -> pa.DataType:
         raise MalformedFile(f"column {node.name!r} nests deeper than our limit of {MAX_TYPE_DEPTH}")
     if node.physical is not None:
         return _leaf_type(node)
-    kind = node.logical.kind if node.logical is not None else ""
-    if kind == "LIST" and len(node.children) == 1:
-        return pa.list_(_element_field(node.children[0], depth))
-    if kind in ("MAP", "MAP_KEY_VALUE") and len(node.children) == 1:
+    if node.kind == "LIST" and len(node.children) == 1:
+        item, repeated = list_item(node), node.children[0]
+        if item is not None:
+            return pa.list_(_field(item, depth))
+        return pa.list_(pa.field(repeated.name, _value_type(repeated, depth + 1), nullable=False))
+    if node.kind in ("MAP", "MAP_KEY_VALUE") and len(node.children) == 1:
         entry = node.children[0]
         if entry.repetition == "repeated" and len(entry.children) == 2:
-            key, value = entry.children
-            entry_type: pa.DataType = pa.map_(_type_of(key, depth + 1), _type_of(value, depth + 1))
-            return entry_type
+            key, value = (_field(child, depth) for child in entry.children)
+            return map_type(key.with_nullable(False), value)
     return pa.struct([_field(child, depth) for child in node.children])
 
 
-def _element_field(repeated: SchemaNode, depth: int) -> pa.Field[pa.DataType]:
-    """The element of a list: the only child of the repeated group, or that node itself.
-
-    Spec: Parquet, "Lists", backward-compatibility rules.
-    """
-    if len(repeated.children) == 1 and repeated.name != "array":
-        return _field(repeated.children[0], depth)
-    return pa.field(repeated.name, _value_type(repeated, depth + 1), nullable=False)
-
-
 def _field(node: SchemaNode, depth: int) -> pa.Field[pa.DataType]:
-    return pa.field(node.name, _type_of(node, depth + 1), nullable=node.repetition != "required")
+    return pa.field(node.name, _type_of(node, depth + 1), nullable=node.repetition == "optional")
 
 
 def _leaf_type(node: SchemaNode) -> pa.DataType:

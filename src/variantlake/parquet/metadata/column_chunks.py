@@ -6,7 +6,7 @@ chunks together.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, overload
 
@@ -110,9 +110,6 @@ class ColumnChunks(Sequence[ColumnChunk]):
             ordered = index not in self._unordered
             made = self._made[index] = chunk_of(fields, self._leaves[index].node, ordered=ordered)
         return made
-
-    def __iter__(self) -> Iterator[ColumnChunk]:
-        return (self[index] for index in range(len(self)))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ColumnChunks | tuple) and tuple(self) == tuple(other)

@@ -21,7 +21,6 @@ from variantlake.parquet.metadata.column_chunks import (
     chunk_of,
     read_chunks,
 )
-from variantlake.parquet.metadata.logical import Logical
 from variantlake.parquet.metadata.schema_tree import (
     PHYSICAL,
     SCHEMA_ELEMENT,
@@ -35,20 +34,6 @@ from variantlake.parquet.metadata.thrift import CompactReader, Fields, ListOf, S
 from variantlake.parquet.metadata.value_notes import notes_of
 from variantlake.storage.input_file import TAIL_BYTES, InputFile
 from variantlake.storage.opening import Source, name_of, open_file
-
-__all__ = [
-    "ColumnChunk",
-    "Footer",
-    "LeafColumn",
-    "Logical",
-    "RowGroup",
-    "SchemaNode",
-    "Tail",
-    "is_parquet",
-    "parse_footer",
-    "read_footer",
-    "read_tail",
-]
 
 MAGIC = b"PAR1"
 ENCRYPTED_MAGIC = b"PARE"

@@ -10,15 +10,13 @@ Spec: Parquet, `parquet.thrift`, FileMetaData, RowGroup, ColumnChunk, ColumnMeta
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from variantlake.errors import MalformedFile
 from variantlake.parquet.metadata.footer import Footer, Tail
+from variantlake.parquet.metadata.pages import ReadAt
 from variantlake.parquet.metadata.thrift import CompactReader, Struct, Wire
-
-ReadAt = Callable[[int, int], bytes]
-"""Takes a number of bytes and an offset; gives fewer bytes only at the end of the file."""
 
 Span = tuple[int, int]
 """Where a value starts and ends in the footer."""

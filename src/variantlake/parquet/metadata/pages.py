@@ -16,8 +16,9 @@ import numpy as np
 from variantlake.errors import MalformedFile
 from variantlake.kernels.log.compact_protocol import STACK
 from variantlake.kernels.log.page_headers import SLOTS, check_page_headers
-from variantlake.parquet.metadata.column_chunks import places
-from variantlake.parquet.metadata.footer import ColumnChunk, LeafColumn, RowGroup
+from variantlake.parquet.metadata.column_chunks import ColumnChunk, places
+from variantlake.parquet.metadata.footer import RowGroup
+from variantlake.parquet.metadata.schema_tree import LeafColumn
 from variantlake.parquet.metadata.thrift import CompactReader, Fields, Struct, Wire
 
 MAX_FREE_VALUES = 1 << 24

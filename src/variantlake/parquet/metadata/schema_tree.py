@@ -68,6 +68,11 @@ class SchemaNode:
         """Whether the node has children instead of values."""
         return self.physical is None
 
+    @property
+    def kind(self) -> str:
+        """The name of the logical type; empty without one."""
+        return "" if self.logical is None else self.logical.kind
+
     def named(self, name: str) -> SchemaNode | None:
         """The first child of exactly this name."""
         return next((child for child in self.children if child.name == name), None)
@@ -78,6 +83,18 @@ class SchemaNode:
             yield self.leaf
         for child in self.children:
             yield from child.leaves()
+
+
+def list_item(node: SchemaNode) -> SchemaNode | None:
+    """What is an element of a LIST: a node below the repeated one; None for that one itself.
+
+    As pyarrow reads it. Spec: Parquet, "Lists", backward-compatibility rules.
+    """
+    (repeated,) = node.children
+    if len(repeated.children) != 1 or repeated.name in ("array", f"{node.name}_tuple"):
+        return None
+    (item,) = repeated.children
+    return None if item.repetition == "repeated" else item
 
 
 @dataclass(frozen=True, slots=True)

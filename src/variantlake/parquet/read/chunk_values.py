@@ -50,7 +50,9 @@ from variantlake.kernels.log.page_headers import (
     UNPACKED,
     find_pages,
 )
-from variantlake.parquet.metadata.footer import ColumnChunk, LeafColumn, RowGroup
+from variantlake.parquet.metadata.column_chunks import ColumnChunk
+from variantlake.parquet.metadata.footer import RowGroup
+from variantlake.parquet.metadata.schema_tree import LeafColumn
 from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.storage.input_file import InputFile
 

@@ -81,8 +81,5 @@ def _column(file: InputFile, row_group: int, leaf: int, unit: str) -> pa.Table:
 
 
 def _is_fine(node: SchemaNode) -> bool:
-    nanos = node.logical is not None and (node.logical.kind, node.logical.unit) == (
-        "TIMESTAMP",
-        "NANOS",
-    )
-    return nanos or node.physical == "INT96"
+    is_nanos = node.logical is not None and node.logical.unit == "NANOS"
+    return node.physical == "INT96" or (node.kind == "TIMESTAMP" and is_nanos)

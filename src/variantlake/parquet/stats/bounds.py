@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from variantlake.encoding.scalar import decimal_of
-from variantlake.parquet.metadata.footer import ColumnChunk
+from variantlake.parquet.metadata.column_chunks import ColumnChunk
 from variantlake.parquet.metadata.schema_tree import SchemaNode
 
 Raw = int | float | str | bytes | Decimal
@@ -97,13 +97,9 @@ def decode_bounds(chunk: ColumnChunk, node: SchemaNode, *, writer_is_exact: bool
 def _is_exact(flag: bool | None, raw: bytes | None, node: SchemaNode, writer: bool) -> bool:
     if flag is not None:
         return flag
-    if node.physical == "BYTE_ARRAY" and not _is_decimal(node):
+    if node.physical == "BYTE_ARRAY" and node.kind != "DECIMAL":
         return writer
     return node.type_length == 0 or raw is None or len(raw) == node.type_length
-
-
-def _is_decimal(node: SchemaNode) -> bool:
-    return node.logical is not None and node.logical.kind == "DECIMAL"
 
 
 def _decode(raw: bytes | None, node: SchemaNode, *, exact: bool, is_minimum: bool) -> Raw | None:
@@ -127,9 +123,9 @@ def _decode_integer(raw: bytes, node: SchemaNode) -> Raw | None:
         return None
     if node.logical is None:
         return int.from_bytes(raw, "little", signed=True)
-    if _is_decimal(node):
+    if node.kind == "DECIMAL":
         return decimal_of(int.from_bytes(raw, "little", signed=True), node.logical.scale)
-    if node.logical.kind in _INTEGER_KINDS:
+    if node.kind in _INTEGER_KINDS:
         return int.from_bytes(raw, "little", signed=node.logical.signed)
     return None
 
@@ -148,13 +144,13 @@ _TEXT_KINDS = frozenset({"STRING", "ENUM", "JSON"})
 def _decode_bytes(raw: bytes, node: SchemaNode, *, exact: bool, is_minimum: bool) -> Raw | None:
     if node.type_length and len(raw) > node.type_length:
         return None
-    if node.logical is None or node.logical.kind in ("BSON", "UUID"):
+    if node.logical is None or node.kind in ("BSON", "UUID"):
         return raw
-    if _is_decimal(node):
+    if node.kind == "DECIMAL":
         whole = exact and len(raw) == (node.type_length or len(raw)) and 0 < len(raw) <= 32
         unscaled = int.from_bytes(raw, "big", signed=True)
         return decimal_of(unscaled, node.logical.scale) if whole else None
-    if node.logical.kind in _TEXT_KINDS:
+    if node.kind in _TEXT_KINDS:
         return _decode_text(raw, exact=exact, is_minimum=is_minimum)
     return None
 

@@ -305,13 +305,19 @@ def stored_type(arrow: pa.DataType) -> ShreddedType | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _RecordVariants:
+class _Variants:
+    """What VariantColumns have for each layout, and for each row."""
+
     schemas: Sequence[ShreddingSchema]
     legacy: Sequence[bool]
     others: Sequence[bool]
     layout: Int64s
     nulls: Int64s
     notes: Int64s
+
+
+@dataclass(frozen=True, slots=True)
+class _RecordVariants(_Variants):
     paths: Sequence[Sequence[PathFacts]]
 
     def _nodes(self, rows: Int64s, nodes: Int64s) -> list[PathFacts]:
@@ -365,19 +371,18 @@ class PatchedColumns:
         if patch is None:
             return base
         rows = len(self.num_records)
+        if base is None:
+            unknown = np.full(rows, UNKNOWN, np.int64)
+            base = _RecordVariants((), (), (), unknown, unknown, unknown, ())
         known = np.flatnonzero(patch.layout >= 0)
-        schemas = [] if base is None else list(base.schemas)
-        layout = np.full(rows, -1, np.int64) if base is None else base.layout.copy()
-        nulls = np.full(rows, UNKNOWN, np.int64) if base is None else base.nulls.copy()
-        notes = np.full(rows, UNKNOWN, np.int64) if base is None else base.notes.copy()
-        layout[self._rows[known]] = patch.layout[known] + len(schemas)
+        layout, nulls, notes = base.layout.copy(), base.nulls.copy(), base.notes.copy()
+        layout[self._rows[known]] = patch.layout[known] + len(base.schemas)
         nulls[self._rows[known]] = patch.nulls[known]
         notes[self._rows[known]] = patch.notes[known]
         place = np.full(rows, -1, np.int64)
         place[self._rows[known]] = known
-        legacy = (*(() if base is None else base.legacy), *patch.legacy)
-        others = (*(() if base is None else base.others), *patch.others)
-        schemas += patch.schemas
+        schemas = (*base.schemas, *patch.schemas)
+        legacy, others = (*base.legacy, *patch.legacy), (*base.others, *patch.others)
         return _PatchedVariants(schemas, legacy, others, layout, nulls, notes, base, patch, place)
 
     def column(self, column: ColumnPath) -> OrdinaryColumns | None:
@@ -386,16 +391,10 @@ class PatchedColumns:
 
 
 @dataclass(frozen=True, slots=True)
-class _PatchedVariants:
+class _PatchedVariants(_Variants):
     """`place` is the row of `patch` that a row has its facts from, -1: those of `base`."""
 
-    schemas: Sequence[ShreddingSchema]
-    legacy: Sequence[bool]
-    others: Sequence[bool]
-    layout: Int64s
-    nulls: Int64s
-    notes: Int64s
-    base: VariantColumns | None
+    base: VariantColumns
     patch: VariantColumns
     place: Int64s
 
@@ -403,7 +402,7 @@ class _PatchedVariants:
         """The source of some of `rows`, which of them, and their rows there."""
         place = self.place[rows]
         kept, patched = np.flatnonzero(place < 0), np.flatnonzero(place >= 0)
-        if self.base is not None and len(kept):
+        if len(kept) and self.base.schemas:
             yield self.base, kept, rows[kept]
         if len(patched):
             yield self.patch, patched, place[patched]

@@ -17,13 +17,8 @@ import pyarrow as pa
 from variantlake.errors import in_file
 from variantlake.parquet.metadata.annotate import ColumnPath
 from variantlake.parquet.metadata.arrow_types import arrow_type_of
-from variantlake.parquet.metadata.footer import (
-    ColumnChunk,
-    Footer,
-    RowGroup,
-    parse_footer,
-    read_tail,
-)
+from variantlake.parquet.metadata.column_chunks import ColumnChunk
+from variantlake.parquet.metadata.footer import Footer, RowGroup, parse_footer, read_tail
 from variantlake.parquet.metadata.old_times import OldTimes
 from variantlake.parquet.metadata.schema_tree import SchemaNode
 from variantlake.parquet.metadata.value_notes import SPARK_KEY

@@ -80,7 +80,7 @@ _PRIMITIVES: dict[tuple[str, Logical | None], Kind] = {
 
 def shredded_type(node: SchemaNode, path: Path) -> ShreddedType:
     """The type of a primitive `typed_value`. Raises MalformedFile."""
-    if node.logical is not None and node.logical.kind == "DECIMAL":
+    if node.logical is not None and node.kind == "DECIMAL":
         if node.logical.precision <= _decimal_digits(node):
             return ShreddedType(Kind.DECIMAL, node.logical.precision, node.logical.scale)
     else:

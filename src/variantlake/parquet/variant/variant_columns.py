@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from variantlake.errors import MalformedFile
 from variantlake.kernels.shredded.unshred import unshred
 from variantlake.kernels.shredded.unshred_legacy import unshred_legacy
-from variantlake.parquet.metadata.schema_tree import SchemaNode
+from variantlake.parquet.metadata.column_chunks import Int64s
+from variantlake.parquet.metadata.schema_tree import SchemaNode, list_item
 from variantlake.parquet.variant.variant_group import VariantGroup, is_legacy_group, parse_group
 from variantlake.shredding.arrays import (
     AnyArray,
@@ -27,8 +27,6 @@ from variantlake.shredding.arrays import (
 )
 from variantlake.shredding.layout import METADATA, TYPED_VALUE, VALUE, VARIANT_TYPE, map_type
 
-Rows: TypeAlias = "npt.NDArray[np.int64]"
-
 
 @dataclass(frozen=True, slots=True)
 class FoundVariants:
@@ -36,7 +34,7 @@ class FoundVariants:
 
     group: VariantGroup
     array: pa.StructArray
-    rows: Rows
+    rows: Int64s
 
 
 class Column(Protocol):
@@ -51,7 +49,7 @@ class Column(Protocol):
     def convert(self, array: AnyArray) -> AnyArray:
         """The result for a slice of the column."""
 
-    def variants(self, array: AnyArray, rows: Rows) -> Iterator[FoundVariants]:
+    def variants(self, array: AnyArray, rows: Int64s) -> Iterator[FoundVariants]:
         """The Variants in a slice of the column, as the file holds them."""
 
 
@@ -73,7 +71,7 @@ def is_variant(
     Spark 4.0 marks none, and neither does the legacy layout.
     """
     if node.logical is not None:
-        return node.logical.kind == "VARIANT" or column in wanted
+        return node.kind == "VARIANT" or column in wanted
     return column in wanted or _looks_like_variant(node) or is_legacy_group(node)
 
 
@@ -107,14 +105,13 @@ def column_of(
 ) -> Column | None:
     """The reading of a column; None when there is no Variant in it."""
     column = (*above, node.name)
-    kind = None if node.logical is None else node.logical.kind
     read: Column | None
     if is_variant(node, column, wanted):
         read = _VariantColumn(parse_group(node, column))
-    elif kind == "LIST" and len(node.children) == 1:
+    elif node.kind == "LIST" and len(node.children) == 1:
         element = _element_of(node, wanted, column)
         return None if element is None else _ListColumn(element)
-    elif kind in ("MAP", "MAP_KEY_VALUE") and len(node.children) == 1:
+    elif node.kind in ("MAP", "MAP_KEY_VALUE") and len(node.children) == 1:
         entries = _struct_column(node.children[0], wanted, (*column, node.children[0].name))
         return None if entries is None else _MapColumn(entries)
     else:
@@ -126,12 +123,12 @@ def column_of(
 def _element_of(
     node: SchemaNode, wanted: Collection[tuple[str, ...]], column: tuple[str, ...]
 ) -> Column | None:
-    """The element of a LIST. Spec: Parquet, "Logical Types", backward-compatibility rules."""
-    (repeated,) = node.children
+    """The element of a LIST."""
+    (repeated,), item = node.children, list_item(node)
     column = (*column, repeated.name)
-    if len(repeated.children) != 1 or repeated.name in ("array", f"{node.name}_tuple"):
+    if item is None:
         return _struct_column(repeated, wanted, column)
-    return column_of(repeated.children[0], wanted, column)
+    return column_of(item, wanted, column)
 
 
 def _struct_column(
@@ -156,7 +153,7 @@ class _VariantColumn:
             return unshred_legacy(struct_of(array))
         return unshred(struct_of(array), self.group.forms)
 
-    def variants(self, array: AnyArray, rows: Rows) -> Iterator[FoundVariants]:
+    def variants(self, array: AnyArray, rows: Int64s) -> Iterator[FoundVariants]:
         yield FoundVariants(self.group, struct_of(array), rows)
 
 
@@ -183,7 +180,7 @@ class _StructColumn:
             children, fields=self.fields(group.type), mask=group.is_null()
         )
 
-    def variants(self, array: AnyArray, rows: Rows) -> Iterator[FoundVariants]:
+    def variants(self, array: AnyArray, rows: Int64s) -> Iterator[FoundVariants]:
         for child, column in zip(struct_of(array).flatten(), self.children, strict=True):
             if column is not None:
                 yield from column.variants(child, rows)
@@ -216,7 +213,7 @@ class _ListColumn:
             mask=array.is_null(),
         )
 
-    def variants(self, array: AnyArray, rows: Rows) -> Iterator[FoundVariants]:
+    def variants(self, array: AnyArray, rows: Int64s) -> Iterator[FoundVariants]:
         offsets, elements = offsets_of(list_of(array))
         yield from self.element.variants(elements, np.repeat(rows, np.diff(offsets)))
 
@@ -238,7 +235,7 @@ class _MapColumn:
         parts = struct_of(self.entries.convert(entries)).flatten()
         return map_array(self.type(array.type), offsets, parts, array.is_null())
 
-    def variants(self, array: AnyArray, rows: Rows) -> Iterator[FoundVariants]:
+    def variants(self, array: AnyArray, rows: Int64s) -> Iterator[FoundVariants]:
         offsets, entries = offsets_of(_map_of(array))
         yield from self.entries.variants(entries, np.repeat(rows, np.diff(offsets)))
 

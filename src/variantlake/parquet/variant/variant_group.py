@@ -167,7 +167,7 @@ def _find_groups(root: SchemaNode, columns: Collection[ColumnPath]) -> Iterator[
         node, column, required, repeated = stack.pop()
         required = required and node.repetition != "optional"
         repeated = repeated or node.repetition == "repeated"
-        if column in columns or (node.logical is not None and node.logical.kind == "VARIANT"):
+        if column in columns or node.kind == "VARIANT":
             yield parse_group(node, column, required=required and not repeated, repeated=repeated)
         else:
             stack.extend(
@@ -320,7 +320,7 @@ def is_legacy_group(group: SchemaNode) -> bool:
     below = list(members[OBJECT].children) if OBJECT in members else []
     if ARRAY in members:
         array = members[ARRAY]
-        is_list = array.logical is not None and array.logical.kind == "LIST"
+        is_list = array.kind == "LIST"
         below += [child for level in array.children for child in level.children if is_list]
     return bool(below) and all(map(is_legacy_group, below))
 
@@ -359,7 +359,7 @@ def _legacy_object(group: SchemaNode, member: SchemaNode, path: Path) -> GroupNo
 
 
 def _legacy_array(group: SchemaNode, member: SchemaNode, path: Path) -> GroupNode:
-    if member.logical is None or member.logical.kind != "LIST":
+    if member.kind != "LIST":
         raise MalformedFile(f"{ARRAY!r} is {parquet_type(member)}, expected LIST", path=str(path))
     element = _parse_legacy(list_element(member, path), path.child(0))
     return GroupNode(Array(element.node), group, None, None, element=element)

@@ -260,8 +260,10 @@ class FileWriter:
             self._writer.write_table(table, row_group_size=table.num_rows)
 
     def _open(self, first: pa.Table) -> pq.ParquetWriter:
-        options = self._options
+        options, level = self._options, self._options.compression_level
         encodings = choose_encodings(first)
+        if level is None and options.compression == "zstd":
+            level = ZSTD_LEVEL
         return pq.ParquetWriter(
             self._sink,
             first.schema,
@@ -269,7 +271,7 @@ class FileWriter:
             data_page_version=options.page_version,
             # One name for all leaves: a dict would leave those it does not name uncompressed.
             compression=options.compression,
-            compression_level=_level(options),
+            compression_level=level,
             use_dictionary=encodings.dictionary or False,  # type: ignore[arg-type]  # a list is taken
             column_encoding=encodings.others or None,
             dictionary_pagesize_limit=DICTIONARY_BYTES,
@@ -290,12 +292,6 @@ def _rows_at_once(table: pa.Table, page_bytes: int) -> int:
     Readers unpack a page as a whole, so a page of a thousand large values is not one to write.
     """
     return max(1, min(1024, page_bytes * table.num_rows // max(table.nbytes, 1)))
-
-
-def _level(options: WriteOptions) -> int | None:
-    if options.compression_level is None and options.compression == "zstd":
-        return ZSTD_LEVEL
-    return options.compression_level
 
 
 def _shreddings(

@@ -47,7 +47,6 @@ from variantlake.shredding.layout import (
 )
 from variantlake.shredding.legacy.layout import legacy_type
 from variantlake.shredding.schema import ShreddingSchema
-from variantlake.shredding.values import ValueNotes
 
 SAMPLE_ROWS = 10_000
 """Rows of a column that inference looks at."""
@@ -123,7 +122,7 @@ def write_table(
                 _array(array, field.type, (field.name,), shredders, start)
                 for field, array in zip(schema, batch.columns, strict=True)
             ]
-            notes = {column: each.notes for column, each in shredders.items()}
+            notes = {column: each.shredder.notes for column, each in shredders.items()}
             writer.write(pa.RecordBatch.from_arrays(arrays, schema=schema), notes)
             start += batch.num_rows
             if progress is not None:
@@ -240,13 +239,8 @@ class _Shredder:
     """Shreds the batches of one column; its key dictionary serves all of them."""
 
     def __init__(self, shredder: Shredder | LegacyShredder) -> None:
+        self.shredder = shredder
         self._reader = VariantReader()
-        self._shredder = shredder
-
-    @property
-    def notes(self) -> ValueNotes:
-        """About the values of the array that was shredded last."""
-        return self._shredder.notes
 
     def shred(self, array: AnyArray) -> AnyArray:
         """The array in the layout of the schema. Raises MalformedVariant with the row."""
@@ -255,7 +249,7 @@ class _Shredder:
         bad = np.flatnonzero((tape.status != GOOD) & (tape.status != SQL_NULL))
         if bad.size:
             raise bad_variant(group, int(bad[0]))
-        return self._shredder.shred(tape)
+        return self.shredder.shred(tape)
 
 
 def _is_rewritten(column: ColumnPath, columns: Collection[ColumnPath]) -> bool:

@@ -8,7 +8,7 @@ to a key.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from variantlake.errors import InvalidPath, InvalidSchema
@@ -42,12 +42,12 @@ class Hint:
         return ANY in self.steps
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class HintNode:
     """All hints as a tree of steps: `hint` ends here, `below` are those that go on."""
 
     hint: Hint | None = None
-    below: Mapping[str, HintNode] = field(default_factory=dict)
+    below: dict[str, HintNode] = field(default_factory=dict)
 
 
 def parse_hints(text: str) -> tuple[Hint, ...]:
@@ -101,16 +101,11 @@ def hint_tree(hints: Iterable[Hint]) -> HintNode:
     """The hints by their steps."""
     root = HintNode()
     for hint in hints:
-        root = _planted(root, hint, 0)
+        node = root
+        for step in hint.steps:
+            node = node.below.setdefault(step, HintNode())
+        node.hint = hint
     return root
-
-
-def _planted(node: HintNode, hint: Hint, depth: int) -> HintNode:
-    if depth == len(hint.steps):
-        return HintNode(hint, node.below)
-    step = hint.steps[depth]
-    below = _planted(node.below.get(step, HintNode()), hint, depth + 1)
-    return HintNode(node.hint, {**node.below, step: below})
 
 
 def next_nodes(nodes: Iterable[HintNode], key: str) -> tuple[HintNode, ...]:

@@ -69,15 +69,6 @@ class LegacyGroup:
         below += [] if self.array is None else [self.array]
         return self.forms <= 1 and all(child.has_one_form for child in below)
 
-    @property
-    def node(self) -> Node:
-        """The shredding; where there are several forms the first of `object`, `array`, leaf."""
-        if self.object is not None:
-            return Object(tuple((name, child.node) for name, child in self.object))
-        if self.array is not None:
-            return Array(self.array.node)
-        return Untyped() if self.typed_value is None else Leaf(self.typed_value)
-
 
 def legacy_group_of(arrow: pa.DataType) -> LegacyGroup:
     """What a legacy column of an Arrow type is like; fields whose name starts with `_` are ignored.
