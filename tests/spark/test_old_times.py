@@ -45,7 +45,7 @@ def made(session: SparkSession, path: Path, mode: str) -> str:
     before = {name: session.conf.get(name) for name in settings}
     values = ", ".join(
         f"({n}, TIMESTAMP '{text}', DATE '{text[:10]}', named_struct('t', TIMESTAMP '{text}'), "
-        f"array(TIMESTAMP '{text}'), parse_json('{{\"n\": {n}}}'))"
+        f"array(TIMESTAMP '{text}'), parse_json('{{\"n\": {n}}}'), TIMESTAMP_NTZ '{text}')"
         for n, text in enumerate(TIMES)
     )
     try:
@@ -53,7 +53,7 @@ def made(session: SparkSession, path: Path, mode: str) -> str:
             session.conf.set(name, value)
         session.sql(
             f"CREATE TABLE delta.`{path}` (id INT, t TIMESTAMP, d DATE, s STRUCT<t: TIMESTAMP>, "
-            "l ARRAY<TIMESTAMP>, event VARIANT) USING delta"
+            "l ARRAY<TIMESTAMP>, event VARIANT, ntz TIMESTAMP_NTZ) USING delta"
         )
         session.sql(f"INSERT INTO delta.`{path}` VALUES {values}")
     finally:
@@ -75,11 +75,12 @@ def test_what_spark_wrote_is_read_as_spark_reads_it(
         for t, d in times_of(delta_spark, location)
     ]
     assert [t.replace(tzinfo=None).isoformat(" ") for t, _ in expected] == [*TIMES]
-    rows_here = vl.Table.open(location).scan(["id", "t", "d", "s", "l"]).to_arrow()
+    rows_here = vl.Table.open(location).scan(["id", "t", "d", "s", "l", "ntz"]).to_arrow()
     found: list[Any] = rows_here.sort_by("id").to_pylist()
     assert [(row["t"], row["d"]) for row in found] == expected
     assert [row["s"]["t"] for row in found] == [row["l"][0] for row in found]
     assert [row["s"]["t"] for row in found] == [t for t, _ in expected]
+    assert [row["ntz"].isoformat(" ") for row in found] == [*TIMES]
     lake = connect(delta_spark)
     late = f"SELECT {COUNT} FROM delta.`{location}` WHERE event:n::int >= 0"
     assert [tuple(row) for row in lake.sql(late).collect()] == [(1, 1)]

@@ -108,3 +108,14 @@ def test_files_of_the_older_calendar(tmp_path: Path, marks: dict[str, str]) -> N
     with pytest.raises(UnsupportedFeature, match="America/Los_Angeles") as caught:
         vl.parquet.read_table(path)
     assert (caught.value.file, caught.value.row) == (str(path), 0)
+
+
+def test_timestamps_without_a_zone_were_never_in_the_older_calendar(tmp_path: Path) -> None:
+    path, day = tmp_path / "f.parquet", at(1500, 2, 28)
+    table = pa.table({"t": pa.array([day], MICROS), "d": [day.date()]})
+    with pq.ParquetWriter(path, table.schema, store_schema=False) as writer:
+        writer.write_table(table)
+        marks = {"version": "4.2.0", "legacyDateTime": "", "timeZone": "America/Los_Angeles"}
+        writer.add_key_value_metadata({f"org.apache.spark.{k}": v for k, v in marks.items()})
+    assert vl.parquet.read_table(path).to_pylist() == [{"t": day, "d": dt.date(1500, 2, 19)}]
+    assert [column.minimum is None for column in read_facts(path).columns] == [False, True]

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from variantlake.errors import LimitExceeded, UnsupportedFeature, VariantLakeError
+from variantlake.parquet.metadata.column_chunks import Int64s
 from variantlake.parquet.metadata.footer import Footer
 from variantlake.parquet.metadata.schema_tree import SchemaNode
 from variantlake.shredding.arrays import (
@@ -40,8 +40,6 @@ _GREGORIAN = -141_427
 """The day 1582-10-15, from which on both calendars agree."""
 _SAME_ZONES = -25_567 * _DAY
 """1900-01-01: from then on Spark takes an instant as it is in every time zone."""
-
-Int64s = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +134,9 @@ class OldTimes:
 
 
 def _is_time(node: SchemaNode) -> bool:
-    return node.logical is not None and node.logical.kind in ("DATE", "TIMESTAMP")
+    """Whether Spark ever wrote such a column in the older calendar: not one without a zone."""
+    logical = node.logical
+    return logical is not None and (logical.kind == "DATE" or logical.utc)
 
 
 def first_row(rows: int, holds: Callable[[int, int], bool]) -> int:
