@@ -50,6 +50,11 @@ def shortened(text: str, length: int) -> str:
     return text if len(text) <= length else f"{text[: length - 1]}…"
 
 
+def utf8_text(text: str) -> str:
+    r"""A text that may hold a file's name; bytes of it that are no UTF-8 are written as `\xff`."""
+    return text.encode(errors="surrogateescape").decode(errors="backslashreplace")
+
+
 def counted(number: int, noun: str) -> str:
     """A number of things: `1 file`, `2,000 files`."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -348,6 +348,43 @@ def test_folders_that_cannot_be_converted(tmp_path: Path) -> None:
         vl.convert(tmp_path / "parts", tmp_path / "table")
 
 
+def test_a_glob_takes_no_more_than_its_folder(tmp_path: Path) -> None:
+    for day in ("day=1", "day=2"):
+        (tmp_path / "parts" / day).mkdir(parents=True)
+        final(tmp_path / "parts" / day / "x.parquet")
+    with pytest.raises(UnsupportedFeature, match="partition"):
+        vl.convert(f"{tmp_path}/parts/*/*.parquet", tmp_path / "table")
+    done = vl.convert(f"{tmp_path}/parts/day=1/*.parquet", tmp_path / "table")
+    assert done.files == 1
+    with pytest.raises(InvalidValue, match="Delta table"):
+        vl.convert(f"{tmp_path}/table/*.parquet", tmp_path / "other")
+
+
+@pytest.mark.parametrize("form", ["p%2D1.parquet", "file://{}/p-1.parquet", "{}/p-1.parquet"])
+def test_a_file_that_the_table_has_under_another_spelling_is_known(
+    tmp_path: Path, form: str
+) -> None:
+    table = tmp_path / "t"
+    table.mkdir()
+    final(table / "p-1.parquet")
+    vl.convert(table / "p-1.parquet", table)
+    (log,) = (table / "_delta_log").glob("*.json")
+    text = log.read_text().replace('"path":"p-1.parquet"', f'"path":"{form.format(table)}"')
+    log.write_text(text)
+    assert actions(vl.convert(table / "p-1.parquet", table)) == [Action.SKIP]
+
+
+def test_options_of_wrong_types_are_refused(tmp_path: Path) -> None:
+    source = tmp_path / "x.parquet"
+    pq.write_table(pa.table({"text": ["1"]}), source)
+    with pytest.raises(InvalidValue, match="dry_run"):
+        vl.convert(source, tmp_path / "t", dry_run="no")  # type: ignore[arg-type]
+    with pytest.raises(InvalidValue, match="json_columns"):
+        vl.convert(source, tmp_path / "t", json_columns=[1])  # type: ignore[list-item]
+    done = vl.convert(source, tmp_path / "t", json_columns="text", shredding={"text": "VARIANT"})
+    assert done.shredding == {"text": "VARIANT"}
+
+
 def test_partitioned_tables_and_nested_variants_are_refused(tmp_path: Path) -> None:
     source = legacy(tmp_path / "x.parquet")
     vl.Table.create(tmp_path / "t", "id BIGINT, event VARIANT", partition_by=["id"])

@@ -6,11 +6,12 @@ import bz2
 import gzip
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 import zstandard
 
-from variantlake.errors import MissingSource, UnsupportedFeature
+from variantlake.errors import MissingSource, StoreFailed, UnsupportedFeature
 from variantlake.ingest.sources.sources import (
     Compression,
     Source,
@@ -45,6 +46,42 @@ def test_a_glob_is_sorted_and_leaves_hidden_names_out(tmp_path: Path) -> None:
     assert names(expand(f"{tmp_path}/*.json"), tmp_path) == ["a.json", "b.json"]
     assert names(expand(f"{tmp_path}/_*"), tmp_path) == ["_c.json"]
     assert names(expand(f"{tmp_path}/**/*.json"), tmp_path) == ["a.json", "b.json", "sub/f.json"]
+
+
+def test_a_glob_enters_no_hidden_folder_that_it_does_not_name(tmp_path: Path) -> None:
+    write(tmp_path, "a.json", "_delta_log/0.json", "sub/_temporary/b.json", "sub/_x/c.json")
+    assert names(expand(f"{tmp_path}/**/*.json"), tmp_path) == ["a.json"]
+    with pytest.raises(MissingSource):
+        expand(f"{tmp_path}/*/*/*.json")
+    assert names(expand(f"{tmp_path}/*/_x/*.json"), tmp_path) == ["sub/_x/c.json"]
+    assert names(expand(f"{tmp_path}/_*/*.json"), tmp_path) == ["_delta_log/0.json"]
+
+
+def test_a_glob_follows_links_to_folders_that_it_names(tmp_path: Path) -> None:
+    write(tmp_path, "real/a.json")
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "link").symlink_to(tmp_path / "real")
+    assert names(expand(f"{tmp_path}/in/*/*.json"), tmp_path) == ["in/link/a.json"]
+    with pytest.raises(MissingSource):
+        expand(tmp_path / "in")
+
+
+@pytest.mark.parametrize("source", ["", "**/*.json", "*/*.json"])
+def test_a_folder_that_cannot_be_listed_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str
+) -> None:
+    write(tmp_path, "a.json", "closed/b.json", "open/c.json")
+    scandir = os.scandir
+
+    def refused(path: str | bytes) -> Any:
+        if os.fsdecode(path).rstrip("/").endswith("closed"):
+            raise PermissionError(13, "Permission denied", path)
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refused)
+    with pytest.raises(StoreFailed, match="cannot be listed") as caught:
+        expand(tmp_path / source)
+    assert caught.value.file.rstrip("/") == str(tmp_path / "closed")
 
 
 def test_a_directory_is_read_with_its_subdirectories(tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
-import re
 import shutil
 import stat
 from collections.abc import Callable, Iterator, Sequence
@@ -23,8 +22,7 @@ import obstore
 from obstore.exceptions import BaseError
 
 from variantlake.errors import InvalidValue, MissingSource, StoreFailed, VariantLakeError
-from variantlake.ingest.sources.objects import MAGIC, pattern_regex
-from variantlake.ingest.sources.sources import NDJSON
+from variantlake.ingest.sources.wanted import Wanted, names_below
 from variantlake.storage.objects import ObjectStore, open_object
 from variantlake.storage.schemes import check_scheme
 from variantlake.storage.store import is_local, local_path, make_folder
@@ -107,15 +105,15 @@ def open_folder(source: str | os.PathLike[str]) -> Folder:
     if Path(path).exists():
         root, _, name = path.rpartition("/")
         return LocalFolder(os.path.realpath(root or "/"), Wanted.one(name))
-    if not MAGIC.search(path):
+    folder, wanted = Wanted.below(path)
+    if wanted.pattern is None:
         raise MissingSource(
             "the source does not exist", file=path, hint="check the spelling; globs need quotes"
         )
-    fixed = path[: _first_magic(path)].rpartition("/")[0] or "/"
-    if not Path(fixed).is_dir():
-        raise MissingSource("the folder of this pattern does not exist", file=fixed)
-    pattern = path[len(fixed) :].lstrip("/")
-    return LocalFolder(os.path.realpath(fixed), Wanted.of(pattern))
+    folder = folder or "/"
+    if not Path(folder).is_dir():
+        raise MissingSource("the folder of this pattern does not exist", file=folder)
+    return LocalFolder(os.path.realpath(folder), wanted)
 
 
 def _object_folder(url: str) -> Folder:
@@ -123,66 +121,8 @@ def _object_folder(url: str) -> Folder:
     if name and not name.endswith("/") and store.exists(name):
         prefix, _, last = name.rpartition("/")
         return ObjectFolder(store, prefix, Wanted.one(last))
-    if MAGIC.search(name):
-        prefix = name[: _first_magic(name)].rpartition("/")[0]
-        pattern = name[len(prefix) :].lstrip("/")
-        return ObjectFolder(store, prefix, Wanted.of(pattern))
-    return ObjectFolder(store, name.strip("/"), Wanted())
-
-
-def _first_magic(pattern: str) -> int:
-    found = MAGIC.search(pattern)
-    return len(pattern) if found is None else found.start()
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """Which files of a folder are meant: those of a pattern, or all that look like JSON.
-
-    `pattern` and `parts`, its parts by folder, are regular expressions; without parts any folder is
-    entered. `hidden` says that the pattern asks for names that start with `_` or `.`.
-    """
-
-    pattern: str | None = None
-    parts: tuple[str, ...] = ()
-    hidden: bool = False
-
-    @classmethod
-    def of(cls, pattern: str) -> Wanted:
-        """A glob, from the root."""
-        parts = () if "**" in pattern else tuple(pattern.split("/"))
-        hidden = pattern.rpartition("/")[2].startswith(("_", "."))
-        return cls(pattern_regex(pattern), tuple(map(pattern_regex, parts)), hidden)
-
-    @classmethod
-    def one(cls, name: str) -> Wanted:
-        """The file of just this name."""
-        return cls(re.escape(name), (re.escape(name),), hidden=True)
-
-    def accepts(self, name: str) -> bool:
-        """Whether a file is wanted."""
-        *folders, last = name.split("/")
-        if any(folder.startswith(("_", ".")) for folder in folders):
-            return False
-        if last.startswith(("_", ".")) and not self.hidden:
-            return False
-        if self.pattern is None:
-            return NDJSON.accepts(last)
-        if re.fullmatch(self.pattern, name):
-            return True
-        # A folder that the pattern means is taken with all that is in it.
-        above = ("/".join(folders[: depth + 1]) for depth in range(len(folders)))
-        meant = any(re.fullmatch(self.pattern, folder) for folder in above)
-        return meant and NDJSON.accepts(last)
-
-    def enters(self, folder: str) -> bool:
-        """Whether a wanted file may be below a folder."""
-        names = folder.split("/")
-        if names[-1].startswith(("_", ".")):
-            return False
-        # Each part was looked at on the way here.
-        depth = len(names) - 1
-        return depth >= len(self.parts) or bool(re.fullmatch(self.parts[depth], names[-1]))
+    prefix, wanted = Wanted.below(name)
+    return ObjectFolder(store, prefix.strip("/"), wanted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,44 +140,13 @@ class LocalFolder:
     def pages(self, after: bytes | None) -> Iterator[Page]:
         """See Folder."""
         names: list[bytes] = []
-        for name in self._names(b"", after or b""):
+        for name in names_below(self.root, self.wanted, after or b""):
             names.append(name)
             if len(names) == PAGE_NAMES:
                 yield Page(names)
                 names = []
         if names:
             yield Page(names)
-
-    def _names(self, folder: bytes, after: bytes) -> Iterator[bytes]:
-        for name, is_folder in self._entries(folder):
-            path = folder + name
-            if not is_folder:
-                if path > after and self.wanted.accepts(os.fsdecode(path)):
-                    yield path
-            elif (path > after or after.startswith(path)) and self.wanted.enters(
-                os.fsdecode(path[:-1])
-            ):
-                yield from self._names(path, after)
-
-    def _entries(self, folder: bytes) -> list[tuple[bytes, bool]]:
-        """What is in a folder, in the order of whole paths: names of folders end with a slash."""
-        path = os.fsencode(self.root) + b"/" + folder
-        found = []
-        try:
-            with os.scandir(path) as entries:
-                for entry in entries:
-                    if entry.is_dir(follow_symlinks=False):
-                        found.append((entry.name + b"/", True))
-                    elif entry.is_file():
-                        found.append((entry.name, False))
-        except (FileNotFoundError, NotADirectoryError) as error:
-            if not folder:
-                raise MissingSource("the source does not exist", file=self.root) from error
-        except OSError as error:
-            raise StoreFailed(
-                f"the folder cannot be listed: {error.strerror}", file=os.fsdecode(path)
-            ) from error
-        return sorted(found)
 
     def look(self, names: Sequence[bytes]) -> list[SourceFile | None]:
         """See Folder."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Iterator
@@ -23,7 +24,8 @@ from variantlake.ingest.autoload.state import (
     read_state,
     with_versions,
 )
-from variantlake.ingest.sources.objects import pattern_regex
+from variantlake.ingest.sources.wanted import pattern_regex
+from variantlake.shown import utf8_text
 
 _FIELDS: list[pa.Field[Any]] = [
     pa.field("name", pa.string()),
@@ -68,7 +70,7 @@ def list_loads(
             if wanted is not None:
                 piece = piece.filter(pc.equal(piece.column("state"), pa.scalar(wanted, pa.int8())))  # noqa: PLW2901
             names: list[Any] = piece.column("name").to_pylist()
-            files = [_shown(each) for each in names]
+            files = [utf8_text(os.fsdecode(each)) for each in names]
             rows = _listed(known.name, piece, files)
             if matches is not None:
                 rows = rows.filter(pa.array([matches(each) is not None for each in files]))
@@ -84,10 +86,6 @@ def _listed(name: str, piece: pa.Table, files: list[str]) -> pa.Table:
     columns["file"] = pa.array(files, pa.string())
     columns["state"] = _labels().take(piece.column("state").combine_chunks())
     return pa.table({each: columns[each] for each in LOADS.names}, schema=LOADS)
-
-
-def _shown(name: bytes) -> str:
-    return name.decode(errors="backslashreplace")
 
 
 def _states(snapshot: Snapshot, name: str | None) -> Iterator[LoadState]:
@@ -129,7 +127,7 @@ def retry_failed(snapshot: Snapshot, *, name: str | None = None, file: str | Non
             for row in piece.filter(
                 pc.equal(piece.column("state"), pa.scalar(FileState.FAILED, pa.int8()))
             ).to_pylist()
-            if matches is None or matches(_shown(row["name"])) is not None
+            if matches is None or matches(utf8_text(os.fsdecode(row["name"]))) is not None
         ]
         if rows:
             snapshot = _commit_retry(snapshot, known, reader, rows)

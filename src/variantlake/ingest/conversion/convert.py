@@ -11,7 +11,7 @@ import os
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from variantlake.batches import packed
@@ -23,7 +23,6 @@ from variantlake.ingest.commit_load import (
 )
 from variantlake.ingest.conversion.plan import (
     Action,
-    SourceFile,
     Step,
     find_sources,
     open_target,
@@ -157,7 +156,12 @@ def run_convert(
             cli_hint="--skip-empty leaves such files out, and counts them" if given else "",
         )
     with ThreadPoolExecutor(_READERS) as pool:
-        files = list(pool.map(lambda source: _read(source, request), given))
+        files = list(
+            pool.map(
+                lambda source: read_source(source, request.json_columns, request.variant_columns),
+                given,
+            )
+        )
     target = open_target(table, files, request.properties)
     steps = plan_steps(files, target, rewrite=request.rewrite)
     if request.dry_run:
@@ -180,12 +184,7 @@ def run_convert(
     watch = watcher(task, target.store, progress)
     results = collect(task.files, target, lambda: run(task, watch))
     done = commit_load(target, task.files, results, options, started, empty_sources=len(empty))
-    common = {each.name: getattr(done, each.name) for each in fields(LoadResult)}
-    return ConvertResult(**common, steps=steps, shredding=ddl)
-
-
-def _read(source: Any, request: Request) -> SourceFile:
-    return read_source(source, request.json_columns, request.variant_columns)
+    return ConvertResult(**vars(done), steps=steps, shredding=ddl)
 
 
 def _groups(steps: Sequence[Step], parallelism: int) -> tuple[tuple[Step, ...], ...]:

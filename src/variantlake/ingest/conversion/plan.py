@@ -8,6 +8,7 @@ All others are read and written anew.
 from __future__ import annotations
 
 import enum
+import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from variantlake.delta.log.file_paths import encode_path
+from variantlake.delta.log.file_paths import absolute_paths, decoded_paths
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.schema.column_mapping import ID_KEY, MODE
 from variantlake.delta.schema.table_schema import (
@@ -35,7 +36,8 @@ from variantlake.errors import (
     in_file,
 )
 from variantlake.ingest.encode.rows import given_schema
-from variantlake.ingest.sources.sources import PARQUET, Source, SourceSpec, expand, specs
+from variantlake.ingest.sources.sources import Source, SourceSpec, expand, specs
+from variantlake.ingest.sources.wanted import PARQUET, Wanted
 from variantlake.ingest.target.write_target import READER_FEATURES, Target
 from variantlake.parquet.metadata.schema_tree import SchemaNode
 from variantlake.parquet.read.reader import VariantFile
@@ -45,7 +47,7 @@ from variantlake.shredding.arrays import element_field
 from variantlake.shredding.layout import is_list, is_variant_type
 from variantlake.shredding.schema import ShreddingSchema, Untyped
 from variantlake.storage.opening import open_store
-from variantlake.storage.store import LocalStore, Store, is_local
+from variantlake.storage.store import LocalStore, Store, is_local, local_path
 
 _PARTITION_FOLDER = re.compile(r"[^=]+=")
 
@@ -100,16 +102,17 @@ class SourceFile:
 def find_sources(sources: SourceSpec | Iterable[SourceSpec]) -> tuple[Source, ...]:
     """The Parquet files that are named.
 
-    Raises MissingSource as `arrow.sources.expand`; InvalidValue for the folder of a Delta table,
-    in which files may lie that were removed; UnsupportedFeature for folders like `day=1`, whose
-    names are values of a column.
+    Raises MissingSource as `expand`; InvalidValue for the folder of a Delta table, or
+    a glob in it: files may lie there that were removed; UnsupportedFeature for folders like
+    `day=1`, whose names are values of a column.
     """
     given = specs(sources)
     found = expand(given, PARQUET)
     paths = {source.path for source in found}
-    for folder in (open_store(each) for each in given):
-        if folder.uri in paths:
+    for each in given:
+        if open_store(each).uri in paths:
             continue
+        folder = open_store(_folder_of(os.fspath(each)))
         if next(folder.list_from("_delta_log"), None) is not None:
             raise InvalidValue(
                 "this folder is a Delta table: some of its files may be removed ones",
@@ -118,7 +121,7 @@ def find_sources(sources: SourceSpec | Iterable[SourceSpec]) -> tuple[Source, ..
                 cli_hint="name its files one by one",
             )
         for path in paths:
-            below = path.removeprefix(f"{folder.uri}/") if path.startswith(folder.uri) else ""
+            below = path.removeprefix(f"{folder.uri}/") if path.startswith(f"{folder.uri}/") else ""
             if any(_PARTITION_FOLDER.match(name) for name in below.split("/")[:-1]):
                 raise UnsupportedFeature(
                     "the folder's name is a partition value, which would be lost",
@@ -127,6 +130,13 @@ def find_sources(sources: SourceSpec | Iterable[SourceSpec]) -> tuple[Source, ..
                     cli_hint="name the files of one partition from inside of its folder",
                 )
     return found
+
+
+def _folder_of(given: str) -> str:
+    """A folder that is named, or the one that a glob begins with."""
+    if is_local(given):
+        given = str(Path(local_path(given)).absolute())
+    return given if os.path.lexists(given) else Wanted.below(given)[0] or "/"
 
 
 def read_source(
@@ -268,15 +278,17 @@ def plan_steps(files: Sequence[SourceFile], target: Target, *, rewrite: bool) ->
     """What to do with each file."""
     known: frozenset[str] = frozenset()
     if target.snapshot is not None:
-        paths: Any = target.snapshot.files.column("path").to_pylist()
-        known = frozenset(paths)
+        # Other writers may escape more of a path than we do, or write it from the disk's root.
+        paths: Any = decoded_paths(target.snapshot.files["path"]).to_pylist()
+        whole = map(target.snapshot.location, absolute_paths(target.snapshot.files))
+        known = frozenset(paths).union(_inside(target.store, path) for path in whole)
     return tuple(_plan_step(file, target, known, rewrite=rewrite) for file in files)
 
 
 def _plan_step(file: SourceFile, target: Target, known: Collection[str], *, rewrite: bool) -> Step:
     inside = _inside(target.store, file.source.path)
     step = Step(file.source.path, file.source.size, file.rows, Action.REWRITE, "", inside)
-    if inside and (inside in known or encode_path(inside) in known):
+    if inside and inside in known:
         return replace(step, action=Action.SKIP, reason="the table has it already")
     if not file.rows:
         return replace(step, action=Action.SKIP, reason="it has no rows")

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Self, TypedDict, Unpack
+from typing import Any, Self, TypedDict, Unpack
 
+from variantlake.ingest.target.keywords import check_options, names_of
 from variantlake.ingest.target.options import no_option
 
 
@@ -40,17 +41,15 @@ class Request:
 
     @classmethod
     def of(cls, **keywords: Unpack[ConvertKeywords]) -> Self:
-        """The request as users give it. Raises InvalidValue for an option that nobody knows."""
+        """The request as users give it. Raises InvalidValue for an option that cannot be."""
         known = ConvertKeywords.__annotations__
         if unknown := keywords.keys() - known.keys():
             raise no_option(min(unknown), known)
-        return cls(
-            json_columns=tuple(keywords.get("json_columns", ())),
-            variant_columns=tuple(keywords.get("variant_columns", ())),
-            shredding=keywords.get("shredding"),
-            properties=dict(keywords.get("properties") or {}),
-            rewrite=keywords.get("rewrite", False),
-            truncate_timestamps=keywords.get("truncate_timestamps", False),
-            dry_run=keywords.get("dry_run", False),
-            skip_empty=keywords.get("skip_empty", True),
+        given: dict[str, Any] = {name: each for name, each in keywords.items() if each is not None}
+        by_column = isinstance(given.get("shredding"), Mapping)
+        check_options(
+            **{name: given[name] for name in given if name != "shredding" or not by_column}
         )
+        for name in ("json_columns", "variant_columns"):
+            given[name] = names_of(name, given.get(name, ()))
+        return cls(**given)

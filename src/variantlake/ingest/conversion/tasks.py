@@ -50,9 +50,8 @@ def check_timestamps(steps: Sequence[Step], request: Request) -> None:
         if step.action is Action.REWRITE and (
             found := first_below_micros(step.path, request.variant_columns)
         ):
-            error = lossy_timestamp(*found)
-            error.file = step.path
-            raise error
+            with in_file(step.path):
+                raise lossy_timestamp(*found)
 
 
 def check_old_times(steps: Sequence[Step], request: Request) -> None:
@@ -155,7 +154,8 @@ class ConvertTask:
         try:
             columns = [encoder.encode(batch.column(name)) for name, encoder in encoders]
         except VariantLakeError as error:
-            error.row = rows + (error.row or 0)
+            if error.row is not None:
+                error.row += rows
             raise
         return pa.record_batch(columns, names=[encoder.name for _, encoder in encoders])
 

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from variantlake.batches import packed
 from variantlake.errors import (
@@ -28,16 +28,11 @@ from variantlake.errors import (
     VariantLakeError,
 )
 from variantlake.ingest.sources.objects import find_objects
+from variantlake.ingest.sources.wanted import NDJSON, Kind, Wanted, names_below
 from variantlake.shown import Shown
 from variantlake.storage.objects import open_object
 from variantlake.storage.schemes import check_scheme
 from variantlake.storage.store import is_local, local_path
-
-SUFFIXES = (".ndjson", ".jsonl", ".json")
-"""Names that a directory's files must end with to be read; globs and single files may have any."""
-
-COMPRESSED_SUFFIXES = ("", ".gz", ".zst", ".bz2")
-"""What may follow one of SUFFIXES."""
 
 SourceSpec = str | os.PathLike[str]
 """A file, a glob or a directory, as a path or a URL (`file:`, `s3:`, `gs:`, `az:`)."""
@@ -64,6 +59,16 @@ class Format(enum.StrEnum):
     """One JSON array of documents."""
     WHOLE = "json"
     """One document, on any number of lines."""
+
+    @classmethod
+    def of(cls, name: str | None) -> Self:
+        """The format that a user names, lines without a name. Raises InvalidValue for another."""
+        try:
+            return cls(name or "ndjson")
+        except ValueError:
+            raise InvalidValue(
+                f"format is {name!r}", hint=f"one of {', '.join(map(repr, map(str, cls)))}"
+            ) from None
 
 
 _MAGIC = {
@@ -133,12 +138,7 @@ class Documents(Shown):
                     hint="leave it out, or give the paths alone",
                 )
             return given
-        try:
-            form = Format(format or Format.LINES)
-        except ValueError:
-            raise InvalidValue(
-                f"format is {format!r}", hint=f"one of {', '.join(map(repr, map(str, Format)))}"
-            ) from None
+        form = Format.of(format)
         return cls(tuple(replace(each, format=form) for each in expand(given)))
 
 
@@ -180,27 +180,6 @@ def json_files(*sources: SourceSpec) -> Documents:
         MissingSource, InvalidJson, StoreFailed: As `ndjson`.
     """
     return Documents.of(sources, Format.WHOLE)
-
-
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """What a directory is read for: files whose names end so, in letters of any case."""
-
-    suffixes: tuple[str, ...]
-    noun: str
-    hint: str
-
-    def accepts(self, name: str) -> bool:
-        """Whether a directory's file is one of them."""
-        return name.lower().endswith(self.suffixes)
-
-
-NDJSON = Kind(
-    tuple(json + packed for json in SUFFIXES for packed in COMPRESSED_SUFFIXES),
-    "newline-delimited JSON",
-    f"files must end with {', '.join(SUFFIXES)} (and .gz, .zst, .bz2); use a glob for others",
-)
-PARQUET = Kind((".parquet",), "Parquet file", "files must end with .parquet; use a glob for others")
 
 
 def expand(sources: SourceSpec | Iterable[SourceSpec], kind: Kind = NDJSON) -> tuple[Source, ...]:
@@ -293,45 +272,25 @@ def empty_source(path: str) -> InvalidJson:
 def _files(path: str, kind: Kind) -> Iterator[str]:
     """The files that one path, glob or directory means. Raises MissingSource when none."""
     # A file whose own name looks like a pattern (`a[1].json`) is that file.
-    if glob.has_magic(path) and not os.path.lexists(path):
-        yield from _glob(path, kind)
-    elif Path(path).is_dir():
-        yield from _directory(path, kind, required=True)
-    else:
+    is_pattern = glob.has_magic(path) and not os.path.lexists(path)
+    if not is_pattern and not Path(path).is_dir():
         yield path
-
-
-def _glob(pattern: str, kind: Kind) -> Iterator[str]:
-    hidden = Path(pattern).name.startswith(("_", "."))
+        return
+    folder, wanted = path, Wanted(kind)
+    if is_pattern:
+        folder, wanted = Wanted.below(str(Path(path).absolute()), kind)
     found = False
-    for path in sorted(glob.glob(pattern, recursive=True)):  # noqa: PTH207 - absolute patterns
-        if not hidden and Path(path).name.startswith(("_", ".")):
-            continue
-        if Path(path).is_dir():
-            # `**` gives directories and their files: the files are matched on their own.
-            below = [] if "**" in pattern else list(_directory(path, kind, required=False))
-            found = found or bool(below)
-            yield from below
-        else:
+    if Path(folder or "/").is_dir():
+        for name in names_below(folder, wanted):
             found = True
-            yield path
-    if not found:
+            yield f"{folder}/{os.fsdecode(name)}"
+    if not found and is_pattern:
         raise MissingSource(
             "no file matches this pattern",
-            file=pattern,
+            file=path,
             hint="check the spelling; in a shell a pattern needs quotes",
         )
-
-
-def _directory(path: str, kind: Kind, *, required: bool) -> Iterator[str]:
-    found = False
-    for folder, folders, names in os.walk(path):
-        folders[:] = sorted(name for name in folders if not name.startswith(("_", ".")))
-        for name in sorted(names):
-            if not name.startswith(("_", ".")) and kind.accepts(name):
-                found = True
-                yield os.path.join(folder, name)  # noqa: PTH118 - keeps a relative path as given
-    if required and not found:
+    if not found:
         raise MissingSource(f"the directory holds no {kind.noun}", file=path, hint=kind.hint)
 
 
@@ -381,7 +340,7 @@ def _objects(url: str, kind: Kind) -> Iterator[Source]:
         return Source(path, size, compression_of(store.read_range(name, 0, min(size, 4))))
 
     with ThreadPoolExecutor(_PARALLEL_REQUESTS) as pool:
-        yield from pool.map(source, find_objects(url, kind.accepts))
+        yield from pool.map(source, find_objects(url, kind))
 
 
 def compression_of(head: bytes) -> Compression:

@@ -8,9 +8,9 @@ from typing import Any
 
 from variantlake.errors import InvalidValue
 
-_TEXT = ("load_id", "column", "shredding", "hints", "file_column", "loaded_at_column")
+_TEXT = ("load_id", "shredding", "hints", "file_column", "loaded_at_column")
 _NUMBER = ("max_rows_per_file", "target_file_bytes")
-_FLAG = ("arrays", "truncate_timestamps", "skip_empty", "merge_schema")
+_FLAG = ("arrays", "truncate_timestamps", "skip_empty", "merge_schema", "rewrite", "dry_run")
 
 
 def _is_number(value: object) -> bool:
@@ -21,18 +21,20 @@ _CHECKS: dict[str, tuple[Callable[[object], bool], str]] = {
     **dict.fromkeys(_TEXT, (lambda value: isinstance(value, str), "text")),
     **dict.fromkeys(_NUMBER, (_is_number, "a whole number")),
     **dict.fromkeys(_FLAG, (lambda value: isinstance(value, bool), "True or False")),
+    "column": (lambda value: isinstance(value, str), "text, the name of a VARIANT column"),
     "properties": (lambda value: isinstance(value, Mapping), "a mapping of names to texts"),
     "progress": (callable, "a function"),
 }
 
 
 def check_options(**options: object) -> None:
-    """Raise InvalidValue for an option of another type than its own. None stands for the default.
+    """Raise InvalidValue for an option of another type than its own.
 
+    None stands for the default, but the VARIANT column must have a name.
     Options that are not known here are left to others.
     """
     for name, value in options.items():
-        if name not in _CHECKS or value is None:
+        if name not in _CHECKS or (value is None and name != "column"):
             continue
         accepts, wanted = _CHECKS[name]
         if not accepts(value):

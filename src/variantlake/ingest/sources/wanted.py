@@ -1,0 +1,167 @@
+"""Which files a folder or a glob means: one rule for loads and autoloads, disks and object stores.
+
+Names that start with `_` or `.` are left out, as Spark does (`_SUCCESS`), of files and of folders,
+unless the glob's own part for them starts so as well.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Self
+
+from variantlake.errors import MissingSource, StoreFailed
+
+SUFFIXES = (".ndjson", ".jsonl", ".json")
+"""Names that a directory's files must end with to be read; globs and single files may have any."""
+
+COMPRESSED_SUFFIXES = ("", ".gz", ".zst", ".bz2")
+"""What may follow one of SUFFIXES."""
+
+_MAGIC = re.compile(r"[*?[]")
+"""What makes a name a pattern."""
+
+_HIDDEN = ("_", ".")
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What a directory is read for: files whose names end so, in letters of any case."""
+
+    suffixes: tuple[str, ...]
+    noun: str
+    hint: str
+
+    def accepts(self, name: str) -> bool:
+        """Whether a directory's file is one of them."""
+        return name.lower().endswith(self.suffixes)
+
+
+NDJSON = Kind(
+    tuple(json + packed for json in SUFFIXES for packed in COMPRESSED_SUFFIXES),
+    "newline-delimited JSON",
+    f"files must end with {', '.join(SUFFIXES)} (and .gz, .zst, .bz2); use a glob for others",
+)
+PARQUET = Kind((".parquet",), "Parquet file", "files must end with .parquet; use a glob for others")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which files of a folder are meant: those of a glob, or all of a kind.
+
+    `pattern` and `parts`, its parts by folder, are regular expressions; without parts any folder is
+    entered. `hidden` says that the glob asks for files that start with `_` or `.`.
+    """
+
+    kind: Kind = NDJSON
+    pattern: str | None = None
+    parts: tuple[str, ...] = ()
+    hidden: bool = False
+
+    @classmethod
+    def of(cls, pattern: str, kind: Kind = NDJSON) -> Self:
+        """A glob, from the folder on."""
+        parts = () if "**" in pattern else tuple(map(pattern_regex, pattern.split("/")))
+        hidden = pattern.rpartition("/")[2].startswith(_HIDDEN)
+        return cls(kind, pattern_regex(pattern), parts, hidden)
+
+    @classmethod
+    def one(cls, name: str) -> Self:
+        """The file of just this name."""
+        return cls(pattern=re.escape(name), parts=(re.escape(name),), hidden=True)
+
+    @classmethod
+    def below(cls, text: str, kind: Kind = NDJSON) -> tuple[str, Self]:
+        """The folder that a glob begins with, and what of it is wanted; else all of a folder."""
+        found = _MAGIC.search(text)
+        if found is None:
+            return text.rstrip("/"), cls(kind)
+        folder = text[: found.start()].rpartition("/")[0]
+        return folder, cls.of(text[len(folder) :].lstrip("/"), kind)
+
+    def accepts(self, name: str) -> bool:
+        """Whether a file is wanted."""
+        *folders, last = name.split("/")
+        if any(self._hides(folder, depth) for depth, folder in enumerate(folders)):
+            return False
+        if last.startswith(_HIDDEN) and not self.hidden:
+            return False
+        if self.pattern is None:
+            return self.kind.accepts(last)
+        if re.fullmatch(self.pattern, name):
+            return True
+        # A folder that the pattern means is taken with all that is in it.
+        above = ("/".join(folders[: depth + 1]) for depth in range(len(folders)))
+        meant = any(re.fullmatch(self.pattern, folder) for folder in above)
+        return meant and self.kind.accepts(last)
+
+    def enters(self, folder: str) -> bool:
+        """Whether a wanted file may be below a folder."""
+        *above, name = folder.split("/")
+        depth = len(above)  # each part was looked at on the way here
+        if self._hides(name, depth):
+            return False
+        return depth >= len(self.parts) or bool(re.fullmatch(self.parts[depth], name))
+
+    def _hides(self, folder: str, depth: int) -> bool:
+        named = depth < len(self.parts) and self.parts[depth].startswith(("_", r"\."))
+        return folder.startswith(_HIDDEN) and not named
+
+
+def names_below(root: str, wanted: Wanted, after: bytes = b"") -> Iterator[bytes]:
+    """The wanted files of a folder on a disk, by their paths from it, in the order of these bytes.
+
+    Only those after a name. Links to files are followed, and links to folders where a glob without
+    `**` names them.
+
+    Raises MissingSource where there is no such folder, StoreFailed for one that cannot be listed.
+    """
+    yield from _names(os.fsencode(root), b"", wanted, after)
+
+
+def _names(root: bytes, folder: bytes, wanted: Wanted, after: bytes) -> Iterator[bytes]:
+    follows = folder.count(b"/") < len(wanted.parts)
+    for name, is_folder in _entries(root, folder, follows=follows):
+        path = folder + name
+        if not is_folder:
+            if path > after and wanted.accepts(os.fsdecode(path)):
+                yield path
+        elif (path > after or after.startswith(path)) and wanted.enters(os.fsdecode(path[:-1])):
+            yield from _names(root, path, wanted, after)
+
+
+def _entries(root: bytes, folder: bytes, *, follows: bool) -> list[tuple[bytes, bool]]:
+    """What is in a folder, in the order of whole paths: names of folders end with a slash."""
+    path = root + b"/" + folder
+    found = []
+    try:
+        with os.scandir(path) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=follows):
+                    found.append((entry.name + b"/", True))
+                elif entry.is_file():
+                    found.append((entry.name, False))
+    except (FileNotFoundError, NotADirectoryError) as error:
+        if not folder:
+            raise MissingSource("the source does not exist", file=os.fsdecode(root)) from error
+    except OSError as error:
+        raise StoreFailed(
+            f"the folder cannot be listed: {error.strerror}", file=os.fsdecode(path)
+        ) from error
+    return sorted(found)
+
+
+def pattern_regex(pattern: str) -> str:
+    """The pattern as a regular expression: `*` and `?` stay within a name, `**/` does not."""
+    parts = re.split(r"(\*\*/|\*\*|\*|\?|\[[!^]?\]?[^\]]*\])", pattern)
+    known = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+    return "".join(
+        known[part]
+        if part in known
+        else re.sub(r"^\[!", "[^", part).replace("\\", "\\\\")
+        if len(part) > 1 and part.startswith("[")
+        else re.escape(part)
+        for part in parts
+    )
