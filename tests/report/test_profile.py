@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import variantlake as vl
@@ -87,6 +88,18 @@ def test_a_sample_of_a_table_is_bounded_and_comes_from_several_files(table: vl.T
 
 def test_examples_can_be_left_out(table: vl.Table) -> None:
     assert all(not each.examples for each in vl.profile(table.uri, examples=False).paths)
+
+
+def test_the_share_of_the_text_is_of_bytes(tmp_path: Path) -> None:
+    path = tmp_path / "text.ndjson"
+    path.write_text(json.dumps({"a": "\u00fc" * 1000}, ensure_ascii=False), encoding="utf-8")
+    assert vl.profile(path).saved > 0.99
+
+
+def test_a_column_of_a_file_is_the_one_of_just_that_name(tmp_path: Path) -> None:
+    columns = {name: vl.parquet.variant_array([1]) for name in ("V", "v")}
+    vl.parquet.write_table(pa.table(columns), tmp_path / "f.parquet")
+    assert [vl.profile(tmp_path / "f.parquet", name).column for name in columns] == ["V", "v"]
 
 
 def test_keys_that_are_ids_are_bounded(tmp_path: Path) -> None:

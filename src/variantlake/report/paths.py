@@ -93,15 +93,18 @@ class VariantPaths:
     sized_bytes: int = 0
 
 
-def paths_of(variant: VariantColumns | None) -> VariantPaths:
-    """Count the nodes of every layout of a column, with their bounds."""
+def paths_of(variant: VariantColumns | None, most_cells: int | None = None) -> VariantPaths:
+    """Count the nodes of every layout of a column, with their bounds; of many files of some.
+
+    `most_cells` are nodes of all files; None takes MAX_CELLS.
+    """
     if variant is None:
         return VariantPaths(0, 0, 0)
     layout = variant.layout
     known = np.flatnonzero(layout >= 0)
     used = np.unique(layout[known])
     most = max((len(list(variant.schemas[code].nodes())) for code in used.tolist()), default=1)
-    chosen = _evenly(known, max(MAX_CELLS // most, 1))
+    chosen = _evenly(known, max((MAX_CELLS if most_cells is None else most_cells) // most, 1))
     found: dict[tuple[Path, str], PathTotals] = {}
     for code in used.tolist():
         rows = chosen[layout[chosen] == code]

@@ -232,7 +232,8 @@ def _one_of(names: list[str], column: str | None, source: str) -> str:
                 cli_hint=f"name one with --column: {listed}",
             )
         return names[0]
-    found = [name for name in names if name.lower() == column.lower()]
+    # Names of a file may differ by case alone.
+    found = [column] if column in names else [x for x in names if x.lower() == column.lower()]
     if not found:
         raise InvalidPath(
             f"there is no VARIANT column {column!r}", file=source, hint=f"its columns: {listed}"

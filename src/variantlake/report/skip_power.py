@@ -63,12 +63,9 @@ _NUMERIC = {
 
 
 def skip_powers(
-    variant: VariantColumns | None,
-    files: int,
-    paths: Sequence[PathTotals],
-    clustered: Sequence[Path] = (),
+    variant: VariantColumns | None, files: int, paths: Sequence[PathTotals]
 ) -> list[SkipPower]:
-    """The paths whose bounds tell files apart, those that the table is clustered by first.
+    """The paths whose bounds tell files apart, those that do it best first.
 
     Only paths that are looked at by bounds at all: leaves with bounds in some file.
     """
@@ -76,13 +73,13 @@ def skip_powers(
         return []
     most = max(1, min(MAX_PATHS, MAX_BOUNDS // files))
     wanted = [each for each in paths if each.type is not None and each.bounded]
-    wanted.sort(key=lambda each: (each.path not in clustered, -each.bounded))
+    wanted.sort(key=lambda each: -each.bounded)
     found = [
         power
         for each in wanted[: 2 * most]
         if each.type is not None and (power := _power(variant, files, each.path, each.type))
     ]
-    found.sort(key=lambda power: (power.path not in clustered, power.read))
+    found.sort(key=lambda power: power.read)
     return found[:most]
 
 

@@ -32,15 +32,13 @@ MAX_ELEMENTS = 100
 class PathValues:
     """Values at one path. `text_bytes` is the length of its values as JSON, without their keys."""
 
-    count: int = 0
     text_bytes: int = 0
     distinct: set[str] = field(default_factory=set)
     examples: list[str] = field(default_factory=list)
 
     def add(self, text: str) -> None:
         """Count one value by its JSON text."""
-        self.count += 1
-        self.text_bytes += len(text)
+        self.text_bytes += len(text.encode())
         if text in self.distinct or len(self.distinct) >= MAX_DISTINCT:
             return
         self.distinct.add(text)
@@ -56,27 +54,21 @@ def values_of(texts: Iterable[str]) -> dict[Path, PathValues]:
     found: dict[tuple[str | int, ...], PathValues] = {}
     for text in texts:
         try:
-            _add(orjson.loads(text), (), found)
+            _add(orjson.loads(text), found)
         except (orjson.JSONDecodeError, UnicodeError):
             continue
     return {Path(steps): values for steps, values in found.items()}
 
 
-def _add(
-    value: Any, steps: tuple[str | int, ...], found: dict[tuple[str | int, ...], PathValues]
-) -> None:
-    """Count a value and what is in it; its depth is bounded by the JSON parser's own limit."""
-    todo = [(steps, value)]
+def _add(document: Any, found: dict[tuple[str | int, ...], PathValues]) -> None:
+    """Count what is in a document; its depth is bounded by the JSON parser's own limit."""
+    todo: list[tuple[tuple[str | int, ...], Any]] = [((), document)]
     while todo:
         steps, value = todo.pop()
         if isinstance(value, dict):
             todo.extend(((*steps, key), child) for key, child in value.items())
         elif isinstance(value, list):
             todo.extend(((*steps, 0), child) for child in value[:MAX_ELEMENTS])
-        else:
-            known = found.get(steps)
-            if known is None:
-                if len(found) >= MAX_PATHS:
-                    continue
-                known = found[steps] = PathValues()
-            known.add(json.dumps(value, ensure_ascii=False))
+        elif steps in found or len(found) < MAX_PATHS:
+            text = json.dumps(value, ensure_ascii=False)
+            found.setdefault(steps, PathValues()).add(text)

@@ -24,7 +24,7 @@ def versions_of(snapshot: Snapshot, rows: int | None) -> list[dict[str, Any]]:
     `rows` is the number of rows at the newest version. `rows` of a version is None where the log
     does not tell how many rows a commit before the newest removed.
     """
-    files, size = snapshot.files.num_rows, sum(add.size for add in snapshot.add_files())
+    files, size = snapshot.files.num_rows, int(snapshot.files["size"].to_numpy().sum())
     reader = StatsReader(snapshot.schema)
     found = []
     for entry in snapshot.history(MAX_VERSIONS):
