@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import os
 from pathlib import Path
 from typing import Any, Literal
 
@@ -252,6 +253,37 @@ def test_bad_variants_of_arrow_data_are_kept_as_base64(tmp_path: Path) -> None:
     (record,) = quarantined(str(folder))
     assert record["row"] == 1
     assert base64.b64decode(record["values"]["event"]["value"]) == b"\x02\x01"
+
+
+def test_a_file_whose_name_is_not_utf8_has_its_quarantine_and_column(tmp_path: Path) -> None:
+    name = os.fsdecode(os.fsencode(tmp_path) + b"/\xff.json")
+    Path(name).write_text("1\n{\n")
+    done = ingest_here(name, tmp_path / "t", mode="quarantine", file_column="file")
+    (record,) = quarantined(done.quarantine)
+    assert record["file"] == f"{tmp_path}/\\xff.json"
+    rows = vl.Table.open(tmp_path / "t").scan(["file"]).to_arrow()
+    assert rows.column("file").to_pylist() == [record["file"]]
+
+
+def test_values_that_python_lacks_are_kept_beside_a_bad_document(tmp_path: Path) -> None:
+    table = vl.Table.create(
+        tmp_path / "t", "name STRING, at TIMESTAMP, s STRUCT<x: STRING>, v VARIANT"
+    )
+    text: Any = pa.array([b"\xff"], pa.binary())
+    text = pa.Array.from_buffers(pa.string(), 1, text.buffers())  # Arrow does not look at it
+    late = pa.array([10**18], pa.int64()).cast(pa.timestamp("us", "UTC"))
+    whole = pa.StructArray.from_arrays([text], ["x"])
+    data = pa.table({"name": text, "at": late, "s": whole, "v": text})
+    assert table.append(data, json_columns=["v"], mode="quarantine") == 1
+    (folder,) = (tmp_path / "t" / "_quarantine").iterdir()
+    (record,) = quarantined(str(folder))
+    code = base64.b64encode(b"\xff").decode()
+    assert record["values"] == {
+        "name": code,
+        "at": "+33658-09-27 01:46:40+00:00",
+        "s": {"x": code},
+        "v": code,
+    }
 
 
 def test_a_quarantine_can_be_mended_and_loaded(tmp_path: Path) -> None:

@@ -433,7 +433,7 @@ def test_options_that_cannot_be_are_refused(source: Path, table: Path) -> None:
     wrong: list[dict[str, Any]] = [
         {"max_files": 0}, {"ascending": "maybe"}, {"settle": "soon"}, {"after": "burn"},
         {"since": "yesterday"}, {"on_change": "cry"}, {"name": "../x"}, {"load_id": "x"},
-        {"format": "csv"}, {"nonsense": 1}, {"every": -1},
+        {"format": "csv"}, {"nonsense": 1}, {"every": -1}, {"column": None},
     ]  # fmt: skip
     for options in wrong:
         with pytest.raises(InvalidValue):
@@ -466,6 +466,18 @@ def test_names_that_are_not_utf8_are_loaded(tmp_path: Path, table: Path) -> None
     assert load(folder, table).batches == 0
     assert ids(table) == [1]
     assert states(table) == {"\\xff.json": "loaded"}
+
+
+def test_a_bad_file_whose_name_is_not_utf8_stops_no_other(tmp_path: Path, table: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    put(folder / "a.json", 1)
+    name = Path(os.fsdecode(os.fsencode(folder) + b"/\xff.json"))
+    name.write_text("{\n")
+    os.utime(name, (1e9, 1e9))
+    load(folder, table)
+    assert ids(table) == [1]
+    assert states(table) == {"a.json": "loaded", "\\xff.json": "failed"}
 
 
 def test_a_lost_race_for_the_first_batch_looks_again(source: Path, table: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -199,6 +200,21 @@ def test_columns_are_added_where_merge_schema_says_so(source: Path, tmp_path: Pa
     assert table.refresh().schema.fields[-1].name == "new"
     with pytest.raises(InvalidValue, match="no option 'file_column'"):
         table.append(rows, file_column="_file")
+
+
+def test_a_folder_whose_name_is_not_utf8_has_no_value(tmp_path: Path) -> None:
+    folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/in/day=\xff"))
+    folder.mkdir(parents=True)
+    (folder / "a.json").write_text("1")
+    with pytest.raises(InvalidValue, match="is not a value of string"):
+        load(tmp_path / "in", tmp_path / "t", partition_by="day")
+
+
+def test_a_value_that_does_not_fit_has_no_row_that_is_not_its_own(tmp_path: Path) -> None:
+    table = vl.Table.create(tmp_path / "t", "n INT")
+    with pytest.raises(InvalidSchema, match="column 'n' is integer") as caught:
+        table.append(pa.table({"n": pa.array([1, 1 << 40], pa.int64())}))
+    assert caught.value.row is None
 
 
 def test_options_nobody_knows(source: Path, tmp_path: Path) -> None:

@@ -52,6 +52,14 @@ def test_appends_are_exact_or_cut_on_request(tmp_path: Path) -> None:
     assert vl.Table.open(tmp_path / "u").scan().to_arrow().to_pylist() == cut(5, None, -8)
 
 
+def test_the_first_nanoseconds_that_there_are_are_refused_by_name(tmp_path: Path) -> None:
+    table = vl.Table.create(tmp_path / "t", "at TIMESTAMP")
+    first = pa.array([None, 1 - (1 << 63)], pa.int64()).cast(pa.timestamp("ns", "UTC"))
+    with pytest.raises(InvalidValue, match="below microseconds") as caught:
+        table.append(pa.table({"at": first}))
+    assert caught.value.row == 1
+
+
 @pytest.mark.parametrize("column", ["t", "l", "s"])
 def test_convert_and_its_dry_run_say_the_same(tmp_path: Path, column: str) -> None:
     file = tmp_path / "f.parquet"

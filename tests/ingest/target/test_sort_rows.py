@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -140,3 +141,14 @@ def test_strings_of_many_bytes_have_bounds_in_the_log(tmp_path: Path) -> None:
     assert texts[1].startswith(low)
     assert 0 < len(low) < 2000
     assert high > texts[2]
+
+
+def test_uuids_are_sorted_by_their_bytes(tmp_path: Path) -> None:
+    given = [uuid.UUID(int=number) for number in (3, 1 << 127, 2)]
+    table = vl.Table.create(tmp_path, "v VARIANT", properties={"variantlake.shredding.v": "u UUID"})
+    table.append(
+        pa.table({"v": vl.parquet.variant_array([{"u": each} for each in given])}), order_by="v:u"
+    )
+    (add,) = table.refresh().snapshot.add_files()
+    rows = vl.parquet.variants(vl.parquet.read_table(tmp_path / add.path).column("v"))
+    assert [each.to_python()["u"] for each in rows if each] == sorted(given)

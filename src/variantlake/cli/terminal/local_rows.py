@@ -13,10 +13,10 @@ import pyarrow as pa
 
 from variantlake import Variant
 from variantlake.cli.terminal.rows import json_texts
-from variantlake.cli.terminal.times import is_time, time_texts, with_time_texts
 from variantlake.encoding.java_numbers import double_text, float_text
 from variantlake.engine.run import LocalQuery
 from variantlake.feed.scan import ChangeScan
+from variantlake.ingest.encode.time_texts import is_time, time_texts, with_time_texts
 from variantlake.shredding.fit import raws_of
 from variantlake.shredding.layout import VARIANT_TYPE
 

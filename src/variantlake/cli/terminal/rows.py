@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 
 from variantlake.cli.terminal.output import plain
-from variantlake.cli.terminal.times import with_time_texts
 from variantlake.encoding.json_text import to_json
 from variantlake.errors import MalformedFile, VariantLakeError
+from variantlake.ingest.encode.time_texts import with_time_texts
 from variantlake.parquet.read.json_column import to_json as to_json_column
 from variantlake.shredding.layout import METADATA, VALUE, is_variant_type
 

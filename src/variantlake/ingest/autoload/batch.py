@@ -38,7 +38,7 @@ from variantlake.ingest.target.options import BadRows
 from variantlake.ingest.target.quarantine import BadRowLog
 from variantlake.ingest.target.write_target import Target
 from variantlake.logs import logger
-from variantlake.shown import Shown
+from variantlake.shown import Shown, utf8_text
 from variantlake.storage.opening import store_of
 
 log = logger("autoload")
@@ -358,7 +358,7 @@ def _rows(
     for found in files:
         error = outcome.errors.get(found.file.name)
         if error is not None:
-            text = error.sentence()[:MAX_ERROR]
+            text = utf8_text(error.sentence())[:MAX_ERROR]
             rows.append(_row(found.file, FileState.FAILED) | {"error": text})
     return sorted(rows, key=lambda row: row["name"])
 

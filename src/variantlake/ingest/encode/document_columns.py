@@ -39,6 +39,7 @@ from variantlake.parquet.read.path_values import Mismatch, PathRequest
 from variantlake.paths import Path
 from variantlake.planning.predicates import Ref
 from variantlake.scan.casts import extract
+from variantlake.shown import utf8_text
 from variantlake.shredding.arrays import AnyArray
 from variantlake.shredding.layout import TYPED_VALUE, is_list, is_struct
 from variantlake.sql.select import QueryText
@@ -73,7 +74,7 @@ class Wanted:
         types: dict[str, StructField] = {}
         for name, path, field in _requested(partition_by):
             if name in paths:
-                raise InvalidSchema(f"partition_by names the column {name!r} twice")
+                raise InvalidSchema(f"the partition column {name!r} is named twice")
             paths[name] = path
             if field is not None:
                 types[name] = field
@@ -124,8 +125,8 @@ class DocumentColumns:
             name.lower() for name in partition_columns
         }:
             raise InvalidSchema(
-                f"partition_by names {', '.join(wanted.paths)}, and the table is partitioned by "
-                f"{', '.join(partition_columns) or 'no column'}"
+                f"the load partitions by {', '.join(wanted.paths)}, and the table is "
+                f"partitioned by {', '.join(partition_columns) or 'no column'}"
             )
         texts = {name.lower(): text for name, text in wanted.paths.items()}
         types = {name.lower(): field.type for name, field in wanted.types.items()}
@@ -170,7 +171,7 @@ class DocumentColumns:
         for field in self.folders:
             yield field, _folder_value(field, known, source)
         if self.file is not None:
-            yield self.file, pa.array([source.path], pa.string())
+            yield self.file, pa.array([utf8_text(source.path)], pa.string())
         if self.moment is not None:
             yield self.moment, pa.array([self.loaded_at], pa.timestamp("us", "UTC"))
 
@@ -283,7 +284,7 @@ def _folder_value(field: StructField, known: Mapping[str, str], source: Source) 
     try:
         value = None if text in ("", HIVE_NULL) else urllib.parse.unquote(text, errors="strict")
         return partition_array(value, field)
-    except (VariantLakeError, UnicodeDecodeError):
+    except (VariantLakeError, UnicodeError):
         raise InvalidValue(
             f"the folder {field.name}={text} is not a value of {field.type}", file=source.path
         ) from None

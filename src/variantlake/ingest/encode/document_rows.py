@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -12,12 +11,11 @@ import pyarrow as pa
 
 from variantlake.delta.schema.table_schema import StructField
 from variantlake.delta.schema.table_schema import arrow_type as arrow_form
-from variantlake.delta.stats.partition_values import partition_text
 from variantlake.errors import InvalidValue, UnsupportedFeature
 from variantlake.ingest.encode.document_columns import DocumentColumns, repeated
 from variantlake.ingest.encode.documents import read_tapes
 from variantlake.ingest.encode.encode import PlainColumn, check_not_null
-from variantlake.ingest.encode.rows import Partition
+from variantlake.ingest.encode.rows import Partition, by_partition, partition_texts
 from variantlake.ingest.sources.blocks import bytes_at_once
 from variantlake.ingest.sources.joined import JoinedText, groups, join
 from variantlake.ingest.sources.sources import Source, Split
@@ -29,6 +27,7 @@ from variantlake.kernels.json.lines import split_lines
 from variantlake.kernels.shredded.shredder import Shredder
 from variantlake.kernels.tape.tape import Tape
 from variantlake.parquet.metadata.annotate import ColumnPath
+from variantlake.shown import utf8_text
 from variantlake.shredding.arrays import AnyArray
 from variantlake.shredding.layout import arrow_type
 from variantlake.shredding.schema import ShreddingSchema
@@ -135,7 +134,7 @@ class DocumentRows:
         same = dict(self._same(source))
         file = self._columns.file
         if file is not None:
-            paths = pa.array([split.source.path for split in group], pa.string())
+            paths = pa.array([utf8_text(split.source.path) for split in group], pa.string())
             same[file.name] = paths.take(files)
         yield from self._stored(batch, same, source)
 
@@ -151,8 +150,7 @@ class DocumentRows:
         texts: dict[str, list[str | None]] = {}
         if self._columns.paths:
             batch, values = self._of_paths(batch, source)
-            for field, array in values:
-                texts[field.name] = _texts(array, field)
+            texts = {field.name: partition_texts(array, field) for field, array in values}
         kept = batch
         for column in (self._columns.file, self._columns.moment):
             if column is not None:
@@ -162,17 +160,13 @@ class DocumentRows:
                 stored = PlainColumn(column, array.type).encode(array)
                 kept = kept.append_column(pa.field(column.physical_name, stored.type), stored)
         constant = {
-            name: _texts(array.slice(0, 1), self._field(name))[0] for name, array in same.items()
+            name: partition_texts(array.slice(0, 1), self._field(name))[0]
+            for name, array in same.items()
         }
         partitions = [
             texts.get(field.name, [constant.get(field.name)]) for field in self._partitioned
         ]
-        if not kept.num_rows:
-            return
-        if not texts:
-            yield tuple(text for (text,) in partitions), kept
-            return
-        yield from _by_partition(kept, partitions)
+        yield from by_partition(kept, partitions)
 
     def _field(self, name: str) -> StructField:
         columns = self._columns
@@ -195,8 +189,7 @@ class DocumentRows:
             if failed is not None:
                 bad |= failed
                 self._refuse(batch, field, failed, source)
-            if not field.nullable:
-                check_not_null(array, field)
+            check_not_null(array, field)
         values = [(field, array) for field, array, _ in found]
         if not bad.any() or self.bad_rows.mode is BadRows.NULL:
             return batch, values
@@ -218,26 +211,3 @@ class DocumentRows:
                 cli_hint="try_variant_get gives NULL there, --mode quarantine leaves it out",
             )
             self.bad_rows.add(BadRow(error, values={self._columns.documents.name: document}))
-
-
-def _texts(array: AnyArray, field: StructField) -> list[str | None]:
-    """The values as the log writes them; each different one is written once."""
-    encoded: Any = array.dictionary_encode()
-    known = [partition_text(value, field) for value in encoded.dictionary.to_pylist()]
-    return [None if at is None else known[at] for at in encoded.indices.to_pylist()]
-
-
-def _by_partition(
-    batch: pa.RecordBatch, partitions: Sequence[list[str | None]]
-) -> Iterator[tuple[Partition, pa.RecordBatch]]:
-    """The rows of each partition, in the order of their first rows."""
-    columns = [each if len(each) > 1 else each * batch.num_rows for each in partitions]
-    keys: list[Partition] = list(zip(*columns, strict=True))
-    places: dict[Partition, list[int]] = {}
-    for key, rows in itertools.groupby(range(len(keys)), keys.__getitem__):
-        places.setdefault(key, []).extend(rows)
-    for partition, chosen in places.items():
-        if len(chosen) == batch.num_rows:
-            yield partition, batch
-        else:
-            yield partition, batch.take(np.array(chosen, np.int64))

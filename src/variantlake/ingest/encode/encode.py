@@ -142,9 +142,7 @@ class VariantColumn:
 
     def bad_rows(self, array: AnyArray) -> list[int]:
         """The rows that are no Variant or no JSON, NULLs left out."""
-        tape = self.tape(array)
-        valid = array.is_valid().to_numpy(zero_copy_only=False)
-        return [int(row) for row in np.flatnonzero((tape.status != 0) & valid)]
+        return _bad_rows(self.tape(array), array)
 
     def _check_type(self, given: pa.DataType, *, from_json: bool) -> None:
         if from_json:
@@ -164,12 +162,12 @@ class VariantColumn:
     def _read(self, array: AnyArray) -> Tape:
         """The rows, all of them good or NULL. Raises for the first that is not."""
         tape = self.tape(array)
-        bad = _first_bad(tape, array)
-        if bad is None:
+        bad = _bad_rows(tape, array)
+        if not bad:
             return tape
         if self._from_json:
-            raise _bad_json(_text_of(array[bad]), bad)
-        raise bad_variant(_storage(array), bad)
+            raise _bad_json(array[bad[0]], bad[0])
+        raise bad_variant(_storage(array), bad[0])
 
     def tape(self, array: AnyArray) -> Tape:
         """The rows; bad ones, and NULLs, have a status."""
@@ -191,24 +189,19 @@ def _storage(array: AnyArray) -> Any:
     return array.storage if isinstance(array, pa.ExtensionArray) else array
 
 
-def _text_of(scalar: Any) -> bytes:
-    """The bytes of a string, which need not be UTF-8 whatever Arrow says."""
-    return bytes(scalar.as_buffer())
-
-
-def _first_bad(tape: Tape, array: AnyArray) -> int | None:
-    """The first row that is bad and not NULL (a NULL has no nodes either, and becomes one)."""
+def _bad_rows(tape: Tape, array: AnyArray) -> list[int]:
+    """The rows that are bad and not NULL (a NULL has no nodes either, and stays one)."""
     if not tape.status.any():
-        return None
+        return []
     valid = array.is_valid().to_numpy(zero_copy_only=False)
-    bad = np.flatnonzero((tape.status != 0) & valid)
-    return int(bad[0]) if bad.size else None
+    found: list[int] = np.flatnonzero((tape.status != 0) & valid).tolist()
+    return found
 
 
-def _bad_json(text: bytes, row: int) -> VariantLakeError:
+def _bad_json(scalar: Any, row: int) -> VariantLakeError:
     found = VariantLakeError("the document was refused", hint="internal error; please report it")
     try:
-        parse_json(text)
+        parse_json(bytes(scalar.as_buffer()))  # need not be UTF-8, whatever Arrow says
     except VariantLakeError as error:
         found = error
     if found.hint == LAST_KEY_HINT:

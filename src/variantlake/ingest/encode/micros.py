@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from variantlake.errors import InvalidValue
 from variantlake.shredding.arrays import AnyArray, map_leaves
@@ -25,13 +25,10 @@ def batch_in_micros(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 def check_micros(array: AnyArray, column: str) -> None:
     """Raise InvalidValue, with its row, for a timestamp that microseconds cannot hold exactly."""
-    if not pa.types.is_timestamp(array.type):
-        return
-    cut = _cut(array)
-    lost: Any = pc.not_equal(array, cut.cast(array.type))
-    rows = np.flatnonzero(lost.fill_null(False).to_numpy(zero_copy_only=False))
-    if rows.size:
-        raise lossy_timestamp(column, int(rows[0]))
+    if _is_nanos(array):
+        rows = np.flatnonzero(_counts(array) % 1000)
+        if rows.size:
+            raise lossy_timestamp(column, int(rows[0]))
 
 
 def lossy_timestamp(column: str, row: int) -> InvalidValue:
@@ -45,13 +42,19 @@ def lossy_timestamp(column: str, row: int) -> InvalidValue:
 
 
 def _cut(array: Any) -> AnyArray:
-    if not pa.types.is_timestamp(array.type) or array.type.unit != "ns":
+    if not _is_nanos(array):
         return array  # type: ignore[no-any-return]  # the stubs of is_timestamp narrow it away
-    counts = array.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False) // 1000
     wanted: Any = pa.timestamp("us", array.type.tz)
-    found: AnyArray = pa.array(counts, pa.int64(), mask=_mask(array)).cast(wanted)
+    nulls = array.is_null().to_numpy(zero_copy_only=False)
+    found: AnyArray = pa.array(_counts(array) // 1000, pa.int64(), mask=nulls).cast(wanted)
     return found
 
 
-def _mask(array: Any) -> Any:
-    return array.is_null().to_numpy(zero_copy_only=False)
+def _is_nanos(array: Any) -> bool:
+    return pa.types.is_timestamp(array.type) and array.type.unit == "ns"
+
+
+def _counts(array: Any) -> npt.NDArray[np.int64]:
+    """Nanoseconds since the epoch, 0 for NULL."""
+    counts: npt.NDArray[np.int64] = array.cast(pa.int64()).fill_null(0).to_numpy()
+    return counts

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import itertools
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -26,6 +27,7 @@ from variantlake.ingest.encode.encode import (
 from variantlake.ingest.encode.micros import batch_in_micros
 from variantlake.ingest.encode.nested import column_encoder
 from variantlake.ingest.encode.plain_arrays import plain_batch, plain_schema
+from variantlake.ingest.encode.time_texts import with_time_texts
 from variantlake.ingest.sources.blocks import bytes_at_once
 from variantlake.ingest.target.file_plan import FilePlan
 from variantlake.ingest.target.options import BadRows
@@ -33,7 +35,7 @@ from variantlake.ingest.target.quarantine import BadRow, BadRowLog
 from variantlake.kernels.tape.tape import Tape
 from variantlake.kernels.variant.profiler import profile
 from variantlake.parquet.metadata.annotate import ColumnPath
-from variantlake.shredding.arrays import AnyArray
+from variantlake.shredding.arrays import AnyArray, map_leaves
 from variantlake.shredding.inference.infer import InferenceOptions, infer
 from variantlake.shredding.schema import ShreddingSchema
 from variantlake.shredding.values import ValueNotes
@@ -77,9 +79,12 @@ class TableRows:
         partitioned = [fields[name] for name in plan.partition_columns]
         self.partition_names = [field.physical_name for field in partitioned]
         self._partitioned = [
-            (field, column_encoder(field, schema.field(field.name).type))
-            if field.name in schema.names
-            else None
+            (
+                field,
+                column_encoder(field, schema.field(field.name).type)
+                if field.name in schema.names
+                else None,
+            )
             for field in partitioned
         ]
         self._encoders: list[tuple[str, ColumnEncoder]] = [
@@ -98,15 +103,13 @@ class TableRows:
                 columns, piece = self._encode(given)
                 partitions = self._partitions(piece)
             except VariantLakeError as error:
-                error.row = self.count + (error.row or 0)
+                if error.row is not None:
+                    error.row += self.count
                 raise
             batch = _batch([each.name for _, each in self._encoders], columns)
             self.notes = joined_notes(each for _, each in self._encoders)
             self.count += given.num_rows
-            if self._partitioned:
-                yield from _by_partition(batch, partitions)
-            elif batch.num_rows:
-                yield (), batch
+            yield from by_partition(batch, partitions)
 
     def _slices(self) -> Iterator[pa.RecordBatch]:
         """The rows in pieces that are encoded at a time."""
@@ -162,7 +165,9 @@ class TableRows:
         except VariantLakeError as error:
             found = error
         found.row = self.count + row
-        values = piece.slice(row, 1).to_pylist()[0]
+        values = {
+            column: _row_value(piece.column(column).slice(row, 1)) for column in piece.schema.names
+        }
         if isinstance(text := values[name], bytes):  # JSON: as text, where it is any
             with contextlib.suppress(UnicodeDecodeError):
                 values[name] = text.decode()
@@ -184,17 +189,14 @@ class TableRows:
 
         return VariantColumn(field, given, decide, from_json=field.name in json_columns)
 
-    def _partitions(self, piece: pa.RecordBatch) -> list[Partition]:
-        """The partition of every row."""
-        texts: list[Sequence[str | None]] = []
-        for each in self._partitioned:
-            if each is None:
-                texts.append([None] * piece.num_rows)
-                continue
-            field, encoder = each
-            values = encoder.encode(piece.column(field.name)).to_pylist()
-            texts.append([partition_text(value, field) for value in values])
-        return list(zip(*texts, strict=True))
+    def _partitions(self, piece: pa.RecordBatch) -> list[list[str | None]]:
+        """The partition columns, as the log writes their values."""
+        return [
+            [None]
+            if encoder is None
+            else partition_texts(encoder.encode(piece.column(field.name)), field)
+            for field, encoder in self._partitioned
+        ]
 
 
 def given_schema(given: pa.Schema, json_columns: Collection[str]) -> StructType:
@@ -250,14 +252,31 @@ def _batch(names: Sequence[str], columns: Sequence[AnyArray]) -> pa.RecordBatch:
     return pa.record_batch(list(columns), schema=pa.schema(fields))
 
 
-def _by_partition(
-    batch: pa.RecordBatch, partitions: Sequence[Partition]
+def partition_texts(array: AnyArray, field: StructField) -> list[str | None]:
+    """The values of a partition column as the log writes them; each is written once."""
+    encoded: Any = array.dictionary_encode()
+    known = [partition_text(value, field) for value in encoded.dictionary.to_pylist()]
+    return [None if at is None else known[at] for at in encoded.indices.to_pylist()]
+
+
+def by_partition(
+    batch: pa.RecordBatch, columns: Sequence[Sequence[str | None]]
 ) -> Iterator[tuple[Partition, pa.RecordBatch]]:
-    """The batch, or the rows of it for each partition, in the order of their first rows."""
-    rows: dict[Partition, list[int]] = {}
-    for row, partition in enumerate(partitions):
-        rows.setdefault(partition, []).append(row)
-    for partition, chosen in rows.items():
+    """The rows of each partition, in the order of their first rows.
+
+    `columns` are the texts of the rows, or one for all of them.
+    """
+    if not batch.num_rows:
+        return
+    if all(len(texts) == 1 for texts in columns):
+        yield tuple(text for (text,) in columns), batch
+        return
+    rows_of = [texts if len(texts) > 1 else [*texts] * batch.num_rows for texts in columns]
+    keys: list[Partition] = list(zip(*rows_of, strict=True))
+    places: dict[Partition, list[int]] = {}
+    for key, rows in itertools.groupby(range(len(keys)), keys.__getitem__):
+        places.setdefault(key, []).extend(rows)
+    for partition, chosen in places.items():
         if len(chosen) == batch.num_rows:
             yield partition, batch
         else:
@@ -268,6 +287,26 @@ def _nulled(array: AnyArray, mask: npt.NDArray[np.bool_]) -> AnyArray:
     """The array with NULL where the mask is set."""
     places = pa.array(np.arange(len(array)), pa.int64(), mask=mask)
     return array.take(places)
+
+
+def _row_value(column: AnyArray) -> Any:
+    """The value of a column of one row; text for times that Python's own do not reach.
+
+    Bytes for text that is no UTF-8, which Arrow does not look at.
+    """
+    try:
+        return column[0].as_py()
+    except (ValueError, OverflowError):
+        column = with_time_texts(column)
+    try:
+        return column[0].as_py()
+    except UnicodeDecodeError:
+        is_text = pa.types.is_string, pa.types.is_large_string
+        column = map_leaves(
+            column,
+            lambda leaf: leaf.cast(pa.binary()) if any(f(leaf.type) for f in is_text) else leaf,
+        )
+    return column[0].as_py()
 
 
 def jsonable(value: Any) -> Any:

@@ -8,8 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from variantlake.encoding.json_text import date_text, timestamp_text
-from variantlake.shredding.arrays import map_array, members, offsets_of, struct_of
-from variantlake.shredding.layout import is_list, is_struct
+from variantlake.shredding.arrays import map_leaves
 
 _UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
@@ -32,23 +31,7 @@ def time_texts(column: Any) -> list[str | None]:
 
 def with_time_texts(array: Any) -> Any:
     """The same values with text for dates and timestamps, at every depth."""
-    if is_time(array.type):
-        return pa.array(time_texts(array), pa.string())
-    if is_struct(array.type):
-        children = [with_time_texts(child) for child in struct_of(array).flatten()]
-        fields = [
-            pa.field(item.name, child.type)
-            for item, child in zip(members(array.type), children, strict=True)
-        ]
-        return pa.StructArray.from_arrays(children, fields=fields, mask=array.is_null())
-    if is_list(array.type) and isinstance(array, pa.ListArray):
-        offsets, elements = offsets_of(array)
-        return pa.ListArray.from_arrays(
-            pa.array(offsets, pa.int32()), with_time_texts(elements), mask=array.is_null()
-        )
-    if isinstance(array, pa.MapArray):
-        offsets, entries = offsets_of(array)
-        parts = [with_time_texts(part) for part in struct_of(entries).flatten()]
-        kind = pa.map_(parts[0].type, parts[1].type)
-        return map_array(kind, offsets, parts, array.is_null())
-    return array
+    return map_leaves(
+        array,
+        lambda leaf: pa.array(time_texts(leaf), pa.string()) if is_time(leaf.type) else leaf,
+    )

@@ -27,6 +27,7 @@ import orjson
 
 from variantlake.errors import StoreFailed, VariantLakeError
 from variantlake.ingest.target.options import BadRows
+from variantlake.shown import utf8_text
 from variantlake.storage.store import LocalStore, Store, make_folder
 
 FOLDER = "_quarantine"
@@ -48,7 +49,8 @@ class BadRow:
     def to_json(self) -> bytes:
         """The line of the quarantine file, with its newline."""
         error = self.error
-        record: dict[str, Any] = {"reason": error.message, "file": error.file or None}
+        file = utf8_text(error.file) or None
+        record: dict[str, Any] = {"reason": utf8_text(error.message), "file": file}
         record |= {"line": error.line, "column": error.column, "row": error.row}
         record |= {"offset": self.offset, "values": self.values}
         record = {name: value for name, value in record.items() if value is not None}

@@ -89,7 +89,8 @@ def key_column(batch: pa.RecordBatch, key: SortKey) -> pa.Array[Any]:
     """The values of a key in each row."""
     column = batch.column(key.column)
     found: pa.Array[Any] = pc.struct_field(column, list(key.members)) if key.members else column
-    return found
+    # Arrow sorts no UUIDs, but the bytes that they are.
+    return found.storage if isinstance(found, pa.ExtensionArray) else found
 
 
 def _sort_key(text: str, table: StructType, stored: pa.Schema) -> SortKey:
