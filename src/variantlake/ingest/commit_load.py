@@ -9,7 +9,7 @@ from __future__ import annotations
 import pickle
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Self
 
 from variantlake.delta.actions.log_lines import AddFile
@@ -57,7 +57,7 @@ class LoadResult(Result, int):
         return super().__new__(cls, version)
 
     def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]:
-        return (), {item.name: getattr(self, item.name) for item in fields(self)}
+        return (), vars(self)
 
     def __bool__(self) -> bool:
         return True  # version 0 is one as well

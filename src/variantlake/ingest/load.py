@@ -2,7 +2,7 @@
 
 Who runs the tasks (Spark's executors, or threads of this process) is the caller's business. What a
 task does, which files belong to the load, and that the log has all of them or none, is decided
-here and in `landing`.
+here and in `commit_load`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from variantlake.delta.log.snapshot import Snapshot
@@ -41,7 +41,7 @@ from variantlake.ingest.sources.sources import (
 )
 from variantlake.ingest.target.file_plan import FilePlan
 from variantlake.ingest.target.files import count_files, new_load_id
-from variantlake.ingest.target.keywords import check_options, wrong_option
+from variantlake.ingest.target.keywords import check_options
 from variantlake.ingest.target.options import BadRows
 from variantlake.ingest.target.write_target import UNSHREDDED, Target
 from variantlake.ingest.write_rows import write_rows
@@ -137,7 +137,7 @@ class Tasks(Protocol):
         """The parts of the input, by task."""
 
     def __call__(self, number: int, /) -> Iterable[bytes]:
-        """Run one task, as `landing.guarded` does."""
+        """Run one task, as `run_load_task` does."""
 
 
 Runner = Callable[[Tasks, Callable[[int], None]], Iterable[bytes]]
@@ -168,15 +168,13 @@ def run_load(
     """
     started = time.perf_counter()
     check_options(column=column, shredding=shredding, properties=properties, progress=progress)
-    if column is None:  # mypy's word does not reach who does not use it
-        raise wrong_option("column", column, "the name of a VARIANT column")
     if snapshot is None:
         new = options.wanted.new_fields(StructField(column, VariantType()))
         target = Target.open(table, new, properties or {}, tuple(options.wanted.paths))
     else:
         target = Target.of(snapshot)
     if (known := found(target, options.load)) is not None:
-        return _result(known)  # whatever became of the sources
+        return IngestResult(**vars(known))  # whatever became of the sources
     named = Documents.of(given, format).sources
     sources = [source for source in named if source.size]
     if not sources or (len(sources) < len(named) and not options.skip_empty):
@@ -202,7 +200,7 @@ def run_load(
     done = commit_load(target, task.files, results, options.load, started, empty_sources=len(empty))
     if progress is not None:
         progress(LoadProgress(total, total, done.files))
-    return _result(done, bytes_read=total, shredding=format_ddl(task.shredding))
+    return IngestResult(**vars(done), bytes_read=total, shredding=format_ddl(task.shredding))
 
 
 def plan_load(
@@ -279,11 +277,6 @@ def _no_document(sources: Sequence[Source], *, skip_empty: bool) -> InvalidJson:
         file=sources[0].path,
         line=1,
     )
-
-
-def _result(done: LoadResult, *, bytes_read: int = 0, shredding: str = "") -> IngestResult:
-    common = {field.name: getattr(done, field.name) for field in fields(LoadResult)}
-    return IngestResult(**common, bytes_read=bytes_read, shredding=shredding)
 
 
 def _check_mode(field: StructField, mode: BadRows, target: Target) -> None:

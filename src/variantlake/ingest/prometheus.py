@@ -5,7 +5,6 @@ Format: https://prometheus.io/docs/instrumenting/exposition_formats/, "Text-base
 
 from __future__ import annotations
 
-import os
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
@@ -34,7 +33,7 @@ def write_whole(file: Path, text: str) -> None:
     beside = file.with_name(f".{file.name}.{uuid.uuid4().hex}.tmp")
     try:
         beside.write_text(text, encoding="utf-8", errors="backslashreplace")
-        os.replace(beside, file)  # noqa: PTH105 - Path.replace is the same
+        beside.replace(file)
     except OSError as error:
         beside.unlink(missing_ok=True)
         raise StoreFailed(

@@ -34,6 +34,8 @@ from variantlake.ingest.autoload.options import (
     BACKFILL_SECONDS,
     MAX_BYTES,
     MAX_FILES,
+    Ascending,
+    OnChange,
 )
 from variantlake.ingest.autoload.run import autoload as run_autoload
 from variantlake.ingest.sources.sources import Format
@@ -93,13 +95,13 @@ def autoload(
         int, typer.Option(metavar="N", help="The maximum bytes of a batch, as stored.", min=1)
     ] = MAX_BYTES,
     ascending: Annotated[
-        str,
+        Ascending,
         typer.Option(
-            metavar="auto|yes|no",
+            metavar="|".join(Ascending),
             help="Whether new names come after all others, so that a listing begins after the "
             "last one.",
         ),
-    ] = "auto",
+    ] = Ascending.AUTO,
     backfill: Annotated[
         str, typer.Option(metavar="TIME", help="List everything at least this often.")
     ] = f"{BACKFILL_SECONDS / 3600:.0f}h",
@@ -112,13 +114,13 @@ def autoload(
         ),
     ] = None,
     on_change: Annotated[
-        str,
+        OnChange,
         typer.Option(
-            metavar="ignore|error|reload",
+            metavar="|".join(OnChange),
             help="What happens to a file that was written again after it was loaded: nothing, the "
             "command fails, or it is loaded again beside its earlier rows.",
         ),
-    ] = "ignore",
+    ] = OnChange.IGNORE,
     after: Annotated[
         str,
         typer.Option(
@@ -180,10 +182,10 @@ def autoload(
     options: dict[str, Any] = {
         "max_files": max_files,
         "max_bytes": max_bytes,
-        "ascending": ascending,
+        "ascending": ascending.value,
         "backfill": backfill,
         "settle": settle,
-        "on_change": on_change,
+        "on_change": on_change.value,
         "after": after,
         "since": since,
         "moved": moved,

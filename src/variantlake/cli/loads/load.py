@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -114,8 +117,8 @@ def ingest(
             # A missing source is said at once, not after Spark has started. With a load id it may
             # have gone since: a load that is done already asks for none.
             documents = Documents.of(files, format)
-        if local:
-            result = ingest_here(
+        with nullcontext(ingest_here) if local else _by_spark() as load:
+            result = load(
                 documents,
                 table,
                 format=layout,
@@ -125,28 +128,21 @@ def ingest(
                 overwrite=replacing,
                 **options,
             )
-        else:
-            with spark_session(without="--local loads without it") as session:
-                # Loads PySpark.
-                from variantlake.spark.load.ingest import ingest as ingest_by_spark
-
-                result = ingest_by_spark(
-                    session,
-                    documents,
-                    table,
-                    format=layout,
-                    column=column,
-                    shredding=shredding,
-                    progress=progress,
-                    overwrite=replacing,
-                    **options,
-                )
     if as_json:
         print_json(result.to_dict())
     elif result.already_loaded:
         print_fields({"table": table, "already loaded": f"at version {result.version}"})
     else:
         _print_result(table, result)
+
+
+@contextmanager
+def _by_spark() -> Iterator[Callable[..., IngestResult]]:
+    with spark_session(without="--local loads without it") as session:
+        # Loads PySpark.
+        from variantlake.spark.load.ingest import ingest as ingest_by_spark
+
+        yield partial(ingest_by_spark, session)
 
 
 def _print_result(table: str, result: IngestResult) -> None:

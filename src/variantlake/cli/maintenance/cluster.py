@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from variantlake.cli.maintenance.optimize import bytes_of
+from variantlake.cli.maintenance.optimize import bytes_of, outcome
 from variantlake.cli.terminal.options import (
     DigestOption,
     FilesWhereOption,
@@ -86,11 +86,4 @@ def _print(table: str, done: ClusterResult) -> None:
         "a query for one value reads": f"{done.read_share_before:.1%} of the bytes, then {about}"
         f"{done.read_share_after:.1%}",
     }
-    if not done.is_dry_run:
-        versions = ", ".join(map(str, done.versions))
-        fields["versions"] = versions or "none, there was nothing to do"
-    if done.conflicts:
-        fields["planned again"] = (
-            f"{counted(done.conflicts, 'group')} that others changed meanwhile"
-        )
-    print_fields(fields)
+    print_fields(fields | outcome(done, "group"))

@@ -13,9 +13,9 @@ from variantlake.cli.terminal.output import (
     print_json,
     print_line,
     print_rows,
-    rows_of_files,
     size,
 )
+from variantlake.cli.terminal.progress import rows_of_files
 from variantlake.maintenance.reshredding.drift import (
     ColumnDrift,
     Drift,

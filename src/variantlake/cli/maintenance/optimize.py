@@ -17,7 +17,9 @@ from variantlake.cli.terminal.options import (
 from variantlake.cli.terminal.output import print_fields, print_json, print_line, print_rows, size
 from variantlake.cli.terminal.progress import rewriting
 from variantlake.errors import InvalidValue
+from variantlake.maintenance.clustering.cluster import ClusterResult
 from variantlake.maintenance.optimize import OptimizeResult
+from variantlake.maintenance.reshredding.reshred import ReshredResult
 from variantlake.shown import counted
 from variantlake.table import Table
 
@@ -78,6 +80,16 @@ def bytes_of(text: str) -> int:
     return int(found[1]) << _UNITS[found[2].lower()]
 
 
+def outcome(done: OptimizeResult | ClusterResult | ReshredResult, part: str) -> dict[str, str]:
+    """The versions that a rewrite made, and what of it was planned again; `part` is its unit."""
+    fields = {}
+    if not done.is_dry_run:
+        fields["versions"] = ", ".join(map(str, done.versions)) or "none, there was nothing to do"
+    if done.conflicts:
+        fields["planned again"] = f"{counted(done.conflicts, part)} that others changed meanwhile"
+    return fields
+
+
 def _print(table: str, done: OptimizeResult) -> None:
     ways = [
         (words, f"{counts.files:,}", f"{counts.rows:,}", size(counts.bytes))
@@ -100,12 +112,4 @@ def _print(table: str, done: OptimizeResult) -> None:
         fields["deletion vectors"] = f"{done.deletion_vectors:,} {would}applied"
     if done.is_dry_run:
         fields["commits"] = f"{done.commits:,}"
-    elif done.versions:
-        fields["versions"] = ", ".join(map(str, done.versions))
-    else:
-        fields["versions"] = "none, there was nothing to do"
-    if done.conflicts:
-        fields["planned again"] = (
-            f"{counted(done.conflicts, 'group')} that others changed meanwhile"
-        )
-    print_fields(fields)
+    print_fields(fields | outcome(done, "group"))

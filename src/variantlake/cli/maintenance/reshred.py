@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from variantlake.cli.maintenance.optimize import outcome
 from variantlake.cli.terminal.options import (
     DigestOption,
     FilesWhereOption,
@@ -82,9 +83,4 @@ def _print(table: str, done: ReshredResult) -> None:
         f"{size(done.bytes_read)}"
     )
     fields[f"{would}written"] = f"{about}{size(done.bytes_written)}"
-    if not done.is_dry_run:
-        versions = ", ".join(map(str, done.versions))
-        fields["versions"] = versions or "none, there was nothing to do"
-    if done.conflicts:
-        fields["planned again"] = f"{counted(done.conflicts, 'file')} that others changed meanwhile"
-    print_fields(fields)
+    print_fields(fields | outcome(done, "file"))

@@ -13,7 +13,8 @@ import typer
 
 import variantlake as vl
 from variantlake.cli.terminal.options import SourceArgument, json_option
-from variantlake.cli.terminal.output import print_json_lines, rows_of_files
+from variantlake.cli.terminal.output import print_json_lines
+from variantlake.cli.terminal.progress import rows_of_files
 from variantlake.cli.terminal.rows import json_lines
 from variantlake.errors import InvalidPath, MissingSource
 from variantlake.parquet.read.reader import Progress

@@ -12,7 +12,8 @@ import variantlake as vl
 from variantlake.cli.tables.cat import VariantOption, is_file, path_of
 from variantlake.cli.tables.check_deep import check_deep
 from variantlake.cli.terminal.options import SourceArgument, json_option
-from variantlake.cli.terminal.output import print_json, print_line, print_note, rows_of_files
+from variantlake.cli.terminal.output import print_json, print_line, print_note
+from variantlake.cli.terminal.progress import rows_of_files
 from variantlake.delta.log.file_paths import absolute_paths
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.errors import VariantLakeError

@@ -17,9 +17,9 @@ from variantlake.cli.terminal.output import (
     print_json,
     print_line,
     print_rows,
-    rows_of_files,
     size,
 )
+from variantlake.cli.terminal.progress import rows_of_files
 from variantlake.parquet.read.inspect import SAMPLE_ROWS, FileView, NodeView, VariantView
 from variantlake.shown import shortened
 from variantlake.shredding.ddl import MAX_SCHEMA_DEPTH

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from variantlake.cli.terminal.output import (
@@ -20,34 +21,15 @@ from variantlake.delta.protocol.learned_schemas import (
     learned_schemas,
 )
 from variantlake.delta.stats.file_facts import FactsReader
-from variantlake.parquet.stats.facts import FileFacts, PathFacts, VariantFacts
+from variantlake.parquet.stats.facts import FileFacts, VariantFacts
 from variantlake.planning.log_files import LogFiles
+from variantlake.report.paths import paths_of
 from variantlake.shown import counted
 from variantlake.shredding.ddl import format_ddl
-from variantlake.shredding.schema import Leaf, ShreddingSchema, type_name
+from variantlake.shredding.schema import Leaf, ShreddingSchema
 from variantlake.table import Table
 
 LACKING = "TIME, nanoseconds or other types that Spark lacks"
-
-
-@dataclass(slots=True)
-class _PathTotal:
-    """One path over all files whose facts are known."""
-
-    path: str
-    type: str
-    files: int = 0
-    clean: int = 0
-    bounded: int = 0
-    typed: int = 0
-    residuals: int = 0
-
-    def add(self, facts: PathFacts) -> None:
-        self.files += 1
-        self.clean += facts.clean
-        self.bounded += facts.minimum is not None and facts.maximum is not None
-        self.typed += max(facts.typed, 0)
-        self.residuals += max(facts.residuals, 0)
 
 
 def print_table(table: Table, *, as_json: bool) -> None:
@@ -56,12 +38,13 @@ def print_table(table: Table, *, as_json: bool) -> None:
     reader = FactsReader(table.schema)
     known = [reader.known(add) for add in table.snapshot.add_files()]
     facts = [each for each in known if each is not None]
-    rows = LogFiles(table.snapshot).row_count
+    log = LogFiles(table.snapshot)
+    rows = log.row_count
     outside = absolute_paths(files)
-    total = sum(add.size for add in table.snapshot.add_files())
+    total = int(log.sizes.sum())
     columns = table.schema.variant_columns(physical=True)
     totals = {
-        ".".join(column): list(_totals([v for each in facts if (v := each.variant(column))]))
+        ".".join(column): paths_of(log.facts.variant(column), sys.maxsize).paths
         for column in columns
     }
     layouts = {".".join(column): _layouts(table, facts, column) for column in columns}
@@ -87,8 +70,8 @@ def print_table(table: Table, *, as_json: bool) -> None:
                 "columns": {
                     name: [
                         {
-                            "path": each.path,
-                            "type": each.type,
+                            "path": str(each.path),
+                            "type": each.type_name,
                             "files": each.files,
                             "clean_files": each.clean,
                             "bounded_files": each.bounded,
@@ -133,8 +116,16 @@ def print_table(table: Table, *, as_json: bool) -> None:
         print_rows(
             ["path", "type", "files", "clean", "bounds", "typed rows", "residual rows"],
             (
-                [p.path, p.type, p.files, p.clean, p.bounded, f"{p.typed:,}", f"{p.residuals:,}"]
-                for p in paths
+                [
+                    str(each.path),
+                    each.type_name,
+                    each.files,
+                    each.clean,
+                    each.bounded,
+                    f"{each.typed:,}",
+                    f"{each.residuals:,}",
+                ]
+                for each in paths
             ),
         )
 
@@ -192,13 +183,3 @@ def _residual_files(variants: Sequence[VariantFacts | None]) -> dict[str, int]:
     ]
     lacking = sum(each is not None and each.lacking for each in notes)
     return {"types_spark_lacks": lacking, "unknown": notes.count(None)}
-
-
-def _totals(variants: Sequence[VariantFacts]) -> Iterator[_PathTotal]:
-    """Paths with their type, in the order of their first file."""
-    found: dict[tuple[str, str], _PathTotal] = {}
-    for variant in variants:
-        for facts in variant.paths:
-            key = (str(facts.path), type_name(facts.node))
-            found.setdefault(key, _PathTotal(*key)).add(facts)
-    yield from found.values()

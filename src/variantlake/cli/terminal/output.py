@@ -9,15 +9,11 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.live import Live
-from rich.spinner import Spinner
 from rich.table import Table as Grid
 from rich.text import Text
 
@@ -62,28 +58,6 @@ def stderr() -> Console:
     """Where errors and progress go."""
     # `event:a::int` holds the name of an emoji.
     return Console(stderr=True, highlight=False, emoji=False)
-
-
-@contextmanager
-def rows_of_files() -> Iterator[Callable[[str], Callable[[int, int], None]]]:
-    """A line on stderr while the block runs, for work that goes through the rows of files.
-
-    Gives, for the name of a file, what is to be called with its rows that are done and all of them.
-    Where stderr is no terminal nothing is shown.
-    """
-    console = stderr()
-    if not console.is_terminal:
-        yield lambda _: lambda _done, _rows: None
-        return
-    spinner = Spinner("line")
-    # Of two terminals, results stand above the line; a file or a pipe gets them as ever.
-    with Live(spinner, console=console, transient=True, redirect_stdout=sys.stdout.isatty()):
-
-        def shown(file: str) -> Callable[[int, int], None]:
-            name = visible(Path(file).name)
-            return lambda done, rows: spinner.update(text=Text(f"{name}: row {done:,} of {rows:,}"))
-
-        yield shown
 
 
 def print_error(error: BaseException) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TypeVar
 
 from rich.live import Live
@@ -18,18 +20,34 @@ T = TypeVar("T")
 
 
 @contextmanager
-def counting(words: Callable[[T], str]) -> Iterator[Callable[[T], None]]:
+def counting(
+    words: Callable[[T], str], *, with_results: bool = False
+) -> Iterator[Callable[[T], None]]:
     """Gives what is to be called with how far it is; `words` says that in a few.
 
-    Where stderr is no terminal nothing is shown.
+    Where stderr is no terminal nothing is shown. `with_results` says that the block
+    prints results.
     """
     console = stderr()
     if not console.is_terminal:
         yield lambda _: None
         return
     spinner = Spinner("line")
-    with Live(spinner, console=console, transient=True, redirect_stdout=False):
+    # Of two terminals, results stand above the line; a file or a pipe gets them as ever.
+    redirects = with_results and sys.stdout.isatty()
+    with Live(spinner, console=console, transient=True, redirect_stdout=redirects):
         yield lambda at: spinner.update(text=Text(visible(words(at))))
+
+
+@contextmanager
+def rows_of_files() -> Iterator[Callable[[str], Callable[[int, int], None]]]:
+    """Gives, for the name of a file, what is to be called with its rows that are done and all."""
+
+    def words(at: tuple[str, int, int]) -> str:
+        return f"{Path(at[0]).name}: row {at[1]:,} of {at[2]:,}"
+
+    with counting(words, with_results=True) as show:
+        yield lambda file: lambda done, rows: show((file, done, rows))
 
 
 @contextmanager

@@ -132,7 +132,7 @@ class Autoloader:
             table=location,
             folder=self._folder,
             documents=DocumentOptions.of(**others),
-            format=_format(format),
+            format=Format.of(format),
             column=column,
             shredding=shredding,
             properties=dict(properties or {}),
@@ -357,15 +357,6 @@ def default_name(folder: Folder) -> str:
     root = os.fsencode(folder.root)
     last = "".join(c for c in folder.root.rpartition("/")[2] if c.isascii() and c.isalnum())
     return f"{last[:40] or 'source'}-{hashlib.sha256(root).hexdigest()[:12]}"
-
-
-def _format(given: str | None) -> Format:
-    try:
-        return Format(given or Format.LINES)
-    except ValueError:
-        raise InvalidValue(
-            f"format is {given!r}", hint=f"one of {', '.join(map(repr, map(str, Format)))}"
-        ) from None
 
 
 def _sleep(seconds: float, stop: Stop) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import enum
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,6 +28,22 @@ _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|min|m|h|d)\s*")
 
 Duration = float | str | dt.timedelta
 """Seconds, a text with a unit (`"30s"`, `"5m"`, `"1h"`, `"1d"`) or a timedelta."""
+
+
+class Ascending(enum.StrEnum):
+    """Whether new files have names after all that are there."""
+
+    AUTO = "auto"
+    YES = "yes"
+    NO = "no"
+
+
+class OnChange(enum.StrEnum):
+    """What becomes of a file that was written again after it was loaded."""
+
+    IGNORE = "ignore"
+    ERROR = "error"
+    RELOAD = "reload"
 
 
 class AutoloadKeywords(TypedDict, total=False):
@@ -92,12 +109,10 @@ class AutoloadOptions:
         return cls(
             max_files=_count("max_files", keywords.get("max_files", MAX_FILES)),
             max_bytes=_count("max_bytes", keywords.get("max_bytes", MAX_BYTES)),
-            ascending=_one_of("ascending", keywords.get("ascending", "auto"), "auto yes no"),
+            ascending=_one_of("ascending", keywords.get("ascending", "auto"), Ascending),
             backfill=seconds("backfill", keywords.get("backfill", BACKFILL_SECONDS)),
             settle=None if settle is None else seconds("settle", settle),
-            on_change=_one_of(
-                "on_change", keywords.get("on_change", "ignore"), "ignore error reload"
-            ),
+            on_change=_one_of("on_change", keywords.get("on_change", "ignore"), OnChange),
             delete=after == "delete",
             move_to=_move_target(after),
             since=_moment(keywords.get("since")),
@@ -157,9 +172,9 @@ def _flag(name: str, given: object) -> bool | None:
     return given
 
 
-def _one_of(name: str, given: object, known: str) -> Any:
-    if given not in known.split():
-        raise wrong_option(name, given, f"one of {', '.join(known.split())}")
+def _one_of(name: str, given: object, known: type[enum.StrEnum]) -> Any:
+    if given not in list(known):
+        raise wrong_option(name, given, f"one of {', '.join(known)}")
     return given
 
 

@@ -75,7 +75,7 @@ class RunReader:
         self._kept_bytes = kept_bytes
         self._kept: dict[str, bytes] = {}
 
-    def pieces(self, run: Run, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+    def pieces(self, run: Run) -> Iterator[pa.Table]:
         """The rows of a run in the order of names, a piece at a time; versions are put right.
 
         Raises MalformedLog where the file is missing or not the one that the log means.
@@ -83,9 +83,7 @@ class RunReader:
         data = self._bytes(run)
         try:
             file = pq.ParquetFile(pa.BufferReader(data))
-            for batch in file.iter_batches(
-                _PIECE_ROWS, columns=None if columns is None else list(columns)
-            ):
+            for batch in file.iter_batches(_PIECE_ROWS):
                 piece = pa.Table.from_batches([batch])
                 if piece.num_rows:
                     yield _with_version(piece, run)
@@ -170,8 +168,6 @@ def _name(table: pa.Table, row: int) -> bytes:
 
 
 def _with_version(piece: pa.Table, run: Run) -> pa.Table:
-    if not {"batch", "version"}.issubset(piece.column_names):
-        return piece
     newest: Any = pc.equal(piece.column("batch"), pa.scalar(run.batch, pa.int64()))
     version: Any = pc.if_else(newest, pa.scalar(run.version, pa.int64()), piece.column("version"))
     return piece.set_column(piece.column_names.index("version"), RUN.field("version"), version)

@@ -18,10 +18,8 @@ import orjson
 import pyarrow as pa
 
 from variantlake.delta.actions.log_lines import DomainMetadata, Transaction
-from variantlake.delta.log.log_segment import commit_path
-from variantlake.delta.log.reconciliation import read_commit
 from variantlake.delta.log.snapshot import Snapshot
-from variantlake.errors import InvalidValue, MalformedLog, MissingSource
+from variantlake.errors import InvalidValue, MalformedLog
 from variantlake.ingest.autoload.runs import (
     MAX_RUN_BYTES,
     RUN,
@@ -31,7 +29,7 @@ from variantlake.ingest.autoload.runs import (
     merged,
 )
 from variantlake.ingest.target.autoload_files import DOMAIN, FOLDER, RUN_PATH
-from variantlake.ingest.target.commit_record import CommitRecord
+from variantlake.ingest.target.commit_record import CommitRecord, find_commit
 from variantlake.storage.store import Store
 
 FEATURE = "domainMetadata"
@@ -249,18 +247,11 @@ def with_versions(state: LoadState, snapshot: Snapshot) -> LoadState:
     if not state.runs or state.runs[-1].sure or state.runs[-1].batch != state.batch:
         return state
     newest = state.runs[-1]
-    found = newest.version
-    wanted = (state.domain, state.batch)
     last = min(snapshot.version, newest.version + _SEARCHED_VERSIONS)
-    for version in range(newest.version, last + 1):
-        try:
-            actions = read_commit(snapshot.store, commit_path(version))
-        except MissingSource:
-            break
-        if any(isinstance(a, Transaction) and (a.app_id, a.version) == wanted for a in actions):
-            found = version
-            break
-    return replace(state, runs=(*state.runs[:-1], replace(newest, version=found, sure=True)))
+    versions = range(newest.version, last + 1)
+    found = find_commit(snapshot.store, versions, state.domain, state.batch)
+    version = newest.version if found is None else found[0]
+    return replace(state, runs=(*state.runs[:-1], replace(newest, version=version, sure=True)))
 
 
 def rows_of_batch(files: Sequence[dict[str, Any]]) -> pa.Table:

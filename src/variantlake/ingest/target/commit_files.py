@@ -10,8 +10,6 @@ from typing import Any
 import orjson
 
 from variantlake.delta.actions.log_lines import AddFile, Transaction
-from variantlake.delta.log.log_segment import commit_path
-from variantlake.delta.log.reconciliation import read_commit
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.learned_schemas import PREFIX as LEARNED_PREFIX
 from variantlake.delta.protocol.learned_schemas import learned_schemas
@@ -26,12 +24,11 @@ from variantlake.errors import (
     InvalidSchema,
     InvalidValue,
     LostCheckpoint,
-    MissingSource,
     NotADeltaTable,
     TableReplaced,
     UnsupportedFeature,
 )
-from variantlake.ingest.target.commit_record import CommitRecord
+from variantlake.ingest.target.commit_record import CommitRecord, find_commit
 from variantlake.ingest.target.write_target import READER_FEATURES, Target
 
 NOT_COMMITTED = (
@@ -56,14 +53,8 @@ def loaded(target: Target, load_id: str) -> int | None:
     if target.snapshot is None or load_id not in target.snapshot.transactions:
         return None
     first = target.snapshot.transactions[load_id].version  # see _commit
-    for version in range(first, target.snapshot.version + 1):
-        try:
-            actions = read_commit(target.store, commit_path(version))
-        except MissingSource:
-            break
-        if any(isinstance(a, Transaction) and a.app_id == load_id for a in actions):
-            return version
-    return min(first, target.snapshot.version)
+    found = find_commit(target.store, range(first, target.snapshot.version + 1), load_id)
+    return min(first, target.snapshot.version) if found is None else found[0]
 
 
 def commit_files(

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from variantlake.delta.actions.log_lines import DomainMetadata, Transaction
+from variantlake.delta.actions.log_lines import Action, DomainMetadata, Transaction
+from variantlake.delta.log.log_segment import commit_path
+from variantlake.delta.log.reconciliation import read_commit
 from variantlake.delta.log.snapshot import Snapshot
+from variantlake.errors import MissingSource
+from variantlake.storage.store import Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,3 +29,22 @@ class CommitRecord:
     is_stale: Callable[[Snapshot], bool]
     version_in: Callable[[Snapshot], int | None] = lambda _: None
     provenance: Mapping[str, Any] = field(default_factory=dict)
+
+
+def find_commit(
+    store: Store, versions: Iterable[int], app_id: str, number: int | None = None
+) -> tuple[int, list[Action]] | None:
+    """The first of these versions with a `txn` of an application, of any number where None.
+
+    Gives the version with the actions of its commit; None where there is none, or where the log
+    no longer holds a version before it.
+    """
+    for version in versions:
+        try:
+            actions = read_commit(store, commit_path(version))
+        except MissingSource:
+            return None
+        found = [each for each in actions if isinstance(each, Transaction)]
+        if any(each.app_id == app_id and number in (None, each.version) for each in found):
+            return version, actions
+    return None

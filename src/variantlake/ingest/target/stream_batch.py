@@ -13,11 +13,9 @@ import time
 from dataclasses import dataclass
 
 from variantlake.delta.actions.log_lines import CommitInfo, Transaction
-from variantlake.delta.log.log_segment import commit_path
-from variantlake.delta.log.reconciliation import read_commit
 from variantlake.delta.log.snapshot import Snapshot
-from variantlake.errors import InvalidValue, LostCheckpoint, MissingSource
-from variantlake.ingest.target.commit_record import CommitRecord
+from variantlake.errors import InvalidValue, LostCheckpoint
+from variantlake.ingest.target.commit_record import CommitRecord, find_commit
 from variantlake.ingest.target.options import MAX_LOAD_ID
 
 _LOG = logging.getLogger("variantlake.streaming")
@@ -109,16 +107,12 @@ class StreamBatch:
 def _commit_of(snapshot: Snapshot, batch: int, query: str) -> tuple[int, str]:
     """The version that brought a batch, and its stream; empty where the log does not say it."""
     oldest = max(-1, snapshot.version - _SEARCHED_VERSIONS)
-    for version in range(snapshot.version, oldest, -1):
-        try:
-            actions = read_commit(snapshot.store, commit_path(version))
-        except MissingSource:
-            break
-        found = [each for each in actions if isinstance(each, Transaction)]
-        if any(each.app_id == query and each.version == batch for each in found):
-            info = next((each for each in actions if isinstance(each, CommitInfo)), None)
-            return version, _stream_in(info)
-    return snapshot.version, ""
+    found = find_commit(snapshot.store, range(snapshot.version, oldest, -1), query, batch)
+    if found is None:
+        return snapshot.version, ""
+    version, actions = found
+    info = next((each for each in actions if isinstance(each, CommitInfo)), None)
+    return version, _stream_in(info)
 
 
 def _stream_in(info: CommitInfo | None) -> str:
