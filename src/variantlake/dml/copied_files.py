@@ -7,24 +7,20 @@ from dataclasses import replace
 
 import numpy as np
 
-from variantlake.delta.actions.log_lines import AddFile, DeletionVectorDescriptor
+from variantlake.delta.actions.log_lines import AddFile
 from variantlake.delta.log.snapshot import Snapshot
-from variantlake.delta.stats import z85
-from variantlake.dml.deletion_vectors import serialised
+from variantlake.dml.deletion_vectors import inline_vector
 from variantlake.dml.taken_rows import TakenRows
-from variantlake.ingest.target.write_target import UNSHREDDED, Target
 from variantlake.maintenance.clustering.plan_clustering import ORDERED_TAG
 from variantlake.maintenance.plan_compaction import numbers_in
 from variantlake.maintenance.rewrite.file_groups import file_group
 from variantlake.maintenance.rewrite.groups import APART_TAG, FileGroup
-from variantlake.maintenance.rewrite.layouts import layouts_of, variant_columns
+from variantlake.maintenance.rewrite.layouts import Targets, layouts_of, variant_columns
 from variantlake.maintenance.rewrite.rewrite_group import RewritePlan, rewrite_group
 from variantlake.planning.log_files import LogFiles
 
 
-def copy_files(
-    snapshot: Snapshot, target: Target, load_id: str, taken: Sequence[TakenRows]
-) -> tuple[AddFile, ...]:
+def copy_files(snapshot: Snapshot, load_id: str, taken: Sequence[TakenRows]) -> tuple[AddFile, ...]:
     """Write the rows that stay in these files, a new file for each; row ids stay theirs.
 
     The new files belong to the load of this id.
@@ -39,14 +35,11 @@ def copy_files(
     rows = np.array([[paths[each.add.path]] for each in taken], np.int64)
     log = LogFiles(snapshot)
     layouts = layouts_of(snapshot, log, rows.ravel())
+    targets = Targets(snapshot, layouts, log.sizes[rows.ravel()].tolist())
     apart = numbers_in(snapshot.files.take(rows.ravel()), APART_TAG)
     adds: list[AddFile] = []
     for number, (each, layout) in enumerate(zip(taken, layouts, strict=True)):
-        # In its own layout, where that is known.
-        schemas = {
-            name: own.schema or target.shredding(name) or UNSHREDDED
-            for name, own in zip(variant_columns(snapshot), layout, strict=True)
-        }
+        schemas = dict(zip(variant_columns(snapshot), targets.of(layout), strict=True))
         group = file_group(snapshot, log, number, rows[number], schemas, layouts=[layout])
         done = rewrite_group(plan, replace(_staying(group, each), apart=apart[number]))
         adds += [replace(add, data_change=True) for add in done.adds]
@@ -55,8 +48,7 @@ def copy_files(
 
 def _staying(group: FileGroup, taken: TakenRows) -> FileGroup:
     """The group of one file with all rows deleted that do not stay; their order stays."""
-    data = serialised(taken.deleted)
-    vector = DeletionVectorDescriptor("i", z85.encode(data), len(data), len(taken.deleted))
+    vector = inline_vector(taken.deleted)
     (file,) = group.files
     order = (taken.add.tags or {}).get(ORDERED_TAG)
     tags = {} if order is None else {ORDERED_TAG: order}

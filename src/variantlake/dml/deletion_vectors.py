@@ -32,6 +32,12 @@ def serialised(rows: Int64s) -> bytes:
     return _MAGIC + data
 
 
+def inline_vector(rows: Int64s) -> DeletionVectorDescriptor:
+    """The vector of these rows in the log itself, however long."""
+    data = serialised(rows)
+    return DeletionVectorDescriptor("i", z85.encode(data), len(data), len(rows))
+
+
 def write_vectors(
     store: Store, vectors: Sequence[Int64s]
 ) -> tuple[list[DeletionVectorDescriptor], str | None]:
@@ -47,7 +53,7 @@ def write_vectors(
     for rows in vectors:
         data = serialised(rows)
         if len(data) <= MAX_INLINE_BYTES:
-            found.append(DeletionVectorDescriptor("i", z85.encode(data), len(data), len(rows)))
+            found.append(inline_vector(rows))
             continue
         frame = len(data).to_bytes(4, "big") + data + zlib.crc32(data).to_bytes(4, "big")
         encoded = z85.encode(name.bytes)

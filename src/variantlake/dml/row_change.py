@@ -112,7 +112,7 @@ class RowChange:
         change_files = self.new.change_files
         if fed:
             change_files += write_changes(files, self._changed())
-        copies = copy_files(self.snapshot, files.target, files.plan.load_id, decided.rewritten)
+        copies = copy_files(self.snapshot, files.plan.load_id, decided.rewritten)
         adds = (*self.new.adds, *files.write(self._new_rows()), *copies)
         store = self.snapshot.store
         vectors, path = write_vectors(store, [each.deleted for each in decided.marked])

@@ -13,15 +13,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from variantlake.delta.actions.log_lines import AddFile, DeletionVectorDescriptor
+from variantlake.delta.actions.log_lines import AddFile
 from variantlake.delta.log.deletion_vectors import deleted_rows
 from variantlake.delta.log.file_paths import decode_path
 from variantlake.delta.log.logical_files import files_of
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.schema.column_mapping import ID_KEY, NAME_KEY, is_mapped
 from variantlake.delta.schema.table_schema import PrimitiveType, StructField, StructType
-from variantlake.delta.stats import z85
-from variantlake.dml.deletion_vectors import serialised
+from variantlake.dml.deletion_vectors import inline_vector
 from variantlake.errors import MalformedLog, UnsupportedFeature
 from variantlake.feed.commits import ChangedFile, VersionRange, changed_files
 from variantlake.parquet.metadata.footer import read_footer
@@ -102,18 +101,13 @@ def _counted(snapshot: Snapshot, changed: ChangedFile) -> AddFile | None:
     if not len(counted):
         return None
     others = np.setdiff1d(np.arange(rows, dtype=np.int64), counted, assume_unique=True)
-    return replace(file, deletion_vector=_inline(others) if len(others) else None)
+    return replace(file, deletion_vector=inline_vector(others) if len(others) else None)
 
 
 def _rows(snapshot: Snapshot, path: str) -> int:
     """The rows of a file, by its own word: what statistics say may be wrong."""
     with open_file(snapshot.location(path)) as source:
         return read_footer(source).num_rows
-
-
-def _inline(rows: Int64s) -> DeletionVectorDescriptor:
-    data = serialised(rows)
-    return DeletionVectorDescriptor("i", z85.encode(data), len(data), len(rows))
 
 
 def once_each(files: Iterable[AddFile]) -> list[list[AddFile]]:

@@ -8,7 +8,7 @@ table's types; nothing of a shredded Variant is put together. Rows that are dele
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -266,17 +266,11 @@ class _Reading:
     def batches(self) -> Iterator[tuple[int, pa.RecordBatch]]:
         """The columns that count, each batch with the place of its first row."""
         start = 0
-        leaves = self.columns.leaves
-        for number, group in enumerate(self.footer.row_groups):
-            if not leaves:  # all columns of the table are newer than the file
-                for first in range(0, group.num_rows, BATCH_ROWS):
-                    rows = min(BATCH_ROWS, group.num_rows - first)
-                    yield start + first, _without_columns(rows)
-                start += group.num_rows
-                continue
-            for batch in read_leaves(self.parquet, self.file.location, number, leaves, BATCH_ROWS):
-                yield start, batch
-                start += batch.num_rows
+        for batch in file_batches(
+            self.parquet, self.file.location, self.footer, self.columns.leaves
+        ):
+            yield start, batch
+            start += batch.num_rows
 
     def hashed(self, given: tuple[int, pa.RecordBatch]) -> RowHashes:
         """The hashes of a batch."""
@@ -301,9 +295,17 @@ def _within(places: Int64s, start: int, end: int) -> Int64s:
     return places[low:high] - start
 
 
-def _without_columns(rows: int) -> pa.RecordBatch:
-    column = pa.nulls(rows)
-    return pa.RecordBatch.from_arrays([column], names=["none"])
+def file_batches(
+    source: ParquetSource, location: str, footer: Footer, leaves: Sequence[int]
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a file, with the columns of these leaves."""
+    for number, group in enumerate(footer.row_groups):
+        if leaves:
+            yield from read_leaves(source, location, number, leaves, BATCH_ROWS)
+            continue
+        for start in range(0, group.num_rows, BATCH_ROWS):  # it has no column of the table
+            count = min(BATCH_ROWS, group.num_rows - start)
+            yield pa.RecordBatch.from_arrays([pa.nulls(count)], names=[""])
 
 
 def table_digest(snapshot: Snapshot, progress: Progress | None = None) -> Digest:

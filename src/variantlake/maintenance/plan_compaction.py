@@ -7,7 +7,7 @@ layout is too little for a file: that is joined with the rest of the others, in 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import Any
@@ -20,23 +20,24 @@ from variantlake.batches import packed
 from variantlake.delta.log.logical_files import adds_of
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.cluster_paths import ClusterPath
-from variantlake.delta.protocol.known_properties import SCHEMA_PREFIX
 from variantlake.delta.stats.file_facts import FactsReader
 from variantlake.delta.stats.tags import PREFIX
-from variantlake.errors import InvalidSchema, InvalidValue
+from variantlake.errors import InvalidValue
 from variantlake.ingest.target.files import TARGET_FILE_BYTES
-from variantlake.ingest.target.write_target import UNSHREDDED
 from variantlake.maintenance.clustering.order_rows import cells_across, wanted_paths
 from variantlake.maintenance.clustering.plan_clustering import ORDERED_TAG, tag_text
 from variantlake.maintenance.rewrite.copy_group import MIN_ROW_GROUP_BYTES
 from variantlake.maintenance.rewrite.file_groups import by_partition, file_group
 from variantlake.maintenance.rewrite.groups import APART_TAG, FileGroup, Tier
-from variantlake.maintenance.rewrite.layouts import FileLayout, layouts_of, variant_columns
+from variantlake.maintenance.rewrite.layouts import (
+    FileLayout,
+    Targets,
+    layouts_of,
+    variant_columns,
+)
 from variantlake.maintenance.rewrite.rewrite_group import RewritePlan
 from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.planning.log_files import LogFiles
-from variantlake.shredding.ddl import parse_ddl
-from variantlake.shredding.layout import check_writable
 from variantlake.shredding.schema import ShreddingSchema
 
 MAX_FILES = 2_000
@@ -237,7 +238,7 @@ def _groups_of(
 ) -> Iterator[_Group]:
     """The groups of one partition."""
     layouts = layouts_of(snapshot, log, rows)
-    targets = _Targets(snapshot, layouts, live[rows].tolist())
+    targets = Targets(snapshot, layouts, live[rows].tolist())
     files = snapshot.files.take(rows)
     whole = _deleted(files) == 0
     apart = numbers_in(files, APART_TAG)
@@ -287,60 +288,3 @@ def _group(
     apart: int,
 ) -> _Group:
     return _Group(rows[list(members)], tuple(layouts[place] for place in members), target, apart)
-
-
-class _Targets:
-    """The layouts that new files may have. `common` is that of files that join several."""
-
-    def __init__(
-        self, snapshot: Snapshot, layouts: Sequence[FileLayout], sizes: Sequence[int]
-    ) -> None:
-        self._enabled = snapshot.shredding_enabled
-        names = variant_columns(snapshot)
-        self.common = tuple(
-            self._common(
-                snapshot.properties, name, [layout[place].schema for layout in layouts], sizes
-            )
-            for place, name in enumerate(names)
-        )
-        self._known: dict[tuple[ShreddingSchema | None, ...], tuple[ShreddingSchema, ...]] = {}
-
-    def of(self, layout: FileLayout) -> tuple[ShreddingSchema, ...]:
-        """The layout that files of this one are rewritten in: their own, where that may be."""
-        own = tuple(each.schema for each in layout)
-        if own not in self._known:
-            self._known[own] = tuple(
-                schema if schema is not None and self._may_write(schema) else common
-                for schema, common in zip(own, self.common, strict=True)
-            )
-        return self._known[own]
-
-    def _may_write(self, schema: ShreddingSchema) -> bool:
-        if schema == UNSHREDDED:
-            return True
-        if not self._enabled:
-            return False
-        try:
-            check_writable(schema)
-        except InvalidSchema:
-            return False
-        return True
-
-    def _common(
-        self,
-        properties: Mapping[str, str],
-        name: str,
-        schemas: Sequence[ShreddingSchema | None],
-        sizes: Sequence[int],
-    ) -> ShreddingSchema:
-        """The table's own layout of a column, else the one that most bytes have."""
-        if not self._enabled:
-            return UNSHREDDED
-        text = properties.get(SCHEMA_PREFIX + name)
-        if text is not None:
-            return parse_ddl(text)
-        weights: dict[ShreddingSchema, int] = {}
-        for schema, size in zip(schemas, sizes, strict=True):
-            if schema is not None and self._may_write(schema):
-                weights[schema] = weights.get(schema, 0) + size
-        return max(weights, key=lambda each: weights[each], default=UNSHREDDED)

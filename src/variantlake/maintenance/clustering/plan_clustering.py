@@ -15,17 +15,19 @@ from variantlake.batches import packed
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.cluster_paths import PROPERTY, ClusterPath, cluster_paths
 from variantlake.delta.protocol.clustering import clustering_columns
-from variantlake.delta.protocol.properties import shredding_schemas
 from variantlake.delta.stats.stats_writer import StatsOptions
 from variantlake.errors import InvalidValue, UnsupportedFeature
-from variantlake.ingest.target.write_target import UNSHREDDED
 from variantlake.maintenance.clustering.boxes import boxes_of
 from variantlake.maintenance.clustering.choose import choose
 from variantlake.maintenance.clustering.order_rows import cells_across
 from variantlake.maintenance.clustering.overlap import Extents, cost, cost_ordered
 from variantlake.maintenance.rewrite.file_groups import by_partition, file_group
 from variantlake.maintenance.rewrite.groups import FileGroup
-from variantlake.maintenance.rewrite.layouts import variant_columns
+from variantlake.maintenance.rewrite.layouts import (
+    Targets,
+    logged_layouts,
+    variant_columns,
+)
 from variantlake.maintenance.rewrite.rewrite_group import RewritePlan
 from variantlake.parquet.stats.fact_columns import ColumnPath, Int64s
 from variantlake.paths import Path
@@ -192,25 +194,6 @@ def paths_of(snapshot: Snapshot, layouts: Mapping[str, ShreddingSchema]) -> tupl
     return tuple(ClusterPath(names[column[0]], column[0], None) for column in columns)
 
 
-def target_layouts(snapshot: Snapshot, log: LogFiles) -> dict[str, ShreddingSchema]:
-    """The layouts of new files: the table's own, else those that most bytes have."""
-    known = shredding_schemas(snapshot.properties, snapshot.schema)
-    found = {}
-    for name in variant_columns(snapshot):
-        schema = known.get(name)
-        found[name] = _most(log, name) if schema is None else schema
-    return found
-
-
-def _most(log: LogFiles, name: str) -> ShreddingSchema:
-    facts = log.of_log.variant((name,))
-    if facts is None or not (facts.layout >= 0).any():
-        return UNSHREDDED
-    there = facts.layout >= 0
-    weights = np.bincount(facts.layout[there], log.sizes[there])
-    return facts.schemas[int(weights.argmax())]
-
-
 def plan_clustering(
     snapshot: Snapshot,
     *,
@@ -227,7 +210,9 @@ def plan_clustering(
     """
     plan = RewritePlan.of(snapshot, target_file_bytes=target, digest=digest)
     log = LogFiles(snapshot)
-    layouts = target_layouts(snapshot, log)
+    found = logged_layouts(snapshot, log, np.arange(log.rows))
+    common = Targets(snapshot, found, log.sizes.tolist()).common
+    layouts = dict(zip(variant_columns(snapshot), common, strict=True))
     paths = paths_of(snapshot, layouts)
     columns: set[ColumnPath] = {(path.column,) for path in paths if path.path is not None}
     if columns and len(log.lacking(columns)) <= _MAX_FOOTERS:

@@ -1,4 +1,7 @@
-"""How the files of a table shred their Variant columns: from the log, else from their footers."""
+"""How files shred their Variant columns, and how those in their place may.
+
+The log says the first, else the footers.
+"""
 
 from __future__ import annotations
 
@@ -11,15 +14,18 @@ from typing import Any
 import pyarrow.compute as pc
 
 from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.protocol.properties import shredding_schemas
 from variantlake.delta.schema.table_schema import VariantType
 from variantlake.delta.stats.tags import PREFIX, column_name
-from variantlake.errors import VariantLakeError
+from variantlake.errors import InvalidSchema, VariantLakeError
+from variantlake.ingest.target.write_target import UNSHREDDED
 from variantlake.parquet.metadata.footer import read_footer
 from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.parquet.stats.facts import facts_of
 from variantlake.paths import Path
 from variantlake.planning.files import ScanFile
 from variantlake.planning.log_files import LogFiles
+from variantlake.shredding.layout import check_writable
 from variantlake.shredding.schema import ShreddingSchema
 from variantlake.shredding.values import parse_notes
 
@@ -60,10 +66,7 @@ def layouts_of(snapshot: Snapshot, files: LogFiles, rows: Int64s) -> list[FileLa
 
     A file that cannot be read has an unknown one: whoever reads its rows then says why.
     """
-    columns = [_of_log(snapshot, files, name, rows) for name in variant_columns(snapshot)]
-    if not columns:
-        return [()] * len(rows)
-    found: list[FileLayout] = list(zip(*columns, strict=True))
+    found = logged_layouts(snapshot, files, rows)
     lacking = [place for place, layout in enumerate(found) if UNKNOWN in layout]
     if lacking:
         unknown = files.files(rows[lacking])
@@ -74,6 +77,12 @@ def layouts_of(snapshot: Snapshot, files: LogFiles, rows: Int64s) -> list[FileLa
     return found
 
 
+def logged_layouts(snapshot: Snapshot, files: LogFiles, rows: Int64s) -> list[FileLayout]:
+    """What the log alone tells of the layouts of these files."""
+    columns = [_of_log(snapshot, files, name, rows) for name in variant_columns(snapshot)]
+    return list(zip(*columns, strict=True)) if columns else [()] * len(rows)
+
+
 def _of_log(snapshot: Snapshot, files: LogFiles, name: str, rows: Int64s) -> list[ColumnLayout]:
     facts = files.of_log.variant((name,))
     if facts is None:
@@ -82,14 +91,16 @@ def _of_log(snapshot: Snapshot, files: LogFiles, name: str, rows: Int64s) -> lis
         None if legacy or other else schema
         for schema, legacy, other in zip(facts.schemas, facts.legacy, facts.others, strict=True)
     ]
-    codes, nulls = facts.layout[rows].tolist(), facts.nulls[rows].tolist()
+    codes, nulls = facts.layout[rows].tolist(), (facts.nulls[rows] != 0).tolist()
     tags: Any = snapshot.files["tags"].take(rows)
     key = f"{PREFIX}values.{column_name((name,))}"
     notes = pc.map_lookup(tags, key, "first").to_pylist()
-    return [
-        UNKNOWN if code < 0 else _shared(usable[code], _told(text), null != 0)
-        for code, null, text in zip(codes, nulls, notes, strict=True)
-    ]
+    told = list(zip(codes, notes, nulls, strict=True))
+    made = {
+        each: UNKNOWN if each[0] < 0 else _shared(usable[each[0]], _told(each[1]), each[2])
+        for each in set(told)
+    }
+    return [made[each] for each in told]
 
 
 @lru_cache(maxsize=1024)
@@ -143,3 +154,52 @@ def joined_layout(
         if not any(layout[place].has_nulls for layout in files)
     }
     return told, frozenset(required)
+
+
+class Targets:
+    """The layouts that new files may have. `common` is that of files that join several.
+
+    It is the table's own, else the one that most bytes of these files have.
+    """
+
+    def __init__(
+        self, snapshot: Snapshot, layouts: Sequence[FileLayout], sizes: Sequence[int]
+    ) -> None:
+        self._enabled = snapshot.shredding_enabled
+        known = shredding_schemas(snapshot.properties, snapshot.schema)
+        self.common = tuple(
+            known.get(name) or self._most([layout[place].schema for layout in layouts], sizes)
+            for place, name in enumerate(variant_columns(snapshot))
+        )
+        self._known: dict[tuple[ShreddingSchema | None, ...], tuple[ShreddingSchema, ...]] = {}
+
+    def of(self, layout: FileLayout) -> tuple[ShreddingSchema, ...]:
+        """The layout that files of this one are rewritten in: their own, where that may be."""
+        own = tuple(each.schema for each in layout)
+        if own not in self._known:
+            self._known[own] = tuple(
+                schema if schema is not None and self._may_write(schema) else common
+                for schema, common in zip(own, self.common, strict=True)
+            )
+        return self._known[own]
+
+    def _may_write(self, schema: ShreddingSchema) -> bool:
+        if schema == UNSHREDDED:
+            return True
+        if not self._enabled:
+            return False
+        try:
+            check_writable(schema)
+        except InvalidSchema:
+            return False
+        return True
+
+    def _most(
+        self, schemas: Sequence[ShreddingSchema | None], sizes: Sequence[int]
+    ) -> ShreddingSchema:
+        weights: dict[int, int] = {}  # by the object: to hash a schema takes as long as to walk it
+        for schema, size in zip(schemas, sizes, strict=True):
+            weights[id(schema)] = weights.get(id(schema), 0) + size
+        each = {id(schema): schema for schema in schemas if schema is not None}
+        found = [schema for schema in each.values() if self._may_write(schema)]
+        return max(found, key=lambda schema: weights[id(schema)], default=UNSHREDDED)

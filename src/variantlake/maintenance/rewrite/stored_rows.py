@@ -26,7 +26,7 @@ from variantlake.delta.schema.column_mapping import physical_type
 from variantlake.delta.schema.table_schema import StructField, StructType, VariantType
 from variantlake.errors import VariantLakeError, in_file
 from variantlake.ingest.encode.nested import variant_paths
-from variantlake.maintenance.digest import FileColumns
+from variantlake.maintenance.digest import FileColumns, file_batches
 from variantlake.maintenance.rewrite.cells import Cells
 from variantlake.maintenance.rewrite.gathered import GATHERED_BYTES, GATHERED_ROWS, joined
 from variantlake.maintenance.rewrite.groups import (
@@ -44,9 +44,8 @@ from variantlake.maintenance.rewrite.stored_columns import ColumnRows, column_ro
 from variantlake.parquet.metadata.annotate import ColumnPath
 from variantlake.parquet.metadata.footer import Footer, read_footer
 from variantlake.parquet.metadata.schema_tree import SchemaNode
-from variantlake.parquet.read.parquet_source import ParquetSource, open_parquet, read_leaves
+from variantlake.parquet.read.parquet_source import open_parquet
 from variantlake.parquet.read.prefetch import AHEAD_BYTES, ahead
-from variantlake.parquet.read.reader import BATCH_ROWS
 from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.paths import Path
 from variantlake.shredding.layout import arrow_type
@@ -266,7 +265,7 @@ class InputRows:
                     deleted = deleted_rows(self._table.store, file.vector, rows)
                 self._counts.append({reading.tier: Counts(1, file.size, rows - len(deleted))})
                 with open_parquet(opened, location, footer) as source:
-                    batches = _batches(source, location, footer, reading.leaves)
+                    batches = file_batches(source, location, footer, reading.leaves)
                     for batch, positions in _kept(batches, deleted):
                         yield _Piece(reading, file, location, batch, positions)
 
@@ -330,19 +329,6 @@ class InputRows:
             else:
                 is_alike = is_alike and not told
         return arrays, notes, is_alike
-
-
-def _batches(
-    source: ParquetSource, location: str, footer: Footer, leaves: Sequence[int]
-) -> Iterator[pa.RecordBatch]:
-    """The rows of a file, with the columns of these leaves."""
-    for number, group in enumerate(footer.row_groups):
-        if leaves:
-            yield from read_leaves(source, location, number, leaves, BATCH_ROWS)
-            continue
-        for start in range(0, group.num_rows, BATCH_ROWS):  # it has no column of the table
-            count = min(BATCH_ROWS, group.num_rows - start)
-            yield pa.RecordBatch.from_arrays([pa.nulls(count)], names=[""])
 
 
 def _kept(

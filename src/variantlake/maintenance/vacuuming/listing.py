@@ -141,18 +141,15 @@ def list_unneeded(
         for entry, is_needed in zip(some, np.asarray(needed).tolist(), strict=True):
             kind = names.kind(entry.path)
             marker = _MARKER.fullmatch(entry.path)
-            if kind is None or is_needed or entry.modified >= cutoff:
-                if kind is FileKind.QUARANTINE:
-                    listing.quarantine_files += 1
-                    listing.quarantine_size += entry.size
-                continue
-            if marker and not _is_in_log(snapshot, marker[1]):
+            stays = is_needed or entry.modified >= cutoff
+            if marker and not stays and not _is_in_log(snapshot, marker[1]):
                 killed.add(marker[1])
-            if kind is FileKind.QUARANTINE and not (quarantine or _load_of(entry.path) in killed):
-                listing.quarantine_files += 1
-                listing.quarantine_size += entry.size
-                continue
-            found.add(UnneededFile(entry.path, entry.size, kind))
+            if kind is FileKind.QUARANTINE:
+                stays = stays or not (quarantine or _load_of(entry.path) in killed)
+                listing.quarantine_files += stays
+                listing.quarantine_size += entry.size if stays else 0
+            if kind is not None and not stays:
+                found.add(UnneededFile(entry.path, entry.size, kind))
         listing.files += len(some)
         progress(listing.files)
     return listing
