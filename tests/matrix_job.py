@@ -20,7 +20,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 import variantlake as vl
-from variantlake.spark.session.kernel_scan import arrow_schema, batches
+from variantlake.spark.session.kernel_scan import batches
+from variantlake.spark.session.versions import arrow_schema
 
 ROWS = 4000
 PATHS = {

@@ -199,8 +199,8 @@ MUTATIONS = (
     ),
     Mutation(
         11, "settings go to the user's session",
-        "HelperSession.__init__",
-        "clone_of(user)", "user", spark=True,
+        "HelperSession.spark",
+        "clone_of(self._user)", "self._user", spark=True,
     ),
     Mutation(
         12, "elements' residuals do not matter in one file",

@@ -74,7 +74,6 @@ LAYERS = [
     "spark.query.plans",
     "spark.query",
     "spark.load",
-    "spark.maintenance",
     "spark.dml",
     "spark.streaming",
     "spark.lake",

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 from variantlake.delta.log.file_paths import AbsolutePaths
 from variantlake.spark.scan.data_source import FilteringSource, VariantlakeSource
 from variantlake.spark.session.jobs import is_connect, own_python
+from variantlake.spark.session.settings import TIME_ZONE, is_case_sensitive, is_on
 from variantlake.spark.session.stores import follow_spark
 from variantlake.spark.session.versions import check_version
 from variantlake.spark.streaming.data_source import TableSource
@@ -27,10 +28,10 @@ def register(spark: SparkSession) -> None:
     The workers need the package. Raises UnsupportedFeature for a Spark before 4.1.
     """
     check_version(spark)
-    pushes = str(spark.conf.get(PUSHDOWN, "false")).lower() == "true"
+    pushes = is_on(spark, PUSHDOWN)
     follow_spark(spark)
-    sensitive = str(spark.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
-    time_zone = str(spark.conf.get("spark.sql.session.timeZone", "UTC"))
+    sensitive = is_case_sensitive(spark)
+    time_zone = str(spark.conf.get(TIME_ZONE, "UTC"))
     source = FilteringSource if pushes else VariantlakeSource
     reaching = _reaching(source, time_zone, case_sensitive_names=sensitive)
     if is_connect(spark):

@@ -89,6 +89,7 @@ QUERIES = {
         SELECT a.k, count(*), count_if(b.event IS NULL) FROM {t} a
         LEFT JOIN {t} b ON a.k = b.k + 7 AND b.event IS NOT NULL AND b.event:kind::string = 'good'
         WHERE a.event IS NOT NULL GROUP BY a.k""",
+    "deep": f"SELECT event:id::bigint AS i FROM {{t}} WHERE {'(' * 90}k > 3{')' * 90}",
     "beside": "SELECT event:id::bigint, count(event) AS n FROM {t} GROUP BY 1",
     "union": "SELECT event:id::bigint AS i FROM {t} UNION ALL SELECT event:t::bigint FROM {t}",
     "sides": """

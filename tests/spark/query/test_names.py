@@ -22,7 +22,7 @@ from tests.spark.layouts import (
     rows,
 )
 from variantlake.delta.log.log_segment import commit_path
-from variantlake.errors import InvalidQuery
+from variantlake.errors import InvalidQuery, NotADeltaTable
 from variantlake.spark.lake import Lake, connect
 
 if TYPE_CHECKING:
@@ -221,6 +221,22 @@ def test_merge_and_delete_are_deltas(
 
 
 @pytest.mark.usefixtures("table")
+def test_a_view_after_the_word_table_keeps_its_name(spark: SparkSession, lake: Lake) -> None:
+    expected = rows(spark.sql("SELECT event, k FROM judge_names WHERE k > 3"))
+    assert rows(lake.sql("TABLE late")) == expected
+    assert rows(lake.sql("SELECT * FROM (TABLE late) x")) == expected
+    spark.sql("CREATE VIEW names.nested AS TABLE names.kinds")
+    assert rows(lake.sql("SELECT * FROM names.nested")) == rows(spark.table("names.nested"))
+    lake.sql("CACHE LAZY TABLE late")
+    lake.sql("UNCACHE TABLE late")
+
+
+def test_a_version_is_of_digits_that_are_numbers(lake: Lake, table: str) -> None:
+    for name in (f"delta.`{table}` VERSION AS OF '²'", f"delta.`{table}@v²`"):
+        with pytest.raises((InvalidQuery, NotADeltaTable)):
+            lake.sql(f"SELECT * FROM {name}")
+
+
 def test_a_time_that_is_none(lake: Lake) -> None:
     with pytest.raises(InvalidQuery, match="not a timestamp"):
         lake.sql("SELECT 1 FROM names.events TIMESTAMP AS OF 'soon'")

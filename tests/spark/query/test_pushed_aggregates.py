@@ -18,6 +18,7 @@ import variantlake as vl
 from tests.spark.judged import Judged, judged_table
 from tests.spark.layouts import changed
 from tests.strategies import MORE
+from variantlake.errors import InvalidValue
 from variantlake.spark.lake import connect
 from variantlake.spark.scan import driver_groups, pushed_aggregates
 from variantlake.spark.scan.aggregate_task import AggregateTask
@@ -455,3 +456,13 @@ def test_rule_35_random_aggregates_are_those_on_unshredded_data(
             judged.same(query)
             pushed += judged.is_pushed(query)
     assert pushed > 0
+
+
+def test_a_setting_that_is_no_number_of_bytes_is_named(made: dict[str, Pushed]) -> None:
+    pushed = made["plain"]
+    for setting in (SETTING, DRIVER):
+        with (
+            changed(pushed.spark, {setting: "64m"}),
+            pytest.raises(InvalidValue, match=f"{setting} is '64m'"),
+        ):
+            pushed.ours("SELECT k, count(*) FROM {t} GROUP BY k")

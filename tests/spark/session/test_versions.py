@@ -84,7 +84,7 @@ def test_times_of_arrow_are_in_utc(version: str, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(pyspark, "__version__", version)
     monkeypatch.setattr(versions, "to_arrow_schema", old if is_old else new)
     expected = ("old", schema, True) if is_old else ("new", schema, "UTC")
-    found: Any = versions.utc_arrow_schema(schema)
+    found: Any = versions.arrow_schema(schema)
     assert found == expected
 
 

@@ -88,7 +88,7 @@ def convert(
     with bytes_bar("Loading") as progress:
         if spark:
             # Loads PySpark.
-            from variantlake.spark.load.convert import convert as convert_by_spark
+            from variantlake.spark.load.ingest import convert as convert_by_spark
 
             with spark_session(without="without --spark files are converted here") as session:
                 result = convert_by_spark(session, sources, table, progress=progress, **options)

@@ -4,26 +4,25 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame, SparkSession
 
+from variantlake.delta.log.snapshot import Snapshot
 from variantlake.shown import Shown
 from variantlake.spark.query.catalyst_query import QueryRunner
 from variantlake.spark.query.connect_query import RemoteQueries
 from variantlake.spark.query.names import CatalogNames, CatalogTable, CatalogView, find_remote
 from variantlake.spark.query.places import Location, Place, find_place, writable
-from variantlake.spark.query.references import (
-    Resolve,
-    Target,
-)
+from variantlake.spark.query.references import Resolve, Target
 from variantlake.spark.scan.tables import Tables
-from variantlake.spark.session.arguments import (
-    check_location,
-    check_tables,
-)
+from variantlake.spark.session.arguments import check_location, check_tables
 from variantlake.spark.session.classic_files import HelperSession
-from variantlake.spark.session.jobs import is_connect
+from variantlake.spark.session.jobs import is_connect, task_runner
 from variantlake.sql.names import Parts
+
+if TYPE_CHECKING:
+    from variantlake.ingest.load import Runner  # loads the kernels
 
 
 class LakeSession(Shown):
@@ -43,13 +42,14 @@ class LakeSession(Shown):
         return HelperSession(self._spark)
 
     @functools.cached_property
-    def _remote(self) -> RemoteQueries | None:
-        """For Spark Connect: its sessions show neither plans nor a JVM."""
-        return RemoteQueries(self._spark, self._tables) if is_connect(self._spark) else None
+    def _runner(self) -> QueryRunner | RemoteQueries:
+        return self._runner_over(self._tables)
 
-    @functools.cached_property
-    def _queries(self) -> QueryRunner:
-        return QueryRunner(self._spark, self._helper, self._tables)
+    def _runner_over(self, tables: Tables) -> QueryRunner | RemoteQueries:
+        """What runs queries over these tables: sessions of Connect show neither plans nor a JVM."""
+        if is_connect(self._spark):
+            return RemoteQueries(self._spark, tables)
+        return QueryRunner(self._spark, self._helper, tables)
 
     def _place(self, table: Location) -> Place:
         """What a caller named, by the one way that names have here."""
@@ -58,6 +58,14 @@ class LakeSession(Shown):
     def _written_to(self, table: Location) -> str:
         """The location of a table that is loaded into or changed."""
         return writable(self._place(table), table)
+
+    def _snapshot(self, table: Location) -> Snapshot:
+        """The newest version of such a table."""
+        return self._tables.open(self._written_to(table)).snapshot
+
+    def _rewriter(self, snapshot: Snapshot) -> Runner:
+        """What rewrites files of a table on Spark's executors."""
+        return task_runner(self._spark, f"rewrite files of {snapshot.store.uri}")
 
     def _find(self, parts: Parts) -> CatalogTable | CatalogView | None:
         if is_connect(self._spark):

@@ -58,7 +58,7 @@ class LakeChangeFeed(LakeQueries):
             UnsupportedFeature: A version of the range recorded no changes
                 (`delta.enableChangeDataFeed`), or its schema cannot be read as the last one.
         """
-        snapshot = self._tables.open(self._written_to(table)).snapshot
+        snapshot = self._snapshot(table)
         since, until = self._since_epoch(from_timestamp), self._since_epoch(to_timestamp)
         versions = version_range(
             snapshot,
@@ -84,9 +84,7 @@ class LakeChangeFeed(LakeQueries):
                 f"SELECT {columns} FROM {name}{condition}"  # noqa: S608 - the user's own query
                 for name in named
             )
-            if self._remote is not None:
-                return self._remote.run(text, None, resolve)
-            return self._queries.run(text, None, resolve)
+            return self._runner.run(text, None, resolve)
 
     def _since_epoch(self, time: dt.datetime | str | None) -> int | None:
         """A time in microseconds since the epoch, by the session's time zone."""

@@ -30,7 +30,7 @@ class LakeLayouts(LakeStreams):
 
         `table` is its name, path or URL, as for `read`; else as `Table.drift`.
         """
-        snapshot = self._tables.open(self._written_to(table)).snapshot
+        snapshot = self._snapshot(table)
         return drift(snapshot, column, progress=progress)
 
     def cluster(
@@ -52,12 +52,11 @@ class LakeLayouts(LakeStreams):
         """
         # Loads the kernels, which queries do without.
         from variantlake.maintenance.clustering.cluster import ClusterOptions, cluster
-        from variantlake.spark.maintenance.optimize import rewrite_runner
 
-        snapshot = self._tables.open(self._written_to(table)).snapshot
+        snapshot = self._snapshot(table)
         return cluster(
             snapshot,
-            rewrite_runner(self._spark, snapshot.store.uri),
+            self._rewriter(snapshot),
             ClusterOptions(
                 None if where is None else str(where), budget_bytes, target_file_bytes, digest
             ),
@@ -112,10 +111,9 @@ class LakeLayouts(LakeStreams):
         progress: Callable[[LoadProgress], None] | None,
     ) -> ReshredResult:
         from variantlake.maintenance.reshredding.reshred import reshred
-        from variantlake.spark.maintenance.optimize import rewrite_runner
 
-        snapshot = self._tables.open(self._written_to(table)).snapshot
-        runner = rewrite_runner(self._spark, snapshot.store.uri)
+        snapshot = self._snapshot(table)
+        runner = self._rewriter(snapshot)
         return reshred(snapshot, runner, options, dry_run=dry_run, progress=progress)
 
     def drop_feature(
@@ -131,11 +129,9 @@ class LakeLayouts(LakeStreams):
         else as `Table.drop_feature`.
         """
         from variantlake.maintenance.reshredding.drop_feature import drop_feature
-        from variantlake.spark.maintenance.optimize import rewrite_runner
 
-        snapshot = self._tables.open(self._written_to(table)).snapshot
-        runner = rewrite_runner(self._spark, snapshot.store.uri)
-        return drop_feature(snapshot, name, runner, progress=progress)
+        snapshot = self._snapshot(table)
+        return drop_feature(snapshot, name, self._rewriter(snapshot), progress=progress)
 
     def digest(
         self,
@@ -150,7 +146,7 @@ class LakeLayouts(LakeStreams):
         """
         from variantlake.maintenance.compare_versions import digest_rows
 
-        snapshot = self._tables.open(self._written_to(table)).snapshot
+        snapshot = self._snapshot(table)
         return digest_rows(snapshot, None if where is None else str(where), progress)
 
     def check_rewrite(
@@ -168,5 +164,5 @@ class LakeLayouts(LakeStreams):
         """
         from variantlake.maintenance.compare_versions import check_rewrite
 
-        snapshot = self._tables.open(self._written_to(table)).snapshot
+        snapshot = self._snapshot(table)
         return check_rewrite(snapshot, from_version, to_version, progress)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from pyspark.sql import DataFrame
 
-from variantlake.spark.lake.erasure import LakeErasure
+from variantlake.spark.lake.change_feed import LakeChangeFeed
 from variantlake.spark.query.places import Location
 from variantlake.spark.session.arguments import (
     check_frame,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from variantlake.ingest.target.options import LoadKeywords
 
 
-class LakeLoads(LakeErasure):
+class LakeLoads(LakeChangeFeed):
     """The part of `Lake` that loads data."""
 
     def ingest(
@@ -162,7 +162,7 @@ class LakeLoads(LakeErasure):
         name, path or URL, as for `ingest`. Raises as `vl.convert`.
         """
         # Loads the kernels, which queries do without.
-        from variantlake.spark.load.convert import convert
+        from variantlake.spark.load.ingest import convert
 
         return convert(self._spark, sources, self._written_to(table), progress=progress, **options)
 
@@ -291,7 +291,7 @@ class LakeLoads(LakeErasure):
 
         check_text(expression, "a constraint")
         check_text(name, "a constraint's name")
-        snapshot = self._tables.open(self._written_to(table)).snapshot
+        snapshot = self._snapshot(table)
         return add_constraint(self.read(table, snapshot.version), snapshot, name, expression)
 
     def set_not_null(self, table: Location, column: str) -> int:
@@ -301,5 +301,5 @@ class LakeLoads(LakeErasure):
         """
         from variantlake.spark.load.constraints import set_not_null
 
-        snapshot = self._tables.open(self._written_to(table)).snapshot
+        snapshot = self._snapshot(table)
         return set_not_null(self.read(table, snapshot.version), snapshot, column)

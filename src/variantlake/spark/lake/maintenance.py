@@ -1,11 +1,14 @@
-"""Keeping tables in shape: files that are rewritten, removed or brought back."""
+"""Keeping tables in shape: files that are joined, removed or brought back, rows that are erased."""
 
 from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from variantlake.delta.checkpoint.checkpoint_writer import write_checkpoint
+from variantlake.erase.erase import EraseResult, erase
+from variantlake.ingest.target.files import TARGET_FILE_BYTES
 from variantlake.maintenance.health import health
 from variantlake.maintenance.health_findings import Health
 from variantlake.maintenance.restore import Missing, RestoreResult, restore
@@ -16,12 +19,48 @@ from variantlake.maintenance.vacuuming.vacuum import (
     VacuumResult,
     vacuum,
 )
-from variantlake.spark.lake.compaction import LakeCompaction
+from variantlake.planning.expressions import Condition
+from variantlake.spark.lake.layouts import LakeLayouts
 from variantlake.spark.query.places import Location
 
+if TYPE_CHECKING:
+    from variantlake.ingest.load import LoadProgress
+    from variantlake.maintenance.optimize import OptimizeResult
 
-class LakeMaintenance(LakeCompaction):
+
+class LakeMaintenance(LakeLayouts):
     """The part of `Lake` that keeps tables in shape."""
+
+    def optimize(
+        self,
+        table: Location,
+        where: str | Condition | None = None,
+        *,
+        target_file_bytes: int = TARGET_FILE_BYTES,
+        max_deleted_share: float = 0.05,
+        dry_run: bool = False,
+        digest: bool = True,
+        progress: Callable[[LoadProgress], None] | None = None,
+    ) -> OptimizeResult:
+        """Join small files, and rewrite files of which many rows are deleted; no row changes.
+
+        Spark's executors rewrite the files, a group a task, and the driver commits. `table` is its
+        name, path or URL, as for `read`; else as `Table.optimize`.
+        """
+        # Loads the kernels, which queries do without.
+        from variantlake.maintenance.optimize import optimize
+        from variantlake.maintenance.plan_compaction import CompactionOptions
+
+        snapshot = self._snapshot(table)
+        return optimize(
+            snapshot,
+            self._rewriter(snapshot),
+            where=None if where is None else str(where),
+            options=CompactionOptions(target_file_bytes, max_deleted_share),
+            dry_run=dry_run,
+            digest=digest,
+            progress=progress,
+        )
 
     def vacuum(
         self,
@@ -41,7 +80,7 @@ class LakeMaintenance(LakeCompaction):
         or URL, as for `read`; else as `Table.vacuum`.
         """
         return vacuum(
-            self._tables.open(self._written_to(table)).snapshot,
+            self._snapshot(table),
             retention,
             dry_run=dry_run,
             force=force,
@@ -66,7 +105,7 @@ class LakeMaintenance(LakeCompaction):
         `table` is its name, path or URL, as for `read`; else as `Table.restore`.
         """
         return restore(
-            self._tables.open(self._written_to(table)).snapshot,
+            self._snapshot(table),
             version,
             timestamp,
             dry_run=dry_run,
@@ -79,11 +118,26 @@ class LakeMaintenance(LakeCompaction):
 
         `table` is its name, path or URL, as for `read`; else as `Table.health`.
         """
-        return health(self._tables.open(self._written_to(table)).snapshot, orphans=orphans)
+        return health(self._snapshot(table), orphans=orphans)
 
     def checkpoint(self, table: Location) -> int:
         """Write a checkpoint of a table's newest version; gives the version.
 
         `table` is its name, path or URL, as for `read`; else as `Table.checkpoint`.
         """
-        return write_checkpoint(self._tables.open(self._written_to(table)).snapshot.store)
+        return write_checkpoint(self._snapshot(table).store)
+
+    def erase(
+        self,
+        table: Location,
+        where: str | Condition,
+        *,
+        purge: bool = False,
+        dry_run: bool = False,
+    ) -> EraseResult:
+        """Erase rows so that in the end nothing below the table's folder holds them.
+
+        The driver finds and rewrites, without a Spark job; the condition is one that `Table.scan`
+        takes. `table` is its name, path or URL, as for `read`; else as `Table.erase`.
+        """
+        return erase(self._snapshot(table), str(where), purges=purge, dry_run=dry_run)

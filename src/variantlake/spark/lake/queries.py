@@ -9,21 +9,20 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from variantlake.errors import InvalidQuery
-from variantlake.planning.explain import Explanation, explain
+from variantlake.planning.explain import explain
 from variantlake.planning.expressions import Condition, TypedPath
 from variantlake.quoting import quote_string
 from variantlake.scan.footers import row_groups
 from variantlake.shown import Shown
 from variantlake.spark.lake.base import LakeSession
 from variantlake.spark.lake.explain import QueryExplanation, TableExplanation
-from variantlake.spark.query.connect_query import RemoteQuery
+from variantlake.spark.query.connect_query import RemoteQueries
+from variantlake.spark.query.connect_splices import RemoteTable
 from variantlake.spark.query.origin import view_mark
 from variantlake.spark.query.places import Location
 from variantlake.spark.query.plans.planned import PlannedTable
-from variantlake.spark.query.references import (
-    VERSION_IN_PATH,
-)
 from variantlake.spark.scan.dataframe import scan
+from variantlake.spark.scan.source_options import VERSION_IN_PATH
 from variantlake.spark.session.arguments import (
     check_expressions,
     check_location,
@@ -72,9 +71,7 @@ class LakeQueries(LakeSession):
         check_text(query)
         resolve = self._resolver(tables)
         try:
-            if self._remote is not None:
-                return self._remote.run(query, _args(args), resolve)
-            return self._queries.run(query, _args(args), resolve)
+            return self._runner.run(query, _args(args), resolve)
         except InvalidQuery as error:
             # Delta Spark takes such a statement, where it is there.
             if any(sign in error.message for sign in _LACKS_DELTA):
@@ -107,8 +104,8 @@ class LakeQueries(LakeSession):
         if place.location is None or VERSION_IN_PATH.fullmatch(place.location):
             return LakeTable(self, place.source, version).select()
         found = self._tables.open(place.location, version)
-        if self._remote is not None:
-            return self._remote.read(found)
+        if isinstance(self._runner, RemoteQueries):
+            return self._runner.read(found)
         self._helper.follow()
         plan = self._tables.plan_everything(found, has_kernels=lambda: self._helper.has_kernels)
         return self._in_user_session(scan(self._helper, found, plan, {}), view_mark(found))
@@ -172,24 +169,8 @@ class LakeQueries(LakeSession):
         """
         check_text(query)
         resolve = self._resolver(tables)
-        if self._remote is not None:
-            return _explain_remote(self._remote.plan(query, _args(args), resolve))
-        prepared = self._queries.plan(query, _args(args), resolve)
-        return QueryExplanation(
-            tuple(
-                TableExplanation(
-                    table=planned.source,
-                    version=planned.table.snapshot.version,
-                    scan=_explained(planned),
-                    whole=tuple(sorted(planned.use.whole & planned.table.variants)),
-                    note="",
-                    joined=tuple(map(str, planned.joined)),
-                    aggregated=planned.pushed is not None,
-                )
-                for planned in prepared.tables
-            ),
-            prepared.note,
-        )
+        prepared = self._runner.plan(query, _args(args), resolve)
+        return QueryExplanation(tuple(map(_explained, prepared.tables)), prepared.note)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -270,40 +251,30 @@ class LakeTable(Shown):
         return f"SELECT {columns} FROM {self.source}{version}{where}{order}{limit}"  # noqa: S608 - the user's own query
 
 
-def _explained(planned: PlannedTable) -> Explanation:
-    plan, table, pushed = planned.plan, planned.table, planned.pushed
+def _explained(planned: PlannedTable | RemoteTable) -> TableExplanation:
+    plan, table = planned.plan, planned.table
     groups = row_groups(table.snapshot, plan, table.partition_types)
-    found = explain(plan, groups, table.snapshot.properties)
+    found = TableExplanation(
+        table=planned.source,
+        version=table.snapshot.version,
+        scan=explain(plan, groups, table.snapshot.properties),
+        whole=planned.whole,
+        note=planned.note if isinstance(planned, RemoteTable) else "",
+    )
+    if isinstance(planned, RemoteTable):
+        return found
+    joined, pushed = tuple(map(str, planned.joined)), planned.pushed
+    found = replace(found, joined=joined, aggregated=pushed is not None)
     if pushed is None or not pushed.answered:
         return found
-    read = len(pushed.files)
-    return replace(
-        found,
+    scan = replace(
+        found.scan,
         answered=pushed.answered,
-        read_files=read,
+        read_files=len(pushed.files),
         read_bytes=pushed.files.size,
         row_groups=None,
     )
-
-
-def _explain_remote(query: RemoteQuery) -> QueryExplanation:
-    return QueryExplanation(
-        tuple(
-            TableExplanation(
-                table=found.source,
-                version=found.table.snapshot.version,
-                scan=explain(
-                    found.plan,
-                    row_groups(found.table.snapshot, found.plan, found.table.partition_types),
-                    found.table.snapshot.properties,
-                ),
-                whole=found.whole,
-                note=found.note,
-            )
-            for found in query.tables
-        ),
-        query.note,
-    )
+    return replace(found, scan=scan)
 
 
 def _args(args: Mapping[str, Any] | list[Any] | None) -> Any:

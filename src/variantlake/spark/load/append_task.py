@@ -16,6 +16,15 @@ from variantlake.shredding.inference.infer import InferenceOptions
 from variantlake.shredding.schema import ShreddingSchema
 
 
+def partition_number() -> int:
+    """The number of the partition that this task of Spark has; 0 outside of one."""
+    # On an executor; a client of Spark Connect need not have it.
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    return 0 if context is None else context.partitionId()
+
+
 @dataclass(frozen=True, slots=True)
 class AppendTask:
     """What the tasks of one append have in common, and the body of each; pickles."""
@@ -27,11 +36,7 @@ class AppendTask:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterable[bytes]:
         """Write the rows of one partition."""
-        # On an executor; a client of Spark Connect need not have it.
-        from pyspark import TaskContext
-
-        context = TaskContext.get()
-        number = 0 if context is None else context.partitionId()
+        number = partition_number()
         return run_load_task(self.plan, number, lambda check: self.write(number, batches, check))
 
     def write(

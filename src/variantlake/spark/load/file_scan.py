@@ -11,6 +11,7 @@ from variantlake.ingest.encode.parquet_rows import VARIANT, FileColumn, FilePart
 from variantlake.spark.session.janino import java_instance
 from variantlake.spark.session.jobs import is_connect
 from variantlake.spark.session.jvm import dataset_of
+from variantlake.spark.session.settings import is_on
 from variantlake.spark.session.versions import is_tried
 
 _ARROW = {
@@ -50,7 +51,7 @@ def file_scan(spark: SparkSession, frame: DataFrame) -> FileScan | None:
     if is_connect(spark) or not is_tried(spark):  # shows no plans, or unknown ones
         return None
     types = {field.name: _ARROW.get(field.dataType.simpleString()) for field in frame.schema.fields}
-    if None in types.values() or any(spark.conf.get(name) == "true" for name in _OFF):
+    if None in types.values() or any(is_on(spark, name) for name in _OFF):
         return None
     text = java_instance(spark, "FileScan").apply(dataset_of(frame))
     if text is None:

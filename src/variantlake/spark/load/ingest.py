@@ -1,4 +1,4 @@
-"""Load JSON documents with Spark: its executors run the tasks, the driver commits once."""
+"""Load files with Spark: its executors run the tasks, the driver commits once."""
 
 from __future__ import annotations
 
@@ -8,18 +8,13 @@ from typing import Unpack
 
 from pyspark.sql import SparkSession
 
+from variantlake.ingest.conversion.convert import ConvertResult, run_convert
+from variantlake.ingest.conversion.request import ConvertKeywords, Request
 from variantlake.ingest.encode.document_options import DocumentKeywords, DocumentOptions
-from variantlake.ingest.load import (
-    DEFAULT_COLUMN,
-    IngestResult,
-    LoadProgress,
-    Runner,
-    Tasks,
-    run_load,
-)
+from variantlake.ingest.load import DEFAULT_COLUMN, IngestResult, LoadProgress, Runner, run_load
 from variantlake.ingest.overwrite import Overwrite
 from variantlake.ingest.sources.sources import Documents, SourceSpec
-from variantlake.spark.session.jobs import is_connect, run_tasks
+from variantlake.spark.session.jobs import is_connect, task_runner
 from variantlake.storage.store import location_text
 
 _CONNECT_PARALLELISM = 8
@@ -58,19 +53,28 @@ def ingest(
     )
 
 
+def convert(
+    spark: SparkSession,
+    sources: SourceSpec | Iterable[SourceSpec],
+    table: str | os.PathLike[str],
+    *,
+    progress: Callable[[LoadProgress], None] | None = None,
+    **options: Unpack[ConvertKeywords],
+) -> ConvertResult:
+    """Convert Parquet files into a table, as `Lake.convert` says."""
+    return run_convert(
+        sources,
+        location_text(table),
+        runner(spark, table),
+        Request.of(**options),
+        progress=progress,
+        parallelism=parallelism(spark),
+    )
+
+
 def runner(spark: SparkSession, table: str | os.PathLike[str]) -> Runner:
     """What runs the tasks of a load on Spark's executors."""
-
-    def run(task: Tasks, watch: Callable[[int], None]) -> Iterable[bytes]:
-        return run_tasks(
-            spark,
-            task,
-            len(task.groups),
-            description=f"variantlake: load into {location_text(table)}",
-            watch=watch,
-        )
-
-    return run
+    return task_runner(spark, f"load into {location_text(table)}")
 
 
 def parallelism(spark: SparkSession) -> int:

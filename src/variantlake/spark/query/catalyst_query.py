@@ -39,7 +39,6 @@ from variantlake.spark.query.plans.planned import (
     PreparedQuery,
     by_stored_names,
     everything,
-    field_splice,
     merged,
     stored_names,
 )
@@ -61,7 +60,7 @@ from variantlake.spark.query.session_queries import (
 from variantlake.spark.query.views import Views
 from variantlake.spark.scan import pushed_aggregates
 from variantlake.spark.scan.dataframe import scan
-from variantlake.spark.scan.path_columns import PathColumn, path_columns
+from variantlake.spark.scan.path_columns import PathColumn, field_splice, path_columns
 from variantlake.spark.scan.pushed_aggregates import (
     DRIVER_BYTES_SETTING,
     MIN_BYTES_SETTING,
@@ -71,6 +70,7 @@ from variantlake.spark.scan.tables import Tables, TableVersion
 from variantlake.spark.session.classic_files import HelperSession
 from variantlake.spark.session.refusals import REFUSALS, or_invalid, quiet, sentence
 from variantlake.spark.session.schemas import same_columns
+from variantlake.spark.session.settings import bytes_in, is_case_sensitive
 from variantlake.spark.session.variant_functions import functions_of_text
 from variantlake.spark.session.versions import UNTRIED
 from variantlake.sql.names import Parts
@@ -149,11 +149,13 @@ class QueryRunner(SessionQueries[PreparedQuery]):
                     self._helper.drop(view)
             return [field.dataType for field in frame.schema]
 
-        return Views(self._names, self._parse, find, types, case_sensitive=self._case_sensitive)
+        sensitive = is_case_sensitive(self._spark)
+        return Views(self._names, self._parse, find, types, case_sensitive=sensitive)
 
     def _over_views(self, text: str, parsed: Node, args: Any, find: Resolve) -> _Query:
         """The text with names of views for our tables. Raises what reading their logs raises."""
-        references = find_references(parsed, text, find, case_sensitive=self._case_sensitive)
+        sensitive = is_case_sensitive(self._spark)
+        references = find_references(parsed, text, find, case_sensitive=sensitive)
         tables = {reference: self._load(reference, args) for reference in references}
         views = {each: self._helper.new_view(view_mark(tables[each])) for each in references}
         changes = qualifier_splices(
@@ -263,11 +265,12 @@ class QueryRunner(SessionQueries[PreparedQuery]):
         # A statement has run by the time that there is a plan to change.
         if not found or query.inside:
             return planned
-        own = self._spark.conf.get(MIN_BYTES_SETTING, "")
-        least = int(own or pushed_aggregates.MIN_BYTES)
-        most = pushed_aggregates.DRIVER_BYTES if self._helper.is_local else 0
-        most = int(self._spark.conf.get(DRIVER_BYTES_SETTING, "") or most)
-        here = range(int(own or pushed_aggregates.DRIVER_MIN_BYTES), most + 1)
+        own = bytes_in(self._spark, MIN_BYTES_SETTING)
+        most = bytes_in(self._spark, DRIVER_BYTES_SETTING)
+        least = pushed_aggregates.MIN_BYTES if own is None else own
+        if most is None:
+            most = pushed_aggregates.DRIVER_BYTES if self._helper.is_local else 0
+        here = range(pushed_aggregates.DRIVER_MIN_BYTES if own is None else own, most + 1)
         pushed = [
             pushed_aggregate(found[each.view], each.table, each.plan, least=least, here=here)
             if each.view in found
@@ -372,7 +375,10 @@ class QueryRunner(SessionQueries[PreparedQuery]):
         for planned in prepared.tables:
             for path in planned.use.paths:
                 column = columns[planned.view][path.ref.column[0]]
-                changes.append(field_splice(query.text, path, column))
+                cast = path.ref.type if path.implicit_cast else ""
+                changes.append(
+                    field_splice(query.text, column, path.ref, path.span, path.column, cast=cast)
+                )
         text = splice(query.text, changes)
         try:
             with quiet():
@@ -388,10 +394,6 @@ class QueryRunner(SessionQueries[PreparedQuery]):
         if reference.timestamp is not None:
             before = self._milliseconds(reference.timestamp, args)
         return self._tables.open(reference.target.location, reference.version, before=before)
-
-    @property
-    def _case_sensitive(self) -> bool:
-        return bool(self._spark.conf.get("spark.sql.caseSensitive") == "true")
 
     def _parse(self, text: str) -> Node:
         return or_invalid(lambda: self._catalyst.parse(text), {})

@@ -26,10 +26,7 @@ from variantlake.quoting import quote_identifier
 from variantlake.spark.query.connect_splices import RemoteTable, alike, over_views, path_changes
 from variantlake.spark.query.names import find_remote
 from variantlake.spark.query.origin import view_mark
-from variantlake.spark.query.references import (
-    Resolve,
-    Target,
-)
+from variantlake.spark.query.references import Resolve, Target, versioned
 from variantlake.spark.query.session_queries import (
     LEFT_TO_SPARK,
     NO_DELTA,
@@ -43,6 +40,7 @@ from variantlake.spark.scan.tables import Tables, TableVersion
 from variantlake.spark.session.connect_files import RemoteFiles
 from variantlake.spark.session.refusals import or_invalid
 from variantlake.spark.session.schemas import same_columns
+from variantlake.spark.session.settings import DOUBLE_QUOTED_NAMES, is_case_sensitive, is_on
 from variantlake.spark.session.versions import UNTRIED
 from variantlake.sql.names import Parts
 from variantlake.sql.scopes import Place, PushedFilter, Scopes
@@ -239,8 +237,8 @@ class RemoteQueries(SessionQueries[RemoteQuery]):
             self._files.drop(empty.values())
         scopes = Scopes(
             text,
-            case_sensitive=self._is_on("spark.sql.caseSensitive"),
-            quoted_names=self._is_on("spark.sql.ansi.doubleQuotedIdentifiers"),
+            case_sensitive=is_case_sensitive(self._spark),
+            quoted_names=is_on(self._spark, DOUBLE_QUOTED_NAMES),
         )
         paths = self._paths(text, tokens, tables, scopes)
         planned = alike(self._planned(text, tables, paths, scopes))
@@ -321,9 +319,6 @@ class RemoteQueries(SessionQueries[RemoteQuery]):
                 continue
             schemas = [*schemas, found]
         return any("collate" in schema.simpleString() for schema in schemas)
-
-    def _is_on(self, setting: str) -> bool:
-        return str(self._spark.conf.get(setting, "false")).lower() == "true"
 
     def _planned(
         self,
@@ -419,10 +414,8 @@ class RemoteQueries(SessionQueries[RemoteQuery]):
 
     def _load(self, name: TableName, target: Target, args: Any) -> TableVersion:
         location, version, before = target.location, name.version, None
-        if location == name.parts[-1] and version is None and name.timestamp is None:
-            path, at, number = location.rpartition("@v")
-            if at and number.isdigit():
-                location, version = path, int(number)
+        if version is None and name.timestamp is None:
+            location, version = versioned(location, name.parts)
         if name.timestamp is not None:
             before = self._milliseconds(name.timestamp, args)
         return self._tables.open(location, version, before=before)

@@ -12,9 +12,9 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import Token
 
 from variantlake.planning.plan import ScanPlan
-from variantlake.planning.predicates import PRESENCE, Predicate, Ref
+from variantlake.planning.predicates import Predicate, Ref
 from variantlake.quoting import quote_identifier
-from variantlake.spark.scan.path_columns import VARIANT_FIELD, PathColumn
+from variantlake.spark.scan.path_columns import PathColumn, field_splice
 from variantlake.spark.scan.tables import TableVersion
 from variantlake.sql.splice import Splice
 from variantlake.sql.token_paths import TypedPath
@@ -81,7 +81,7 @@ def path_changes(
 ) -> list[Splice]:
     """The paths as fields of structs, and the names of select items that they leave."""
     paths = {
-        path: _field_splice(text, path, table.columns[ref.column[0]], ref)
+        path: field_splice(text, table.columns[ref.column[0]], ref, path.span, path.name)
         for table in tables
         for path, ref in table.refs.items()
     }
@@ -103,23 +103,13 @@ def _named(place: int, name: str) -> Splice:
     return Splice(place, place, f" AS {quote_identifier(name)}")
 
 
-def _field_splice(text: str, path: TypedPath, column: PathColumn, ref: Ref) -> Splice:
-    """See `sql._field_splice`."""
-    name = text[slice(*path.name)]
-    field = f"{name}.{column.field(ref)}"
-    if not column.native or path.type == PRESENCE:
-        return Splice(*path.span, field)
-    before, after = text[path.span[0] : path.name[0]], text[path.name[1] : path.span[1]]
-    return Splice(*path.span, f"coalesce({field}, {before}{name}.{VARIANT_FIELD}{after})")
-
-
 def _unnamed_items(
     text: str, tokens: Sequence[Token], names: Sequence[str]
 ) -> list[tuple[int, int, str]]:
     """The outermost select items without names of their own: spans, and what Spark names them."""
     try:
         parsed: Any = sqlglot.parse_one(text, read="databricks")
-    except sqlglot.errors.SqlglotError:
+    except (sqlglot.errors.SqlglotError, RecursionError):
         return []
     while isinstance(parsed, exp.SetOperation | exp.Subquery):
         parsed = parsed.this

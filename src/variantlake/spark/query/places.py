@@ -15,9 +15,8 @@ from dataclasses import dataclass
 from variantlake.errors import InvalidQuery, InvalidValue, NotADeltaTable, UnsupportedFeature
 from variantlake.quoting import quote_identifier
 from variantlake.spark.query.names import CatalogTable, CatalogView
-from variantlake.spark.query.references import (
-    VERSION_IN_PATH,
-)
+from variantlake.spark.query.references import delta_name
+from variantlake.spark.scan.source_options import VERSION_IN_PATH
 from variantlake.sql.names import Parts
 from variantlake.storage.schemes import check_location
 
@@ -121,7 +120,7 @@ def _path(text: str) -> Place:
 
 def _at(location: str) -> Place:
     location = check_location(location)
-    return Place(f"delta.{quote_identifier(location)}", location)
+    return Place(delta_name(location), location)
 
 
 def _what_to_write(text: str) -> str:

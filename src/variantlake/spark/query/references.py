@@ -14,6 +14,7 @@ from itertools import pairwise
 
 from variantlake.quoting import quote_identifier
 from variantlake.spark.query.plans.catalyst import Node
+from variantlake.spark.scan.source_options import VERSION_IN_PATH
 from variantlake.sql.names import Parts
 from variantlake.sql.splice import Splice
 
@@ -67,7 +68,7 @@ class Reference:
     @property
     def as_delta(self) -> str:
         """The table and its version in words of Delta's own."""
-        words = f"delta.{quote_identifier(self.target.location)}"
+        words = delta_name(self.target.location)
         if self.version is not None:
             words += f" VERSION AS OF {self.version}"
         if self.timestamp is not None:
@@ -75,9 +76,12 @@ class Reference:
         return words
 
 
+def delta_name(location: str) -> str:
+    """How a query's FROM names the table at a location."""
+    return f"delta.{quote_identifier(location)}"
+
+
 _TABLE = re.compile(r"\bTABLE\s*$", re.IGNORECASE)
-VERSION_IN_PATH = re.compile(r"(.+)@[vV](\d+)")
-"""How a path names a version, as Delta has it."""
 
 
 def qualifier_splices(plan: Node, text: str, names: Iterable[Parts]) -> list[Splice]:
@@ -211,15 +215,15 @@ def _reference(
     if relation.arguments["options"]:
         return None  # Spark's business: options have no span, and we know none
     stop = relation.stop
-    version: int | None = None
     timestamp: str | None = None
+    location, version = versioned(target.location, name)
     if above and above[0].name == "RelationTimeTravel":
         travel, above = above[0], above[1:]
         if not travel.has_span or travel.stop < stop:
             return None
-        stop = travel.stop
+        stop, location, version = travel.stop, target.location, None
         if travel.arguments.get("version") is not None:
-            if not travel.arguments["version"].isdigit():
+            if not travel.arguments["version"].isdecimal():
                 return None
             version = int(travel.arguments["version"])
         elif travel.expressions and travel.expressions[0].has_span:
@@ -227,10 +231,20 @@ def _reference(
             timestamp = text[moment.start : moment.stop]
         else:
             return None
-    elif (match := VERSION_IN_PATH.fullmatch(target.location)) and target.location == name[-1]:
-        target, version = replace(target, location=match[1]), int(match[2])
+    target = replace(target, location=location)
     alias, alias_at = alias_place(relation, above, text, stop)
     return Reference(target, version, timestamp, relation.start, stop, alias, alias_at)
+
+
+def versioned(location: str, name: Parts) -> tuple[str, int | None]:
+    """A location, and the version that it names where it is what the query wrote."""
+    match = VERSION_IN_PATH.fullmatch(location) if location == name[-1] else None
+    return (location, None) if match is None else (match[1], int(match[2]))
+
+
+def takes_a_name(relation: Node, text: str) -> bool:
+    """Whether a relation stands after TABLE, which takes a name alone: no alias, no subquery."""
+    return _TABLE.search(text, 0, relation.start) is not None
 
 
 def alias_place(relation: Node, above: Sequence[Node], text: str, stop: int) -> tuple[str, int]:
@@ -239,7 +253,7 @@ def alias_place(relation: Node, above: Sequence[Node], text: str, stop: int) -> 
     The alias is empty where the query gives one, and in TABLE, which takes none. `above` are the
     operators above the relation.
     """
-    if _TABLE.search(text, 0, relation.start):
+    if takes_a_name(relation, text):
         return "", stop
     alias: str = relation.arguments["multipartIdentifier"][-1]
     alias_at = stop

@@ -21,6 +21,7 @@ from variantlake.spark.query.references import (
     alias_place,
     qualifier_splices,
     relations,
+    takes_a_name,
 )
 from variantlake.sql.names import Parts
 from variantlake.sql.splice import Splice, splice
@@ -57,7 +58,7 @@ class Views:
         changes = []
         unaliased = []
         for relation, above in self._relations(parsed):
-            view = self._view(relation, above)
+            view = None if takes_a_name(relation, text) else self._view(relation, above)
             query = view and self._query(view)
             if not query:
                 continue
@@ -125,7 +126,7 @@ class Views:
         found = self._names.find(parts, view.home or None, temporary=temporary)
         if isinstance(found, CatalogTable):
             return ".".join(map(quote_identifier, found.name)), found.is_delta
-        query = found and self._query(found)
+        query = None if takes_a_name(relation, view.text or "") else found and self._query(found)
         if query:
             alias, alias_at = alias_place(relation, above, view.text or "", relation.stop)
             if alias and alias_at != relation.stop:

@@ -29,7 +29,7 @@ from variantlake.planning.predicates import And, Predicate
 from variantlake.scan.scan_task import ScanTask
 from variantlake.spark.scan.source_options import SourceOptions
 from variantlake.spark.scan.tables import TableVersion, table_version
-from variantlake.spark.session.kernel_scan import arrow_schema
+from variantlake.spark.session.versions import arrow_schema
 from variantlake.storage.options import set_storage_options
 
 if TYPE_CHECKING:

@@ -20,6 +20,7 @@ from pyspark.sql.types import (
     DoubleType,
     FloatType,
     IntegerType,
+    StringType,
     StructField,
     StructType,
     VariantType,
@@ -40,8 +41,8 @@ from variantlake.spark.scan.stored_types import ELEMENT, Tree, data_type, struct
 from variantlake.spark.scan.tables import TableVersion
 from variantlake.spark.session.char_columns import char_columns, padded_sql, with_declarations
 from variantlake.spark.session.classic_files import EVERYTHING, Files, KnownFile, unused
-from variantlake.spark.session.kernel_scan import arrow_schema, with_texts
 from variantlake.spark.session.schemas import type_ddl, without_ids
+from variantlake.spark.session.versions import arrow_schema
 
 
 def scan(
@@ -183,7 +184,9 @@ class _Group:
             tasks=self._helper.parallelism,
             row_place=self._table.row_place,
         )
-        rows = self._helper.batches(task, len(task.parts), with_texts(schema, [*texts]))
+        beside = (StructField(field, StringType()) for field in texts)
+        columns = StructType([*schema.fields, *beside])
+        rows = self._helper.batches(task, len(task.parts), columns)
         types = self._table.partition_types
         return rows.selectExpr(
             *(quote_identifier(item.name) for item in schema.fields),

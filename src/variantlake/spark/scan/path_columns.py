@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 from variantlake.planning.exact.readings import Native
 from variantlake.planning.plan import ScanPlan
-from variantlake.planning.predicates import Ref
+from variantlake.planning.predicates import PRESENCE, Ref
+from variantlake.sql.splice import Splice
 
+Span = tuple[int, int]
 VARIANT_FIELD = "__vl_v"
 
 
@@ -41,3 +43,23 @@ def path_columns(plan: ScanPlan, refs: Iterable[Ref]) -> dict[str, PathColumn]:
         )
         for column, paths in by_column.items()
     }
+
+
+def field_splice(
+    text: str, column: PathColumn, ref: Ref, span: Span, name: Span, *, cast: str = ""
+) -> Splice:
+    """The change of one path's expression, at `span`, into the field of its column's struct.
+
+    `name` is where the column's name stands in it. Where some files are read natively the
+    expression itself stays, over the Variant inside the struct, and as the type `cast` if one is
+    given: evaluated only in rows whose field is NULL, and only where the query itself comes to
+    evaluate it.
+    """
+    own = text[slice(*name)]
+    field = f"{own}.{column.field(ref)}"
+    if not column.native or ref.type == PRESENCE:
+        return Splice(*span, field)
+    native = f"{text[span[0] : name[0]]}{own}.{VARIANT_FIELD}{text[name[1] : span[1]]}"
+    if cast:
+        native = f"CAST({native} AS {cast})"
+    return Splice(*span, f"coalesce({field}, {native})")

@@ -48,7 +48,7 @@ from variantlake.spark.scan.driver_groups import groups_here
 from variantlake.spark.scan.stored_types import data_type
 from variantlake.spark.scan.tables import TableVersion
 from variantlake.spark.session.classic_files import HelperSession
-from variantlake.spark.session.kernel_scan import arrow_schema
+from variantlake.spark.session.versions import arrow_schema
 from variantlake.types import Kind, ShreddedType
 
 MIN_BYTES = 128 << 20

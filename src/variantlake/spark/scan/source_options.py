@@ -5,19 +5,20 @@ from __future__ import annotations
 import datetime as dt
 import re
 import zoneinfo
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
 from variantlake.errors import InvalidQuery, InvalidValue, did_you_mean
 
+VERSION_IN_PATH = re.compile(r"(.+)@[vV](\d{1,18})", re.DOTALL)
+"""How a path names a version, as Delta has it."""
+
 _VERSION = re.compile(r"\+?\d{1,18}")
-_VERSION_IN_PATH = re.compile(r"(.+)@[vV](\d{1,18})", re.DOTALL)
 _TIME_IN_PATH = re.compile(r"(.+)@(\d{17})", re.DOTALL)
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
-_NAMES = ("versionAsOf", "timestampAsOf", "version", "timestamp", "columns", "path")
-_TIME_TRAVEL = ("versionasof", "timestampasof", "version", "timestamp")
+_TIME_TRAVEL = ("versionAsOf", "timestampAsOf", "version", "timestamp")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,35 +34,26 @@ class SourceOptions:
     def of(cls, options: Mapping[str, str], zone: str) -> Self:
         """The options as Spark gives them; `zone` is that of times in `timestampAsOf`.
 
-        Names are known in any case, as Spark's are. `path@v3` and `path@20260131120000000` name a
-        version and a time, as for Delta.
+        `path@v3` and `path@20260131120000000` name a version and a time, as for Delta.
 
         Raises InvalidQuery for an option that nobody knows or that means nothing.
         """
-        given = {name.lower(): value for name, value in options.items()}
-        known = {name.lower() for name in _NAMES}
-        if unknown := [name for name in options if name.lower() not in known]:
-            raise InvalidQuery(
-                f"the data source has no option {unknown[0]!r}",
-                hint=did_you_mean(unknown[0], _NAMES) or f"it has {', '.join(_NAMES[:-1])}",
-            )
-        location = given.get("path", "")
-        if not location:
-            raise InvalidQuery("no table is named", hint="load(path) takes its location")
+        given = given_options(options, (*_TIME_TRAVEL, "columns"), "the data source")
+        location = given["path"]
         requested = [name for name in _TIME_TRAVEL if name in given]
-        if match := _VERSION_IN_PATH.fullmatch(location) or _TIME_IN_PATH.fullmatch(location):
+        if match := VERSION_IN_PATH.fullmatch(location) or _TIME_IN_PATH.fullmatch(location):
             location = match[1]
             requested.append("@" + match[2])
         if len(requested) > 1:
             raise InvalidQuery(f"a version or a time is given twice: {', '.join(requested)}")
-        version = given.get("versionasof", given.get("version"))
+        version = given.get("versionAsOf", given.get("version"))
         timestamp: dt.datetime | None = None
-        if match is not None and match.re is _VERSION_IN_PATH:
+        if match is not None and match.re is VERSION_IN_PATH:
             version = match[2]
         elif match is not None:
             timestamp = _moment_in_path(match[2], zone)
-        elif "timestampasof" in given:
-            timestamp = _moment(given["timestampasof"], zone)
+        elif "timestampAsOf" in given:
+            timestamp = _moment(given["timestampAsOf"], zone)
         elif "timestamp" in given:
             timestamp = _moment(given["timestamp"], "UTC")
         columns = given.get("columns")
@@ -71,6 +63,32 @@ class SourceOptions:
             None if timestamp is None else _since_epoch(timestamp),
             None if columns is None else tuple(name.strip() for name in columns.split(",")),
         )
+
+
+def given_options(
+    options: Mapping[str, str],
+    names: Sequence[str],
+    what: str,
+    *,
+    begin: str = "load",
+    also: Sequence[str] = (),
+) -> dict[str, str]:
+    """The options by the names that we write; as Spark's they are known in any case.
+
+    Beside `names` there are the path, and `also` those that nobody has to be told of. Raises
+    InvalidQuery for one that `what` does not know, and without a path, which `begin` takes.
+    """
+    known = {name.lower(): name for name in (*names, *also, "path")}
+    given: dict[str, str] = {}
+    for name, value in options.items():
+        if name.lower() not in known:
+            hint = did_you_mean(name, names) or f"it has {', '.join(names)}"
+            raise InvalidQuery(f"{what} has no option {name!r}", hint=hint)
+        given[known[name.lower()]] = value
+    if not given.get("path"):
+        hint = f"{begin}(path) takes its location"
+        raise InvalidQuery("no table is named", hint=hint, cli_hint="")
+    return given
 
 
 def version_number(text: str) -> int:

@@ -2,27 +2,10 @@
 
 from __future__ import annotations
 
-from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    BooleanType,
-    ByteType,
-    DataType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IntegerType,
-    LongType,
-    ShortType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampNTZType,
-    TimestampType,
-)
+from pyspark.sql.pandas.types import from_arrow_type
+from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 
-from variantlake.types import Kind, ShreddedType
+from variantlake.types import ShreddedType
 
 Tree = dict[str | None, "DataType | Tree"]
 """Columns, and the fields or the element within each, by name."""
@@ -43,23 +26,9 @@ def struct_type(tree: Tree) -> StructType:
     )
 
 
-_LEAF_TYPES: dict[Kind, DataType] = {
-    Kind.BOOLEAN: BooleanType(),
-    Kind.INT8: ByteType(),
-    Kind.INT16: ShortType(),
-    Kind.INT32: IntegerType(),
-    Kind.INT64: LongType(),
-    Kind.FLOAT: FloatType(),
-    Kind.DOUBLE: DoubleType(),
-    Kind.DATE: DateType(),
-    Kind.TIMESTAMP: TimestampType(),
-    Kind.TIMESTAMP_NTZ: TimestampNTZType(),
-    Kind.BINARY: BinaryType(),
-    Kind.STRING: StringType(),
-}
-"""Exactly the types of the files: Spark's nested reader does not convert (rule 4)."""
-
-
 def data_type(stored: ShreddedType) -> DataType:
-    """Spark's type of a typed column."""
-    return _LEAF_TYPES.get(stored.kind) or DecimalType(stored.precision, stored.scale)
+    """Spark's type of a typed column: exactly the file's, which its reader does not check.
+
+    See EXACTNESS, rule 4.
+    """
+    return from_arrow_type(stored.arrow, prefer_timestamp_ntz=True)

@@ -15,6 +15,7 @@ from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.log.time_travel import version_at
 from variantlake.delta.protocol.features import SCAN_FEATURES
 from variantlake.delta.schema.char_types import char_length_at
+from variantlake.delta.schema.column_mapping import MODE
 from variantlake.paths import Path
 from variantlake.planning.late_materialization import plan_late_materialization
 from variantlake.planning.log_files import LogFiles
@@ -126,6 +127,7 @@ class Tables:
                 return known
             same = snapshot.metadata.id == known.snapshot.metadata.id
             table = table_version(location, snapshot, known.files if same else None)
+        self._newest.pop(location, None)
         while len(self._newest) >= _REMEMBERED_TABLES:
             self._newest.pop(next(iter(self._newest)))
         self._newest[location] = table
@@ -198,7 +200,8 @@ class Tables:
 def table_version(location: str, snapshot: Snapshot, older: LogFiles | None = None) -> TableVersion:
     """A snapshot for Spark; `older` are files of an earlier version, whose facts are kept."""
     columns = StructType.fromJson(json.loads(snapshot.metadata.schema_string))
-    schema, stored = spark_schema(columns), stored_schema(columns, ids=_by_id(snapshot))
+    by_id = snapshot.properties.get(MODE, "").lower() == "id"
+    schema, stored = spark_schema(columns), stored_schema(columns, ids=by_id)
     return TableVersion(
         location,
         snapshot,
@@ -217,8 +220,3 @@ def _index(names: Sequence[str], name: str) -> int:
     if name in names:
         return names.index(name)
     return [known.lower() for known in names].index(name.lower())
-
-
-def _by_id(snapshot: Snapshot) -> bool:
-    """Whether files' columns are found by their ids (column mapping in id mode)."""
-    return snapshot.properties.get("delta.columnMapping.mode", "").lower() == "id"

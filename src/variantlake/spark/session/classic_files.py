@@ -11,9 +11,10 @@ import contextlib
 import functools
 import itertools
 import uuid
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import orjson
 import pyarrow as pa
@@ -26,6 +27,7 @@ from variantlake.spark.session.char_columns import pads
 from variantlake.spark.session.janino import java_instance
 from variantlake.spark.session.jvm import Java, classes_of, clone_of, dataset_of, session_of
 from variantlake.spark.session.kernel_scan import Task, batches, workers_have_package
+from variantlake.spark.session.settings import TIME_ZONE, is_utc
 from variantlake.spark.session.stores import hadoop_path, reads_s3
 
 SETTINGS = {
@@ -39,10 +41,6 @@ SETTINGS = {
     # Keys stand in our expressions as string literals.
     "spark.sql.parser.escapedStringLiterals": "false",
 }
-TIME_ZONE = "spark.sql.session.timeZone"
-_UTC = ("UTC", "Etc/UTC", "GMT", "Z", "+00:00")
-FOLLOWED = (TIME_ZONE,)
-"""Settings of the user that a scan's own casts depend on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +84,50 @@ def unused(name: str, columns: Collection[str]) -> str:
     return name
 
 
-class Files(Protocol):
-    """How the files of a scan become DataFrames."""
+class Files(ABC):
+    """Reads files and publishes views for one user session."""
 
+    def __init__(self, user: SparkSession) -> None:
+        self._user: Any = user
+        self._prefix = f"__vl_{uuid.uuid4().hex[:8]}_"
+        self._numbers = itertools.count()
+        self._zone = ""
+
+    @property
+    @abstractmethod
+    def spark(self) -> Any:
+        """The helper session."""
+
+    @functools.cached_property
+    def has_kernels(self) -> bool:
+        """Whether Spark's Python workers have this package; asked once. Queries do without it."""
+        return workers_have_package(self.spark)
+
+    @functools.cached_property
+    def _database(self) -> str:
+        found: str = self._user.conf.get("spark.sql.globalTempDatabase", "global_temp")
+        return found
+
+    def follow(self) -> None:
+        """Take over the user's time zone, which may have changed since; before each query."""
+        zone = self._user.conf.get(TIME_ZONE)
+        if zone != self._zone:
+            self.spark.conf.set(TIME_ZONE, zone)
+            self._zone = zone
+
+    def new_view(self, mark: str = "") -> str:
+        """A name for a view that nobody has, without its database; `mark` ends it."""
+        return f"{self._prefix}{next(self._numbers)}{mark}"
+
+    def qualified(self, view: str) -> str:
+        """The view's name as queries and plans write it."""
+        return f"{self._database}.{view}"
+
+    @abstractmethod
     def empty(self, schema: StructType) -> DataFrame:
         """A DataFrame without rows that costs no job."""
 
+    @abstractmethod
     def read_parquet(
         self,
         files: Sequence[KnownFile],
@@ -111,15 +147,19 @@ class Files(Protocol):
 
     def batches(self, task: Task, count: int, schema: StructType) -> DataFrame:
         """The Arrow batches of `task(0)` … `task(count - 1)`, each run by one Spark task."""
+        return batches(self.spark, task, count, schema)
 
     @property
+    @abstractmethod
     def parallelism(self) -> int:
         """How many tasks make use of all cores."""
 
     @property
     def pads_chars(self) -> bool:
         """Whether the user's session pads CHAR columns that it reads."""
+        return pads(self._user.conf.get)
 
+    @abstractmethod
     def deleted(self, vectors: bytes, schema: StructType) -> DataFrame:
         """Deleted rows as a small table; `vectors` is as `StaticFileIndex.deleted` wants it."""
 
@@ -143,48 +183,28 @@ def _active_session_stays(user: SparkSession) -> Iterator[None]:
             sessions.clearActiveSession()
 
 
-class HelperSession:
-    """Reads files and publishes views for one user session."""
+class HelperSession(Files):
+    """See Files."""
 
     def __init__(self, user: SparkSession) -> None:
-        self._user = user
-        # The clone knows the user's settings; a new session would have those of the start.
-        self.spark = clone_of(user)
-        for name, value in SETTINGS.items():
-            self.spark.conf.set(name, value)
+        super().__init__(user)
         self._files = java_instance(user, "StaticFileIndex")
         self._views = java_instance(user, "ScanViews")
-        self._followed: dict[str, str] = {}
-        self._database = self.spark.conf.get("spark.sql.globalTempDatabase", "global_temp")
-        self._prefix = f"__vl_{uuid.uuid4().hex[:8]}_"
-        self._numbers = itertools.count()
         self.follow()
 
     @functools.cached_property
-    def has_kernels(self) -> bool:
-        """Whether Spark's Python workers have this package; asked once. Queries do without it."""
-        return workers_have_package(self.spark)
-
-    def follow(self) -> None:
-        """Take over the settings of the user that may have changed since."""
-        for name in FOLLOWED:
-            value: Any = self._user.conf.get(name)
-            if self._followed.get(name) != value:
-                self.spark.conf.set(name, value)
-                self._followed[name] = value
+    def spark(self) -> SparkSession:
+        """See Files."""
+        # The clone knows the user's settings; a new session would have those of the start.
+        clone = clone_of(self._user)
+        for name, value in SETTINGS.items():
+            clone.conf.set(name, value)
+        return clone
 
     @property
     def is_utc(self) -> bool:
         """Whether the user's time zone is UTC, as it was taken over."""
-        return self._followed[TIME_ZONE] in _UTC
-
-    def new_view(self, mark: str = "") -> str:
-        """A name for a view that nobody has, without its database; `mark` ends it."""
-        return f"{self._prefix}{next(self._numbers)}{mark}"
-
-    def qualified(self, view: str) -> str:
-        """The view's name as queries and plans write it."""
-        return f"{self._database}.{view}"
+        return is_utc(self._zone)
 
     def publish(self, frame: DataFrame, view: str) -> None:
         """Make `frame` known to all sessions as `view`, in the place of an older one."""
@@ -199,7 +219,7 @@ class HelperSession:
         self._views.drop(self._java, view)
 
     def empty(self, schema: StructType) -> DataFrame:
-        """A DataFrame without rows that costs no job."""
+        """See Files."""
         view = self.new_view()
         self.publish_empty(schema, view)
         try:
@@ -238,7 +258,7 @@ class HelperSession:
                 orjson.dumps(known).decode(),
                 schema.json(),
                 constants.json(),
-                self._followed[TIME_ZONE],
+                self._zone,
                 orjson.dumps(where).decode(),
                 orjson.dumps([*columns, *place]).decode(),
             )
@@ -250,10 +270,6 @@ class HelperSession:
     def _hadoop_path(self) -> Callable[[str], str]:
         return str if reads_s3(self.spark) else hadoop_path
 
-    def batches(self, task: Task, count: int, schema: StructType) -> DataFrame:
-        """See Files."""
-        return batches(self.spark, task, count, schema)
-
     @property
     def parallelism(self) -> int:
         """See Files."""
@@ -264,11 +280,6 @@ class HelperSession:
         """Whether the driver's process runs the tasks (`local[*]`)."""
         master = str(self.spark.sparkContext.master)
         return master == "local" or master.startswith("local[")
-
-    @property
-    def pads_chars(self) -> bool:
-        """See Files."""
-        return pads(self._user.conf.get)
 
     def rows(self, batch: pa.RecordBatch, schema: StructType) -> DataFrame:
         """A few rows that are known already."""

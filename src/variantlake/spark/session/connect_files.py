@@ -1,17 +1,11 @@
-"""Files as DataFrames through Spark Connect, which has no JVM to hand.
-
-Scans are made in a clone of the user's session and published as global temporary views, as in a
-classic session (`session`).
-"""
+"""Files as DataFrames through Spark Connect, which has no JVM to hand."""
 
 from __future__ import annotations
 
 import atexit
 import functools
-import itertools
 import re
 import unicodedata
-import uuid
 import weakref
 import zlib
 from collections import deque
@@ -26,17 +20,15 @@ from pyspark.sql.types import ArrayType, MapType, StringType, StructField, Struc
 
 from variantlake.errors import UnsupportedFeature
 from variantlake.quoting import quote_identifier, quote_string
-from variantlake.spark.session.char_columns import pads
 from variantlake.spark.session.classic_files import (
     EVERYTHING,
-    FOLLOWED,
     ROW_INDEX,
     SETTINGS,
+    Files,
     KnownFile,
     unused,
 )
 from variantlake.spark.session.jobs import functions_of
-from variantlake.spark.session.kernel_scan import Task, batches, workers_have_package
 from variantlake.spark.session.schemas import type_ddl
 from variantlake.spark.session.stores import hadoop_path, reads_s3
 from variantlake.spark.session.versions import at_exit
@@ -56,18 +48,16 @@ _LISTING = {
 }
 
 
-class RemoteFiles:
-    """Files as DataFrames of a private clone of one Connect session; see `session.Files`."""
+class RemoteFiles(Files):
+    """See Files."""
 
     def __init__(self, user: SparkSession) -> None:
-        self._user: Any = user
-        self._prefix = f"__vl_{uuid.uuid4().hex[:8]}_"
-        self._numbers = itertools.count()
-        self._followed: dict[str, str] = {}
+        super().__init__(user)
         self._unused: deque[str] = deque()
 
     @functools.cached_property
-    def _spark(self) -> Any:
+    def spark(self) -> Any:
+        """See Files."""
         clone = self._user.cloneSession()
         # At the end it would call the server, for minutes if that was stopped with the user's
         # session. The server itself forgets sessions that nobody uses.
@@ -78,39 +68,25 @@ class RemoteFiles:
         return clone
 
     @functools.cached_property
-    def has_kernels(self) -> bool:
-        """Whether Spark's Python workers have this package; a job asks, once."""
-        return workers_have_package(self._spark)
-
-    @functools.cached_property
     def _reads_s3(self) -> bool:
-        return reads_s3(self._spark)
-
-    @functools.cached_property
-    def _database(self) -> str:
-        found: str = self._user.conf.get("spark.sql.globalTempDatabase", "global_temp")
-        return found
+        return reads_s3(self.spark)
 
     def follow(self) -> None:
-        """Take over the settings of the user that may have changed since; before each query."""
+        """See Files; views that nobody uses are dropped here."""
         while self._unused:
             self.drop([self._unused.popleft()])
-        for name in FOLLOWED:
-            value = self._user.conf.get(name)
-            if self._followed.get(name) != value:
-                self._spark.conf.set(name, value)
-                self._followed[name] = value
+        super().follow()
 
     def publish(self, frame: DataFrame, mark: str = "") -> str:
         """Make `frame` known to all sessions of the server; its whole name, which `mark` ends."""
-        view = f"{self._prefix}{next(self._numbers)}{mark}"
+        view = self.new_view(mark)
         frame.createOrReplaceGlobalTempView(view)
-        return f"{self._database}.{view}"
+        return self.qualified(view)
 
     def drop(self, views: Iterable[str]) -> None:
         """Forget views by their whole names."""
         for view in views:
-            self._spark.catalog.dropGlobalTempView(view.partition(".")[2])
+            self.spark.catalog.dropGlobalTempView(view.partition(".")[2])
 
     def drop_after(self, frame: DataFrame, views: Iterable[str]) -> None:
         """Forget views that a DataFrame names, once none that was made of it is left.
@@ -129,7 +105,7 @@ class RemoteFiles:
             f"CAST(NULL AS {type_ddl(item.dataType)}) AS {quote_identifier(item.name)}"
             for item in schema.fields
         )
-        found: DataFrame = self._spark.sql(f"SELECT {nothing} WHERE false")
+        found: DataFrame = self.spark.sql(f"SELECT {nothing} WHERE false")
         return found
 
     def read_parquet(
@@ -191,9 +167,9 @@ class RemoteFiles:
             buckets[zlib.crc32(path.encode()) % len(files)][path] = file.constants
         texts = StructType([StructField(f"t{at}", StringType()) for at in range(len(constants))])
         table = StructType([StructField("b", ArrayType(MapType(StringType(), texts)))])
-        values = self._spark.createDataFrame([(buckets,)], table).scalar()
+        values = self.spark.createDataFrame([(buckets,)], table).scalar()
         rows: Any = self._read([file.path for file in files], schema)
-        sf = functions_of(self._spark)
+        sf = functions_of(self.spark)
         path = rows.metadataColumn("_metadata").getField("file_path")
         bucket = (sf.crc32(path.cast("binary")) % len(files)).cast("int")
         found = sf.coalesce(
@@ -209,25 +185,16 @@ class RemoteFiles:
         return selected
 
     def _read(self, paths: Iterable[str], schema: StructType) -> DataFrame:
-        reader = self._spark.read.schema(schema)
+        reader = self.spark.read.schema(schema)
         # No columns from the names of folders, no globs.
         reader = reader.option("recursiveFileLookup", "true")
         found: DataFrame = reader.parquet(*(_GLOB.sub(r"\\\g<0>", path) for path in paths))
         return found
 
-    def batches(self, task: Task, count: int, schema: StructType) -> DataFrame:
-        """See Files."""
-        return batches(self._spark, task, count, schema)
-
     @property
     def parallelism(self) -> int:
         """See Files; the server does not say."""
         return 8
-
-    @property
-    def pads_chars(self) -> bool:
-        """See Files."""
-        return pads(self._user.conf.get)
 
     def deleted(self, vectors: bytes, schema: StructType) -> DataFrame:
         """See Files."""
@@ -237,7 +204,7 @@ class RemoteFiles:
             bits = np.frombuffer(vectors, "<i8", words, position + 8).tolist()
             rows.append((number, bits))
             position += 8 + 8 * words
-        found: DataFrame = self._spark.createDataFrame(rows, schema)
+        found: DataFrame = self.spark.createDataFrame(rows, schema)
         return found
 
 

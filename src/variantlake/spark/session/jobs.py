@@ -15,7 +15,7 @@ import threading
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib.metadata import requires
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +25,9 @@ from pyspark.sql.types import StructType
 from variantlake.errors import MissingDependency
 from variantlake.spark.session.jvm import clone_of, frame_of, plan_of
 from variantlake.spark.session.stores import reaching_stores
+
+if TYPE_CHECKING:
+    from variantlake.ingest.load import Runner, Tasks  # loads the kernels
 
 Task = Callable[[int], Iterable[bytes]]
 """What runs on an executor: a task's number in, payloads out. It is pickled."""
@@ -37,6 +40,9 @@ _BATCHES = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
     "spark.sql.execution.arrow.maxBytesPerBatch": "4m",
 }
+_PYTHON_EXEC = threading.Lock()
+"""Held while a context's Python is not the user's: threads share it."""
+
 _POLL_SECONDS = 0.2
 _CANCEL_SECONDS = 10.0
 
@@ -73,6 +79,16 @@ def run_tasks(
                 yield from task(int(number))
 
     return _run_over(spark, spark.range(0, count, 1, count), run, description, watch)
+
+
+def task_runner(spark: SparkSession, doing: str) -> Runner:
+    """What runs the tasks of a load or a rewrite on Spark's executors; `doing` describes them."""
+
+    def run(task: Tasks, watch: Callable[[int], None]) -> Iterable[bytes]:
+        description = f"variantlake: {doing}"
+        return run_tasks(spark, task, len(task.groups), description=description, watch=watch)
+
+    return run
 
 
 def run_over(
@@ -118,7 +134,7 @@ def _run_over(
             yield pa.record_batch({"payload": pa.array([payload], pa.binary())})
 
     job: _Job = _ConnectJob(spark) if is_connect(spark) else _ClassicJob(spark)
-    mapped = job.mapped(frame, run)
+    mapped = map_in_arrow(frame, run, "payload binary")
 
     def collect() -> list[bytes]:
         return [bytes(row.payload) for row in job.collect(mapped, description)]
@@ -186,19 +202,19 @@ def own_python(context: Any) -> Iterator[None]:
     environment miss the package. On this machine the right one is ours; elsewhere only the user
     knows it.
     """
-    chosen = context.pythonExec
-    if chosen == "python3" and str(context.master).startswith("local"):
-        context.pythonExec = sys.executable
-    try:
-        yield
-    finally:
-        context.pythonExec = chosen
+    with _PYTHON_EXEC:
+        chosen = context.pythonExec
+        if chosen == "python3" and str(context.master).startswith("local"):
+            context.pythonExec = sys.executable
+        try:
+            yield
+        finally:
+            context.pythonExec = chosen
 
 
 class _Job(Protocol):
     """What differs between classic Spark and Spark Connect."""
 
-    def mapped(self, frame: DataFrame, run: _Run) -> DataFrame: ...
     def collect(self, frame: DataFrame, description: str) -> list[Any]: ...
     def finished_tasks(self) -> int: ...
     def cancel(self) -> None: ...
@@ -231,9 +247,6 @@ class _ClassicJob:
         self._context.setJobGroup(self._group, description)  # see collect
         return list(tasks.collect())
 
-    def mapped(self, frame: DataFrame, run: _Run) -> DataFrame:
-        return map_in_arrow(frame, run, "payload binary")
-
     def collect(self, frame: DataFrame, description: str) -> list[Any]:
         # Belongs to this thread only, which ends after it.
         self._context.setJobGroup(self._group, description)
@@ -263,9 +276,6 @@ class _ConnectJob:
         self._tag = f"variantlake-{uuid.uuid4()}"
         self._finished: Mapping[int, int] = {}
         self._handler = cast("Any", self._progress)
-
-    def mapped(self, frame: DataFrame, run: _Run) -> DataFrame:
-        return map_in_arrow(frame, run, "payload binary")
 
     def collect(self, frame: DataFrame, description: str) -> list[Any]:
         del description  # Connect has no name for an operation

@@ -7,7 +7,7 @@ are found on typed columns, and only their Variants rebuilt (`scan.scan_task`).
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from importlib.metadata import version
 
 import numpy as np
@@ -17,7 +17,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StringType, StructField, StructType
 
 from variantlake.spark.session.jobs import is_connect, map_in_arrow
-from variantlake.spark.session.versions import utc_arrow_schema
 
 Task = Callable[[int], Iterator[pa.RecordBatch]]
 """Pickles; called in a Spark task with the task's number."""
@@ -54,13 +53,3 @@ def workers_have_package(spark: SparkSession) -> bool:
 
 def _version(_: int) -> Iterator[pa.RecordBatch]:
     yield pa.record_batch({"version": [version("variantlake")]})
-
-
-def arrow_schema(schema: StructType) -> pa.Schema:
-    """Spark's Arrow types of columns; a VARIANT is a struct that is marked as one."""
-    return utc_arrow_schema(schema)
-
-
-def with_texts(schema: StructType, names: Sequence[str]) -> StructType:
-    """The columns, and columns of text behind them."""
-    return StructType([*schema.fields, *(StructField(name, StringType()) for name in names)])

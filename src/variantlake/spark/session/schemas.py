@@ -5,6 +5,7 @@ Under column mapping the two differ, at every depth. Spec: PROTOCOL, "Column Map
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -74,37 +75,26 @@ def _declaration(item: StructField) -> dict[str, Any]:
 
 
 def _plain(type_: DataType) -> DataType:
-    match type_:
-        case StructType():
-            return StructType(
-                [StructField(f.name, _plain(f.dataType), f.nullable) for f in type_.fields]
-            )
-        case ArrayType():
-            return ArrayType(_plain(type_.elementType), type_.containsNull)
-        case MapType():
-            return MapType(_plain(type_.keyType), _plain(type_.valueType), type_.valueContainsNull)
-        case _:
-            return type_
+    return _mapped(type_, lambda f: StructField(f.name, _plain(f.dataType), f.nullable))
 
 
 def _stored_field(item: StructField, *, ids: bool) -> StructField:
     metadata: dict[str, Any] = item.metadata or {}
     name = metadata.get(_PHYSICAL_NAME, item.name)
     kept = {_PARQUET_ID: metadata[_ID]} if ids and _ID in metadata else {}
-    return StructField(name, _stored(item.dataType, ids=ids), item.nullable, kept)
+    type_ = _mapped(item.dataType, lambda field: _stored_field(field, ids=ids))
+    return StructField(name, type_, item.nullable, kept)
 
 
-def _stored(type_: DataType, *, ids: bool) -> DataType:
+def _mapped(type_: DataType, change: Callable[[StructField], StructField]) -> DataType:
+    """The type with every field of its outermost structs changed."""
     match type_:
         case StructType():
-            return StructType([_stored_field(item, ids=ids) for item in type_.fields])
+            return StructType([change(item) for item in type_.fields])
         case ArrayType():
-            return ArrayType(_stored(type_.elementType, ids=ids), type_.containsNull)
+            return ArrayType(_mapped(type_.elementType, change), type_.containsNull)
         case MapType():
-            return MapType(
-                _stored(type_.keyType, ids=ids),
-                _stored(type_.valueType, ids=ids),
-                type_.valueContainsNull,
-            )
+            key, value = (_mapped(part, change) for part in (type_.keyType, type_.valueType))
+            return MapType(key, value, type_.valueContainsNull)
         case _:
             return type_

@@ -59,8 +59,8 @@ def is_tried(spark: SparkSession) -> bool:
     return False
 
 
-def utc_arrow_schema(schema: StructType) -> pa.Schema:
-    """PySpark's Arrow types of columns, those of TIMESTAMP in UTC."""
+def arrow_schema(schema: StructType) -> pa.Schema:
+    """Spark's Arrow types of columns, TIMESTAMP in UTC; a VARIANT is a struct marked as one."""
     if _numbers(pyspark.__version__) < (4, 2):
         return to_arrow_schema(schema)  # UTC without being told
     return to_arrow_schema(schema, timezone="UTC")

@@ -48,7 +48,7 @@ from variantlake.spark.load.append_target import (
     in_schema,
     target_of,
 )
-from variantlake.spark.load.append_task import AppendTask
+from variantlake.spark.load.append_task import AppendTask, partition_number
 from variantlake.spark.load.constraints import has_expressions
 from variantlake.spark.streaming.batch_log import tell
 from variantlake.spark.streaming.sink_options import SinkOptions
@@ -116,7 +116,7 @@ class TableStreamWriter(DataSourceStreamArrowWriter):
 
         set_storage_options(self._stores)
         context = TaskContext.get()
-        number = 0 if context is None else context.partitionId()
+        number = partition_number()
         stream = "" if context is None else context.getLocalProperty(QUERY_ID) or ""
         shreddings: Mapping[str, ShreddingSchema] = {}
         outcome: TaskResult | TaskFailure

@@ -6,16 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from variantlake.errors import InvalidQuery, did_you_mean
 from variantlake.ingest.target.options import LoadOptions
 from variantlake.spark.load.append_target import NewTable
-from variantlake.spark.scan.source_options import flag, whole_number
+from variantlake.spark.scan.source_options import flag, given_options, whole_number
 
 _SPARK = ("checkpointLocation", "queryName")
 """Options of the query that Spark gives to the sink too."""
 
 _NAMES = (
-    "path",
     "queryId",
     "jsonColumns",
     "partitionBy",
@@ -57,20 +55,7 @@ class SinkOptions:
 
         Raises InvalidQuery for an option that nobody knows, InvalidValue for one that cannot be.
         """
-        known = {name.lower(): name for name in (*_NAMES, *_SPARK)}
-        given: dict[str, str] = {}
-        for name, value in options.items():
-            if name.lower() not in known:
-                raise InvalidQuery(
-                    f"the sink has no option {name!r}",
-                    hint=did_you_mean(name, _NAMES) or f"it has {', '.join(_NAMES[1:])}",
-                )
-            given[known[name.lower()]] = value
-        location = given.get("path", "")
-        if not location:
-            raise InvalidQuery(
-                "no table is named", hint="start(path) takes its location", cli_hint=""
-            )
+        given = given_options(options, _NAMES, "the sink", begin="start", also=_SPARK)
         new = NewTable.of(_list(given, "partitionBy"), given.get("shredding"), None)
         numbers = {
             "max_rows_per_file": whole_number(given, "maxRowsPerFile"),
@@ -80,7 +65,7 @@ class SinkOptions:
         if "mode" in given:
             load["mode"] = given["mode"]
         return cls(
-            location,
+            given["path"],
             given.get("queryId", ""),
             _list(given, "jsonColumns"),
             new if flag(given, "createTable", default=True) else None,

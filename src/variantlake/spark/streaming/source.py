@@ -29,7 +29,7 @@ from variantlake.scan.scan_task import split_files
 from variantlake.scan.table_scan import Scan
 from variantlake.spark.scan.data_source import TableReader, reach, stored_names
 from variantlake.spark.scan.tables import table_version
-from variantlake.spark.session.kernel_scan import arrow_schema
+from variantlake.spark.session.versions import arrow_schema
 from variantlake.spark.streaming.offsets import NONE_READ, Offset
 from variantlake.spark.streaming.source_options import StreamOptions
 from variantlake.spark.streaming.stream_columns import selection
@@ -177,7 +177,7 @@ class TableStream(DataSourceStreamReader):
         end, count, size = begin, 0, 0
         for unit in self._units(begin, last):
             count += 1
-            size += unit.size
+            size += unit.file.size
             over = (max_files is not None and count > max_files) or (
                 max_bytes is not None and size > max_bytes and count > 1
             )

@@ -6,9 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
-from variantlake.errors import InvalidQuery, InvalidValue, did_you_mean
+from variantlake.errors import InvalidQuery, InvalidValue
 from variantlake.feed.appended import ChangeCommits
-from variantlake.spark.scan.source_options import flag, milliseconds, version_number, whole_number
+from variantlake.spark.scan.source_options import (
+    flag,
+    given_options,
+    milliseconds,
+    version_number,
+    whole_number,
+)
 
 STREAM_OPTIONS = (
     "maxFilesPerTrigger",
@@ -29,7 +35,7 @@ MAX_FILES = 1000
 """Files of a batch where no limit is asked for: Delta Spark has the same number."""
 
 LATEST = "latest"
-_UNITS = {"b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+_UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
 def is_stream(options: Mapping[str, str]) -> bool:
@@ -73,21 +79,7 @@ class StreamOptions:
 
         Raises InvalidQuery for an option that nobody knows or that means nothing.
         """
-        known = {name.lower(): name for name in (*STREAM_OPTIONS, "path")}
-        given: dict[str, str] = {}
-        for name, value in options.items():
-            if name.lower() not in known:
-                raise InvalidQuery(
-                    f"a stream of a table has no option {name!r}",
-                    hint=did_you_mean(name, STREAM_OPTIONS)
-                    or f"it has {', '.join(STREAM_OPTIONS)}",
-                )
-            given[known[name.lower()]] = value
-        location = given.get("path", "")
-        if not location:
-            raise InvalidQuery(
-                "no table is named", hint="load(path) takes its location", cli_hint=""
-            )
+        given = given_options(options, STREAM_OPTIONS, "a stream of a table")
         start = given.get("startingVersion", "").strip().lower()
         time = given.get("startingTimestamp")
         if start and time is not None:
@@ -95,7 +87,7 @@ class StreamOptions:
         max_bytes = _bytes(given, "maxBytesPerTrigger")
         max_files = whole_number(given, "maxFilesPerTrigger", least=1)
         return cls(
-            location,
+            given["path"],
             max_files if max_files is not None or max_bytes is not None else MAX_FILES,
             max_bytes,
             max_files is not None or max_bytes is not None,

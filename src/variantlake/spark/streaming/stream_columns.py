@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import DataType, StructField, StructType, VariantType
 
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.feed.snapshots import snapshots_of
 from variantlake.planning.exact.casts import spark_type
 from variantlake.planning.predicates import Predicate
+from variantlake.spark.scan.stored_types import data_type
 from variantlake.spark.scan.tables import table_version
 from variantlake.spark.streaming.source_options import StreamOptions
 from variantlake.sql.select import Item, QueryText
@@ -42,4 +42,4 @@ def _type_of(item: Item, columns: StructType) -> DataType:
     if item.ref.path is None:
         return columns[item.ref.column[0]].dataType
     requested = spark_type(item.ref.type)
-    return VariantType() if requested is None else from_arrow_type(requested.arrow)
+    return VariantType() if requested is None else data_type(requested)

@@ -26,11 +26,6 @@ class Unit:
     change: ChangedFile | None
     begins: bool
 
-    @property
-    def size(self) -> int:
-        """Bytes of the file."""
-        return self.file.size
-
 
 def units_of(
     read: Snapshot,

@@ -19,18 +19,13 @@ from variantlake.quoting import quote_identifier
 from variantlake.spark.query.plans.catalyst import Node
 from variantlake.spark.query.plans.join_values import SmallSide, small_sides
 from variantlake.spark.query.plans.limits import first_rows
-from variantlake.spark.query.plans.lineage import (
-    Lineage,
-    Source,
-    view_of,
-)
+from variantlake.spark.query.plans.lineage import Lineage, Source, view_of
 from variantlake.spark.query.plans.partial_aggregates import partial_aggregates
 from variantlake.spark.query.plans.predicates import Extra, table_predicates, variant_request
+from variantlake.spark.scan.path_columns import Span
 from variantlake.spark.scan.pushed_aggregates import PartialAggregate
 from variantlake.sql.names import VARIANT
 from variantlake.sql.splice import Splice
-
-Span = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +104,7 @@ def analyse(
                 new = f" AS {quote_identifier(name)}"
                 names.append((Splice(place, place, new), spans))
     predicates = table_predicates(analysed, lineage, text)
-    limits = first_rows(analysed, views, text)
+    limits = first_rows(analysed, lineage, text)
     tables = {
         view: TableUse(
             view,
@@ -130,7 +125,7 @@ def analyse(
         tuple((change, spans) for change, spans in names if spans & kept),
         tuple(small_sides(analysed, views)),
         functools.partial(table_predicates, analysed, lineage, text),
-        tuple(partial_aggregates(analysed, views, text, utc=utc)),
+        tuple(partial_aggregates(analysed, lineage, text, utc=utc)),
     )
 
 

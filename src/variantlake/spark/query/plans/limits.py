@@ -20,15 +20,14 @@ _PASSING = frozenset({"Filter", "Project", "ResolvedHint", "SubqueryAlias", "Vie
 """Operators that give each row of their input in the same order, or drop it by a condition."""
 
 
-def first_rows(plan: Node, views: Mapping[str, str], text: str) -> dict[str, FirstRows]:
+def first_rows(plan: Node, lineage: Lineage, text: str) -> dict[str, FirstRows]:
     """For each view that a LIMIT stands above: the rows that are asked for.
 
-    A view that is read twice, or through more than one LIMIT, has none. `text` is the query's.
+    A view that is read twice, or through more than one LIMIT, has none. `lineage` is the plan's,
+    `text` the query's.
     """
-    lineage = Lineage(views)
-    lineage.learn(plan)
     nodes = list(plan.walk())
-    read = Counter(view for node in nodes if (view := view_of(node, views)) is not None)
+    read = Counter(view for node in nodes if (view := view_of(node, lineage.views)) is not None)
     ctes = Counter(node.arguments["cteId"] for node in nodes if node.name == "CTERelationRef")
     once = {cte: lineage.definitions[cte] for cte in ctes if cte in lineage.definitions}
     once = {cte: definition for cte, definition in once.items() if ctes[cte] == 1}
@@ -36,7 +35,7 @@ def first_rows(plan: Node, views: Mapping[str, str], text: str) -> dict[str, Fir
     for node in nodes:
         if node.name != "GlobalLimit":
             continue
-        limit = _Limit(views, lineage, text, once).read(node)
+        limit = _Limit(lineage, text, once).read(node)
         if limit is not None:
             found.setdefault(limit[0], []).append(limit[1])
     return {
@@ -46,7 +45,6 @@ def first_rows(plan: Node, views: Mapping[str, str], text: str) -> dict[str, Fir
 
 @dataclass(frozen=True, slots=True)
 class _Limit:
-    _views: Mapping[str, str]
     _lineage: Lineage
     _text: str
     _once: Mapping[str, Node]
@@ -66,7 +64,7 @@ class _Limit:
                     return None
                 sort = sort or below
             all_rows &= below.name not in ("Filter", "Sort")
-            view = view_of(below, self._views)
+            view = view_of(below, self._lineage.views)
         if view is None or None in counts:
             return None
         rows = sum(count or 0 for count in counts)
@@ -83,7 +81,7 @@ class _Limit:
         (node,) = node.children
         while True:
             yield node
-            if view_of(node, self._views) is not None:
+            if view_of(node, self._lineage.views) is not None:
                 return
             if node.name == "CTERelationRef":
                 definition = self._once.get(node.arguments["cteId"])

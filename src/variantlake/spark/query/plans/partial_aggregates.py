@@ -43,19 +43,17 @@ _TIMESTAMP = "timestamp"
 
 
 def partial_aggregates(
-    plan: Node, views: Mapping[str, str], text: str, *, utc: bool
+    plan: Node, lineage: Lineage, text: str, *, utc: bool
 ) -> Iterator[PartialAggregate]:
     """The aggregates of an analysed plan that may be begun by tasks, one for each table at most.
 
-    Whether the table's files allow it is for the planner to say. `utc` tells that the session's
-    time zone is UTC; the other arguments are as in `analyse`.
+    Whether the table's files allow it is for the planner to say. `lineage` is the plan's; `utc`
+    tells that the session's time zone is UTC, and `text` is as in `analyse`.
     """
-    lineage = Lineage(views)
-    lineage.learn(plan)
     for node in _operators(plan):
         if node.name not in ("Aggregate", "Distinct"):
             continue
-        below = _rows_of(node.children[0], views)
+        below = _rows_of(node.children[0], lineage.views)
         if below is None:
             continue
         view, conditions = below

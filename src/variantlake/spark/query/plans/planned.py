@@ -9,14 +9,12 @@ import orjson
 from pyspark.sql import DataFrame
 
 from variantlake.planning.plan import ScanPlan
-from variantlake.planning.predicates import PRESENCE, Predicate, map_refs
+from variantlake.planning.predicates import Predicate, map_refs
 from variantlake.planning.stats.first_rows import map_order
-from variantlake.spark.query.plans.analysis import PathUse, TableUse
-from variantlake.spark.scan.path_columns import VARIANT_FIELD, PathColumn
+from variantlake.spark.query.plans.analysis import TableUse
 from variantlake.spark.scan.pushed_aggregates import PushedAggregate
 from variantlake.spark.scan.tables import TableVersion
 from variantlake.spark.session.classic_files import HelperSession
-from variantlake.sql.splice import Splice
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +32,11 @@ class PlannedTable:
     plan: ScanPlan
     joined: tuple[Predicate, ...] = ()
     pushed: PushedAggregate | None = None
+
+    @property
+    def whole(self) -> tuple[str, ...]:
+        """The Variants that are needed as they are."""
+        return tuple(sorted(self.use.whole & self.table.variants))
 
 
 @dataclass(slots=True)
@@ -59,24 +62,6 @@ def merged(
                 return None
             found = helper.merged(found, table.view, rows, own.keys, merges)
     return found
-
-
-def field_splice(text: str, use: PathUse, column: PathColumn) -> Splice:
-    """The change of one path's expression into the field of its column's struct.
-
-    Where some files are read natively the expression itself stays, over the Variant inside the
-    struct: evaluated only in rows whose field is NULL, and only where the query itself comes to
-    evaluate it.
-    """
-    name = text[use.column[0] : use.column[1]]
-    path = f"{name}.{column.field(use.ref)}"
-    if not column.native or use.ref.type == PRESENCE:
-        return Splice(*use.span, path)
-    before, after = text[use.span[0] : use.column[0]], text[use.column[1] : use.span[1]]
-    native = f"{before}{name}.{VARIANT_FIELD}{after}"
-    if use.implicit_cast:
-        native = f"CAST({native} AS {use.ref.type})"
-    return Splice(*use.span, f"coalesce({path}, {native})")
 
 
 def by_stored_names(use: TableUse, table: TableVersion) -> TableUse:

@@ -33,10 +33,7 @@ from variantlake.planning.predicates import (
     Unknown,
 )
 from variantlake.spark.query.plans.catalyst import Node, _Absent
-from variantlake.spark.query.plans.lineage import (
-    Lineage,
-    view_of,
-)
+from variantlake.spark.query.plans.lineage import Lineage, view_of
 from variantlake.sql.joins import join_of_plan
 from variantlake.sql.names import VARIANT
 
@@ -75,7 +72,10 @@ def table_predicates(
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """Reads what expressions say about the rows of one view; `text` as in `table_predicates`."""
+    """Reads what expressions say about the rows of one view; `text` as in `table_predicates`.
+
+    Refs are columns of `view` alone.
+    """
 
     view: str
     lineage: Lineage
@@ -83,17 +83,80 @@ class Conditions:
 
     def all_of(self, nodes: Iterable[Node]) -> Predicate:
         """That all of these conditions hold; what is not understood is Unknown."""
-        finder = _Finder(self.lineage, self.text, {})
-        return And(tuple(finder.condition(node, self.view) for node in nodes))
+        return And(tuple(self._predicate(node, {}) for node in nodes))
 
     def operand(self, node: Node) -> Ref | None:
         """The column or path that the expression is; None for any other."""
-        found = _Finder(self.lineage, self.text, {}).operand(node, self.view)
+        found = self._operand(node, {})
         return found if isinstance(found, Ref) else None
 
     def computed(self, node: Node) -> Node:
         """The expression that a name of a projection stands for; any other as it is."""
         return self.lineage.computed.get(node.expr_id, node)
+
+    def _predicate(self, node: Node, commons: Mapping[str, Node]) -> Predicate:
+        """The condition as planning understands it."""
+        if not node.deterministic:
+            return self._unknown(node)
+        if node.name == "AttributeReference" and node.expr_id in self.lineage.computed:
+            return self._predicate(self.lineage.computed[node.expr_id], {})
+        if node.name in ("And", "Or"):
+            terms = tuple(self._predicate(child, commons) for child in node.children)
+            return And(terms) if node.name == "And" else Or(terms)
+        if node.name == "Not":
+            return Not(self._predicate(node.children[0], commons))
+        if node.name == "Between":
+            return self._predicate(node.children[0], commons)
+        if node.name == "With":
+            named = {common.arguments["id"]: common.children[0] for common in node.children[1:]}
+            return self._predicate(node.children[0], {**commons, **named})
+        operands = [self._operand(child, commons) for child in node.children]
+        return (
+            _leaf(node, operands, self._unknown(node))
+            or self._boolean(node, commons)
+            or self._unknown(node)
+        )
+
+    def _unknown(self, node: Node) -> Unknown:
+        written = self.text[node.start : node.stop] if node.has_span else node.name
+        return Unknown(" ".join(written.split()))
+
+    def _boolean(self, node: Node, commons: Mapping[str, Node]) -> Predicate | None:
+        """A path or column of type boolean that is a condition itself."""
+        operand = self._operand(node, commons)
+        if isinstance(operand, Ref) and operand.type == "boolean":
+            return Compare("=", operand, Literal(value=True, type="boolean"))
+        return None
+
+    def _operand(self, node: Node, commons: Mapping[str, Node]) -> Ref | Literal | None:
+        if node.name == "CommonExpressionRef":
+            common = commons.get(node.arguments["id"])
+            return None if common is None else self._operand(common, {})
+        if not isinstance(node.folded, _Absent):
+            return literal(node.folded, node.type)
+        if node.name == "Cast" and node.children[0].type == node.type:
+            # Spark casts the operand of IN to the common type, even where it is that already.
+            return self._operand(node.children[0], commons)
+        computed = self.lineage.computed.get(node.expr_id)
+        if node.name == "AttributeReference" and computed is not None:
+            return self._operand(computed, {})
+        source = self.lineage.source(node) if node.name == "AttributeReference" else None
+        if source is not None:
+            if source.view != self.view or node.type == VARIANT:
+                return None
+            return Ref((source.column,), None, node.type)
+        if node.name == "GetStructField" and node.type != VARIANT:
+            above = self._operand(node.children[0], commons)
+            name = node.arguments["name"]
+            if not isinstance(above, Ref) or above.path is not None or name is None:
+                return None
+            return Ref((*above.column, name), None, node.type)
+        found = variant_request(node, self.lineage)
+        if found is not None:
+            return found[1] if found[0] == self.view else None
+        if node.name == "Cast":
+            return _cast(self._operand(node.children[0], commons), node.type)
+        return None
 
 
 def _any(conditions: list[Predicate | None]) -> Predicate | None:
@@ -118,19 +181,11 @@ class _Finder:
                 self._references[cte] = self._references.get(cte, 0) + 1
         self._walk(plan, ())
 
-    def condition(self, node: Node, view: str) -> Predicate:
-        """The condition on rows of `view`."""
-        return self._predicate(node, view, {})
-
-    def operand(self, node: Node, view: str) -> Ref | Literal | None:
-        """The column, path or constant that the expression is."""
-        return self._operand(node, view, {})
-
     def _walk(self, plan: Node, active: _Conditions) -> None:
         view = view_of(plan, self._lineage.views)
         if view is not None:
-            terms = tuple(self._predicate(condition, view, {}) for condition in active)
-            self.found.setdefault(view, []).append(And(terms) if terms else None)
+            reading = Conditions(view, self._lineage, self._text)
+            self.found.setdefault(view, []).append(reading.all_of(active) if active else None)
             return
         for expression in plan.expressions:
             for node in expression.walk_expression():
@@ -165,70 +220,6 @@ class _Finder:
             above = active if side in join.above else ()
             own = on if side in join.on else ()
             self._walk(child, (*above, *own, *self._extra.get((plan, side), ())))
-
-    def _predicate(self, node: Node, view: str, commons: Mapping[str, Node]) -> Predicate:
-        """The condition as planning understands it; Refs are columns of `view` alone."""
-        if not node.deterministic:
-            return self._unknown(node)
-        if node.name == "AttributeReference" and node.expr_id in self._lineage.computed:
-            return self._predicate(self._lineage.computed[node.expr_id], view, {})
-        if node.name in ("And", "Or"):
-            terms = tuple(self._predicate(child, view, commons) for child in node.children)
-            return And(terms) if node.name == "And" else Or(terms)
-        if node.name == "Not":
-            return Not(self._predicate(node.children[0], view, commons))
-        if node.name == "Between":
-            return self._predicate(node.children[0], view, commons)
-        if node.name == "With":
-            named = {common.arguments["id"]: common.children[0] for common in node.children[1:]}
-            return self._predicate(node.children[0], view, {**commons, **named})
-        operands = [self._operand(child, view, commons) for child in node.children]
-        return (
-            _leaf(node, operands, self._unknown(node))
-            or self._boolean(node, view, commons)
-            or self._unknown(node)
-        )
-
-    def _unknown(self, node: Node) -> Unknown:
-        written = self._text[node.start : node.stop] if node.has_span else node.name
-        return Unknown(" ".join(written.split()))
-
-    def _boolean(self, node: Node, view: str, commons: Mapping[str, Node]) -> Predicate | None:
-        """A path or column of type boolean that is a condition itself."""
-        operand = self._operand(node, view, commons)
-        if isinstance(operand, Ref) and operand.type == "boolean":
-            return Compare("=", operand, Literal(value=True, type="boolean"))
-        return None
-
-    def _operand(self, node: Node, view: str, commons: Mapping[str, Node]) -> Ref | Literal | None:
-        if node.name == "CommonExpressionRef":
-            common = commons.get(node.arguments["id"])
-            return None if common is None else self._operand(common, view, {})
-        if not isinstance(node.folded, _Absent):
-            return literal(node.folded, node.type)
-        if node.name == "Cast" and node.children[0].type == node.type:
-            # Spark casts the operand of IN to the common type, even where it is that already.
-            return self._operand(node.children[0], view, commons)
-        computed = self._lineage.computed.get(node.expr_id)
-        if node.name == "AttributeReference" and computed is not None:
-            return self._operand(computed, view, {})
-        source = self._lineage.source(node) if node.name == "AttributeReference" else None
-        if source is not None:
-            if source.view != view or node.type == VARIANT:
-                return None
-            return Ref((source.column,), None, node.type)
-        if node.name == "GetStructField" and node.type != VARIANT:
-            above = self._operand(node.children[0], view, commons)
-            name = node.arguments["name"]
-            if not isinstance(above, Ref) or above.path is not None or name is None:
-                return None
-            return Ref((*above.column, name), None, node.type)
-        found = variant_request(node, self._lineage)
-        if found is not None:
-            return found[1] if found[0] == view else None
-        if node.name == "Cast":
-            return _cast(self._operand(node.children[0], view, commons), node.type)
-        return None
 
 
 def variant_request(node: Node, lineage: Lineage) -> tuple[str, Ref] | None:

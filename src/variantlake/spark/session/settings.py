@@ -1,0 +1,39 @@
+"""Settings of a user's session, read as Spark reads them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from variantlake.errors import InvalidValue
+
+TIME_ZONE = "spark.sql.session.timeZone"
+ANSI = "spark.sql.ansi.enabled"
+DOUBLE_QUOTED_NAMES = "spark.sql.ansi.doubleQuotedIdentifiers"
+
+_UTC = ("UTC", "Etc/UTC", "GMT", "Z", "+00:00")
+
+
+def is_on(spark: Any, name: str) -> bool:
+    """A setting of Spark's own that is true or false, which it takes in letters of any case."""
+    return str(spark.conf.get(name)).lower() == "true"
+
+
+def is_case_sensitive(spark: Any) -> bool:
+    """Whether the session tells names apart by case."""
+    return is_on(spark, "spark.sql.caseSensitive")
+
+
+def is_utc(zone: str | None) -> bool:
+    """Whether a time zone, as a session calls it, is UTC."""
+    return zone in _UTC
+
+
+def bytes_in(spark: Any, name: str) -> int | None:
+    """A number of bytes that may be negative; None where it is not set. Raises InvalidValue."""
+    text = str(spark.conf.get(name, ""))
+    try:
+        return int(text) if text else None
+    except ValueError:
+        raise InvalidValue(
+            f"the setting {name} is {text!r}", hint="a number of bytes, as 67108864", cli_hint=""
+        ) from None
