@@ -12,8 +12,9 @@ import pytest
 
 import variantlake as vl
 from variantlake.delta.schema.ddl import parse_table_ddl
-from variantlake.errors import InvalidValue, UnsupportedFeature, VariantLakeError
+from variantlake.errors import InvalidValue, MalformedFile, UnsupportedFeature, VariantLakeError
 from variantlake.kernels.shredded.unshred import unshred
+from variantlake.shredding.arrays import AnyArray
 from variantlake.shredding.values import NumberForms
 from variantlake.sql.select import QueryText
 
@@ -181,3 +182,28 @@ def test_a_variant_comes_in_parts_beside_its_row_s_other_columns(tmp_path: Path)
         assert found["n"].to_pylist() == list(wanted)
         texts = vl.parquet.to_json(found["v"]).to_pylist()
         assert texts == [f'{{"n":{n},"s":"{"x" * (n % 7)}"}}' for n in wanted]
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        pa.array(["7"]),
+        pa.array([True]),
+        pa.array([7], pa.timestamp("us")),
+        pa.array([b"7"]),
+        pa.array([{"a": 7}]),
+        pa.array([[7]]),
+        pa.array([[("a", 7)]], pa.map_(pa.string(), pa.int64())),
+    ],
+    ids=lambda held: str(held.type).partition("<")[0],
+)
+def test_a_column_of_another_kind_is_never_read_as_numbers(tmp_path: Path, held: AnyArray) -> None:
+    made = vl.Table.create(tmp_path, "n BIGINT")
+    made.append(pa.table({"n": pa.array([7], pa.int64())}))
+    (file,) = (path for path in tmp_path.glob("*.parquet"))
+    pq.write_table(pa.table({"n": held}), file)
+    with pytest.raises(MalformedFile, match="column 'n' is long in the table and") as caught:
+        made.refresh().scan("n").to_arrow()
+    assert caught.value.file == str(file)
+    with pytest.raises(MalformedFile):
+        made.refresh().sql("SELECT sum(n) AS n FROM t").to_arrow()

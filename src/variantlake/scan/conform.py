@@ -57,9 +57,11 @@ def conformed(array: AnyArray, kind: DataType, node: SchemaNode, *, by_id: bool)
         return _map(array, kind, node, by_id=by_id)
     if array.type == wanted:
         return array
+    if _family(array.type) not in (_family(wanted), ""):
+        raise _another(node, array, kind)  # which Arrow might cast: texts to numbers, say
     try:
         found: AnyArray = array.cast(wanted)
-    except pa.ArrowInvalid as error:
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise MalformedFile(
             f"column {node.name!r} is {kind} in the table, and the file holds {array.type} that "
             f"it cannot hold: {error}"
@@ -122,6 +124,20 @@ def _inner(node: SchemaNode, place: int) -> SchemaNode:
         two_levels = len(repeated.children) != 1 or repeated.name in ("array", f"{node.name}_tuple")
         return repeated if two_levels else repeated.children[0]
     return repeated.children[place]
+
+
+def _family(arrow: Any) -> str:
+    """What a type is of; a column of a file is never read as one of another family."""
+    types = pa.types
+    if types.is_dictionary(arrow):
+        return _family(arrow.value_type)
+    if types.is_integer(arrow) or types.is_floating(arrow) or types.is_decimal(arrow):
+        return "numbers"
+    if types.is_null(arrow):
+        return ""
+    return (
+        "times" if types.is_temporal(arrow) else str(arrow) if types.is_boolean(arrow) else "bytes"
+    )
 
 
 def _missing(rows: int, arrow: Any) -> AnyArray:

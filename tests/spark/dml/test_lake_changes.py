@@ -10,6 +10,7 @@ import pytest
 
 import variantlake as vl
 from tests.dml.changed import FEED, VECTORS, documents, ids, new_table, text
+from tests.spark.layouts import changed
 from variantlake.delta.actions.log_lines import AddCdcFile
 from variantlake.delta.log.log_segment import commit_path
 from variantlake.delta.log.reconciliation import read_commit
@@ -53,6 +54,54 @@ def test_delete_by_any_condition(spark: SparkSession, tmp_path: Path) -> None:
     gone |= {n for n in range(40) if n % 5 == 2 and n % 7}
     assert documents(table) == {n: text(n) for n in range(40) if n not in gone}
     assert lake.delete(table.uri, "id < 0", dry_run=True).rows == 0
+
+
+def test_conditions_of_methods_have_no_name_for_the_table(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    lake = vl.spark.connect(spark)
+    table = vl.Table.create(tmp_path, "x INT, t STRUCT<x: INT>")
+    rows = "VALUES (1, named_struct('x', 2)), (2, named_struct('x', 1)), (3, named_struct('x', 3))"
+    lake.append(spark.sql(f"SELECT col1 AS x, col2 AS t FROM {rows}"), table.uri)
+    assert [row.x for row in lake.table(table.uri).where("t.x = 1").select("x").collect()] == [2]
+    lake.delete(table.uri, "t.x = 1")
+    lake.update(table.uri, {"x": "t.x + 10"}, "t.x + 0 = 2")
+    assert sorted(row.x for row in lake.read(table.uri).collect()) == [3, 12]
+
+
+@pytest.mark.parametrize("condition", ['a = "b"', 'a = "b" AND length(a) = 1'])
+def test_double_quotes_hold_names_where_the_session_says_so(
+    spark: SparkSession, tmp_path: Path, condition: str
+) -> None:
+    lake = vl.spark.connect(spark)
+    table = vl.Table.create(tmp_path, "a STRING, b STRING")
+    lake.append(spark.sql("VALUES ('b', 'z'), ('z', 'z')").toDF("a", "b"), table.uri)
+    with changed(spark, {"spark.sql.ansi.doubleQuotedIdentifiers": "true"}):
+        with pytest.raises(UnsupportedFeature, match="double quotes"):
+            lake.delete(table.uri, condition, dry_run=True)
+        assert lake.delete(table.uri, condition).deleted == 1
+    assert [tuple(row) for row in lake.read(table.uri).collect()] == [("b", "z")]
+    assert lake.delete(table.uri, condition).deleted == 1
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [("id", "id + 3000000000"), ("small", "small + 300"), ("id", "text"), ("id", "'1' || text")],
+)
+def test_no_value_is_stored_that_does_not_fit(
+    spark: SparkSession, tmp_path: Path, column: str, value: str
+) -> None:
+    lake = vl.spark.connect(spark)
+    table = vl.Table.create(tmp_path, "id INT, small TINYINT, text STRING")
+    lake.append(spark.sql("SELECT 1 AS id, 2Y AS small, 'x' AS text"), table.uri)
+    merge = f"MERGE INTO delta.`{table.uri}` t USING (SELECT 1 AS k) s ON t.id = s.k "
+    with changed(spark, {"spark.sql.ansi.enabled": "false"}):
+        with pytest.raises(InvalidValue, match=f"does not fit column '{column}'"):
+            lake.update(table.uri, {column: value})
+        with pytest.raises(InvalidValue, match=f"does not fit column '{column}'"):
+            lake.sql(f"{merge}WHEN MATCHED THEN UPDATE SET {column} = {value}")
+        lake.update(table.uri, {"id": "' 12 '", "text": "id", "small": "NULL"})
+    assert [tuple(row) for row in lake.read(table.uri).collect()] == [(12, None, "1")]
 
 
 def test_update_rows(spark: SparkSession, tmp_path: Path) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
+from concurrent.futures import ThreadPoolExecutor
 
-from variantlake.spark.session.refusals import sentence
+import pytest
+from pyspark.logger import PySparkLogger
+
+from variantlake.spark.session.refusals import quiet, sentence
 
 _START = "[UNRESOLVED_COLUMN.WITH_SUGGESTION] A column with name `nope` cannot be resolved."
 
@@ -27,3 +30,19 @@ def test_suggestions_show_no_inner_names(suggested: str, shown: str) -> None:
 def test_views_are_told_by_what_the_user_wrote() -> None:
     error = ValueError("no such column in `a`.`v1`, nor in a.v1;\nat line 1")
     assert sentence(error, {"a.v1": "events"}) == "no such column in events, nor in events"
+
+
+def test_one_thread_that_is_quiet_silences_no_other(caplog: pytest.LogCaptureFixture) -> None:
+    logger = PySparkLogger.getLogger("SQLQueryContextLogger")
+    logger.addHandler(caplog.handler)
+    try:
+        with quiet(), ThreadPoolExecutor(1) as other:
+            logger.error("refused")
+            other.submit(logger.error, "an error of another query").result()
+            with quiet():
+                logger.error("refused")
+        logger.error("an error later")
+    finally:
+        logger.removeHandler(caplog.handler)
+    said = [record.getMessage() for record in caplog.records]
+    assert list(dict.fromkeys(said)) == ["an error of another query", "an error later"]

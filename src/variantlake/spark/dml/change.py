@@ -36,13 +36,13 @@ from variantlake.spark.dml.change_task import (
     DELETED,
     INSERTED,
     MATCHED,
+    NO_PLACES,
     UPDATED,
     ChangeTask,
     PlacedResult,
-    positions,
 )
 from variantlake.spark.dml.placed import LOCATION, PlacedTables
-from variantlake.spark.dml.rows_text import TARGET, RowsText
+from variantlake.spark.dml.rows_text import CLAUSE, TARGET, RowsText
 from variantlake.spark.load.append_task import AppendTask
 from variantlake.spark.load.constraints import evaluated, refusals
 from variantlake.spark.query.origin import version_read
@@ -113,9 +113,7 @@ class ChangeRunner:
         query = statement.rows(snapshot, runner, resolve)
         frame = runner.run(query.text, statement.args, resolve).toDF(*query.columns)
         frame = frame.filter(f"{ACTION} IS NOT NULL")
-        frame = frame.select(
-            *(name for name in map(quote_identifier, frame.columns) if name != _CLAUSE)
-        )
+        frame = frame.select(*(quote_identifier(each) for each in frame.columns if each != CLAUSE))
         frame, _ = evaluated(frame, snapshot, only=f"{ACTION} >= {UPDATED}")
         plan = target.file_plan(new_load_id(), LoadOptions())
         files = NewFiles(target, plan)
@@ -143,7 +141,7 @@ def row_change(
     snapshot: Snapshot, statement: Statement, found: Sequence[PlacedResult], started: float
 ) -> RowChange:
     """The change that the tasks' rows make. Raises InvalidQuery for a row that is given twice."""
-    actions, numbers, rows = positions(found)
+    actions, numbers, rows = np.concatenate([NO_PLACES, *(each.places for each in found)], axis=1)
     old = actions <= UPDATED
     check_once(numbers[old], rows[old], multiple=statement.multiple)
     gone = (actions == DELETED) | (actions == UPDATED)
@@ -216,9 +214,6 @@ def _with_target(resolve: Resolve) -> Resolve:
         return resolve(parts)
 
     return find
-
-
-_CLAUSE = "`__vl_clause`"
 
 
 def any_file(_snapshot: Snapshot, _add: AddFile) -> bool:

@@ -5,8 +5,8 @@ The rows that Spark gives begin with ACTION, FILE and ROW; the columns of the ta
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +16,7 @@ from variantlake.dml.change_feed import AFTER, CHANGE_TYPE, INSERT, change_actio
 from variantlake.ingest.commit_load import TaskResult, run_load_task
 from variantlake.ingest.target.file_plan import FilePlan
 from variantlake.parquet.stats.fact_columns import Int64s
-from variantlake.spark.load.append_task import AppendTask
+from variantlake.spark.load.append_task import AppendTask, partition_number
 
 ACTION = "__vl_action"
 MATCHED, DELETED, UPDATED, INSERTED = 0, 1, 2, 3
@@ -24,15 +24,14 @@ MATCHED, DELETED, UPDATED, INSERTED = 0, 1, 2, 3
 that goes; the new form of a row; a new row."""
 
 _LEADING = 3
+NO_PLACES: Int64s = np.empty((_LEADING, 0), np.int64)
 
 
 @dataclass(frozen=True, slots=True)
 class PlacedResult(TaskResult):
-    """What one task made, and its rows' actions and places, in any order, of equal lengths."""
+    """What one task made; `places` has its rows' actions, files and places, a line each."""
 
-    actions: Int64s = field(default_factory=lambda: np.empty(0, np.int64))
-    files: Int64s = field(default_factory=lambda: np.empty(0, np.int64))
-    rows_at: Int64s = field(default_factory=lambda: np.empty(0, np.int64))
+    places: Int64s = field(default_factory=lambda: NO_PLACES)
     change_files: tuple[AddCdcFile, ...] = ()
 
 
@@ -48,11 +47,7 @@ class ChangeTask:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterable[bytes]:
         """Do what the rows of one partition say."""
-        # On an executor; a client of Spark Connect need not have it.
-        from pyspark import TaskContext
-
-        context = TaskContext.get()
-        number = 0 if context is None else context.partitionId()
+        number = partition_number()
         return run_load_task(
             self.append.plan, number, lambda check: self._done(number, batches, check)
         )
@@ -60,7 +55,7 @@ class ChangeTask:
     def _done(
         self, number: int, batches: Iterator[pa.RecordBatch], check: Callable[[], None]
     ) -> PlacedResult:
-        places: list[Sequence[Int64s]] = []
+        places = [NO_PLACES]
         rows = _new_rows(batches, places)
         change_files: tuple[AddCdcFile, ...] = ()
         if self.changes is None:
@@ -68,37 +63,28 @@ class ChangeTask:
         else:
             kept = list(rows)
             done = self.append.write(number, (batch for _, batch in kept), check)
-            feed = AppendTask(
-                self.changes,
-                self.append.shreddings,
-                self.append.json_columns,
-                self.append.inference,
-            )
+            feed = replace(self.append, plan=self.changes)
             written = feed.write(number, map(_with_type, kept), check)
             change_files = tuple(map(change_action, written.adds))
-        actions, files, rows_at = (
-            np.concatenate(part) if places else np.empty(0, np.int64)
-            for part in (zip(*places, strict=True) if places else ((), (), ()))
-        )
         return PlacedResult(
             done.adds,
             done.rows,
-            actions=actions,
-            files=files,
-            rows_at=rows_at,
+            places=np.concatenate(places, axis=1),
             change_files=change_files,
         )
 
 
 def _new_rows(
-    batches: Iterator[pa.RecordBatch], places: list[Sequence[Int64s]]
+    batches: Iterator[pa.RecordBatch], places: list[Int64s]
 ) -> Iterator[tuple[Int64s, pa.RecordBatch]]:
     """The rows that are written, without their leading columns; what those say goes to `places`."""
     for batch in batches:
-        leading = [
-            np.asarray(batch.column(at).cast(pa.int64()).fill_null(-1), np.int64)
-            for at in range(_LEADING)
-        ]
+        leading = np.stack(
+            [
+                np.asarray(batch.column(at).cast(pa.int64()).fill_null(-1), np.int64)
+                for at in range(_LEADING)
+            ]
+        )
         places.append(leading)
         new = leading[0] >= UPDATED
         if batch.num_columns > _LEADING and new.any():
@@ -113,17 +99,3 @@ def _with_type(row: tuple[Int64s, pa.RecordBatch]) -> pa.RecordBatch:
         [*batch.columns, kinds],
         schema=batch.schema.append(pa.field(CHANGE_TYPE, pa.string())),
     )
-
-
-def positions(results: Iterable[PlacedResult]) -> tuple[Int64s, Int64s, Int64s]:
-    """The actions, files and rows of all tasks."""
-    found = list(results)
-    parts = (
-        [each.actions for each in found],
-        [each.files for each in found],
-        [each.rows_at for each in found],
-    )
-    actions, files, rows = (
-        np.concatenate(part) if part else np.empty(0, np.int64) for part in parts
-    )
-    return actions, files, rows

@@ -15,6 +15,7 @@ from variantlake.errors import InvalidQuery, UnsupportedFeature
 from variantlake.quoting import quote_identifier
 from variantlake.spark.dml.change_task import ACTION, DELETED, INSERTED, MATCHED, UPDATED
 from variantlake.spark.dml.placed import FILE, ROW
+from variantlake.spark.query.places import name_parts
 from variantlake.sql.changes import (
     STAR,
     Assignments,
@@ -28,8 +29,10 @@ from variantlake.sql.changes import (
 TARGET = "__vl_target"
 """How the queries call the table with places."""
 
+CLAUSE = "__vl_clause"
+"""The column that says which clause of a MERGE takes a row."""
+
 _SOURCE_ROW = "__vl_source"
-_CLAUSE = "__vl_clause"
 _JOINS = {
     (False, False): "INNER JOIN",
     (True, False): "RIGHT OUTER JOIN",
@@ -47,8 +50,8 @@ class RowsText:
     columns: tuple[str, ...]
 
 
-TypeOf = Callable[[str], str]
-"""Spark's type of a column of the table, as SQL writes it."""
+Cast = Callable[[str, str], str]
+"""An expression as the type of a column of the table: the column's name, the text."""
 
 
 def deleted_rows_text(statement: DeleteText) -> RowsText:
@@ -62,7 +65,7 @@ def deleted_rows_text(statement: DeleteText) -> RowsText:
     )
 
 
-def updated_rows_text(snapshot: Snapshot, statement: UpdateText, type_of: TypeOf) -> RowsText:
+def updated_rows_text(snapshot: Snapshot, statement: UpdateText, cast: Cast) -> RowsText:
     """The rows that an UPDATE changes, in their new form.
 
     Generated columns that it does not set are left out: they follow from the others.
@@ -77,7 +80,7 @@ def updated_rows_text(snapshot: Snapshot, statement: UpdateText, type_of: TypeOf
     for field in columns:
         own = f"{target}.{quote_identifier(field.name)}"
         value = given.get(field.name)
-        parts.append(own if value is None else f"CAST(({value}) AS {type_of(field.name)})")
+        parts.append(own if value is None else cast(field.name, value))
     where = "" if statement.where is None else f" WHERE ({statement.where})"
     return RowsText(
         f"SELECT {_numbered(parts)} FROM {TARGET} AS {target}{where}",  # noqa: S608
@@ -86,7 +89,7 @@ def updated_rows_text(snapshot: Snapshot, statement: UpdateText, type_of: TypeOf
 
 
 def merged_rows_text(
-    snapshot: Snapshot, statement: MergeText, source_columns: Sequence[str], type_of: TypeOf
+    snapshot: Snapshot, statement: MergeText, source_columns: Sequence[str], cast: Cast
 ) -> RowsText:
     """The rows that a MERGE changes, deletes and inserts, and those that it matches besides.
 
@@ -101,16 +104,14 @@ def merged_rows_text(
     kinds = {clause.when for clause in statement.clauses}
     join = _JOINS["not matched" in kinds, "not matched by source" in kinds]
     parts = [_action(statement.clauses), f"{target}.{FILE}", f"{target}.{ROW}"]
-    parts += [
-        _value(field, statement.clauses, values, target, type_of(field.name)) for field in columns
-    ]
+    parts += [_value(field, statement.clauses, values, target, cast) for field in columns]
     text = (
-        f"SELECT {_clause_number(statement, target, source)} AS {_CLAUSE}, {_numbered(parts)} "  # noqa: S608
+        f"SELECT {_clause_number(statement, target, source)} AS {CLAUSE}, {_numbered(parts)} "  # noqa: S608
         f"FROM {TARGET} AS {target} {join} "
         f"(SELECT *, true AS {_SOURCE_ROW} FROM {statement.source.text}) AS {source} "
         f"ON ({statement.on})"
     )
-    return RowsText(text, (_CLAUSE, ACTION, FILE, ROW, *(field.name for field in columns)))
+    return RowsText(text, (CLAUSE, ACTION, FILE, ROW, *(field.name for field in columns)))
 
 
 def assigned(snapshot: Snapshot, given: Assignments, target: Named) -> dict[str, str]:
@@ -118,8 +119,7 @@ def assigned(snapshot: Snapshot, given: Assignments, target: Named) -> dict[str,
     names = {field.name.lower(): field.name for field in snapshot.schema.fields}
     found: dict[str, str] = {}
     for written, expression in given:
-        parts = [part.strip() for part in _split(written)]
-        plain = [_unquoted(part) for part in parts]
+        plain = name_parts(written) or (written,)
         if len(plain) == 2 and plain[0].lower() == target.alias.lower():
             plain = plain[1:]
         name = names.get(plain[0].lower())
@@ -196,7 +196,7 @@ def _value(
     clauses: Sequence[Clause],
     values: Sequence[Mapping[str, str]],
     target: str,
-    type_: str,
+    cast: Cast,
 ) -> str:
     """A column in the rows that each clause writes."""
     cases = []
@@ -205,11 +205,11 @@ def _value(
         if clause.then == "update" and value is None:
             cases.append(f"WHEN {number} THEN {target}.{quote_identifier(field.name)}")
         elif clause.then == "insert" and value is None and field.default is not None:
-            cases.append(f"WHEN {number} THEN CAST(({field.default}) AS {type_})")
+            cases.append(f"WHEN {number} THEN {cast(field.name, field.default)}")
         elif value is not None:
-            cases.append(f"WHEN {number} THEN CAST(({value}) AS {type_})")
-    null = f"CAST(NULL AS {type_})"
-    return f"CASE {_CLAUSE} {' '.join(cases)} ELSE {null} END" if cases else null
+            cases.append(f"WHEN {number} THEN {cast(field.name, value)}")
+    null = cast(field.name, "NULL")
+    return f"CASE {CLAUSE} {' '.join(cases)} ELSE {null} END" if cases else null
 
 
 _ACTIONS = {"delete": DELETED, "update": UPDATED, "insert": INSERTED}
@@ -222,7 +222,7 @@ def _action(clauses: Sequence[Clause]) -> str:
     )
     # Where nothing is inserted Delta counts only the matches that some clause takes.
     inserts = any(clause.when == "not matched" for clause in clauses)
-    return f"CASE {_CLAUSE} {f'WHEN 0 THEN {MATCHED} ' if inserts else ''}{cases} END"
+    return f"CASE {CLAUSE} {f'WHEN 0 THEN {MATCHED} ' if inserts else ''}{cases} END"
 
 
 def _clause_number(statement: MergeText, target: str, source: str) -> str:
@@ -248,21 +248,3 @@ def _clause_number(statement: MergeText, target: str, source: str) -> str:
 def _numbered(parts: Sequence[str]) -> str:
     """The columns under names that nothing else has."""
     return ", ".join(f"{part} AS __vl_c{number}" for number, part in enumerate(parts))
-
-
-def _split(name: str) -> list[str]:
-    """The parts of a name, dots in backticks left alone."""
-    parts, quoted = [""], False
-    for character in name:
-        quoted ^= character == "`"
-        if character == "." and not quoted:
-            parts.append("")
-        else:
-            parts[-1] += character
-    return parts
-
-
-def _unquoted(part: str) -> str:
-    if len(part) > 1 and part.startswith("`") and part.endswith("`"):
-        return part[1:-1].replace("``", "`")
-    return part

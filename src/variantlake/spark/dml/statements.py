@@ -16,21 +16,27 @@ from variantlake.dml.result import ChangeResult
 from variantlake.dml.row_change import predicate_parameter
 from variantlake.errors import VariantLakeError
 from variantlake.planning.predicates import Predicate
+from variantlake.quoting import quote_string
 from variantlake.spark.dml.change import Runner, Statement, any_file
 from variantlake.spark.dml.rows_text import (
+    Cast,
     RowsText,
     deleted_rows_text,
     merged_rows_text,
     updated_rows_text,
 )
+from variantlake.spark.load.constraints import REFUSED
 from variantlake.spark.query.references import Resolve
 from variantlake.spark.session.schemas import spark_schema, type_ddl
 from variantlake.sql.changes import ChangeText, Clause, DeleteText, MergeText, Named, UpdateText
 from variantlake.sql.select import QueryText
 
 
-def statement_of(parsed: ChangeText, args: Any = None) -> Statement:
-    """What is run for a statement; `args` are parameters of its text."""
+def statement_of(parsed: ChangeText, args: Any = None, *, ansi: bool = True) -> Statement:
+    """What is run for a statement; `args` are parameters of its text.
+
+    `ansi` tells that a CAST of the session raises an error for a value that does not fit.
+    """
     match parsed:
         case DeleteText():
             return Statement(
@@ -45,20 +51,20 @@ def statement_of(parsed: ChangeText, args: Any = None) -> Statement:
                 "UPDATE",
                 {"predicate": predicate_parameter(parsed.where)},
                 lambda snapshot, _runner, _resolve: updated_rows_text(
-                    snapshot, parsed, types_of(snapshot)
+                    snapshot, parsed, casts_of(snapshot, ansi=ansi)
                 ),
                 finds_of(parsed.target, parsed.where),
                 updates=True,
                 args=args,
             )
-    return _merge(parsed, args)
+    return _merge(parsed, args, ansi=ansi)
 
 
-def _merge(parsed: MergeText, args: Any) -> Statement:
+def _merge(parsed: MergeText, args: Any, *, ansi: bool) -> Statement:
     def rows(snapshot: Snapshot, runner: Runner, resolve: Resolve) -> RowsText:
         source = f"SELECT * FROM {parsed.source.text} LIMIT 0"  # noqa: S608 - the user's own text
         columns = runner.run(source, args, resolve).columns
-        return merged_rows_text(snapshot, parsed, columns, types_of(snapshot))
+        return merged_rows_text(snapshot, parsed, columns, casts_of(snapshot, ansi=ansi))
 
     matched = [each for each in parsed.clauses if each.when == "matched"]
     return Statement(
@@ -88,10 +94,26 @@ def _predicates(clauses: Sequence[Clause], when: str) -> str:
     return orjson.dumps(found).decode()
 
 
-def types_of(snapshot: Snapshot) -> Callable[[str], str]:
-    """The types of the table's columns as Spark's SQL writes them."""
+def casts_of(snapshot: Snapshot, *, ansi: bool) -> Cast:
+    """The casts to the types of the table's columns, which raise for a value that does not fit.
+
+    So Delta Spark stores values whatever `spark.sql.ansi.enabled` says. Without it a CAST would
+    make another value of such a one, or NULL: TRY_CAST does not.
+    """
     columns = spark_schema(st.StructType.fromJson(orjson.loads(snapshot.schema.to_json())))
-    return lambda name: type_ddl(columns[name].dataType)
+
+    def cast(name: str, text: str) -> str:
+        type_ = columns[name].dataType
+        ddl = type_ddl(type_)
+        if ansi or text == "NULL" or isinstance(type_, st.StructType | st.ArrayType | st.MapType):
+            return f"CAST(({text}) AS {ddl})"
+        refused = quote_string(f"{REFUSED}a value does not fit column {name!r}, which is {ddl}")
+        return (
+            f"coalesce(TRY_CAST(({text}) AS {ddl}), "
+            f"IF(({text}) IS NULL, NULL, raise_error({refused})))"
+        )
+
+    return cast
 
 
 def finds_of(target: Named, where: str | None) -> Callable[[Snapshot, AddFile], bool]:

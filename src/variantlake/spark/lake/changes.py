@@ -21,13 +21,17 @@ from variantlake.errors import (
 from variantlake.planning.expressions import Condition, TypedPath, constant
 from variantlake.quoting import quote_identifier
 from variantlake.spark.lake.maintenance import LakeMaintenance
-from variantlake.spark.query.catalyst_query import QueryRunner
-from variantlake.spark.query.connect_query import RemoteQueries
 from variantlake.spark.query.places import Location
-from variantlake.spark.scan.tables import Tables
+from variantlake.spark.query.references import delta_name
 from variantlake.spark.session.arguments import check_text, is_frame
-from variantlake.spark.session.jobs import is_connect
 from variantlake.spark.session.refusals import REFUSALS, quiet
+from variantlake.spark.session.settings import (
+    ANSI,
+    DOUBLE_QUOTED_NAMES,
+    TIME_ZONE,
+    is_on,
+    is_utc,
+)
 from variantlake.sql.changes import (
     ChangeText,
     Clause,
@@ -42,7 +46,7 @@ from variantlake.sql.changes import (
 
 if TYPE_CHECKING:
     from variantlake.dml.result import ChangeResult
-    from variantlake.spark.dml.change import ChangeRunner, Runner
+    from variantlake.spark.dml.change import ChangeRunner
 
 MAX_LOCAL_BYTES = 4 << 30
 """Bytes of files up to which rows for a DELETE are found in this process, without a job."""
@@ -80,7 +84,7 @@ class LakeChanges(LakeMaintenance):
         location = self._written_to(table)
         if dry_run:
             return self._delete_here(location, text, dry_run=True)
-        return self._done(location, DeleteText(Named(_source(location), _alias()), text))
+        return self._done(location, DeleteText(_named(location), text))
 
     def update(
         self,
@@ -109,7 +113,7 @@ class LakeChanges(LakeMaintenance):
         location = self._written_to(table)
         pairs = tuple((quote_identifier(name), _expression(value)) for name, value in set.items())
         text = None if where is None else str(where)
-        return self._done(location, UpdateText(Named(_source(location), _alias()), pairs, text))
+        return self._done(location, UpdateText(_named(location), pairs, text))
 
     def merge(
         self,
@@ -151,9 +155,8 @@ class LakeChanges(LakeMaintenance):
             found += parsed
         location = self._written_to(table)
         with self._named_source(source) as named:
-            merge = MergeText(
-                Named(_source(location), target), Named(named, name), on, tuple(found)
-            )
+            own = Named(delta_name(location), target)
+            merge = MergeText(own, Named(named, name), on, tuple(found))
             return self._done(location, merge, tables=tables)
 
     def sql(
@@ -230,7 +233,8 @@ class LakeChanges(LakeMaintenance):
                 cli_hint="",
             )
         resolve = self._resolver(tables)
-        return self._change_runner.run(location, statement_of(parsed, args), resolve)
+        statement = statement_of(parsed, args, ansi=is_on(self._spark, ANSI))
+        return self._change_runner.run(location, statement, resolve)
 
     def _delete_here(
         self, location: str, where: str | None, *, alias: str = "", dry_run: bool = False
@@ -238,8 +242,14 @@ class LakeChanges(LakeMaintenance):
         """A DELETE without a job. Raises UnsupportedFeature for what only Spark finds."""
         from variantlake.dml.delete import delete
 
+        if '"' in (where or "") and is_on(self._spark, DOUBLE_QUOTED_NAMES):
+            raise UnsupportedFeature(
+                "the local engine takes what double quotes hold for text, and this session for a "
+                "name",
+                hint="write names in backticks and texts in single quotes",
+            )
+        utc = is_utc(self._spark.conf.get(TIME_ZONE))
         snapshot = self._tables.open(location).snapshot
-        utc = self._spark.conf.get("spark.sql.session.timeZone") in _UTC
         return delete(
             snapshot, where, dry_run=dry_run, table=alias, utc=utc, max_bytes=MAX_LOCAL_BYTES
         )
@@ -249,12 +259,7 @@ class LakeChanges(LakeMaintenance):
         # Loads the kernels, which queries do without.
         from variantlake.spark.dml.change import ChangeRunner
 
-        def runner(tables: Tables) -> Runner:
-            if is_connect(self._spark):
-                return RemoteQueries(self._spark, tables)
-            return QueryRunner(self._spark, self._helper, tables)
-
-        return ChangeRunner(self._spark, self._tables, runner)
+        return ChangeRunner(self._spark, self._tables, self._runner_over)
 
     def _location_of(self, text: str, tables: Mapping[str, Location] | None) -> str | None:
         """Where a table is that a statement names; None for one that is not ours."""
@@ -281,15 +286,9 @@ class LakeChanges(LakeMaintenance):
             self._spark.catalog.dropTempView(view)
 
 
-_UTC = ("UTC", "Etc/UTC", "GMT", "Z", "+00:00")
-
-
-def _alias() -> str:
-    return "t"
-
-
-def _source(location: str) -> str:
-    return f"delta.{quote_identifier(location)}"
+def _named(location: str) -> Named:
+    """A table of which the user wrote no name: by its location, as a query would name it."""
+    return Named(delta_name(location), location)
 
 
 def _expression(value: Any) -> str:

@@ -21,12 +21,15 @@ from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.properties import constraints
 from variantlake.delta.transaction import alter
 from variantlake.delta.transaction.commit import commit
-from variantlake.errors import InvalidQuery, InvalidValue, MalformedLog, VariantLakeError
+from variantlake.errors import InvalidQuery, InvalidValue, MalformedLog
 from variantlake.quoting import quote_identifier
 from variantlake.spark.session.jobs import functions_of
+from variantlake.spark.session.refusals import quiet, sentence
 
-_REFUSED = "variantlake refuses the row: "
-_SENTENCE = re.compile(re.escape(_REFUSED) + r"(.*?)(?: SQLSTATE: \w+)?$", re.MULTILINE)
+REFUSED = "variantlake refuses the row: "
+"""How the message of an error in a job begins that is about a row; see `refusals`."""
+
+_SENTENCE = re.compile(re.escape(REFUSED) + r"(.*?)(?: SQLSTATE: \w+)?$", re.MULTILINE)
 _ROW_LENGTH = 300
 _NOT_APPENDED = "nothing was appended; correct the row or leave it out"
 
@@ -64,7 +67,7 @@ def evaluated(
     Returns:
         The frame, and those of `json_columns` that it still gives as text. Its columns are those of
         `frame` and those that were generated or have a default. A row that breaks a rule raises
-        when it is computed; `refusal` turns that into an error of ours.
+        when it is computed; `refusals` turns that into an error of ours.
 
     Raises:
         MalformedLog: An invariant that is not what the protocol says.
@@ -106,11 +109,11 @@ def add_constraint(frame: DataFrame, snapshot: Snapshot, name: str, expression: 
     """
     changes = alter.add_constraint(snapshot, name, expression)
     try:
-        kind = frame.selectExpr(expression).schema[0].dataType
+        with quiet():
+            frame.filter(f"({expression}\n)").schema  # noqa: B018 # analysed here
     except PySparkException as error:
-        raise InvalidQuery(f"the constraint {name!r} is not understood: {error}") from error
-    if not isinstance(kind, st.BooleanType):
-        raise InvalidQuery(f"the constraint {name!r} is {kind.simpleString()}, not a condition")
+        why = sentence(error, {})
+        raise InvalidQuery(f"the constraint {name!r} is no condition on a row: {why}") from error
     _check_rows(frame, Rule(f"the CHECK constraint {name!r}", expression))
     return commit(snapshot, changes).version
 
@@ -121,9 +124,8 @@ def set_not_null(frame: DataFrame, snapshot: Snapshot, column: str) -> int:
     Raises InvalidSchema for a column that is not there, else as `add_constraint`.
     """
     changes = alter.set_not_null(snapshot, column, not_null=True)
-    _check_rows(
-        frame, Rule(f"NOT NULL of column {column!r}", f"{quote_identifier(column)} IS NOT NULL")
-    )
+    rule = Rule(f"NOT NULL of column {column!r}", f"{quote_identifier(column)} IS NOT NULL")
+    _check_rows(frame, rule)
     return commit(snapshot, changes).version
 
 
@@ -133,24 +135,16 @@ def _check_rows(frame: DataFrame, rule: Rule) -> None:
         frame.filter(_holds(rule, frame)).count()
 
 
-def refusal(error: BaseException, hint: str = _NOT_APPENDED) -> VariantLakeError | None:
-    """The error for a row that broke a rule, if that is why Spark failed."""
-    found = _SENTENCE.search(str(error))
-    if found is None:
-        return None
-    return InvalidValue(found[1], hint=hint)
-
-
 @contextlib.contextmanager
 def refusals(hint: str = _NOT_APPENDED) -> Iterator[None]:
     """Raise the error for a refused row in the place of Spark's own."""
     try:
         yield
     except Exception as error:
-        found = refusal(error, hint)
+        found = _SENTENCE.search(str(error))
         if found is None:
             raise
-        raise found from error
+        raise InvalidValue(found[1], hint=hint) from error
 
 
 def _rules(snapshot: Snapshot) -> Iterator[Rule]:
@@ -184,7 +178,7 @@ def _holds(rule: Rule, frame: DataFrame, only: str | None = None) -> Column:
         if isinstance(field.dataType, st.NumericType | st.StringType | st.DateType | st.BooleanType)
     ]
     row = sf.left(sf.to_json(sf.struct(*shown)), sf.lit(_ROW_LENGTH)) if shown else sf.lit("{}")
-    sentence = f"{_REFUSED}it breaks {rule.name} ({_flat(rule.expression)}): "
+    sentence = f"{REFUSED}it breaks {rule.name} ({_flat(rule.expression)}): "
     failed = sf.raise_error(sf.concat(sf.lit(sentence), row)).cast("boolean")
     holds = sf.coalesce(sf.expr(rule.expression).cast("boolean"), sf.lit(False))
     if only is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar
 from typing import TypeVar
 
 from py4j.protocol import Py4JJavaError
@@ -38,16 +39,24 @@ def or_invalid(run: Callable[[], T], sources: Mapping[str, str]) -> T:
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Keep PySpark from writing the JVM's trace of a refusal to stderr before anyone handles it."""
-    loggers = [PySparkLogger.getLogger(name) for name in _LOGGERS]
-    before = [logger.disabled for logger in loggers]
-    for logger in loggers:
-        logger.disabled = True
+    """Keep PySpark from writing the JVM's trace of a refusal to stderr before anyone handles it.
+
+    Of this thread alone: what others run is said as ever.
+    """
+    for name in _LOGGERS:
+        PySparkLogger.getLogger(name).addFilter(_is_said)  # once, however often it is added
+    token = _IS_QUIET.set(True)
     try:
         yield
     finally:
-        for logger, disabled in zip(loggers, before, strict=True):
-            logger.disabled = disabled
+        _IS_QUIET.reset(token)
+
+
+_IS_QUIET: ContextVar[bool] = ContextVar("is_quiet", default=False)
+
+
+def _is_said(_record: object) -> bool:
+    return not _IS_QUIET.get()
 
 
 def sentence(error: Exception, sources: Mapping[str, str]) -> str:
