@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from variantlake.delta.log.logical_files import FILES
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.errors import UnsupportedFeature
 from variantlake.planning.exact.readings import Native
@@ -80,9 +79,7 @@ class ScanTask:
     ) -> ScanTask:
         """A scan of these files by about `tasks` tasks, by more where the files are large."""
         return cls(
-            replace(
-                snapshot, files=FILES.empty_table(), transactions={}, domains={}, commit_info=None
-            ),
+            snapshot.without_files(),
             split_files(files, tasks),
             schema,
             dict(texts),

@@ -9,7 +9,8 @@ from pyspark.sql import SparkSession
 
 from variantlake.delta.log.file_paths import AbsolutePaths
 from variantlake.spark.scan.data_source import FilteringSource, VariantlakeSource
-from variantlake.spark.session.jobs import is_connect, own_python
+from variantlake.spark.session.jobs import own_python
+from variantlake.spark.session.jvm import is_connect
 from variantlake.spark.session.settings import TIME_ZONE, is_case_sensitive, is_on
 from variantlake.spark.session.stores import follow_spark
 from variantlake.spark.session.versions import check_version

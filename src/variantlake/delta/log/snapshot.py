@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -23,7 +23,7 @@ from variantlake.delta.actions.log_lines import Transaction as Txn
 from variantlake.delta.log import lost_commit_check
 from variantlake.delta.log.file_paths import AbsolutePaths, check_paths, check_vectors, locate
 from variantlake.delta.log.log_segment import all_commits, commits_after
-from variantlake.delta.log.logical_files import adds_of
+from variantlake.delta.log.logical_files import FILES, adds_of
 from variantlake.delta.log.reconciliation import (
     State,
     apply_commits,
@@ -201,6 +201,11 @@ class Snapshot(Shown):
         """
         enabled = self.metadata.configuration.get("delta.enableVariantShredding", "")
         return enabled.lower() == "true" and not self.features.isdisjoint(VARIANT_SHREDDING)
+
+    def without_files(self) -> Snapshot:
+        """The version as tasks need it, which is small when it is pickled."""
+        files = FILES.empty_table()
+        return replace(self, files=files, transactions={}, domains={}, commit_info=None)
 
     def add_files(self) -> Iterator[AddFile]:
         """The files one by one; for many files work on the columns of `files` instead."""

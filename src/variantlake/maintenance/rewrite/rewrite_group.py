@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from variantlake.delta.actions.log_lines import AddFile
-from variantlake.delta.log.logical_files import FILES
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.errors import MalformedFile
 from variantlake.ingest.commit_load import TaskResult
@@ -66,9 +65,7 @@ class RewritePlan:
         target = Target.of(snapshot, evaluated=True, kept=True)
         options = LoadOptions(limits=limits)
         return cls(
-            replace(
-                snapshot, files=FILES.empty_table(), transactions={}, domains={}, commit_info=None
-            ),
+            snapshot.without_files(),
             # Files that are joined stay as large as they get; sorting them would end them early.
             replace(target.file_plan(new_load_id(), options), cluster_by=()),
             RowIdColumns.of(snapshot.properties),

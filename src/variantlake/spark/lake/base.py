@@ -18,7 +18,8 @@ from variantlake.spark.query.references import Resolve, Target
 from variantlake.spark.scan.tables import Tables
 from variantlake.spark.session.arguments import check_location, check_tables
 from variantlake.spark.session.classic_files import HelperSession
-from variantlake.spark.session.jobs import is_connect, task_runner
+from variantlake.spark.session.jobs import task_runner
+from variantlake.spark.session.jvm import is_connect
 from variantlake.sql.names import Parts
 
 if TYPE_CHECKING:

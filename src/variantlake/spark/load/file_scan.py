@@ -9,8 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from variantlake.ingest.encode.parquet_rows import VARIANT, FileColumn, FilePart, file_parts
 from variantlake.spark.session.janino import java_instance
-from variantlake.spark.session.jobs import is_connect
-from variantlake.spark.session.jvm import dataset_of
+from variantlake.spark.session.jvm import dataset_of, is_connect
 from variantlake.spark.session.settings import is_on
 from variantlake.spark.session.versions import is_tried
 

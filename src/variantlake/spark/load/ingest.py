@@ -14,7 +14,8 @@ from variantlake.ingest.encode.document_options import DocumentKeywords, Documen
 from variantlake.ingest.load import DEFAULT_COLUMN, IngestResult, LoadProgress, Runner, run_load
 from variantlake.ingest.overwrite import Overwrite
 from variantlake.ingest.sources.sources import Documents, SourceSpec
-from variantlake.spark.session.jobs import is_connect, task_runner
+from variantlake.spark.session.jobs import task_runner
+from variantlake.spark.session.jvm import is_connect
 from variantlake.storage.store import location_text
 
 _CONNECT_PARALLELISM = 8

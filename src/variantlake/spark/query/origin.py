@@ -15,8 +15,7 @@ from pyspark.sql import DataFrame
 from variantlake.delta.log.identity import replaced
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.spark.scan.tables import TableVersion
-from variantlake.spark.session.jobs import is_connect
-from variantlake.spark.session.jvm import plan_of
+from variantlake.spark.session.jvm import is_connect, plan_of
 
 _MARK = re.compile(r"__vl_[0-9a-f]{8}_\d+_([0-9a-f]{16})_([0-9a-f]{16})_v(\d+)\b")
 

@@ -55,15 +55,7 @@ class Reference:
 
     def splices(self, view: str) -> list[Splice]:
         """The changes that make the query read `view` here."""
-        if not self.alias:
-            return [Splice(self.start, self.stop, view)]
-        alias = f" AS {quote_identifier(self.alias)}"
-        if self.alias_at == self.stop:
-            return [Splice(self.start, self.stop, view + alias)]
-        return [
-            Splice(self.start, self.stop, view),
-            Splice(self.alias_at, self.alias_at, alias),
-        ]
+        return with_alias(Splice(self.start, self.stop, view), self.alias, self.alias_at)
 
     @property
     def as_delta(self) -> str:
@@ -240,6 +232,14 @@ def versioned(location: str, name: Parts) -> tuple[str, int | None]:
     """A location, and the version that it names where it is what the query wrote."""
     match = VERSION_IN_PATH.fullmatch(location) if location == name[-1] else None
     return (location, None) if match is None else (match[1], int(match[2]))
+
+
+def with_alias(change: Splice, alias: str, alias_at: int) -> list[Splice]:
+    """A change of a relation with its alias, if there is one: see `alias_place`."""
+    text = f" AS {quote_identifier(alias)}" if alias else ""
+    if alias_at == change.stop:
+        return [replace(change, new=change.new + text)]
+    return [change, Splice(alias_at, alias_at, text)] if alias else [change]
 
 
 def takes_a_name(relation: Node, text: str) -> bool:

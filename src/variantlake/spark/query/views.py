@@ -22,6 +22,7 @@ from variantlake.spark.query.references import (
     qualifier_splices,
     relations,
     takes_a_name,
+    with_alias,
 )
 from variantlake.sql.names import Parts
 from variantlake.sql.splice import Splice, splice
@@ -55,7 +56,7 @@ class Views:
 
     def expand(self, text: str, parsed: Node) -> str:
         """The text with the queries of views in the place of their names."""
-        changes = []
+        changes: list[Splice] = []
         unaliased = []
         for relation, above in self._relations(parsed):
             view = None if takes_a_name(relation, text) else self._view(relation, above)
@@ -63,13 +64,10 @@ class Views:
             if not query:
                 continue
             alias, alias_at = alias_place(relation, above, text, relation.stop)
-            name = f" AS {quote_identifier(alias)}" if alias else ""
-            inline = alias_at == relation.stop
-            changes.append(Splice(relation.start, relation.stop, query + (name if inline else "")))
+            own = Splice(relation.start, relation.stop, query)
+            changes += with_alias(own, alias, alias_at)
             if alias:
                 unaliased.append((view and view.name) or tuple(self._parts(relation)))
-                if not inline:
-                    changes.append(Splice(alias_at, alias_at, name))
         if not changes:
             return text
         return splice(text, [*changes, *qualifier_splices(parsed, text, unaliased)])

@@ -8,13 +8,12 @@ start.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from variantlake.delta.log.logical_files import FILES
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.engine.expressions import BOOLEAN, Aggregate, Call, Column, Expression, below
 from variantlake.engine.queries import Output, Query
@@ -90,11 +89,8 @@ class AggregateTask:
         tasks: int = 1,
     ) -> AggregateTask:
         """An aggregate of these files by about `tasks` tasks."""
-        table = replace(
-            snapshot, files=FILES.empty_table(), transactions={}, domains={}, commit_info=None
-        )
         parts = split_files(files, tasks, most=PART_BYTES)
-        return cls(table, parts or ((),), groups, schema, known)
+        return cls(snapshot.without_files(), parts or ((),), groups, schema, known)
 
     def __call__(self, number: int) -> Iterator[pa.RecordBatch]:
         """The partial rows of task `number`; two of them may be of one group.

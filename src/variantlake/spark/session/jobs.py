@@ -23,7 +23,7 @@ from pyspark.sql import DataFrame, SparkSession, functions
 from pyspark.sql.types import StructType
 
 from variantlake.errors import MissingDependency
-from variantlake.spark.session.jvm import clone_of, frame_of, plan_of
+from variantlake.spark.session.jvm import clone_of, frame_of, is_connect, plan_of
 from variantlake.spark.session.stores import reaching_stores
 
 if TYPE_CHECKING:
@@ -169,11 +169,6 @@ def _watched(
     if failures:
         raise _explained(failures[0])
     return payloads
-
-
-def is_connect(spark: SparkSession) -> bool:
-    """Whether the session is a Spark Connect client."""
-    return type(spark).__module__.startswith("pyspark.sql.connect")
 
 
 def functions_of(spark: SparkSession) -> Any:

@@ -1,6 +1,6 @@
 """The JVM behind classic sessions and DataFrames, by PySpark's private names: it has no others.
 
-Spark Connect has no JVM on this side; see `jobs.is_connect`.
+Spark Connect has no JVM on this side.
 """
 
 from __future__ import annotations
@@ -11,6 +11,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 Java: TypeAlias = Any
 """An object in the JVM, which py4j gives no static type."""
+
+
+def is_connect(given: object) -> bool:
+    """Whether a session, a DataFrame or a column is of a client of Spark Connect."""
+    return type(given).__module__.startswith("pyspark.sql.connect")
 
 
 def session_of(spark: SparkSession) -> Java:

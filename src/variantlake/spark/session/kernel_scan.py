@@ -16,7 +16,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StringType, StructField, StructType
 
-from variantlake.spark.session.jobs import is_connect, map_in_arrow
+from variantlake.spark.session.jobs import map_in_arrow
+from variantlake.spark.session.jvm import is_connect
 
 Task = Callable[[int], Iterator[pa.RecordBatch]]
 """Pickles; called in a Spark task with the task's number."""

@@ -13,7 +13,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from pyspark.sql import SparkSession
 
-from variantlake.spark.session.jvm import session_of
+from variantlake.spark.session.jvm import is_connect, session_of
 from variantlake.storage.options import fall_back_to, set_storage_options, storage_options
 
 _CREDENTIALS = {
@@ -65,8 +65,7 @@ def reaching_stores(run: Callable[P, Iterator[T]]) -> Callable[P, Iterator[T]]:
 
 def _settings(spark: Any) -> Callable[[str], str | None]:
     """Hadoop's settings by name, classic or Connect, which shows those that Spark was told."""
-    # Not of jobs: it imports this.
-    if type(spark).__module__.startswith("pyspark.sql.connect"):
+    if is_connect(spark):
         return lambda name: (
             spark.conf.get(f"spark.hadoop.{name}", None) or spark.conf.get(name, None)
         )

@@ -28,7 +28,7 @@ from variantlake.errors import InvalidPath, UnsupportedFeature
 from variantlake.kernels.variant.arrow_variants import as_variants, is_variants, variant_column
 from variantlake.kernels.variant.editor import edit_variants
 from variantlake.paths import Path
-from variantlake.spark.session.jobs import is_connect
+from variantlake.spark.session.jvm import is_connect
 
 _CHANGES = {
     "variant_set": (Change.SET, False),
@@ -48,14 +48,14 @@ _CALLS = re.compile(rf"\b({'|'.join(NAMES)})\s*\(", re.IGNORECASE)
 
 def changed_column(target: Any, edit: Edit, value: Any, *, lenient: bool) -> Any:
     """The column after the change, as `variantlake.functions` says."""
-    connect = type(target).__module__.startswith("pyspark.sql.connect")
+    connect = is_connect(target)
     if edit.change is Change.DELETE:
 
         def deleted(rows: Any) -> Any:
             return _stored(edit_variants(_variants(rows), edit, None))
 
         return _udf(deleted, connect=connect)(target)
-    if isinstance(value, Column) or type(value).__module__.startswith("pyspark.sql.connect"):
+    if isinstance(value, Column) or is_connect(value):
 
         def changed(rows: Any, values: Any) -> Any:
             found = edit_variants(_variants(rows), edit, as_variants(values), lenient=lenient)

@@ -19,7 +19,7 @@ from variantlake.ingest.target.write_target import READER_FEATURES
 from variantlake.spark.load.append import append
 from variantlake.spark.load.append_target import NewTable
 from variantlake.spark.load.ingest import runner
-from variantlake.spark.session.jobs import is_connect
+from variantlake.spark.session.jvm import is_connect
 from variantlake.spark.streaming.batch_log import tell
 from variantlake.spark.streaming.sink import QUERY_ID
 from variantlake.storage.store import location_text

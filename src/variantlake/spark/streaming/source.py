@@ -18,7 +18,7 @@ from pyspark.sql.types import StructType
 
 from variantlake.delta.log.identity import check_same_table
 from variantlake.delta.log.log_segment import all_commits
-from variantlake.delta.log.logical_files import FILES, files_of
+from variantlake.delta.log.logical_files import files_of
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.errors import MissingSource, UnsupportedFeature
 from variantlake.feed.commits import check_schema, first_since, metadata_at
@@ -251,9 +251,7 @@ class TableStream(DataSourceStreamReader):
             return [part for part in reader.partitions() if part.value is not None]
         items, where = selection(snapshot, self.options)
         plan = Scan(snapshot, items, where).plan
-        bare = replace(
-            snapshot, files=FILES.empty_table(), transactions={}, domains={}, commit_info=None
-        )
+        bare = snapshot.without_files()
         wanted = arrow_schema(self._schema)
         groups = (
             tuple(part.file for part in group if part.number == 0)
