@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path as FilePath
 from typing import Any
 
 import pyarrow as pa
 
-from variantlake.delta.actions.log_lines import AddFile
+from variantlake.delta.actions.log_lines import AddFile, Transaction
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.clustering import clustering_columns
 from variantlake.delta.protocol.features import VARIANT_SHREDDING
@@ -17,6 +17,8 @@ from variantlake.delta.schema.ddl import parse_table_ddl
 from variantlake.delta.schema.table_schema import StructType
 from variantlake.delta.stats.file_facts import FactsReader
 from variantlake.delta.stats.stats_reader import FileStats, StatsReader
+from variantlake.delta.transaction.commit import Committed, commit
+from variantlake.delta.transaction.conflicts import Changes
 from variantlake.delta.transaction.new_actions import new_add
 from variantlake.parquet.stats.facts import ColumnFacts, FileFacts, PathFacts, VariantFacts
 from variantlake.paths import Path
@@ -143,6 +145,13 @@ def add_for(
         variant_bounds=not snapshot.features.isdisjoint(VARIANT_SHREDDING),
         always=clustering_columns(snapshot.domains),
     )
+
+
+def append(
+    snapshot: Snapshot, adds: Sequence[AddFile], *, transactions: Sequence[Transaction] = ()
+) -> Committed:
+    """Append files to the table that a snapshot is a version of."""
+    return commit(snapshot, Changes("WRITE", adds=tuple(adds), transactions=tuple(transactions)))
 
 
 def read_stats(text: str | None, schema: StructType) -> FileStats:

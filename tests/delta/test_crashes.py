@@ -19,7 +19,7 @@ from tests.delta.crashes import OPERATIONS, Rehearsal
 KILL_EVERY = 40
 """`make test-kill` kills at every moment; here a few show that it works."""
 
-READS = ("read", "read_range", "open", "entry", "size", "exists", "stream", "list_from")
+READS = ("read", "read_range", "open", "entry", "stream", "list_from")
 AFTER_READS = {f"after {name}" for name in READS}
 """A call that fails after it has read leaves what it leaves when it fails before."""
 

@@ -72,8 +72,8 @@ def test_a_request_for_many_that_fails_is_made_one_by_one() -> None:
         pytest.raises(StoreFailed, match=r"1 of 3 files could not be deleted: s3.*b.parquet"),
     ):
         vacuum(table.snapshot, 1, force=True, now=later)
-    assert store.exists("b.parquet")
-    assert not store.exists("c.parquet")
+    assert store.entry("b.parquet") is not None
+    assert store.entry("c.parquet") is None
 
 
 def test_files_are_joined_ordered_and_shredded_anew_and_older_versions_come_back(

@@ -16,7 +16,7 @@ import variantlake as vl
 from variantlake.errors import InvalidValue, MissingSource, StoreFailed
 from variantlake.parquet.metadata.footer import read_footer
 from variantlake.parquet.read.reader import VariantFile
-from variantlake.storage.input_file import InputFile, ObjectFile
+from variantlake.storage.input_file import WINDOW_BYTES, InputFile, ObjectFile
 from variantlake.storage.opening import open_file
 from variantlake.storage.options import fall_back_to, set_storage_options, storage_options
 
@@ -40,11 +40,15 @@ class Requests:
         return [whole[s : s + n] for s, n in zip(starts, lengths, strict=True)]
 
 
+def _file(found: Requests, size: int | None = None, window: int = WINDOW_BYTES) -> ObjectFile:
+    return ObjectFile(found.name, found.tail, found.read, size, window)
+
+
 @given(st.data())
 def test_an_object_reads_as_a_file_does(data: st.DataObject) -> None:
     text = bytes(range(256)) * 3
     size = data.draw(st.sampled_from([None, len(text)]))
-    found = ObjectFile(Requests(text), size, window=data.draw(st.integers(1, 300)))
+    found = _file(Requests(text), size, window=data.draw(st.integers(1, 300)))
     peer = io.BytesIO(text)
     for _ in range(data.draw(st.integers(1, 8))):
         match data.draw(st.sampled_from(["seek", "read", "into", "prefetch"])):
@@ -74,7 +78,7 @@ def test_a_row_group_takes_one_request_for_the_columns_it_needs_and_the_footer_o
         pa.table(columns), sink, row_group_size=20_000, compression="none", use_dictionary=False
     )
     requests = Requests(sink.getvalue())
-    file = InputFile.of_object(ObjectFile(requests))
+    file = InputFile.of_object(_file(requests))
     footer = read_footer(file)
     with VariantFile(file, ["b"]) as opened:
         rows = sum(batch.num_rows for batch in opened.batches(row_groups=[1]))
@@ -86,7 +90,7 @@ def test_a_row_group_takes_one_request_for_the_columns_it_needs_and_the_footer_o
 
 def test_an_object_that_became_shorter_is_an_error() -> None:
     requests = Requests(b"0123456789")
-    found = ObjectFile(requests, 10)
+    found = _file(requests, 10)
     requests.data = b"01234"
     with pytest.raises(StoreFailed, match="shorter"):
         found.read(8)

@@ -33,7 +33,9 @@ def test_put_replaces(store: Store) -> None:
     store.put("_delta_log/_last_checkpoint", b"1")
     store.put("_delta_log/_last_checkpoint", b"22")
     assert store.read("_delta_log/_last_checkpoint") == b"22"
-    assert store.size("_delta_log/_last_checkpoint") == 2
+    found = store.entry("_delta_log/_last_checkpoint")
+    assert found is not None
+    assert found.size == 2
 
 
 def test_reading_in_parts(store: Store) -> None:
@@ -64,20 +66,20 @@ def test_deleting_is_final_and_may_be_repeated(store: Store) -> None:
     store.put("f", b"x")
     store.delete("f")
     store.delete("f")
-    assert not store.exists("f")
+    assert store.entry("f") is None
 
 
-@pytest.mark.parametrize("call", ["read", "size", "stream", "open"])
+@pytest.mark.parametrize("call", ["read", "stream", "open"])
 def test_an_absent_file_is_named(store: Store, call: str) -> None:
     with pytest.raises(MissingSource, match="nothing"):
         # A stream fails at its first piece, the others at once.
         next(iter(getattr(store, call)("nothing")))
 
 
-def test_exists(store: Store) -> None:
-    assert not store.exists("f")
+def test_an_empty_file_is_there(store: Store) -> None:
+    assert store.entry("f") is None
     store.put("f", b"")
-    assert store.exists("f")
+    assert store.entry("f") is not None
 
 
 def test_a_writer_that_is_about_to_rename_is_waited_for(tmp_path: Path) -> None:

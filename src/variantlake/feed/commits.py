@@ -193,17 +193,14 @@ def _as_adds(snapshot: Snapshot, version: int, removes: Iterable[RemoveFile]) ->
             deletion_vector=each.deletion_vector,
         )
     if unknown:
-        known = {decode_path(add.path): add for add in _files_at(snapshot, version - 1)}
+        before = Snapshot.read(
+            snapshot.store.uri, version - 1, store=snapshot.store, applies=snapshot.applies
+        )
+        known = {decode_path(add.path): add for add in before.add_files()}
         for each in unknown:
             add = known.get(decode_path(each.path))
             if add is not None:
                 yield add
-
-
-def _files_at(snapshot: Snapshot, version: int) -> Iterator[AddFile]:
-    return Snapshot.read(
-        snapshot.store.uri, version, store=snapshot.store, applies=snapshot.applies
-    ).add_files()
 
 
 def _commits(snapshot: Snapshot, versions: VersionRange) -> list[tuple[int, Entry]]:

@@ -227,12 +227,12 @@ def _lacking(old: Snapshot, add: AddFile) -> list[str]:
     """The names of what is gone of a file: itself, its deletion vector."""
     found = []
     store, name = store_of(old.location(add.path))
-    if not store.exists(name):
+    if store.entry(name) is None:
         found.append(add.path)
     vector = add.deletion_vector
     if vector is not None and vector.storage_type != "i":
         place = vector_location(old.store, vector)
         store, name = store_of(place)
-        if not store.exists(name):
+        if store.entry(name) is None:
             found.append(place.removeprefix(f"{old.store.uri}/"))
     return found

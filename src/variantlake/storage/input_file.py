@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import bisect
 import io
-from collections.abc import Iterable, Sequence
-from typing import Any, Protocol, Self
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Self
 
 import pyarrow as pa
 
@@ -25,18 +25,11 @@ PREFETCH_BYTES = 256 << 20
 """The most that is read ahead: of more, each read is a request of its own."""
 
 
-class Ranges(Protocol):
-    """One object of a store, by its bytes."""
+ReadTail = Callable[[int], tuple[bytes, int]]
+"""The last bytes of an object, or all where there are fewer, and its size."""
 
-    @property
-    def name(self) -> str:
-        """What errors call it."""
-
-    def tail(self, length: int) -> tuple[bytes, int]:
-        """The last `length` bytes, or all where there are fewer, and the size of the object."""
-
-    def read(self, starts: Sequence[int], lengths: Sequence[int]) -> list[memoryview]:
-        """These ranges, which lie in the object. Raises MissingSource, StoreFailed."""
+ReadRanges = Callable[[Sequence[int], Sequence[int]], list[memoryview]]
+"""The ranges (starts, lengths) of an object, which lie in it. Raises MissingSource, StoreFailed."""
 
 
 class InputFile:
@@ -115,28 +108,31 @@ class InputFile:
 class ObjectFile:
     """An object as a file that is read and not written; what was fetched last is kept.
 
-    Where the `size` is not given, the first request is for the end. `window` are the bytes that a
-    read of something new fetches at least.
+    `name` is what errors call it. Where the `size` is not given, the first request is for the end.
+    `window` are the bytes that a read of something new fetches at least.
     """
 
     closed = False
 
-    def __init__(self, ranges: Ranges, size: int | None = None, window: int = WINDOW_BYTES) -> None:
-        self._ranges = ranges
+    def __init__(
+        self,
+        name: str,
+        read_tail: ReadTail,
+        read_ranges: ReadRanges,
+        size: int | None = None,
+        window: int = WINDOW_BYTES,
+    ) -> None:
+        self.name = name
+        self._read_ranges = read_ranges
         self._window = window
         self._position = 0
         self._known: list[tuple[int, memoryview]] = []
         self._last = (0, memoryview(b""))
         tail = b""
         if size is None:
-            tail, size = ranges.tail(TAIL_BYTES)
+            tail, size = read_tail(TAIL_BYTES)
         self._size = size
         self._tail = (size - len(tail), memoryview(tail))
-
-    @property
-    def name(self) -> str:
-        """What errors call it."""
-        return self._ranges.name
 
     def prefetch(self, ranges: Iterable[tuple[int, int]]) -> None:
         """See InputFile."""
@@ -205,7 +201,7 @@ class ObjectFile:
         return None
 
     def _fetched(self, starts: Sequence[int], lengths: Sequence[int]) -> list[memoryview]:
-        found = self._ranges.read(starts, lengths)
+        found = self._read_ranges(starts, lengths)
         if [len(data) for data in found] != list(lengths):
             raise StoreFailed("the object became shorter while it was read", file=self.name)
         return found

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import urllib.parse
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +15,7 @@ from obstore.store import ObjectStore as Backend
 from obstore.store import from_url
 
 from variantlake.errors import MissingSource, StoreFailed
-from variantlake.storage.input_file import InputFile, ObjectFile
+from variantlake.storage.input_file import WINDOW_BYTES, InputFile, ObjectFile
 from variantlake.storage.options import client_arguments, storage_options
 from variantlake.storage.reaching import check_reachable, explained
 from variantlake.storage.store import CHUNK, Entry
@@ -95,11 +94,15 @@ class ObjectStore:
 
     def open(self, path: str) -> InputFile:
         """See Store."""
-        return InputFile.of_object(ObjectFile(_Ranges(self, path)))
+        return InputFile.of_object(self._file(path))
 
     def open_in_order(self, path: str, size: int) -> ObjectFile:
         """An object of so many bytes that is read from its start to its end."""
-        return ObjectFile(_Ranges(self, path), size, CHUNK)
+        return self._file(path, size, CHUNK)
+
+    def _file(self, path: str, size: int | None = None, window: int = WINDOW_BYTES) -> ObjectFile:
+        tail, ranges = partial(self.read_tail, path), partial(self.read_ranges, path)
+        return ObjectFile(self.join(path), tail, ranges, size, window)
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
         """See Store."""
@@ -157,15 +160,6 @@ class ObjectStore:
         except MissingSource:
             return None
 
-    def size(self, path: str) -> int:
-        """See Store."""
-        with self.failures(path):
-            return obstore.head(self.backend, path)["size"]
-
-    def exists(self, path: str) -> bool:
-        """See Store."""
-        return self.entry(path) is not None
-
     def join(self, path: str) -> str:
         """See Store."""
         return f"{self.uri}/{path}"
@@ -179,26 +173,6 @@ class ObjectStore:
             raise MissingSource("no such object", file=self.join(path)) from error
         except (BaseError, OSError, ValueError) as error:
             raise explained(error, self.join(path), storage_options()) from error
-
-
-@dataclass(frozen=True, slots=True)
-class _Ranges:
-    """See Ranges."""
-
-    store: ObjectStore
-    path: str
-
-    @property
-    def name(self) -> str:
-        return self.store.join(self.path)
-
-    def tail(self, length: int) -> tuple[bytes, int]:
-        """See Ranges."""
-        return self.store.read_tail(self.path, length)
-
-    def read(self, starts: Sequence[int], lengths: Sequence[int]) -> list[memoryview]:
-        """See Ranges."""
-        return self.store.read_ranges(self.path, starts, lengths)
 
 
 def open_object(url: str) -> tuple[ObjectStore, str]:
@@ -227,7 +201,7 @@ def _client(url: str) -> Backend:
     return _cached_client(url, frozenset(storage_options().items()))
 
 
-@functools.lru_cache(maxsize=256)  # a client keeps its connections
+@lru_cache(maxsize=256)  # a client keeps its connections
 def _cached_client(url: str, options: frozenset[tuple[str, str]]) -> Backend:
     arguments = client_arguments(url, dict(options))
     root, slash, path = _split(url)

@@ -120,12 +120,6 @@ class Store(Protocol):
     def entry(self, path: str) -> Entry | None:
         """The file as it is listed; None where there is none."""
 
-    def size(self, path: str) -> int:
-        """Bytes of the file."""
-
-    def exists(self, path: str) -> bool:
-        """Whether the file is there."""
-
     def join(self, path: str) -> str:
         """`path` as an absolute location that other readers (Arrow, Spark) open."""
 
@@ -175,22 +169,21 @@ class LocalStore:
         """See Store."""
         target = self.root / path
         with self.failures(path):
-            temporary = _write_beside(target, data)
-            try:
-                _await_renames(target)
-                os.link(temporary, target)
-            except FileExistsError:
-                return False
-            except OSError as error:
-                if error.errno not in _NO_LINKS:
-                    raise  # the link may be there all the same
-                raise UnsupportedFeature(
-                    f"this file system cannot create hard links: {error.strerror}",
-                    file=str(target),
-                    hint="a commit needs an atomic create; use another disk or an object store",
-                ) from error
-            finally:
-                temporary.unlink(missing_ok=True)
+            with _beside(target) as temporary:
+                _write(temporary, data)
+                try:
+                    _await_renames(target)
+                    os.link(temporary, target)
+                except FileExistsError:
+                    return False
+                except OSError as error:
+                    if error.errno not in _NO_LINKS:
+                        raise  # the link may be there all the same
+                    raise UnsupportedFeature(
+                        f"this file system cannot create hard links: {error.strerror}",
+                        file=str(target),
+                        hint="a commit needs an atomic create; use another disk or an object store",
+                    ) from error
             _flush_folder(target.parent)
             _await_renames(target)
             return True
@@ -198,26 +191,18 @@ class LocalStore:
     def put(self, path: str, data: bytes) -> None:
         """See Store."""
         target = self.root / path
-        with self.failures(path):
-            temporary = _write_beside(target, data)
-            try:
-                temporary.replace(target)
-            finally:
-                temporary.unlink(missing_ok=True)
+        with self.failures(path), _beside(target) as temporary:
+            _write(temporary, data)
+            temporary.replace(target)
             _flush_folder(target.parent)
 
     def upload(self, path: str, file: Path) -> None:
         """See Store."""
         target = self.root / path
-        with self.failures(path):
-            make_folder(target.parent)
-            temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex}.tmp")
-            try:
-                shutil.copyfile(file, temporary)
-                _flush_file(temporary)
-                temporary.replace(target)
-            finally:
-                temporary.unlink(missing_ok=True)
+        with self.failures(path), _beside(target) as temporary:
+            shutil.copyfile(file, temporary)
+            _flush_file(temporary)
+            temporary.replace(target)
             _flush_folder(target.parent)
 
     def flush(self, path: str) -> None:
@@ -259,16 +244,6 @@ class LocalStore:
                 return _entry(path, (self.root / path).stat())
         except MissingSource:
             return None
-
-    def size(self, path: str) -> int:
-        """See Store."""
-        with self.failures(path):
-            return (self.root / path).stat().st_size
-
-    def exists(self, path: str) -> bool:
-        """See Store."""
-        with self.failures(path):
-            return (self.root / path).exists()
 
     def join(self, path: str) -> str:
         """See Store."""
@@ -322,19 +297,22 @@ def _entry(path: str, status: os.stat_result) -> Entry:
     return Entry(path, status.st_size, status.st_mtime_ns // 1_000_000, tag)
 
 
-def _write_beside(target: Path, data: bytes) -> Path:
-    """A durable temporary file in the target's folder, hidden so that no reader lists it."""
+@contextlib.contextmanager
+def _beside(target: Path) -> Iterator[Path]:
+    """A temporary file in the target's folder, hidden so that no reader lists it."""
     make_folder(target.parent)
     temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex}.tmp")
     try:
-        with temporary.open("xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-    except BaseException:
+        yield temporary
+    finally:
         temporary.unlink(missing_ok=True)
-        raise
-    return temporary
+
+
+def _write(temporary: Path, data: bytes) -> None:
+    with temporary.open("xb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def _await_renames(target: Path) -> None:

@@ -19,6 +19,7 @@ from tests import corpora
 from tests.delta.tables import (
     SCHEMA,
     add,
+    append,
     bounds,
     facts,
     first_commit,
@@ -36,7 +37,7 @@ from variantlake.delta.log.log_segment import commit_path
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.log.snapshot_state import read_state
 from variantlake.delta.schema.ddl import parse_table_ddl
-from variantlake.delta.transaction.commit import append, commit, create_table
+from variantlake.delta.transaction.commit import commit, create_table
 from variantlake.delta.transaction.conflicts import Changes
 from variantlake.delta.transaction.new_actions import new_add
 from variantlake.encoding.tree import decode

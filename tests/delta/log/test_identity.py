@@ -16,10 +16,10 @@ import pytest
 import variantlake as vl
 from tests import s3_server
 from tests.delta.remade import SCHEMAS, Place, rows
+from tests.delta.tables import append
 from variantlake.delta.log.log_segment import commit_path
 from variantlake.delta.log.logical_files import values
 from variantlake.delta.log.snapshot import Snapshot
-from variantlake.delta.transaction.commit import append
 from variantlake.errors import (
     CommitConflict,
     MissingSource,

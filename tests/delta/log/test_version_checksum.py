@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests import corpora
-from tests.delta.tables import SCHEMA
+from tests.delta.tables import SCHEMA, append
 from variantlake.delta.actions.log_lines import AddFile, CommitInfo, Metadata, Transaction
 from variantlake.delta.checkpoint.checkpoint_writer import write_checkpoint
 from variantlake.delta.log import version_checksum
@@ -19,7 +19,7 @@ from variantlake.delta.log.log_segment import checksum_path, commit_path
 from variantlake.delta.log.reconciliation import read_commit
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.log.version_checksum import write_checksum
-from variantlake.delta.transaction.commit import append, commit, create_table
+from variantlake.delta.transaction.commit import commit, create_table
 from variantlake.delta.transaction.conflicts import Changes
 from variantlake.delta.transaction.new_actions import removes_of
 from variantlake.errors import MalformedLog

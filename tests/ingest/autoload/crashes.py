@@ -82,7 +82,7 @@ def objects_watched(moments: Moments) -> Iterator[None]:
     """Moments around every request to an object store, whose answers may get lost as well."""
     calls = (
         "read", "read_range", "read_ranges", "read_tail", "put_if_absent", "put", "upload",
-        "delete", "entry", "size",
+        "delete", "entry",
     )  # fmt: skip
     with contextlib.ExitStack() as stack:
         for name in calls:

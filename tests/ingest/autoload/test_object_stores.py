@@ -92,11 +92,11 @@ def test_objects_are_moved_and_deleted_after_the_commit(
     source, table = f"{URL}/three/in", tmp_path / "table"
     vl.autoload(source, table, after=f"move:{URL}/three/done")
     assert not list(bucket.list_from("three/in"))
-    assert bucket.exists("three/done/a.json")
-    assert bucket.exists("three/done/x/b.json")
+    assert bucket.entry("three/done/a.json") is not None
+    assert bucket.entry("three/done/x/b.json") is not None
     put(bucket, "three/in/c.json", 3)
     vl.autoload(source, table, after="delete")
-    assert not bucket.exists("three/in/c.json")
+    assert bucket.entry("three/in/c.json") is None
     assert ids(table) == [1, 2, 3]
     assert set(states(table).values()) == {"loaded"}
     with pytest.raises(InvalidValue, match="found there again"):

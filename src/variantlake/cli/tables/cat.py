@@ -74,7 +74,7 @@ def is_file(source: str) -> bool:
     """
     if not is_local(source):
         store, name = open_object(source)
-        return bool(name) and store.exists(name)
+        return bool(name) and store.entry(name) is not None
     path = Path(local_path(source))
     if not path.exists():
         raise MissingSource(

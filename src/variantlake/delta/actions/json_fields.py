@@ -166,27 +166,16 @@ def _wrong(key: str, wanted: str, value: object) -> MalformedLog:
     return MalformedLog(f"{key} is {type(value).__name__}, expected {wanted}")
 
 
-def _text(key: str, value: Any) -> str:
-    if type(value) is not str:
-        raise _wrong(key, "a string", value)
+def _of_type(type_: type, wanted: str, key: str, value: Any) -> Any:
+    if type(value) is not type_:
+        raise _wrong(key, wanted, value)
     return value
 
 
-def _int(key: str, value: Any) -> int:
-    if type(value) is not int or not -(1 << 31) <= value < 1 << 31:
-        raise _wrong(key, "an integer of 32 bits", value)
-    return value
-
-
-def _long(key: str, value: Any) -> int:
-    if type(value) is not int or not -(1 << 63) <= value < 1 << 63:
-        raise _wrong(key, "an integer of 64 bits", value)
-    return value
-
-
-def _boolean(key: str, value: Any) -> bool:
-    if type(value) is not bool:
-        raise _wrong(key, "a boolean", value)
+def _integer(bits: int, key: str, value: Any) -> int:
+    limit = 1 << (bits - 1)
+    if type(value) is not int or not -limit <= value < limit:
+        raise _wrong(key, f"an integer of {bits} bits", value)
     return value
 
 
@@ -216,10 +205,10 @@ def _record(record: type[Record], key: str, value: Any) -> Record:
 
 
 _PARSERS: dict[Kind, Callable[[str, Any], Any]] = {
-    Kind.STRING: _text,
-    Kind.INT: _int,
-    Kind.LONG: _long,
-    Kind.BOOLEAN: _boolean,
+    Kind.STRING: functools.partial(_of_type, str, "a string"),
+    Kind.INT: functools.partial(_integer, 32),
+    Kind.LONG: functools.partial(_integer, 64),
+    Kind.BOOLEAN: functools.partial(_of_type, bool, "a boolean"),
     Kind.MAP: _map,
     Kind.PROPERTIES: _properties,
     Kind.STRINGS: _strings,

@@ -99,24 +99,16 @@ class CommitInfo:
         return value if isinstance(value, str) else None
 
     @property
-    def timestamp(self) -> int | None:
-        """Milliseconds since the epoch by the writer's clock."""
-        return self._integer("timestamp")
-
-    @property
     def in_commit_timestamp(self) -> int | None:
         """Milliseconds since the epoch, rising with every commit, where the table keeps them."""
-        return self._integer("inCommitTimestamp")
+        value = self.fields.get("inCommitTimestamp")
+        return value if type(value) is int else None
 
     @property
     def operation(self) -> str | None:
         """What was done: `WRITE`, `CREATE TABLE`."""
         value = self.fields.get("operation")
         return value if isinstance(value, str) else None
-
-    def _integer(self, key: str) -> int | None:
-        value = self.fields.get(key)
-        return value if type(value) is int else None
 
     @classmethod
     def from_json(cls, fields: Json) -> CommitInfo:

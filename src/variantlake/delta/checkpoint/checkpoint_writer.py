@@ -20,7 +20,6 @@ from variantlake.delta.actions.log_lines import (
     CheckpointMetadata,
     Metadata,
     Protocol,
-    RemoveFile,
     Sidecar,
     Transaction,
 )
@@ -170,11 +169,8 @@ def _tombstones(state: State, metadata: Metadata) -> list[Action]:
     oldest = _now() - property_millis(
         metadata.configuration, "delta.deletedFileRetentionDuration", "interval 1 week"
     )
-    return [remove for remove in (state.removes or {}).values() if not _expired(remove, oldest)]
-
-
-def _expired(remove: RemoveFile, oldest: int) -> bool:
-    return (remove.deletion_timestamp or 0) < oldest
+    removes = (state.removes or {}).values()
+    return [remove for remove in removes if (remove.deletion_timestamp or 0) >= oldest]
 
 
 def _parquet(rows: Rows, properties: Mapping[str, str]) -> bytes:

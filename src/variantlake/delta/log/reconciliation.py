@@ -256,7 +256,7 @@ def key_of(action: AddFile | RemoveFile) -> Key:
 def _check_commit(actions: Sequence[Action]) -> None:
     adds: dict[Key, AddFile] = {}
     removes: set[Key] = set()
-    once: set[tuple[str, str]] = set()
+    once: set[tuple[str, ...]] = set()
     for action in actions:
         if isinstance(action, AddFile):
             key = key_of(action)
@@ -265,20 +265,20 @@ def _check_commit(actions: Sequence[Action]) -> None:
         elif isinstance(action, RemoveFile):
             removes.add(key_of(action))
         else:
-            for name in _single(action):
-                if name in once:
-                    raise MalformedLog(f"one commit holds two {' '.join(name)}")
+            name = _single(action)
+            if name in once:
+                raise MalformedLog(f"one commit holds two {' '.join(name)}")
+            if name:
                 once.add(name)
     if both := removes.intersection(adds):
         raise MalformedLog(f"one commit adds and removes {min(both)[0]!r}")
 
 
-def _single(action: Action) -> Iterator[tuple[str, str]]:
-    """What must stand at most once in a commit."""
+def _single(action: Action) -> tuple[str, ...]:
+    """What must stand at most once in a commit; empty for what may stand there again."""
     match action:
         case Protocol() | Metadata():
-            yield (action.KEY, "actions")
-        case Transaction():
-            yield (action.KEY, f"actions of {action.app_id}")
-        case DomainMetadata():
-            yield (action.KEY, f"actions of {action.domain}")
+            return (action.KEY, "actions")
+        case Transaction(name) | DomainMetadata(name):
+            return (action.KEY, f"actions of {name}")
+    return ()

@@ -226,24 +226,16 @@ def reader_features(protocol: Protocol) -> tuple[str, ...]:
     """The features that bind readers, by list or by legacy version."""
     if protocol.min_reader_version >= 3:
         return protocol.reader_features or ()
-    return tuple(
-        feature.name
-        for feature in FEATURES.values()
-        if feature.legacy_reader is not None
-        and feature.legacy_reader <= protocol.min_reader_version
-    )
+    since = {feature.name: feature.legacy_reader for feature in FEATURES.values()}
+    return tuple(name for name, v in since.items() if v and v <= protocol.min_reader_version)
 
 
 def writer_features(protocol: Protocol) -> tuple[str, ...]:
     """The features that bind writers, by list or by legacy version."""
     if protocol.min_writer_version >= 7:
         return protocol.writer_features or ()
-    return tuple(
-        feature.name
-        for feature in FEATURES.values()
-        if feature.legacy_writer is not None
-        and feature.legacy_writer <= protocol.min_writer_version
-    )
+    since = {feature.name: feature.legacy_writer for feature in FEATURES.values()}
+    return tuple(name for name, v in since.items() if v and v <= protocol.min_writer_version)
 
 
 def check_protocol(protocol: Protocol) -> None:

@@ -92,11 +92,7 @@ def learned_schemas(properties: Mapping[str, str], column: str) -> LearnedSchema
         share = document["residuals"]
     except (ValueError, TypeError, KeyError):
         return None
-    for each in schemas:
-        if type(each.number) is not int or type(each.version) is not int:
-            return None
-        if type(each.layout) is not str:
-            return None
-    if share is not None and not isinstance(share, int | float):
+    types = {(type(each.number), type(each.version), type(each.layout)) for each in schemas}
+    if types - {(int, int, str)} or not isinstance(share, int | float | None):
         return None
     return LearnedSchemas(schemas[-MAX_SCHEMAS:], share)

@@ -173,14 +173,12 @@ class StructType:
 
         Raises InvalidSchema naming a column whose type a Delta table cannot hold.
         """
-        return cls(
-            tuple(
-                StructField(item.name, VariantType(), item.nullable)
-                if item.name in variants
-                else StructField(item.name, _from_arrow(item.type, item.name), item.nullable)
-                for item in schema
-            )
+        types = (
+            VariantType() if item.name in variants else _from_arrow(item.type, item.name)
+            for item in schema
         )
+        fields = zip(schema, types, strict=True)
+        return cls(tuple(StructField(item.name, type_, item.nullable) for item, type_ in fields))
 
 
 DataType = PrimitiveType | VariantType | ArrayType | MapType | StructType

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
 
 from variantlake.delta.schema.table_schema import PrimitiveType, StructField, arrow_type
-from variantlake.delta.stats.stats_reader import as_float, raw_value
-from variantlake.delta.stats.stats_writer import DAY_OF_EPOCH, EPOCH
+from variantlake.delta.stats.stats_reader import as_float, days_of, micros_of, raw_value
 from variantlake.errors import UnsupportedFeature
 from variantlake.shredding.arrays import AnyArray
 
@@ -121,18 +120,6 @@ def partition_key(text: str | None, type_: PrimitiveType) -> Any:
     return "NaN" if isinstance(raw, float) and math.isnan(raw) else raw
 
 
-def _timestamp(text: str) -> int:
-    """A timestamp with its zone; without one it is in the writer's zone, which nobody wrote."""
-    moment = datetime.fromisoformat(text)
-    if moment.tzinfo is None:
-        raise ValueError(text)
-    return (moment - EPOCH) // timedelta(microseconds=1)
-
-
-def _timestamp_ntz(text: str) -> int:
-    return _timestamp(f"{text}+00:00")
-
-
 _PARSERS: dict[str, Callable[[str], Any]] = {
     "string": str,
     "long": int,
@@ -143,7 +130,8 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
     "double": float,
     "decimal": Decimal,
     "boolean": {"true": True, "false": False}.__getitem__,
-    "date": lambda text: date.fromisoformat(text).toordinal() - DAY_OF_EPOCH,
-    "timestamp": _timestamp,
-    "timestamp_ntz": _timestamp_ntz,
+    "date": days_of,
+    # Without a zone it is in the writer's, which nobody wrote.
+    "timestamp": lambda text: micros_of(text, zoned=True),
+    "timestamp_ntz": lambda text: micros_of(f"{text}+00:00", zoned=True),
 }

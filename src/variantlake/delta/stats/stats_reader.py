@@ -59,9 +59,6 @@ class FileStats:
     maximums: Mapping[Column, Mapping[Path, Scalar]] = field(default_factory=dict)
 
 
-NO_STATS = FileStats()
-
-
 class StatsReader:
     """Reads the statistics of files of one table; bound to its schema once."""
 
@@ -80,7 +77,7 @@ class StatsReader:
         """What a file's `stats` say about the columns of the table."""
         document = parse_stats(text, decimals=self._decimals)
         if document is None:
-            return NO_STATS
+            return FileStats()
         records = _count(document.get("numRecords"))
         tight = document.get("tightBounds", True) is True
         lows, highs = document.get("minValues"), document.get("maxValues")
@@ -219,9 +216,8 @@ def raw_value(value: Any, type_: PrimitiveType) -> Raw | None:
         return value
     try:
         if name == "date":
-            is_date = _DATE.fullmatch(value)
-            return date.fromisoformat(value).toordinal() - DAY_OF_EPOCH if is_date else None
-        return _micros(value, zoned=name == "timestamp") if is_time(type_) else None
+            return days_of(value)
+        return micros_of(value, zoned=name == "timestamp") if is_time(type_) else None
     except (ValueError, OverflowError):
         return None
 
@@ -235,7 +231,15 @@ def as_float(number: float) -> float:
     return single
 
 
-def _micros(text: str, *, zoned: bool) -> int:
+def days_of(text: str) -> int:
+    """The day of a date, counted from the epoch. Raises ValueError."""
+    if not _DATE.fullmatch(text):
+        raise ValueError(text)
+    return date.fromisoformat(text).toordinal() - DAY_OF_EPOCH
+
+
+def micros_of(text: str, *, zoned: bool) -> int:
+    """Microseconds since the epoch, of a text with a zone or without. Raises ValueError."""
     moment = datetime.fromisoformat(text)
     if zoned != (moment.tzinfo is not None):
         raise ValueError(text)

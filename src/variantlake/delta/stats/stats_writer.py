@@ -32,6 +32,12 @@ from variantlake.shredding.schema import Leaf
 from variantlake.types import Kind, ShreddedType
 
 _NUMBER = re.compile(r"-?[0-9]{1,9}")
+_NUMBERS = {
+    "max_paths": "variantlake.stats.maxPaths",
+    "max_bytes": "variantlake.stats.maxBytes",
+    "string_length": "variantlake.stats.stringLength",
+    "indexed_columns": "delta.dataSkippingNumIndexedCols",
+}
 
 Json = dict[str, Any]
 Column = tuple[str, ...]
@@ -62,17 +68,12 @@ class StatsOptions:
     def from_properties(cls, properties: Mapping[str, str]) -> StatsOptions:
         """The options of a table; a number that does not parse counts as absent."""
         columns = stats_columns(properties)
-        return cls(
-            max_paths=_number(properties, "variantlake.stats.maxPaths", cls().max_paths),
-            max_bytes=_number(properties, "variantlake.stats.maxBytes", cls().max_bytes),
-            string_length=_number(
-                properties, "variantlake.stats.stringLength", cls().string_length
-            ),
-            indexed_columns=_number(
-                properties, "delta.dataSkippingNumIndexedCols", cls().indexed_columns
-            ),
-            columns=None if columns is None else frozenset(columns),
-        )
+        numbers = {
+            option: int(properties[name])
+            for option, name in _NUMBERS.items()
+            if _NUMBER.fullmatch(properties.get(name, ""))
+        }
+        return cls(columns=None if columns is None else frozenset(columns), **numbers)
 
     def chosen(self, schema: StructType, partition_columns: Collection[str]) -> frozenset[Column]:
         """The columns (physical paths) that get statistics."""
@@ -94,11 +95,6 @@ class StatsOptions:
         if self.indexed_columns < 0:
             return frozenset(physical for physical, _ in leaves)
         return frozenset(physical for physical, _ in leaves[: self.indexed_columns])
-
-
-def _number(properties: Mapping[str, str], name: str, default: int) -> int:
-    text = properties.get(name, "")
-    return int(text) if _NUMBER.fullmatch(text) else default
 
 
 def write_stats(
@@ -128,7 +124,7 @@ def write_stats(
         if columns is None or variant.column in columns:
             _put(nulls, variant.column, None if variant.nulls < 0 else variant.nulls)
             if variant_bounds:
-                lows, highs = bounds_of(_protocol_paths(variant), options)
+                lows, highs = bounds_of(clean_paths(variant, of_protocol=True), options)
                 _put(minimums, variant.column, encode_bounds(lows) if lows else None)
                 _put(maximums, variant.column, encode_bounds(highs) if highs else None)
     document = {
@@ -140,14 +136,16 @@ def write_stats(
     return orjson.dumps(document).decode()
 
 
-def _protocol_paths(variant: VariantFacts) -> Iterator[PathFacts]:
-    """The paths of one type in every row that has them: no other value, not even Variant nulls.
+def clean_paths(variant: VariantFacts, *, of_protocol: bool) -> Iterator[PathFacts]:
+    """The clean paths whose bounds the protocol wants in the statistics, or the others.
 
+    It wants those of one type in every row that has them: no other value, not even Variant nulls.
     Types that Spark cannot read in a Variant are kept out of what Spark reads.
     """
     for facts in variant.paths:
-        leaf = facts.node.type if isinstance(facts.node, Leaf) else None
-        if leaf is not None and facts.clean and facts.nulls == 0 and leaf.info.spark:
+        if not isinstance(facts.node, Leaf) or not facts.clean:
+            continue
+        if (facts.nulls == 0 and facts.node.type.info.spark) is of_protocol:
             yield facts
 
 

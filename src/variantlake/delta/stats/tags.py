@@ -19,13 +19,13 @@ in them that does not make sense counts as absent (EXACTNESS, rule 25).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
 import orjson
 
-from variantlake.delta.stats.stats_writer import Column, StatsOptions, bounds_of
+from variantlake.delta.stats.stats_writer import Column, StatsOptions, bounds_of, clean_paths
 from variantlake.delta.stats.variant_bounds import decode_bounds, encode_bounds
 from variantlake.encoding.scalar import Scalar
 from variantlake.errors import VariantLakeError
@@ -33,13 +33,12 @@ from variantlake.parquet.stats.facts import (
     MAX_INSIDE,
     FileFacts,
     PathFacts,
-    VariantFacts,
     VariantSizes,
 )
 from variantlake.paths import Path
 from variantlake.quoting import quote_identifier
 from variantlake.shredding.ddl import format_ddl, parse_ddl
-from variantlake.shredding.schema import Leaf, Node, ShreddingSchema
+from variantlake.shredding.schema import Node, ShreddingSchema
 from variantlake.shredding.values import ValueNotes, parse_notes
 
 VERSION = "1"
@@ -98,7 +97,7 @@ def file_tags(facts: FileFacts, options: StatsOptions | None = None) -> dict[str
         if variant.sizes is not None:
             sizes = [variant.sizes.residuals, variant.sizes.typed]
             tags[f"{PREFIX}sizes.{name}"] = orjson.dumps(sizes).decode()
-        lows, highs = bounds_of(_tagged_paths(variant), options or StatsOptions())
+        lows, highs = bounds_of(clean_paths(variant, of_protocol=False), options or StatsOptions())
         if lows:
             sides = {"min": encode_bounds(lows), "max": encode_bounds(highs)}
             tags[f"{PREFIX}bounds.{name}"] = orjson.dumps(sides).decode()
@@ -169,14 +168,6 @@ def _flags(facts: PathFacts) -> int:
         | MAXIMUM_EXACT * facts.maximum_exact
         | facts.clean_inside << CLEAN_INSIDE_SHIFT
     )
-
-
-def _tagged_paths(variant: VariantFacts) -> Iterator[PathFacts]:
-    """Clean paths whose bounds the protocol, or Spark, does not want in the statistics."""
-    for facts in variant.paths:
-        leaf = facts.node.type if isinstance(facts.node, Leaf) else None
-        if leaf is not None and facts.clean and (facts.nulls > 0 or not leaf.info.spark):
-            yield facts
 
 
 @lru_cache(maxsize=256)

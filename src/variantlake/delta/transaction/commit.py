@@ -60,11 +60,9 @@ MAX_ATTEMPTS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """A commit that is in the log. `timestamp` in milliseconds; `attempts` counts the puts."""
+    """A commit that is in the log. `attempts` counts the puts."""
 
     version: int
-    txn_id: str
-    timestamp: int
     attempts: int
 
 
@@ -146,30 +144,6 @@ def commit_new(
         if not payload.is_in(winner):
             raise _exists(store)
     return _confirmed(store, 0, payload, State(), [], attempts=1)
-
-
-def append(
-    snapshot: Snapshot,
-    adds: Sequence[AddFile],
-    *,
-    metrics: Mapping[str, str] | None = None,
-    transactions: Sequence[Transaction] = (),
-    evaluated: bool = False,
-) -> Committed:
-    """Append files to the table that `snapshot` is a version of, be it the newest or not.
-
-    `evaluated` says that their rows have gone through the table's SQL expressions.
-    Raises as `commit`.
-    """
-    changes = Changes(
-        operation="WRITE",
-        adds=tuple(adds),
-        transactions=tuple(transactions),
-        evaluated=evaluated,
-        parameters={"mode": "Append", "partitionBy": _json(list(snapshot.partition_columns))},
-        metrics=metrics or {},
-    )
-    return commit(snapshot, changes)
 
 
 def commit(snapshot: Snapshot, changes: Changes) -> Committed:
@@ -271,7 +245,6 @@ class _Payload:
 
     actions: list[Action]
     txn_id: str
-    timestamp: int
     data: bytes = field(repr=False)
 
     def is_in(self, actions: Sequence[Action]) -> bool:
@@ -320,7 +293,7 @@ def _payload(
     actions: list[Action] = [CommitInfo(fields)]
     actions += [action for action in (changes.protocol, metadata) if action is not None]
     actions += [*changes.transactions, *domains, *changes.removes, *adds, *changes.change_files]
-    return _Payload(actions, txn_id, timestamp, serialise(actions))
+    return _Payload(actions, txn_id, serialise(actions))
 
 
 def _confirmed(
@@ -351,7 +324,7 @@ def _confirmed(
         lost_commit_check.remember(store, version, payload.txn_id, before)
     _say(store, version, payload)
     run_post_commit_hooks(store, version, apply_commits(state, [*winners, payload.actions]))
-    return Committed(version, payload.txn_id, payload.timestamp, attempts)
+    return Committed(version, attempts)
 
 
 def _say(store: Store, version: int, payload: _Payload) -> None:

@@ -7,11 +7,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from variantlake.delta.actions.log_lines import AddFile, RemoveFile
 from variantlake.delta.log.file_paths import encode_path
-from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.schema.table_schema import StructType
 from variantlake.delta.stats.stats_writer import Column, StatsOptions, write_stats
 from variantlake.delta.stats.tags import file_tags
-from variantlake.delta.transaction.conflicts import Reads
 from variantlake.parquet.stats.facts import FileFacts
 
 
@@ -43,11 +41,6 @@ def new_add(
         stats=write_stats(facts, columns, options, variant_bounds=variant_bounds),
         tags=file_tags(facts, options),
     )
-
-
-def removes_where(snapshot: Snapshot, chosen: Reads) -> tuple[RemoveFile, ...]:
-    """The tombstones of the table's files with these partition values."""
-    return removes_of(add for add in snapshot.add_files() if chosen(add.partition_values))
 
 
 def removes_of(adds: Iterable[AddFile], *, data_change: bool = True) -> tuple[RemoveFile, ...]:

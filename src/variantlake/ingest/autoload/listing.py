@@ -118,7 +118,7 @@ def open_folder(source: str | os.PathLike[str]) -> Folder:
 
 def _object_folder(url: str) -> Folder:
     store, name = open_object(url)
-    if name and not name.endswith("/") and store.exists(name):
+    if name and not name.endswith("/") and store.entry(name):
         prefix, _, last = name.rpartition("/")
         return ObjectFolder(store, prefix, Wanted.one(last))
     prefix, wanted = Wanted.below(name)

@@ -22,11 +22,9 @@ def find_objects(url: str, kind: Kind) -> Iterator[tuple[str, int]]:
     """
     store, name = open_object(url)
     if name and not name.endswith("/"):
-        try:
-            yield url, store.size(name)
-        except MissingSource:
-            pass
-        else:
+        entry = store.entry(name)
+        if entry is not None:
+            yield url, entry.size
             return
     folder, wanted = Wanted.below(name, kind)
     start = len(folder) + 1 if folder else 0

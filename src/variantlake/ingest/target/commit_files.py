@@ -17,7 +17,7 @@ from variantlake.delta.protocol.properties import constraints
 from variantlake.delta.stats.tags import residual_share
 from variantlake.delta.transaction.commit import commit, commit_new
 from variantlake.delta.transaction.conflicts import Changes
-from variantlake.delta.transaction.new_actions import removes_where
+from variantlake.delta.transaction.new_actions import removes_of
 from variantlake.errors import (
     CommitConflict,
     InvalidJson,
@@ -129,7 +129,9 @@ def _commit(
     changes = Changes(
         operation="WRITE",
         adds=tuple(adds),
-        removes=() if reads is None else removes_where(snapshot, reads),
+        removes=()
+        if reads is None
+        else removes_of(add for add in snapshot.add_files() if reads(add.partition_values)),
         metadata=None if metadata == snapshot.metadata else metadata,
         protocol=None if protocol == snapshot.protocol else protocol,
         transactions=transactions,
