@@ -16,7 +16,7 @@ SHELL = re.compile(r"(?<!\w)--\w|`variantlake ")
 # Names of formats and of SQL, which every surface shares.
 SHARED = re.compile(
     r"typed_value|try_cast|try_variant_get|ALTER TABLE.*|REORG TABLE.*|PYSPARK_[A-Z_]+"
-    r"|JAVA_HOME|_delta_log|VARIANTLAKE_\w+|AWS_\w+|spark\.[\w.]+=?|\{[^}]*\}"
+    r"|JAVA_HOME|SKIP_SIGNATURE|_delta_log|VARIANTLAKE_\w+|AWS_\w+|spark\.[\w.]+=?|\{[^}]*\}"
 )
 # What no command calls.
 PYTHON_ALONE = {

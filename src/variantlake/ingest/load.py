@@ -301,13 +301,8 @@ def _decide_shredding(
     A schema that was asked for or inferred becomes the table's own, and so does one that takes the
     place of a schema which recent files no longer fit.
     """
+    target.check_requested([] if requested is None else [requested])
     if not target.shredding_enabled:
-        if requested is not None and parse_ddl(requested) != UNSHREDDED:
-            raise InvalidSchema(
-                "the table does not allow shredded files",
-                file=target.store.uri,
-                hint="set its property delta.enableVariantShredding to true",
-            )
         return target, UNSHREDDED
     options = target.inference(column, inference)
     if requested is not None:

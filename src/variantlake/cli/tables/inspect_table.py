@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from variantlake.cli.terminal.output import (
     heading,
@@ -23,7 +24,7 @@ from variantlake.delta.protocol.learned_schemas import (
 from variantlake.delta.stats.file_facts import FactsReader
 from variantlake.parquet.stats.facts import FileFacts, VariantFacts
 from variantlake.planning.log_files import LogFiles
-from variantlake.report.paths import paths_of
+from variantlake.report.paths import PathTotals, paths_of
 from variantlake.shown import counted
 from variantlake.shredding.ddl import format_ddl
 from variantlake.shredding.schema import Leaf, ShreddingSchema
@@ -68,19 +69,7 @@ def print_table(table: Table, *, as_json: bool) -> None:
                 "residuals": residuals,
                 "layouts": {name: [asdict(each) for each in of] for name, of in layouts.items()},
                 "columns": {
-                    name: [
-                        {
-                            "path": str(each.path),
-                            "type": each.type_name,
-                            "files": each.files,
-                            "clean_files": each.clean,
-                            "bounded_files": each.bounded,
-                            "typed_rows": each.typed,
-                            "residual_rows": each.residuals,
-                        }
-                        for each in paths
-                    ]
-                    for name, paths in totals.items()
+                    name: [_path_fields(each) for each in paths] for name, paths in totals.items()
                 },
             }
         )
@@ -97,37 +86,44 @@ def print_table(table: Table, *, as_json: bool) -> None:
     )
     for path in outside:
         print_line(f"refers to a file by an absolute path: {path}")
+    of = counted(files.num_rows, "file")
     for name, paths in totals.items():
-        of = counted(files.num_rows, "file")
         heading(f"{name}: the log says how {len(facts):,} of {of} are shredded")
-        counts = residuals[name]
-        if counts["types_spark_lacks"]:
-            print_line(f"files whose residuals hold {LACKING}: {counts['types_spark_lacks']:,}")
-        if counts["unknown"]:
-            print_line(f"files whose residuals hold unknown types: {counts['unknown']:,}")
-        if len(layouts[name]) > 1:
-            print_rows(
-                ["layout", "schema", "since version", "files", "rows", "columns"],
-                (
-                    [each.layout, each.schema, each.since, each.files, f"{each.rows:,}", each.paths]
-                    for each in layouts[name]
-                ),
-            )
+        _print_column(residuals[name], layouts[name], paths)
+
+
+def _path_fields(each: PathTotals) -> dict[str, Any]:
+    return {
+        "path": str(each.path),
+        "type": each.type_name,
+        "files": each.files,
+        "clean_files": each.clean,
+        "bounded_files": each.bounded,
+        "typed_rows": each.typed,
+        "residual_rows": each.residuals,
+    }
+
+
+def _print_column(
+    residuals: Mapping[str, int], layouts: Sequence[_LayoutTotal], paths: Sequence[PathTotals]
+) -> None:
+    if residuals["types_spark_lacks"]:
+        print_line(f"files whose residuals hold {LACKING}: {residuals['types_spark_lacks']:,}")
+    if residuals["unknown"]:
+        print_line(f"files whose residuals hold unknown types: {residuals['unknown']:,}")
+    if len(layouts) > 1:
         print_rows(
-            ["path", "type", "files", "clean", "bounds", "typed rows", "residual rows"],
+            ["layout", "schema", "since version", "files", "rows", "columns"],
             (
-                [
-                    str(each.path),
-                    each.type_name,
-                    each.files,
-                    each.clean,
-                    each.bounded,
-                    f"{each.typed:,}",
-                    f"{each.residuals:,}",
-                ]
-                for each in paths
+                [each.layout, each.schema, each.since, each.files, f"{each.rows:,}", each.paths]
+                for each in layouts
             ),
         )
+    rows = []
+    for each in paths:
+        *shown, typed, left = _path_fields(each).values()
+        rows.append([*shown, f"{typed:,}", f"{left:,}"])
+    print_rows(["path", "type", "files", "clean", "bounds", "typed rows", "residual rows"], rows)
 
 
 @dataclass(slots=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Self, TypedDict, Unpack
 
 from variantlake.errors import InvalidValue
-from variantlake.ingest.target.keywords import wrong_option
+from variantlake.ingest.target.keywords import check_options, wrong_option
 from variantlake.ingest.target.options import no_option
 
 MAX_FILES = 10_000
@@ -102,6 +102,7 @@ class AutoloadOptions:
         """The options as users give them. Raises InvalidValue for what cannot be."""
         if unknown := keywords.keys() - AutoloadKeywords.__annotations__.keys():
             raise no_option(min(unknown), AutoloadKeywords.__annotations__)
+        check_options(**keywords)
         after = keywords.get("after", "keep")
         if after not in ("keep", "delete") and not _move_target(after):
             raise wrong_option("after", after, "keep, delete, or move: with a path behind it")
@@ -116,8 +117,8 @@ class AutoloadOptions:
             delete=after == "delete",
             move_to=_move_target(after),
             since=_moment(keywords.get("since")),
-            auto_compact=_flag("auto_compact", keywords.get("auto_compact")),
-            moved=_flag("moved", keywords.get("moved")) or False,
+            auto_compact=keywords.get("auto_compact"),
+            moved=keywords.get("moved", False),
         )
 
     @property
@@ -163,12 +164,6 @@ def _move_target(after: object) -> str | None:
 def _count(name: str, given: object) -> int:
     if not isinstance(given, int) or isinstance(given, bool) or given < 1:
         raise wrong_option(name, given, "a whole number from 1 on")
-    return given
-
-
-def _flag(name: str, given: object) -> bool | None:
-    if given is not None and not isinstance(given, bool):
-        raise wrong_option(name, given, "True or False")
     return given
 
 

@@ -16,11 +16,7 @@ from typing import Any
 
 from variantlake.batches import packed
 from variantlake.errors import MalformedFile
-from variantlake.ingest.commit_load import (
-    LoadResult,
-    collect,
-    commit_load,
-)
+from variantlake.ingest.commit_load import LoadResult, collect, commit_load
 from variantlake.ingest.conversion.plan import (
     Action,
     Step,

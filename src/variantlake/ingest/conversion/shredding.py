@@ -6,11 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from variantlake.delta.schema.table_schema import VariantType
 from variantlake.errors import InvalidSchema, in_file
-from variantlake.ingest.conversion.plan import (
-    Action,
-    SourceFile,
-    Step,
-)
+from variantlake.ingest.conversion.plan import Action, SourceFile, Step
 from variantlake.ingest.conversion.request import Request
 from variantlake.ingest.encode.encode import VariantColumn
 from variantlake.ingest.target.write_target import UNSHREDDED, Target
@@ -59,13 +55,7 @@ def _check_requested(
             raise InvalidSchema(
                 f"{name!r} is not a VARIANT column of the table", file=target.store.uri
             )
-    texts = requested.values() if isinstance(requested, Mapping) else [requested]
-    if not target.shredding_enabled and any(parse_ddl(text) != UNSHREDDED for text in texts):
-        raise InvalidSchema(
-            "the table does not allow shredded files",
-            file=target.store.uri,
-            hint="set its property delta.enableVariantShredding to true",
-        )
+    target.check_requested(requested.values() if isinstance(requested, Mapping) else [requested])
 
 
 def _schema_of_files(files: Sequence[SourceFile], column: str) -> ShreddingSchema | None:

@@ -16,14 +16,8 @@ import pyarrow as pa
 from variantlake.delta.actions.log_lines import AddFile
 from variantlake.delta.schema.table_schema import StructType, VariantType
 from variantlake.errors import InvalidSchema, StoreFailed, VariantLakeError, in_file
-from variantlake.ingest.commit_load import (
-    TaskResult,
-    run_load_task,
-)
-from variantlake.ingest.conversion.plan import (
-    Action,
-    Step,
-)
+from variantlake.ingest.commit_load import TaskResult, run_load_task
+from variantlake.ingest.conversion.plan import Action, Step
 from variantlake.ingest.conversion.request import Request
 from variantlake.ingest.encode.encode import ColumnEncoder, VariantColumn, joined_notes
 from variantlake.ingest.encode.micros import batch_in_micros, lossy_timestamp

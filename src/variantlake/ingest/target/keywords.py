@@ -10,7 +10,10 @@ from variantlake.errors import InvalidValue
 
 _TEXT = ("load_id", "shredding", "hints", "file_column", "loaded_at_column")
 _NUMBER = ("max_rows_per_file", "target_file_bytes")
-_FLAG = ("arrays", "truncate_timestamps", "skip_empty", "merge_schema", "rewrite", "dry_run")
+_FLAG = (
+    "arrays", "truncate_timestamps", "skip_empty", "merge_schema", "rewrite", "dry_run",
+    "auto_compact", "moved",
+)  # fmt: skip
 
 
 def _is_number(value: object) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Self
 
@@ -29,10 +29,7 @@ from variantlake.delta.protocol.properties import hints, with_given_schema, with
 from variantlake.delta.schema.table_schema import StructField, StructType, VariantType
 from variantlake.delta.transaction.alter import evolved, merged_schema
 from variantlake.delta.transaction.replace_where import Replacement
-from variantlake.errors import (
-    InvalidSchema,
-    NotADeltaTable,
-)
+from variantlake.errors import InvalidSchema, NotADeltaTable
 from variantlake.ingest.target.autoload_files import OWN_FOLDER
 from variantlake.ingest.target.file_plan import FilePlan
 from variantlake.ingest.target.files import delete_load, is_load_file
@@ -195,6 +192,15 @@ class Target:
             error.file = self.store.uri
             error.hint = f"the table property {SCHEMA_PREFIX}{physical_name} is broken"
             raise
+
+    def check_requested(self, ddl: Iterable[str]) -> None:
+        """Raise InvalidSchema for a shredding that was asked for and that the table refuses."""
+        if not self.shredding_enabled and any(parse_ddl(text) != UNSHREDDED for text in ddl):
+            raise InvalidSchema(
+                "the table does not allow shredded files",
+                file=self.store.uri,
+                hint=f"set its property {SHREDDING_PROPERTY} to true",
+            )
 
     def shreddings(self) -> dict[str, ShreddingSchema]:
         """The schemas that the table has, by the physical names of its VARIANT columns."""
