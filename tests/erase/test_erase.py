@@ -15,7 +15,8 @@ import pytest
 import variantlake as vl
 from tests.dml.changed import FEED, VECTORS, documents, ids, new_table, text
 from variantlake.delta.stats import z85
-from variantlake.errors import InvalidQuery, UnsupportedFeature, VariantLakeError
+from variantlake.errors import InvalidQuery, MalformedVariant, UnsupportedFeature, VariantLakeError
+from variantlake.parquet.write.file_writer import FileWriter
 from variantlake.shredding.layout import VARIANT_TYPE
 
 if TYPE_CHECKING:
@@ -230,3 +231,16 @@ def test_what_is_refused(tmp_path: Path) -> None:
     nested = vl.Table.create(tmp_path / "nested", "id INT, s STRUCT<v: VARIANT>")
     with pytest.raises(UnsupportedFeature, match="inside of a struct"):
         nested.erase("id = 1")
+
+
+def test_an_error_names_the_row_of_the_file(tmp_path: Path) -> None:
+    good = vl.parse_json('{"a": 1}')
+    rows = [{"metadata": good.metadata, "value": good.value} for _ in range(20)]
+    rows[7]["value"] = b"\x02\x05\x00"  # an object that is cut off
+    table = pa.table({"id": pa.array(range(20), pa.int64()), "event": pa.array(rows, VARIANT_TYPE)})
+    with FileWriter(tmp_path / "f.parquet", table.schema, variant_columns=[("event",)]) as writer:
+        writer.write(table.combine_chunks().to_batches()[0])
+    vl.convert(tmp_path, tmp_path)
+    with pytest.raises(MalformedVariant) as caught:
+        vl.Table.open(tmp_path).erase("id = 1")
+    assert (caught.value.row, caught.value.file) == (7, str(tmp_path / "f.parquet"))

@@ -17,6 +17,7 @@ from variantlake.delta.schema.table_schema import VariantType
 from variantlake.dml.found_rows import find_rows
 from variantlake.dml.table_rows import rows_at
 from variantlake.dml.taken_rows import vector_rows
+from variantlake.errors import in_file
 from variantlake.kernels.tape.dictionary import own_dictionaries
 from variantlake.kernels.variant.variant_reader import VariantReader, bad_variant
 from variantlake.kernels.variant.variant_writer import write_variant
@@ -79,11 +80,14 @@ def staying_rows(snapshot: Snapshot, found: list[ErasedRows]) -> Iterator[pa.Tab
     ]
     reader = VariantReader()
     for each in found:
+        places = each.staying
         for table in rows_at(snapshot, each.file, each.staying):
             pruned = table
             for number in variants:
-                column = _pruned(reader, table.column(number), each.file.path)
+                with in_file(each.file.path):
+                    column = _pruned(reader, table.column(number), places)
                 pruned = pruned.set_column(number, table.schema.field(number), column)
+            places = places[table.num_rows :]
             yield pruned
 
 
@@ -94,7 +98,10 @@ def visible_rows(snapshot: Snapshot, found: list[ErasedRows]) -> Iterator[pa.Tab
             yield from rows_at(snapshot, each.file, each.visible)
 
 
-def _pruned(reader: VariantReader, column: pa.ChunkedArray[Any], file: str) -> pa.ChunkedArray[Any]:
+def _pruned(
+    reader: VariantReader, column: pa.ChunkedArray[Any], places: Int64s
+) -> pa.ChunkedArray[Any]:
+    """The Variants anew; `places` are theirs in the file."""
     chunks: list[Any] = []
     for chunk in column.chunks:
         array = struct_of(chunk)
@@ -103,8 +110,9 @@ def _pruned(reader: VariantReader, column: pa.ChunkedArray[Any], file: str) -> p
         bad = np.flatnonzero((tape.status != 0) & is_set)
         if len(bad):
             error = bad_variant(array, int(bad[0]))
-            error.file = file
+            error.row = int(places[bad[0]])
             raise error
+        places = places[len(array) :]
         chunks.append(write_variant(tape, dictionary=own_dictionaries(tape)).cast(column.type))
     made: Any = pa.chunked_array
     found: pa.ChunkedArray[Any] = made(chunks, column.type)

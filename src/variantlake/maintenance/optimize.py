@@ -22,7 +22,6 @@ from variantlake.maintenance.rewrite.copy_group import why_not_copied
 from variantlake.maintenance.rewrite.groups import (
     APART_TAG,
     Counts,
-    InputFile,
     Tier,
     TierCounts,
     joined,
@@ -129,9 +128,9 @@ def _expected(plan: CompactionPlan, started: float) -> OptimizeResult:
             if reason is None:
                 tiers.append(group.tiers)
                 continue
-            decoded = replace(group, files=tuple(map(_decoded, group.files)))
-            tiers.append(decoded.tiers)
-            encoded = decoded.tiers.get(Tier.COLUMNS, Counts()).files
+            decoded = (replace(each, tier=max(each.tier, Tier.COLUMNS)) for each in group.files)
+            tiers.append(replace(group, files=tuple(decoded)).tiers)
+            encoded = tiers[-1].get(Tier.COLUMNS, Counts()).files
             not_copied[reason] = not_copied.get(reason, 0) + encoded
     return OptimizeResult(
         is_dry_run=True,
@@ -143,10 +142,6 @@ def _expected(plan: CompactionPlan, started: float) -> OptimizeResult:
         seconds=time.perf_counter() - started,
         **_of_tiers(joined(tiers)),
     )
-
-
-def _decoded(file: InputFile) -> InputFile:
-    return replace(file, tier=max(file.tier, Tier.COLUMNS))
 
 
 def _to_join(snapshot: Snapshot) -> tuple[int, int]:

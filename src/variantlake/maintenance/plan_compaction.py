@@ -7,7 +7,7 @@ layout is too little for a file: that is joined with the rest of the others, in 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import Any
@@ -28,7 +28,7 @@ from variantlake.maintenance.clustering.order_rows import cells_across, wanted_p
 from variantlake.maintenance.clustering.plan_clustering import ORDERED_TAG, tag_text
 from variantlake.maintenance.rewrite.copy_group import MIN_ROW_GROUP_BYTES
 from variantlake.maintenance.rewrite.file_groups import by_partition, file_group
-from variantlake.maintenance.rewrite.groups import APART_TAG, FileGroup, Tier
+from variantlake.maintenance.rewrite.groups import APART_TAG, FileGroup, Tier, check_whole
 from variantlake.maintenance.rewrite.layouts import (
     FileLayout,
     Targets,
@@ -36,7 +36,7 @@ from variantlake.maintenance.rewrite.layouts import (
     variant_columns,
 )
 from variantlake.maintenance.rewrite.rewrite_group import RewritePlan
-from variantlake.parquet.stats.fact_columns import Int64s
+from variantlake.parquet.stats.fact_columns import Bools, Int64s
 from variantlake.planning.log_files import LogFiles
 from variantlake.shredding.schema import ShreddingSchema
 
@@ -72,11 +72,7 @@ class CompactionOptions:
 
     def __post_init__(self) -> None:
         for name in ("target_file_bytes", "max_bytes_per_commit", "max_files_per_commit"):
-            given = getattr(self, name)
-            if type(given) is not int or given < 1:
-                raise InvalidValue(
-                    f"{name.replace('_', ' ')} is {given!r}", hint="a whole number, 1 or more"
-                )
+            check_whole(name, getattr(self, name))
         share = self.max_deleted_share
         if not isinstance(share, int | float) or not 0 <= share <= 1:
             raise InvalidValue(f"max deleted share is {share!r}", hint="a number from 0 to 1")
@@ -103,20 +99,20 @@ class CompactionPlan:
     plan: RewritePlan
     options: CompactionOptions
     log: LogFiles
-    sizes: Int64s
+    deleted: Int64s
     groups: tuple[_Group, ...]
 
     @property
     def bytes(self) -> int:
         """Bytes of all input files."""
-        return int(sum(self.sizes[group.rows].sum() for group in self.groups))
+        return int(sum(self.log.sizes[group.rows].sum() for group in self.groups))
 
     def steps(self) -> Iterator[list[FileGroup]]:
         """The groups of each commit, made when they are wanted."""
         step: list[tuple[int, _Group]] = []
         files = size = 0
         for number, group in enumerate(self.groups):
-            own = int(self.sizes[group.rows].sum())
+            own = int(self.log.sizes[group.rows].sum())
             over = size + own > self.options.max_bytes_per_commit
             if step and (over or files + len(group.rows) > self.options.max_files_per_commit):
                 yield [self._made(*each) for each in step]
@@ -135,11 +131,11 @@ class CompactionPlan:
             return "no other file is joined with it"
         if self.plan.row_ids is not None:
             return "its rows keep their ids"
-        if _deleted(self.snapshot.files.take(group.rows)).any():
+        if self.deleted[group.rows].any():
             return "rows of files that it is joined with are deleted"
         if not all(tuple(e.schema for e in own) == group.target for own in group.layouts):
             return "files that are joined have other layouts"
-        if (self.sizes[group.rows] < MIN_ROW_GROUP_BYTES).any():
+        if (self.log.sizes[group.rows] < MIN_ROW_GROUP_BYTES).any():
             return f"files that are joined have less than {MIN_ROW_GROUP_BYTES >> 20} MB"
         if self._order(group):
             return "rows are in an order within files"
@@ -205,7 +201,7 @@ def plan_compaction(
     log = LogFiles(snapshot)
     rows = np.arange(snapshot.files.num_rows) if chosen is None else chosen
     sizes, records = log.sizes, log.of_log.num_records
-    deleted = _deleted(snapshot.files)
+    deleted = log.deleted
     with np.errstate(divide="ignore", invalid="ignore"):
         share = np.where(deleted > 0, np.where(records > 0, deleted / records, 1.0), 0.0)
     live = np.where(records > 0, sizes * (1 - share), sizes).astype(np.int64)
@@ -215,32 +211,36 @@ def plan_compaction(
     groups: list[_Group] = []
     for partition in by_partition(snapshot, log, rows):
         if len(partition) > 1 or worn[partition].any():
-            groups += _groups_of(snapshot, log, partition, live, options)
+            groups += _groups_of(
+                snapshot, log, partition, live=live, whole=deleted == 0, options=options
+            )
     return CompactionPlan(
         snapshot,
         plan,
         options,
         log,
-        sizes,
+        deleted,
         tuple(group for group in groups if len(group.rows) > 1 or worn[group.rows].any()),
     )
 
 
-def _deleted(files: pa.Table) -> Int64s:
-    """How many rows of each file its deletion vector takes away."""
-    counts: Any = pc.struct_field(files["deletion_vector"], "cardinality")
-    found: Int64s = pc.fill_null(counts, 0).to_numpy().astype(np.int64)
-    return found
-
-
 def _groups_of(
-    snapshot: Snapshot, log: LogFiles, rows: Int64s, live: Int64s, options: CompactionOptions
+    snapshot: Snapshot,
+    log: LogFiles,
+    rows: Int64s,
+    *,
+    live: Int64s,
+    whole: Bools,
+    options: CompactionOptions,
 ) -> Iterator[_Group]:
-    """The groups of one partition."""
+    """The groups of one partition; of all files `live` bytes, and which of them are `whole`."""
     layouts = layouts_of(snapshot, log, rows)
+
+    def made(members: list[int], target: tuple[ShreddingSchema, ...], number: int) -> _Group:
+        return _Group(rows[members], tuple(layouts[place] for place in members), target, number)
+
     targets = Targets(snapshot, layouts, live[rows].tolist())
     files = snapshot.files.take(rows)
-    whole = _deleted(files) == 0
     apart = numbers_in(files, APART_TAG)
     ours = numbers_in(files, f"{PREFIX}version")
     # Files whose row groups may be copied stay among themselves, and among those of one writer.
@@ -249,7 +249,7 @@ def _groups_of(
         target = targets.of(layout)
         may_copy = (
             live[rows[place]] >= MIN_ROW_GROUP_BYTES
-            and whole[place]
+            and whole[rows[place]]
             and tuple(each.schema for each in layout) == target
         )
         copies = 1 + ours[place] if may_copy else 0
@@ -263,7 +263,7 @@ def _groups_of(
             if len(classes) > 1 and sum(size for _, size in own) < least:
                 rest.setdefault(number, []).extend(members)
             else:
-                yield _group(rows, layouts, members, target, number)
+                yield made(members, target, number)
     for number, places in rest.items():
         left = sorted(places)
         sized = zip(left, live[rows[left]].tolist(), strict=True)
@@ -271,20 +271,10 @@ def _groups_of(
             members = [place for place, _ in own]
             own_targets = {targets.of(layouts[place]) for place in members}
             target = own_targets.pop() if len(own_targets) == 1 else targets.common
-            yield _group(rows, layouts, members, target, number)
+            yield made(members, target, number)
 
 
 def numbers_in(files: pa.Table, tag: str) -> list[int]:
     """A tag that is a number, 0 where there is none."""
     texts = pc.map_lookup(files["tags"], tag, "first").to_pylist()
     return [int(text) if text and _NUMBER.fullmatch(text) else 0 for text in texts]
-
-
-def _group(
-    rows: Int64s,
-    layouts: Sequence[FileLayout],
-    members: Sequence[int],
-    target: tuple[ShreddingSchema, ...],
-    apart: int,
-) -> _Group:
-    return _Group(rows[list(members)], tuple(layouts[place] for place in members), target, apart)

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from variantlake.delta.log.snapshot import Snapshot
-from variantlake.errors import InvalidValue
 from variantlake.ingest.load import LoadProgress, Runner
 from variantlake.maintenance.clustering.plan_clustering import (
     TARGET_FILE_BYTES,
@@ -15,6 +14,7 @@ from variantlake.maintenance.clustering.plan_clustering import (
     plan_clustering,
 )
 from variantlake.maintenance.rewrite.commit_rewrite import Operation
+from variantlake.maintenance.rewrite.groups import check_whole
 from variantlake.maintenance.rewrite.run import run_rewrite
 from variantlake.scan.table_names import condition_on_files, files_that_may_match
 from variantlake.shown import Result
@@ -59,15 +59,9 @@ class ClusterOptions:
     digest: bool = True
 
     def __post_init__(self) -> None:
-        for name, least in (("budget_bytes", 0), ("target_file_bytes", 1)):
-            given = getattr(self, name)
-            if name == "budget_bytes" and given is None:
-                continue
-            if type(given) is not int or given < least:
-                raise InvalidValue(
-                    f"{name.replace('_', ' ')} is {given!r}",
-                    hint=f"a whole number of bytes, {least} or more",
-                )
+        check_whole("target_file_bytes", self.target_file_bytes)
+        if self.budget_bytes is not None:
+            check_whole("budget_bytes", self.budget_bytes, 0)
 
 
 def cluster(

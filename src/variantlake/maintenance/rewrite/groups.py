@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from variantlake.delta.actions.log_lines import AddFile, DeletionVectorDescriptor
+from variantlake.errors import InvalidValue
 from variantlake.maintenance.rewrite.cells import Cells
 from variantlake.parquet.stats.facts import FileFacts
 from variantlake.paths import Path
@@ -19,6 +20,14 @@ decimals they contradict. It is a number: files of one go together, until they d
 
 Key = tuple[str, str | None]
 """What identifies a logical file: its path as in the log, and the id of its deletion vector."""
+
+
+def check_whole(name: str, given: object, least: int = 1) -> None:
+    """Raise InvalidValue for an option that is no whole number from `least` on."""
+    if type(given) is not int or given < least:
+        raise InvalidValue(
+            f"{name.replace('_', ' ')} is {given!r}", hint=f"a whole number, {least} or more"
+        )
 
 
 class Tier(enum.IntEnum):

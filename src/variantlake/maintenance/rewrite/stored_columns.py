@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 
@@ -26,28 +27,34 @@ from variantlake.shredding.schema import ShreddingSchema, Untyped
 from variantlake.shredding.values import ValueNotes
 
 
-class ColumnRows(Protocol):
-    """How one column of the table comes from a file."""
+@dataclass(frozen=True, slots=True)
+class ColumnRows(ABC):
+    """How one column of the table comes from a file, of which these `leaves` are read."""
 
-    @property
-    def leaves(self) -> tuple[int, ...]:
-        """The leaves of the file that are read."""
+    leaves: tuple[int, ...]
 
     @property
     def is_rebuilt(self) -> bool:
         """Whether Variants are built on the way."""
+        return False
 
     @property
     def is_of_schema(self) -> bool:
         """Whether all files of this schema, notes included, have the column so."""
+        return True
 
+    @abstractmethod
     def convert(self, batch: pa.RecordBatch, wanted: Any) -> tuple[Any, ValueNotes | None]:
         """The column of a batch of the file as it is stored, and what is known of its values."""
 
     def noted(
-        self, notes: ValueNotes, told: frozenset[Path], group: Any
+        self, notes: ValueNotes, told: frozenset[Path], _group: Any
     ) -> tuple[ValueNotes, bool]:
-        """The notes as the new file may join them, and whether it may tell `told` apart then."""
+        """The notes as the new file may join them, and whether it may tell `told` apart then.
+
+        These were made of these very rows; decimals that look like integers may not join.
+        """
+        return notes, not notes.whole & told
 
 
 def column_rows(
@@ -65,7 +72,7 @@ def column_rows(
     """
     node = find_field(footer.schema, item, by_id=by_id)
     if node is None:
-        return _Missing(isinstance(item.type, VariantType))
+        return _Missing((), isinstance(item.type, VariantType))
     if not isinstance(item.type, VariantType):
         variant = None
         if StructType((item,)).holds_variant():
@@ -73,16 +80,16 @@ def column_rows(
         leaves = leaves_below(node) if variant is None else variant.leaves()
         return _Ordinary(tuple(leaves), item, node, variant, by_id)
     group = parse_group(node, (node.name,))
-    notes, is_of_schema = group.notes, True
+    notes, found = group.notes, False
     if notes is None and not group.is_legacy and not isinstance(group.schema.root, Untyped):
-        notes, is_of_schema = _noted(footer, (node.name,)), False
+        notes, found = _noted(footer, (node.name,)), True
     wanted = layouts[item.physical_name]
     if not is_layout(group, node, wanted):
         rebuilt = column_of(node, {(node.name,)})
         if rebuilt is None:
             raise TypeError("a Variant group is a Variant")
         return _Rebuilt(tuple(rebuilt.leaves()), item, node, rebuilt, wanted)
-    return _Same(tuple(group.leaves()), node, notes, decimal_paths(wanted), is_of_schema)
+    return _Same(tuple(group.leaves()), node, notes, decimal_paths(wanted), found)
 
 
 def is_layout(group: VariantGroup, node: SchemaNode, wanted: ShreddingSchema) -> bool:
@@ -115,39 +122,24 @@ def _noted(footer: Footer, column: ColumnPath) -> ValueNotes | None:
     return next((each.notes for each in facts.variants if each.column == column), None)
 
 
-def _as_noted(
-    _self: object, notes: ValueNotes, told: frozenset[Path], _group: Any
-) -> tuple[ValueNotes, bool]:
-    """Notes that were made of these very rows; decimals that look like integers may not join."""
-    return notes, not notes.whole & told
-
-
 @dataclass(frozen=True, slots=True)
-class _Missing:
+class _Missing(ColumnRows):
     """A column that the file does not have: NULL."""
 
     is_variant: bool
-    leaves: tuple[int, ...] = ()
-    is_rebuilt: bool = False
-    is_of_schema: bool = True
 
     def convert(self, batch: pa.RecordBatch, wanted: Any) -> tuple[Any, ValueNotes | None]:
         return pa.nulls(batch.num_rows, wanted), ValueNotes() if self.is_variant else None
 
-    noted = _as_noted
-
 
 @dataclass(frozen=True, slots=True)
-class _Ordinary:
+class _Ordinary(ColumnRows):
     """A column that is no Variant; those inside of it are stored unshredded."""
 
-    leaves: tuple[int, ...]
     field: StructField
     node: SchemaNode
     variant: Column | None
     by_id: bool
-    is_rebuilt: bool = False
-    is_of_schema: bool = True
 
     def convert(self, batch: pa.RecordBatch, wanted: Any) -> tuple[Any, ValueNotes | None]:
         array: Any = batch.column(self.node.name)
@@ -163,23 +155,26 @@ class _Ordinary:
         # Structs go by physical names in files; everything else of the type is the same.
         return _renamed(array, table_type(self.field.type), wanted), None
 
-    noted = _as_noted
-
 
 def _renamed(array: Any, given: Any, wanted: Any) -> Any:
     return array.view(wanted) if array.type == given else as_type(array, given).view(wanted)
 
 
 @dataclass(frozen=True, slots=True)
-class _Same:
-    """A Variant column in the wanted layout: its columns as they are."""
+class _Same(ColumnRows):
+    """A Variant column in the wanted layout: its columns as they are.
 
-    leaves: tuple[int, ...]
+    `found` says that its notes are no part of the schema.
+    """
+
     node: SchemaNode
     notes: ValueNotes | None
     decimals: frozenset[Path]
-    is_of_schema: bool
-    is_rebuilt: bool = False
+    found: bool
+
+    @property
+    def is_of_schema(self) -> bool:
+        return not self.found
 
     def convert(self, batch: pa.RecordBatch, wanted: Any) -> tuple[Any, ValueNotes | None]:
         array: Any = batch.column(self.node.name)
@@ -198,17 +193,18 @@ class _Same:
 
 
 @dataclass(frozen=True, slots=True)
-class _Rebuilt:
+class _Rebuilt(ColumnRows):
     """A Variant column in another layout: its Variants, shredded as wanted."""
 
-    leaves: tuple[int, ...]
     column: StructField
     node: SchemaNode
     variant: Column
     wanted: ShreddingSchema
     idle: list[VariantColumn] = field(default_factory=list)
-    is_rebuilt: bool = True
-    is_of_schema: bool = True
+
+    @property
+    def is_rebuilt(self) -> bool:
+        return True
 
     def convert(self, batch: pa.RecordBatch, wanted: Any) -> tuple[Any, ValueNotes | None]:
         whole = self.variant.convert(batch.column(self.node.name))
@@ -221,5 +217,3 @@ class _Rebuilt:
 
     def _encoder(self) -> VariantColumn:
         return VariantColumn(self.column, VARIANT_TYPE, lambda _: self.wanted, from_json=False)
-
-    noted = _as_noted
