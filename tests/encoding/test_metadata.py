@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from tests.strategies import keys
 from variantlake.encoding.metadata import (
-    check_dictionary_offsets,
     check_sorted,
     decode_metadata,
     decode_metadata_header,
@@ -143,13 +142,20 @@ def test_decode_of_encode_is_the_same(names: list[str]) -> None:
     check_sorted(metadata)
 
 
-@given(st.lists(st.integers(-2, 40), min_size=1), st.integers(0, 40))
-def test_offset_check_finds_the_first_that_is_wrong(offsets: list[int], size: int) -> None:
-    found = check_dictionary_offsets(offsets, size)
-    good = offsets[: -found - 1] if found < 0 else offsets
-    assert good == sorted(good)
-    assert all(0 <= offset <= size for offset in good)
-    assert not good or good[0] == 0
-    if found < 0:
-        bad = offsets[-found - 1]
-        assert bad > size or bad < max(good, default=0) or (not good and bad != 0)
+@given(st.lists(st.integers(0, 40), min_size=1), st.integers(0, 40))
+def test_offsets_start_with_zero_never_fall_and_stay_within(offsets: list[int], size: int) -> None:
+    data = bytes([1, len(offsets) - 1, *offsets]) + b"x" * size
+    bad = next(
+        (
+            i
+            for i, offset in enumerate(offsets)
+            if offset > size or (offset < offsets[i - 1] if i else offset > 0)
+        ),
+        None,
+    )
+    if bad is None:
+        assert metadata_size(data) == 2 + len(offsets) + offsets[-1]
+    else:
+        with pytest.raises(MalformedVariant, match=f"dictionary offset {bad} is") as caught:
+            metadata_size(data)
+        assert caught.value.offset == 2 + bad

@@ -48,9 +48,7 @@ from variantlake.errors import (
     VariantLakeError,
 )
 from variantlake.paths import Path
-from variantlake.types import BasicType
-
-_NULL = b"\x00"
+from variantlake.types import NULL_VALUE, BasicType
 
 
 class Change(enum.IntEnum):
@@ -247,12 +245,12 @@ def _put(frames: list[_Frame], edit: Edit, new: Tree, keys: _Keys) -> None:
         if isinstance(step, str):
             inner = encode_object([number], [inner])
         else:
-            inner = encode_array([_NULL] * number + [inner])
+            inner = encode_array([NULL_VALUE] * number + [inner])
     if last.ids is not None and adds:
         last.ids.insert(last.place, field_id)
         last.parts.insert(last.place, inner)
     elif last.ids is None and (adds or edit.change is Change.INSERT):
-        last.parts += [_NULL] * (last.place - len(last.parts))
+        last.parts += [NULL_VALUE] * (last.place - len(last.parts))
         last.parts.insert(last.place, inner)
     else:
         last.parts[last.place] = inner

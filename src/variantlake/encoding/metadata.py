@@ -156,29 +156,16 @@ def _read_places(metadata: bytes, width: int) -> tuple[int, list[int]]:
     offsets = [
         int.from_bytes(metadata[at : at + width], "little") for at in range(first, start, width)
     ]
-    bad = check_dictionary_offsets(offsets, len(metadata) - start)
-    if bad < 0:
-        i = -bad - 1
-        raise MalformedVariant(
-            f"dictionary offset {i} is {offsets[i]}: offsets start with 0, never fall and end "
-            "within the metadata",
-            offset=first + i * width,
-        )
-    return start, offsets
-
-
-def check_dictionary_offsets(offsets: Sequence[int], bytes_size: int) -> int:
-    """Find the first dictionary offset that breaks the spec's order.
-
-    Returns n when 0 = offsets[0] <= ... <= offsets[n] <= bytes_size, else -(i + 1) for the first
-    bad i.
-    """
-    previous = 0
+    previous, last = 0, 0
     for i, offset in enumerate(offsets):
-        if offset < previous or offset > bytes_size or (i == 0 and offset != 0):
-            return -(i + 1)
-        previous = offset
-    return len(offsets) - 1
+        if not previous <= offset <= last:
+            raise MalformedVariant(
+                f"dictionary offset {i} is {offset}: offsets start with 0, never fall and end "
+                "within the metadata",
+                offset=first + i * width,
+            )
+        previous, last = offset, len(metadata) - start
+    return start, offsets
 
 
 def _first_repeated(keys: Sequence[str]) -> str:

@@ -55,25 +55,31 @@ def struct_of(array: AnyArray) -> pa.StructArray:
 
 def list_of(array: AnyArray) -> pa.ListArray[Any]:
     """The array as a list with 32-bit offsets. Raises MalformedFile for a type that is no list."""
+    lists: Any = array
     if isinstance(array, pa.ListViewArray | pa.LargeListViewArray):
-        return _list_of_views(array)
-    if not isinstance(array, pa.ListArray):
-        array = array.cast(pa.list_(element_field(array.type)))
-    if not isinstance(array, pa.ListArray):
-        raise MalformedFile(f"expected a list, found {array.type}")
-    return array
+        return _gathered(lists, np.asarray(lists.offsets), np.asarray(lists.sizes))
+    if isinstance(array, pa.FixedSizeListArray):
+        size = lists.type.list_size
+        starts = np.arange(len(lists)) + lists.offset
+        return _gathered(lists, starts * size, np.full(len(lists), size))
+    if isinstance(array, pa.ListArray):
+        return array
+    kind = pa.list_(element_field(array.type))
+    offsets, elements = offsets_of(array)
+    places = pa.array(offsets, pa.int32())
+    return pa.ListArray.from_arrays(places, elements, type=kind, mask=array.is_null())
 
 
-def _list_of_views(array: Any) -> pa.ListArray[Any]:
+def _gathered(lists: Any, starts: np.ndarray, sizes: np.ndarray) -> pa.ListArray[Any]:
     """Lists that may stand anywhere among their elements; pyarrow casts slices of them wrongly."""
-    is_set = np.asarray(validity(array), dtype=bool)
-    sizes = np.where(is_set, np.asarray(array.sizes), 0).astype(np.int64)
+    is_set = np.asarray(lists.is_valid())
+    sizes = np.where(is_set, sizes, 0).astype(np.int64)
     offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
-    chosen = np.repeat(np.asarray(array.offsets) - offsets[:-1], sizes) + np.arange(offsets[-1])
+    chosen = np.repeat(starts - offsets[:-1], sizes) + np.arange(offsets[-1])
     return pa.ListArray.from_arrays(
         pa.array(offsets, pa.int32()),
-        array.values.take(pa.array(chosen)),
-        type=pa.list_(element_field(array.type)),
+        lists.values.take(pa.array(chosen)),
+        type=pa.list_(element_field(lists.type)),
         mask=pa.array(~is_set),
     )
 
@@ -89,12 +95,20 @@ def element_field(arrow: pa.DataType) -> AnyField:
 def offsets_of(lists: Any) -> tuple[list[int], AnyArray]:
     """Offsets that start with 0 and the elements that they span, of a list or map of any width.
 
-    A slice of a list array shares its elements with the slices beside it.
+    A slice of a list array shares its elements with the slices beside it, and what stands below a
+    null is none of them.
     """
-    offsets: list[Any] = lists.offsets.to_pylist() or [0]
-    start = offsets[0]
-    elements = lists.values.slice(start, offsets[-1] - start)
-    return [offset - start for offset in offsets], elements
+    offsets = np.asarray(lists.offsets, np.int64)
+    if not len(offsets):
+        return [0], lists.values.slice(0, 0)
+    sizes = np.diff(offsets)
+    elements = lists.values.slice(int(offsets[0]), int(offsets[-1] - offsets[0]))
+    if lists.null_count:
+        is_set = np.asarray(lists.is_valid())
+        if sizes[~is_set].any():
+            elements = elements.filter(pa.array(np.repeat(is_set, sizes)))
+            sizes[~is_set] = 0
+    return [0, *np.cumsum(sizes).tolist()], elements
 
 
 def elements_of(lists: AnyArray) -> AnyArray:
@@ -102,12 +116,8 @@ def elements_of(lists: AnyArray) -> AnyArray:
 
     What `flatten` does, but of all types: pyarrow cannot flatten UUIDs where a list is null.
     """
-    if isinstance(lists, pa.FixedSizeListArray):
-        lists = list_of(lists)
-    offsets, elements = offsets_of(lists)
-    sizes = np.diff(offsets)
-    is_set = np.repeat(np.asarray(validity(lists), dtype=bool), sizes)
-    return elements if is_set.all() else elements.filter(pa.array(is_set))
+    is_fixed = isinstance(lists, pa.FixedSizeListArray)
+    return offsets_of(list_of(lists) if is_fixed else lists)[1]
 
 
 def map_array(

@@ -146,6 +146,24 @@ def test_a_map_keeps_what_it_says_of_its_items(tmp_path: Path) -> None:
         assert read_table(file).equals(table)
 
 
+@pytest.mark.parametrize("required", [False, True])
+def test_what_stands_below_a_null_list_is_no_variant(tmp_path: Path, required: bool) -> None:
+    element = pa.field("element", VARIANT_TYPE, nullable=not required)
+    hidden = pa.array([{"metadata": b"", "value": b""}], VARIANT_TYPE)
+    values: Any = pa.concat_arrays([of({"a": "x"}), hidden, of({"a": "y"})])
+    nulls, offsets = pa.array([False, True, False]), pa.array(range(4), pa.int32())
+    make: Any = pa.FixedSizeListArray.from_arrays
+    make_wide: Any = pa.LargeListArray.from_arrays
+    fixed = make(values, type=pa.list_(element, 1), mask=nulls)
+    lists = pa.ListArray.from_arrays(offsets, values, type=pa.list_(element), mask=nulls)
+    inside = pa.StructArray.from_arrays([fixed], fields=[pa.field("f", fixed.type)], mask=nulls)
+    wide = make_wide(offsets.cast(pa.int64()), fixed, type=pa.large_list(fixed.type), mask=nulls)
+    table = pa.table({"fixed": fixed, "list": lists, "struct": inside, "wide": wide})
+    for rows in (table, table.slice(1)):
+        write_table(rows, tmp_path / "f.parquet", shredding="a STRING")
+        assert read_table(tmp_path / "f.parquet").to_pylist() == rows.to_pylist()
+
+
 def test_columns_of_one_dotted_name_are_all_found(tmp_path: Path) -> None:
     inner = of({"a": "x"})
     table = pa.table({"s.v": inner, "s": pa.StructArray.from_arrays([inner], ["v"])})

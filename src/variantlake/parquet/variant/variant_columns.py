@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -231,19 +231,15 @@ class _MapColumn:
         return map_type(*self.entries.fields(_entry_type(arrow)))
 
     def convert(self, array: AnyArray) -> AnyArray:
-        offsets, entries = offsets_of(_map_of(array))
+        result = self.type(array.type)
+        offsets, entries = offsets_of(array)
         parts = struct_of(self.entries.convert(entries)).flatten()
-        return map_array(self.type(array.type), offsets, parts, array.is_null())
+        return map_array(result, offsets, parts, array.is_null())
 
     def variants(self, array: AnyArray, rows: Int64s) -> Iterator[FoundVariants]:
-        offsets, entries = offsets_of(_map_of(array))
+        _entry_type(array.type)  # refuses what is no map
+        offsets, entries = offsets_of(array)
         yield from self.entries.variants(entries, np.repeat(rows, np.diff(offsets)))
-
-
-def _map_of(array: AnyArray) -> pa.MapArray[Any, Any]:
-    if not isinstance(array, pa.MapArray):
-        raise MalformedFile(f"a map that pyarrow reads as {array.type}")
-    return array
 
 
 def _entry_type(arrow: pa.DataType) -> pa.DataType:

@@ -297,9 +297,6 @@ def _object_node(
 
 # --- The legacy layout ----------------------------------------------------------------------------
 
-_BINARY_OR_LEAF = (UNTYPED_VALUE, TYPED_VALUE)
-_LEGACY_ONLY = {UNTYPED_VALUE, OBJECT, ARRAY}
-
 
 def is_legacy_group(group: SchemaNode) -> bool:
     """Whether an unmarked group is a Variant of the legacy layout, by its members.
@@ -315,7 +312,7 @@ def is_legacy_group(group: SchemaNode) -> bool:
     untyped = members.get(UNTYPED_VALUE)
     if untyped is not None and untyped.physical == "BYTE_ARRAY" and untyped.logical is None:
         return True
-    if members.keys() <= set(MEMBERS) and not members.keys().isdisjoint(_BINARY_OR_LEAF):
+    if members.keys() <= set(MEMBERS) and members.keys() & {UNTYPED_VALUE, TYPED_VALUE}:
         return True
     below = list(members[OBJECT].children) if OBJECT in members else []
     if ARRAY in members:
@@ -328,7 +325,8 @@ def is_legacy_group(group: SchemaNode) -> bool:
 def _is_meant_as_legacy(group: SchemaNode) -> bool:
     """Whether a group that the caller calls a Variant is a broken one of the legacy layout."""
     names = {child.name for child in group.children}
-    return group.logical is None and METADATA not in names and bool(names & _LEGACY_ONLY)
+    is_legacy = METADATA not in names and not names.isdisjoint((UNTYPED_VALUE, OBJECT, ARRAY))
+    return group.logical is None and is_legacy
 
 
 def _parse_legacy(group: SchemaNode, path: Path) -> GroupNode:

@@ -18,12 +18,10 @@ from variantlake.errors import InvalidValue
 from variantlake.shredding.arrays import (
     AnyArray,
     AnyField,
-    elements_of,
     list_of,
     map_array,
     offsets_of,
     struct_of,
-    validity,
 )
 
 
@@ -129,26 +127,24 @@ def _repair_struct(array: pa.StructArray, above: pa.BooleanArray | None) -> pa.S
 
 def _repair_list(array: Any) -> Any:
     # Any: the stubs have no type for lists of every kind.
-    elements = elements_of(array)
     is_fixed = isinstance(array, pa.FixedSizeListArray)
-    offsets, _ = offsets_of(list_of(array) if is_fixed else array)
-    ends = np.cumsum(np.where(validity(array), np.diff(offsets), 0))
+    offsets, elements = offsets_of(list_of(array) if is_fixed else array)
     try:
         repaired = _repair(elements, _element_field(array.type), None)
     except InvalidValue as error:
-        error.row = int(np.searchsorted(ends, error.row or 0, side="right"))
+        error.row = int(np.searchsorted(offsets[1:], error.row or 0, side="right"))
         raise
     # Of lists of one length, those that are null take room too: the writer reports holes in it.
     if is_fixed or (repaired is elements and len(elements) == len(array.values)):
         return array
-    places, nulls = [0, *ends.tolist()], array.is_null()
+    nulls = array.is_null()
     if isinstance(array, pa.MapArray):
-        return map_array(array.type, places, struct_of(repaired).flatten(), nulls)
+        return map_array(array.type, offsets, struct_of(repaired).flatten(), nulls)
     if isinstance(array, pa.LargeListArray):
-        wide = pa.array(places, pa.int64())
+        wide = pa.array(offsets, pa.int64())
         return pa.LargeListArray.from_arrays(wide, repaired, type=array.type, mask=nulls)
     return pa.ListArray.from_arrays(
-        pa.array(places, pa.int32()), repaired, type=array.type, mask=nulls
+        pa.array(offsets, pa.int32()), repaired, type=array.type, mask=nulls
     )
 
 
