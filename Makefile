@@ -48,13 +48,13 @@ test test-fast test-long: export PYTHONDONTWRITEBYTECODE :=
 
 test: setup ## Run all tests (Spark and Delta Spark included)
 	@scripts/find_chromium.sh --install >/dev/null || true # without it tests say why they are skipped
-	@$(SPARK_ENV) $(BIN)/python -m pytest -n $(PROCESSES) --dist loadgroup $(PYTEST_ARGS)
+	@$(SPARK_ENV) $(BIN)/python -m pytest -n $(PROCESSES) --dist loadgroup --no-loadscope-reorder $(PYTEST_ARGS)
 
 test-fast: setup ## Run the tests that need no Spark
 	@$(BIN)/python -m pytest -n 2 -m 'not spark' $(PYTEST_ARGS)
 
 test-long: setup ## The random tests with LONG (20) times as many examples as `make test` has
-	@VARIANTLAKE_EXAMPLES=$(LONG) $(SPARK_ENV) $(BIN)/python -m pytest -n $(PROCESSES) --dist loadgroup \
+	@VARIANTLAKE_EXAMPLES=$(LONG) $(SPARK_ENV) $(BIN)/python -m pytest -n $(PROCESSES) --dist loadgroup --no-loadscope-reorder \
 	  $$(grep -lE '@given|= ?[0-9]+ \* MORE' -r tests --include='test_*.py') $(PYTEST_ARGS)
 
 test-runtime: setup ## Install the package into an environment without development dependencies, and use it

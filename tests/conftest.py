@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
-from tests import corpora
+from tests import corpora, turns
 from tests.jvm import SHORT_LIVED
 from tests.strategies import MORE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from xdist.remote import Producer
 
 # A slow moment of the machine is not a failure; what takes time is measured in benchmarks/.
 settings.register_profile("bounded", deadline=None, max_examples=50 * MORE)
@@ -34,17 +35,11 @@ os.fsync = lambda fd: None  # noqa: ARG005 - its own name
 
 @pytest.hookimpl(tryfirst=True)  # before xdist looks for the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that need Spark run in two groups, each in one process of `pytest -n` with one JVM.
+    turns.group(items)
 
-    Those of `spark/` are one group, less some that make both take about as long. xdist starts with
-    the groups of the most tests: a third process takes the groups that tests name themselves, which
-    start clusters and builds, and tests without a group go to the process that is done first.
-    """
-    for item in items:
-        own = item.get_closest_marker("xdist_group")
-        if item.get_closest_marker("spark") is not None and own is None:
-            first = item.nodeid.startswith("tests/spark/")
-            item.add_marker(pytest.mark.xdist_group("spark" if first else "spark beside"))
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> turns.Turns:
+    return turns.Turns(config, log)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

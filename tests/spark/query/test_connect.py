@@ -45,7 +45,7 @@ from variantlake.spark.session.versions import UNTRIED
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.xdist_group("spark beside")]
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 PORT = "spark.connect.grpc.binding.port"
 

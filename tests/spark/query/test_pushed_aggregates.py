@@ -26,7 +26,7 @@ from variantlake.spark.scan.aggregate_task import AggregateTask
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 SCHEMA = (
     "event VARIANT, k INT, w BIGINT, d DECIMAL(10,2), m DECIMAL(38,2), f DOUBLE, day DATE, "

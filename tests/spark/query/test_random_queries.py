@@ -30,7 +30,7 @@ from variantlake.spark.lake import connect
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark beside")]
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 ROUNDS = 2 * MORE
 """Texts of each kind; `make test-long` asks more of them."""
