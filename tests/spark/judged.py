@@ -43,13 +43,21 @@ class Judged:
     def read(self, query: str) -> int:
         return sum(table["files"]["read"] for table in self.explained(query))
 
-    def agree(self, query: str) -> tuple[DataFrame | None, DataFrame | None]:
-        """Both answers, None for an error; AssertionError where they are not the same."""
+    def right(self, query: str) -> tuple[DataFrame | None, Counter[str]]:
+        """Spark's own answer: the frame, None for an error, and its rows or the error's class."""
         with changed(self.spark, {PUSHDOWN: "false"}):
-            judged, right = _answer(lambda: self.spark.sql(query.format(t=self.judge)))
+            return _answer(lambda: self.spark.sql(query.format(t=self.judge)))
+
+    def found(self, query: str, right: Counter[str]) -> DataFrame | None:
+        """Our frame, None for an error; AssertionError where it does not give these rows."""
         ours, found = _answer(lambda: self.ours(query))
         assert found == right, f"missing {right - found}, wrong {found - right}\n{query}"
-        return judged, ours
+        return ours
+
+    def agree(self, query: str) -> None:
+        """AssertionError where our answer is not Spark's."""
+        _, right = self.right(query)
+        self.found(query, right)
 
 
 def _answer(frame: Callable[[], DataFrame]) -> tuple[DataFrame | None, Counter[str]]:

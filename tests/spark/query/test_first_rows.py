@@ -119,10 +119,12 @@ def make(spark: SparkSession, folder: Path, kind: str) -> Judged:
     )
 
 
+KINDS = ("plain", "odd", "bare")
+
+
 @pytest.fixture(scope="module")
 def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Judged]:
-    kinds = ("plain", "odd", "bare")
-    return {kind: make(spark, tmp_path_factory.mktemp(kind), kind) for kind in kinds}
+    return {kind: make(spark, tmp_path_factory.mktemp(kind), kind) for kind in KINDS}
 
 
 READ = {
@@ -219,9 +221,7 @@ def test_rule_37_random_first_rows_are_those_on_unshredded_data(
     made: dict[str, Judged], seed: int
 ) -> None:
     chance = random.Random(seed)
-    query = random_query(chance)
-    for table in made.values():
-        table.agree(query)
+    made[KINDS[seed % 3]].agree(random_query(chance))
 
 
 @pytest.mark.parametrize("seed", range(8 * MORE))
@@ -230,15 +230,15 @@ def test_rule_37_a_limit_alone_gives_rows_of_the_table(made: dict[str, Judged], 
     where = f"WHERE {chance.choice(CONDITIONS)}"
     rows = chance.choice((1, 19, 20, 21, 70, 150, 500))
     offset = chance.choice((0, 0, 3, 20))
-    for table in made.values():
-        table.agree(f"SELECT count(*) FROM (SELECT * FROM {{t}} {where} LIMIT {rows})")
-        query = f"SELECT u, k, event:i::bigint FROM {{t}} {where} LIMIT {rows} OFFSET {offset}"
-        table.agree(
-            f"SELECT count(*), count(DISTINCT u) FROM ({query}) WHERE "
-            f"u IN (SELECT u FROM {{t}} {where})".replace("{t}", "{{t}}")
-            .format()
-            .replace("{{", "{")
-        )
+    table = made[KINDS[seed % 3]]
+    table.agree(f"SELECT count(*) FROM (SELECT * FROM {{t}} {where} LIMIT {rows})")
+    query = f"SELECT u, k, event:i::bigint FROM {{t}} {where} LIMIT {rows} OFFSET {offset}"
+    table.agree(
+        f"SELECT count(*), count(DISTINCT u) FROM ({query}) WHERE "
+        f"u IN (SELECT u FROM {{t}} {where})".replace("{t}", "{{t}}")
+        .format()
+        .replace("{{", "{")
+    )
 
 
 def test_first_rows_of_a_table_by_expressions(made: dict[str, Judged]) -> None:
