@@ -15,7 +15,7 @@ import pytest
 
 from tests import corpora
 from tests.spark.layouts import (
-    PUSHDOWN,
+    PLAINLY,
     SHAPES,
     changed,
     judge,
@@ -64,7 +64,7 @@ def ours(table: pa.Table) -> Counter[tuple[Any, ...]]:
 
 
 def theirs(spark: SparkSession, query: str) -> tuple[list[str], Counter[tuple[Any, ...]]]:
-    with changed(spark, {PUSHDOWN: "false"}):
+    with changed(spark, PLAINLY):
         frame = spark.sql(query)
         variants = [kind == "variant" for _, kind in frame.dtypes]
         text = frame.toDF(*(f"c{at}" for at in range(len(variants)))).selectExpr(

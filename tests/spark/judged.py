@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from pyspark.errors import PySparkException
 
 import variantlake as vl
-from tests.spark.layouts import PUSHDOWN, changed
+from tests.spark.layouts import PLAINLY, changed
 from variantlake.spark.lake import Lake, connect
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Judged:
 
     def right(self, query: str) -> tuple[DataFrame | None, Counter[str]]:
         """Spark's own answer: the frame, None for an error, and its rows or the error's class."""
-        with changed(self.spark, {PUSHDOWN: "false"}):
+        with changed(self.spark, PLAINLY):
             return _answer(lambda: self.spark.sql(query.format(t=self.judge)))
 
     def found(self, query: str, right: Counter[str]) -> DataFrame | None:

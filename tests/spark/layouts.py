@@ -20,6 +20,15 @@ if TYPE_CHECKING:
 
 PUSHDOWN = "spark.sql.variant.pushVariantIntoScan"
 
+PLAINLY = {
+    PUSHDOWN: "false",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+"""How Spark judges: it evaluates whole Variants. A query runs once on few rows: to compile it, and
+to plan its stages anew, would cost more than to run it."""
+
 
 @dataclass(frozen=True)
 class File:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.errors import PySparkException
 
 from tests.scan.test_scan_against_spark import shown
-from tests.spark.layouts import PUSHDOWN, changed
+from tests.spark.layouts import PLAINLY, changed
 from tests.spark.random_expressions import Queries
 from variantlake import Table
 from variantlake.errors import InvalidQuery, InvalidValue, UnsupportedFeature
@@ -195,7 +195,7 @@ def _agree(trial: Trial, text: str, ours: Any) -> None:
 
 def _judged(trial: Trial, text: str) -> pa.Table | None:
     """Spark's answer; None where it raises an error."""
-    with changed(trial.spark, {PUSHDOWN: "false"}):
+    with changed(trial.spark, PLAINLY):
         try:
             return trial.spark.sql(text.format(t=trial.table.judge)).toArrow()
         except PySparkException:

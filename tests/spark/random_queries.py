@@ -29,7 +29,7 @@ from pyspark.errors import PySparkException
 
 from tests.scan.test_scan_against_spark import shown as shown_value
 from tests.sessions import delta_session
-from tests.spark.layouts import PUSHDOWN, changed
+from tests.spark.layouts import PLAINLY, changed
 from tests.spark.random_aggregates import aggregates_agree, first_rows_agree, pushed_agree
 from tests.spark.random_expressions import Branch, Queries, shown
 from tests.spark.random_tables import RandomTable, make
@@ -95,7 +95,7 @@ class Trial:
         return f"\n{text}\n{settings}, seed {self.table.seed}\n  {layouts}"
 
     def _judged(self, text: str) -> Rows | str:
-        with changed(self.spark, {PUSHDOWN: "false"}):
+        with changed(self.spark, PLAINLY):
             return answer(lambda: self.spark.sql(text.format(t=self.table.judge)))
 
     def _ours(self, text: str) -> Rows | str:
@@ -104,7 +104,7 @@ class Trial:
     def values_agree(self, values: Sequence[tuple[str, str]]) -> int:
         """Values of all rows, their types, and the names that Spark gives them; their number."""
         text = f"SELECT k, {', '.join(value for value, _ in values)} FROM {{t}}"
-        with changed(self.spark, {PUSHDOWN: "false"}):
+        with changed(self.spark, PLAINLY):
             judged = self.spark.sql(text.format(t=self.table.judge))
             right = answer(lambda: _as_text(judged, values))
         ours = self.lake.sql(text.format(t=f"delta.`{self.table.location}`"))
@@ -177,7 +177,7 @@ class Trial:
         for start in range(0, len(values), 80):
             batch = values[start : start + 80]
             texts = [f"{value} AS c{at}" for at, value in enumerate(batch)]
-            with changed(self.spark, {PUSHDOWN: "false"}):
+            with changed(self.spark, PLAINLY):
                 frame = self.spark.sql(f"SELECT k, {', '.join(texts)} FROM {self.table.judge}")
                 rows = frame.collect()
             found += [

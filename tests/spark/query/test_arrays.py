@@ -16,7 +16,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.spark.layouts import PUSHDOWN, File, Shape, changed, make, rows
+from tests.spark.layouts import PLAINLY, File, Shape, changed, make, rows
 from tests.strategies import MORE
 from variantlake import Table
 from variantlake.spark.lake import Lake, connect
@@ -160,7 +160,7 @@ def test_rule_12_elements_are_what_spark_finds_in_the_variants(
     columns = ", ".join(f"{path} AS c{number}" for number, path in enumerate(paths))
     query = f"SELECT k, {columns} FROM {{t}} WHERE {condition}"
     judged(spark, files).createOrReplaceTempView("judge_arrays")
-    with changed(spark, {PUSHDOWN: "false"}):
+    with changed(spark, PLAINLY):
         expected = rows(spark.sql(query.format(t="judge_arrays")))
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -27,7 +27,7 @@ from tests.spark.layouts import (
     CLEAN,
     MIXED,
     OTHER_TYPES,
-    PUSHDOWN,
+    PLAINLY,
     UNSHREDDED,
     Shape,
     changed,
@@ -311,7 +311,7 @@ def test_queries_of_a_connect_client(spark: SparkSession, client: Client, tmp_pa
     settings = {"spark.sql.runSQLOnFiles": "false"}
     work = {"queries": texts, "explain": list(QUERIES), "table": table, "settings": settings}
     found = client(work)
-    with changed(spark, {PUSHDOWN: "false"}):
+    with changed(spark, PLAINLY):
         for name, query in QUERIES.items():
             theirs = spark.sql(query.format(t="judge_connect"))
             assert found["rows"][name] == dict(rows(theirs)), name
@@ -390,7 +390,7 @@ def test_rule_37_first_rows_of_a_connect_client(
             if kind == "plain" and query in FIRST_ROWS:
                 texts[f"explain {at}"] = {"explain": query.replace("{t}", name)}
     found = client({"texts": texts})["texts"]
-    with changed(spark, {PUSHDOWN: "false"}):
+    with changed(spark, PLAINLY):
         for kind, table in kinds.items():
             for at, query in enumerate(queries):
                 text = texts[f"{kind} {at}"]["sql"]
@@ -512,7 +512,7 @@ def test_texts_of_every_form(spark: SparkSession, client: Client, tmp_path: Path
         filled = json.dumps(text | {"tables": tables}).replace("{table}", table)
         texts[name] = json.loads(filled.replace("{t}", f"delta.`{table}`"))
     found = client({"texts": texts})["texts"]
-    with changed(spark, {PUSHDOWN: "false"}):
+    with changed(spark, PLAINLY):
         for name, (_, plain) in TEXTS.items():
             assert found[name] == dict(rows(spark.sql(plain))), name
     spark.catalog.dropTempView("judge_texts")
@@ -550,7 +550,7 @@ def test_chars_and_collations_of_a_connect_client(
     spark.sql("CREATE GLOBAL TEMP VIEW w AS SELECT 1 AS id, 'GOOD' COLLATE utf8_lcase AS k")
     texts = {query: {"sql": query.format(t=name)} for query in (*CHARS, *COLLATED)}
     found = client({"texts": texts})["texts"]
-    with changed(spark, {PUSHDOWN: "false"}):
+    with changed(spark, PLAINLY):
         for query in (*CHARS, *COLLATED):
             assert found[query] == dict(rows(spark.sql(query.format(t=name)))), query
     spark.catalog.dropGlobalTempView("w")

@@ -13,7 +13,7 @@ import pytest
 from tests.spark.layouts import (
     CLEAN,
     OTHER_TYPES,
-    PUSHDOWN,
+    PLAINLY,
     UNSHREDDED,
     Shape,
     changed,
@@ -142,7 +142,7 @@ QUERIES = {
 @pytest.mark.usefixtures("table")
 def test_names_of_catalogs_and_views(spark: SparkSession, lake: Lake, name: str) -> None:
     ours, theirs, paths = QUERIES[name]
-    with changed(spark, {PUSHDOWN: "false"}):
+    with changed(spark, PLAINLY):
         expected = rows(spark.sql(theirs))
     assert rows(lake.sql(ours)) == expected
     found = physical(lake, ours)
@@ -194,7 +194,7 @@ def test_the_query_inside_of_a_statement_reads_columns(
     if name == "explain":
         assert "typed_value" in done.collect()[0][0]
         return
-    with changed(spark, {PUSHDOWN: "false"}):
+    with changed(spark, PLAINLY):
         expected = rows(spark.sql(query.format(t="judge_names")))
     assert rows(spark.sql("SELECT * FROM names.target")) == expected
 

@@ -10,6 +10,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 from tests.spark.layouts import (
+    PLAINLY,
     PUSHDOWN,
     SHAPES,
     changed,
@@ -204,7 +205,7 @@ def assert_same(spark: SparkSession, lake: Lake, table: str, shape: str, query: 
     Where the judge raises, we raise its class of error, or answer from what skipping left.
     """
     ours = lake.sql(query.format(t=f"delta.`{table}`"))
-    with changed(spark, {PUSHDOWN: "false"}):
+    with changed(spark, PLAINLY):
         theirs = spark.sql(query.format(t=f"judge_{shape}"))
         expected = outcome(theirs)
     if isinstance(expected, str):
