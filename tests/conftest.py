@@ -6,6 +6,7 @@ import contextlib
 import importlib.util
 import os
 import shutil
+import signal
 import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 # A slow moment of the machine is not a failure; what takes time is measured in benchmarks/.
 settings.register_profile("bounded", deadline=None, max_examples=50 * MORE)
 settings.load_profile("bounded")
+
+# A shell that runs the tests in the background ignores Ctrl-C, and so would all that they start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # For processes that start a Spark of their own.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", SHORT_LIVED)
