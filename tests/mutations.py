@@ -486,7 +486,7 @@ MUTATIONS = (
     ),
     Mutation(
         35, "the log's values are all different ones",
-        "pushed_aggregates._asked", "each.distinct", "False", spark=True,
+        "asked_of_log", "each.distinct", "False", spark=True,
     ),
     Mutation(
         35, "different values of parts are added up",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from variantlake.engine.expressions import Aggregate, Column, Expression, below
-from variantlake.planning.predicates import Predicate
+from variantlake.planning.predicates import Predicate, Ref
+from variantlake.planning.stats.exact_facts import LogAggregate
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,3 +62,24 @@ class Query:
             *having,
             *(term.expression for term in self.order),
         ]
+
+
+def asked_of_log(
+    keys: Sequence[Expression], aggregates: Sequence[Aggregate], stored: Callable[[Ref], Ref]
+) -> tuple[list[LogAggregate], list[Ref]] | None:
+    """What the log would have to know of groups; None where it is more than it ever does.
+
+    `stored` gives a column or path by the names that files have.
+    """
+    asked = []
+    for each in aggregates:
+        if each.function not in ("count", "min", "max") or each.distinct:
+            return None
+        if each.argument is None:
+            asked.append(LogAggregate("count"))
+        elif isinstance(each.argument, Column):
+            asked.append(LogAggregate(each.function, stored(each.argument.ref)))
+        else:
+            return None
+    columns = [stored(key.ref) for key in keys if isinstance(key, Column)]
+    return (asked, columns) if len(columns) == len(keys) else None

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from variantlake.delta.log.snapshot import Snapshot
+from variantlake.engine.codes import plain
 from variantlake.engine.expressions import Column, Expression
-from variantlake.engine.queries import Query
+from variantlake.engine.queries import Query, asked_of_log
 from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.planning.files import NO_ROWS, ScanFile
-from variantlake.planning.predicates import And, Predicate, Ref, refs
-from variantlake.planning.stats.exact_facts import ExactFacts, KnownFiles, LogAggregate
+from variantlake.planning.predicates import And, Predicate, refs
+from variantlake.planning.stats.exact_facts import ExactFacts, KnownFiles
 from variantlake.planning.stats.skipping import Skipper
 from variantlake.scan.casts import Values
 from variantlake.scan.decoded_log import DecodedLog
@@ -66,32 +66,16 @@ class Reading:
     @cached_property
     def known(self) -> KnownFiles:
         """Which files the log answers for, and which are read."""
-        asked = self._asked_of_log()
+        keys = self.query.keys
+        asked = None
+        if keys is not None:
+            asked = asked_of_log(keys, self.query.aggregates, self.scan.stored)
         if asked is None:
             groups = self.scan.plan.groups
             read = np.sort(np.concatenate([NO_ROWS, *(each.files.rows for each in groups)]))
             return replace(_NOTHING, read=read)
-        aggregates, keys = asked
         facts = ExactFacts(self.scan.plan.table, self.scan.partition_types)
-        return facts.known(self.scan.predicate, aggregates, keys)
-
-    def _asked_of_log(self) -> tuple[list[LogAggregate], list[Ref]] | None:
-        """What the log would have to know; None where it is more than it ever does."""
-        if self.query.keys is None:
-            return None
-        aggregates = []
-        for each in self.query.aggregates:
-            if each.function not in ("count", "min", "max") or each.distinct:
-                return None
-            if each.argument is None:
-                aggregates.append(LogAggregate("count"))
-            elif isinstance(each.argument, Column):
-                ref = self.scan.stored(each.argument.ref)
-                aggregates.append(LogAggregate(each.function, ref))
-            else:
-                return None
-        keys = [self.scan.stored(key.ref) for key in self.query.keys if isinstance(key, Column)]
-        return (aggregates, keys) if len(keys) == len(self.query.keys) else None
+        return facts.known(self.scan.predicate, *asked)
 
     def files(self) -> Iterable[ScanFile]:
         """The files that are read."""
@@ -178,15 +162,9 @@ class Reading:
         return {column: rows.values(self.scan.stored(column.ref)) for column in columns}
 
 
-def taken(known: Known, rows: Any) -> Known:
+def taken(known: Known, rows: Int64s) -> Known:
     """Some rows, in this order."""
-    places = pa.array(rows, pa.int64())
-    return {
-        each: Values(
-            values.array.take(places), None if values.failed is None else values.failed[rows]
-        )
-        for each, values in known.items()
-    }
+    return {each: values.take(rows) for each, values in known.items()}
 
 
 def joined(parts: Sequence[Known]) -> Known:
@@ -196,7 +174,7 @@ def joined(parts: Sequence[Known]) -> Known:
         return first
     found: Known = {}
     for each in first:
-        arrays = [_plain(part[each].array) for part in parts]
+        arrays = [plain(part[each].array) for part in parts]
         failed = [
             np.zeros(len(array), np.bool_) if part[each].failed is None else part[each].failed
             for part, array in zip(parts, arrays, strict=True)
@@ -204,7 +182,3 @@ def joined(parts: Sequence[Known]) -> Known:
         wrong = np.concatenate([np.asarray(one) for one in failed])
         found[each] = Values(pa.concat_arrays(arrays), wrong if wrong.any() else None)
     return found
-
-
-def _plain(array: Any) -> Any:
-    return array.dictionary_decode() if isinstance(array, pa.DictionaryArray) else array

@@ -108,9 +108,8 @@ class Count:
 
     def merged(self, others: Sequence[Self], ids: Int64s, count: int) -> Count:
         """See State."""
-        total = np.zeros(count, np.int64)
-        np.add.at(total, ids, np.concatenate([self.counts, *(each.counts for each in others)]))
-        return Count(total)
+        counts = np.concatenate([self.counts, *(each.counts for each in others)])
+        return Count(_counted(ids, count, counts))
 
     def result(self) -> Any:
         """See State."""
@@ -291,8 +290,7 @@ class Sum:
             given = np.concatenate([getattr(each, name).astype(dtype) for each in parts])
             np.add.at(total, ids, given)
             sides.append(total)
-        counts = np.zeros(count, np.int64)
-        np.add.at(counts, ids, np.concatenate([each.counts for each in parts]))
+        counts = _counted(ids, count, np.concatenate([each.counts for each in parts]))
         return Sum(self.aggregate, self.type, sides[0], sides[1], counts, most)
 
     def result(self) -> Any:

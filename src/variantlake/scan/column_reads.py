@@ -64,11 +64,15 @@ class ColumnRead:
 
     def result(self, array: Any) -> Any:
         """What was read as the wanted type. Raises MalformedFile, MalformedVariant."""
+        return as_type(self.of_table(array), self.item.type)
+
+    def of_table(self, array: Any) -> Any:
+        """What was read as the table's column. Raises as `result`."""
         if self.variant is not None:
             array = self.variant.convert(array)
-        if self.field is not None:
-            array = conformed(array, self.field.type, self.node, by_id=self.by_id)
-        return as_type(array, self.item.type)
+        if self.field is None:
+            return array
+        return conformed(array, self.field.type, self.node, by_id=self.by_id)
 
 
 def as_type(array: AnyArray, wanted: Any) -> AnyArray:

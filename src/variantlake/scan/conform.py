@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from variantlake.delta.schema.column_mapping import ID_KEY, physical_type
@@ -87,11 +86,12 @@ def _struct(array: AnyArray, kind: StructType, node: SchemaNode, *, by_id: bool)
         child = find_field(node, field, by_id=by_id)
         found = None if child is None else given.get(child.name)
         if child is None or found is None:
-            children.append(_missing(len(group), arrow_type(field.type)))
+            missing: Any = arrow_type(field.type)
+            children.append(pa.nulls(len(group), missing))
         else:
             children.append(conformed(found, field.type, child, by_id=by_id))
         fields.append(pa.field(field.name, children[-1].type, field.nullable))
-    return pa.StructArray.from_arrays(children, fields=fields, mask=_nulls(group))
+    return pa.StructArray.from_arrays(children, fields=fields, mask=group.is_null())
 
 
 def _list(array: AnyArray, kind: ArrayType, node: SchemaNode, *, by_id: bool) -> AnyArray:
@@ -101,7 +101,7 @@ def _list(array: AnyArray, kind: ArrayType, node: SchemaNode, *, by_id: bool) ->
     offsets, elements = offsets_of(lists)
     elements = conformed(elements, kind.element, _inner(node, 0), by_id=by_id)
     return pa.ListArray.from_arrays(
-        pa.array(offsets, pa.int32()), elements, type=arrow_type(kind), mask=_nulls(lists)
+        pa.array(offsets, pa.int32()), elements, type=arrow_type(kind), mask=lists.is_null()
     )
 
 
@@ -112,7 +112,7 @@ def _map(array: AnyArray, kind: MapType, node: SchemaNode, *, by_id: bool) -> An
     keys, items = struct_of(entries).flatten()
     keys = conformed(keys, kind.key, _inner(node, 0), by_id=by_id)
     items = conformed(items, kind.value, _inner(node, 1), by_id=by_id)
-    return map_array(arrow_type(kind), offsets, [keys, items], _nulls(array))
+    return map_array(arrow_type(kind), offsets, [keys, items], array.is_null())
 
 
 def _inner(node: SchemaNode, place: int) -> SchemaNode:
@@ -138,15 +138,6 @@ def _family(arrow: Any) -> str:
     return (
         "times" if types.is_temporal(arrow) else str(arrow) if types.is_boolean(arrow) else "bytes"
     )
-
-
-def _missing(rows: int, arrow: Any) -> AnyArray:
-    nulls: AnyArray = pa.nulls(rows, arrow)
-    return nulls
-
-
-def _nulls(array: AnyArray) -> pa.BooleanArray:
-    return pa.array(np.asarray(array.is_null().to_numpy(zero_copy_only=False)), pa.bool_())
 
 
 def _another(node: SchemaNode, array: Any, kind: DataType) -> MalformedFile:

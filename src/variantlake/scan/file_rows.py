@@ -18,21 +18,19 @@ from variantlake.delta.log.deletion_vectors import deleted_rows
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.schema.char_types import declared_type
 from variantlake.delta.schema.char_values import padded, padded_to
-from variantlake.delta.schema.table_schema import StructField, StructType, arrow_type
+from variantlake.delta.schema.table_schema import StructField, arrow_type
 from variantlake.delta.stats.partition_values import partition_array
 from variantlake.errors import VariantLakeError, in_file
 from variantlake.parquet.read.parquet_source import read_leaves
 from variantlake.parquet.read.prefetch import ahead
 from variantlake.parquet.read.reader import BATCH_ROWS
 from variantlake.parquet.stats.fact_columns import Int64s
-from variantlake.parquet.variant.variant_columns import column_of
 from variantlake.planning.exact.readings import NullColumn, PhysicalColumn, Reading
 from variantlake.planning.files import ScanFile
 from variantlake.planning.predicates import Ref
 from variantlake.planning.stats.skipping import Skipper
 from variantlake.scan.casts import Bools, Values, extract, requested_type
-from variantlake.scan.column_reads import ColumnRead, leaves_below
-from variantlake.scan.conform import conformed
+from variantlake.scan.column_reads import ColumnRead
 from variantlake.scan.entries import one_array
 from variantlake.scan.file_layouts import FileLayouts
 from variantlake.scan.stretches import Runs, Stretches
@@ -183,21 +181,18 @@ class FileReader:
 
     def parts(self, column: str, row_group: int, chosen: Int64s) -> Iterator[Any]:
         """The same, piece by piece; none where the file has no such column."""
-        node = self._layout.node(self._fields[column])
+        field = self._fields[column]
+        node = self._layout.node(field)
         if node is None:
             return
-        kind = self._fields[column].type
-        declared = declared_type(self._fields[column])
-        holds_variant = StructType((self._fields[column],)).holds_variant()
-        found = column_of(node, self._variants) if holds_variant else None
-        leaves = list(leaves_below(node)) if found is None else sorted(found.leaves())
+        item = pa.field(column, arrow_type(field.type))
+        read = ColumnRead.of(node, item, field, self._variants, by_id=not self._named)
+        declared = declared_type(field)
 
-        def chosen_of(read: tuple[pa.RecordBatch, Int64s]) -> Any:
-            part = _taken(read[0].column(0), read[1])
-            part = part if found is None else found.convert(part)
-            return padded(conformed(part, kind, node, by_id=not self._named), declared)
+        def chosen_of(part: tuple[pa.RecordBatch, Int64s]) -> Any:
+            return padded(read.of_table(_taken(part[0].column(0), part[1])), declared)
 
-        yield from ahead(self._chosen(row_group, leaves, chosen), chosen_of, _bytes_of)
+        yield from ahead(self._chosen(row_group, sorted(read.leaves), chosen), chosen_of, _bytes_of)
 
     def _chosen(
         self, row_group: int, leaves: Sequence[int], chosen: Int64s
@@ -232,9 +227,9 @@ class FileReader:
             arrays = {}
             for read, array in zip(reads, parts, strict=True):
                 try:
-                    arrays[read.item.name] = read.result(array)
+                    with in_file(self.file.path):
+                        arrays[read.item.name] = read.result(array)
                 except VariantLakeError as error:
-                    error.file = error.file or self.file.path
                     if error.row is not None:
                         error.row = first + int(places[error.row])
                     raise

@@ -274,11 +274,11 @@ def _true(truth: Truth, kept: Bools, predicate: Predicate) -> Bools:
 
 def cast_error(what: str, file: ScanFile | None) -> InvalidValue:
     """What is raised where Spark's cast raises an error."""
-    error = InvalidValue(
-        f"a value cannot be cast: {what}", hint="try_cast and try_variant_get give NULL instead"
+    return InvalidValue(
+        f"a value cannot be cast: {what}",
+        file="" if file is None else file.path,
+        hint="try_cast and try_variant_get give NULL instead",
     )
-    error.file = "" if file is None else file.path
-    return error
 
 
 def _batch(arrays: Sequence[Any], schema: pa.Schema, rows: int) -> pa.RecordBatch:

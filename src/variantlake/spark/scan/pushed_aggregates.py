@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructField, StructType
 
-from variantlake.engine.expressions import Aggregate, Column
+from variantlake.engine.queries import asked_of_log
 from variantlake.errors import VariantLakeError
 from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.planning.exact.casts import INT_DIGITS, spark_type
@@ -41,7 +41,7 @@ from variantlake.planning.predicates import (
     map_refs,
     refs,
 )
-from variantlake.planning.stats.exact_facts import ExactFacts, KnownFiles, LogAggregate
+from variantlake.planning.stats.exact_facts import ExactFacts, KnownFiles
 from variantlake.planning.stats.sums import greatest_sum
 from variantlake.spark.scan.aggregate_task import AggregateTask, Groups, partial_rows
 from variantlake.spark.scan.driver_groups import groups_here
@@ -303,24 +303,11 @@ def _planned(plan: ScanPlan) -> Int64s:
 
 def _known(found: PartialAggregate, table: TableVersion, plan: ScanPlan) -> KnownFiles:
     groups = found.groups
-    keys = [key.ref for key in groups.keys if isinstance(key, Column)]
-    asked = [known for each in groups.aggregates if (known := _asked(each, table)) is not None]
-    if groups.flags or len(keys) + len(asked) < len(groups.keys) + len(groups.aggregates):
+    asked = asked_of_log(groups.keys, groups.aggregates, table.stored_ref)
+    if groups.flags or asked is None:
         return KnownFiles(NO_ROWS, _planned(plan), (), ())
     where = None if groups.where is None else map_refs(groups.where, table.stored_ref)
-    facts = ExactFacts(plan.table, table.partition_types)
-    return facts.known(where, asked, [table.stored_ref(key) for key in keys])
-
-
-def _asked(each: Aggregate, table: TableVersion) -> LogAggregate | None:
-    """What the log may know of an aggregate."""
-    if each.argument is None:
-        return LogAggregate("count")
-    if each.distinct:
-        return None
-    if isinstance(each.argument, Column) and each.function in ("count", "min", "max"):
-        return LogAggregate(each.function, table.stored_ref(each.argument.ref))
-    return None
+    return ExactFacts(plan.table, table.partition_types).known(where, *asked)
 
 
 def _given_up(found: PartialAggregate) -> tuple[str, Groups]:
