@@ -91,6 +91,12 @@ def test_a_table_and_its_first_files_are_one_commit(tmp_path: Path) -> None:
         ("n INT", {}, None, {"appendOnly", "invariants"}),
         ("t TIMESTAMP_NTZ", {}, ["timestampNtz"], {"appendOnly", "invariants", "timestampNtz"}),
         (
+            "t MAP<STRING, ARRAY<TIMESTAMP_NTZ>>",
+            {},
+            ["timestampNtz"],
+            {"appendOnly", "invariants", "timestampNtz"},
+        ),
+        (
             "n INT",
             {"delta.enableChangeDataFeed": "true", "delta.feature.domainMetadata": "supported"},
             None,

@@ -17,7 +17,7 @@ from variantlake.delta.protocol.features import (
     writer_features,
 )
 from variantlake.delta.protocol.known_properties import CONSTRAINT_PREFIX, FEATURE_PREFIX
-from variantlake.delta.schema.table_schema import PrimitiveType, StructType
+from variantlake.delta.schema.table_schema import PrimitiveType, StructType, types_in
 from variantlake.errors import UnsupportedFeature
 
 _CUSTOMARY = ("appendOnly", "invariants")
@@ -28,7 +28,7 @@ def needed_features(schema: StructType, properties: Mapping[str, str]) -> list[s
     found = []
     if schema.holds_variant():
         found.append("variantType")
-    if any(_is_ntz(item.type) for item in schema.walk()):
+    if PrimitiveType("timestamp_ntz") in types_in(schema):
         found.append("timestampNtz")
     if any("CURRENT_DEFAULT" in item.metadata for item in schema.walk()):
         found.append("allowColumnDefaults")
@@ -82,7 +82,3 @@ def _protocol(names: Iterable[str]) -> Protocol:
     reader = tuple(dict.fromkeys(feature.name for feature in features if feature.reader))
     # Without reader features there must be no list of them (PROTOCOL).
     return Protocol(3, 7, reader, writer) if reader else Protocol(1, 7, None, writer)
-
-
-def _is_ntz(type_: object) -> bool:
-    return isinstance(type_, PrimitiveType) and type_.name == "timestamp_ntz"
