@@ -118,11 +118,8 @@ def _field(name: str, hint: Any) -> Field:
     key = first + "".join(part.capitalize() for part in others)
     if isinstance(hint, type) and issubclass(hint, Record):
         return Field(name, key, Kind.RECORD, optional, hint)
-    return Field(name, key, _kind(hint), optional)
-
-
-def _kind(hint: Any) -> Kind:
-    return next(kind for type_, kind in _KINDS if type_ == hint)
+    kind = next(kind for type_, kind in _KINDS if type_ == hint)
+    return Field(name, key, kind, optional)
 
 
 _KINDS: list[tuple[Any, Kind]] = [

@@ -18,7 +18,7 @@ from pyroaring import BitMap, BitMap64
 from variantlake.delta.actions.log_lines import DeletionVectorDescriptor
 from variantlake.delta.log.file_paths import locate
 from variantlake.delta.stats import z85
-from variantlake.errors import MalformedLog, VariantLakeError
+from variantlake.errors import MalformedLog, VariantLakeError, in_file
 from variantlake.storage.opening import store_of
 from variantlake.storage.store import Store
 
@@ -41,10 +41,10 @@ def deleted_rows(
     Raises MalformedLog, with the place of the vector, for anything that is not the vector that its
     descriptor promises; MissingSource for a file that is not there.
     """
-    place = ""
-    try:
+    with in_file(store.uri):
         vector.check()  # a checkpoint's has not been
         place = "" if vector.storage_type == "i" else vector_location(store, vector)
+    with in_file(place or store.uri):
         if not 0 <= vector.cardinality <= num_records:
             raise MalformedLog(
                 f"a deletion vector of {vector.cardinality} rows cannot be of a file with "
@@ -54,9 +54,6 @@ def deleted_rows(
             raise MalformedLog(f"a deletion vector of {vector.size_in_bytes} bytes")
         data = _inline(vector) if not place else _stored(place, vector)
         return _rows(data, vector.cardinality, num_records)
-    except VariantLakeError as error:
-        error.file = error.file or place or store.uri
-        raise
 
 
 def vector_location(store: Store, vector: DeletionVectorDescriptor) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from decimal import Context, Decimal
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -77,15 +76,13 @@ class BoundTexts:
             arena = np.concatenate([arena, np.empty(len(arena) + len(self._scratch), np.uint8)])
         column = raw_column(leaf, tags, values, extras, arena)
         for unusual in np.flatnonzero(tags == UNUSUAL).tolist():
-            bound = self._plain(unusual).get(path)
+            text = (self._texts.text(unusual) or b"").decode("utf-8", "replace")
+            bound = plain_bounds(text).get(path)
             if bound is None:
                 tags[unusual] = MISSING
             else:
                 column.put(np.array([unusual]), RawColumn.of([raw_of(leaf, bound)], leaf))
         return column, tags != MISSING
-
-    def _plain(self, row: int) -> Any:
-        return plain_bounds((self._texts.text(row) or b"").decode("utf-8", "replace"))
 
 
 def raw_column(

@@ -38,9 +38,10 @@ from variantlake.delta.log.time_travel import SINCE_TIME, SINCE_VERSION, is_stam
 from variantlake.delta.protocol.clustering import clustering_domain
 from variantlake.delta.protocol.features import writer_features
 from variantlake.delta.protocol.new_table import new_table
+from variantlake.delta.protocol.row_tracking import DOMAIN as ROW_TRACKING
 from variantlake.delta.protocol.row_tracking import assigns_ids, high_water_mark, with_row_ids
 from variantlake.delta.schema.table_schema import StructType
-from variantlake.delta.transaction.conflicts import ROW_TRACKING, Changes, check_conflicts
+from variantlake.delta.transaction.conflicts import Changes, check_conflicts
 from variantlake.delta.transaction.post_commit import run_post_commit_hooks
 from variantlake.errors import (
     CommitConflict,

@@ -23,6 +23,7 @@ from variantlake.delta.actions.log_lines import (
     Transaction,
 )
 from variantlake.delta.log.file_paths import decode_path
+from variantlake.delta.protocol.row_tracking import DOMAIN as ROW_TRACKING
 from variantlake.errors import CommitConflict
 
 Reads = Callable[[StringMap], bool]
@@ -31,8 +32,6 @@ Reads = Callable[[StringMap], bool]
 Rebase = Callable[["Changes", Sequence[Action], int], tuple["Changes", Sequence[Action]]]
 """A change, the actions that won, their version: the change after them, and which of them still
 have to be held against it. Raises CommitConflict."""
-
-ROW_TRACKING = "delta.rowTracking"
 
 
 def whole_table(_partition_values: StringMap) -> bool:
