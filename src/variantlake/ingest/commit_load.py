@@ -132,7 +132,7 @@ def collect(plan: FilePlan, target: Target, run: Callable[[], Iterable[bytes]]) 
     flag = flag_of(plan)
     flag.up()
     try:
-        results = _results(run())
+        results = in_order(map(pickle.loads, run()))  # of our own tasks
     except BaseException:
         flag.down()
         target.clean_up(plan.load_id)
@@ -151,10 +151,6 @@ def delete_strays(target: Target, plan: FilePlan, results: Sequence[TaskResult])
         delete_load(target.store, plan.load_id, keep={a.path for r in results for a in r.adds})
         kept = frozenset(result.quarantine for result in results if result.quarantine)
         delete_quarantine(target.store, plan.load_id, kept)
-
-
-def _results(payloads: Iterable[bytes]) -> list[TaskResult]:
-    return in_order(pickle.loads(payload) for payload in payloads)  # noqa: S301 - of our own tasks
 
 
 def in_order(given: Iterable[TaskResult | TaskFailure]) -> list[TaskResult]:

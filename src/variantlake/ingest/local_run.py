@@ -59,7 +59,9 @@ def run_in_threads(task: Tasks, watch: Callable[[int], None]) -> list[bytes]:
     payloads: list[bytes] = []
     pool = ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="variantlake-load")
     try:
-        running = {pool.submit(_run_one, task, number) for number in range(len(task.groups))}
+        running = {
+            pool.submit(lambda at: list(task(at)), number) for number in range(len(task.groups))
+        }
         while running:
             finished, running = wait(running, _POLL_SECONDS, FIRST_COMPLETED)
             for future in finished:
@@ -71,7 +73,3 @@ def run_in_threads(task: Tasks, watch: Callable[[int], None]) -> list[bytes]:
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
     return payloads
-
-
-def _run_one(task: Tasks, number: int) -> list[bytes]:
-    return list(task(number))

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
-from typing import Protocol
-
-import pyarrow as pa
+from collections.abc import Callable
 
 from variantlake.ingest.commit_load import TaskResult
-from variantlake.ingest.encode.rows import Partition
+from variantlake.ingest.encode.document_rows import DocumentRows
+from variantlake.ingest.encode.rows import Partition, TableRows
 from variantlake.ingest.target.file_plan import FilePlan
 from variantlake.ingest.target.files import FileSet, rows_of
-from variantlake.ingest.target.quarantine import BadRowLog
-from variantlake.parquet.metadata.annotate import ColumnPath
-from variantlake.shredding.values import ValueNotes
 
 MAX_OPEN_FILES = 64
 """Partitions that are written at the same time; beyond it files are finished early."""
@@ -23,20 +18,11 @@ MAX_PENDING_BYTES = 192 << 20
 """Bytes of rows (Arrow) that wait for their row groups in all partitions together."""
 
 
-class Rows(Protocol):
-    """What files are written of: batches, each of one partition."""
-
-    variant_columns: list[ColumnPath]
-    partition_names: list[str]
-    bad_rows: BadRowLog
-    notes: Mapping[ColumnPath, ValueNotes]
-
-    def __iter__(self) -> Iterator[tuple[Partition, pa.RecordBatch]]:
-        """The rows, once."""
-
-
 def write_rows(
-    rows: Rows, plan: FilePlan, task: int = 0, check: Callable[[], None] | None = None
+    rows: TableRows | DocumentRows,
+    plan: FilePlan,
+    task: int = 0,
+    check: Callable[[], None] | None = None,
 ) -> TaskResult:
     """Write the rows as files, by partition. When an error passes, none of the files stays."""
     sets: dict[Partition, FileSet] = {}

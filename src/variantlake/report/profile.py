@@ -201,7 +201,8 @@ def profile(
         sample = sample_table(snapshot, name, sample_rows)
         return make(snapshot.store.uri, name, sample, is_table=True)
     if format is None and _is_parquet(location):
-        name = _file_column(location, column)
+        names = [each for each in find_variants(location) if "." not in each]
+        name = _one_of(names, column, location)
         return make(location, name, sample_file(location, name, sample_rows))
     documents = Documents.of(location, format)
     return make(location, "", sample_documents(documents, sample_rows))
@@ -214,11 +215,6 @@ def variant_column(schema: StructType, column: str | None, table: str) -> str:
     """
     names = [item.name for item in schema.fields if isinstance(item.type, VariantType)]
     return _one_of(names, column, table)
-
-
-def _file_column(path: str, column: str | None) -> str:
-    names = [name for name in find_variants(path) if "." not in name]
-    return _one_of(names, column, path)
 
 
 def _one_of(names: list[str], column: str | None, source: str) -> str:

@@ -112,7 +112,14 @@ def inspect(
 
 def _print_file(source: str, view: FileView, *, as_json: bool) -> None:
     if as_json:
-        print_json(_file_document(view))
+        print_json(
+            {
+                "rows": view.num_rows,
+                "row_groups": view.row_groups,
+                "created_by": view.created_by,
+                "variants": [_variant_document(variant) for variant in view.variants],
+            }
+        )
         return
     print_fields(
         {
@@ -182,15 +189,6 @@ def _note_document(notes: ValueNotes | None) -> dict[str, Any] | None:
         "types_spark_lacks": notes.lacking,
         "integers": found["as integers"],
         "integers_as_decimals": found["as decimals"],
-    }
-
-
-def _file_document(view: FileView) -> dict[str, Any]:
-    return {
-        "rows": view.num_rows,
-        "row_groups": view.row_groups,
-        "created_by": view.created_by,
-        "variants": [_variant_document(variant) for variant in view.variants],
     }
 
 

@@ -253,12 +253,8 @@ def _attempt(job: Job, target: Target, sources: list[Source]) -> _Written:
     )
     # One task is done before a cluster has begun it.
     run = run_in_threads if len(task.groups) == 1 else job.run
-    results = collect(task.files, target, lambda: run(task, _no_watch))
+    results = collect(task.files, target, lambda: run(task, lambda _: None))
     return _Written(target, task.files, results)
-
-
-def _no_watch(_finished: int) -> None:
-    pass
 
 
 def _sources(job: Job, outcome: _Outcome) -> dict[bytes, Source]:

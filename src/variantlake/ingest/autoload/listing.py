@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 import obstore
 from obstore.exceptions import BaseError
@@ -54,33 +53,6 @@ class Page:
 
     names: list[bytes]
     files: list[SourceFile] | None = None
-
-
-class Folder(Protocol):
-    """Where the files of an autoload are."""
-
-    @property
-    def root(self) -> str:
-        """The folder that names start from: an absolute path or a URL, without a slash behind."""
-
-    @property
-    def objects(self) -> bool:
-        """Whether it is in an object store: files appear whole, listing costs requests."""
-
-    def pages(self, after: bytes | None) -> Iterator[Page]:
-        """All files, or those with names after one. Raises MissingSource, StoreFailed."""
-
-    def look(self, names: Sequence[bytes]) -> list[SourceFile | None]:
-        """The files as they are now; None for those that have gone."""
-
-    def location(self, name: bytes) -> str:
-        """The path or URL by which the file is read."""
-
-    def delete(self, name: bytes) -> None:
-        """Remove a file; one that has gone is no error."""
-
-    def move(self, name: bytes, to: str) -> None:
-        """Move a file below another root of the same kind; one that has gone is no error."""
 
 
 def open_folder(source: str | os.PathLike[str]) -> Folder:
@@ -127,18 +99,21 @@ def _object_folder(url: str) -> Folder:
 
 @dataclass(frozen=True, slots=True)
 class LocalFolder:
-    """See Folder."""
+    """A folder on a disk where the files of an autoload are.
+
+    `root` is what names start from: an absolute path, or a URL, without a slash behind.
+    """
 
     root: str
     wanted: Wanted
 
     @property
     def objects(self) -> bool:
-        """See Folder."""
+        """Whether it is in an object store: files appear whole, listing costs requests."""
         return False
 
     def pages(self, after: bytes | None) -> Iterator[Page]:
-        """See Folder."""
+        """All files, or those with names after one. Raises MissingSource, StoreFailed."""
         names: list[bytes] = []
         for name in names_below(self.root, self.wanted, after or b""):
             names.append(name)
@@ -149,7 +124,7 @@ class LocalFolder:
             yield Page(names)
 
     def look(self, names: Sequence[bytes]) -> list[SourceFile | None]:
-        """See Folder."""
+        """The files as they are now; None for those that have gone."""
         return [self._look(name) for name in names]
 
     def _look(self, name: bytes) -> SourceFile | None:
@@ -163,19 +138,19 @@ class LocalFolder:
         return SourceFile(name, found.st_size, found.st_mtime_ns // 1_000_000, tag)
 
     def location(self, name: bytes) -> str:
-        """See Folder."""
+        """The path or URL by which the file is read."""
         return os.fsdecode(self._path(name))
 
     def _path(self, name: bytes) -> bytes:
         return os.fsencode(self.root.rstrip("/")) + b"/" + name
 
     def delete(self, name: bytes) -> None:
-        """See Folder."""
+        """Remove a file; one that has gone is no error."""
         path = self._path(name)
         _attempt("deleted", os.fsdecode(path), lambda: os.unlink(path))  # noqa: PTH108
 
     def move(self, name: bytes, to: str) -> None:
-        """See Folder."""
+        """Move a file below another root of the same kind; one that has gone is no error."""
         source = Path(self.location(name))
         _attempt("moved", str(source), lambda: _move(source, Path(to) / os.fsdecode(name)))
 
@@ -211,7 +186,7 @@ def _move(source: Path, target: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ObjectFolder:
-    """See Folder. `prefix` has no slash at its end."""
+    """A bucket, or what is below a prefix, which has no slash at its end; else as LocalFolder."""
 
     store: ObjectStore
     prefix: str
@@ -219,16 +194,16 @@ class ObjectFolder:
 
     @property
     def root(self) -> str:
-        """See Folder."""
+        """See LocalFolder."""
         return self.store.join(self.prefix).rstrip("/")
 
     @property
     def objects(self) -> bool:
-        """See Folder."""
+        """See LocalFolder."""
         return True
 
     def pages(self, after: bytes | None) -> Iterator[Page]:
-        """See Folder."""
+        """See LocalFolder."""
         start = len(self.prefix) + 1 if self.prefix else 0
         offset = None if after is None else self._path(after)
         last = b""
@@ -259,7 +234,7 @@ class ObjectFolder:
             raise StoreFailed(f"the source cannot be listed: {message}", file=self.root) from error
 
     def look(self, names: Sequence[bytes]) -> list[SourceFile | None]:
-        """See Folder."""
+        """See LocalFolder."""
         with ThreadPoolExecutor(_PARALLEL_REQUESTS) as pool:
             return list(pool.map(self._look, names))
 
@@ -270,18 +245,18 @@ class ObjectFolder:
         return SourceFile(name, entry.size, entry.modified, _tag(entry.tag, entry.modified))
 
     def location(self, name: bytes) -> str:
-        """See Folder."""
+        """See LocalFolder."""
         return self.store.join(self._path(name))
 
     def _path(self, name: bytes) -> str:
         return f"{self.prefix}/{name.decode()}" if self.prefix else name.decode()
 
     def delete(self, name: bytes) -> None:
-        """See Folder."""
+        """See LocalFolder."""
         self.store.delete(self._path(name))
 
     def move(self, name: bytes, to: str) -> None:
-        """See Folder."""
+        """See LocalFolder."""
         bucket, below = open_object(to)
         source, target = self._path(name), f"{below.strip('/')}/{name.decode()}".lstrip("/")
         if bucket.uri != self.store.uri:
@@ -304,6 +279,9 @@ class ObjectFolder:
                 f"the object was loaded and cannot be moved: {message}", file=self.location(name)
             ) from error
         self.store.delete(source)
+
+
+Folder = LocalFolder | ObjectFolder
 
 
 def _source_file(name: bytes, meta: obstore.ObjectMeta) -> SourceFile:

@@ -13,7 +13,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from variantlake.delta.schema.ddl import parse_table_ddl
@@ -318,9 +317,3 @@ def _at_path(batch: pa.RecordBatch, column: str, path: Path) -> AnyArray:
         own_leaves=(0,),
         on_mismatch=Mismatch.ERROR,
     ).evaluate(batch)
-
-
-def repeated(value: AnyArray, rows: int) -> AnyArray:
-    """An array of one row as one of many."""
-    found: AnyArray = value.take(np.zeros(rows, np.int64))
-    return found

@@ -12,7 +12,7 @@ import pyarrow as pa
 from variantlake.delta.schema.table_schema import StructField
 from variantlake.delta.schema.table_schema import arrow_type as arrow_form
 from variantlake.errors import InvalidValue, UnsupportedFeature
-from variantlake.ingest.encode.document_columns import DocumentColumns, repeated
+from variantlake.ingest.encode.document_columns import DocumentColumns
 from variantlake.ingest.encode.documents import read_tapes
 from variantlake.ingest.encode.encode import PlainColumn, check_not_null
 from variantlake.ingest.encode.rows import Partition, by_partition, partition_texts
@@ -156,7 +156,7 @@ class DocumentRows:
             if column is not None:
                 array = same[column.name]
                 if len(array) != kept.num_rows:
-                    array = repeated(array, kept.num_rows)
+                    array = array.take(np.zeros(kept.num_rows, np.int64))
                 stored = PlainColumn(column, array.type).encode(array)
                 kept = kept.append_column(pa.field(column.physical_name, stored.type), stored)
         constant = {

@@ -82,7 +82,9 @@ class _Struct:
     ) -> None:
         types = {item.name: item.type for item in struct_storage(given)} if is_struct(given) else {}
         self._names = list(types)
-        self._fields = [(item, arrow_type(item.type)) for item in kind.fields]
+        self._fields: list[tuple[StructField, Any]] = [
+            (item, arrow_type(item.type)) for item in kind.fields
+        ]
         fits = len(types) == _width(given) and set(types) <= {item.name for item in kind.fields}
         if not fits:
             raise _misfit(where, given)
@@ -98,7 +100,7 @@ class _Struct:
         given = dict(zip(self._names, struct_of(array).flatten(), strict=True))
         children = []
         for item, arrow in self._fields:
-            found: Any = given[item.name] if item.name in given else _nulls(len(array), arrow)
+            found: Any = given[item.name] if item.name in given else pa.nulls(len(array), arrow)
             if not item.nullable:
                 _refuse(pc.and_(found.is_null(), array.is_valid()), f"{self._where}.{item.name}")
             children.append(self._encoders[item.name].encode(found))
@@ -188,11 +190,6 @@ def _encoder(where: StructField, given: pa.DataType) -> _Encoder:
 def _below(where: StructField, step: str, item: StructField, declared: DataType) -> StructField:
     """A field inside of `where`, with its name for errors and what it was declared as."""
     return replace(with_declaration(item, declared), name=f"{where.name}.{step}")
-
-
-def _nulls(rows: int, arrow: Any) -> AnyArray:
-    nulls: AnyArray = pa.nulls(rows, arrow)
-    return nulls
 
 
 def _width(given: pa.DataType) -> int:
