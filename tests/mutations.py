@@ -503,15 +503,19 @@ MUTATIONS = (
     ),
     Mutation(
         36, "a page is decoded whatever its checksum says",
-        "chunk_values._Chunk._body", "checksum != NO_CRC and ...", "False",
+        "PageBytes._body", "checksum != NO_CRC and ...", "False",
     ),
     Mutation(
         36, "what a compressed page says of its size is not compared",
-        "chunk_values._Chunk._unpacked", "_snappy_size(...) == size", "True",
+        "_of_snappy", "_snappy_size(...) != size", "False",
+    ),
+    Mutation(
+        36, "what follows a page's frame is not looked at",
+        "_is_frame", "at + (about & 4) == len(body)", "True",
     ),
     Mutation(
         36, "a page with few of the rows that are left counts as one with none",
-        "chunk_values._Chunk._decoded", "np.diff(...) > 0",
+        "chunk_values._Chunk._wanted", "np.diff(...) > 0",
         "np.diff(np.searchsorted(self.places, starts)) > 1",
     ),
     Mutation(
@@ -523,9 +527,16 @@ MUTATIONS = (
         "Reading._stretched", "found.rows(rows.kept)", "found.rows(np.ones_like(rows.kept))",
     ),
     Mutation(
+        38, "NULL is taken for the first entry of a column",
+        "Combinations.of", "with_null(array.dictionary)", "array.dictionary",
+    ),
+    Mutation(
+        38, "a combination keeps its deleted rows",
+        "Combinations.only", "rows.copy()", "np.ones_like(rows)",
+    ),
+    Mutation(
         38, "an error counts in a stretch without a row that is left",
-        "Scan.chosen_stretches", "_true(truth, kept, self.predicate)",
-        "_true(truth, np.ones_like(kept), self.predicate)",
+        "Scan.chosen_alike", "alike.rows(kept) > 0", "np.ones_like(truth.failed)",
     ),
     Mutation(
         38, "sums take a stretch for a row",

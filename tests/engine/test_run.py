@@ -20,7 +20,7 @@ from tests.engine import twin
 from tests.engine.twin import Row, Term
 from tests.strategies import MORE
 from variantlake.delta.schema.ddl import parse_table_ddl
-from variantlake.engine import codes, grouped
+from variantlake.engine import codes, grouped, reading
 from variantlake.engine.reading import Reading
 from variantlake.engine.text import read_query
 from variantlake.errors import InvalidQuery, InvalidValue, UnsupportedFeature
@@ -137,11 +137,15 @@ def shown(rows: list[tuple[Any, ...]]) -> list[tuple[str, ...]]:
     return [tuple(map(twin.shown, row)) for row in rows]
 
 
-def test_random_groups_are_those_of_the_twin(table: tuple[vl.Table, list[Row]]) -> None:
+def test_random_groups_are_those_of_the_twin(
+    table: tuple[vl.Table, list[Row]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     opened, rows = table
     chance = random.Random(5)
     answered = 0
-    for _ in range(80 * MORE):
+    for turn in range(80 * MORE):
+        # By one thread, and by several.
+        monkeypatch.setattr(reading, "SMALL_VALUES", (0, 1 << 22)[turn % 2])
         keys = chance.sample(KEYS, chance.choice((0, 1, 1, 2, 3)))
         names = chance.choices(list(twin.AGGREGATES), k=chance.randrange(4))
         wanted = [
@@ -159,6 +163,25 @@ def test_random_groups_are_those_of_the_twin(table: tuple[vl.Table, list[Row]]) 
             right = _averaged(shown(wanted_rows), wanted, len(keys))
             assert sorted(shown(ours)) == sorted(right), text
     assert answered > 50
+
+
+def test_little_that_is_columns_is_read_by_one_thread(
+    table: tuple[vl.Table, list[Row]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def is_small(opened: vl.Table, text: str) -> bool:
+        query = opened.sql(f"SELECT {text} AS a, count(*) AS n FROM t GROUP BY 1")
+        return Reading(query.snapshot, query.query).is_small
+
+    made = vl.Table.create(tmp_path / "of columns", "event VARIANT")
+    made.append(pa.table({"event": ['{"s": "a"}', '{"s": "b"}'] * 50}), json_columns=["event"])
+    opened = made.refresh()
+    assert is_small(opened, TEXT.text)
+    monkeypatch.setattr(reading, "SMALL_VALUES", 99)
+    assert not is_small(opened, TEXT.text)
+    monkeypatch.setattr(reading, "SMALL_VALUES", 1 << 22)
+    of_variants = table[0]
+    assert not is_small(of_variants, "k")
+    assert not is_small(of_variants, NUMBER.text)
 
 
 def _averaged(rows: list[tuple[str, ...]], wanted: Any, keys: int) -> list[tuple[str, ...]]:

@@ -118,15 +118,25 @@ def decimals(values: npt.NDArray[Any], type_: ShreddedType, there: Bools) -> Any
 
 @dataclass(frozen=True, slots=True)
 class Coded:
-    """A column as `values[codes]`; a code may stand for NULL, and two for one value."""
+    """A column as `values[codes]`; a code may stand for NULL, and two for one value.
+
+    `first` is the first row of each code, where codes are numbered as they come; else None.
+    """
 
     codes: Int64s
     values: Any
+    first: Int64s | None = None
 
     @property
     def size(self) -> int:
         """Number of codes."""
         return len(self.values)
+
+    def of_rows(self, rows: Int64s) -> Any:
+        """The values in some rows."""
+        if rows is self.first:
+            return self.values
+        return self.values.take(pa.array(self.codes[rows]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +200,7 @@ def _texts(array: Any) -> Coded:
     places: Any = pa.array(first[:count])
     values = every.take(places)
     if not array.null_count:
-        return Coded(codes, values)
+        return Coded(codes, values, first[:count])
     return Coded(np.where(valid(array), codes, count), with_null(values))
 
 
@@ -198,7 +208,9 @@ def group(columns: Sequence[Coded], rows: int) -> Grouping:
     """Rows whose codes are alike in all columns; without columns all are one group."""
     if not columns:
         return Grouping(np.zeros(rows, np.int64), 1, np.zeros(min(rows, 1), np.int64))
-    codes, size = columns[0].codes, columns[0].size
+    codes, size, first = columns[0].codes, columns[0].size, columns[0].first
+    if len(columns) == 1 and first is not None:
+        return Grouping(codes, size, first)
     for column in columns[1:]:
         if size * column.size >= 2**62:
             found = _numbered(codes, size)

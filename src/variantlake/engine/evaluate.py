@@ -277,7 +277,9 @@ def _part(expression: Call, values: Sequence[Values]) -> Values:
     array = given.array
     if expression.function in _DIVISORS:
         unit, size = _DIVISORS[expression.function]
-        found = np.floor_divide(numbers(array.cast(pa.int64())), unit) % size
+        whole = np.floor_divide(numbers(array.cast(pa.int64())), unit)
+        # NumPy divides by a constant in a fifth of the time that it takes for a remainder.
+        found = whole - np.floor_divide(whole, size) * size
         return Values(pa.array(found, pa.int32(), mask=~valid(array)), given.failed)
     if pa.types.is_date(array.type):
         moments = numbers(array.cast(pa.int32())).astype(np.int64) * 86_400_000_000

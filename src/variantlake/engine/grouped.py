@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from variantlake.engine.codes import coded, group
 from variantlake.engine.evaluate import evaluate
@@ -45,7 +44,7 @@ def part_of_rows(
         array = None if argument is None else used(argument, known, rows)
         states.append(state_of(aggregate, array, found.ids, found.count, some.sizes))
     return Part(
-        tuple(column.values.take(pa.array(column.codes[found.first])) for column in columns),
+        tuple(column.of_rows(found.first) for column in columns),
         tuple(states),
         found.count,
     )
@@ -81,7 +80,7 @@ def merged(parts: Sequence[Part]) -> Part:
         state.merged([part.states[at] for part in others], found.ids, found.count)
         for at, state in enumerate(first.states)
     ]
-    keys = tuple(column.values.take(pa.array(column.codes[found.first])) for column in columns)
+    keys = tuple(column.of_rows(found.first) for column in columns)
     return Part(keys, tuple(states), found.count)
 
 

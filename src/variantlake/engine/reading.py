@@ -14,6 +14,8 @@ from variantlake.engine.codes import plain
 from variantlake.engine.expressions import Column, Expression
 from variantlake.engine.queries import Query, asked_of_log
 from variantlake.parquet.stats.fact_columns import Int64s
+from variantlake.parquet.stats.facts import UNKNOWN
+from variantlake.planning.exact.readings import NullColumn, PhysicalColumn
 from variantlake.planning.files import NO_ROWS, ScanFile
 from variantlake.planning.predicates import And, Predicate, refs
 from variantlake.planning.stats.exact_facts import ExactFacts, KnownFiles
@@ -23,11 +25,15 @@ from variantlake.scan.decoded_log import DecodedLog
 from variantlake.scan.file_rows import FileReader, Rows
 from variantlake.scan.table_scan import Scan
 from variantlake.sql.select import Item
+from variantlake.storage.store import is_local
 
 Known = dict[Expression, Values]
 
 PART_BYTES = 8 << 20
 """A file of more bytes is worth opening twice."""
+
+SMALL_VALUES = 1 << 22
+"""Rows times columns that take a thread some 20 ms."""
 
 _NOTHING = KnownFiles(NO_ROWS, NO_ROWS, (), ())
 
@@ -81,6 +87,27 @@ class Reading:
         """The files that are read."""
         return self.scan.plan.table.files(self.known.read)
 
+    @cached_property
+    def is_small(self) -> bool:
+        """Whether one thread reads it sooner than several, which wait for each other.
+
+        Only of local files: of an object store one thread would wait for each answer. Variants and
+        ordinary columns take longer than paths that are columns.
+        """
+        plan, read = self.scan.plan, self.known.read
+        ways = [reading for group in plan.groups for _, reading in group.readings]
+        asked = {self.scan.stored(column.ref) for column in self.query.columns}
+        asked |= set(refs(self.scan.predicate))
+        partitions = self.scan.partition_types
+        if any(ref.path is None and ref.column[0] not in partitions for ref in asked):
+            return False
+        if not all(isinstance(way, PhysicalColumn | NullColumn) for way in ways):
+            return False
+        rows = plan.table.facts.num_records[read]
+        if (rows == UNKNOWN).any() or int(rows.sum()) * len(asked) > SMALL_VALUES:
+            return False
+        return all(is_local(file.path) for file in self.files())
+
     def tasks(self) -> Iterator[FileTask]:
         """The files that are read; where they are fewer than threads, parts of large ones."""
         threads = pa.cpu_count()
@@ -114,11 +141,15 @@ class Reading:
 
     def _stretched(self, rows: Rows, columns: Sequence[Column]) -> Counted | None:
         stored = {column: self.scan.stored(column.ref) for column in columns}
-        found = rows.stretches([*refs(self.scan.predicate), *stored.values()])
+        asked = dict.fromkeys(refs(self.scan.predicate))
+        every = dict.fromkeys([*asked, *stored.values()])
+        # Of what the condition does not ask for, few rows may be needed.
+        whole = not asked or len(every) == len(asked)
+        found = rows.alike(every) if whole else rows.stretches(every)
         if found is None:
             return None
         sizes = found.rows(rows.kept)
-        chosen = np.flatnonzero(self.scan.chosen_stretches(found, sizes > 0))
+        chosen = np.flatnonzero(self.scan.chosen_alike(found, rows.kept) & (sizes > 0))
         known: Known = {column: found.columns[ref].take(chosen) for column, ref in stored.items()}
         return Counted(known, len(chosen), sizes[chosen])
 

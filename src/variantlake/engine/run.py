@@ -18,6 +18,7 @@ from variantlake.delta.log.identity import check_before_read
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.engine.expressions import Column, Expression
 from variantlake.engine.grouped import (
+    MERGED,
     Part,
     all_merged,
     are_of_stretches,
@@ -167,11 +168,15 @@ class LocalQuery(Shown):
     def _parts(self, keys: tuple[Expression, ...]) -> Iterator[Part]:
         if len(self._reading.known.answered):
             yield part_of_log(keys, self.query.aggregates, self._reading.known)
-        for parts in ahead(self._reading.tasks(), self._parts_of):
+        tasks = self._reading.tasks()
+        found = (
+            map(self._parts_of, tasks) if self._reading.is_small else ahead(tasks, self._parts_of)
+        )
+        for parts in found:
             yield from parts
 
     def _parts_of(self, task: FileTask) -> list[Part]:
-        """The groups of part of a file; threads do this."""
+        """The groups of part of a file; threads do this where there is much to read."""
         query = self.query
         stretched = are_of_stretches(query.aggregates)
         found = [
@@ -180,7 +185,8 @@ class LocalQuery(Shown):
                 task.file, query.columns, task.part, stretched=stretched
             )
         ]
-        return found if len(found) < 2 else [merged(found)]
+        # Merged with those of other files at the end: once is less work than twice.
+        return found if sum(part.count for part in found) < MERGED else [merged(found)]
 
     def _batch(self, known: Known, rows: int) -> pa.RecordBatch:
         arrays = [used(each.expression, known, rows) for each in self.query.outputs]

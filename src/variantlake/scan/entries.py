@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from variantlake.kernels.columns.entries import bytes_of, entries_of
+from variantlake.kernels.columns.entries import bytes_of, combine_entries, entries_of
 from variantlake.parquet.stats.fact_columns import Int64s
 
 _Bytes = npt.NDArray[np.uint8]
@@ -19,15 +19,20 @@ _NO_BITS: _Bytes = np.empty(0, np.uint8)
 def entry_codes(array: Any) -> Int64s:
     """Which entry of its dictionary each row has: the one after the last where it is NULL."""
     codes: Int64s = np.empty(len(array), np.int64)
-    _checked(entries_of(*_indices(array), len(array.dictionary), codes))
+    checked(entries_of(*_indices(array), len(array.dictionary), codes))
     return codes
 
 
 def of_rows(values: _Bytes, array: Any) -> _Bytes:
     """The byte at the entry of each row; `values` has one for each entry, and one for NULL."""
     found: _Bytes = np.empty(len(array), np.uint8)
-    _checked(bytes_of(*_indices(array), values, found))
+    checked(bytes_of(*_indices(array), values, found))
     return found
+
+
+def add_entries(array: Any, numbers: npt.NDArray[np.int32]) -> None:
+    """Make of the number of each row that of its pair with what the array has there."""
+    checked(combine_entries(*_indices(array), len(array.dictionary), numbers))
 
 
 def with_null(entries: Any) -> Any:
@@ -62,6 +67,7 @@ def _indices(array: Any) -> tuple[npt.NDArray[np.int32], _Bytes, int]:
     return own, np.frombuffer(bits, np.uint8) if indices.null_count else _NO_BITS, start
 
 
-def _checked(result: int) -> None:
+def checked(result: int) -> None:
+    """Raises where a kernel says that what it got does not fit together."""
     if result < 0:
         raise IndexError("internal error, please report it: a code beyond its dictionary")

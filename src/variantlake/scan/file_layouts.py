@@ -36,6 +36,10 @@ class FileLayout:
         self._file = file
         self._readings: dict[Ref, Reading] = {}
         self._row_groups: dict[frozenset[Path], FileColumns | None] = {}
+        self.leaves: dict[Ref, int] = {}
+        """Of paths that are typed columns."""
+        self.without_runs: set[tuple[int, int]] = set()
+        """Row groups and leaves that somebody has looked for runs in, and found too many."""
 
     def node(self, field: StructField) -> SchemaNode | None:
         """A column of the table in the file: by its name, or by its id where the table maps by ids.

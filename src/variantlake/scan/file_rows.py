@@ -31,12 +31,14 @@ from variantlake.planning.predicates import Ref
 from variantlake.planning.stats.skipping import Skipper
 from variantlake.scan.casts import Bools, Values, extract, requested_type
 from variantlake.scan.column_reads import ColumnRead
+from variantlake.scan.combinations import Combinations
 from variantlake.scan.entries import one_array
 from variantlake.scan.file_layouts import FileLayouts
 from variantlake.scan.stretches import Runs, Stretches
 from variantlake.scan.typed_columns import TypedColumns, converted
 from variantlake.shredding.layout import VARIANT_TYPE
 from variantlake.storage.opening import open_file
+from variantlake.types import Kind
 
 
 class FileReader:
@@ -267,6 +269,13 @@ class FileReader:
         """How the plan reads a path; None for ordinary columns and whole Variants."""
         return self._readings.get(ref)
 
+    def is_encoded(self, ref: Ref) -> bool:
+        """Whether a path is a column of strings as it stands, read as a dictionary if it is one."""
+        reading = self.reading(ref)
+        return self._encoded and (
+            isinstance(reading, PhysicalColumn) and reading.stored.kind is Kind.STRING
+        )
+
     def has(self, column: str) -> bool:
         """Whether the file holds a column, which nobody has read as a whole yet."""
         return self._layout.node(self._fields[column]) is not None and column not in self._cached
@@ -316,6 +325,11 @@ class Rows:
         """Number of rows."""
         return len(self.places)
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether these are all rows of the row group."""
+        return self.count == self.reader.footer.row_groups[self.row_group].num_rows
+
     def only(self, chosen: Bools) -> Rows:
         """The chosen ones of these rows."""
         own = np.flatnonzero(chosen)
@@ -323,8 +337,7 @@ class Rows:
 
     def stretches(self, asked: Iterable[Ref]) -> Stretches | None:
         """These columns where these are all rows of a row group, and all of them are in runs."""
-        rows = self.reader.footer.row_groups[self.row_group].num_rows
-        if self.count != rows:
+        if not self.is_whole:
             return None
         found: dict[Ref, Runs] = {}
         for ref in dict.fromkeys(asked):
@@ -333,7 +346,17 @@ class Rows:
             if runs is None:
                 return None
             found[ref] = runs
-        return Stretches.of(found, rows)
+        return Stretches.of(found, self.count)
+
+    def alike(self, asked: Iterable[Ref]) -> Stretches | Combinations | None:
+        """The same, or by what the rows hold where that is of few different values."""
+        refs = tuple(dict.fromkeys(asked))
+        found = self.stretches(refs)
+        if found is not None or not self.is_whole:
+            return found
+        if not all(self.reader.is_encoded(ref) for ref in refs):
+            return None
+        return Combinations.of({ref: self.values(ref) for ref in refs}, self.count)
 
     def has_whole(self, ref: Ref) -> bool:
         """Whether this is a column as it stands in the file, which can be read in `parts`."""

@@ -63,3 +63,7 @@ class Stretches:
     def rows(self, chosen: Bools) -> Int64s:
         """How many of the chosen rows each stretch has; `chosen` is of all rows."""
         return np.add.reduceat(chosen, self.starts, dtype=np.int64)
+
+    def only(self, chosen: Bools, rows: Bools) -> Bools:
+        """Those of the rows whose stretch is chosen."""
+        return np.repeat(chosen, self.ends - self.starts) & rows

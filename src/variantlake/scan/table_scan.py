@@ -27,6 +27,7 @@ from variantlake.planning.plan import ScanPlan, plan_scan
 from variantlake.planning.predicates import Predicate, Ref, map_refs, refs
 from variantlake.planning.stats.skipping import Skipper
 from variantlake.scan.casts import Bools
+from variantlake.scan.combinations import Combinations
 from variantlake.scan.conditions import Truth, evaluate
 from variantlake.scan.decoded_log import DecodedLog
 from variantlake.scan.file_rows import FileReader, Rows
@@ -141,19 +142,23 @@ class Scan(Shown):
         """The rows that are not deleted and fulfil the condition. Raises InvalidValue."""
         if self.predicate is None:
             return rows.kept
-        found = rows.stretches(refs(self.predicate))
+        found = rows.alike(refs(self.predicate))
         if found is None:
             truth = evaluate(self.predicate, rows.values, rows.count)
             return _true(truth, rows.kept, self.predicate)
-        chosen = self.chosen_stretches(found, found.rows(rows.kept) > 0)
-        return np.repeat(chosen, found.ends - found.starts) & rows.kept
+        return found.only(self.chosen_alike(found, rows.kept), rows.kept)
 
-    def chosen_stretches(self, stretches: Stretches, kept: Bools) -> Bools:
-        """The stretches that are `kept` and fulfil the condition. Raises InvalidValue."""
+    def chosen_alike(self, alike: Stretches | Combinations, kept: Bools) -> Bools:
+        """The stretches or combinations that fulfil the condition.
+
+        Raises InvalidValue for one that has a row which is `kept`.
+        """
         if self.predicate is None:
-            return kept
-        truth = evaluate(self.predicate, stretches.columns.__getitem__, stretches.count)
-        return _true(truth, kept, self.predicate)
+            return np.ones(alike.count, np.bool_)
+        truth = evaluate(self.predicate, alike.columns.__getitem__, alike.count)
+        if not truth.failed.any():
+            return truth.true
+        return _true(truth, alike.rows(kept) > 0, self.predicate)
 
     def explain(self) -> Explanation:
         """What is read and skipped, by which predicate, and how each path is read."""

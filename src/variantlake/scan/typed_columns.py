@@ -97,8 +97,14 @@ class TypedColumns:
         """A column of strings as runs; None where it has too many, or pyarrow has to read it."""
         if not self._encoded or reading.stored.kind is not Kind.STRING:
             return None
-        found = self.source.runs(row_group, self._leaf(ref, reading))
-        return None if found is None else Runs(converted(found.values, ref, reading), found.ends)
+        place = row_group, self._leaf(ref, reading)
+        if place in self._layout.without_runs:
+            return None
+        found = self.source.runs(*place)
+        if found is None:
+            self._layout.without_runs.add(place)
+            return None
+        return Runs(converted(found.values, ref, reading), found.ends)
 
     def _batches(self, row_group: int, leaf: int) -> Iterable[pa.RecordBatch]:
         if self._encoded:
@@ -108,6 +114,9 @@ class TypedColumns:
         return read_leaves(self.source, self._path, row_group, [leaf], BATCH_ROWS)
 
     def _leaf(self, ref: Ref, reading: PhysicalColumn) -> int:
+        known = self._layout.leaves.get(ref)
+        if known is not None:
+            return known
         node = self._layout.node(self._fields[ref.column[0]])
         for step in reading.steps:
             if node is not None:
@@ -116,6 +125,7 @@ class TypedColumns:
             raise MalformedFile(
                 f"the file lacks the column for {ref} that the log names", file=self._path
             )
+        self._layout.leaves[ref] = node.leaf
         return node.leaf
 
 

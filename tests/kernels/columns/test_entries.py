@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from variantlake.kernels.columns.entries import bytes_of, entries_of
+from variantlake.kernels.columns.entries import (
+    COUNTERS,
+    bytes_of,
+    combine_entries,
+    count_codes,
+    entries_of,
+    keep_codes,
+)
 from variantlake.scan.entries import entry_codes, of_rows
 
 NO_BITS = np.empty(0, np.uint8)
@@ -35,6 +42,10 @@ def test_an_index_beyond_the_dictionary_is_refused(wrong: int) -> None:
     indices = np.array([0, wrong, 1], np.int32)
     assert entries_of(indices, NO_BITS, 0, 5, np.empty(3, np.int64)) == -1
     assert bytes_of(indices, NO_BITS, 0, np.zeros(6, np.uint8), np.empty(3, np.uint8)) == -1
+    assert combine_entries(indices, NO_BITS, 0, 5, np.zeros(3, np.int32)) == -1
+    kept = np.ones(3, np.uint8)
+    assert keep_codes(indices, np.zeros(6, np.uint8), kept) == -1
+    assert count_codes(indices, kept, 6, np.zeros(6 * COUNTERS, np.int64)) == -1
     # Of a row that is NULL the index means nothing.
     bits = np.array([0b101], np.uint8)
     assert entries_of(indices, bits, 0, 5, np.empty(3, np.int64)) == 0
@@ -49,7 +60,17 @@ def test_arrays_that_do_not_fit_are_refused(bits: list[int], offset: int, room: 
     indices, valid = np.zeros(3, np.int32), np.array(bits, np.uint8)
     assert entries_of(indices, valid, offset, 5, np.empty(room, np.int64)) == -1
     assert bytes_of(indices, valid, offset, np.zeros(6, np.uint8), np.empty(room, np.uint8)) == -1
+    assert combine_entries(indices, valid, offset, 5, np.zeros(room, np.int32)) == -1
 
 
 def test_values_without_one_for_null_are_refused() -> None:
     assert bytes_of(np.zeros(1, np.int32), NO_BITS, 0, NO_BITS, np.empty(1, np.uint8)) == -1
+
+
+def test_counts_and_marks_without_room_are_refused() -> None:
+    codes, one = np.zeros(2, np.int32), np.ones(1, np.uint8)
+    assert keep_codes(codes, one, one.copy()) == -1
+    assert count_codes(codes, one, 1, np.zeros(COUNTERS, np.int64)) == -1
+    both = np.ones(2, np.uint8)
+    assert count_codes(codes, both, 1, np.zeros(COUNTERS - 1, np.int64)) == -1
+    assert count_codes(codes, both, -1, np.zeros(COUNTERS, np.int64)) == -1

@@ -8,6 +8,7 @@ from variantlake.kernels.native.declared import (
     Int64s,
     bytes_in,
     i64,
+    int32s,
     int32s_in,
     int64,
     int64s,
@@ -63,4 +64,62 @@ def bytes_of(indices: Int32s, bits: Bytes, offset: int, values: Bytes, out: Byte
         if found < 0 or found > last:
             return -1
         out[uint64(row)] = values[uint64(found)]
+    return 0
+
+
+@entry(i64(int32s_in, bytes_in, i64, i64, int32s))
+def combine_entries(indices: Int32s, bits: Bytes, offset: int, entries: int, out: Int32s) -> int:
+    """Number the pairs of what a row had before, in `out`, and its entry; returns 0, or -1.
+
+    out: int32, from 0 and small enough for the product with entries + 1; it gets the number of the
+    pair. All else as in `entries_of`.
+    """
+    if out.size < indices.size or offset < 0:
+        return -1
+    if bits.size > 0 and (offset + int64(indices.size) + 7) >> 3 > bits.size:
+        return -1
+    for row in range(indices.size):
+        found = _entry_of(indices, bits, offset, entries, int64(row))
+        if found < 0 or found > entries:
+            return -1
+        out[uint64(row)] = int64(out[uint64(row)]) * (entries + 1) + found
+    return 0
+
+
+@entry(i64(int32s_in, bytes_in, uint8s))
+def keep_codes(codes: Int32s, values: Bytes, kept: Bytes) -> int:
+    """Clear the byte in `kept` of each row for whose code `values` has 0; returns 0, or -1.
+
+    codes: int32. values: uint8, 0 or 1, one for each code. kept: uint8, 0 or 1. -1 for a code
+    beyond the values. Allocates nothing, never raises.
+    """
+    if kept.size < codes.size:
+        return -1
+    for row in range(codes.size):
+        code = int64(codes[uint64(row)])
+        if code < 0 or code >= values.size:
+            return -1
+        kept[uint64(row)] &= values[uint64(code)]
+    return 0
+
+
+COUNTERS = 4
+"""Neighbours are often alike: one counter for all would wait for itself."""
+
+
+@entry(i64(int32s_in, bytes_in, i64, int64s))
+def count_codes(codes: Int32s, kept: Bytes, size: int, counts: Int64s) -> int:
+    """Add the rows that are `kept` to counts of their codes; returns 0, or -1.
+
+    codes: int32, below `size`. kept: uint8, 0 or 1 for each row. counts: int64, COUNTERS times
+    `size`: a code's count is the sum of its COUNTERS. -1 for a code beyond them. Allocates
+    nothing, never raises.
+    """
+    if kept.size < codes.size or size < 0 or counts.size < COUNTERS * size:
+        return -1
+    for row in range(codes.size):
+        code = int64(codes[uint64(row)])
+        if code < 0 or code >= size:
+            return -1
+        counts[uint64((int64(row) & (COUNTERS - 1)) * size + code)] += int64(kept[uint64(row)])
     return 0

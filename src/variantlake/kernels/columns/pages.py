@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from variantlake.kernels.columns.hybrid import hybrid, packed, varint
 from variantlake.kernels.native.declared import (
     Bytes,
     Int32s,
@@ -21,97 +22,8 @@ from variantlake.kernels.native.declared import (
     uint8s,
     uint64,
 )
-from variantlake.kernels.native.jit import entry, helper, tiny
+from variantlake.kernels.native.jit import entry, helper
 from variantlake.kernels.tape.words import load8, load64
-
-# --- Runs and packed bits -------------------------------------------------------------------------
-
-
-@tiny
-def varint(data: Bytes, at: int, out: Int64s, slot: int) -> int:
-    """Read an unsigned number of up to 63 bits into out[slot]; where it ends, or -1."""
-    result = shift = int64(0)
-    while at < data.size and shift < 63:
-        byte = load8(data, at)
-        at += 1
-        result |= (byte & 127) << shift
-        if byte < 128:
-            out[uint64(slot)] = result
-            return at
-        shift += 7
-    return -1
-
-
-@tiny
-def packed(data: Bytes, bit: int, width: int) -> int:
-    """The number of `width` bits, 0 to 64, that begins at a bit; the bytes of it are there."""
-    at, shift = bit >> 3, bit & 7
-    if width == 0:
-        return int64(0)
-    if at + 9 <= data.size:
-        word = load64(data, at)
-        last = load8(data, at + 8)
-    else:
-        word = last = int64(0)
-        for k in range(min(int64(data.size) - at, 9)):
-            if k < 8:
-                word |= load8(data, at + k) << (8 * k)
-            else:
-                last = load8(data, at + k)
-    if shift > 0:
-        word = (word >> shift & ((int64(1) << (64 - shift)) - 1)) | last << (64 - shift)
-    return word if width == 64 else word & ((int64(1) << width) - 1)
-
-
-@helper
-def _unpack(data: Bytes, at: int, width: int, count: int, out: Int32s, place: int) -> None:
-    """Unpack `count` numbers of `width` bits, 0 to 31, that begin at a byte."""
-    bit, mask = at * 8, (int64(1) << width) - 1
-    quick = int64(0)
-    if width > 0:
-        # So many numbers begin where eight bytes are there.
-        quick = max(int64(0), min(count, ((int64(data.size) - at - 8) * 8) // width))
-    for k in range(quick):
-        out[uint64(place + int64(k))] = load64(data, bit >> 3) >> (bit & 7) & mask
-        bit += width
-    for k in range(quick, count):
-        out[uint64(place + int64(k))] = packed(data, bit, width)
-        bit += width
-
-
-@helper
-def _hybrid(data: Bytes, width: int, count: int, out: Int32s, place: int, scratch: Int64s) -> int:
-    """Decode `count` numbers of `width` bits, 0 to 31, to out[place] and on; 0, or -1.
-
-    Spec: "Run Length Encoding / Bit-Packing Hybrid".
-    """
-    at = done = int64(0)
-    while done < count:
-        at = varint(data, at, scratch, int64(0))
-        if at < 0:
-            return -1
-        header, left = scratch[uint64(0)], int64(data.size) - at
-        if header & 1:
-            groups = header >> 1
-            if groups == 0 or groups > 1 << 31 or groups * width > left:
-                return -1
-            run = min(groups * 8, count - done)
-            _unpack(data, at, width, run, out, place + done)
-            at += groups * width
-        else:
-            size = (width + 7) // 8
-            if header == 0 or size > left:
-                return -1
-            value = int64(0)
-            for k in range(size):
-                value |= load8(data, at + k) << (8 * k)
-            at += size
-            run = min(header >> 1, count - done)
-            for k in range(run):
-                out[uint64(place + done + k)] = value
-        done += run
-    return 0
-
 
 # --- Values ---------------------------------------------------------------------------------------
 
@@ -150,30 +62,23 @@ def _valued(
     width = int64(0)
     while most >> width:
         width += 1
-    if width > 31 or _hybrid(levels, width, rows, numbers, int64(0), scratch) < 0:
+    if width > 31 or hybrid(levels, width, rows, numbers, int64(0), scratch) < 0:
         return -1
-    found = int64(0)
+    found = highest = int64(0)
     for row in range(rows):
         level = int64(numbers[uint64(row)])
-        if level > most:
-            return -1
+        highest = max(highest, level)
         there = int64(1) if level == most else int64(0)
         valid[uint64(place + int64(row))] = there
         found += there
-    return found
+    return found if highest <= most else int64(-1)
 
 
-@entry(i64(bytes_in, int64s, i64, uint8s, int32s, int64s))
-def find_values(
+@helper
+def _marked(
     data: Bytes, pages: Int64s, most: int, valid: Bytes, numbers: Int32s, scratch: Int64s
 ) -> int:
-    """Mark the rows of pages that have a value; returns how many, or -1.
-
-    data: uint8, any bytes. pages: int64, SPAN each, of which COUNT is filled in. most: the level of
-    a value; 0 where all rows have one. valid: uint8, 1 for a row with a value, else 0; rows of no
-    page are not touched. numbers: int32, room for the rows of a page. scratch: int64, a word.
-    Allocates nothing, never raises.
-    """
+    """See `find_values`."""
     total = int64(0)
     for page in range(pages.size // SPAN):
         base = int64(page) * SPAN
@@ -204,36 +109,58 @@ def find_values(
     return total
 
 
+@entry(i64(bytes_in, int64s, i64, uint8s, int32s, int64s))
+def find_values(
+    data: Bytes, pages: Int64s, most: int, valid: Bytes, numbers: Int32s, scratch: Int64s
+) -> int:
+    """Mark the rows of pages that have a value; returns how many, or -1.
+
+    data: uint8, any bytes. pages: int64, SPAN each, of which COUNT is filled in. most: the level of
+    a value; 0 where all rows have one. valid: uint8, 1 for a row with a value, else 0; rows of no
+    page are not touched. numbers: int32, room for the rows of a page. scratch: int64, a word.
+    Allocates nothing, never raises.
+    """
+    return _marked(data, pages, most, valid, numbers, scratch)
+
+
 @helper
 def _spread(valid: Bytes, place: int, rows: int, count: int, values: Any) -> int:
     """Move the `count` values of a page to its rows that have one, 0 elsewhere; returns 0, or -1.
 
     valid: uint8, as `find_values` gives it. values: int32 or int64; the page's begin at `place`.
     """
-    left = count
-    for back in range(rows):
-        row = place + rows - 1 - int64(back)
-        if int64(valid[uint64(row)]) == 0:
-            values[uint64(row)] = 0
-        elif left == 0:
-            return -1
-        else:
-            left -= 1
-            values[uint64(row)] = values[uint64(place + left)]
-    return 0 if left == 0 else int64(-1)
+    left, above = count, rows
+    while above > left >= 0:
+        above -= 1
+        there = int64(valid[uint64(place + above)])
+        left -= there
+        # Without a branch: which rows have a value cannot be foretold.
+        value = int64(values[uint64(place + max(left, int64(0)))])
+        values[uint64(place + above)] = value * there
+    return 0 if left == above else int64(-1)
 
 
-@entry(i64(bytes_in, int64s, i64, bytes_in, int32s, int64s))
+@entry(i64(bytes_in, int64s, i64, uint8s, int32s, int64s, i64, int32s))
 def decode_codes(
-    data: Bytes, pages: Int64s, entries: int, valid: Bytes, codes: Int32s, scratch: Int64s
+    data: Bytes,
+    pages: Int64s,
+    most: int,
+    valid: Bytes,
+    numbers: Int32s,
+    scratch: Int64s,
+    entries: int,
+    codes: Int32s,
 ) -> int:
-    """Decode the codes of pages, of a dictionary of `entries`; 0, or -1.
+    """Decode the codes of pages, of a dictionary of `entries`; how many there are, or -1.
 
-    data, pages, valid: as `find_values` has filled them. codes: int32, one for each row, 0 where
-    there is no value; rows of no page are not touched. scratch: int64, a word. -1 for a code beyond
-    the dictionary too. Allocates nothing, never raises. Spec: "Dictionary Encoding".
+    All but the last two as in `find_values`, which this does first. codes: int32, one for each row,
+    0 where there is no value; rows of no page are not touched. -1 for a code beyond the dictionary
+    too. Allocates nothing, never raises. Spec: "Dictionary Encoding".
     """
-    if valid.size > codes.size:
+    total = int64(-1)
+    if valid.size <= codes.size:
+        total = _marked(data, pages, most, valid, numbers, scratch)
+    if total < 0:
         return -1
     for page in range(pages.size // SPAN):
         base = int64(page) * SPAN
@@ -246,14 +173,16 @@ def decode_codes(
             if values.size == 0:
                 return -1
             width = load8(values, int64(0))
-            if width > 31 or _hybrid(values[1:], width, count, codes, place, scratch) < 0:
+            if width > 31 or hybrid(values[1:], width, count, codes, place, scratch) < 0:
                 return -1
+            highest = int64(0)
             for row in range(count):
-                if int64(codes[uint64(place + int64(row))]) >= entries:
-                    return -1
+                highest = max(highest, int64(codes[uint64(place + int64(row))]))
+            if highest >= entries:
+                return -1
         if count < rows and _spread(valid, place, rows, count, codes) < 0:
             return -1
-    return 0
+    return total
 
 
 @helper
@@ -325,17 +254,26 @@ def _differences(
     return at
 
 
-@entry(i64(bytes_in, int64s, bytes_in, int64s, int64s))
+@entry(i64(bytes_in, int64s, i64, uint8s, int32s, int64s, int64s))
 def decode_differences(
-    data: Bytes, pages: Int64s, valid: Bytes, numbers: Int64s, scratch: Int64s
+    data: Bytes,
+    pages: Int64s,
+    most: int,
+    valid: Bytes,
+    numbers: Int32s,
+    scratch: Int64s,
+    integers: Int64s,
 ) -> int:
-    """Decode the integers of pages; 0, or -1.
+    """Decode the integers of pages; how many there are, or -1.
 
-    data, pages, valid: as `find_values` has filled them. numbers: int64, one for each row, 0 where
-    there is no value; rows of no page are not touched. scratch: int64, a word. Allocates nothing,
-    never raises. Spec: "Delta Encoding (DELTA_BINARY_PACKED)".
+    All but the last as in `find_values`, which this does first. integers: int64, one for each row,
+    0 where there is no value; rows of no page are not touched. Allocates nothing, never raises.
+    Spec: "Delta Encoding (DELTA_BINARY_PACKED)".
     """
-    if valid.size > numbers.size:
+    total = int64(-1)
+    if valid.size <= integers.size:
+        total = _marked(data, pages, most, valid, numbers, scratch)
+    if total < 0:
         return -1
     for page in range(pages.size // SPAN):
         base = int64(page) * SPAN
@@ -344,11 +282,11 @@ def decode_differences(
         if not _is_within(data, pages, base, int64(valid.size)) or count < 0 or count > rows:
             return -1
         values = data[pages[uint64(base + VALUES_AT)] : pages[uint64(base + END_AT)]]
-        if _differences(values, int64(0), count, numbers, place, scratch) < 0:
+        if _differences(values, int64(0), count, integers, place, scratch) < 0:
             return -1
-        if count < rows and _spread(valid, place, rows, count, numbers) < 0:
+        if count < rows and _spread(valid, place, rows, count, integers) < 0:
             return -1
-    return 0
+    return total
 
 
 @entry(i64(bytes_in, i64, int64s, int64s))

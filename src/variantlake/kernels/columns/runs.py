@@ -6,7 +6,7 @@ wrong is left to pyarrow. Spec: Parquet, "Run Length Encoding / Bit-Packing Hybr
 
 from __future__ import annotations
 
-from variantlake.kernels.columns.pages import packed, varint
+from variantlake.kernels.columns.hybrid import packed, varint
 from variantlake.kernels.native.declared import (
     Bytes,
     Int32s,

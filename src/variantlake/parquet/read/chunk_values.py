@@ -7,7 +7,6 @@ anything else, and of whatever is wrong, nothing is said here: pyarrow reads it,
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -35,24 +34,17 @@ from variantlake.kernels.columns.runs import RUN_STATE, find_runs
 from variantlake.kernels.log.compact_protocol import STACK
 from variantlake.kernels.log.page_headers import (
     COUNT,
-    CRC,
-    DATA_PAGE_V2,
     DICTIONARY_PAGE,
     ENCODING,
-    IS_PACKED,
     KIND,
-    LEVELS,
-    NO_CRC,
-    OTHER_LEVELS,
-    PACKED,
     SLOTS,
-    START,
     UNPACKED,
     find_pages,
 )
 from variantlake.parquet.metadata.column_chunks import ColumnChunk
 from variantlake.parquet.metadata.footer import RowGroup
 from variantlake.parquet.metadata.schema_tree import LeafColumn
+from variantlake.parquet.read.page_bytes import PageBytes, Parts
 from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.storage.input_file import InputFile
 
@@ -74,8 +66,12 @@ _PLAIN, _PLAIN_DICTIONARY, _DIFFERENCES, _PREFIXES, _CODES = 0, 2, 5, 7, 8
 _INTEGERS = {"INT32": np.dtype(np.int32), "INT64": np.dtype(np.int64)}
 
 _Bytes = npt.NDArray[np.uint8]
-_Decode = Callable[[_Bytes, Int64s, _Bytes], int]
-"""Decodes the values of pages, given as `find_values` has filled them; -1 if one is unusual."""
+_Given = tuple[_Bytes, Int64s, int, _Bytes, npt.NDArray[np.int32], Int64s]
+"""What `find_values` takes."""
+_Decode = Callable[[_Given], int]
+"""Decodes the values of pages, and says as `find_values` does."""
+_Valid = tuple[_Bytes, int]
+"""1 for each row with a value, else 0; and how many have one."""
 
 
 def read_values(
@@ -123,11 +119,12 @@ def _chunk(
     file.prefetch([(chunk.first_page, size)])
     if chunk.first_page + size > file.size:
         return None
-    data = np.frombuffer(file.read_at(size, chunk.first_page), np.uint8)
-    pages = _pages(data, group.num_rows)
+    data = file.read_at(size, chunk.first_page)
+    pages = _pages(np.frombuffer(data, np.uint8), group.num_rows)
     if pages is None or int(pages[:, UNPACKED].sum()) > MOST_BYTES:
         return None
-    return _Chunk(data, pages, leaf, chunk.codec, places)
+    held = PageBytes(memoryview(data), chunk.codec, leaf.max_definition)
+    return _Chunk(pages, leaf, held, places)
 
 
 def _runs_of(rows: int) -> int:
@@ -148,12 +145,11 @@ def _pages(data: _Bytes, count: int) -> Int64s | None:
 
 @dataclass(frozen=True, slots=True)
 class _Chunk:
-    """The bytes of a chunk, its pages, and which rows are asked for."""
+    """The pages of a chunk with their bytes, and which rows are asked for."""
 
-    data: _Bytes
     pages: Int64s
     leaf: LeafColumn
-    codec: str
+    bytes: PageBytes
     places: Int64s | None
 
     def values(self) -> Any:
@@ -164,29 +160,33 @@ class _Chunk:
             if encodings == {_PREFIXES} and physical == "BYTE_ARRAY":
                 return self._texts()
             return self._integers(physical) if encodings == {_DIFFERENCES} else None
-        entries = self._dictionary()
-        return None if entries is None else self._codes(entries)
+        return self._codes() if self._is_coded else None
 
     def runs(self) -> CodeRuns | None:
         """See `read_runs`."""
-        entries = self._dictionary()
-        if entries is None:
+        if not self._is_coded:
             return None
-        rows = int(self.pages[1:, COUNT].sum())
-        most = _runs_of(rows)
+        pages = self.pages[1:].tolist()
+        # Rows without runs are noticed on the first page.
+        parts = self.bytes.parts(self.pages[:2].tolist())
+        entries = self._entries(parts)
+        if parts is None or entries is None:
+            return None
+        most = _runs_of(sum(page[COUNT] for page in pages))
         codes, ends, state = (
             np.empty(most, np.int32),
             np.empty(most, np.int64),
             np.empty(RUN_STATE, np.int64),
         )
         count = start = 0
-        for page in self.pages[1:]:
-            parts = self._parts(page)
-            if parts is None:
+        parts = parts[1:]
+        for number, page in enumerate(pages):
+            if number == 1:
+                parts += self.bytes.parts(pages[1:]) or []
+            if number >= len(parts):
                 return None
-            levels, values = parts
-            end = start + int(page[COUNT])
-            # Rows without runs are noticed on the first page.
+            levels, values = (np.frombuffer(part, np.uint8) for part in parts[number])
+            end = start + page[COUNT]
             room = min(most, _runs_of(end))
             count = find_runs(
                 levels,
@@ -203,48 +203,69 @@ class _Chunk:
             if count < 0:
                 return None
             start = end
-        indices = _array(codes[:count], (codes[:count] >= 0).view(np.uint8))
+        valid = codes[:count] >= 0
+        indices = _array(codes[:count], valid.view(np.uint8), int(np.count_nonzero(valid)))
         return CodeRuns(pa.DictionaryArray.from_arrays(indices, entries, safe=False), ends[:count])
 
-    def _dictionary(self) -> Any:
-        """The texts that all pages are codes of; None where they are something else."""
+    @property
+    def _is_coded(self) -> bool:
+        """Whether all pages are codes of a dictionary of texts."""
         first, encodings = self.pages[0], set(self.pages[1:, ENCODING].tolist())
         if first[KIND] != DICTIONARY_PAGE or self.leaf.node.physical != "BYTE_ARRAY":
-            return None
-        return self._entries(first) if encodings <= {_CODES, _PLAIN_DICTIONARY} else None
+            return False
+        return bool(
+            first[ENCODING] in (_PLAIN, _PLAIN_DICTIONARY)
+            and encodings <= {_CODES, _PLAIN_DICTIONARY}
+        )
 
     def _integers(self, physical: str) -> Any:
         dtype = _INTEGERS.get(physical)
         if dtype is None:
             return None
-        numbers = self._room(self.pages, np.dtype(np.int64))
-
-        def decode(data: _Bytes, pages: Int64s, valid: _Bytes) -> int:
-            return decode_differences(data, pages, valid, numbers, np.empty(1, np.int64))
-
-        valid = self._decoded(self.pages, decode)
-        return None if valid is None else _array(numbers.astype(dtype, copy=False), valid)
-
-    def _codes(self, entries: Any) -> Any:
-        own = self.pages[1:]
-        codes = self._room(own, np.dtype(np.int32))
-
-        def decode(data: _Bytes, pages: Int64s, valid: _Bytes) -> int:
-            return decode_codes(data, pages, len(entries), valid, codes, np.empty(1, np.int64))
-
-        valid = self._decoded(own, decode)
-        if valid is None:
+        wanted = self._wanted(self.pages)
+        parts = self.bytes.parts(self.pages[wanted].tolist())
+        if parts is None:
             return None
-        return pa.DictionaryArray.from_arrays(_array(codes, valid), entries, safe=False)
+        numbers = self._room(self.pages, wanted, np.dtype(np.int64))
+
+        def decode(given: _Given) -> int:
+            return decode_differences(*given, numbers)
+
+        found = self._decoded(self.pages, wanted, parts, decode)
+        return None if found is None else _array(numbers.astype(dtype, copy=False), *found)
+
+    def _codes(self) -> Any:
+        own = self.pages[1:]
+        wanted = self._wanted(own)
+        # The dictionary and its codes are unpacked in one go.
+        parts = self.bytes.parts(self.pages[np.concatenate([[0], wanted + 1])].tolist())
+        entries = self._entries(parts)
+        if parts is None or entries is None:
+            return None
+        codes = self._room(own, wanted, np.dtype(np.int32))
+
+        def decode(given: _Given) -> int:
+            return decode_codes(*given, len(entries), codes)
+
+        found = self._decoded(own, wanted, parts[1:], decode)
+        if found is None:
+            return None
+        return pa.DictionaryArray.from_arrays(_array(codes, *found), entries, safe=False)
 
     def _texts(self) -> Any:
         """Texts that share their beginnings with those before them, page by page."""
+        wanted = self._wanted(self.pages)
+        pages = self.bytes.parts(self.pages[wanted].tolist())
+        if pages is None:
+            return None
         parts: list[Any] = []
 
-        def decode(data: _Bytes, pages: Int64s, valid: _Bytes) -> int:
+        def decode(given: _Given) -> int:
+            data, pages, _, valid, *_ = given
+            found = find_values(*given)
             end = most = 0
             words = np.zeros(2, np.int64)
-            for span in pages.reshape(-1, SPAN).tolist():
+            for span in pages.reshape(-1, SPAN).tolist() if found >= 0 else ():
                 parts.append(pa.nulls(span[PLACE] - end, pa.string()))  # pages left out
                 own, end = data[span[VALUES_AT] : span[END_AT]], span[PLACE] + span[ROWS]
                 lengths: Int64s = np.empty(2 * span[VALUES], np.int64)
@@ -257,36 +278,31 @@ class _Chunk:
                     return -1
                 parts.append(part)
             parts.append(pa.nulls(len(valid) - end, pa.string()))
-            return 0
+            return found
 
-        valid = self._decoded(self.pages, decode)
-        if valid is None:
+        decoded = self._decoded(self.pages, wanted, pages, decode)
+        if decoded is None:
             return None
-        return pa.concat_arrays(parts) if parts else pa.nulls(len(valid), pa.string())
+        return pa.concat_arrays(parts) if parts else pa.nulls(len(decoded[0]), pa.string())
 
-    def _room(self, pages: Int64s, dtype: np.dtype[Any]) -> Any:
+    def _room(self, pages: Int64s, wanted: Int64s, dtype: np.dtype[Any]) -> Any:
         """Room for the values of all pages, from Arrow's pool: new memory costs much time.
 
-        Zeros where pages may be left out.
+        Zeros where pages are left out.
         """
         size = int(pages[:, COUNT].sum()) * dtype.itemsize
         memory: Any = pa.allocate_buffer(size)
         room = np.frombuffer(memory, dtype)
-        if self.places is not None:
+        if len(wanted) < len(pages):
             room[:] = 0
         return room
 
-    def _entries(self, page: Int64s) -> Any:
-        """The texts of the dictionary; None where they are not plain."""
-        count = int(page[COUNT])
-        body = self._body(page)
-        text = None if body is None else self._unpacked(body, int(page[UNPACKED]))
-        if (
-            text is None
-            or page[ENCODING] not in (_PLAIN, _PLAIN_DICTIONARY)
-            or 4 * count > len(text)
-        ):
+    def _entries(self, parts: list[Parts] | None) -> Any:
+        """The texts of the dictionary, whose page is the first; None where they do not fit."""
+        count = int(self.pages[0, COUNT])
+        if parts is None or 4 * count > len(parts[0][1]):
             return None
+        text = np.frombuffer(parts[0][1], np.uint8)
         offsets: Any = np.empty(count + 1, np.int32)
         own: Any = np.empty(len(text), np.uint8)
         size = plain_texts(text, count, offsets, own)
@@ -297,89 +313,32 @@ class _Chunk:
 
     # --- Pages ---
 
-    def _decoded(self, pages: Int64s, decode: _Decode) -> _Bytes | None:
-        """Decode the pages that are asked for; which rows have a value, None if one is unusual."""
-        starts = np.cumsum([0, *pages[:, COUNT].tolist()])
-        wanted = np.arange(len(pages))
-        if self.places is not None:
-            wanted = np.flatnonzero(np.diff(np.searchsorted(self.places, starts)) > 0)
-        bytes_: list[_Bytes] = []
-        spans = np.zeros((len(wanted), SPAN), np.int64)
-        end = 0
-        for span, number in zip(spans, wanted.tolist(), strict=True):
-            parts = self._parts(pages[number])
-            if parts is None:
-                return None
-            bytes_ += parts
-            span[LEVELS_AT], span[VALUES_AT] = end, end + len(parts[0])
-            end = span[END_AT] = span[VALUES_AT] + len(parts[1])
-            span[PLACE], span[ROWS] = starts[number], pages[number, COUNT]
-        valid = np.zeros(int(starts[-1]), np.uint8)
-        if not bytes_:
-            return valid
-        data, flat = np.concatenate(bytes_), spans.reshape(-1)
-        room, word = np.empty(int(spans[:, ROWS].max()), np.int32), np.empty(1, np.int64)
-        if find_values(data, flat, self.leaf.max_definition, valid, room, word) < 0:
-            return None
-        return None if decode(data, flat, valid) < 0 else valid
+    def _wanted(self, pages: Int64s) -> Int64s:
+        """The pages that hold rows which are asked for."""
+        if self.places is None:
+            return np.arange(len(pages))
+        starts = np.cumsum(np.concatenate([[0], pages[:, COUNT]]))
+        return np.flatnonzero(np.diff(np.searchsorted(self.places, starts)) > 0)
 
-    def _parts(self, page: Int64s) -> tuple[_Bytes, _Bytes] | None:
-        """The definition levels of a data page, and its values."""
-        body, unpacked = self._body(page), int(page[UNPACKED])
-        if body is None:
-            return None
-        if page[KIND] == DATA_PAGE_V2:
-            size = int(page[LEVELS])
-            if page[OTHER_LEVELS] != 0 or not 0 <= size <= min(len(body), unpacked):
-                return None
-            values = body[size:]
-            if page[IS_PACKED] != 0 and len(values):
-                found = self._unpacked(values, unpacked - size)
-                return None if found is None else (body[:size], found)
-            return body[:size], values
-        found = self._unpacked(body, unpacked)
-        if found is None or not self.leaf.max_definition:
-            return None if found is None else (found[:0], found)
-        size = int.from_bytes(found[:4].tobytes(), "little")
-        return None if size > len(found) - 4 else (found[4 : 4 + size], found[4 + size :])
-
-    def _body(self, page: Int64s) -> _Bytes | None:
-        """The bytes of a page; None where they are not those that its checksum is of."""
-        start, checksum = int(page[START]), int(page[CRC])
-        body: Any = self.data[start : start + int(page[PACKED])]
-        if checksum != NO_CRC and zlib.crc32(body) != checksum & 0xFFFFFFFF:
-            return None
-        found: _Bytes = body
-        return found
-
-    def _unpacked(self, body: _Bytes, size: int) -> _Bytes | None:
-        """The bytes without compression, `size` of them; None where they cannot be had."""
-        if self.codec == "UNCOMPRESSED":
-            return body if len(body) == size else None
-        if self.codec == "ZSTD":
-            codec = pa.Codec("zstd")
-        elif self.codec == "SNAPPY" and _snappy_size(body[:5].tobytes()) == size:
-            # Arrow leaves what a shorter text of Snappy does not fill as it was.
-            codec = pa.Codec("snappy")
-        else:
-            return None
-        packed: Any = body
-        try:
-            unpacked: Any = codec.decompress(pa.py_buffer(packed), size)
-        except (pa.ArrowException, OSError):
-            return None
-        found: _Bytes = np.frombuffer(unpacked, np.uint8)
-        return found
-
-
-def _snappy_size(head: bytes) -> int:
-    """How many bytes a text of Snappy says that it holds; -1 where it says nothing."""
-    size = 0
-    for at, byte in enumerate(head):
-        size |= (byte & 127) << 7 * at
-        if byte < 128:
-            return size
-    return -1
+    def _decoded(
+        self, pages: Int64s, wanted: Int64s, parts: list[Parts], decode: _Decode
+    ) -> _Valid | None:
+        """Decode the parts of the pages that are wanted; None if one is unusual."""
+        ends = np.cumsum(pages[:, COUNT])
+        valid = np.zeros(int(ends[-1]), np.uint8)
+        if not len(wanted):
+            return valid, 0
+        spans = np.empty((len(wanted), SPAN), np.int64)
+        rows = pages[wanted, COUNT]
+        spans[:, PLACE], spans[:, ROWS] = ends[wanted] - rows, rows
+        bytes_ = [part for both in parts for part in both]
+        behind = np.cumsum([len(part) for part in bytes_])
+        spans[:, VALUES_AT], spans[:, END_AT] = behind[::2], behind[1::2]
+        spans[0, LEVELS_AT], spans[1:, LEVELS_AT] = 0, behind[1:-1:2]
+        data, flat = np.frombuffer(b"".join(bytes_), np.uint8), spans.reshape(-1)
+        room, word = np.empty(int(rows.max()), np.int32), np.empty(1, np.int64)
+        found = decode((data, flat, self.leaf.max_definition, valid, room, word))
+        return None if found < 0 else (valid, found)
 
 
 def _joined(page: _Bytes, lengths: Int64s, at: int, valid: _Bytes) -> Any:
@@ -398,7 +357,8 @@ def _bits(valid: _Bytes) -> Any:
     return None if valid.all() else pa.py_buffer(packed)
 
 
-def _array(values: Any, valid: _Bytes) -> Any:
-    """The values as Arrow has them, NULL where they are not valid."""
+def _array(values: Any, valid: _Bytes, found: int) -> Any:
+    """The values as Arrow has them, NULL where they are not valid; `found` of them are."""
     arrow = pa.from_numpy_dtype(values.dtype)
-    return pa.Array.from_buffers(arrow, len(values), [_bits(valid), pa.py_buffer(values)])
+    bits = None if found == len(valid) else _bits(valid)
+    return pa.Array.from_buffers(arrow, len(values), [bits, pa.py_buffer(values)])

@@ -1,0 +1,182 @@
+"""The bytes of pages of a column chunk: compared with their checksums, and without compression.
+
+Calls that take long let other threads of the process run, and wait for them afterwards. Short ones
+should not, and all pages of a chunk are one long one.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import zstandard
+
+from variantlake.kernels.log.page_headers import (
+    CRC,
+    DATA_PAGE_V2,
+    DICTIONARY_PAGE,
+    IS_PACKED,
+    KIND,
+    LEVELS,
+    NO_CRC,
+    OTHER_LEVELS,
+    PACKED,
+    START,
+    UNPACKED,
+)
+
+Page = list[int]
+"""A page as `find_pages` describes it."""
+Parts = tuple[memoryview, memoryview]
+"""The definition levels of a data page, and its values; of a dictionary nothing, and its values."""
+
+_HELD = 5 << 10
+"""Bytes that zlib adds up without letting another thread run."""
+_SHORT = 128 << 10
+"""Bytes for which that is not worth it."""
+
+_MAGIC = b"\x28\xb5\x2f\xfd"
+_BLOCKS = 1 << 12
+"""Blocks of a page's frame: one is 128 KB in what others write."""
+
+
+@dataclass(frozen=True, slots=True)
+class PageBytes:
+    """The bytes of a chunk whose pages are compressed by `codec`, with levels up to `most`."""
+
+    data: memoryview
+    codec: str
+    most: int
+
+    def parts(self, pages: Sequence[Page]) -> list[Parts] | None:
+        """What stands in some pages; None where one is unusual, or not what its checksum is of."""
+        heads: list[memoryview] = []
+        bodies: list[memoryview] = []
+        sizes: list[int] = []
+        packed: list[bool] = []
+        for page in pages:
+            body, size = self._body(page), page[UNPACKED]
+            if body is None:
+                return None
+            ahead = page[LEVELS] if page[KIND] == DATA_PAGE_V2 else 0
+            if ahead and not (page[OTHER_LEVELS] == 0 and 0 <= ahead <= min(len(body), size)):
+                return None
+            heads.append(body[:ahead])
+            bodies.append(body[ahead:])
+            sizes.append(size - ahead)
+            is_packed = page[KIND] != DATA_PAGE_V2 or (page[IS_PACKED] != 0 and len(body) > ahead)
+            packed.append(is_packed)
+        chosen = [at for at, each in enumerate(packed) if each]
+        found = self._unpacked([bodies[at] for at in chosen], [sizes[at] for at in chosen])
+        if found is None:
+            return None
+        for at, each in zip(chosen, found, strict=True):
+            bodies[at] = each
+        return self._apart(pages, heads, bodies)
+
+    def _apart(
+        self, pages: Sequence[Page], heads: list[memoryview], bodies: list[memoryview]
+    ) -> list[Parts] | None:
+        """Levels and values, which data pages of the first version have together."""
+        parts: list[Parts] = []
+        for page, head, body in zip(pages, heads, bodies, strict=True):
+            if page[KIND] in (DATA_PAGE_V2, DICTIONARY_PAGE) or not self.most:
+                parts.append((head, body))
+                continue
+            size = int.from_bytes(body[:4], "little")
+            if size > len(body) - 4:
+                return None
+            parts.append((body[4 : 4 + size], body[4 + size :]))
+        return parts
+
+    def _body(self, page: Page) -> memoryview | None:
+        """The bytes of a page; None where they are not those that its checksum is of."""
+        start, checksum = page[START], page[CRC]
+        body = self.data[start : start + page[PACKED]]
+        if checksum != NO_CRC and _checksum(body) != checksum & 0xFFFFFFFF:
+            return None
+        return body
+
+    def _unpacked(self, bodies: list[memoryview], sizes: list[int]) -> list[memoryview] | None:
+        """The bodies without compression, of these sizes; None where they cannot be had."""
+        try:
+            if self.codec == "UNCOMPRESSED":
+                found: Any = bodies
+            elif self.codec == "ZSTD":
+                found = _of_zstd(bodies, sizes)
+            elif self.codec == "SNAPPY":
+                found = _of_snappy(bodies, sizes)
+            else:
+                return None
+        except (pa.ArrowException, OSError, zstandard.ZstdError):
+            return None
+        found = [memoryview(each) for each in found]
+        return found if list(map(len, found)) == sizes else None
+
+
+def _checksum(body: memoryview) -> int:
+    if len(body) > _SHORT:
+        return zlib.crc32(body)
+    found = 0
+    for start in range(0, len(body), _HELD):
+        found = zlib.crc32(body[start : start + _HELD], found)
+    return found
+
+
+def _of_zstd(bodies: list[memoryview], sizes: list[int]) -> list[Any]:
+    """Frames in one go; nothing where one of them is no frame and nothing else."""
+    if not all(_is_frame(body) for body in bodies):
+        return []
+    zstd = zstandard.ZstdDecompressor()
+    if len(bodies) < 2 or 0 in sizes:
+        declared = [zstandard.frame_content_size(body) for body in bodies]
+        if any(each not in (-1, size) for each, size in zip(declared, sizes, strict=True)):
+            return []  # a frame's own size is the memory that it takes
+        return [
+            zstd.decompress(body, max(size, 1)) for body, size in zip(bodies, sizes, strict=True)
+        ]
+    frames: list[Any] = [*bodies]
+    lengths = np.array(sizes, np.uint64).tobytes()
+    found: Any = zstd.multi_decompress_to_buffer(frames, decompressed_sizes=lengths, threads=1)
+    return [found[at] for at in range(len(bodies))]
+
+
+def _is_frame(body: memoryview) -> bool:
+    """Whether the bytes are one frame from the first to the last. Spec: RFC 8878, 3.1.1."""
+    if len(body) < 6 or body[:4] != _MAGIC:
+        return False
+    about = body[4]
+    whole = about >> 5 & 1
+    at = 6 - whole + (0, 1, 2, 4)[about & 3] + (whole, 2, 4, 8)[about >> 6]
+    for _ in range(_BLOCKS):
+        header = int.from_bytes(body[at : at + 3], "little")
+        # A block of one repeated byte has just that.
+        at += 3 + (1 if header >> 1 & 3 == 1 else header >> 3)
+        if at > len(body):
+            return False
+        if header & 1:
+            return at + (about & 4) == len(body)
+    return False
+
+
+def _of_snappy(bodies: list[memoryview], sizes: list[int]) -> list[Any]:
+    """Each by itself; nothing where one says that it is shorter or longer."""
+    # Arrow leaves what a shorter text of Snappy does not fill as it was.
+    if any(_snappy_size(body[:5]) != size for body, size in zip(bodies, sizes, strict=True)):
+        return []
+    codec: Any = pa.Codec("snappy")
+    return [codec.decompress(body, size) for body, size in zip(bodies, sizes, strict=True)]
+
+
+def _snappy_size(head: memoryview) -> int:
+    """How many bytes a text of Snappy says that it holds; -1 where it says nothing."""
+    size = 0
+    for at, byte in enumerate(head):
+        size |= (byte & 127) << 7 * at
+        if byte < 128:
+            return size
+    return -1

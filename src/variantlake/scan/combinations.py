@@ -1,0 +1,70 @@
+"""The rows of a row group by what they hold in some columns of few different values.
+
+What is asked of each row is asked of each combination of the columns' entries once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from variantlake.kernels.columns.entries import COUNTERS, count_codes, keep_codes
+from variantlake.parquet.stats.fact_columns import Bools, Int64s
+from variantlake.planning.predicates import Ref
+from variantlake.scan.casts import Values
+from variantlake.scan.entries import add_entries, checked, with_null
+
+MOST = 1 << 12
+"""Combinations of a row group: more may take longer than its rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Combinations:
+    """For each row the number of its combination, and for each column its value in each."""
+
+    codes: npt.NDArray[np.int32]
+    columns: Mapping[Ref, Values]
+    count: int
+
+    @classmethod
+    def of(cls, columns: Mapping[Ref, Values], rows: int) -> Combinations | None:
+        """Of columns of so many rows; None where they have too many combinations, or no entries.
+
+        A combination may be that of no row.
+        """
+        arrays: dict[Ref, Any] = {ref: each.array for ref, each in columns.items()}
+        if not all(isinstance(array, pa.DictionaryArray) for array in arrays.values()):
+            return None
+        if any(each.failed is not None for each in columns.values()):
+            return None
+        entries = {ref: with_null(array.dictionary) for ref, array in arrays.items()}
+        count = math.prod(map(len, entries.values()))
+        if count > MOST:
+            return None
+        codes = np.zeros(rows, np.int32)
+        values, behind = {}, count
+        for ref, array in arrays.items():
+            add_entries(array, codes)
+            behind //= len(entries[ref])
+            places = np.arange(count) // behind % len(entries[ref])
+            values[ref] = Values(entries[ref].take(pa.array(places)))
+        return cls(codes, values, count)
+
+    def rows(self, chosen: Bools) -> Int64s:
+        """How many of the chosen rows each combination has; `chosen` is of all rows."""
+        counts = np.zeros((COUNTERS, self.count), np.int64)
+        checked(count_codes(self.codes, chosen.view(np.uint8), self.count, counts.reshape(-1)))
+        found: Int64s = counts.sum(axis=0)
+        return found
+
+    def only(self, chosen: Bools, rows: Bools) -> Bools:
+        """Those of the rows whose combination is chosen."""
+        found = rows.copy()
+        checked(keep_codes(self.codes, chosen.view(np.uint8), found.view(np.uint8)))
+        return found
