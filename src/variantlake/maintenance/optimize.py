@@ -41,7 +41,8 @@ class OptimizeResult(Result):
     `bytes_written` is an estimate and `files_written` the number of groups). `copied`, `encoded`
     and `reshredded` are the files that were read by how their rows came: row groups as bytes,
     columns decoded and encoded, Variants rebuilt. What very many files became, or files that
-    shrank by much, is joined in turn, and counts again. `not_copied` tells of a dry run why files
+    shrank by much, is joined in turn, and counts again; a dry run knows of the first turn alone,
+    because what a turn writes is not known before it. `not_copied` tells of a dry run why files
     of `encoded` are not copied: how many for each reason. `conflicts` counts groups that another
     writer was first to change, which were planned anew.
     """

@@ -61,6 +61,16 @@ def overlaps_left(table: vl.Table) -> int:
     return sum(int(overlapping(part.extents.boxes).sum()) for part in plan.partitions)
 
 
+def test_the_share_that_queries_read_is_of_the_files_that_a_condition_names(tmp_path: Path) -> None:
+    table = vl.Table.create(tmp_path, "event VARIANT, n INT, day STRING", partition_by="day")
+    for seed in range(4):
+        append(table, 100, seed)
+    table.set_clustering("n")
+    done = table.cluster("day = 'x'")
+    again = table.cluster("day = 'x'", dry_run=True)
+    assert done.read_share_after == again.read_share_before
+
+
 @pytest.mark.parametrize(
     ("by", "memory"),
     [("event:ts", 1), ("event:kind, event:ts", cell_rows.MEMORY), ("event:pad, n", 1)],

@@ -82,23 +82,23 @@ def cluster(
     plans: list[ClusterPlan] = []
     turns: list[int] = []
 
+    def planned(newest: Snapshot, budget: int | None) -> ClusterPlan:
+        return plan_clustering(
+            newest,
+            chosen=None if condition is None else files_that_may_match(newest, condition),
+            budget=budget,
+            target=options.target_file_bytes,
+            digest=options.digest,
+            may_part=not plans,
+        )
+
     def prepare(newest: Snapshot) -> ClusterPlan:
         budget = options.budget_bytes
         if turns:
             budget = turns[0]
         elif plans:  # another writer was first: what is left of the budget
-            budget = plans[0].budget - sum(_done(plan, newest) for plan in plans)
-        chosen = None if condition is None else files_that_may_match(newest, condition)
-        plans.append(
-            plan_clustering(
-                newest,
-                chosen=chosen,
-                budget=None if budget is None else max(0, budget),
-                target=options.target_file_bytes,
-                digest=options.digest,
-                may_part=not plans,
-            )
-        )
+            budget = max(0, plans[0].budget - sum(_done(plan, newest) for plan in plans))
+        plans.append(planned(newest, budget))
         return plans[-1]
 
     first = prepare(snapshot)
@@ -131,7 +131,7 @@ def cluster(
         turns.append(totals.bytes_written)
         more = run_rewrite(snapshot.refresh(), prepare, run, operation, progress=progress)
         totals += more
-    after = plan_clustering(snapshot.refresh(), budget=0, target=options.target_file_bytes)
+    after = planned(snapshot.refresh(), 0)
     return replace(
         result,
         versions=totals.versions,
