@@ -53,5 +53,7 @@ def test_mistakes_are_said() -> None:
         bool(path > 1)
     with pytest.raises(InvalidValue, match="constant"):
         path.isin(float("inf"))
+    with pytest.raises(InvalidValue, match="constant"):  # in UTC of a year that Python has not
+        path.isin(dt.datetime.min.replace(tzinfo=dt.timezone(dt.timedelta(hours=14))))
     with pytest.raises(vl.VariantLakeError):
         vl.path("event", "no path")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import cast
 
 import duckdb
 import polars as pl
@@ -12,7 +13,13 @@ import pytest
 
 import variantlake as vl
 from variantlake.delta.schema.ddl import parse_table_ddl
-from variantlake.errors import InvalidValue, MalformedFile, UnsupportedFeature, VariantLakeError
+from variantlake.errors import (
+    InvalidQuery,
+    InvalidValue,
+    MalformedFile,
+    UnsupportedFeature,
+    VariantLakeError,
+)
 from variantlake.kernels.shredded.unshred import unshred
 from variantlake.shredding.arrays import AnyArray
 from variantlake.shredding.values import NumberForms
@@ -87,6 +94,18 @@ def test_limit_and_count(table: vl.Table) -> None:
     assert table.scan("k", limit=0).to_arrow().num_rows == 0
     with pytest.raises(InvalidValue, match="limit is -1"):
         table.scan("k", limit=-1)
+    with pytest.raises(InvalidValue, match=r"limit is 1\.5"):
+        table.scan("k", limit=cast("int", 1.5))
+    with pytest.raises(InvalidValue, match="limit is -1"):
+        table.history(-1)
+
+
+def test_a_condition_of_thousands_of_terms(table: vl.Table) -> None:
+    assert table.scan("k", "k < 1" + " OR k < 1" * 5000).to_arrow().num_rows == 3
+    assert table.scan("k", "k < 1" + " AND k < 1" * 5000).to_arrow().num_rows == 3
+    with pytest.raises(InvalidQuery, match="does not parse") as caught:
+        table.scan("k", "NOT " * 5000 + "k < 1")
+    assert len(caught.value.message) < 1000
 
 
 def test_explain_says_did_you_mean(table: vl.Table) -> None:

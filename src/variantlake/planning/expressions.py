@@ -5,6 +5,7 @@ They are SQL text underneath, which `lake.table`, `lake.sql` and `Table.scan` ta
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import sys
 from dataclasses import dataclass
@@ -218,7 +219,8 @@ def constant(value: Constant) -> str:
         case str():
             return quote_string(value)
         case dt.datetime() if value.tzinfo is not None:
-            return f"TIMESTAMP'{value.astimezone(dt.UTC).replace(tzinfo=None)}Z'"
+            with contextlib.suppress(OverflowError):  # of the years that Python knows, in UTC
+                return f"TIMESTAMP'{value.astimezone(dt.UTC).replace(tzinfo=None)}Z'"
         case dt.date() if not isinstance(value, dt.datetime):
             return f"DATE'{value}'"
     raise InvalidValue(f"{value!r} is not a constant of a condition")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 from sqlglot import exp
 
@@ -63,7 +65,9 @@ class Conditions:
             case exp.Paren():
                 return self.predicate(node.this)
             case exp.And() | exp.Or():
-                terms = (self.predicate(node.this), self.predicate(node.expression))
+                # A chain of thousands leans to the left as deep.
+                every: Iterator[Any] = node.flatten()
+                terms = tuple(map(self.predicate, every))
                 return And(terms) if isinstance(node, exp.And) else Or(terms)
             case exp.Not():
                 return Not(self.predicate(node.this))

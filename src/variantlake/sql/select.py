@@ -17,6 +17,7 @@ from sqlglot import exp
 from variantlake.delta.schema.table_schema import StructType
 from variantlake.errors import InvalidQuery, UnsupportedFeature
 from variantlake.planning.predicates import Literal, Predicate, Ref
+from variantlake.shown import shortened
 from variantlake.sql.columns import Columns, name_of
 from variantlake.sql.conditions import Conditions
 from variantlake.sql.literals import SPARK_RUNS_IT, WHOLE_NUMBER, constant, refused
@@ -74,6 +75,8 @@ class QueryText:
 
 
 _BEFORE_CONDITION = "SELECT 1 WHERE "
+_SHOWN = 500
+"""Characters of a text that an error repeats."""
 
 
 def parse_select(text: str) -> exp.Select:
@@ -94,7 +97,7 @@ def parse_select(text: str) -> exp.Select:
         reason = str(error).splitlines()[0] if str(error) else "too deep"
         # The place counts from our own words before a condition.
         reason = re.sub(r" Line \d+, Col: \d+\.$", "", reason)
-        shown = text.removeprefix(_BEFORE_CONDITION)
+        shown = shortened(text.removeprefix(_BEFORE_CONDITION), _SHOWN)
         raise InvalidQuery(f"{shown!r} does not parse: {reason}") from None
     if not isinstance(parsed, exp.Select):
         raise refused("a statement that is not a SELECT")
@@ -139,6 +142,6 @@ def about(text: str) -> Iterator[None]:
     try:
         yield
     except UnsupportedFeature as error:
-        error.message += f", in {text!r}"
+        error.message += f", in {shortened(text, _SHOWN)!r}"
         error.args = (error.message,)
         raise

@@ -12,6 +12,7 @@ from variantlake.delta.log.identity import check_before_read, check_same_table
 from variantlake.delta.log.snapshot import HistoryEntry, Snapshot
 from variantlake.delta.schema.table_schema import StructType
 from variantlake.engine.prepared import PreparedQueries
+from variantlake.errors import InvalidValue
 from variantlake.scan.decoded_log import DecodedLog
 from variantlake.shown import Shown
 
@@ -91,8 +92,10 @@ class TableHandle(Shown):
         `limit` is how many at the most, None for all. Times are in milliseconds since 1970 in UTC.
         Spec: Delta protocol, "Commit Provenance Information".
 
-        Raises TableReplaced where another table is at the location by now.
+        Raises TableReplaced where another table is at the location by now, InvalidValue for a limit
+        below 0.
         """
+        check_limit(limit)
         check_before_read(self.snapshot)
         return self.snapshot.history(limit)
 
@@ -112,6 +115,12 @@ class TableHandle(Shown):
         check_same_table(self.snapshot, newest)
         self._latest.snapshot = newest
         return newest
+
+
+def check_limit(limit: int | None) -> None:
+    """Raise InvalidValue for what is no number of rows."""
+    if limit is not None and (not isinstance(limit, int) or limit < 0):
+        raise InvalidValue(f"the limit is {limit!r}", hint="a whole number from 0 on; None for all")
 
 
 @dataclass(slots=True)

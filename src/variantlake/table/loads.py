@@ -15,6 +15,7 @@ from variantlake.ingest.autoload.batch import BatchReport
 from variantlake.ingest.autoload.loads import LOADS, list_loads, retry_failed
 from variantlake.ingest.autoload.options import Duration
 from variantlake.ingest.autoload.run import AutoloadOptionKeywords, autoload
+from variantlake.table.handle import check_limit
 from variantlake.table.reports import TableReports
 
 
@@ -75,9 +76,10 @@ class TableLoads(TableReports):
             state: Only files in this state.
             limit: At most this many rows.
 
-        Raises InvalidValue for an autoload that the table does not know or an unknown state,
-        MalformedLog where what the log names is missing or damaged.
+        Raises InvalidValue for an autoload that the table does not know, an unknown state or a
+        limit below 0, MalformedLog where what the log names is missing or damaged.
         """
+        check_limit(limit)
         pieces = list_loads(self.snapshot, name=name, file=file, state=state)
         if limit is not None:
             pieces = _limited(pieces, limit)

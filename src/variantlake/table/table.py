@@ -18,7 +18,7 @@ from variantlake.delta.schema.ddl import parse_table_ddl
 from variantlake.delta.schema.table_schema import StructType, VariantType
 from variantlake.delta.transaction.commit import create_table
 from variantlake.engine.run import LocalQuery
-from variantlake.errors import InvalidSchema, InvalidValue
+from variantlake.errors import InvalidSchema
 from variantlake.ingest.append import append_arrow
 from variantlake.ingest.commit_load import LoadResult
 from variantlake.ingest.encode.document_options import DocumentKeywords
@@ -32,6 +32,7 @@ from variantlake.scan.table_scan import Scan
 from variantlake.shredding.ddl import format_ddl, parse_ddl
 from variantlake.sql.select import QueryText
 from variantlake.storage.opening import open_store
+from variantlake.table.handle import check_limit
 from variantlake.table.loads import TableLoads
 
 
@@ -149,8 +150,7 @@ class Table(TableLoads):
             InvalidValue: A limit below 0.
             UnsupportedFeature: An expression that only Spark takes, by name.
         """
-        if limit is not None and limit < 0:
-            raise InvalidValue(f"the limit is {limit}", hint="0 or more rows; None for all")
+        check_limit(limit)
         text = QueryText(self.schema)
         parts = [select] if isinstance(select, str | TypedPath) else select
         condition = None if where is None else text.condition(str(where))
