@@ -14,34 +14,30 @@ from __future__ import annotations
 from variantlake.kernels.digest.mixing import blend, hash_text
 from variantlake.kernels.native.declared import (
     Bytes,
+    BytesIn,
     Int32s,
+    Int32sIn,
     Int64s,
+    Int64sIn,
     Records,
-    bytes_in,
-    i64,
-    int32s_in,
     int64,
-    int64s,
-    int64s_in,
-    records,
     uint64,
-    void,
 )
 from variantlake.kernels.native.jit import entry, helper, tiny
 from variantlake.kernels.tape.exact import divide, is_exact_number, magnitude, negate, scale_of
-from variantlake.kernels.tape.keys import KEY
+from variantlake.kernels.tape.keys import Keys
 from variantlake.kernels.tape.nodes import (
     ARRAY,
     BINARY,
     DECIMAL16,
     FALSE,
-    NODE,
     NULL,
     OBJECT,
     OPAQUE,
     STRING,
     TRUE,
     UUID,
+    Nodes,
 )
 from variantlake.kernels.tape.words import load8, load32, load64
 
@@ -130,21 +126,16 @@ def _scalar(text: Bytes, arena: Bytes, node: Records, path: int) -> int:
     return leaf(path, tag, value)
 
 
-@entry(
-    void(
-        bytes_in, bytes_in, records(NODE), int64s_in, int64s_in, int64s_in,
-        int64s_in, bytes_in, int64s, int64s,
-    )
-)  # fmt: skip
+@entry
 def add_tape(
-    text: Bytes,
-    arena: Bytes,
-    nodes: Records,
-    first: Int64s,
-    keys: Int64s,
-    paths: Int64s,
-    rows: Int64s,
-    beside: Bytes,
+    text: BytesIn,
+    arena: BytesIn,
+    nodes: Nodes,
+    first: Int64sIn,
+    keys: Int64sIn,
+    paths: Int64sIn,
+    rows: Int64sIn,
+    beside: BytesIn,
     stack: Int64s,
     sums: Int64s,
 ) -> None:
@@ -204,19 +195,19 @@ def _is_set(bits: Bytes, place: int) -> bool:
     return bits.size == 0 or load8(bits, place >> 3) >> (place & 7) & 1 != 0
 
 
-@entry(void(bytes_in, i64, i64, i64, i64, i64, bytes_in, i64, i64, int64s_in, int64s_in, int64s))
+@entry
 def add_fixed(
-    data: Bytes,
+    data: BytesIn,
     form: int,
     width: int,
     scale: int,
     tag: int,
     offset: int,
-    bits: Bytes,
+    bits: BytesIn,
     offset_bits: int,
     count: int,
-    paths: Int64s,
-    rows: Int64s,
+    paths: Int64sIn,
+    rows: Int64sIn,
     sums: Int64s,
 ) -> None:
     """Add the values of an array of a type of fixed width.
@@ -286,15 +277,15 @@ def _add_bytes(
     return int64(0)
 
 
-@entry(i64(bytes_in, int32s_in, i64, bytes_in, i64, int64s_in, int64s_in, int64s))
+@entry
 def add_bytes(
-    data: Bytes,
-    offsets: Int32s,
+    data: BytesIn,
+    offsets: Int32sIn,
     tag: int,
-    bits: Bytes,
+    bits: BytesIn,
     offset_bits: int,
-    paths: Int64s,
-    rows: Int64s,
+    paths: Int64sIn,
+    rows: Int64sIn,
     sums: Int64s,
 ) -> int:
     """Add strings or bytes, data[offsets[i]:offsets[i + 1]]; the rest as for `add_fixed`.
@@ -304,29 +295,29 @@ def add_bytes(
     return _add_bytes(data, offsets, tag, bits, offset_bits, paths, rows, sums)
 
 
-@entry(i64(bytes_in, int64s_in, i64, bytes_in, i64, int64s_in, int64s_in, int64s))
+@entry
 def add_large_bytes(
-    data: Bytes,
-    offsets: Int64s,
+    data: BytesIn,
+    offsets: Int64sIn,
     tag: int,
-    bits: Bytes,
+    bits: BytesIn,
     offset_bits: int,
-    paths: Int64s,
-    rows: Int64s,
+    paths: Int64sIn,
+    rows: Int64sIn,
     sums: Int64s,
 ) -> int:
     """The same with offsets of 64 bits."""
     return _add_bytes(data, offsets, tag, bits, offset_bits, paths, rows, sums)
 
 
-@entry(void(int64s_in, i64, bytes_in, i64, int64s_in, int64s_in, int64s))
+@entry
 def add_words(
-    words: Int64s,
+    words: Int64sIn,
     tag: int,
-    bits: Bytes,
+    bits: BytesIn,
     offset_bits: int,
-    paths: Int64s,
-    rows: Int64s,
+    paths: Int64sIn,
+    rows: Int64sIn,
     sums: Int64s,
 ) -> None:
     """Add a word for each slot: the length of a list, 0 for other containers; as `add_fixed`."""
@@ -340,15 +331,15 @@ def add_words(
         sums[uint64(row)] += leaf(path, int64(tag), words[uint64(slot)])
 
 
-@entry(void(int64s_in, i64, int64s))
-def paths_below(paths: Int64s, step: int, out: Int64s) -> None:
+@entry
+def paths_below(paths: Int64sIn, step: int, out: Int64s) -> None:
     """The path of a field of each slot; `step` is the hash of its name."""
     for slot in range(out.size):
         out[uint64(slot)] = blend(paths[uint64(slot if paths.size > 1 else int64(0))], int64(step))
 
 
-@entry(void(int64s_in, int64s_in, int64s))
-def paths_of_elements(paths: Int64s, offsets: Int64s, out: Int64s) -> None:
+@entry
+def paths_of_elements(paths: Int64sIn, offsets: Int64sIn, out: Int64s) -> None:
     """The paths of the elements offsets[i]:offsets[i + 1] of each list; they start with 0."""
     for slot in range(offsets.size - 1):
         path = paths[uint64(slot if paths.size > 1 else int64(0))]
@@ -357,16 +348,16 @@ def paths_of_elements(paths: Int64s, offsets: Int64s, out: Int64s) -> None:
             out[uint64(at)] = element_path(path, at - start)
 
 
-@entry(void(records(KEY), bytes_in, int64s))
-def hash_keys(keys: Records, key_bytes: Bytes, out: Int64s) -> None:
+@entry
+def hash_keys(keys: Keys, key_bytes: BytesIn, out: Int64s) -> None:
     """The hash of each name of a KeyTable: what `field_path` mixes into a path."""
     for key in range(out.size):
         known = keys[uint64(key)]
         out[uint64(key)] = hash_text(key_bytes, int64(known.start), int64(known.length), int64(0))
 
 
-@entry(void(int64s_in, bytes_in, int64s, int64s))
-def close_rows(sums: Int64s, kept: Bytes, hashes: Int64s, total: Int64s) -> None:
+@entry
+def close_rows(sums: Int64sIn, kept: BytesIn, hashes: Int64s, total: Int64s) -> None:
     """The hashes of rows from their sums, and the sums of both halves of those that are `kept`.
 
     hashes: int64, one a row. total: two words, added to.

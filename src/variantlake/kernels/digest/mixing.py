@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from variantlake.kernels.native.declared import Bytes, bytes_in, i64, int64, uint64
+from variantlake.kernels.native.declared import Bytes, BytesIn, int64, uint64
 from variantlake.kernels.native.jit import entry, helper, tiny
 from variantlake.kernels.tape.words import load8, load32, load64, multiply_high
 
@@ -64,8 +64,8 @@ def hash_text(data: Bytes, start: int, size: int, seed: int) -> int:
     return fold_two(first ^ int64(_LANE), second ^ state)
 
 
-@entry(i64(bytes_in, i64, i64))
-def hash_bytes(data: Bytes, size: int, seed: int) -> int:
+@entry
+def hash_bytes(data: BytesIn, size: int, seed: int) -> int:
     """A hash of data[:size], in four lanes; `seed` may be the hash of what came before.
 
     Allocates nothing, never raises.
@@ -90,7 +90,7 @@ def hash_name(name: str) -> int:
     return hash_one(data, data.size)
 
 
-@entry(i64(bytes_in, i64))
-def hash_one(data: Bytes, size: int) -> int:
+@entry
+def hash_one(data: BytesIn, size: int) -> int:
     """The hash of data[:size] as the name of a field. Twin: encoding.digest.hash_text."""
     return hash_text(data, int64(0), int64(size), int64(0))

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from variantlake.kernels.native.declared import Bytes, Int64s, bytes_in, i64, int64, int64s, uint64
+from variantlake.kernels.native.declared import (
+    Bytes,
+    BytesIn,
+    Int64s,
+    int64,
+    uint64,
+)
 from variantlake.kernels.native.jit import entry
 from variantlake.kernels.tape.words import load8
 
@@ -23,8 +29,8 @@ FIRST, NEXT, CLOSED = 0, 1, 2
 """What comes: the first element or the end of the array, an element, nothing."""
 
 
-@entry(i64(bytes_in, i64, int64s, int64s, int64s))
-def find_elements(text: Bytes, size: int, state: Int64s, starts: Int64s, ends: Int64s) -> int:
+@entry
+def find_elements(text: BytesIn, size: int, state: Int64s, starts: Int64s, ends: Int64s) -> int:
     """Find the elements that end in text[state[POSITION]:size]; returns how many.
 
     text: uint8, inside of an array, behind its `[`. state: int64, shape (6,), kept between calls.

@@ -12,32 +12,27 @@ from variantlake.kernels.json.numbers import ARENA, UNDECIDED_COUNT, UNDECIDED_D
 from variantlake.kernels.json.strings import unescape
 from variantlake.kernels.native.declared import (
     Bytes,
+    BytesIn,
     Int32s,
     Int64s,
+    Int64sIn,
     Records,
-    bytes_in,
-    i64,
-    int32s,
     int64,
-    int64s,
-    int64s_in,
-    records,
-    uint8s,
     uint64,
 )
 from variantlake.kernels.native.jit import entry, tiny
 from variantlake.kernels.tape.buffers import BufferPool
 from variantlake.kernels.tape.duplicate_keys import has_duplicate, keep_last
-from variantlake.kernels.tape.keys import KEY, KEY_BYTES, KEY_COUNT, KeyTable, find_key
+from variantlake.kernels.tape.keys import KEY_BYTES, KEY_COUNT, Keys, KeyTable, find_key
 from variantlake.kernels.tape.nodes import (
     ARRAY,
     DOUBLE,
     FALSE,
-    NODE,
     NULL,
     OBJECT,
     STRING,
     TRUE,
+    Nodes,
     array_size,
     object_size,
     string_size,
@@ -312,33 +307,15 @@ def _read_row(
     return t if status == GOOD else -status
 
 
-@entry(
-    i64(
-        bytes_in,
-        int64s_in,
-        int64s_in,
-        i64,
-        records(NODE),
-        uint8s,
-        records(KEY),
-        uint8s,
-        int32s,
-        int64s,
-        int64s,
-        int64s,
-        int64s,
-        int64s,
-        int64s,
-    )
-)
+@entry
 def read_rows(
-    text: Bytes,
-    starts: Int64s,
-    ends: Int64s,
+    text: BytesIn,
+    starts: Int64sIn,
+    ends: Int64sIn,
     row: int,
-    nodes: Records,
+    nodes: Nodes,
     arena: Bytes,
-    keys: Records,
+    keys: Keys,
     key_bytes: Bytes,
     slots: Int32s,
     seen: Int64s,

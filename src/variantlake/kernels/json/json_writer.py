@@ -18,17 +18,12 @@ from variantlake.kernels.json.scalar_text import (
 )
 from variantlake.kernels.native.declared import (
     Bytes,
+    BytesIn,
     Int32s,
     Int64s,
+    Int64sIn,
     Records,
-    bytes_in,
-    i64,
-    int32s,
     int64,
-    int64s,
-    int64s_in,
-    records,
-    uint8s,
     uint64,
 )
 from variantlake.kernels.native.jit import entry, helper
@@ -39,7 +34,7 @@ from variantlake.kernels.tape.arrow_arrays import (
     buffer_of,
     new_buffer,
 )
-from variantlake.kernels.tape.keys import KEY, MAX_GUESS
+from variantlake.kernels.tape.keys import MAX_GUESS, Keys
 from variantlake.kernels.tape.nodes import (
     BINARY,
     DATE,
@@ -50,7 +45,6 @@ from variantlake.kernels.tape.nodes import (
     FLOAT,
     INT8,
     INT64,
-    NODE,
     NULL,
     OBJECT,
     STRING,
@@ -58,6 +52,7 @@ from variantlake.kernels.tape.nodes import (
     TIMESTAMP_NTZ_NANOS,
     TRUE,
     UUID,
+    Nodes,
 )
 from variantlake.kernels.tape.tape import Tape
 from variantlake.kernels.tape.words import (
@@ -212,29 +207,15 @@ def _put_row(
         to += 1
 
 
-@entry(
-    i64(
-        bytes_in,
-        bytes_in,
-        records(NODE),
-        int64s_in,
-        i64,
-        records(KEY),
-        bytes_in,
-        int64s,
-        uint8s,
-        int32s,
-        uint8s,
-    )
-)
+@entry
 def write_json_rows(
-    text: Bytes,
-    arena: Bytes,
-    nodes: Records,
-    first: Int64s,
+    text: BytesIn,
+    arena: BytesIn,
+    nodes: Nodes,
+    first: Int64sIn,
     row: int,
-    keys: Records,
-    key_bytes: Bytes,
+    keys: Keys,
+    key_bytes: BytesIn,
     stack: Int64s,
     out: Bytes,
     offsets: Int32s,

@@ -8,12 +8,10 @@ import numpy as np
 
 from variantlake.kernels.native.declared import (
     Bytes,
+    BytesIn,
     Int64s,
-    bytes_in,
-    i64,
+    Int64sIn,
     int64,
-    int64s,
-    int64s_in,
     uint64,
 )
 from variantlake.kernels.native.jit import entry, tiny
@@ -27,8 +25,8 @@ def _is_blank(byte: int) -> bool:
     return byte == 32 or byte == 9 or byte == 13
 
 
-@entry(i64(bytes_in, int64s))
-def find_newlines(text: Bytes, places: Int64s) -> int:
+@entry
+def find_newlines(text: BytesIn, places: Int64s) -> int:
     """Write where the newlines are; returns how many there are.
 
     text: uint8, any bytes. places: int64, filled up to its length; when there are more newlines,
@@ -53,8 +51,10 @@ def find_newlines(text: Bytes, places: Int64s) -> int:
     return count
 
 
-@entry(i64(bytes_in, int64s_in, int64s, int64s, int64s))
-def trim_lines(text: Bytes, breaks: Int64s, starts: Int64s, ends: Int64s, numbers: Int64s) -> int:
+@entry
+def trim_lines(
+    text: BytesIn, breaks: Int64sIn, starts: Int64s, ends: Int64s, numbers: Int64s
+) -> int:
     """Cut lines at `breaks` and leave out the blank ones; returns how many are left.
 
     text: uint8, any bytes. breaks: int64, ascending places of newlines and last the text's

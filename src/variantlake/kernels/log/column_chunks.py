@@ -21,7 +21,12 @@ from variantlake.kernels.log.compact_protocol import (
     nested,
     read_struct,
 )
-from variantlake.kernels.native.declared import Bytes, Int64s, bytes_in, i64, int64, int64s, uint64
+from variantlake.kernels.native.declared import (
+    BytesIn,
+    Int64s,
+    int64,
+    uint64,
+)
 from variantlake.kernels.native.jit import entry
 
 CHUNK_FIELDS = {4: 0, 6: 1}
@@ -57,8 +62,8 @@ _FIELDS = field_table(
 )
 
 
-@entry(i64(bytes_in, i64, i64, int64s, int64s))
-def read_column_chunks(data: Bytes, at: int, count: int, out: Int64s, stack: Int64s) -> int:
+@entry
+def read_column_chunks(data: BytesIn, at: int, count: int, out: Int64s, stack: Int64s) -> int:
     """Read `count` ColumnChunks from data[at] on; returns where they end.
 
     data: uint8, any bytes. out: int64, zero, WIDTH for each chunk, filled as the slots say.

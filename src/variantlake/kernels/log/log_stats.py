@@ -10,19 +10,12 @@ import numpy as np
 
 from variantlake.kernels.native.declared import (
     Bytes,
-    Int32s,
+    BytesIn,
+    Int32sIn,
     Int64s,
-    Records,
-    bytes_in,
-    i64,
-    int32s_in,
+    Int64sIn,
     int64,
-    int64s,
-    int64s_in,
-    records,
-    uint8s,
     uint64,
-    void,
 )
 from variantlake.kernels.native.jit import entry, helper, tiny
 from variantlake.kernels.tape.nodes import (
@@ -30,9 +23,9 @@ from variantlake.kernels.tape.nodes import (
     DECIMAL4,
     DECIMAL8,
     DECIMAL16,
-    NODE,
     OBJECT,
     STRING,
+    NodesIn,
 )
 from variantlake.kernels.tape.words import copy_bytes
 from variantlake.types import MAX_PRECISION, PRIMITIVES, Primitive
@@ -51,8 +44,10 @@ _GROUP, _BYTES = 5, 4
 """Characters and bytes of one group of Z85."""
 
 
-@entry(i64(records(NODE, readonly=True), int64s_in, int32s_in, int64s_in, int64s))
-def find_members(nodes: Records, first: Int64s, keys: Int32s, starts: Int64s, found: Int64s) -> int:
+@entry
+def find_members(
+    nodes: NodesIn, first: Int64sIn, keys: Int32sIn, starts: Int64sIn, found: Int64s
+) -> int:
     """Find nested members of documents.
 
     nodes, first: of a Tape. keys[starts[p]:starts[p + 1]]: int32, the key ids from the root to
@@ -81,8 +76,10 @@ def find_members(nodes: Records, first: Int64s, keys: Int32s, starts: Int64s, fo
     return total
 
 
-@entry(void(bytes_in, bytes_in, int64s_in, int64s_in, uint8s))
-def gather_strings(text: Bytes, arena: Bytes, places: Int64s, offsets: Int64s, out: Bytes) -> None:
+@entry
+def gather_strings(
+    text: BytesIn, arena: BytesIn, places: Int64sIn, offsets: Int64sIn, out: Bytes
+) -> None:
     """Copy the strings of STRING nodes one behind the other.
 
     text, arena: of a Tape. places: int64, the nodes' `value`. offsets: int64, one more than places,
@@ -175,15 +172,15 @@ def _same_prefix(text: Bytes, one: int, other: int, size: int, digits: Int64s) -
     return left >= 0 and right >= 0 and left >> cut == right >> cut
 
 
-@entry(i64(bytes_in, int64s_in, int64s_in, int64s, int64s, uint8s, int64s_in))
+@entry
 def find_metadata(
-    text: Bytes,
-    starts: Int64s,
-    ends: Int64s,
+    text: BytesIn,
+    starts: Int64sIn,
+    ends: Int64sIn,
     sizes: Int64s,
     same: Int64s,
     scratch: Bytes,
-    digits: Int64s,
+    digits: Int64sIn,
 ) -> int:
     """How many bytes of each Z85 text are its metadata, and which texts share theirs.
 
@@ -249,29 +246,13 @@ def _find_child(
     return int64(-1)
 
 
-@entry(
-    i64(
-        bytes_in,
-        int64s_in,
-        int64s_in,
-        int64s_in,
-        int64s_in,
-        i64,
-        uint8s,
-        int64s,
-        int64s,
-        uint8s,
-        int64s,
-        uint8s,
-        int64s_in,
-    )
-)
+@entry
 def find_bounds(
-    text: Bytes,
-    starts: Int64s,
-    ends: Int64s,
-    sizes: Int64s,
-    fields: Int64s,
+    text: BytesIn,
+    starts: Int64sIn,
+    ends: Int64sIn,
+    sizes: Int64sIn,
+    fields: Int64sIn,
     row: int,
     tags: Bytes,
     values: Int64s,
@@ -279,7 +260,7 @@ def find_bounds(
     arena: Bytes,
     state: Int64s,
     scratch: Bytes,
-    digits: Int64s,
+    digits: Int64sIn,
 ) -> int:
     """Read one field of each object of bounds, for rows from `row` on.
 
@@ -373,14 +354,14 @@ def _skip_blanks(text: Bytes, p: int, end: int) -> int:
     return p
 
 
-@entry(i64(bytes_in, int64s_in, int64s_in, int64s_in, int64s_in, int64s_in, i64, int64s))
+@entry
 def read_counts(
-    text: Bytes,
-    starts: Int64s,
-    ends: Int64s,
-    limits: Int64s,
-    sizes: Int64s,
-    nodes: Int64s,
+    text: BytesIn,
+    starts: Int64sIn,
+    ends: Int64sIn,
+    limits: Int64sIn,
+    sizes: Int64sIn,
+    nodes: Int64sIn,
     whole: int,
     counts: Int64s,
 ) -> int:

@@ -16,12 +16,10 @@ from variantlake.kernels.log.compact_protocol import (
 )
 from variantlake.kernels.native.declared import (
     Bytes,
+    BytesIn,
     Int64s,
-    bytes_in,
-    i64,
+    Int64sIn,
     int64,
-    int64s,
-    int64s_in,
     uint64,
 )
 from variantlake.kernels.native.jit import entry, helper, tiny
@@ -129,8 +127,10 @@ def _check_chunk(
     return unpacked + values * (entry_size + 8)
 
 
-@entry(i64(bytes_in, int64s_in, int64s_in, int64s))
-def check_page_headers(data: Bytes, places: Int64s, free_values: Int64s, scratch: Int64s) -> int:
+@entry
+def check_page_headers(
+    data: BytesIn, places: Int64sIn, free_values: Int64sIn, scratch: Int64s
+) -> int:
     """About how many bytes some column chunks take in memory, if all their headers are in order.
 
     data: uint8, the whole file. places: int64, of each chunk where its pages start, their bytes,
@@ -152,8 +152,8 @@ def check_page_headers(data: Bytes, places: Int64s, free_values: Int64s, scratch
     return total
 
 
-@entry(i64(bytes_in, i64, int64s, int64s))
-def find_pages(chunk: Bytes, count: int, pages: Int64s, stack: Int64s) -> int:
+@entry
+def find_pages(chunk: BytesIn, count: int, pages: Int64s, stack: Int64s) -> int:
     """Read the headers of a chunk's pages up to its last value; returns how many pages there are.
 
     chunk: uint8, any bytes. count: the values of the chunk. pages: int64, SLOTS for each page;

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from functools import cached_property
+from typing import Annotated, Any, Literal, cast, get_type_hints
 
 import numpy as np
 import pyarrow as pa
@@ -27,12 +28,6 @@ int64 = cast("Callable[[Any], int]", np.int64)
 """The casts of kernels. They make NumPy scalars in plain mode, which mypy takes for int."""
 uint64 = cast("Callable[[Any], int]", np.uint64)
 float64 = cast("Callable[[Any], float]", np.float64)
-
-Bytes = np.ndarray[tuple[int], np.dtype[np.uint8]]
-Int32s = np.ndarray[tuple[int], np.dtype[np.int32]]
-Int64s = np.ndarray[tuple[int], np.dtype[np.int64]]
-Records = Any
-"""A one-dimensional np.recarray; attribute access to its records has no static type."""
 
 
 @dataclass(frozen=True)
@@ -77,14 +72,25 @@ uint8s = ArrayType(np.dtype(np.uint8))
 int32s = ArrayType(np.dtype(np.int32))
 int64s = ArrayType(np.dtype(np.int64))
 bytes_in = ArrayType(np.dtype(np.uint8), readonly=True)
-"""Bytes that a kernel only reads; takes writable arrays as well."""
 int32s_in = ArrayType(np.dtype(np.int32), readonly=True)
 int64s_in = ArrayType(np.dtype(np.int64), readonly=True)
 
+Bytes = Annotated[np.ndarray[tuple[int], np.dtype[np.uint8]], uint8s]
+Int32s = Annotated[np.ndarray[tuple[int], np.dtype[np.int32]], int32s]
+Int64s = Annotated[np.ndarray[tuple[int], np.dtype[np.int64]], int64s]
+# What a kernel only reads; it takes writable arrays as well.
+BytesIn = Annotated[np.ndarray[tuple[int], np.dtype[np.uint8]], bytes_in]
+Int32sIn = Annotated[np.ndarray[tuple[int], np.dtype[np.int32]], int32s_in]
+Int64sIn = Annotated[np.ndarray[tuple[int], np.dtype[np.int64]], int64s_in]
+Records = Any
+"""A one-dimensional np.recarray; attribute access to its records has no static type."""
 
-def records(dtype: np.dtype[Any], *, readonly: bool = False) -> ArrayType:
-    """The type of a contiguous record array."""
-    return ArrayType(dtype, readonly)
+
+def signature_of(function: Callable[..., Any]) -> Signature:
+    """The signature that the annotations of an entry say."""
+    hints = get_type_hints(function, include_extras=True)
+    result = void if hints.pop("return") is type(None) else i64
+    return result(*(i64 if hint is int else hint.__metadata__[0] for hint in hints.values()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,8 +110,13 @@ class Kernel:
     `unit` is the name of the module below the package, such as `json.numbers`.
     """
 
-    def __init__(self, function: Callable[..., Any], signature: Signature) -> None:
+    def __init__(self, function: Callable[..., Any], signature: Signature | None = None) -> None:
         self.function = function
-        self.signature = signature
+        self._signature = signature
         self.unit = function.__module__.removeprefix(f"{kernels.__name__}.")
         self.name: str = function.__name__
+
+    @cached_property
+    def signature(self) -> Signature:
+        """What it takes and returns: as its annotations say, where nothing else was said."""
+        return self._signature or signature_of(self.function)

@@ -1,10 +1,10 @@
 """How kernels are declared. Numba compiles them when the package is built, and is not needed later.
 
-Three kinds of functions: an `entry` is called from Python (explicit signature, GIL released); a
-`helper` is called from kernels; a `tiny` is inlined into its callers (measured: 1.3 times the speed
-of the JSON reader). It is LLVM that inlines: when Numba does it (`inline="always"`), compiling
-takes 1.5 times as long. The entries of one module are compiled together (`compile`); the machine
-code is loaded when the first of them is called (`library`).
+Three kinds of functions: an `entry` is called from Python (its annotations are its signature, and
+the GIL is released); a `helper` is called from kernels; a `tiny` is inlined into its callers
+(measured: 1.3 times the speed of the JSON reader). It is LLVM that inlines: when Numba does it
+(`inline="always"`), compiling takes 1.5 times as long. The entries of one module are compiled
+together (`compile`); the machine code is loaded when the first of them is called (`library`).
 
 Rules inside kernels: every integer is int64, an index is cast to uint64 where it is used (no
 wraparound test; measured 30 %), mixing the two gives float64 and is a bug. Kernels allocate
@@ -20,7 +20,7 @@ from __future__ import annotations
 import functools
 from array import array
 from collections.abc import Callable
-from typing import Any, Literal, ParamSpec, TypeVar, cast
+from typing import Any, Literal, ParamSpec, TypeVar, cast, overload
 
 import numpy as np
 
@@ -45,7 +45,7 @@ class Entry(Kernel):
     the result comes back in the first word.
     """
 
-    def __init__(self, function: Callable[..., Any], signature: Signature) -> None:
+    def __init__(self, function: Callable[..., Any], signature: Signature | None = None) -> None:
         super().__init__(function, signature)
         functools.update_wrapper(self, function)
 
@@ -72,15 +72,19 @@ class Entry(Kernel):
         return words[0] if self.signature.result is i64 else None
 
 
-def entry(signature: Signature) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Declare a kernel that Python calls. `signature` is one of types: `i64(bytes_in)`."""
+@overload
+def entry(declared: Signature) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
+@overload
+def entry(declared: Callable[P, R]) -> Callable[P, R]: ...
+def entry(declared: Any) -> Any:
+    """Declare a kernel that Python calls: by its annotations, or by types as `i64(bytes_in)`."""
+    if isinstance(declared, Signature):
+        return functools.partial(_entry, signature=declared)
+    return _entry(declared)
 
-    def declared(function: Callable[P, R]) -> Callable[P, R]:
-        if PURE_PYTHON:
-            return _plain(function)
-        return cast("Callable[P, R]", Entry(function, signature))
 
-    return declared
+def _entry(function: Callable[..., Any], signature: Signature | None = None) -> Any:
+    return _plain(function) if PURE_PYTHON else Entry(function, signature)
 
 
 def helper(function: Callable[P, R]) -> Callable[P, R]:

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Annotated, Any
+
 import numpy as np
 
 from variantlake.kernels.native.declared import (
+    ArrayType,
     Bytes,
+    BytesIn,
     Int32s,
+    Int32sIn,
     Int64s,
+    Int64sIn,
     Records,
-    bytes_in,
-    i64,
-    int32s,
-    int32s_in,
     int64,
-    int64s,
-    int64s_in,
-    records,
-    uint8s,
     uint64,
-    void,
 )
 from variantlake.kernels.native.jit import entry, helper, tiny
 from variantlake.kernels.tape.emit import copy_reference, emit_value
@@ -40,9 +37,9 @@ from variantlake.kernels.tape.nodes import (
     FLOAT,
     INT8,
     INT64,
-    NODE,
     OBJECT,
     TRUE,
+    Nodes,
     object_size,
 )
 from variantlake.kernels.tape.words import load64, store8, store16, store32, store64
@@ -97,6 +94,8 @@ typed_count, value_count   rows that have a typed_value, a value
 typed_bytes   STRINGS: bytes of all; ARRAYS: elements of all. value_bytes: bytes of all
 the rest    where in the output the bitmaps, offsets and data go
 """
+
+Fields = Annotated[Any, ArrayType(FIELD)]
 
 SPECIAL_FLOAT, INTEGER = 1, 2
 """Of `special`: a NaN or -0.0; in DECIMALS an integer. The bits for a decimal in DECIMALS that is
@@ -215,29 +214,14 @@ def _place_row(
             at += int64(child.span)
 
 
-@entry(
-    void(
-        bytes_in,
-        bytes_in,
-        records(NODE),
-        int64s_in,
-        records(FIELD),
-        int32s_in,
-        i64,
-        uint8s,
-        int32s,
-        uint8s,
-        int64s,
-        uint8s,
-    )
-)
+@entry
 def place_rows(
-    text: Bytes,
-    arena: Bytes,
-    nodes: Records,
-    roots: Int64s,
-    fields: Records,
-    lookup: Int32s,
+    text: BytesIn,
+    arena: BytesIn,
+    nodes: Nodes,
+    roots: Int64sIn,
+    fields: Fields,
+    lookup: Int32sIn,
     id_width: int,
     states: Bytes,
     places: Int32s,
@@ -264,8 +248,8 @@ def place_rows(
             )  # fmt: skip
 
 
-@entry(void(records(NODE), bytes_in, int32s_in, int64s))
-def list_elements(nodes: Records, states: Bytes, places: Int32s, roots: Int64s) -> None:
+@entry
+def list_elements(nodes: Nodes, states: BytesIn, places: Int32sIn, roots: Int64s) -> None:
     """Write the nodes of all elements of the arrays that one field took.
 
     states: uint8, places: int32, one a row, of that field. roots: int64, one an element.
@@ -393,34 +377,17 @@ def _fill_typed(
     field.special = special
 
 
-@entry(
-    void(
-        bytes_in,
-        bytes_in,
-        records(NODE),
-        records(FIELD),
-        i64,
-        bytes_in,
-        int32s_in,
-        bytes_in,
-        int32s_in,
-        i64,
-        i64,
-        i64,
-        int64s,
-        uint8s,
-    )
-)
+@entry
 def fill_columns(
-    text: Bytes,
-    arena: Bytes,
-    nodes: Records,
-    fields: Records,
+    text: BytesIn,
+    arena: BytesIn,
+    nodes: Nodes,
+    fields: Fields,
     rows: int,
-    states: Bytes,
-    places: Int32s,
-    skip: Bytes,
-    ids: Int32s,
+    states: BytesIn,
+    places: Int32sIn,
+    skip: BytesIn,
+    ids: Int32sIn,
     per_node: int,
     id_width: int,
     words: int,

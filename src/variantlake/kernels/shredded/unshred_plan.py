@@ -9,12 +9,12 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
 import numpy as np
 import pyarrow as pa
 
-from variantlake.kernels.native.declared import Bytes, Records
+from variantlake.kernels.native.declared import ArrayType, Bytes, Records
 from variantlake.kernels.shredded.shredded_arrays import LeftToTwin, elements_of
 from variantlake.kernels.tape.arrow_arrays import AnyArray, new_buffer, slots_of
 from variantlake.kernels.tape.words import PADDING
@@ -78,6 +78,8 @@ value_low, value_high   where these bytes start and end
 typed_low, typed_high   the same; of an array 0 and the number of elements
 gap       bytes left free for a container's header: what the last one took
 """
+
+Groups = Annotated[Any, ArrayType(GROUP)]
 
 ALL_SET, NONE_SET = -1, -2
 

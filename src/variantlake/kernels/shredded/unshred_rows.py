@@ -10,20 +10,14 @@ from __future__ import annotations
 from variantlake.encoding.limits import MAX_VALUE_BYTES
 from variantlake.kernels.native.declared import (
     Bytes,
+    BytesIn,
     Int32s,
+    Int32sIn,
     Int64s,
+    Int64sIn,
     Records,
-    bytes_in,
-    i64,
-    int32s,
-    int32s_in,
     int64,
-    int64s,
-    int64s_in,
-    records,
-    uint8s,
     uint64,
-    void,
 )
 from variantlake.kernels.native.jit import entry, helper, tiny
 from variantlake.kernels.shredded.unshred_plan import (
@@ -32,10 +26,10 @@ from variantlake.kernels.shredded.unshred_plan import (
     BINARY,
     BOOLEAN,
     DECIMAL,
-    GROUP,
     NOTHING,
     OBJECT,
     STRING,
+    Groups,
 )
 from variantlake.kernels.tape.containers import (
     EXTENT,
@@ -385,29 +379,14 @@ def _put_row(
             top = stack[uint64(depth + 11)]
 
 
-@entry(
-    i64(
-        bytes_in,
-        records(GROUP),
-        int64s_in,
-        int64s_in,
-        int32s_in,
-        int64s_in,
-        i64,
-        uint8s,
-        int64s,
-        int64s,
-        uint8s,
-        int32s,
-    )
-)
+@entry
 def unshred_rows(
-    data: Bytes,
-    groups: Records,
-    dictionaries: Int64s,
-    ids: Int64s,
-    ranks: Int32s,
-    firsts: Int64s,
+    data: BytesIn,
+    groups: Groups,
+    dictionaries: Int64sIn,
+    ids: Int64sIn,
+    ranks: Int32sIn,
+    firsts: Int64sIn,
     row: int,
     marked: Bytes,
     stack: Int64s,
@@ -456,8 +435,8 @@ def unshred_rows(
     return row
 
 
-@entry(void(bytes_in, int32s_in, int64s))
-def number_runs(data: Bytes, offsets: Int32s, runs: Int64s) -> None:
+@entry
+def number_runs(data: BytesIn, offsets: Int32sIn, runs: Int64s) -> None:
     """Number the runs of equal slots data[offsets[i]:offsets[i + 1]] from 0 on.
 
     data: uint8; offsets: int32, slots + 1, ascending, within it; runs: int64, one a slot, filled.

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from variantlake.kernels.native.declared import (
     Bytes,
+    BytesIn,
     Int32s,
-    Int64s,
-    bytes_in,
-    int32s,
+    Int64sIn,
     int64,
-    int64s_in,
-    uint8s,
     uint64,
-    void,
 )
 from variantlake.kernels.native.jit import entry, helper
 from variantlake.kernels.tape.words import copy_bytes, load8, load32
@@ -38,11 +34,11 @@ def _metadata_size(data: Bytes, start: int, end: int) -> int:
     return size
 
 
-@entry(void(bytes_in, int64s_in, bytes_in, uint8s, int32s, uint8s, int32s, uint8s))
+@entry
 def split_untyped(
-    data: Bytes,
-    offsets: Int64s,
-    is_set: Bytes,
+    data: BytesIn,
+    offsets: Int64sIn,
+    is_set: BytesIn,
     metadata: Bytes,
     metadata_ends: Int32s,
     value: Bytes,

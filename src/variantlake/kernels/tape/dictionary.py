@@ -14,26 +14,27 @@ import pyarrow as pa
 
 from variantlake.kernels.native.declared import (
     Bytes,
+    BytesIn,
     Int32s,
+    Int32sIn,
     Int64s,
+    Int64sIn,
     Records,
-    bytes_in,
-    i64,
-    int32s,
-    int32s_in,
     int64,
-    int64s,
-    int64s_in,
-    records,
-    uint8s,
     uint64,
-    void,
 )
 from variantlake.kernels.native.jit import entry
 from variantlake.kernels.tape.arrow_arrays import AnyArray, array_of, buffer_of
 from variantlake.kernels.tape.emit import put_number
-from variantlake.kernels.tape.keys import KEY
-from variantlake.kernels.tape.nodes import ARRAY, NODE, OBJECT, array_size, object_size, width_of
+from variantlake.kernels.tape.keys import Keys
+from variantlake.kernels.tape.nodes import (
+    ARRAY,
+    OBJECT,
+    Nodes,
+    array_size,
+    object_size,
+    width_of,
+)
 from variantlake.kernels.tape.tape import Tape
 from variantlake.kernels.tape.words import PADDING, copy_bytes, store8, trailing_zeros
 from variantlake.types import EMPTY_METADATA
@@ -181,9 +182,9 @@ def _per_row(tape: Tape, sizes: Int64s, largest: int) -> Dictionary:
     return Dictionary(array, ids, per_node=True, id_count=largest)
 
 
-@entry(i64(records(NODE), int64s_in, records(KEY), int64s, uint8s, int64s))
+@entry
 def measure_rows(
-    nodes: Records, first: Int64s, keys: Records, seen: Int64s, used: Bytes, sizes: Int64s
+    nodes: Nodes, first: Int64sIn, keys: Keys, seen: Int64s, used: Bytes, sizes: Int64s
 ) -> int:
     """Mark the keys in use and measure each row's own metadata; returns the most keys of a row.
 
@@ -213,31 +214,17 @@ def measure_rows(
     return largest
 
 
-@entry(
-    void(
-        records(NODE),
-        int64s_in,
-        int32s_in,
-        int32s_in,
-        records(KEY),
-        bytes_in,
-        int64s,
-        int32s,
-        int32s_in,
-        uint8s,
-        int32s,
-    )
-)
+@entry
 def write_row_metadata(
-    nodes: Records,
-    first: Int64s,
-    ranks: Int32s,
-    by_rank: Int32s,
-    keys: Records,
-    key_bytes: Bytes,
+    nodes: Nodes,
+    first: Int64sIn,
+    ranks: Int32sIn,
+    by_rank: Int32sIn,
+    keys: Keys,
+    key_bytes: BytesIn,
     bitmap: Int64s,
     local: Int32s,
-    offsets: Int32s,
+    offsets: Int32sIn,
     out: Bytes,
     ids: Int32s,
 ) -> None:
@@ -291,8 +278,8 @@ def write_row_metadata(
                 ids[uint64(t)] = local[uint64(int64(ranks[uint64(key)]))]
 
 
-@entry(void(records(NODE), i64, i64))
-def widen_ids(nodes: Records, count: int, id_width: int) -> None:
+@entry
+def widen_ids(nodes: Nodes, count: int, id_width: int) -> None:
     """Recompute the lengths of the first `count` nodes for field ids of `id_width` bytes.
 
     nodes: NODE, complete rows, changed in place. Allocates nothing, never raises.

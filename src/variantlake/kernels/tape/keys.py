@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import secrets
+from typing import Annotated, Any
 
 import numpy as np
 
 from variantlake.kernels.native.declared import (
+    ArrayType,
     Bytes,
     Int32s,
     Int64s,
     Records,
-    int32s,
     int64,
-    int64s,
-    records,
-    uint8s,
     uint64,
-    void,
 )
 from variantlake.kernels.native.jit import entry, helper, tiny
 from variantlake.kernels.tape.utf8 import valid_utf8
@@ -39,6 +36,8 @@ KEY = np.dtype([("start", "i4"), ("length", "i4"), ("next", "i4"), ("guess", "i4
 where a JSON reader may recognise the key by comparing one block, else NO_GUESS: names that are
 too long, or that JSON has to escape.
 """
+
+Keys = Annotated[Any, ArrayType(KEY)]
 
 NO_GUESS = 99
 MAX_GUESS = 30
@@ -151,8 +150,8 @@ def find_key(
     return key
 
 
-@entry(void(records(KEY), uint8s, int32s, int64s))
-def fill_slots(keys: Records, key_bytes: Bytes, slots: Int32s, state: Int64s) -> None:
+@entry
+def fill_slots(keys: Keys, key_bytes: Bytes, slots: Int32s, state: Int64s) -> None:
     """Enter all keys into `slots`, which is larger than before and all zero."""
     mask = int64(slots.size - 1)
     for key in range(1, state[KEY_COUNT]):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Annotated, Any
+
 import numpy as np
 
-from variantlake.kernels.native.declared import int64
+from variantlake.kernels.native.declared import ArrayType, int64
 from variantlake.kernels.native.jit import tiny
 from variantlake.types import Primitive
 
@@ -32,6 +34,9 @@ length   bytes of the node as a Variant value, field ids taken as one byte wide
 span     nodes of the subtree, itself included
 content  containers: sum of the children's `length`
 """
+
+Nodes = Annotated[Any, ArrayType(NODE)]
+NodesIn = Annotated[Any, ArrayType(NODE, readonly=True)]
 
 # Tags as plain integers, because kernels cannot read enums as constants.
 NULL = int(Primitive.NULL)

@@ -7,18 +7,13 @@ import numpy as np
 from variantlake.encoding.limits import MAX_KEYS, MAX_VALUE_BYTES
 from variantlake.kernels.native.declared import (
     Bytes,
+    BytesIn,
     Int32s,
+    Int32sIn,
     Int64s,
-    bytes_in,
-    i64,
-    int32s,
-    int32s_in,
+    Int64sIn,
     int64,
-    int64s,
-    int64s_in,
-    uint8s,
     uint64,
-    void,
 )
 from variantlake.kernels.native.jit import entry, helper
 from variantlake.kernels.tape.containers import read_extents, read_header
@@ -107,26 +102,13 @@ def _read_dictionary(
     return size if strings + offset == end else int64(-1)
 
 
-@entry(
-    i64(
-        bytes_in,
-        int64s_in,
-        bytes_in,
-        bytes_in,
-        int64s_in,
-        int64s,
-        int64s,
-        int64s,
-        int32s,
-        uint8s,
-    )
-)
+@entry
 def read_dictionaries(
-    metadata: Bytes,
-    offsets: Int64s,
-    valid: Bytes,
-    names: Bytes,
-    name_starts: Int64s,
+    metadata: BytesIn,
+    offsets: Int64sIn,
+    valid: BytesIn,
+    names: BytesIn,
+    name_starts: Int64sIn,
     of_row: Int64s,
     places: Int64s,
     firsts: Int64s,
@@ -306,35 +288,19 @@ def _is_value(
     return True
 
 
-@entry(
-    void(
-        bytes_in,
-        int64s_in,
-        bytes_in,
-        int64s_in,
-        bytes_in,
-        int64s_in,
-        int64s_in,
-        int64s_in,
-        int32s_in,
-        bytes_in,
-        bytes_in,
-        int64s,
-        uint8s,
-    )
-)
+@entry
 def check_values(
-    data: Bytes,
-    offsets: Int64s,
-    present: Bytes,
-    rows: Int64s,
-    metadata: Bytes,
-    of_row: Int64s,
-    places: Int64s,
-    firsts: Int64s,
-    keys: Int32s,
-    partial: Bytes,
-    members: Bytes,
+    data: BytesIn,
+    offsets: Int64sIn,
+    present: BytesIn,
+    rows: Int64sIn,
+    metadata: BytesIn,
+    of_row: Int64sIn,
+    places: Int64sIn,
+    firsts: Int64sIn,
+    keys: Int32sIn,
+    partial: BytesIn,
+    members: BytesIn,
     work: Int64s,
     marked: Bytes,
 ) -> None:

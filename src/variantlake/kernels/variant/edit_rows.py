@@ -9,24 +9,18 @@ from __future__ import annotations
 from variantlake.encoding.limits import MAX_VALUE_BYTES
 from variantlake.kernels.native.declared import (
     Bytes,
+    BytesIn,
     Int32s,
+    Int32sIn,
     Int64s,
-    Records,
-    bytes_in,
-    i64,
-    int32s,
-    int32s_in,
+    Int64sIn,
     int64,
-    int64s,
-    int64s_in,
-    records,
-    uint8s,
     uint64,
 )
 from variantlake.kernels.native.jit import entry
 from variantlake.kernels.tape.containers import MARGIN
-from variantlake.kernels.tape.keys import KEY, KEY_BYTES, KEY_COUNT, equal_bytes
-from variantlake.kernels.tape.nodes import NODE
+from variantlake.kernels.tape.keys import KEY_BYTES, KEY_COUNT, Keys, equal_bytes
+from variantlake.kernels.tape.nodes import Nodes
 from variantlake.kernels.tape.tape import SQL_NULL
 from variantlake.kernels.tape.words import PADDING, copy_bytes
 from variantlake.kernels.variant.edit_walking import walk
@@ -51,58 +45,23 @@ _VALUE_LIMIT = MAX_VALUE_BYTES
 _LAST_OFFSET = (1 << 31) - 1
 
 
-@entry(
-    i64(
-        bytes_in,
-        int32s_in,
-        bytes_in,
-        int32s_in,
-        bytes_in,
-        i64,
-        int64s_in,
-        i64,
-        i64,
-        bytes_in,
-        bytes_in,
-        records(NODE),
-        int64s_in,
-        int64s_in,
-        records(KEY),
-        uint8s,
-        int32s,
-        int64s,
-        int32s,
-        int64s,
-        int64s,
-        int32s,
-        int64s,
-        int64s,
-        int64s,
-        int64s,
-        int64s,
-        uint8s,
-        int32s,
-        uint8s,
-        int32s,
-        int64s,
-    )
-)
+@entry
 def edit_rows(
-    metadata: Bytes,
-    metadata_offsets: Int32s,
-    data: Bytes,
-    offsets: Int32s,
-    valid: Bytes,
+    metadata: BytesIn,
+    metadata_offsets: Int32sIn,
+    data: BytesIn,
+    offsets: Int32sIn,
+    valid: BytesIn,
     row: int,
-    steps: Int64s,
+    steps: Int64sIn,
     change: int,
     creates: int,
-    text: Bytes,
-    arena: Bytes,
-    nodes: Records,
-    first: Int64s,
-    value_status: Int64s,
-    keys: Records,
+    text: BytesIn,
+    arena: BytesIn,
+    nodes: Nodes,
+    first: Int64sIn,
+    value_status: Int64sIn,
+    keys: Keys,
     key_bytes: Bytes,
     slots: Int32s,
     seen: Int64s,

@@ -5,24 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from variantlake.kernels.native.declared import (
-    Bytes,
+    BytesIn,
     Int32s,
     Int64s,
-    Records,
-    bytes_in,
-    i64,
-    int32s,
+    Int64sIn,
     int64,
-    int64s,
-    int64s_in,
-    records,
     uint64,
-    void,
 )
 from variantlake.kernels.native.jit import entry, tiny
 from variantlake.kernels.tape.exact import count_digits, is_exact_number, scale_of
 from variantlake.kernels.tape.keys import KeyTable, mix, new_seed
-from variantlake.kernels.tape.nodes import ARRAY, NODE, OBJECT
+from variantlake.kernels.tape.nodes import ARRAY, OBJECT, Nodes
 from variantlake.kernels.tape.tape import Tape
 from variantlake.shredding.inference.profile import Profile
 from variantlake.types import Primitive
@@ -63,26 +56,12 @@ def _find_path(
     return path
 
 
-@entry(
-    i64(
-        bytes_in,
-        bytes_in,
-        records(NODE),
-        int64s_in,
-        i64,
-        int32s,
-        int32s,
-        int32s,
-        int64s,
-        int64s,
-        int64s,
-    )
-)
+@entry
 def profile_rows(
-    text: Bytes,
-    arena: Bytes,
-    nodes: Records,
-    first: Int64s,
+    text: BytesIn,
+    arena: BytesIn,
+    nodes: Nodes,
+    first: Int64sIn,
     row: int,
     parents: Int32s,
     steps: Int32s,
@@ -146,7 +125,7 @@ def profile_rows(
     return row
 
 
-@entry(void(int32s, int32s, int32s, int64s))
+@entry
 def enter_paths(parents: Int32s, steps: Int32s, slots: Int32s, state: Int64s) -> None:
     """Enter all known paths into `slots`, which is larger than before and all zero."""
     mask = int64(slots.size - 1)

@@ -10,17 +10,12 @@ from variantlake.encoding.tree import decode
 from variantlake.errors import MalformedVariant, VariantLakeError
 from variantlake.kernels.native.declared import (
     Bytes,
+    BytesIn,
     Int32s,
+    Int32sIn,
     Int64s,
     Records,
-    bytes_in,
-    i64,
-    int32s,
-    int32s_in,
     int64,
-    int64s,
-    records,
-    uint8s,
     uint64,
 )
 from variantlake.kernels.native.jit import entry, helper
@@ -29,10 +24,10 @@ from variantlake.kernels.tape.buffers import BufferPool
 from variantlake.kernels.tape.containers import EXTENT, read_extents, read_header
 from variantlake.kernels.tape.exact import count_digits
 from variantlake.kernels.tape.keys import (
-    KEY,
     KEY_BYTES,
     KEY_COUNT,
     KEY_SERIAL,
+    Keys,
     KeyTable,
     equal_bytes,
     find_key,
@@ -45,10 +40,10 @@ from variantlake.kernels.tape.nodes import (
     DECIMAL16,
     INT8,
     INT16,
-    NODE,
     OBJECT,
     OPAQUE,
     STRING,
+    Nodes,
     array_size,
     object_size,
     string_size,
@@ -298,37 +293,16 @@ def _read_value(
         index += 1
 
 
-@entry(
-    i64(
-        bytes_in,
-        int32s_in,
-        bytes_in,
-        int32s_in,
-        bytes_in,
-        i64,
-        records(NODE),
-        records(KEY),
-        uint8s,
-        int32s,
-        int64s,
-        int32s,
-        int64s,
-        int64s,
-        int64s,
-        int64s,
-        int64s,
-        int64s,
-    )
-)
+@entry
 def read_variants(
-    metadata: Bytes,
-    metadata_offsets: Int32s,
-    data: Bytes,
-    offsets: Int32s,
-    valid: Bytes,
+    metadata: BytesIn,
+    metadata_offsets: Int32sIn,
+    data: BytesIn,
+    offsets: Int32sIn,
+    valid: BytesIn,
     row: int,
-    nodes: Records,
-    keys: Records,
+    nodes: Nodes,
+    keys: Keys,
     key_bytes: Bytes,
     slots: Int32s,
     seen: Int64s,

@@ -7,20 +7,13 @@ import pyarrow as pa
 
 from variantlake.kernels.native.declared import (
     Bytes,
+    BytesIn,
     Int32s,
+    Int32sIn,
     Int64s,
-    Records,
-    bytes_in,
-    i64,
-    int32s,
-    int32s_in,
+    Int64sIn,
     int64,
-    int64s,
-    int64s_in,
-    records,
-    uint8s,
     uint64,
-    void,
 )
 from variantlake.kernels.native.jit import entry
 from variantlake.kernels.tape.arrow_arrays import (
@@ -32,35 +25,20 @@ from variantlake.kernels.tape.arrow_arrays import (
 )
 from variantlake.kernels.tape.dictionary import Dictionary, choose_dictionary, nodes_for, work_space
 from variantlake.kernels.tape.emit import emit_value
-from variantlake.kernels.tape.nodes import NODE
+from variantlake.kernels.tape.nodes import Nodes
 from variantlake.kernels.tape.tape import Tape
 from variantlake.kernels.tape.words import PADDING
 from variantlake.shredding.layout import VARIANT_TYPE
 
 
-@entry(
-    void(
-        bytes_in,
-        bytes_in,
-        records(NODE),
-        int64s_in,
-        bytes_in,
-        int32s_in,
-        i64,
-        i64,
-        i64,
-        int64s,
-        uint8s,
-        int32s,
-    )
-)
+@entry
 def write_rows(
-    text: Bytes,
-    arena: Bytes,
-    nodes: Records,
-    first: Int64s,
-    skip: Bytes,
-    ids: Int32s,
+    text: BytesIn,
+    arena: BytesIn,
+    nodes: Nodes,
+    first: Int64sIn,
+    skip: BytesIn,
+    ids: Int32sIn,
     per_node: int,
     id_width: int,
     words: int,
