@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from variantlake.errors import MalformedFile
-from variantlake.shredding.layout import VARIANT_TYPE, is_list, struct_storage
+from variantlake.shredding.layout import VARIANT_TYPE, is_list, map_type, struct_storage
 
 AnyArray: TypeAlias = "pa.Array[Any]"
 AnyField: TypeAlias = "pa.Field[Any]"
@@ -132,14 +132,16 @@ def map_array(
 def map_leaves(array: Any, change: Callable[[AnyArray], AnyArray]) -> AnyArray:
     """The array with its leaves changed, in their order; they may change their type, too."""
     if isinstance(array, pa.StructArray):
+        # Flattened: what stands below a null group is null.
+        children = [map_leaves(child, change) for child in array.flatten()]
         fields = members(array.type)
-        children = [map_leaves(array.field(at), change) for at in range(len(fields))]
         fields = [f.with_type(child.type) for f, child in zip(fields, children, strict=True)]
         return pa.StructArray.from_arrays(children, fields=fields, mask=array.is_null())
     if isinstance(array, pa.MapArray):
         offsets, elements = offsets_of(array)
         parts = struct_of(map_leaves(elements, change)).flatten()
-        pairs = pa.map_(parts[0].type, parts[1].type)
+        key, item = array.type.key_field, array.type.item_field
+        pairs = map_type(key.with_type(parts[0].type), item.with_type(parts[1].type))
         return map_array(pairs, offsets, parts, array.is_null())
     if is_list(array.type):
         lists = list_of(array)

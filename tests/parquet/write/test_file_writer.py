@@ -22,9 +22,9 @@ from variantlake.encoding.json import parse_json
 from variantlake.encoding.variant import Variant
 from variantlake.errors import InvalidSchema, InvalidValue, MalformedFile, MissingSource
 from variantlake.parquet.metadata.footer import read_footer
+from variantlake.parquet.stats.facts import read_facts
 from variantlake.parquet.variant.variant_group import variant_groups
 from variantlake.parquet.write.file_writer import FileWriter, WriteOptions, WrittenFile
-from variantlake.parquet.write.repair import RequiredFields
 from variantlake.shredding.arrays import map_array
 from variantlake.shredding.ddl import parse_ddl
 from variantlake.shredding.layout import VARIANT_TYPE, arrow_type, map_type
@@ -302,12 +302,10 @@ def test_missing_required_values_are_refused(
 ) -> None:
     schema = pa.schema([field])
     batch = pa.RecordBatch.from_arrays([pa.array(values, field.type)], schema=schema)
-    with pytest.raises(InvalidValue, match=r"column 'x': field .* is required") as caught:
-        RequiredFields(batch.schema).fill(batch)
-    assert caught.value.row == 1
     writer = FileWriter(tmp_path / "x.parquet", schema)
-    with pytest.raises(InvalidValue):
+    with pytest.raises(InvalidValue, match=r"column 'x': field .* is required") as caught:
         writer.write(batch)
+    assert caught.value.row == 1
     writer.abort()
 
 
@@ -331,6 +329,33 @@ def test_dictionary_arrays_are_written(tmp_path: File) -> None:
         (column,) = writer.close().facts.columns
     assert (column.column, column.nulls, column.minimum) == (("x", "s"), 1, "a")
     assert pq.read_table(tmp_path / "x.parquet").column(0).to_pylist() == pylist(array)
+    assert read_facts(tmp_path / "x.parquet").columns[0].nulls == 1  # so does the footer count
+
+
+def test_texts_of_every_arrow_type_are_written(tmp_path: File) -> None:
+    texts = ["a", None, "é" * 20, "a"]
+    view: Any = pa.array(texts, pa.string_view())
+    codes = view.cast(pa.string()).dictionary_encode()
+    lists = pa.array([["a"], None, [], [None]], pa.list_(pa.string_view()))
+    kind = pa.map_(pa.string_view(), pa.dictionary(pa.int8(), pa.string()))
+    mapped: Any = pa.array([[("a", "b")], None, [], [("c", None)]], kind)
+    names = ["view", "codes", "lists", "map"]
+    codes_of_nothing = pa.array([0], pa.int8())
+    none: Any = pa.DictionaryArray.from_arrays(
+        codes_of_nothing, pa.array([], pa.string()), safe=False
+    )
+    empty = pa.StructArray.from_arrays([none], ["x"], mask=pa.array([True]))
+    with FileWriter(tmp_path / "x.parquet", pa.schema([pa.field("x", empty.type)])) as writer:
+        writer.write(pa.table({"x": empty}))
+    assert pq.read_table(tmp_path / "x.parquet").to_pylist() == [{"x": None}]
+    group = pa.StructArray.from_arrays([view, codes, lists, mapped], names)
+    table = pa.table([view, codes, lists, mapped, group], names=[*names, "group"])
+    with FileWriter(
+        tmp_path / "x.parquet", table.schema, options=WriteOptions(row_group_rows=3)
+    ) as writer:
+        writer.write(table.slice(0, 1))
+        writer.write(table.slice(1))
+    assert pq.read_table(tmp_path / "x.parquet").to_pylist() == table.to_pylist()
 
 
 # --- Life of a writer -----------------------------------------------------------------------------

@@ -110,7 +110,7 @@ def _leaves(path: tuple[str, ...], array: AnyArray) -> Iterator[tuple[tuple[str,
     elif isinstance(array, pa.MapArray):
         yield from _leaves((*path, "key_value", "key"), array.keys)
         yield from _leaves((*path, "key_value", "value"), array.items)
-    elif isinstance(array, pa.ListArray | pa.LargeListArray | pa.FixedSizeListArray):
+    elif isinstance(array, pa.ListArray):
         yield from _leaves((*path, "list", "element"), elements_of(array).slice(0, SAMPLE_ROWS))
     else:
         yield path, array

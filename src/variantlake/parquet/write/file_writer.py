@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -22,6 +22,7 @@ from variantlake.parquet.metadata.value_notes import NO_NOTES, NOTES_KEY, NotesC
 from variantlake.parquet.stats.facts import FileFacts, facts_of, row_group_facts
 from variantlake.parquet.stats.statistics_collector import StatisticsCollector
 from variantlake.parquet.write.encodings import DICTIONARY_BYTES, choose_encodings
+from variantlake.parquet.write.plain_types import plain_array, plain_type
 from variantlake.parquet.write.repair import RequiredFields
 from variantlake.parquet.write.shared_metadata import SharedMetadata
 from variantlake.shredding.arrays import AnyField, element_field, members
@@ -102,7 +103,8 @@ class FileWriter:
         repeated names; MissingSource when the folder does not exist.
         """
         self._path = os.fspath(path)
-        self._schema = schema.remove_metadata()
+        self._given = schema.remove_metadata()
+        self._schema = pa.schema([f.with_type(plain_type(f.type)) for f in self._given])
         self._required = RequiredFields(self._schema)
         self._variants = tuple(variant_columns)
         self._options = options
@@ -138,13 +140,13 @@ class FileWriter:
         """
         if self._closed:
             raise InvalidValue("the file is closed", file=self._path)
-        if not data.schema.equals(self._schema):
+        if not data.schema.equals(self._given):
             raise InvalidSchema(
-                f"rows of the schema\n{data.schema}\nfor a file of\n{self._schema}",
+                f"rows of the schema\n{data.schema}\nfor a file of\n{self._given}",
                 file=self._path,
             )
         batches = [data] if isinstance(data, pa.RecordBatch) else data.to_batches()
-        filled = [self._required.fill(batch) for batch in batches]
+        filled = [self._required.fill(self._plain(batch)) for batch in batches]
         if data.num_rows:
             self._noted.add(notes)
         for batch in filled:
@@ -152,6 +154,12 @@ class FileWriter:
                 self._collector.add(batch)
                 self._add(batch)
                 self._flush_full_groups()
+
+    def _plain(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        if self._schema.equals(self._given):
+            return batch
+        arrays: list[Any] = list(map(plain_array, batch.columns))
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
     def close(self) -> WrittenFile:
         """Write what is left and the footer, mark the Variant columns, and say what is known.

@@ -18,7 +18,6 @@ from variantlake.errors import InvalidValue
 from variantlake.shredding.arrays import (
     AnyArray,
     AnyField,
-    list_of,
     map_array,
     offsets_of,
     struct_of,
@@ -26,7 +25,10 @@ from variantlake.shredding.arrays import (
 
 
 class RequiredFields:
-    """The required fields of a schema, found once: of hundreds of leaves few are required."""
+    """The required fields of a schema, found once: of hundreds of leaves few are required.
+
+    The types are those that `plain_types` gives.
+    """
 
     def __init__(self, schema: pa.Schema) -> None:
         self._places = [_places(field) for field in schema]
@@ -70,7 +72,7 @@ def _places(field: AnyField) -> _Places | None:
     if isinstance(kind, pa.StructType):
         inner = [_places(child) for child in kind]
         fields = tuple((index, one) for index, one in enumerate(inner) if one is not None)
-    elif isinstance(kind, pa.ListType | pa.LargeListType | pa.FixedSizeListType | pa.MapType):
+    elif isinstance(kind, pa.ListType | pa.MapType):
         elements = _places(_element_field(kind))
     if field.nullable and not fields and elements is None:
         return None
@@ -108,7 +110,7 @@ def _repair(
             )
     if isinstance(array, pa.StructArray):
         return _repair_struct(array, above)
-    if isinstance(array, pa.ListArray | pa.LargeListArray | pa.FixedSizeListArray):  # and maps
+    if isinstance(array, pa.ListArray):  # and maps
         return _repair_list(array)  # type: ignore[no-any-return]  # stubs lack lists
     return _without_nulls(array) if not field.nullable and array.null_count else array
 
@@ -126,23 +128,17 @@ def _repair_struct(array: pa.StructArray, above: pa.BooleanArray | None) -> pa.S
 
 
 def _repair_list(array: Any) -> Any:
-    # Any: the stubs have no type for lists of every kind.
-    is_fixed = isinstance(array, pa.FixedSizeListArray)
-    offsets, elements = offsets_of(list_of(array) if is_fixed else array)
+    offsets, elements = offsets_of(array)
     try:
         repaired = _repair(elements, _element_field(array.type), None)
     except InvalidValue as error:
         error.row = int(np.searchsorted(offsets[1:], error.row or 0, side="right"))
         raise
-    # Of lists of one length, those that are null take room too: the writer reports holes in it.
-    if is_fixed or (repaired is elements and len(elements) == len(array.values)):
+    if repaired is elements and len(elements) == len(array.values):
         return array
     nulls = array.is_null()
     if isinstance(array, pa.MapArray):
         return map_array(array.type, offsets, struct_of(repaired).flatten(), nulls)
-    if isinstance(array, pa.LargeListArray):
-        wide = pa.array(offsets, pa.int64())
-        return pa.LargeListArray.from_arrays(wide, repaired, type=array.type, mask=nulls)
     return pa.ListArray.from_arrays(
         pa.array(offsets, pa.int32()), repaired, type=array.type, mask=nulls
     )

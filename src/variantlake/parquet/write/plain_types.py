@@ -1,0 +1,50 @@
+"""The plain Arrow types that a file is written from, whatever form the rows came in.
+
+pyarrow's Parquet writer counts as null of a dictionary inside of a struct what the indices say, and
+not the rows whose struct is null: a footer with that count misleads its readers. Views of texts it
+cannot slice. Lists have 32-bit offsets, for a file has one form of them.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from variantlake.shredding.arrays import AnyArray, element_field, map_leaves
+from variantlake.shredding.layout import is_list, map_type
+
+_PLAIN: dict[pa.DataType, pa.DataType] = {
+    pa.string_view(): pa.string(),
+    pa.binary_view(): pa.binary(),
+}
+
+
+def plain_type(kind: pa.DataType) -> pa.DataType:
+    """The type that a column is written from: a dictionary may stay where nothing is around it."""
+    return kind if isinstance(kind, pa.DictionaryType) else _inside(kind)
+
+
+def plain_array(array: AnyArray) -> AnyArray:
+    """The array in its `plain_type`."""
+    return array if plain_type(array.type) == array.type else map_leaves(array, _plain)
+
+
+def _inside(kind: pa.DataType) -> pa.DataType:
+    """As `map_leaves` makes it of `_plain` leaves."""
+    if isinstance(kind, pa.StructType):
+        return pa.struct([field.with_type(_inside(field.type)) for field in kind])
+    if isinstance(kind, pa.MapType):
+        fields = (kind.key_field, kind.item_field)
+        return map_type(*(field.with_type(_inside(field.type)) for field in fields))
+    if is_list(kind):
+        field = element_field(kind)
+        return pa.list_(field.with_type(_inside(field.type)))
+    if isinstance(kind, pa.DictionaryType):
+        kind = kind.value_type
+    return _PLAIN.get(kind, kind)
+
+
+def _plain(array: AnyArray) -> AnyArray:
+    if isinstance(array, pa.DictionaryArray):
+        array = array.dictionary_decode()
+    plain = _PLAIN.get(array.type)
+    return array if plain is None else array.cast(plain)
