@@ -217,6 +217,18 @@ def test_a_value_that_does_not_fit_has_no_row_that_is_not_its_own(tmp_path: Path
     assert caught.value.row is None
 
 
+def test_what_no_partition_value_can_be_is_named(tmp_path: Path) -> None:
+    text: Any = pa.array([b"\xff"], pa.binary())
+    text = pa.Array.from_buffers(pa.string(), 1, text.buffers())  # Arrow does not look at it
+    late = pa.array([10**18], pa.int64()).cast(pa.timestamp("us", "UTC"))
+    for kind, values in (("STRING", text), ("TIMESTAMP", late)):
+        ddl = f"p {kind}, n BIGINT"
+        table = vl.Table.create(tmp_path / kind, ddl, partition_by=["p"])
+        with pytest.raises(InvalidValue, match="partition column 'p'"):
+            table.append(pa.table({"p": values, "n": [1]}))
+        assert not list((tmp_path / kind).glob("*.parquet"))
+
+
 def test_options_nobody_knows(source: Path, tmp_path: Path) -> None:
     with pytest.raises(InvalidValue, match=r"partition_bye[\s\S]*did you mean partition_by"):
         load(source, tmp_path / "t", partition_bye="day")

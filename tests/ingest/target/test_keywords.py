@@ -28,6 +28,7 @@ WRONG: list[tuple[str, Any, str]] = [
     ("loaded_at_column", 5, "text"),
     ("column", None, "VARIANT column"),
     ("column", 5, "text"),
+    ("load_id", "\ud800", "text"),
     ("shredding", {"event": "a INT"}, "text"),
     ("properties", "x", "mapping"),
     ("progress", 5, "function"),

@@ -23,7 +23,7 @@ from variantlake.maintenance.reshredding.reshred import ReshredResult
 from variantlake.shown import counted
 from variantlake.table import Table
 
-_SIZE = re.compile(r"(\d+)\s*([kmgt]?)(i?b)?", re.IGNORECASE)
+_SIZE = re.compile(r"(\d{1,15})\s*([kmgt]?)(i?b)?", re.IGNORECASE)
 _UNITS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
 
 WAYS = {

@@ -16,7 +16,7 @@ import pyarrow as pa
 from variantlake.delta.protocol.properties import hints
 from variantlake.delta.schema.table_schema import StructField, StructType, VariantType
 from variantlake.delta.stats.partition_values import partition_text
-from variantlake.errors import InvalidSchema, UnsupportedFeature, VariantLakeError
+from variantlake.errors import InvalidSchema, InvalidValue, UnsupportedFeature, VariantLakeError
 from variantlake.ingest.encode.encode import (
     BAD_VALUES,
     ColumnEncoder,
@@ -253,9 +253,18 @@ def _batch(names: Sequence[str], columns: Sequence[AnyArray]) -> pa.RecordBatch:
 
 
 def partition_texts(array: AnyArray, field: StructField) -> list[str | None]:
-    """The values of a partition column as the log writes them; each is written once."""
+    """The values of a partition column as the log writes them; each is written once.
+
+    Raises InvalidValue for text that is no UTF-8, and for times after the year 9999.
+    """
     encoded: Any = array.dictionary_encode()
-    known = [partition_text(value, field) for value in encoded.dictionary.to_pylist()]
+    try:
+        values = encoded.dictionary.to_pylist()
+    except (ValueError, OverflowError) as error:
+        raise InvalidValue(
+            f"partition column {field.name!r} holds what no partition value can be: {error}"
+        ) from error
+    known = [partition_text(value, field) for value in values]
     return [None if at is None else known[at] for at in encoded.indices.to_pylist()]
 
 

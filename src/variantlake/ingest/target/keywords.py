@@ -16,15 +16,20 @@ _FLAG = (
 )  # fmt: skip
 
 
+def _is_text(value: object) -> bool:
+    """Whether a value is text that a log can hold: without lone surrogates."""
+    return isinstance(value, str) and value == value.encode(errors="replace").decode()
+
+
 def _is_number(value: object) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 _CHECKS: dict[str, tuple[Callable[[object], bool], str]] = {
-    **dict.fromkeys(_TEXT, (lambda value: isinstance(value, str), "text")),
+    **dict.fromkeys(_TEXT, (_is_text, "text")),
     **dict.fromkeys(_NUMBER, (_is_number, "a whole number")),
     **dict.fromkeys(_FLAG, (lambda value: isinstance(value, bool), "True or False")),
-    "column": (lambda value: isinstance(value, str), "text, the name of a VARIANT column"),
+    "column": (_is_text, "text, the name of a VARIANT column"),
     "properties": (lambda value: isinstance(value, Mapping), "a mapping of names to texts"),
     "progress": (callable, "a function"),
 }
