@@ -67,6 +67,15 @@ def test_merge() -> None:
     )
 
 
+def test_words_of_clauses_are_names_behind_a_dot() -> None:
+    assert parse_change("UPDATE t SET a = s.where, b = event:set::int WHERE t.where = 1") == (
+        UpdateText(Named("t", "t"), (("a", "s.where"), ("b", "event:set::int")), "t.where = 1")
+    )
+    found = parse_change("MERGE INTO t USING s ON t.when = s.when WHEN MATCHED THEN DELETE")
+    assert isinstance(found, MergeText)
+    assert found.on == "t.when = s.when"
+
+
 def test_words_of_case_are_names_elsewhere() -> None:
     assert parse_change("UPDATE t SET a = s.end, b = event:case::int, end = 1 WHERE c") == (
         UpdateText(Named("t", "t"), (("a", "s.end"), ("b", "event:case::int"), ("end", "1")), "c")

@@ -173,10 +173,10 @@ class _Reader:
         start, opened = self._at, list[str]()
         while not self.done:
             word = self._word(self._at)
+            if kind_at(self._tokens, self._at - 1) in (TokenType.DOT, TokenType.COLON):
+                word = ""  # a part of a name or a path: `s.end`, `span:when`
             if not opened and self._at > start and word in words:
                 break
-            if kind_at(self._tokens, self._at - 1) in (TokenType.DOT, TokenType.COLON):
-                word = ""  # a part of a name or a path: `s.end`, `span:case`
             if self._kind() in _OPENS or word == "CASE":
                 opened.append(word)
             elif self._kind() in _CLOSES or (word == "END" and opened[-1:] == ["CASE"]):
