@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
 
 import variantlake as vl
@@ -82,6 +83,19 @@ def test_double_quotes_hold_names_where_the_session_says_so(
         assert lake.delete(table.uri, condition).deleted == 1
     assert [tuple(row) for row in lake.read(table.uri).collect()] == [("b", "z")]
     assert lake.delete(table.uri, condition).deleted == 1
+
+
+def test_a_session_that_pads_no_chars_deletes_what_it_finds(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    lake = vl.spark.connect(spark)
+    table = vl.Table.create(tmp_path, "id INT, c CHAR(5)")
+    table.append(pa.table({"id": pa.array([1, 2], pa.int32()), "c": ["ab   ", "cd   "]}))
+    with changed(spark, {"spark.sql.legacy.charVarcharAsString": "true"}):
+        assert lake.table(table.uri).where("c = 'ab'").count() == 0
+        assert lake.delete(table.uri, "c = 'ab'").deleted == 0
+        assert lake.delete(table.uri, "c = 'cd   '").deleted == 1
+    assert lake.delete(table.uri, "c = 'ab'").deleted == 1
 
 
 @pytest.mark.parametrize(

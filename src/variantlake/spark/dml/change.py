@@ -214,8 +214,3 @@ def _with_target(resolve: Resolve) -> Resolve:
         return resolve(parts)
 
     return find
-
-
-def any_file(_snapshot: Snapshot, _add: AddFile) -> bool:
-    """What is not known of a condition: it may be true of a row of any file."""
-    return True

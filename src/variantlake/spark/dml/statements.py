@@ -17,7 +17,7 @@ from variantlake.dml.row_change import predicate_parameter
 from variantlake.errors import VariantLakeError
 from variantlake.planning.predicates import Predicate
 from variantlake.quoting import quote_string
-from variantlake.spark.dml.change import Runner, Statement, any_file
+from variantlake.spark.dml.change import Runner, Statement
 from variantlake.spark.dml.rows_text import (
     Cast,
     RowsText,
@@ -76,7 +76,7 @@ def _merge(parsed: MergeText, args: Any, *, ansi: bool) -> Statement:
             "notMatchedBySourcePredicates": _predicates(parsed.clauses, "not matched by source"),
         },
         rows,
-        any_file,
+        lambda _snapshot, _add: True,  # the source decides, which is not read again
         # Rows that go whatever matches them may be matched again.
         multiple=[(each.then, each.condition) for each in matched] == [("delete", None)],
         updates=any(each.then == "update" for each in parsed.clauses),

@@ -24,6 +24,7 @@ from variantlake.spark.lake.maintenance import LakeMaintenance
 from variantlake.spark.query.places import Location
 from variantlake.spark.query.references import delta_name
 from variantlake.spark.session.arguments import check_text, is_frame
+from variantlake.spark.session.char_columns import char_columns, pads
 from variantlake.spark.session.refusals import REFUSALS, quiet
 from variantlake.spark.session.settings import (
     ANSI,
@@ -248,8 +249,13 @@ class LakeChanges(LakeMaintenance):
                 "name",
                 hint="write names in backticks and texts in single quotes",
             )
-        utc = is_utc(self._spark.conf.get(TIME_ZONE))
         snapshot = self._tables.open(location).snapshot
+        if char_columns(snapshot.schema) and not pads(self._spark.conf.get):
+            raise UnsupportedFeature(
+                "the local engine compares CHAR columns at their length, and this session does not",
+                hint="leave spark.sql.readSideCharPadding and legacy.charVarcharAsString alone",
+            )
+        utc = is_utc(self._spark.conf.get(TIME_ZONE))
         return delete(
             snapshot, where, dry_run=dry_run, table=alias, utc=utc, max_bytes=MAX_LOCAL_BYTES
         )

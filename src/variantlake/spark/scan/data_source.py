@@ -107,15 +107,20 @@ class VariantlakeSource(DataSource):
     @cached_property
     def _table(self) -> TableVersion:
         options = self._options
+        snapshot = self._read(options.location, options.version, options.timestamp)
+        return table_version(options.location, snapshot)
+
+    def _read(
+        self, location: str, version: int | None = None, timestamp: int | None = None
+    ) -> Snapshot:
         reach(self.stores)
-        snapshot = Snapshot.read(
-            options.location,
-            options.version,
-            timestamp=options.timestamp,
+        return Snapshot.read(
+            location,
+            version,
+            timestamp=timestamp,
             absolute_paths=self.absolute_paths,
             applies=SCAN_FEATURES,
         )
-        return table_version(options.location, snapshot)
 
 
 class FilteringSource(VariantlakeSource):

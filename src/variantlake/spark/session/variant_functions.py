@@ -167,7 +167,8 @@ def _by_path(rows: Any, paths: Any, new: Any, flags: Any, change: Change, *, len
 
     NULL for a path or a flag gives NULL, where something is deleted the row as it is.
     """
-    keys = pa.table({"path": paths, "flag": _true(len(rows)) if flags is None else flags})
+    flags = pa.repeat(pa.scalar(True), len(rows)) if flags is None else flags
+    keys = pa.table({"path": paths, "flag": flags})
     kinds = keys.group_by(["path", "flag"], use_threads=False).aggregate([]).to_pylist()
     done, order = [], []
     for kind in kinds:
@@ -199,10 +200,6 @@ def _rows_of(keys: Any, kind: dict[str, Any]) -> Any:
             same = functions.fill_null(functions.equal(column, value), fill_value=False)
         found &= np.asarray(same)
     return np.flatnonzero(found)
-
-
-def _true(rows: int) -> Any:
-    return pa.repeat(pa.scalar(True), rows)
 
 
 def _variants(rows: Any) -> Any:

@@ -11,7 +11,6 @@ from pyspark.sql.types import StructType
 
 from variantlake.delta.log.file_paths import set_absolute_paths
 from variantlake.delta.log.snapshot import Snapshot
-from variantlake.delta.protocol.features import SCAN_FEATURES
 from variantlake.errors import UnsupportedFeature
 from variantlake.spark.scan.data_source import VariantlakeSource, reach
 from variantlake.spark.scan.source_options import SourceOptions
@@ -55,12 +54,7 @@ class TableSource(VariantlakeSource):
         return StreamOptions.of(self.options, self.zone)
 
     def _snapshot(self) -> Snapshot:
-        reach(self.stores)
-        return Snapshot.read(
-            self._stream_options.location,
-            absolute_paths=self.absolute_paths,
-            applies=SCAN_FEATURES,
-        )
+        return self._read(self._stream_options.location)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802 # PySpark's name
         """Writes the batches of a stream.
