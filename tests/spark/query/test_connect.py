@@ -105,7 +105,7 @@ QUERIES = {
         WHERE p = 'first' AND a.k < 3""",
 }
 READ_BY_COLUMNS = (
-    *("columns", "unnamed", "cte", "join", "union"),
+    *("columns", "unnamed", "cte", "join", "union", "deep"),
     *("sides", "derived", "one-whole", "null-tests", "null-test-of-a-join"),
 )
 FILES_READ = {"columns": [1], "sides": [2, 1], "derived": [1, 1], "one-whole": [1, 4]}
