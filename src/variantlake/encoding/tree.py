@@ -41,11 +41,7 @@ def decode(metadata: bytes, value: bytes) -> Tree:
     `sorted_strings` is not set. Raises MalformedVariant with offset and path, UnknownVariantType
     for an unknown type id anywhere in it, LimitExceeded beyond our limits.
     """
-    return decode_value(decode_metadata(metadata), value)
-
-
-def decode_value(dictionary: Metadata, value: bytes) -> Tree:
-    """As `decode`, with metadata that is decoded already (rows often share one)."""
+    dictionary = decode_metadata(metadata)
     check_value_size(value)
     walk = Walk()
     open_trees: list[dict[str, Tree] | list[Tree]] = []

@@ -345,9 +345,9 @@ def binary(data: bytes) -> bytes:
     return varint(len(data)) + data
 
 
-def list_of(elements: Sequence[bytes], wire: Wire = Wire.STRUCT) -> bytes:
-    """A list of values of one type."""
-    count = len(elements)
+def list_of(elements: Sequence[bytes]) -> bytes:
+    """A list of structs."""
+    count, wire = len(elements), Wire.STRUCT
     head = bytes([count << 4 | wire]) if count < 15 else bytes([0xF0 | wire]) + varint(count)
     return head + b"".join(elements)
 
