@@ -303,8 +303,9 @@ def _planned(plan: ScanPlan) -> Int64s:
 
 def _known(found: PartialAggregate, table: TableVersion, plan: ScanPlan) -> KnownFiles:
     groups = found.groups
-    asked = asked_of_log(groups.keys, groups.aggregates, table.stored_ref)
-    if groups.flags or asked is None:
+    # Flags are keys that no file has a column of.
+    asked = None if groups.flags else asked_of_log(groups.keys, groups.aggregates, table.stored_ref)
+    if asked is None:
         return KnownFiles(NO_ROWS, _planned(plan), (), ())
     where = None if groups.where is None else map_refs(groups.where, table.stored_ref)
     return ExactFacts(plan.table, table.partition_types).known(where, *asked)
