@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from variantlake.planning.predicates import Ref
+import variantlake as vl
+from variantlake.errors import InvalidValue
+from variantlake.planning.predicates import Ref, refs
 from variantlake.scan.casts import Values
 from variantlake.scan.stretches import Runs, Stretches
 
@@ -38,3 +43,16 @@ def test_rule_38_stretches_hold_what_their_rows_hold(
     spans = zip(found.starts.tolist(), found.ends.tolist(), strict=True)
     counts = found.rows(np.array(kept)).tolist()
     assert counts == [sum(kept[start:end]) for start, end in spans]
+
+
+def test_rule_38_an_error_counts_only_in_a_stretch_with_a_row_that_is_left(tmp_path: Path) -> None:
+    table = vl.Table.create(tmp_path / "t", "event VARIANT")
+    scan = table.scan(where="event:w::int = 7")
+    (ref,) = refs(scan.predicate)
+    failed = Values(pa.array([7, None, 8], pa.int32()), np.array([False, True, False]))
+    found = Stretches(np.array([10, 20, 30], np.int64), {ref: failed})
+    kept = np.ones(30, np.bool_)
+    with pytest.raises(InvalidValue, match="cannot be cast"):
+        scan.chosen_alike(found, kept)
+    kept[10:20] = False
+    assert scan.chosen_alike(found, kept).tolist() == [True, False, False]
