@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -83,6 +84,32 @@ def test_double_quotes_hold_names_where_the_session_says_so(
         assert lake.delete(table.uri, condition).deleted == 1
     assert [tuple(row) for row in lake.read(table.uri).collect()] == [("b", "z")]
     assert lake.delete(table.uri, condition).deleted == 1
+
+
+def test_a_session_that_keeps_escapes_reads_no_text_of_ours_wrongly(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    lake = vl.spark.connect(spark)
+    table = vl.Table.create(tmp_path, "event VARIANT, n INT")
+    lines = [json.dumps({"s": text}) for text in ("a\\b", "a\\\\b", "it's")]
+    table.append(
+        pa.table({"event": lines, "n": pa.array([0, 1, 2], pa.int32())}), json_columns=["event"]
+    )
+    path = vl.path("event", "$.s").string()
+    kept = {"spark.sql.parser.escapedStringLiterals": "true"}
+    for value in ("a\\b", "it's"):
+        assert lake.table(table.uri).where(path == value).count() == 1
+        with changed(spark, kept):
+            for call in (
+                lambda wanted: lake.table(table.uri).where(wanted),
+                lambda wanted: lake.delete(table.uri, wanted),
+                lambda wanted: lake.update(table.uri, {"n": 7}, wanted),
+            ):
+                with pytest.raises(UnsupportedFeature, match="escapedStringLiterals"):
+                    call(path == value)
+    query = f"SELECT n FROM delta.`{table.uri}` WHERE event:s::string = 'a\\b'"
+    with changed(spark, kept):
+        assert [tuple(row) for row in lake.sql(query).collect()] == [(0,)]
 
 
 def test_a_session_that_pads_no_chars_deletes_what_it_finds(

@@ -554,3 +554,30 @@ def test_chars_and_collations_of_a_connect_client(
         for query in (*CHARS, *COLLATED):
             assert found[query] == dict(rows(spark.sql(query.format(t=name)))), query
     spark.catalog.dropGlobalTempView("w")
+
+
+def test_backslashes_of_a_connect_client_are_what_its_session_says(
+    spark: SparkSession, client: Client, tmp_path: Path
+) -> None:
+    table = vl.Table.create(tmp_path / "t", "event VARIANT, p STRING", partition_by=["p"])
+    for text in ("a\\b", "a\\\\b", "a\b", "it's"):
+        row = pa.table({"event": [json.dumps({"s": text})], "p": [text]})
+        table = table.refresh()
+        table.append(row, json_columns=["event"])
+    queries = [
+        f"SELECT to_json(event), p FROM {{}} WHERE {value} = '{text}'"
+        for value in ("event:s::string", "p")
+        for text in ("a\\b", "a\\\\b")
+    ]
+    for said in ("false", "true"):
+        settings = {"spark.sql.parser.escapedStringLiterals": said}
+        texts = {
+            query: {"sql": query.format(f"delta.`{table.uri}`"), "settings": settings}
+            for query in queries
+        }
+        found = client({"texts": texts})["texts"]
+        with changed(spark, {**PLAINLY, **settings}):
+            for query in queries:
+                right = dict(rows(spark.sql(query.format(f"delta.`{table.uri}`"))))
+                assert found[query] == right, (said, query)
+                assert len(right) == 1

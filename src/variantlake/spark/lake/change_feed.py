@@ -68,9 +68,9 @@ class LakeChangeFeed(LakeQueries):
             until=None if until is None else until // 1000,
         )
         items = [select] if isinstance(select, str | TypedPath) else list(select)
-        check_expressions(items, "what is selected")
+        check_expressions(items, "what is selected", self._spark)
         if where is not None:
-            check_expressions([where], "a condition")
+            check_expressions([where], "a condition", self._spark)
         columns = ", ".join(map(str, items)) or "*"
         condition = "" if where is None else f" WHERE ({where})"
         with self._tables.giving(change_snapshots(snapshot, versions)) as keys:

@@ -23,7 +23,7 @@ from variantlake.quoting import quote_identifier
 from variantlake.spark.lake.maintenance import LakeMaintenance
 from variantlake.spark.query.places import Location
 from variantlake.spark.query.references import delta_name
-from variantlake.spark.session.arguments import check_text, is_frame
+from variantlake.spark.session.arguments import check_expressions, check_text, is_frame
 from variantlake.spark.session.char_columns import char_columns, pads
 from variantlake.spark.session.refusals import REFUSALS, quiet
 from variantlake.spark.session.settings import (
@@ -81,7 +81,7 @@ class LakeChanges(LakeMaintenance):
                 where Delta Spark is not configured to do it.
             CommitConflict: Another writer changed the same rows, or added some that `where` finds.
         """
-        text = None if where is None else str(where)
+        text = self._condition(where)
         location = self._written_to(table)
         if dry_run:
             return self._delete_here(location, text, dry_run=True)
@@ -113,7 +113,9 @@ class LakeChanges(LakeMaintenance):
             )
         location = self._written_to(table)
         pairs = tuple((quote_identifier(name), _expression(value)) for name, value in set.items())
-        text = None if where is None else str(where)
+        made = [value for value in set.values() if isinstance(value, TypedPath | Condition)]
+        check_expressions(made, "a new value", self._spark)
+        text = self._condition(where)
         return self._done(location, UpdateText(_named(location), pairs, text))
 
     def merge(
@@ -236,6 +238,10 @@ class LakeChanges(LakeMaintenance):
         resolve = self._resolver(tables)
         statement = statement_of(parsed, args, ansi=is_on(self._spark, ANSI))
         return self._change_runner.run(location, statement, resolve)
+
+    def _condition(self, where: str | Condition | None) -> str | None:
+        check_expressions([] if where is None else [where], "a condition", self._spark)
+        return None if where is None else str(where)
 
     def _delete_here(
         self, location: str, where: str | None, *, alias: str = "", dry_run: bool = False

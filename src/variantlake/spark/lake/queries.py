@@ -190,7 +190,7 @@ class LakeTable(Shown):
 
     def where(self, *conditions: Condition | str) -> LakeTable:
         """Only rows that fulfil all of these; texts are as they stand after WHERE."""
-        check_expressions(conditions, "a condition")
+        self._check(conditions, "a condition")
         texts = tuple(f"({condition})" for condition in conditions)
         return replace(self, conditions=(*self.conditions, *texts))
 
@@ -199,7 +199,7 @@ class LakeTable(Shown):
 
         With a limit, files and row groups that hold none of its rows are not read.
         """
-        check_expressions(terms, "an order")
+        self._check(terms, "an order")
         texts = (term.text if isinstance(term, TypedPath) else str(term) for term in terms)
         return replace(self, order=tuple(texts))
 
@@ -238,8 +238,11 @@ class LakeTable(Shown):
         """What `select` of these would read and skip."""
         return self.lake.explain(self._text(items))
 
+    def _check(self, given: Sequence[object], what: str) -> None:
+        check_expressions(given, what, self.lake._spark)  # noqa: SLF001 - its own session
+
     def _text(self, items: Sequence[TypedPath | str]) -> str:
-        check_expressions(items, "what is selected")
+        self._check(items, "what is selected")
         version = "" if self.version is None else f" VERSION AS OF {self.version}"
         if self.timestamp is not None:
             version += f" TIMESTAMP AS OF {quote_string(self.timestamp)}"

@@ -8,8 +8,9 @@ from typing import Any, TypeGuard
 
 from pyspark.sql import DataFrame
 
-from variantlake.errors import InvalidValue
+from variantlake.errors import InvalidValue, UnsupportedFeature
 from variantlake.planning.expressions import Condition, TypedPath, VariantPath
+from variantlake.spark.session.settings import ESCAPED, is_on
 
 
 def is_frame(given: object) -> TypeGuard[DataFrame]:
@@ -38,13 +39,23 @@ def check_text(given: object, what: str = "a query") -> None:
         )
 
 
-def check_expressions(given: Iterable[object], what: str) -> None:
-    """Raise InvalidValue unless conditions or selected items are texts or made of paths."""
+def check_expressions(given: Iterable[object], what: str, spark: object) -> None:
+    """Raise InvalidValue unless conditions or selected items are texts or made of paths.
+
+    Raises UnsupportedFeature for what the session would read as another text than we write.
+    """
     for each in given:
         if not isinstance(each, str | Condition | TypedPath | VariantPath):
             raise InvalidValue(
                 f"{what} is text, or made of vl.path(...); what is given is {described(each)}",
                 hint="lake.table(t).where('id > 7').select('event:kind::string AS kind')",
+                cli_hint="",
+            )
+        if not isinstance(each, str) and "\\" in str(each) and is_on(spark, ESCAPED):
+            raise UnsupportedFeature(
+                f"{what} has a quote or a backslash, and the session's {ESCAPED} leaves no way to "
+                "write one",
+                hint=f"spark.conf.set('{ESCAPED}', 'false')",
                 cli_hint="",
             )
 

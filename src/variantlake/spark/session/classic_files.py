@@ -27,7 +27,7 @@ from variantlake.spark.session.char_columns import pads
 from variantlake.spark.session.janino import java_instance
 from variantlake.spark.session.jvm import Java, classes_of, clone_of, dataset_of, session_of
 from variantlake.spark.session.kernel_scan import Task, batches, workers_have_package
-from variantlake.spark.session.settings import TIME_ZONE, is_utc
+from variantlake.spark.session.settings import ESCAPED, TIME_ZONE, is_utc
 from variantlake.spark.session.stores import hadoop_path, reads_s3
 
 SETTINGS = {
@@ -39,7 +39,7 @@ SETTINGS = {
     # Columns of a schema that has field ids are found by them (column mapping in id mode).
     "spark.sql.parquet.fieldId.read.enabled": "true",
     # Keys stand in our expressions as string literals.
-    "spark.sql.parser.escapedStringLiterals": "false",
+    ESCAPED: "false",
 }
 
 

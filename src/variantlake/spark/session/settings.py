@@ -8,6 +8,7 @@ from variantlake.errors import InvalidValue
 
 TIME_ZONE = "spark.sql.session.timeZone"
 ANSI = "spark.sql.ansi.enabled"
+ESCAPED = "spark.sql.parser.escapedStringLiterals"
 DOUBLE_QUOTED_NAMES = "spark.sql.ansi.doubleQuotedIdentifiers"
 
 _UTC = ("UTC", "Etc/UTC", "GMT", "Z", "+00:00")
