@@ -24,6 +24,7 @@ from tests.spark.layouts import (
 from variantlake import Table, Variant
 from variantlake.errors import InvalidValue, UnsupportedFeature
 from variantlake.planning.exact.casts import spark_type
+from variantlake.quoting import quote_string
 from variantlake.scan.casts import _CASTS, cast_raw
 from variantlake.types import Kind, ShreddedType
 
@@ -129,6 +130,13 @@ def test_rows_that_fulfil_a_condition(
     _, rows = theirs(spark, f"SELECT event, k FROM scan_{shape} WHERE {where or 'true'}")
     assert ours(scan.to_arrow()) == rows
     assert scan.count() == sum(rows.values())
+
+
+def test_texts_are_written_as_spark_reads_them(spark: SparkSession) -> None:
+    """Those of `vl.path`; the local engine reads them back in `test_table_scan`."""
+    texts = ["".join(each) for each in itertools.product("a'\"\\%", repeat=3)]
+    (row,) = spark.sql(f"SELECT {', '.join(map(quote_string, texts))}").collect()
+    assert list(row) == texts
 
 
 def test_a_guard_keeps_errors_out(tables: dict[str, str]) -> None:

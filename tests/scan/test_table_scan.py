@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import cast
 
@@ -12,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import variantlake as vl
+from variantlake import paths
 from variantlake.delta.schema.ddl import parse_table_ddl
 from variantlake.errors import (
     InvalidQuery,
@@ -21,6 +23,7 @@ from variantlake.errors import (
     VariantLakeError,
 )
 from variantlake.kernels.shredded.unshred import unshred
+from variantlake.planning.predicates import Compare, Literal, Ref
 from variantlake.shredding.arrays import AnyArray
 from variantlake.shredding.values import NumberForms
 from variantlake.sql.select import QueryText
@@ -130,7 +133,11 @@ def test_explain_says_did_you_mean(table: vl.Table) -> None:
         "event:a::interval = 1",
         "at = '2024-01-01 00:00:00 Europe/Berlin'",
         "name = 'a' 'b'",
-        "name = 'a\\\\b'",
+        "name = 'a\\nb'",
+        "name = 'a\\\\\\'b\\u0041'",
+        "name = r'a\\\\b'",
+        "name LIKE 'a\\\\%'",
+        "event:['a\\'b']::int = 1",
         "CASE WHEN k = 1 THEN true END",
         "k IS TRUE",
         "cast(k AS string) = '1'",
@@ -144,6 +151,16 @@ def test_what_only_spark_takes_is_refused_by_name(text: str) -> None:
     with pytest.raises(UnsupportedFeature) as caught:
         QueryText(SCHEMA).condition(text)
     assert "Spark" in caught.value.hint
+
+
+def test_every_text_of_a_constant_is_what_it_was() -> None:
+    path = vl.path("event", "$['it\\'s'].a").string()
+    for size in range(6):
+        for characters in itertools.product("a'\"\\%", repeat=size):
+            text = "".join(characters)
+            found = QueryText(SCHEMA).condition(str(path == text))
+            ref = Ref(("event",), paths.Path(("it's", "a")), "string", strict=True)
+            assert found == Compare("=", ref, Literal(text, "string"))
 
 
 @pytest.mark.parametrize(

@@ -133,7 +133,7 @@ class Conditions:
         ):
             raise refused("a LIKE of what is not a string")
         prefix, wildcard, rest = pattern.this.partition("%")
-        if rest.strip("%") or "_" in prefix:
+        if rest.strip("%") or "_" in prefix or "\\" in prefix:
             raise refused("a LIKE that is not of a prefix")
         found: Predicate = StartsWith(operand, prefix)
         if not wildcard:

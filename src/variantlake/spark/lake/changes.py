@@ -29,6 +29,7 @@ from variantlake.spark.session.refusals import REFUSALS, quiet
 from variantlake.spark.session.settings import (
     ANSI,
     DOUBLE_QUOTED_NAMES,
+    ESCAPED,
     TIME_ZONE,
     is_on,
     is_utc,
@@ -254,6 +255,11 @@ class LakeChanges(LakeMaintenance):
                 "the local engine takes what double quotes hold for text, and this session for a "
                 "name",
                 hint="write names in backticks and texts in single quotes",
+            )
+        if "\\" in (where or "") and is_on(self._spark, ESCAPED):
+            raise UnsupportedFeature(
+                f"the local engine takes backslashes for escapes, and this session's {ESCAPED} not",
+                hint=f"spark.conf.set('{ESCAPED}', 'false')",
             )
         snapshot = self._tables.open(location).snapshot
         if char_columns(snapshot.schema) and not pads(self._spark.conf.get):
