@@ -61,3 +61,10 @@ def test_long_paths_are_shortened_in_the_middle() -> None:
     assert len(text) < 250
     assert text.startswith("at $[0][0]")
     assert "[0][0]: bad" in text
+
+
+def test_what_is_said_can_be_written() -> None:
+    for name in ("a\udcff", "a\ud800", "a\udcff\ud800"):
+        error = InvalidJson("cut", file=name)
+        assert error.file == name
+        assert str(error).encode().startswith(b"a\\")

@@ -14,9 +14,9 @@ PACKAGE = Path(__file__).resolve().parent.parent / "src" / "variantlake"
 
 # Top to bottom: a module may import from its own part and from those before it.
 LAYERS = [
+    "shown",
     "errors",
     "logs",
-    "shown",
     "batches",
     "paths",
     "quoting",

@@ -6,6 +6,8 @@ import difflib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
+from variantlake.shown import utf8_text
+
 
 class VariantLakeError(Exception):
     """Base of every error raised on purpose.
@@ -59,9 +61,9 @@ class VariantLakeError(Exception):
         return ", ".join(parts)
 
     def sentence(self) -> str:
-        """What went wrong and where, without the hint."""
+        """What went wrong and where, without the hint; as UTF-8 can write it."""
         where = self.where()
-        return f"{where}: {self.message}" if where else self.message
+        return utf8_text(f"{where}: {self.message}" if where else self.message)
 
     def say_first(self, what: str) -> None:
         """Put what the error is about before its message: the words of a caller, as it unwinds."""

@@ -52,7 +52,11 @@ def shortened(text: str, length: int) -> str:
 
 def utf8_text(text: str) -> str:
     r"""A text that may hold a file's name; bytes of it that are no UTF-8 are written as `\xff`."""
-    return text.encode(errors="surrogateescape").decode(errors="backslashreplace")
+    try:
+        data = text.encode(errors="surrogateescape")
+    except UnicodeEncodeError:  # half a character that stands for no byte
+        data = text.encode(errors="backslashreplace")
+    return data.decode(errors="backslashreplace")
 
 
 def counted(number: int, noun: str) -> str:
