@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from variantlake.kernels.native.declared import (
     Bytes,
+    BytesIn,
     Int32s,
+    Int32sIn,
     Int64s,
-    bytes_in,
-    i64,
-    int32s,
-    int32s_in,
     int64,
-    int64s,
-    uint8s,
     uint64,
 )
 from variantlake.kernels.native.jit import entry, tiny
@@ -28,8 +24,8 @@ def _entry_of(indices: Int32s, bits: Bytes, offset: int, entries: int, row: int)
     return int64(indices[uint64(row)])
 
 
-@entry(i64(int32s_in, bytes_in, i64, i64, int64s))
-def entries_of(indices: Int32s, bits: Bytes, offset: int, entries: int, out: Int64s) -> int:
+@entry
+def entries_of(indices: Int32sIn, bits: BytesIn, offset: int, entries: int, out: Int64s) -> int:
     """The entry of each row, of a dictionary of `entries`, as int64; returns 0, or -1.
 
     indices: int32. bits: uint8, Arrow's bitmap of the rows that are valid, the first of which is
@@ -48,8 +44,8 @@ def entries_of(indices: Int32s, bits: Bytes, offset: int, entries: int, out: Int
     return 0
 
 
-@entry(i64(int32s_in, bytes_in, i64, bytes_in, uint8s))
-def bytes_of(indices: Int32s, bits: Bytes, offset: int, values: Bytes, out: Bytes) -> int:
+@entry
+def bytes_of(indices: Int32sIn, bits: BytesIn, offset: int, values: BytesIn, out: Bytes) -> int:
     """The byte at the entry of each row; returns 0, or -1. All as in `entries_of`.
 
     values: uint8, one for each entry and one for NULL.
@@ -67,8 +63,10 @@ def bytes_of(indices: Int32s, bits: Bytes, offset: int, values: Bytes, out: Byte
     return 0
 
 
-@entry(i64(int32s_in, bytes_in, i64, i64, int32s))
-def combine_entries(indices: Int32s, bits: Bytes, offset: int, entries: int, out: Int32s) -> int:
+@entry
+def combine_entries(
+    indices: Int32sIn, bits: BytesIn, offset: int, entries: int, out: Int32s
+) -> int:
     """Number the pairs of what a row had before, in `out`, and its entry; returns 0, or -1.
 
     out: int32, from 0 and small enough for the product with entries + 1; it gets the number of the
@@ -86,8 +84,8 @@ def combine_entries(indices: Int32s, bits: Bytes, offset: int, entries: int, out
     return 0
 
 
-@entry(i64(int32s_in, bytes_in, uint8s))
-def keep_codes(codes: Int32s, values: Bytes, kept: Bytes) -> int:
+@entry
+def keep_codes(codes: Int32sIn, values: BytesIn, kept: Bytes) -> int:
     """Clear the byte in `kept` of each row for whose code `values` has 0; returns 0, or -1.
 
     codes: int32. values: uint8, 0 or 1, one for each code. kept: uint8, 0 or 1. -1 for a code
@@ -107,8 +105,8 @@ COUNTERS = 4
 """Neighbours are often alike: one counter for all would wait for itself."""
 
 
-@entry(i64(int32s_in, bytes_in, i64, int64s))
-def count_codes(codes: Int32s, kept: Bytes, size: int, counts: Int64s) -> int:
+@entry
+def count_codes(codes: Int32sIn, kept: BytesIn, size: int, counts: Int64s) -> int:
     """Add the rows that are `kept` to counts of their codes; returns 0, or -1.
 
     codes: int32, below `size`. kept: uint8, 0 or 1 for each row. counts: int64, COUNTERS times

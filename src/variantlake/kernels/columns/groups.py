@@ -5,14 +5,11 @@ from __future__ import annotations
 from variantlake.kernels.digest.mixing import hash_text
 from variantlake.kernels.native.declared import (
     Bytes,
-    Int32s,
+    BytesIn,
+    Int32sIn,
     Int64s,
-    bytes_in,
-    i64,
-    int32s_in,
+    Int64sIn,
     int64,
-    int64s,
-    int64s_in,
     uint64,
 )
 from variantlake.kernels.native.jit import entry, helper
@@ -28,8 +25,8 @@ PROBES = 16
 """So many steps a row are as many as a search takes; more mean that the codes were chosen to."""
 
 
-@entry(i64(int64s_in, int64s, int64s, int64s))
-def number_codes(codes: Int64s, table: Int64s, ids: Int64s, first: Int64s) -> int:
+@entry
+def number_codes(codes: Int64sIn, table: Int64s, ids: Int64s, first: Int64s) -> int:
     """Number the different codes in the order in which they come; returns how many there are.
 
     codes: int64, from 0. table: int64, -1 for each code that there may be, filled with its number.
@@ -52,8 +49,8 @@ def number_codes(codes: Int64s, table: Int64s, ids: Int64s, first: Int64s) -> in
     return count
 
 
-@entry(i64(int64s_in, int64s, int64s, int64s))
-def number_values(values: Int64s, table: Int64s, ids: Int64s, first: Int64s) -> int:
+@entry
+def number_values(values: Int64sIn, table: Int64s, ids: Int64s, first: Int64s) -> int:
     """The same for any numbers, by a hash table.
 
     table: int64, -1 each, its length a power of two, twice as many as rows or more. -1 where the
@@ -100,9 +97,9 @@ def _is_same(data: Bytes, one: int, other: int, size: int) -> bool:
     return True
 
 
-@entry(i64(bytes_in, int32s_in, i64, int64s, int64s, int64s))
+@entry
 def number_texts(
-    data: Bytes, offsets: Int32s, seed: int, table: Int64s, ids: Int64s, first: Int64s
+    data: BytesIn, offsets: Int32sIn, seed: int, table: Int64s, ids: Int64s, first: Int64s
 ) -> int:
     """The same for texts, each by its bytes.
 

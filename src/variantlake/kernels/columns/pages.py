@@ -11,15 +11,11 @@ from typing import Any
 from variantlake.kernels.columns.hybrid import hybrid, packed, varint
 from variantlake.kernels.native.declared import (
     Bytes,
+    BytesIn,
     Int32s,
     Int64s,
-    bytes_in,
-    i64,
-    int32s,
+    Int64sIn,
     int64,
-    int64s,
-    int64s_in,
-    uint8s,
     uint64,
 )
 from variantlake.kernels.native.jit import entry, helper
@@ -109,9 +105,9 @@ def _marked(
     return total
 
 
-@entry(i64(bytes_in, int64s, i64, uint8s, int32s, int64s))
+@entry
 def find_values(
-    data: Bytes, pages: Int64s, most: int, valid: Bytes, numbers: Int32s, scratch: Int64s
+    data: BytesIn, pages: Int64s, most: int, valid: Bytes, numbers: Int32s, scratch: Int64s
 ) -> int:
     """Mark the rows of pages that have a value; returns how many, or -1.
 
@@ -140,9 +136,9 @@ def _spread(valid: Bytes, place: int, rows: int, count: int, values: Any) -> int
     return 0 if left == above else int64(-1)
 
 
-@entry(i64(bytes_in, int64s, i64, uint8s, int32s, int64s, i64, int32s))
+@entry
 def decode_codes(
-    data: Bytes,
+    data: BytesIn,
     pages: Int64s,
     most: int,
     valid: Bytes,
@@ -254,9 +250,9 @@ def _differences(
     return at
 
 
-@entry(i64(bytes_in, int64s, i64, uint8s, int32s, int64s, int64s))
+@entry
 def decode_differences(
-    data: Bytes,
+    data: BytesIn,
     pages: Int64s,
     most: int,
     valid: Bytes,
@@ -289,8 +285,8 @@ def decode_differences(
     return total
 
 
-@entry(i64(bytes_in, i64, int64s, int64s))
-def text_lengths(values: Bytes, count: int, lengths: Int64s, scratch: Int64s) -> int:
+@entry
+def text_lengths(values: BytesIn, count: int, lengths: Int64s, scratch: Int64s) -> int:
     """Decode how much each of a page's `count` texts shares with the one before, and adds to it.
 
     values: uint8, any bytes. lengths: int64, 2 * count: what is shared, then what is added.
@@ -319,9 +315,9 @@ def text_lengths(values: Bytes, count: int, lengths: Int64s, scratch: Int64s) ->
     return at
 
 
-@entry(i64(bytes_in, i64, int64s_in, bytes_in, int32s, uint8s))
+@entry
 def join_texts(
-    values: Bytes, at: int, lengths: Int64s, valid: Bytes, offsets: Int32s, text: Bytes
+    values: BytesIn, at: int, lengths: Int64sIn, valid: BytesIn, offsets: Int32s, text: Bytes
 ) -> int:
     """Write the texts of a page one after the other; returns their bytes, or -1.
 
@@ -356,8 +352,8 @@ def join_texts(
     return done if taken == count else int64(-1)
 
 
-@entry(i64(bytes_in, i64, int32s, uint8s))
-def plain_texts(page: Bytes, count: int, offsets: Int32s, text: Bytes) -> int:
+@entry
+def plain_texts(page: BytesIn, count: int, offsets: Int32s, text: Bytes) -> int:
     """Take a dictionary's texts apart: their offsets, and their bytes one after the other.
 
     page: uint8, a PLAIN page of `count` byte arrays. offsets: int32, count + 1. text: uint8, as

@@ -9,13 +9,10 @@ from __future__ import annotations
 from variantlake.kernels.columns.hybrid import packed, varint
 from variantlake.kernels.native.declared import (
     Bytes,
+    BytesIn,
     Int32s,
     Int64s,
-    bytes_in,
-    i64,
-    int32s,
     int64,
-    int64s,
     uint64,
 )
 from variantlake.kernels.native.jit import entry, helper
@@ -67,11 +64,11 @@ def _next(data: Bytes, width: int, state: Int64s, base: int) -> int:
     return 0
 
 
-@entry(i64(bytes_in, i64, bytes_in, i64, i64, int32s, int64s, i64, i64, int64s))
+@entry
 def find_runs(
-    levels: Bytes,
+    levels: BytesIn,
     most: int,
-    values: Bytes,
+    values: BytesIn,
     entries: int,
     rows: int,
     codes: Int32s,

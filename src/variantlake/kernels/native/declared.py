@@ -50,13 +50,9 @@ class ArrayType:
 
 @dataclass(frozen=True)
 class Result:
-    """What a kernel returns: an int64 or nothing. Called with types, a signature."""
+    """What a kernel returns: an int64 or nothing."""
 
     name: Literal["int64", "void"]
-
-    def __call__(self, *arguments: ArrayType | Result) -> Signature:
-        """The signature of a kernel that takes `arguments` and returns this."""
-        return Signature(self, arguments)
 
 
 @dataclass(frozen=True)
@@ -86,13 +82,6 @@ Records = Any
 """A one-dimensional np.recarray; attribute access to its records has no static type."""
 
 
-def signature_of(function: Callable[..., Any]) -> Signature:
-    """The signature that the annotations of an entry say."""
-    hints = get_type_hints(function, include_extras=True)
-    result = void if hints.pop("return") is type(None) else i64
-    return result(*(i64 if hint is int else hint.__metadata__[0] for hint in hints.values()))
-
-
 @dataclass(frozen=True, eq=False)
 class Inner:
     """A function that only kernels call: it has no other use when it is compiled.
@@ -110,13 +99,15 @@ class Kernel:
     `unit` is the name of the module below the package, such as `json.numbers`.
     """
 
-    def __init__(self, function: Callable[..., Any], signature: Signature | None = None) -> None:
+    def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
-        self._signature = signature
         self.unit = function.__module__.removeprefix(f"{kernels.__name__}.")
         self.name: str = function.__name__
 
     @cached_property
     def signature(self) -> Signature:
-        """What it takes and returns: as its annotations say, where nothing else was said."""
-        return self._signature or signature_of(self.function)
+        """What it takes and returns, as its annotations say."""
+        hints = get_type_hints(self.function, include_extras=True)
+        result = void if hints.pop("return") is type(None) else i64
+        arguments = (i64 if hint is int else hint.__metadata__[0] for hint in hints.values())
+        return Signature(result, tuple(arguments))

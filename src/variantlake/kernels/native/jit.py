@@ -20,7 +20,7 @@ from __future__ import annotations
 import functools
 from array import array
 from collections.abc import Callable
-from typing import Any, Literal, ParamSpec, TypeVar, cast, overload
+from typing import Any, Literal, ParamSpec, TypeVar, cast
 
 import numpy as np
 
@@ -30,7 +30,6 @@ from variantlake.kernels.native.declared import (
     ArrayType,
     Inner,
     Kernel,
-    Signature,
     i64,
 )
 
@@ -45,8 +44,8 @@ class Entry(Kernel):
     the result comes back in the first word.
     """
 
-    def __init__(self, function: Callable[..., Any], signature: Signature | None = None) -> None:
-        super().__init__(function, signature)
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
         functools.update_wrapper(self, function)
 
     def __reduce__(self) -> str:
@@ -72,19 +71,9 @@ class Entry(Kernel):
         return words[0] if self.signature.result is i64 else None
 
 
-@overload
-def entry(declared: Signature) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
-@overload
-def entry(declared: Callable[P, R]) -> Callable[P, R]: ...
-def entry(declared: Any) -> Any:
-    """Declare a kernel that Python calls: by its annotations, or by types as `i64(bytes_in)`."""
-    if isinstance(declared, Signature):
-        return functools.partial(_entry, signature=declared)
-    return _entry(declared)
-
-
-def _entry(function: Callable[..., Any], signature: Signature | None = None) -> Any:
-    return _plain(function) if PURE_PYTHON else Entry(function, signature)
+def entry(function: Callable[P, R]) -> Callable[P, R]:
+    """Declare a kernel that Python calls: its annotations are its signature."""
+    return _plain(function) if PURE_PYTHON else cast("Callable[P, R]", Entry(function))
 
 
 def helper(function: Callable[P, R]) -> Callable[P, R]:
