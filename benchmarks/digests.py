@@ -23,7 +23,7 @@ from benchmarks.report import table
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.maintenance.digest import DigestFile, FileDigester, RowDigester
 from variantlake.parquet.metadata.footer import read_footer
-from variantlake.parquet.read.parquet_source import open_parquet, read_leaves
+from variantlake.parquet.read.parquet_source import open_parquet
 from variantlake.parquet.read.reader import BATCH_ROWS
 from variantlake.parquet.write.copy_row_groups import copy_row_groups, look
 from variantlake.parquet.write.file_writer import FileWriter
@@ -35,7 +35,7 @@ def batches(file: str) -> Iterator[pa.RecordBatch]:
     source = open_parquet(file, file, footer)
     leaves = list(range(len(footer.leaves)))
     for number in range(len(footer.row_groups)):
-        yield from read_leaves(source, file, number, leaves, BATCH_ROWS)
+        yield from source.batches(number, leaves, BATCH_ROWS)
 
 
 def rewrite(file: str, target: Path, hashed: Callable[[pa.RecordBatch], Any] | None) -> None:

@@ -27,12 +27,11 @@ from variantlake.kernels.digest.rows import Digest, RowSums
 from variantlake.kernels.native.declared import Int64s
 from variantlake.parquet.metadata.footer import Footer, read_footer
 from variantlake.parquet.metadata.schema_tree import SchemaNode
-from variantlake.parquet.read.parquet_source import ParquetSource, open_parquet, read_leaves
+from variantlake.parquet.read.parquet_source import ParquetSource, open_parquet
 from variantlake.parquet.read.prefetch import ahead
 from variantlake.parquet.read.reader import BATCH_ROWS
 from variantlake.parquet.variant.variant_columns import Column, column_of, is_variant
 from variantlake.parquet.variant.variant_group import parse_group
-from variantlake.scan.column_reads import leaves_below
 from variantlake.scan.conform import conformed, find_field
 from variantlake.storage.input_file import InputFile
 from variantlake.storage.opening import Source, open_file
@@ -170,7 +169,7 @@ class _FileColumn:
         """The column `node` of a file, which is the table's `field`."""
         holds_variant = StructType((field,)).holds_variant()
         variant = column_of(node, variants) if holds_variant else None
-        leaves = tuple(leaves_below(node) if variant is None else variant.leaves())
+        leaves = tuple(node.leaves() if variant is None else variant.leaves())
         is_stored = (
             isinstance(field.type, VariantType)
             and is_variant(node, (node.name,), variants)
@@ -266,9 +265,7 @@ class _Reading:
     def batches(self) -> Iterator[tuple[int, pa.RecordBatch]]:
         """The columns that count, each batch with the place of its first row."""
         start = 0
-        for batch in file_batches(
-            self.parquet, self.file.location, self.footer, self.columns.leaves
-        ):
+        for batch in file_batches(self.parquet, self.footer, self.columns.leaves):
             yield start, batch
             start += batch.num_rows
 
@@ -296,12 +293,12 @@ def _within(places: Int64s, start: int, end: int) -> Int64s:
 
 
 def file_batches(
-    source: ParquetSource, location: str, footer: Footer, leaves: Sequence[int]
+    source: ParquetSource, footer: Footer, leaves: Sequence[int]
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a file, with the columns of these leaves."""
     for number, group in enumerate(footer.row_groups):
         if leaves:
-            yield from read_leaves(source, location, number, leaves, BATCH_ROWS)
+            yield from source.batches(number, leaves, BATCH_ROWS)
             continue
         for start in range(0, group.num_rows, BATCH_ROWS):  # it has no column of the table
             count = min(BATCH_ROWS, group.num_rows - start)

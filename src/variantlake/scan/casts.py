@@ -12,23 +12,24 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import MAXYEAR, date
 from decimal import ROUND_HALF_UP, Context, Decimal
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from variantlake.encoding.java_numbers import double_text, float_text
+from variantlake.encoding.json_text import decimal_text
 from variantlake.encoding.scalar import Scalar, decode_scalar, decode_string
-from variantlake.encoding.value import basic_type, find
+from variantlake.encoding.value import basic_type
 from variantlake.encoding.variant import Variant
-from variantlake.errors import InvalidValue, UnsupportedFeature
+from variantlake.errors import UnsupportedFeature
 from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.planning.exact.casts import INT_LIMITS, Beyond, monotone_cast, spark_type
 from variantlake.planning.exact.exactness import IDENTITY, Conversion, ConversionKind
 from variantlake.planning.predicates import Ref
 from variantlake.shredding.arrays import AnyArray, bytes_of, struct_of
-from variantlake.shredding.dictionary import RowDictionary
+from variantlake.shredding.dictionary import value_at
 from variantlake.shredding.fit import Raw, raw_array, raws_of
 from variantlake.shredding.layout import METADATA, VALUE, VARIANT_TYPE
 from variantlake.types import KINDS, NULL_VALUE, BasicType, Kind, Primitive, ShreddedType
@@ -83,9 +84,9 @@ def convert(array: AnyArray, stored: ShreddedType, ref: Ref, conversion: Convers
         return Values(direct)
     encoded = array.dictionary_encode()
     plain = [_text(raw, stored) for raw in raws_of(encoded.dictionary)]
-    cast = [None if raw is None else cast_raw(raw, stored, requested) for raw in plain]
-    values = raw_array(cast, requested).take(encoded.indices)
-    if not ref.strict or None not in cast:
+    found = [None if raw is None else cast_raw(raw, stored, requested) for raw in plain]
+    values = raw_array(found, requested).take(encoded.indices)
+    if not ref.strict or None not in found:
         return Values(values)
     return Values(values, _invalid(values) & ~_invalid(array))
 
@@ -142,12 +143,7 @@ def extract(variants: AnyArray, ref: Ref) -> Values:
 def _at(metadata: bytes | None, value: bytes | None, ref: Ref) -> bytes | None:
     if value is None or ref.path is None:
         return value
-    if not ref.path.steps:
-        return value
-    if basic_type(value) not in (BasicType.OBJECT, BasicType.ARRAY):
-        return None
-    found = find(RowDictionary(metadata or b"").decoded, value, ref.path)
-    return None if found is None else value[found[0] : found[1]]
+    return value_at(metadata, value, ref.path)
 
 
 def _subvariants(
@@ -179,10 +175,9 @@ def _cast_encoded(
         return Variant(metadata or b"", encoded).to_json() if requested == _STRING else None
     if encoded in known:
         return known[encoded]
-    scalar = decode_scalar(encoded, 0, len(encoded))
-    stored = _stored_type(scalar)
+    scalar = decode_scalar(encoded, 0, len(encoded))  # and no null
     try:
-        raw = cast_raw(_raw_of(scalar), stored, requested)
+        raw = cast_raw(cast("Raw", scalar.value), _stored_type(scalar), requested)
     except UnsupportedFeature as error:
         error.path = str(ref)
         raise
@@ -211,12 +206,6 @@ def _stored_type(scalar: Scalar) -> ShreddedType:
     return ShreddedType(kind)
 
 
-def _raw_of(scalar: Scalar) -> Raw:
-    if scalar.value is None:
-        raise InvalidValue("a Variant null has no raw value")
-    return scalar.value
-
-
 # --- One value ------------------------------------------------------------------------------------
 
 
@@ -231,15 +220,10 @@ def cast_raw(value: Raw, stored: ShreddedType, requested: ShreddedType) -> Raw |
     if monotone is not None and not isinstance(value, bytes):
         found = monotone(value)  # type: ignore[arg-type]  # no UUID gets here: Spark has none
         return None if isinstance(found, Beyond) else found
-    cast = _CASTS.get((stored.kind, requested.kind))
-    if cast is None:
+    plain = _CASTS.get((stored.kind, requested.kind))
+    if plain is None:
         raise UnsupportedFeature(f"casting {stored.ddl} to {requested.ddl} is left to Spark")
-    return cast(value, requested)
-
-
-def _decimal_text(value: Any, _requested: ShreddedType) -> str:
-    text = f"{value:f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
+    return plain(value, requested)
 
 
 def _date_text(value: Any, _requested: ShreddedType) -> str:
@@ -369,7 +353,7 @@ _CASTS: dict[tuple[Kind, Kind], _Cast] = {
     (Kind.BOOLEAN, Kind.STRING): lambda value, _: "true" if value else "false",
     (Kind.DOUBLE, Kind.STRING): lambda value, _: double_text(value),
     (Kind.FLOAT, Kind.STRING): lambda value, _: float_text(value),
-    (Kind.DECIMAL, Kind.STRING): _decimal_text,
+    (Kind.DECIMAL, Kind.STRING): lambda value, _: decimal_text(value),
     (Kind.DATE, Kind.STRING): _date_text,
     (Kind.BINARY, Kind.STRING): _binary_text,
     (Kind.UUID, Kind.STRING): lambda value, _: str(value),

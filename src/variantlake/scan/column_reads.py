@@ -59,7 +59,7 @@ class ColumnRead:
             return cls(item, node, tuple(_named_leaves(node, item.type)), None, None, by_id)
         holds_variant = StructType((field,)).holds_variant()
         variant = column_of(node, variants) if holds_variant else None
-        leaves = leaves_below(node) if variant is None else variant.leaves()
+        leaves = node.leaves() if variant is None else variant.leaves()
         return cls(item, node, tuple(leaves), field, variant, by_id)
 
     def result(self, array: Any) -> Any:
@@ -113,18 +113,10 @@ def as_type(array: AnyArray, wanted: Any) -> AnyArray:
     return array.cast(wanted, safe=not pa.types.is_timestamp(wanted))
 
 
-def leaves_below(node: SchemaNode) -> Iterator[int]:
-    """The leaves of a column."""
-    if node.leaf is not None:
-        yield node.leaf
-    for child in node.children:
-        yield from leaves_below(child)
-
-
 def _named_leaves(node: SchemaNode, wanted: Any) -> Iterator[int]:
     """The leaves that the members of a type name; those that the file lacks are left out."""
     if not pa.types.is_struct(wanted):
-        yield from leaves_below(node)
+        yield from node.leaves()
         return
     children = {child.name: child for child in node.children}
     for item in wanted:

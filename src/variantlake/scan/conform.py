@@ -22,7 +22,7 @@ from variantlake.delta.schema.table_schema import (
     arrow_type,
 )
 from variantlake.errors import MalformedFile
-from variantlake.parquet.metadata.schema_tree import SchemaNode
+from variantlake.parquet.metadata.schema_tree import SchemaNode, list_item
 from variantlake.shredding.arrays import (
     AnyArray,
     list_of,
@@ -73,7 +73,7 @@ def find_field(node: SchemaNode, field: StructField, *, by_id: bool) -> SchemaNo
     if by_id:
         wanted = field.metadata.get(ID_KEY)
         return next((each for each in node.children if each.field_id == wanted), None)
-    return next((each for each in node.children if each.name == field.physical_name), None)
+    return node.named(field.physical_name)
 
 
 def _struct(array: AnyArray, kind: StructType, node: SchemaNode, *, by_id: bool) -> AnyArray:
@@ -120,9 +120,8 @@ def _inner(node: SchemaNode, place: int) -> SchemaNode:
     if node.repetition == "repeated" and (node.logical is None or not node.children):
         return node  # a repeated field outside of a LIST is its own element
     (repeated,) = node.children
-    if node.logical is not None and node.logical.kind == "LIST":
-        two_levels = len(repeated.children) != 1 or repeated.name in ("array", f"{node.name}_tuple")
-        return repeated if two_levels else repeated.children[0]
+    if node.kind == "LIST":
+        return list_item(node) or repeated
     return repeated.children[place]
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +21,6 @@ from variantlake.delta.schema.char_values import padded, padded_to
 from variantlake.delta.schema.table_schema import StructField, arrow_type
 from variantlake.delta.stats.partition_values import partition_array
 from variantlake.errors import VariantLakeError, in_file
-from variantlake.parquet.read.parquet_source import read_leaves
 from variantlake.parquet.read.prefetch import ahead
 from variantlake.parquet.read.reader import BATCH_ROWS
 from variantlake.parquet.stats.fact_columns import Int64s
@@ -236,7 +235,7 @@ class FileReader:
                         error.row = first + int(places[error.row])
                     raise
             yield pa.Table.from_arrays(
-                [arrays.get(item.name, _nulls(len(places), item.type)) for item in wanted],
+                [arrays.get(item.name, pa.nulls(len(places), item.type)) for item in wanted],
                 schema=wanted,
             )
 
@@ -298,10 +297,10 @@ class FileReader:
             arrow = VARIANT_TYPE if ref.type == "variant" else requested_type(ref).arrow
         else:
             arrow = arrow_type(self._fields[ref.column[0]].type)
-        return Values(_nulls(rows, arrow))
+        return Values(pa.nulls(rows, cast("Any", arrow)))
 
     def _read(self, row_group: int, leaves: Sequence[int]) -> Iterator[pa.RecordBatch]:
-        return read_leaves(self._typed.source, self.file.path, row_group, leaves, BATCH_ROWS)
+        return self._typed.source.batches(row_group, leaves, BATCH_ROWS)
 
     def _deleted_rows(self) -> Int64s:
         vector = self.file.vector
@@ -398,10 +397,6 @@ def _taken(array: Any, places: Int64s) -> Any:
     if len(places) == len(array):  # rows are taken once each, in order
         return array
     return array.take(pa.array(places, pa.int64()))
-
-
-def _nulls(rows: int, arrow: Any) -> Any:
-    return pa.nulls(rows, arrow)
 
 
 def partition_column(field: StructField, text: str | None, rows: int) -> Values:

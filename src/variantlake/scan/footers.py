@@ -5,7 +5,7 @@ Never committed on a read (EXACTNESS, rule 9).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -69,7 +69,7 @@ def row_groups(
     if not files:
         return RowGroups(0, 0)
     with ThreadPoolExecutor(min(_THREADS, len(files))) as pool:
-        found = list(pool.map(lambda file: _row_group_facts(snapshot, file), files))
+        found = list(pool.map(lambda file: _by_footer(snapshot, file, row_group_facts), files))
     skipper = Skipper(And(plan.conjuncts), partition_types)
     known = [(file, groups) for file, groups in zip(files, found, strict=True) if groups]
     return count_row_groups(skipper, known) if len(known) == len(files) else None
@@ -80,20 +80,18 @@ def _key(file: ScanFile) -> tuple[str, int, int]:
 
 
 def _facts(snapshot: Snapshot, file: ScanFile) -> FileFacts | None:
-    try:
-        footer = read_footer(file.path)
-        if not has_stored_names(snapshot, footer):
-            return None
-        return facts_of(footer, file.size, snapshot.schema.variant_columns(physical=True))
-    except (VariantLakeError, OSError):
-        return None
+    found = _by_footer(snapshot, file, lambda f, names: (facts_of(f, file.size, names),))
+    return found[0] if found else None
 
 
-def _row_group_facts(snapshot: Snapshot, file: ScanFile) -> tuple[FileFacts, ...]:
+def _by_footer(
+    snapshot: Snapshot, file: ScanFile, facts: Callable[..., tuple[FileFacts, ...]]
+) -> tuple[FileFacts, ...]:
+    """What a footer says; nothing where it is unreadable, or has other names than the log."""
     try:
         footer = read_footer(file.path)
         if not has_stored_names(snapshot, footer):
             return ()
-        return row_group_facts(footer, snapshot.schema.variant_columns(physical=True))
+        return facts(footer, snapshot.schema.variant_columns(physical=True))
     except (VariantLakeError, OSError):
         return ()

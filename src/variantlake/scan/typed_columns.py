@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from variantlake.delta.schema.table_schema import StructField
 from variantlake.errors import MalformedFile
 from variantlake.parquet.metadata.schema_tree import SchemaNode
-from variantlake.parquet.read.parquet_source import open_parquet, read_leaf, read_leaves
+from variantlake.parquet.read.parquet_source import open_parquet
 from variantlake.parquet.read.reader import BATCH_ROWS
 from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.parquet.variant.group_parts import list_element
@@ -108,10 +108,10 @@ class TypedColumns:
 
     def _batches(self, row_group: int, leaf: int) -> Iterable[pa.RecordBatch]:
         if self._encoded:
-            found = read_leaf(self.source, self._path, row_group, leaf)
+            found = self.source.column(row_group, leaf)
             if found is not None:
                 return found
-        return read_leaves(self.source, self._path, row_group, [leaf], BATCH_ROWS)
+        return self.source.batches(row_group, [leaf], BATCH_ROWS)
 
     def _leaf(self, ref: Ref, reading: PhysicalColumn) -> int:
         known = self._layout.leaves.get(ref)
@@ -160,4 +160,4 @@ def _below(node: SchemaNode, step: str | int) -> SchemaNode | None:
     """The child of that name, or the element of a list."""
     if isinstance(step, int):
         return list_element(node, Path())
-    return next((child for child in node.children if child.name == step), None)
+    return node.named(step)

@@ -7,6 +7,9 @@ from functools import lru_cache
 
 from variantlake.encoding.metadata import Metadata, decode_metadata, encode_metadata
 from variantlake.encoding.tree import encode_object
+from variantlake.encoding.value import basic_type, find
+from variantlake.paths import Path
+from variantlake.types import BasicType
 
 
 class RowDictionary:
@@ -45,6 +48,16 @@ class RowDictionary:
         if not self._added:
             return self._bytes
         return encode_metadata([*self.decoded.keys, *self._added])
+
+
+def value_at(metadata: bytes | None, value: bytes, path: Path) -> bytes | None:
+    """What stands at a path of a Variant; the metadata is decoded only where a step needs it."""
+    if not path.steps:
+        return value
+    if basic_type(value) not in (BasicType.OBJECT, BasicType.ARRAY):
+        return None
+    found = find(RowDictionary(metadata or b"").decoded, value, path)
+    return None if found is None else value[found[0] : found[1]]
 
 
 @lru_cache(maxsize=8)  # rows share few; one may take a gigabyte

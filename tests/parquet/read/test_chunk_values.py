@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from variantlake.parquet.metadata.footer import Footer, parse_footer, read_tail
 from variantlake.parquet.read.chunk_values import CodeRuns, read_runs, read_values
-from variantlake.parquet.read.parquet_source import open_parquet, read_leaf
+from variantlake.parquet.read.parquet_source import open_parquet
 from variantlake.storage.opening import open_file
 
 TEXTS = ("", "a", "b" * 40, "\u00e9", "\U00010000", "did:plc:1", "did:plc:2")
@@ -212,7 +212,7 @@ def test_texts_of_other_encodings_are_read_whole(encoding: str) -> None:
     footer = parse_footer(tail.footer, tail.offset)
     with open_parquet(io.BytesIO(data), "a file", footer, [0]) as source:
         for _ in range(2):
-            batches = read_leaf(source, "a file", 0, 0)
+            batches = source.column(0, 0)
             assert batches is not None
             assert [each for batch in batches for each in batch.column(0).to_pylist()] == values
 

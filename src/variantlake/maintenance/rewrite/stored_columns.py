@@ -20,7 +20,7 @@ from variantlake.parquet.stats.facts import facts_of
 from variantlake.parquet.variant.variant_columns import Column, column_of
 from variantlake.parquet.variant.variant_group import VariantGroup, parse_group
 from variantlake.paths import Path
-from variantlake.scan.column_reads import as_type, leaves_below
+from variantlake.scan.column_reads import as_type
 from variantlake.scan.conform import conformed, find_field
 from variantlake.shredding.layout import TYPED_VALUE, VARIANT_TYPE
 from variantlake.shredding.schema import ShreddingSchema, Untyped
@@ -77,7 +77,7 @@ def column_rows(
         variant = None
         if StructType((item,)).holds_variant():
             variant = column_of(node, variants)
-        leaves = leaves_below(node) if variant is None else variant.leaves()
+        leaves = node.leaves() if variant is None else variant.leaves()
         return _Ordinary(tuple(leaves), item, node, variant, by_id)
     group = parse_group(node, (node.name,))
     notes, found = group.notes, False

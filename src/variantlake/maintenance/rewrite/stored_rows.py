@@ -265,7 +265,7 @@ class InputRows:
                     deleted = deleted_rows(self._table.store, file.vector, rows)
                 self._counts.append({reading.tier: Counts(1, file.size, rows - len(deleted))})
                 with open_parquet(opened, location, footer) as source:
-                    batches = file_batches(source, location, footer, reading.leaves)
+                    batches = file_batches(source, footer, reading.leaves)
                     for batch, positions in _kept(batches, deleted):
                         yield _Piece(reading, file, location, batch, positions)
 

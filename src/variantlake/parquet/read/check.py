@@ -11,7 +11,7 @@ from variantlake.errors import MissingSource, VariantLakeError
 from variantlake.kernels.shredded.check_rows import find_problems
 from variantlake.parquet.metadata.footer import Footer, is_parquet, read_footer
 from variantlake.parquet.metadata.schema_tree import SchemaNode
-from variantlake.parquet.read.parquet_source import open_parquet, read_leaves
+from variantlake.parquet.read.parquet_source import open_parquet
 from variantlake.parquet.read.reader import BATCH_ROWS, Progress, named_groups
 from variantlake.parquet.variant.variant_columns import (
     Column,
@@ -180,7 +180,7 @@ def _check_rows(
     try:
         with open_parquet(path, name, footer) as file:
             for row_group in range(len(footer.row_groups)):
-                for batch in read_leaves(file, name, row_group, leaves, batch_rows):
+                for batch in file.batches(row_group, leaves, batch_rows):
                     rows = np.arange(start, start + batch.num_rows)
                     for node, column in columns:
                         for found in column.variants(batch.column(node.name), rows):

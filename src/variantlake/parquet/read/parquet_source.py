@@ -26,10 +26,16 @@ BATCH_BYTES = 64 << 20
 
 
 class ParquetSource:
-    """A file that pyarrow reads piece by piece; `column` gives some leaves as dictionaries."""
+    """A file that pyarrow reads piece by piece; `column` gives some leaves as dictionaries.
 
-    def __init__(self, path: Source, footer: Footer, encoded: Sequence[int] = ()) -> None:
+    Errors call it `name`.
+    """
+
+    def __init__(
+        self, path: Source, name: str, footer: Footer, encoded: Sequence[int] = ()
+    ) -> None:
         """Raises pyarrow's own errors: see `open_parquet`."""
+        self._name = name
         self._footer = footer
         self._input = open_file(path)
         # Buffering whole column chunks ahead would make memory follow the row group.
@@ -82,10 +88,18 @@ class ParquetSource:
     def batches(
         self, row_group: int, leaves: Sequence[int], batch_rows: int
     ) -> Iterator[pa.RecordBatch]:
-        """Rows of a row group, after a look at the page headers. Raises as `read_leaves` does.
+        """Rows of a row group with the columns that some leaves need. Raises MalformedFile.
 
-        A batch has at most `batch_rows` rows, and about BATCH_BYTES.
+        By position: dotted names cannot tell the key `a.b` from the key `b` within `a`. A batch has
+        at most `batch_rows` rows, and about BATCH_BYTES.
         """
+        with self._reading(row_group):
+            yield from self._batches(row_group, leaves, batch_rows)
+
+    def _batches(
+        self, row_group: int, leaves: Sequence[int], batch_rows: int
+    ) -> Iterator[pa.RecordBatch]:
+        """The same, after a look at the page headers."""
         # Our own footer: pyarrow's objects for a chunk abort the process on broken size statistics.
         group, leaf_of = self._footer.row_groups[row_group], self._footer.leaves
         held = self._input.held
@@ -112,10 +126,14 @@ class ParquetSource:
         return batches
 
     def column(self, row_group: int, leaf: int) -> list[pa.RecordBatch] | None:
-        """One leaf of a row group in one go. Raises as `batches`.
+        """One leaf of a row group in one go. Raises MalformedFile.
 
         None where that takes too much memory, and for times that have to be settled.
         """
+        with self._reading(row_group):
+            return self._column(row_group, leaf)
+
+    def _column(self, row_group: int, leaf: int) -> list[pa.RecordBatch] | None:
         group, own = self._footer.row_groups[row_group], self._footer.leaves[leaf]
         chunk = group.columns[leaf]
         if self._old.concern([leaf]):
@@ -164,46 +182,26 @@ class ParquetSource:
                 raise
             start += batch.num_rows
 
+    @contextmanager
+    def _reading(self, row_group: int) -> Iterator[None]:
+        """Errors of a row group, ours and pyarrow's, with its number and the file's name."""
+        with in_file(self._name):
+            try:
+                yield
+            except VariantLakeError as error:  # some are OSErrors too
+                error.say_first(f"row group {row_group}")
+                raise
+            except (pa.ArrowException, OSError) as error:
+                raise MalformedFile(f"row group {row_group} does not read: {error}") from error
+
 
 def open_parquet(
     path: Source, name: str, footer: Footer, encoded: Sequence[int] = ()
 ) -> ParquetSource:
     """Open a file with pyarrow for reading piece by piece. Raises MalformedFile."""
     try:
-        return ParquetSource(path, footer, encoded)
+        return ParquetSource(path, name, footer, encoded)
     except VariantLakeError:
         raise  # some are OSErrors too
     except (pa.ArrowException, OSError) as error:
         raise MalformedFile(f"pyarrow cannot open it: {error}", file=name) from error
-
-
-def read_leaves(
-    file: ParquetSource, name: str, row_group: int, leaves: Sequence[int], batch_rows: int
-) -> Iterator[pa.RecordBatch]:
-    """Batches of one row group with the columns that some leaves need. Raises MalformedFile.
-
-    By position: dotted names cannot tell the key `a.b` from the key `b` within `a`.
-    """
-    with _reading(name, row_group):
-        yield from file.batches(row_group, leaves, batch_rows)
-
-
-def read_leaf(
-    file: ParquetSource, name: str, row_group: int, leaf: int
-) -> list[pa.RecordBatch] | None:
-    """See `ParquetSource.column`. Raises MalformedFile."""
-    with _reading(name, row_group):
-        return file.column(row_group, leaf)
-
-
-@contextmanager
-def _reading(name: str, row_group: int) -> Iterator[None]:
-    """Errors of a row group, ours and pyarrow's, with its number and the file's name."""
-    with in_file(name):
-        try:
-            yield
-        except VariantLakeError as error:  # some are OSErrors too
-            error.say_first(f"row group {row_group}")
-            raise
-        except (pa.ArrowException, OSError) as error:
-            raise MalformedFile(f"row group {row_group} does not read: {error}") from error

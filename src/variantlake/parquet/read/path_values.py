@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from variantlake.encoding.scalar import Scalar, decode_scalar
-from variantlake.encoding.value import basic_type, find, type_name
+from variantlake.encoding.value import basic_type, type_name
 from variantlake.errors import InvalidValue, MalformedFile, VariantLakeError
 from variantlake.kernels.shredded.unshred import unshred
 from variantlake.kernels.shredded.unshred_legacy import unshred_legacy
@@ -30,7 +30,7 @@ from variantlake.shredding.arrays import (
     validity,
     variants_of,
 )
-from variantlake.shredding.dictionary import RowDictionary
+from variantlake.shredding.dictionary import value_at
 from variantlake.shredding.fit import Raw, encoded_type, fit, raw_array, raws_of, scalar_of
 from variantlake.shredding.layout import METADATA, TYPED_VALUE, VALUE, VARIANT_TYPE, plain_type
 from variantlake.shredding.legacy.layout import OBJECT
@@ -159,19 +159,11 @@ class PathRequest:
         rows = zip(bytes_of(metadata), bytes_of(values), strict=True)
         for row, (keys, value) in enumerate(rows):
             try:
-                yield None if value is None else self._search(keys or b"", value)
+                yield None if value is None else value_at(keys, value, self.rest)
             except VariantLakeError as error:
                 error.row = row
                 error.path = str(self.path)
                 raise
-
-    def _search(self, metadata: bytes, value: bytes) -> bytes | None:
-        if not self.rest.steps:
-            return value
-        if basic_type(value) not in (BasicType.OBJECT, BasicType.ARRAY):
-            return None
-        found = find(RowDictionary(metadata).decoded, value, self.rest)
-        return None if found is None else value[found[0] : found[1]]
 
     def _variants(self, metadata: AnyArray, members: Members) -> AnyArray:
         """The Variant at the path; null where it is missing or a Variant null."""

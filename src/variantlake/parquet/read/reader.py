@@ -16,7 +16,7 @@ import pyarrow as pa
 from variantlake.errors import InvalidPath, InvalidValue, MalformedFile, VariantLakeError, in_file
 from variantlake.parquet.metadata.footer import Footer, read_footer
 from variantlake.parquet.metadata.schema_tree import SchemaNode
-from variantlake.parquet.read.parquet_source import open_parquet, read_leaves
+from variantlake.parquet.read.parquet_source import open_parquet
 from variantlake.parquet.read.prefetch import ahead
 from variantlake.parquet.variant.variant_columns import column_of, result_field, variant_nodes
 from variantlake.storage.opening import Source, name_of, open_file
@@ -174,7 +174,7 @@ class VariantFile:
         """Batches as the file holds them, each with the number of its first row."""
         for group in groups:
             start = sum(each.num_rows for each in self.footer.row_groups[:group])
-            for batch in read_leaves(self._file, self.name, group, leaves, batch_rows):
+            for batch in self._file.batches(group, leaves, batch_rows):
                 yield batch, start
                 start += batch.num_rows
 

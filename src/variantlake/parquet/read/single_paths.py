@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from variantlake.errors import InvalidPath, MalformedFile, VariantLakeError, in_file
 from variantlake.parquet.metadata.footer import Footer, read_footer
-from variantlake.parquet.read.parquet_source import open_parquet, read_leaves
+from variantlake.parquet.read.parquet_source import open_parquet
 from variantlake.parquet.read.path_values import LegacyPathRequest, Members, Mismatch, PathRequest
 from variantlake.parquet.read.reader import BATCH_ROWS, Progress, check_batch_rows
 from variantlake.parquet.variant.variant_columns import is_variant
@@ -93,10 +93,9 @@ def count_typed(
         leaves |= set() if node is None else _typed_leaf(node)
     if not leaves:
         return counts
-    name = name_of(path)
-    with open_parquet(path, name, footer) as file:
+    with open_parquet(path, name_of(path), footer) as file:
         for row_group in range(len(footer.row_groups)):
-            for batch in read_leaves(file, name, row_group, sorted(leaves), BATCH_ROWS):
+            for batch in file.batches(row_group, sorted(leaves), BATCH_ROWS):
                 root = Members(batch.column(group.column[0]))
                 for each in paths:
                     found = root
@@ -143,7 +142,7 @@ def _batches(
     leaves = sorted({leaf for request in requests for leaf in request.leaves})
     with in_file(name), open_parquet(path, name, footer) as file:
         for row_group in range(len(footer.row_groups)):
-            for batch in read_leaves(file, name, row_group, leaves, batch_rows):
+            for batch in file.batches(row_group, leaves, batch_rows):
                 arrays = []
                 for request in requests:
                     try:
