@@ -13,9 +13,10 @@ import pyarrow as pa
 from variantlake.encoding.edit import Change, Edit, edited
 from variantlake.encoding.variant import Variant
 from variantlake.errors import DuplicateKey, InvalidPath, InvalidValue, PathTypeMismatch
-from variantlake.kernels.variant.arrow_variants import as_variants, is_variants, variant_column
+from variantlake.kernels.variant.arrow_variants import as_variants, variant_column
 from variantlake.kernels.variant.editor import edit_variants
 from variantlake.paths import Path
+from variantlake.shredding.layout import is_variant_type
 
 Target: TypeAlias = Any
 """A Variant or None, an Arrow array or column of Variants, a Column of Spark."""
@@ -116,7 +117,7 @@ def _changed(target: Target, edit: Edit, value: object, *, lenient: bool = False
         return _one(target, edit, value, lenient=lenient)
     if isinstance(target, pa.ChunkedArray):
         return _chunks(target, edit, value, lenient=lenient)
-    if isinstance(target, pa.Array) and is_variants(target.type):
+    if isinstance(target, pa.Array) and is_variant_type(target.type):
         return _array(target, edit, value, lenient=lenient)
     if type(target).__module__.startswith("pyspark."):
         from variantlake.spark.session.variant_functions import changed_column

@@ -28,7 +28,7 @@ from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.planning.exact.casts import INT_LIMITS, Beyond, monotone_cast, spark_type
 from variantlake.planning.exact.exactness import IDENTITY, Conversion, ConversionKind
 from variantlake.planning.predicates import Ref
-from variantlake.shredding.arrays import AnyArray, bytes_of, struct_of
+from variantlake.shredding.arrays import AnyArray, bytes_of, struct_of, valid_of
 from variantlake.shredding.dictionary import value_at
 from variantlake.shredding.fit import Raw, raw_array, raws_of
 from variantlake.shredding.layout import METADATA, VALUE, VARIANT_TYPE
@@ -88,7 +88,7 @@ def convert(array: AnyArray, stored: ShreddedType, ref: Ref, conversion: Convers
     values = raw_array(found, requested).take(encoded.indices)
     if not ref.strict or None not in found:
         return Values(values)
-    return Values(values, _invalid(values) & ~_invalid(array))
+    return Values(values, valid_of(array) & ~valid_of(values))
 
 
 def _direct(array: AnyArray, stored: ShreddedType, requested: ShreddedType) -> AnyArray | None:
@@ -110,10 +110,6 @@ def _text(raw: Raw | None, stored: ShreddedType) -> Raw | None:
     if isinstance(raw, bytes) and stored.kind is Kind.STRING:
         return decode_string(raw, 0, len(raw))
     return raw
-
-
-def _invalid(array: AnyArray) -> Bools:
-    return np.asarray(array.is_null().to_numpy(zero_copy_only=False), np.bool_)
 
 
 # --- From Variants --------------------------------------------------------------------------------

@@ -15,13 +15,14 @@ from variantlake.scan.conform import conformed
 from variantlake.shredding.arrays import (
     AnyArray,
     AnyField,
+    list_array,
     list_of,
     map_array,
     members,
     offsets_of,
     struct_of,
 )
-from variantlake.shredding.layout import METADATA, VALUE
+from variantlake.shredding.layout import is_variant_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ class ColumnRead:
         columns that these name. `by_id` tells that the file's fields are found by their ids. Raises
         MalformedFile for an invalid Variant group.
         """
-        if isinstance(field.type, VariantType) and not _is_variant(item.type):
+        if isinstance(field.type, VariantType) and not is_variant_type(item.type):
             return cls(item, node, tuple(_named_leaves(node, item.type)), None, None, by_id)
         holds_variant = StructType((field,)).holds_variant()
         variant = column_of(node, variants) if holds_variant else None
@@ -101,12 +102,7 @@ def as_type(array: AnyArray, wanted: Any) -> AnyArray:
     if pa.types.is_list(wanted):
         lists = list_of(array)
         offsets, elements = offsets_of(lists)
-        return pa.ListArray.from_arrays(
-            pa.array(offsets, pa.int32()),
-            as_type(elements, wanted.value_type),
-            type=wanted,
-            mask=lists.is_null(),
-        )
+        return list_array(wanted, offsets, as_type(elements, wanted.value_type), lists.is_null())
     if array.type == wanted:
         return array
     # Of nanoseconds Spark keeps the microseconds.
@@ -122,7 +118,3 @@ def _named_leaves(node: SchemaNode, wanted: Any) -> Iterator[int]:
     for item in wanted:
         if item.name in children:
             yield from _named_leaves(children[item.name], item.type)
-
-
-def _is_variant(arrow: Any) -> bool:
-    return pa.types.is_struct(arrow) and {item.name for item in arrow} == {METADATA, VALUE}

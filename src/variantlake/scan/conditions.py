@@ -37,7 +37,7 @@ from variantlake.planning.predicates import (
 )
 from variantlake.scan.casts import Bools, Values
 from variantlake.scan.entries import of_rows, with_null
-from variantlake.shredding.arrays import AnyArray
+from variantlake.shredding.arrays import AnyArray, bools_of, valid_of
 from variantlake.shredding.fit import raw_array
 from variantlake.types import Kind, ShreddedType
 
@@ -141,19 +141,15 @@ def _failed(values: Values) -> Bools:
 
 def _is_null(values: Values) -> Truth:
     failed = _failed(values)
-    null = _numpy(values.array.is_null())
+    null = bools_of(values.array.is_null())
     return Truth.of(null & ~failed, ~null & ~failed, failed)
 
 
 def _truth(values: Values, answers: Any) -> Truth:
     """From an Arrow array of booleans, null where a value is."""
-    valid = _numpy(answers.is_valid())
-    true = _numpy(answers.fill_null(False)) & valid
+    valid = valid_of(answers)
+    true = bools_of(answers.fill_null(False)) & valid
     return Truth.of(true, valid & ~true, _failed(values))
-
-
-def _numpy(array: Any) -> Bools:
-    return np.asarray(array.to_numpy(zero_copy_only=False), np.bool_)
 
 
 def _starts_with(prefix: str, values: Values) -> Truth:
@@ -189,8 +185,8 @@ def _in(ref: Ref, options: tuple[Literal, ...], values: Values) -> Truth:
         raise UnsupportedFeature(f"{ref} IN constants of several types is left to Spark")
     wanted = [literal_as(option, common) for option in options]
     found = _any(_as_common(values.array, common), wanted, common)
-    valid = _numpy(values.array.is_valid())
-    true = _numpy(found.fill_null(False)) & valid
+    valid = valid_of(values.array)
+    true = bools_of(found.fill_null(False)) & valid
     false = valid & ~true & (None not in wanted)
     return Truth.of(true, false, _failed(values))
 
@@ -199,7 +195,7 @@ def _any(array: AnyArray, wanted: Sequence[Raw | None], common: ShreddedType) ->
     true = np.zeros(len(array), np.bool_)
     for value in wanted:
         if value is not None:
-            true |= _numpy(_answers("=", array, value, common).fill_null(False))
+            true |= bools_of(_answers("=", array, value, common).fill_null(False))
     return pa.array(true)
 
 
@@ -255,4 +251,4 @@ def _float_answers(op: CompareOp, array: AnyArray, value: float) -> Any:
         ">": ~(less | equal),
         ">=": ~less,
     }[op]
-    return pa.array(found, mask=_numpy(array.is_null()))
+    return pa.array(found, mask=bools_of(array.is_null()))

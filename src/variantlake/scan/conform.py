@@ -25,6 +25,7 @@ from variantlake.errors import MalformedFile
 from variantlake.parquet.metadata.schema_tree import SchemaNode, list_item
 from variantlake.shredding.arrays import (
     AnyArray,
+    list_array,
     list_of,
     map_array,
     members,
@@ -100,9 +101,7 @@ def _list(array: AnyArray, kind: ArrayType, node: SchemaNode, *, by_id: bool) ->
     lists = list_of(array)
     offsets, elements = offsets_of(lists)
     elements = conformed(elements, kind.element, _inner(node, 0), by_id=by_id)
-    return pa.ListArray.from_arrays(
-        pa.array(offsets, pa.int32()), elements, type=arrow_type(kind), mask=lists.is_null()
-    )
+    return list_array(arrow_type(kind), offsets, elements, lists.is_null())
 
 
 def _map(array: AnyArray, kind: MapType, node: SchemaNode, *, by_id: bool) -> AnyArray:

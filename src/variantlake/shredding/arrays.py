@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from variantlake.errors import MalformedFile
@@ -24,6 +25,16 @@ def validity(array: AnyArray) -> list[bool]:
     """Per slot whether it is not null."""
     valid: list[Any] = array.is_valid().to_pylist()
     return valid
+
+
+def bools_of(array: AnyArray) -> npt.NDArray[np.bool_]:
+    """Booleans without a null as NumPy has them."""
+    return np.asarray(array.to_numpy(zero_copy_only=False), np.bool_)
+
+
+def valid_of(array: AnyArray) -> npt.NDArray[np.bool_]:
+    """As `validity`, for NumPy."""
+    return bools_of(array.is_valid())
 
 
 def bytes_of(array: AnyArray) -> list[bytes | None]:
@@ -64,24 +75,18 @@ def list_of(array: AnyArray) -> pa.ListArray[Any]:
         return _gathered(lists, starts * size, np.full(len(lists), size))
     if isinstance(array, pa.ListArray):
         return array
-    kind = pa.list_(element_field(array.type))
     offsets, elements = offsets_of(array)
-    places = pa.array(offsets, pa.int32())
-    return pa.ListArray.from_arrays(places, elements, type=kind, mask=array.is_null())
+    return list_array(pa.list_(element_field(array.type)), offsets, elements, array.is_null())
 
 
 def _gathered(lists: Any, starts: np.ndarray, sizes: np.ndarray) -> pa.ListArray[Any]:
     """Lists that may stand anywhere among their elements; pyarrow casts slices of them wrongly."""
-    is_set = np.asarray(lists.is_valid())
+    is_set = valid_of(lists)
     sizes = np.where(is_set, sizes, 0).astype(np.int64)
     offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
     chosen = np.repeat(starts - offsets[:-1], sizes) + np.arange(offsets[-1])
-    return pa.ListArray.from_arrays(
-        pa.array(offsets, pa.int32()),
-        lists.values.take(pa.array(chosen)),
-        type=pa.list_(element_field(lists.type)),
-        mask=pa.array(~is_set),
-    )
+    kind, elements = pa.list_(element_field(lists.type)), lists.values.take(pa.array(chosen))
+    return list_array(kind, offsets, elements, pa.array(~is_set))
 
 
 def element_field(arrow: pa.DataType) -> AnyField:
@@ -104,7 +109,7 @@ def offsets_of(lists: Any) -> tuple[list[int], AnyArray]:
     sizes = np.diff(offsets)
     elements = lists.values.slice(int(offsets[0]), int(offsets[-1] - offsets[0]))
     if lists.null_count:
-        is_set = np.asarray(lists.is_valid())
+        is_set = valid_of(lists)
         if sizes[~is_set].any():
             elements = elements.filter(pa.array(np.repeat(is_set, sizes)))
             sizes[~is_set] = 0
@@ -118,6 +123,16 @@ def elements_of(lists: AnyArray) -> AnyArray:
     """
     is_fixed = isinstance(lists, pa.FixedSizeListArray)
     return offsets_of(list_of(lists) if is_fixed else lists)[1]
+
+
+def list_array(
+    arrow: pa.DataType, offsets: Any, elements: AnyArray, nulls: AnyArray
+) -> pa.ListArray[Any]:
+    """Lists of elements, of exactly this type; offsets start with 0 and fit 32 bits."""
+    made: Any = pa.ListArray.from_arrays(
+        pa.array(offsets, pa.int32()), elements, type=arrow, mask=cast("Any", nulls)
+    )
+    return cast("pa.ListArray[Any]", made)
 
 
 def map_array(
@@ -148,7 +163,18 @@ def map_leaves(array: Any, change: Callable[[AnyArray], AnyArray]) -> AnyArray:
         offsets, elements = offsets_of(lists)
         inside = map_leaves(elements, change)
         kind = pa.list_(element_field(lists.type).with_type(inside.type))
-        return pa.ListArray.from_arrays(
-            pa.array(offsets, pa.int32()), inside, type=kind, mask=lists.is_null()
-        )
+        return list_array(kind, offsets, inside, lists.is_null())
     return change(array)
+
+
+def map_types(arrow: pa.DataType, change: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
+    """The type that `map_leaves` makes of arrays of a type, whose leaves change theirs so."""
+
+    def below(field: AnyField) -> AnyField:
+        return field.with_type(map_types(field.type, change))
+
+    if isinstance(arrow, pa.StructType):
+        return pa.struct(list(map(below, arrow)))
+    if isinstance(arrow, pa.MapType):
+        return map_type(below(arrow.key_field), below(arrow.item_field))
+    return pa.list_(below(element_field(arrow))) if is_list(arrow) else change(arrow)

@@ -15,7 +15,7 @@ from variantlake.encoding.scalar import decode_scalar
 from variantlake.encoding.value import Children, basic_type, check_value_size, read_children
 from variantlake.encoding.variant import Variant
 from variantlake.errors import UnknownVariantType, VariantLakeError
-from variantlake.shredding.arrays import AnyArray, element_field, members
+from variantlake.shredding.arrays import AnyArray, element_field, list_array, members
 from variantlake.shredding.dictionary import RowDictionary
 from variantlake.shredding.error_paths import below
 from variantlake.shredding.fit import Raw, fit, raw_array
@@ -210,12 +210,7 @@ class _ArrayColumn:
     def finish(self) -> AnyArray:
         element_type = element_field(self._type).type
         elements = pa.StructArray.from_arrays(self._element.finish(), fields=members(element_type))
-        return pa.ListArray.from_arrays(
-            pa.array(self._offsets, pa.int32()),
-            elements,
-            type=self._type,
-            mask=pa.array(self._nulls, pa.bool_()),
-        )
+        return list_array(self._type, self._offsets, elements, pa.array(self._nulls, pa.bool_()))
 
 
 def _typed_builder(node: Node) -> _Typed | None:

@@ -148,7 +148,7 @@ class ObjectStore:
         found: list[Entry] = []
         with self.failures(folder):
             for page in obstore.list(self.backend, folder or None, offset=offset, chunk_size=1000):
-                found += [_entry(meta) for meta in page if "/" not in meta["path"][start:]]
+                found += [entry_of(meta) for meta in page if "/" not in meta["path"][start:]]
         # Object stores list in the order of names; the backends for tests need not.
         yield from sorted(found, key=lambda entry: entry.path)
 
@@ -156,7 +156,7 @@ class ObjectStore:
         """See Store."""
         try:
             with self.failures(path):
-                return _entry(obstore.head(self.backend, path))
+                return entry_of(obstore.head(self.backend, path))
         except MissingSource:
             return None
 
@@ -214,7 +214,8 @@ def _cached_client(url: str, options: frozenset[tuple[str, str]]) -> Backend:
         raise StoreFailed(f"cannot open this location: {message}", file=url) from error
 
 
-def _entry(meta: ObjectMeta) -> Entry:
+def entry_of(meta: ObjectMeta) -> Entry:
+    """An object as a store lists it, or tells of it when it is asked for."""
     modified = int(meta["last_modified"].timestamp() * 1000)
     # Some stores quote it only where one object is asked for.
     tag = (meta["e_tag"] or "").removeprefix("W/").strip('"')

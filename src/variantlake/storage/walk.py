@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import obstore
 
-from variantlake.storage.objects import ObjectStore
+from variantlake.storage.objects import ObjectStore, entry_of
 from variantlake.storage.store import Entry, LocalStore, Store
 
 Enter = Callable[[str], bool]
@@ -99,8 +99,7 @@ def _walk_objects(store: ObjectStore, enter: Enter) -> Iterator[Entry]:
                 if folder != entered[0]:
                     entered = folder, _is_entered(folder, enter)
                 if entered[1]:
-                    modified = int(meta["last_modified"].timestamp() * 1000)
-                    yield Entry(path, meta["size"], modified)
+                    yield entry_of(meta)
 
 
 def _is_entered(folder: str, enter: Enter) -> bool:

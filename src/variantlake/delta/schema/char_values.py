@@ -16,7 +16,14 @@ import pyarrow.compute as pc
 from variantlake.delta.schema.char_types import char_length_of, holds_char
 from variantlake.delta.schema.table_schema import ArrayType, DataType, MapType, StructType
 from variantlake.errors import InvalidValue
-from variantlake.shredding.arrays import AnyArray, map_array, members, offsets_of, struct_of
+from variantlake.shredding.arrays import (
+    AnyArray,
+    list_array,
+    map_array,
+    members,
+    offsets_of,
+    struct_of,
+)
 
 
 def within_length(array: AnyArray, length: int, name: str) -> AnyArray:
@@ -65,12 +72,7 @@ def padded(array: AnyArray, declared: DataType) -> AnyArray:
             )
         case ArrayType(element):
             offsets, elements = offsets_of(array)
-            return pa.ListArray.from_arrays(
-                pa.array(offsets, pa.int32()),
-                padded(elements, element),
-                type=array.type,
-                mask=array.is_null(),
-            )
+            return list_array(array.type, offsets, padded(elements, element), array.is_null())
         case MapType(key, value):
             offsets, entries = offsets_of(array)
             keys, items = struct_of(entries).flatten()

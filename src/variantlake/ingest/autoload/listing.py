@@ -22,9 +22,9 @@ from obstore.exceptions import BaseError
 
 from variantlake.errors import InvalidValue, MissingSource, StoreFailed, VariantLakeError
 from variantlake.ingest.sources.wanted import Wanted, names_below
-from variantlake.storage.objects import ObjectStore, open_object
+from variantlake.storage.objects import ObjectStore, entry_of, open_object
 from variantlake.storage.schemes import check_scheme
-from variantlake.storage.store import is_local, local_path, make_folder
+from variantlake.storage.store import Entry, is_local, local_path, make_folder
 
 PAGE_NAMES = 4096
 _PARALLEL_REQUESTS = 16
@@ -216,7 +216,7 @@ class ObjectFolder:
                 for meta in found:
                     name = meta["path"][start:]
                     if self.wanted.accepts(name):
-                        files.append(_source_file(name.encode(), meta))
+                        files.append(_source_file(name.encode(), entry_of(meta)))
                 # S3 and its like list in this order. A store that does not would lose files.
                 names = [file.name for file in files]
                 if names and (names != sorted(names) or names[0] <= last):
@@ -240,9 +240,7 @@ class ObjectFolder:
 
     def _look(self, name: bytes) -> SourceFile | None:
         entry = self.store.entry(self._path(name))
-        if entry is None:
-            return None
-        return SourceFile(name, entry.size, entry.modified, _tag(entry.tag, entry.modified))
+        return None if entry is None else _source_file(name, entry)
 
     def location(self, name: bytes) -> str:
         """See LocalFolder."""
@@ -284,13 +282,9 @@ class ObjectFolder:
 Folder = LocalFolder | ObjectFolder
 
 
-def _source_file(name: bytes, meta: obstore.ObjectMeta) -> SourceFile:
+def _source_file(name: bytes, entry: Entry) -> SourceFile:
     # Seconds, as stores tell parts of them only in listings.
-    modified = int(meta["last_modified"].timestamp()) * 1000
-    etag = (meta["e_tag"] or "").removeprefix("W/").strip('"')
-    return SourceFile(name, meta["size"], modified, _tag(etag, modified))
-
-
-def _tag(etag: str, modified: int) -> int:
-    text = etag or str(modified // 1000)
-    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
+    seconds = entry.modified // 1000
+    etag = (entry.tag or str(seconds)).encode()
+    tag = int.from_bytes(hashlib.blake2b(etag, digest_size=8).digest(), "little")
+    return SourceFile(name, entry.size, seconds * 1000, tag)

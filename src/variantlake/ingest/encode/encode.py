@@ -24,13 +24,14 @@ from variantlake.errors import (
 from variantlake.ingest.encode.micros import check_micros
 from variantlake.kernels.json.json_reader import JsonReader
 from variantlake.kernels.shredded.shredder import Shredder
+from variantlake.kernels.tape.arrow_arrays import slots_of
 from variantlake.kernels.tape.tape import Tape
 from variantlake.kernels.tape.words import PADDING
 from variantlake.kernels.variant.variant_reader import VariantReader, bad_variant
 from variantlake.parquet.metadata.annotate import ColumnPath
 from variantlake.parquet.metadata.value_notes import NO_NOTES
 from variantlake.shredding import layout
-from variantlake.shredding.arrays import AnyArray
+from variantlake.shredding.arrays import AnyArray, struct_of
 from variantlake.shredding.schema import ShreddingSchema
 from variantlake.shredding.values import ValueNotes
 
@@ -167,26 +168,20 @@ class VariantColumn:
             return tape
         if self._from_json:
             raise _bad_json(array[bad[0]], bad[0])
-        raise bad_variant(_storage(array), bad[0])
+        raise bad_variant(struct_of(array), bad[0])
 
     def tape(self, array: AnyArray) -> Tape:
         """The rows; bad ones, and NULLs, have a status."""
         if not self._from_json:
-            return self._variant_reader.read(_storage(array))
+            return self._variant_reader.read(struct_of(array))
         # Bytes that need not be UTF-8: the reader checks them.
         is_text = array.type in (pa.string(), pa.large_string(), pa.null())
         wide: Any = array.cast(pa.large_string() if is_text else pa.large_binary())
-        _, offsets_buffer, text_buffer = wide.buffers()
-        offsets = np.frombuffer(offsets_buffer, np.int64)[wide.offset :][: len(wide) + 1]
-        text = np.frombuffer(text_buffer or b"", np.uint8)
+        text, offsets = slots_of(wide)
         # Only these rows, and what kernels may touch behind them.
         begin = int(offsets[0])
         text = text[begin : int(offsets[-1]) + PADDING]
         return self._json_reader.read(text, offsets[:-1] - begin, offsets[1:] - begin)
-
-
-def _storage(array: AnyArray) -> Any:
-    return array.storage if isinstance(array, pa.ExtensionArray) else array
 
 
 def _bad_rows(tape: Tape, array: AnyArray) -> list[int]:

@@ -6,12 +6,11 @@ Spec: PROTOCOL, "Variant Data Type".
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -36,8 +35,16 @@ from variantlake.ingest.encode.encode import (
 from variantlake.ingest.target.write_target import UNSHREDDED
 from variantlake.parquet.metadata.annotate import ColumnPath
 from variantlake.parquet.metadata.value_notes import NO_NOTES
-from variantlake.shredding.arrays import AnyArray, element_field, elements_of, list_of, struct_of
-from variantlake.shredding.layout import is_list, is_struct, struct_storage
+from variantlake.shredding.arrays import (
+    AnyArray,
+    element_field,
+    list_array,
+    list_of,
+    map_array,
+    offsets_of,
+    struct_of,
+)
+from variantlake.shredding.layout import is_list, is_struct, map_type, struct_storage
 from variantlake.shredding.values import ValueNotes
 
 
@@ -123,16 +130,12 @@ class _Array:
         self._element = _encoder(below, element_field(given).type)
 
     def encode(self, array: AnyArray) -> AnyArray:
-        lists = list_of(array)
-        offsets = _offsets(lists)
-        elements = elements_of(lists)
+        offsets, elements = offsets_of(list_of(array))
         if not self._nullable:
             _refuse(elements.is_null(), f"{self._where}.element", offsets)
         elements = _inside(offsets, self._element, elements)
         field: Any = pa.field("element", elements.type, self._nullable)
-        return pa.ListArray.from_arrays(
-            pa.array(offsets, pa.int32()), elements, type=pa.list_(field), mask=lists.is_null()
-        )
+        return list_array(pa.list_(field), offsets, elements, array.is_null())
 
 
 class _Map:
@@ -144,26 +147,18 @@ class _Map:
         key = StructField("key", kind.key, nullable=False)
         value = StructField("value", kind.value, kind.value_contains_null)
         self._where, self._nullable = where.name, kind.value_contains_null
-        self._pairs: Any = pa.list_(
-            pa.struct([pa.field("key", given.key_type, False), pa.field("value", given.item_type)])
-        )
         self._key = _encoder(_below(where, "key", key, declared.key), given.key_type)
         self._value = _encoder(_below(where, "value", value, declared.value), given.item_type)
 
     def encode(self, array: AnyArray) -> AnyArray:
-        lists: Any = array.cast(self._pairs)
-        offsets = _offsets(lists)
-        keys, values = struct_of(elements_of(lists)).flatten()
+        offsets, entries = offsets_of(array)
+        keys, values = struct_of(entries).flatten()
         if not self._nullable:
             _refuse(values.is_null(), f"{self._where}.value", offsets)
         keys, values = _inside(offsets, self._key, keys), _inside(offsets, self._value, values)
         key: Any = pa.field("key", keys.type, nullable=False)
         value: Any = pa.field("value", values.type, self._nullable)
-        map_of: Any = pa.MapArray.from_arrays  # its stubs know no mask beside a type
-        mapped: AnyArray = map_of(
-            pa.array(offsets, pa.int32()), keys, values, pa.map_(key, value), mask=lists.is_null()
-        )
-        return mapped
+        return map_array(map_type(key, value), offsets, [keys, values], array.is_null())
 
 
 def _encoder(where: StructField, given: pa.DataType) -> _Encoder:
@@ -203,13 +198,7 @@ def _misfit(where: StructField, given: pa.DataType) -> InvalidSchema:
     )
 
 
-def _offsets(lists: Any) -> npt.NDArray[np.int32]:
-    """Where each list starts among `elements_of` all lists, and the end of the last one."""
-    lengths = pc.fill_null(lists.value_lengths(), 0).to_numpy(zero_copy_only=False)
-    return np.concatenate([np.zeros(1, np.int32), np.cumsum(lengths, dtype=np.int32)])
-
-
-def _refuse(missing: Any, where: str, offsets: npt.NDArray[np.int32] | None = None) -> None:
+def _refuse(missing: Any, where: str, offsets: Sequence[int] | None = None) -> None:
     """Raise InvalidValue for the first null where none may be; `offsets` as for `_inside`."""
     rows = np.flatnonzero(missing.to_numpy(zero_copy_only=False))
     if rows.size:
@@ -217,11 +206,11 @@ def _refuse(missing: Any, where: str, offsets: npt.NDArray[np.int32] | None = No
         raise InvalidValue(f"column {where!r} is NOT NULL", row=row)
 
 
-def _list_of_element(offsets: npt.NDArray[np.int32], element: int) -> int:
+def _list_of_element(offsets: Sequence[int], element: int) -> int:
     return int(np.searchsorted(offsets, element, "right")) - 1
 
 
-def _inside(offsets: npt.NDArray[np.int32], encoder: _Encoder, elements: AnyArray) -> AnyArray:
+def _inside(offsets: Sequence[int], encoder: _Encoder, elements: AnyArray) -> AnyArray:
     """The elements as they are stored; an error is about the row that its element is in."""
     try:
         return encoder.encode(elements)

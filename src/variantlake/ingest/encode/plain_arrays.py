@@ -10,37 +10,30 @@ from typing import Any
 
 import pyarrow as pa
 
-from variantlake.shredding.arrays import AnyArray, offsets_of
+from variantlake.shredding.arrays import AnyArray, map_leaves, map_types
+
+_PLAIN: dict[pa.DataType, pa.DataType] = {
+    pa.string_view(): pa.large_string(),
+    pa.binary_view(): pa.large_binary(),
+}
 
 
 def plain_schema(given: pa.Schema) -> pa.Schema:
     """The same columns in their plain types."""
-    return pa.schema(list(map(_plain_field, given)))
+    return pa.schema([field.with_type(plain_type(field.type)) for field in given])
 
 
 def plain_type(given: pa.DataType) -> pa.DataType:
     """The type that `plain_array` gives arrays of a type; most stay as they are."""
+    return map_types(given, _leaf_type)
+
+
+def _leaf_type(given: pa.DataType) -> pa.DataType:
     if isinstance(given, pa.DictionaryType):
         return plain_type(given.value_type)
     if isinstance(given, pa.JsonType):
         return plain_type(given.storage_type)
-    if given == pa.string_view():
-        return pa.large_string()
-    if given == pa.binary_view():
-        return pa.large_binary()
-    if isinstance(given, pa.StructType):
-        return pa.struct(list(map(_plain_field, given)))
-    if isinstance(given, pa.ListType):
-        return pa.list_(_plain_field(given.value_field))
-    if isinstance(given, pa.LargeListType):
-        return pa.large_list(_plain_field(given.value_field))
-    if isinstance(given, pa.MapType):
-        return pa.map_(_plain_field(given.key_field), _plain_field(given.item_field))
-    return given
-
-
-def _plain_field(field: Any) -> Any:
-    return field.with_type(plain_type(field.type))
+    return _PLAIN.get(given, given)
 
 
 def plain_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
@@ -51,33 +44,14 @@ def plain_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 def plain_array(given: AnyArray) -> AnyArray:
     """The values in their plain type."""
+    return given if plain_type(given.type) == given.type else map_leaves(given, _leaf)
+
+
+def _leaf(given: AnyArray) -> AnyArray:
     array: Any = given  # the stubs know these forms by halves
-    wanted = plain_type(array.type)
-    if array.type == wanted:
-        return given
     if isinstance(array, pa.DictionaryArray):
         return plain_array(array.dictionary).take(array.indices)
-    if isinstance(array, pa.ExtensionArray):
+    if isinstance(array.type, pa.JsonType):
         return plain_array(array.storage)
-    if isinstance(array, pa.StructArray):
-        struct: Any = wanted
-        children = [plain_array(child) for child in array.flatten()]
-        return pa.StructArray.from_arrays(children, fields=list(struct), mask=array.is_null())
-    if isinstance(array, pa.ListArray | pa.LargeListArray | pa.MapArray):
-        return _plain_list(array, wanted)
-    found: AnyArray = array.cast(wanted)
-    return found
-
-
-def _plain_list(array: Any, wanted: pa.DataType) -> AnyArray:
-    """Elements by themselves, since casts of lists know no dictionaries of views."""
-    offsets, elements = offsets_of(array)
-    inside: Any = plain_array(elements)
-    is_large = isinstance(array, pa.LargeListArray)
-    form: Any = pa.LargeListArray if is_large else pa.ListArray
-    width = pa.int64() if is_large else pa.int32()
-    lists = form.from_arrays(pa.array(offsets, width), inside, mask=array.is_null())
-    found: AnyArray = pa.Array.from_buffers(
-        wanted, len(lists), lists.buffers()[:2], lists.null_count, children=[inside]
-    )
+    found: AnyArray = array.cast(_leaf_type(array.type)) if array.type in _PLAIN else array
     return found

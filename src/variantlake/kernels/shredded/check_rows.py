@@ -26,11 +26,10 @@ from variantlake.kernels.shredded.shredded_arrays import (
     fixed_of,
     names_of,
     padded,
-    valid_of,
 )
 from variantlake.kernels.tape.arrow_arrays import AnyArray
 from variantlake.kernels.variant.check_slots import check_values, read_dictionaries
-from variantlake.shredding.arrays import list_of, struct_of
+from variantlake.shredding.arrays import list_of, struct_of, valid_of
 from variantlake.shredding.fit import encoded_type
 from variantlake.shredding.layout import (
     METADATA,
@@ -40,13 +39,10 @@ from variantlake.shredding.layout import (
     is_struct,
     schema_of,
 )
-from variantlake.shredding.rules import Problem, problems
+from variantlake.shredding.rules import DAY_MICROS, Problem, problems
 from variantlake.types import PRIMITIVES, BasicType, Family, Primitive
 
 Flags = npt.NDArray[np.bool_]
-
-_DAY_MICROS = 86_400_000_000
-
 
 _TWIN_SHARE = 16
 """With more than one stretch of doubtful rows in so many, the twin looks at the whole batch."""
@@ -216,7 +212,7 @@ class _Rows:
                 self._mark(is_set, rows)
         elif primitive is Primitive.TIME:
             times = plain.view(pa.int64()).fill_null(0).to_numpy()
-            self._mark((times < 0) | (times >= _DAY_MICROS), rows)
+            self._mark((times < 0) | (times >= DAY_MICROS), rows)
         elif PRIMITIVES[primitive].family is Family.EXACT_NUMERIC and pa.types.is_decimal(
             plain.type
         ):

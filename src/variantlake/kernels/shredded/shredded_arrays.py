@@ -36,11 +36,6 @@ def collect_names(arrow: pa.DataType, names: dict[str, int]) -> None:
             collect_names(element_type(member.type), names)
 
 
-def valid_of(array: AnyArray) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Per slot whether it is not null."""
-    return np.asarray(array.is_valid().to_numpy(zero_copy_only=False), np.bool_)
-
-
 def padded(data: Bytes) -> Bytes:
     """A copy with the PADDING that kernels may read."""
     return np.concatenate([data, np.zeros(PADDING, np.uint8)])

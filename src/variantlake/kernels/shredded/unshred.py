@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from variantlake.encoding.metadata import decode_metadata
 from variantlake.errors import VariantLakeError
 from variantlake.kernels.native.declared import Bytes, Int32s, Int64s
-from variantlake.kernels.shredded.shredded_arrays import LeftToTwin, valid_of
+from variantlake.kernels.shredded.shredded_arrays import LeftToTwin
 from variantlake.kernels.shredded.unshred_plan import layout_of, plan_of
 from variantlake.kernels.shredded.unshred_rows import FRAME, number_runs, unshred_rows
 from variantlake.kernels.tape.arrow_arrays import (
@@ -31,7 +31,7 @@ from variantlake.kernels.tape.arrow_arrays import (
     slots_of,
 )
 from variantlake.kernels.tape.words import PADDING
-from variantlake.shredding.arrays import members, struct_of
+from variantlake.shredding.arrays import members, struct_of, valid_of
 from variantlake.shredding.layout import METADATA, TYPED_VALUE, VALUE, VARIANT_TYPE, schema_of
 from variantlake.shredding.unshred import unshred_plain
 from variantlake.shredding.values import ALL_AS_STORED, NumberForms

@@ -21,7 +21,6 @@ from variantlake.kernels.shredded.shredded_arrays import (
     bytes_of,
     elements_of,
     names_of,
-    valid_of,
 )
 from variantlake.kernels.shredded.unshred import unshred_storage
 from variantlake.kernels.shredded.untyped import split_untyped
@@ -31,7 +30,7 @@ from variantlake.kernels.tape.nodes import OPAQUE
 from variantlake.kernels.tape.tape import SQL_NULL
 from variantlake.kernels.variant.variant_reader import GOOD, VariantReader
 from variantlake.kernels.variant.variant_writer import write_variant
-from variantlake.shredding.arrays import list_of, struct_of, variants_of
+from variantlake.shredding.arrays import list_of, struct_of, valid_of, variants_of
 from variantlake.shredding.layout import METADATA, TYPED_VALUE, VALUE, VARIANT_TYPE
 from variantlake.shredding.legacy.layout import (
     ARRAY,

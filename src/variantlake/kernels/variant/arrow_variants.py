@@ -10,23 +10,7 @@ import pyarrow as pa
 from variantlake.encoding.variant import Variant
 from variantlake.errors import VariantLakeError
 from variantlake.shredding.arrays import struct_of, variants_of
-from variantlake.shredding.layout import METADATA, VALUE, is_struct, struct_storage
-
-_BINARIES = (
-    pa.types.is_binary,
-    pa.types.is_large_binary,
-    pa.types.is_binary_view,
-)
-
-
-def is_variants(arrow: pa.DataType) -> bool:
-    """Whether this is struct<metadata, value> of two binaries, in any order."""
-    if not is_struct(arrow):
-        return False
-    fields = list(struct_storage(arrow))
-    return {field.name for field in fields} == {METADATA, VALUE} and all(
-        any(test(field.type) for test in _BINARIES) for field in fields
-    )
+from variantlake.shredding.layout import METADATA, VALUE, is_variant_type
 
 
 def variant_column(values: Sequence[Variant | None]) -> pa.StructArray:
@@ -40,7 +24,7 @@ def as_variants(array: Any) -> pa.StructArray:
     A null is a SQL NULL at the top, a Variant null inside. Each distinct value is converted once,
     in Python. Raises InvalidValue, with the row, for what no Variant type holds.
     """
-    if is_variants(array.type):
+    if is_variant_type(array.type):
         return struct_of(array)
     if pa.types.is_null(array.type):
         return variant_column([None] * len(array))
@@ -67,7 +51,7 @@ def _plain(scalar: Any) -> Any:
     """A scalar with the Variants that are in it as such."""
     if not scalar.is_valid or not pa.types.is_nested(scalar.type):
         return scalar
-    if is_variants(scalar.type):
+    if is_variant_type(scalar.type):
         return Variant(scalar[METADATA].as_py(), scalar[VALUE].as_py())
     if pa.types.is_struct(scalar.type):
         return {field.name: _plain(scalar[i]) for i, field in enumerate(scalar.type)}

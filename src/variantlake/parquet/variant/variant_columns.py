@@ -19,6 +19,7 @@ from variantlake.shredding.arrays import (
     AnyArray,
     AnyField,
     element_field,
+    list_array,
     list_of,
     map_array,
     members,
@@ -206,12 +207,8 @@ class _ListColumn:
 
     def convert(self, array: AnyArray) -> AnyArray:
         offsets, elements = offsets_of(list_of(array))
-        return pa.ListArray.from_arrays(
-            pa.array(offsets, pa.int32()),
-            self.element.convert(elements),
-            type=self.type(array.type),
-            mask=array.is_null(),
-        )
+        found = self.element.convert(elements)
+        return list_array(self.type(array.type), offsets, found, array.is_null())
 
     def variants(self, array: AnyArray, rows: Int64s) -> Iterator[FoundVariants]:
         offsets, elements = offsets_of(list_of(array))

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from variantlake.shredding.arrays import AnyArray, element_field, map_leaves
-from variantlake.shredding.layout import is_list, map_type
+from variantlake.shredding import layout
+from variantlake.shredding.arrays import AnyArray, map_leaves, map_types
 
 _PLAIN: dict[pa.DataType, pa.DataType] = {
     pa.string_view(): pa.string(),
@@ -20,7 +20,7 @@ _PLAIN: dict[pa.DataType, pa.DataType] = {
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
     """The type that a column is written from: a dictionary may stay where nothing is around it."""
-    return kind if isinstance(kind, pa.DictionaryType) else _inside(kind)
+    return kind if isinstance(kind, pa.DictionaryType) else map_types(kind, _plain_leaf)
 
 
 def plain_array(array: AnyArray) -> AnyArray:
@@ -28,19 +28,10 @@ def plain_array(array: AnyArray) -> AnyArray:
     return array if plain_type(array.type) == array.type else map_leaves(array, _plain)
 
 
-def _inside(kind: pa.DataType) -> pa.DataType:
-    """As `map_leaves` makes it of `_plain` leaves."""
-    if isinstance(kind, pa.StructType):
-        return pa.struct([field.with_type(_inside(field.type)) for field in kind])
-    if isinstance(kind, pa.MapType):
-        fields = (kind.key_field, kind.item_field)
-        return map_type(*(field.with_type(_inside(field.type)) for field in fields))
-    if is_list(kind):
-        field = element_field(kind)
-        return pa.list_(field.with_type(_inside(field.type)))
-    if isinstance(kind, pa.DictionaryType):
-        kind = kind.value_type
-    return _PLAIN.get(kind, kind)
+def _plain_leaf(kind: pa.DataType) -> pa.DataType:
+    """The type of `_plain` leaves."""
+    values = layout.plain_type(kind)
+    return _PLAIN.get(values, values)
 
 
 def _plain(array: AnyArray) -> AnyArray:

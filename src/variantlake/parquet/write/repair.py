@@ -18,6 +18,7 @@ from variantlake.errors import InvalidValue
 from variantlake.shredding.arrays import (
     AnyArray,
     AnyField,
+    list_array,
     map_array,
     offsets_of,
     struct_of,
@@ -139,9 +140,7 @@ def _repair_list(array: Any) -> Any:
     nulls = array.is_null()
     if isinstance(array, pa.MapArray):
         return map_array(array.type, offsets, struct_of(repaired).flatten(), nulls)
-    return pa.ListArray.from_arrays(
-        pa.array(offsets, pa.int32()), repaired, type=array.type, mask=nulls
-    )
+    return list_array(array.type, offsets, repaired, nulls)
 
 
 def _without_nulls(array: AnyArray) -> AnyArray:

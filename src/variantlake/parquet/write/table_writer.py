@@ -29,6 +29,7 @@ from variantlake.parquet.write.file_writer import (
 from variantlake.shredding.arrays import (
     AnyArray,
     AnyField,
+    list_array,
     list_of,
     map_array,
     members,
@@ -306,6 +307,4 @@ def _array(
     ]
     if isinstance(array, pa.MapArray):
         return map_array(target, offsets, parts, nulls)
-    return pa.ListArray.from_arrays(
-        pa.array(offsets, pa.int32()), parts[0], type=target, mask=nulls
-    )
+    return list_array(target, offsets, parts[0], nulls)

@@ -19,10 +19,12 @@ from variantlake.shredding.arrays import (
     AnyArray,
     bytes_of,
     element_field,
+    list_array,
     list_of,
     members,
     offsets_of,
     struct_of,
+    valid_of,
 )
 from variantlake.shredding.layout import TYPED_VALUE, VALUE
 from variantlake.shredding.legacy.layout import ARRAY, OBJECT, legacy_type
@@ -72,15 +74,15 @@ class _Form:
         parts = dict(zip(names, group.flatten(), strict=True))
         fields = members(wanted)
         children = [self._untyped(parts[VALUE], rows)]
-        nothing = ~_valid(parts[VALUE])
+        nothing = ~valid_of(parts[VALUE])
         if len(fields) > 1:
             typed = parts[TYPED_VALUE]
             children.append(self._typed(fields[1], typed, rows))
-            nothing &= ~_valid(typed)
+            nothing &= ~valid_of(typed)
         return pa.StructArray.from_arrays(children, fields=fields, mask=pa.array(nothing))
 
     def _untyped(self, values: AnyArray, rows: np.ndarray) -> AnyArray:
-        valid = _valid(values)
+        valid = valid_of(values)
         if not valid.any():
             return pa.nulls(len(values), pa.binary())
         present = pa.array(np.flatnonzero(valid), pa.int64())
@@ -90,7 +92,7 @@ class _Form:
         return joined.take(places)
 
     def _typed(self, field: pa.Field[pa.DataType], typed: AnyArray, rows: np.ndarray) -> AnyArray:
-        nulls = pa.array(~_valid(typed))
+        nulls = pa.array(~valid_of(typed))
         if field.name == OBJECT:
             parts = struct_of(typed).flatten()
             fields = members(field.type)
@@ -104,10 +106,5 @@ class _Form:
             of_elements = np.repeat(rows, np.diff(offsets))
             element = element_field(field.type)
             items = self.group(struct_of(elements), of_elements, element.type)
-            places = pa.array(offsets, pa.int32())
-            return pa.ListArray.from_arrays(places, items, type=field.type, mask=nulls)
+            return list_array(field.type, offsets, items, nulls)
         return typed
-
-
-def _valid(array: AnyArray) -> np.ndarray:
-    return np.asarray(array.is_valid().to_numpy(zero_copy_only=False), np.bool_)

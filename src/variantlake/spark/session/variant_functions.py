@@ -25,9 +25,10 @@ from pyspark.util import PythonEvalType
 from variantlake.encoding.edit import Change, Edit
 from variantlake.encoding.variant import Variant
 from variantlake.errors import InvalidPath, UnsupportedFeature
-from variantlake.kernels.variant.arrow_variants import as_variants, is_variants, variant_column
+from variantlake.kernels.variant.arrow_variants import as_variants, variant_column
 from variantlake.kernels.variant.editor import edit_variants
 from variantlake.paths import Path
+from variantlake.shredding.layout import is_variant_type
 from variantlake.spark.session.jvm import is_connect
 
 _CHANGES = {
@@ -203,7 +204,7 @@ def _rows_of(keys: Any, kind: dict[str, Any]) -> Any:
 
 
 def _variants(rows: Any) -> Any:
-    if not is_variants(rows.type):
+    if not is_variant_type(rows.type):
         raise UnsupportedFeature(
             f"expected a VARIANT, found {rows.type}", hint="make a VARIANT of JSON text first"
         )
