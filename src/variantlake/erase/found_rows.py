@@ -24,7 +24,7 @@ from variantlake.kernels.variant.variant_writer import write_variant
 from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.planning.files import ScanFile
 from variantlake.planning.predicates import Predicate
-from variantlake.shredding.arrays import struct_of
+from variantlake.shredding.arrays import struct_of, valid_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ def _pruned(
     for chunk in column.chunks:
         array = struct_of(chunk)
         tape = reader.read(array)
-        is_set = array.is_valid().to_numpy(zero_copy_only=False)
+        is_set = valid_of(array)
         bad = np.flatnonzero((tape.status != 0) & is_set)
         if len(bad):
             error = bad_variant(array, int(bad[0]))

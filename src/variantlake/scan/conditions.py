@@ -184,19 +184,18 @@ def _in(ref: Ref, options: tuple[Literal, ...], values: Values) -> Truth:
     if common is None:
         raise UnsupportedFeature(f"{ref} IN constants of several types is left to Spark")
     wanted = [literal_as(option, common) for option in options]
-    found = _any(_as_common(values.array, common), wanted, common)
     valid = valid_of(values.array)
-    true = bools_of(found.fill_null(False)) & valid
+    true = _any(_as_common(values.array, common), wanted, common) & valid
     false = valid & ~true & (None not in wanted)
     return Truth.of(true, false, _failed(values))
 
 
-def _any(array: AnyArray, wanted: Sequence[Raw | None], common: ShreddedType) -> Any:
+def _any(array: AnyArray, wanted: Sequence[Raw | None], common: ShreddedType) -> Bools:
     true = np.zeros(len(array), np.bool_)
     for value in wanted:
         if value is not None:
             true |= bools_of(_answers("=", array, value, common).fill_null(False))
-    return pa.array(true)
+    return true
 
 
 def _as_common(array: AnyArray, common: ShreddedType) -> AnyArray:

@@ -10,12 +10,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from variantlake.delta.schema.table_schema import StructField
 from variantlake.errors import MalformedFile
 from variantlake.parquet.metadata.schema_tree import SchemaNode
 from variantlake.parquet.read.parquet_source import open_parquet
+from variantlake.parquet.read.path_values import Members
 from variantlake.parquet.read.reader import BATCH_ROWS
 from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.parquet.variant.group_parts import list_element
@@ -26,7 +26,7 @@ from variantlake.scan.casts import Values, convert
 from variantlake.scan.entries import one_array
 from variantlake.scan.file_layouts import FileLayout
 from variantlake.scan.stretches import Runs
-from variantlake.shredding.arrays import members, struct_of
+from variantlake.shredding.arrays import element_at
 from variantlake.storage.input_file import InputFile
 from variantlake.types import Kind
 
@@ -89,7 +89,10 @@ class TypedColumns:
         for batch in self._batches(row_group, self._leaf(ref, reading)):
             array: Any = batch.column(0)
             for step in reading.steps:
-                array = _at(array, step)
+                if isinstance(step, str):
+                    array = Members(array).required(step)
+                else:
+                    array = element_at(array, step)
             arrays.append(array)
         return one_array(arrays)
 
@@ -134,26 +137,6 @@ def converted(array: Any, ref: Ref, reading: PhysicalColumn) -> Values:
     if isinstance(array, pa.DictionaryArray) and len(array.dictionary) > 4 * len(array):
         array = array.dictionary_decode()  # of a few rows: what is done to entries costs more
     return convert(array, reading.stored, ref, reading.conversion)
-
-
-def _child(array: Any, name: str) -> Any:
-    """A field of structs, null where a struct is."""
-    for index, item in enumerate(members(array.type)):
-        if item.name == name:
-            return struct_of(array).flatten()[index]
-    raise MalformedFile(f"pyarrow reads no {name!r} in a Variant group")
-
-
-def _at(array: Any, step: str | int) -> Any:
-    return _child(array, step) if isinstance(step, str) else _element(array, step)
-
-
-def _element(array: Any, index: int) -> Any:
-    """The elements of lists at an index, null beyond the end."""
-    lengths = pc.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False)
-    starts = array.offsets.to_numpy()[:-1]
-    places = pa.array(starts + index, mask=lengths <= index)
-    return array.values.take(places)
 
 
 def _below(node: SchemaNode, step: str | int) -> SchemaNode | None:

@@ -64,6 +64,15 @@ def struct_of(array: AnyArray) -> pa.StructArray:
     return storage
 
 
+def parts_of(array: AnyArray) -> list[AnyArray]:
+    """The members of a struct array in their order, null wherever the struct itself is."""
+    group = struct_of(array)
+    if group.null_count:
+        return group.flatten()
+    # pyarrow makes new arrays of all that it flattens.
+    return [group.field(place) for place in range(group.type.num_fields)]
+
+
 def list_of(array: AnyArray) -> pa.ListArray[Any]:
     """The array as a list with 32-bit offsets. Raises MalformedFile for a type that is no list."""
     lists: Any = array
@@ -97,7 +106,7 @@ def element_field(arrow: pa.DataType) -> AnyField:
     return field
 
 
-def offsets_of(lists: Any) -> tuple[list[int], AnyArray]:
+def offsets_of(lists: Any) -> tuple[npt.NDArray[np.int64], AnyArray]:
     """Offsets that start with 0 and the elements that they span, of a list or map of any width.
 
     A slice of a list array shares its elements with the slices beside it, and what stands below a
@@ -105,7 +114,7 @@ def offsets_of(lists: Any) -> tuple[list[int], AnyArray]:
     """
     offsets = np.asarray(lists.offsets, np.int64)
     if not len(offsets):
-        return [0], lists.values.slice(0, 0)
+        return np.zeros(1, np.int64), lists.values.slice(0, 0)
     sizes = np.diff(offsets)
     elements = lists.values.slice(int(offsets[0]), int(offsets[-1] - offsets[0]))
     if lists.null_count:
@@ -113,7 +122,7 @@ def offsets_of(lists: Any) -> tuple[list[int], AnyArray]:
         if sizes[~is_set].any():
             elements = elements.filter(pa.array(np.repeat(is_set, sizes)))
             sizes[~is_set] = 0
-    return [0, *np.cumsum(sizes).tolist()], elements
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)]), elements
 
 
 def elements_of(lists: AnyArray) -> AnyArray:
@@ -135,9 +144,14 @@ def list_array(
     return cast("pa.ListArray[Any]", made)
 
 
-def map_array(
-    arrow: pa.DataType, offsets: list[int], parts: list[AnyArray], nulls: AnyArray
-) -> AnyArray:
+def element_at(lists: AnyArray, index: int) -> AnyArray:
+    """The element of each list at an index, null beyond its end."""
+    offsets, elements = offsets_of(list_of(lists))
+    places = offsets[:-1] + index
+    return elements.take(pa.array(places, pa.int64(), mask=places >= offsets[1:]))
+
+
+def map_array(arrow: pa.DataType, offsets: Any, parts: list[AnyArray], nulls: AnyArray) -> AnyArray:
     """A map of keys and items, of exactly this type; the stubs know no nulls of a map."""
     make: Any = pa.MapArray.from_arrays
     made: AnyArray = make(pa.array(offsets, pa.int32()), *parts, type=arrow, mask=nulls)

@@ -225,6 +225,16 @@ def is_binary(arrow: pa.DataType) -> bool:
     )
 
 
+def is_text(arrow: pa.DataType) -> bool:
+    """Whether the type is strings or bytes of any length, with offsets."""
+    return (
+        pa.types.is_string(arrow)
+        or pa.types.is_large_string(arrow)
+        or pa.types.is_binary(arrow)
+        or pa.types.is_large_binary(arrow)
+    )
+
+
 def is_list(arrow: pa.DataType) -> bool:
     """Whether the type can be a Parquet LIST."""
     return (

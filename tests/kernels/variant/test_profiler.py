@@ -11,8 +11,8 @@ from tests.strategies import MORE, json_texts
 from variantlake.encoding.json import parse_json_tree
 from variantlake.encoding.scalar import Scalar, decimal_parts
 from variantlake.encoding.tree import Tree
-from variantlake.kernels.variant.profiler import MAX_PROFILE_DEPTH, profile
-from variantlake.shredding.inference.profile import Profile
+from variantlake.kernels.variant.profiler import profile
+from variantlake.shredding.inference.profile import MAX_PROFILE_DEPTH, Profile
 from variantlake.types import PRIMITIVES, Family
 
 

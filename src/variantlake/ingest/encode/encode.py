@@ -31,7 +31,7 @@ from variantlake.kernels.variant.variant_reader import VariantReader, bad_varian
 from variantlake.parquet.metadata.annotate import ColumnPath
 from variantlake.parquet.metadata.value_notes import NO_NOTES
 from variantlake.shredding import layout
-from variantlake.shredding.arrays import AnyArray, struct_of
+from variantlake.shredding.arrays import AnyArray, struct_of, valid_of
 from variantlake.shredding.schema import ShreddingSchema
 from variantlake.shredding.values import ValueNotes
 
@@ -188,7 +188,7 @@ def _bad_rows(tape: Tape, array: AnyArray) -> list[int]:
     """The rows that are bad and not NULL (a NULL has no nodes either, and stays one)."""
     if not tape.status.any():
         return []
-    valid = array.is_valid().to_numpy(zero_copy_only=False)
+    valid = valid_of(array)
     found: list[int] = np.flatnonzero((tape.status != 0) & valid).tolist()
     return found
 

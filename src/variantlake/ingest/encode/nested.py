@@ -6,11 +6,12 @@ Spec: PROTOCOL, "Variant Data Type".
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -198,7 +199,7 @@ def _misfit(where: StructField, given: pa.DataType) -> InvalidSchema:
     )
 
 
-def _refuse(missing: Any, where: str, offsets: Sequence[int] | None = None) -> None:
+def _refuse(missing: Any, where: str, offsets: npt.NDArray[np.int64] | None = None) -> None:
     """Raise InvalidValue for the first null where none may be; `offsets` as for `_inside`."""
     rows = np.flatnonzero(missing.to_numpy(zero_copy_only=False))
     if rows.size:
@@ -206,11 +207,11 @@ def _refuse(missing: Any, where: str, offsets: Sequence[int] | None = None) -> N
         raise InvalidValue(f"column {where!r} is NOT NULL", row=row)
 
 
-def _list_of_element(offsets: Sequence[int], element: int) -> int:
+def _list_of_element(offsets: npt.NDArray[np.int64], element: int) -> int:
     return int(np.searchsorted(offsets, element, "right")) - 1
 
 
-def _inside(offsets: Sequence[int], encoder: _Encoder, elements: AnyArray) -> AnyArray:
+def _inside(offsets: npt.NDArray[np.int64], encoder: _Encoder, elements: AnyArray) -> AnyArray:
     """The elements as they are stored; an error is about the row that its element is in."""
     try:
         return encoder.encode(elements)

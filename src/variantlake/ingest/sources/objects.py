@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import obstore
-from obstore.exceptions import BaseError
 
-from variantlake.errors import MissingSource, StoreFailed
+from variantlake.errors import MissingSource
 from variantlake.ingest.sources.wanted import Kind, Wanted
-from variantlake.storage.objects import ObjectStore, open_object
+from variantlake.storage.objects import open_object
 
 
 def find_objects(url: str, kind: Kind) -> Iterator[tuple[str, int]]:
@@ -28,9 +27,13 @@ def find_objects(url: str, kind: Kind) -> Iterator[tuple[str, int]]:
             return
     folder, wanted = Wanted.below(name, kind)
     start = len(folder) + 1 if folder else 0
-    found = sorted(
-        (path, size) for path, size in _listed(store, folder) if wanted.accepts(path[start:])
-    )
+    with store.failures(folder):
+        found = sorted(
+            (meta["path"], meta["size"])
+            for page in obstore.list(store.backend, folder or None)
+            for meta in page
+            if wanted.accepts(meta["path"][start:])
+        )
     if not found:
         raise MissingSource(
             "no object is there, and none below or matching",
@@ -39,13 +42,3 @@ def find_objects(url: str, kind: Kind) -> Iterator[tuple[str, int]]:
         )
     for path, size in found:
         yield store.join(path), size
-
-
-def _listed(store: ObjectStore, folder: str) -> Iterator[tuple[str, int]]:
-    try:
-        for page in obstore.list(store.backend, folder or None):
-            for meta in page:
-                yield meta["path"], meta["size"]
-    except (BaseError, OSError, ValueError) as error:
-        message = str(error).partition("\n")[0]
-        raise StoreFailed(message, file=store.join(folder)) from error

@@ -7,7 +7,6 @@ layouts have the same sums, and most of the work is a multiplication or two for 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self, cast
 
@@ -39,7 +38,7 @@ from variantlake.kernels.tape.keys import KeyTable
 from variantlake.kernels.tape.nodes import ARRAY, NULL, OBJECT
 from variantlake.kernels.tape.tape import SQL_NULL
 from variantlake.kernels.variant.variant_reader import GOOD, VariantReader, bad_variant
-from variantlake.shredding.arrays import list_of, members, struct_of
+from variantlake.shredding.arrays import list_of, members, offsets_of, parts_of, struct_of, valid_of
 from variantlake.shredding.fit import encoded_type
 from variantlake.shredding.layout import (
     METADATA,
@@ -48,6 +47,7 @@ from variantlake.shredding.layout import (
     VARIANT_TYPE,
     is_list,
     is_struct,
+    is_text,
 )
 from variantlake.types import EMPTY_METADATA, PRIMITIVES, Family, Primitive
 
@@ -151,7 +151,7 @@ class RowSums:
         """
         slots = _root(name)
         storage = struct_of(array)
-        parts = _parts(storage)
+        parts = parts_of(storage)
         metadata = parts[_place(storage, METADATA)]
         self._add(metadata, slots.below(METADATA, len(array)))
         self._is_stored = True
@@ -186,7 +186,7 @@ class RowSums:
             self._add_values(array, slots, array.field(0), array.field(1), None, has_own_keys=True)
         elif is_struct(kind):
             self._words(array, np.zeros(len(array), np.int64), OBJECT, slots)
-            for field, child in zip(members(kind), _parts(array), strict=True):
+            for field, child in zip(members(kind), parts_of(array), strict=True):
                 self._add(child, slots.below(field.name, len(array)))
         elif is_list(kind) or pa.types.is_map(kind):
             self._add(*self._elements(array, slots))
@@ -203,7 +203,7 @@ class RowSums:
             self._sums = sums
         places = array.indices
         if places.null_count:
-            valid = places.is_valid().to_numpy(zero_copy_only=False)
+            valid = valid_of(places)
             sums[valid] += words[places.drop_null().to_numpy()]
         else:
             sums += words[places.to_numpy()]
@@ -211,20 +211,9 @@ class RowSums:
     def _elements(self, array: Any, slots: _Slots) -> tuple[Any, _Slots]:
         """Add the lengths of lists; their elements and the slots of these."""
         lists = array if pa.types.is_map(array.type) else list_of(array)
-        offsets = np.asarray(lists.offsets.to_numpy(), np.int64)
-        if not len(offsets):
-            offsets = np.zeros(1, np.int64)
-        lengths = np.diff(offsets)
-        elements = lists.values.slice(offsets[0], offsets[-1] - offsets[0])
-        if lists.null_count:
-            hidden = lists.is_null().to_numpy(zero_copy_only=False)
-            if lengths[hidden].any():
-                elements = elements.filter(pa.array(np.repeat(~hidden, lengths)))
-                lengths = np.where(hidden, 0, lengths)
-        self._words(lists, lengths, ARRAY, slots)
-        own = np.zeros(len(lengths) + 1, np.int64)
-        np.cumsum(lengths, out=own[1:])
-        return elements, slots.elements(own)
+        offsets, elements = offsets_of(lists)
+        self._words(lists, np.diff(offsets), ARRAY, slots)
+        return elements, slots.elements(offsets)
 
     def _words(self, array: Any, words: Int64s, tag: int, slots: _Slots) -> None:
         bits, at = _bits(array)
@@ -266,14 +255,14 @@ class RowSums:
         self, group: pa.StructArray, slots: _Slots, metadata: Any, *, required: bool
     ) -> None:
         """Add a `value` with its `typed_value`; a `required` one is null where it is missing."""
-        parts = dict(zip([f.name for f in members(group.type)], _parts(group), strict=True))
+        parts = dict(zip([f.name for f in members(group.type)], parts_of(group), strict=True))
         typed, value = parts.get(TYPED_VALUE), parts.get(VALUE)
         beside = None
         if typed is not None and typed.null_count < len(typed):
             if is_struct(typed.type):
                 beside = typed
                 self._words(typed, np.zeros(len(typed), np.int64), OBJECT, slots)
-                for field, child in zip(members(typed.type), _parts(struct_of(typed)), strict=True):
+                for field, child in zip(members(typed.type), parts_of(typed), strict=True):
                     below = slots.below(field.name, len(typed))
                     self._add_group(struct_of(child), below, metadata, required=False)
             elif is_list(typed.type):
@@ -292,7 +281,7 @@ class RowSums:
         there = [part for part in (value, typed) if part is not None]
         if any(part.null_count == 0 for part in there):
             return
-        missing = group.is_valid().to_numpy(zero_copy_only=False)
+        missing = valid_of(group)
         for part in there:
             missing = missing & part.is_null().to_numpy(zero_copy_only=False)
         places = np.flatnonzero(missing)
@@ -326,9 +315,9 @@ class RowSums:
         """
         if isinstance(value, pa.DictionaryArray):
             value = value.dictionary_decode()
-        present = value.is_valid().to_numpy(zero_copy_only=False)
+        present = valid_of(value)
         if group.null_count:
-            present = present & group.is_valid().to_numpy(zero_copy_only=False)
+            present = present & valid_of(group)
         if not len(slots.rows) and present.all() and beside is None:
             self._add_tape(metadata, value, None, slots)
             return
@@ -350,7 +339,7 @@ class RowSums:
                 keys = pa.repeat(pa.scalar(EMPTY_METADATA, pa.binary()), len(chosen))
             rest = None
             if beside is not None:
-                rest = beside.is_valid().to_numpy(zero_copy_only=False)[chosen]
+                rest = valid_of(beside)[chosen]
             self._add_tape(keys, taken, rest, own)
 
     def _add_tape(self, metadata: Any, value: Any, beside: Any, slots: _Slots) -> None:
@@ -388,15 +377,6 @@ def _place(storage: Any, name: str) -> int:
     return [field.name for field in members(storage.type)].index(name)
 
 
-def _parts(array: Any) -> Sequence[Any]:
-    """The children of a struct array, null wherever it is."""
-    array = struct_of(array)
-    if array.null_count:
-        flat: Sequence[Any] = array.flatten()
-        return flat
-    return [array.field(place) for place in range(array.type.num_fields)]
-
-
 def _bits(array: Any) -> tuple[Bytes, int]:
     """The validity of an array, and the bit of its first slot; nothing where no slot is null."""
     if isinstance(array, pa.ExtensionArray):
@@ -408,12 +388,7 @@ def _bits(array: Any) -> tuple[Bytes, int]:
 
 def _bytes_of(array: Any) -> tuple[Any, Any]:
     """The data of strings or bytes, and the offsets of the slots, int32 or int64, not checked."""
-    is_plain = (
-        pa.types.is_string, pa.types.is_binary, pa.types.is_large_string, pa.types.is_large_binary,
-    )  # fmt: skip
-    if not any(test(array.type) for test in is_plain):
-        array = array.cast(pa.large_binary())
-    return slots_of(array)
+    return slots_of(array if is_text(array.type) else array.cast(pa.large_binary()))
 
 
 def _tag_of(kind: pa.DataType) -> int:
@@ -434,12 +409,6 @@ def _tag_of(kind: pa.DataType) -> int:
         return int(Primitive.TIME)
     if pa.types.is_fixed_size_binary(kind):
         return int(Primitive.BINARY)
-    if any(
-        test(kind)
-        for test in (
-            pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view,
-            pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view,
-        )
-    ):  # fmt: skip
+    if is_text(kind) or pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
         return int(Primitive.STRING)
     raise UnsupportedFeature(f"no digest of columns of {kind}")

@@ -20,7 +20,7 @@ from variantlake.errors import VariantLakeError
 from variantlake.kernels.native.declared import Bytes, Int32s, Int64s
 from variantlake.kernels.shredded.shredded_arrays import LeftToTwin
 from variantlake.kernels.shredded.unshred_plan import layout_of, plan_of
-from variantlake.kernels.shredded.unshred_rows import FRAME, number_runs, unshred_rows
+from variantlake.kernels.shredded.unshred_rows import FRAME, unshred_rows
 from variantlake.kernels.tape.arrow_arrays import (
     AnyArray,
     are_within,
@@ -30,6 +30,7 @@ from variantlake.kernels.tape.arrow_arrays import (
     plain_binary,
     slots_of,
 )
+from variantlake.kernels.tape.keys import number_runs
 from variantlake.kernels.tape.words import PADDING
 from variantlake.shredding.arrays import members, struct_of, valid_of
 from variantlake.shredding.layout import METADATA, TYPED_VALUE, VALUE, VARIANT_TYPE, schema_of

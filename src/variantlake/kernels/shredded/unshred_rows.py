@@ -41,7 +41,6 @@ from variantlake.kernels.tape.containers import (
     read_header,
 )
 from variantlake.kernels.tape.emit import sort_words
-from variantlake.kernels.tape.keys import equal_bytes
 from variantlake.kernels.tape.nodes import LONGEST_SHORT_STRING, integer_size, integer_tag
 from variantlake.kernels.tape.utf8 import valid_utf8
 from variantlake.kernels.tape.words import (
@@ -433,27 +432,3 @@ def unshred_rows(
         row += 1
         offsets[uint64(row)] = to
     return row
-
-
-@entry
-def number_runs(data: BytesIn, offsets: Int32sIn, runs: Int64s) -> None:
-    """Number the runs of equal slots data[offsets[i]:offsets[i + 1]] from 0 on.
-
-    data: uint8; offsets: int32, slots + 1, ascending, within it; runs: int64, one a slot, filled.
-    Allocates nothing, never raises.
-    """
-    run, known, known_size = int64(-1), int64(0), int64(-1)
-    for i in range(runs.size):
-        start = int64(offsets[uint64(i)])
-        size = int64(offsets[uint64(i + 1)]) - start
-        if start + size + 32 <= data.size:
-            same = size == known_size and equal_bytes(data, start, data, known, size)
-        else:
-            same = size == known_size
-            for k in range(size if same else int64(0)):
-                same = same and data[uint64(start + k)] == data[uint64(known + k)]
-        if not same:
-            run += 1
-            known_size = size
-        known = start
-        runs[uint64(i)] = run

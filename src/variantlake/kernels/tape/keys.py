@@ -10,7 +10,9 @@ import numpy as np
 from variantlake.kernels.native.declared import (
     ArrayType,
     Bytes,
+    BytesIn,
     Int32s,
+    Int32sIn,
     Int64s,
     Records,
     int64,
@@ -88,6 +90,30 @@ def equal_bytes(one: Bytes, start: int, two: Bytes, other: int, size: int) -> bo
         other += 32
         size -= 32
     return trailing_zeros(equal_block(one, start, two, other) ^ 0xFFFFFFFF | 1 << size) == size
+
+
+@entry
+def number_runs(data: BytesIn, offsets: Int32sIn, runs: Int64s) -> None:
+    """Number the runs of equal slots data[offsets[i]:offsets[i + 1]] from 0 on.
+
+    data: uint8; offsets: int32, slots + 1, ascending, within it; runs: int64, one a slot, filled.
+    Allocates nothing, never raises.
+    """
+    run, known, known_size = int64(-1), int64(0), int64(-1)
+    for i in range(runs.size):
+        start = int64(offsets[uint64(i)])
+        size = int64(offsets[uint64(i + 1)]) - start
+        if start + size + 32 <= data.size:
+            same = size == known_size and equal_bytes(data, start, data, known, size)
+        else:
+            same = size == known_size
+            for k in range(size if same else int64(0)):
+                same = same and data[uint64(start + k)] == data[uint64(known + k)]
+        if not same:
+            run += 1
+            known_size = size
+        known = start
+        runs[uint64(i)] = run
 
 
 @helper

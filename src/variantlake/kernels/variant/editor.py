@@ -25,7 +25,7 @@ from variantlake.kernels.variant.edit_rows import edit_rows
 from variantlake.kernels.variant.edit_walking import DUPLICATE, MISMATCH, WORDS
 from variantlake.kernels.variant.edit_writing import NEED, NEED_METADATA, STATE_WORDS
 from variantlake.kernels.variant.variant_reader import VariantReader, bad_variant, bytes_of
-from variantlake.shredding.arrays import variants_of
+from variantlake.shredding.arrays import valid_of, variants_of
 from variantlake.shredding.layout import VARIANT_TYPE
 from variantlake.types import EMPTY_METADATA, NULL_VALUE
 
@@ -72,8 +72,7 @@ class _Work:
         rows = len(array)
         self._metadata, self._metadata_offsets = bytes_of(array.field("metadata"))
         self._data, self._offsets = bytes_of(array.field("value"))
-        valid = array.is_valid().to_numpy(zero_copy_only=False)
-        self._valid = np.ascontiguousarray(valid, np.uint8)
+        self._valid = np.ascontiguousarray(valid_of(array), np.uint8)
         self.status = np.zeros(rows, np.int64)
         size = int(self._offsets[-1] - self._offsets[0])
         more = int(values.nodes["length"][: values.node_count].max(initial=0)) + 64

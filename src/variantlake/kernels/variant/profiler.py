@@ -17,11 +17,8 @@ from variantlake.kernels.tape.exact import count_digits, is_exact_number, scale_
 from variantlake.kernels.tape.keys import KeyTable, mix, new_seed
 from variantlake.kernels.tape.nodes import ARRAY, OBJECT, Nodes
 from variantlake.kernels.tape.tape import Tape
-from variantlake.shredding.inference.profile import Profile
+from variantlake.shredding.inference.profile import MAX_PROFILE_DEPTH, Profile
 from variantlake.types import Primitive
-
-MAX_PROFILE_DEPTH = 64
-"""Containers in each other that a profile describes; deeper nodes are not counted. Our limit."""
 
 # A path's facts: a count for each primitive type by its id, then:
 _OBJECTS, _ARRAYS, _ROWS, _DIGITS, _SCALE = 24, 25, 26, 27, 28

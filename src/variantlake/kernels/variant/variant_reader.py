@@ -51,6 +51,7 @@ from variantlake.kernels.tape.nodes import (
 from variantlake.kernels.tape.tape import SQL_NULL, Tape
 from variantlake.kernels.tape.utf8 import valid_utf8
 from variantlake.kernels.tape.words import PADDING, load8, load32, load64, load_unsigned
+from variantlake.shredding.arrays import valid_of
 from variantlake.shredding.values import LACKING
 from variantlake.types import MAX_PRECISION, PRIMITIVES, Primitive
 
@@ -384,7 +385,7 @@ class VariantReader:
         rows = len(array)
         metadata, metadata_offsets = bytes_of(array.field("metadata"))
         data, offsets = bytes_of(array.field("value"))
-        valid = np.ascontiguousarray(array.is_valid().to_numpy(zero_copy_only=False), np.uint8)
+        valid = np.ascontiguousarray(valid_of(array), np.uint8)
         if self._keys.count > _FORGET_KEYS:
             self._keys = KeyTable()
         table = self._keys

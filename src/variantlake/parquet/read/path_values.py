@@ -23,9 +23,8 @@ from variantlake.paths import Path
 from variantlake.shredding.arrays import (
     AnyArray,
     bytes_of,
-    list_of,
+    element_at,
     members,
-    offsets_of,
     struct_of,
     validity,
     variants_of,
@@ -257,7 +256,4 @@ class Members:
         typed = self.required(TYPED_VALUE)
         if isinstance(step, str):
             return Members(Members(typed).required(step))
-        offsets, elements = offsets_of(list_of(typed))
-        at = np.asarray(offsets[:-1], dtype=np.int64) + step
-        is_there = at < np.asarray(offsets[1:], dtype=np.int64)
-        return Members(elements.take(pa.array(at, pa.int64(), mask=~is_there)))
+        return Members(element_at(typed, step))

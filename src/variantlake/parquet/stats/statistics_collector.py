@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice, repeat
-from typing import cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from variantlake.kernels.tape.arrow_arrays import slots_of
 from variantlake.parquet.metadata.annotate import ColumnPath
 from variantlake.parquet.stats.bounds import Bounds
 from variantlake.parquet.stats.cut_bounds import cut_maximum, cut_minimum
@@ -29,8 +29,8 @@ from variantlake.parquet.stats.facts import (
     bounds_of,
     with_bounds,
 )
-from variantlake.shredding.arrays import AnyArray, element_field, elements_of, struct_of
-from variantlake.shredding.layout import TYPED_VALUE, VALUE, struct_storage
+from variantlake.shredding.arrays import AnyArray, element_field, elements_of, parts_of
+from variantlake.shredding.layout import TYPED_VALUE, VALUE, is_text, struct_storage
 from variantlake.shredding.schema import Array, Leaf, Node, Object, ShreddingSchema
 from variantlake.types import NULL_VALUE
 
@@ -278,33 +278,11 @@ def children_of(array: AnyArray) -> dict[str, AnyArray]:
     return dict(zip(names, parts_of(array), strict=True))
 
 
-def parts_of(array: AnyArray) -> list[AnyArray]:
-    """The same in the order of the struct's fields."""
-    group = struct_of(array)
-    if group.null_count:
-        return group.flatten()
-    # pyarrow makes new arrays of all that it flattens.
-    return [group.field(place) for place in range(group.type.num_fields)]
-
-
-def is_text(kind: pa.DataType) -> bool:
-    """Whether values are strings or bytes of any length."""
-    return (
-        pa.types.is_string(kind)
-        or pa.types.is_large_string(kind)
-        or pa.types.is_binary(kind)
-        or pa.types.is_large_binary(kind)
-    )
-
-
 def _longest(array: AnyArray) -> int:
     """Bytes of the longest value; 0 without any."""
     if array.null_count == len(array):
         return 0
-    offsets = array.buffers()[1]
-    wide = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
-    places = np.frombuffer(cast("bytes", offsets), np.int64 if wide else np.int32)
-    ends = places[array.offset : array.offset + len(array) + 1]
+    _, ends = slots_of(array)
     return int(np.subtract(ends[1:], ends[:-1]).max())
 
 

@@ -22,8 +22,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from variantlake.parquet.stats.statistics_collector import children_of, is_text
+from variantlake.parquet.stats.statistics_collector import children_of
 from variantlake.shredding.arrays import AnyArray, elements_of
+from variantlake.shredding.layout import is_text
 
 SAMPLE_ROWS = 2048
 """Rows at the start that are looked at. Four times as many choose the same and take up to 20 ms a

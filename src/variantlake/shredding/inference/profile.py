@@ -6,6 +6,9 @@ from dataclasses import dataclass, field
 
 from variantlake.types import Primitive
 
+MAX_PROFILE_DEPTH = 64
+"""Containers in each other that a profile describes; deeper ones count without what is in them."""
+
 
 @dataclass(slots=True)
 class Profile:

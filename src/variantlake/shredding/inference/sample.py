@@ -6,11 +6,8 @@ from collections.abc import Iterable
 
 from variantlake.encoding.scalar import Scalar, exact_parts
 from variantlake.encoding.tree import Tree
-from variantlake.shredding.inference.profile import Profile
+from variantlake.shredding.inference.profile import MAX_PROFILE_DEPTH, Profile
 from variantlake.types import PRIMITIVES, Family
-
-MAX_PROFILE_DEPTH = 64
-"""Containers in each other that a profile describes; deeper ones count without what is in them."""
 
 
 def profile_trees(trees: Iterable[Tree]) -> Profile:
