@@ -339,6 +339,14 @@ MUTATIONS = (
         "_equal", "within & domains.exact", "within",
     ),
     Mutation(
+        21, "any two bounds of strings are one value",
+        "_translated", "equal(bounds.minimum, bounds.maximum)", "True",
+    ),
+    Mutation(
+        21, "rows without a text have the one that others have",
+        "_run_of_all", "nulls == 0 and ...", "isinstance(bounds.minimum, str)",
+    ),
+    Mutation(
         20, "collations do not matter",
         "spark_type", "ShreddedType.parse(name)", 'ShreddedType.parse(name.split(" collate")[0])',
     ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import itertools
 import random
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -248,6 +249,39 @@ def test_runs_are_those_that_pyarrow_reads(
     wanted = [(text, len(list(rows))) for text, rows in itertools.groupby(values)]
     sizes = np.diff(found.ends, prepend=0).tolist()
     assert list(zip(found.values.to_pylist(), sizes, strict=True)) == wanted
+
+
+@pytest.mark.parametrize("most", [100, 4])
+def test_rule_21_texts_between_equal_bounds_are_one_run_that_is_not_read(most: int) -> None:
+    """Whether the bounds were cut does not matter: they enclose."""
+    same, other = "abcd", "abce"
+    for values, wanted in (
+        ([same] * 9, [same]),
+        ([None] * 9, [None]),
+        ([same] * 8 + [None], None),
+        ([same] * 8 + [other], None),
+        ([""] * 9, [""]),
+    ):
+        data = written(pa.array(values, pa.string()))
+        tail = read_tail(io.BytesIO(data))
+        footer = parse_footer(tail.footer, tail.offset)
+        group = footer.row_groups[0]
+        chunk = group.columns[0]
+        changed = replace(
+            chunk,
+            min_value=chunk.min_value and chunk.min_value[:most],
+            max_value=chunk.max_value and chunk.max_value[:most],
+            min_exact=most > 4,
+            max_exact=most > 4,
+        )
+        with open_file(io.BytesIO(b"")) as file:  # there is nothing to read
+            for own in (changed, replace(changed, null_count=None)):
+                found = read_runs(file, footer.leaves[0], own, group)
+                if wanted is None or own.null_count is None:
+                    assert found is None
+                    continue
+                assert found is not None
+                assert (found.values.to_pylist(), found.ends.tolist()) == (wanted, [9])
 
 
 def test_rows_without_runs_are_no_runs() -> None:

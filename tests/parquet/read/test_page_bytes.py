@@ -15,8 +15,11 @@ from hypothesis import strategies as st
 from variantlake.kernels.log.page_headers import (
     CRC,
     DATA_PAGE,
+    DATA_PAGE_V2,
     KIND,
+    LEVELS,
     NO_CRC,
+    OTHER_LEVELS,
     PACKED,
     SLOTS,
     START,
@@ -75,6 +78,13 @@ def test_a_long_page_has_the_checksum_of_all_its_bytes() -> None:
         assert values_of(chunk, pages) == [text[:size]]
         pages[0][CRC] ^= 1
         assert values_of(chunk, pages) is None
+
+
+def test_a_page_that_has_repetition_levels_is_left_to_pyarrow() -> None:
+    for levels, others, sound in ((0, 0, True), (2, 0, True), (0, 2, False), (2, 2, False)):
+        chunk, pages = chunk_of([b"abcdef"], [6], "UNCOMPRESSED")
+        pages[0][KIND], pages[0][LEVELS], pages[0][OTHER_LEVELS] = DATA_PAGE_V2, levels, others
+        assert values_of(chunk, pages) == ([b"abcdef"[levels:]] if sound else None)
 
 
 @pytest.mark.parametrize("change", ["more", "less", "two", "none", "skipped"])

@@ -144,6 +144,18 @@ def test_rule_21_a_cut_string_is_no_minimum() -> None:
     assert known(scan, None, LogAggregate("min", padded)).values == ()
 
 
+def test_rule_21_strings_between_equal_bounds_are_that_one_whether_or_not_these_were_cut() -> None:
+    ref, cut = path("$.a", "string"), {"minimum_exact": False, "maximum_exact": False}
+    for high, nulls, answered in (("a", 0, True), ("b", 0, False), ("a", 1, False)):
+        scan = file("f", between("STRING", "a", high, typed=10 - nulls, nulls=nulls, **cut))
+        found = known(scan, None, LogAggregate("min", ref), keys=(ref,))
+        assert found.keys == ((("a",),) if answered else ())
+        assert found.values == found.keys
+    padded = replace(Ref(("c",), None, "string"), char_length=3)
+    scan = file("f", facts("z INT", columns=(ColumnFacts(("c",), pa.string(), 0, "a", "a"),)))
+    assert known(scan, None, COUNTED, keys=(padded,)).keys == ()
+
+
 def test_rule_22_bounds_of_timestamps_are_no_values() -> None:
     ref = path("$.a", "timestamp")
     assert known(file("f", between("TIMESTAMP", 5, 9)), None, LogAggregate("max", ref)).values == ()

@@ -99,7 +99,8 @@ def test_rule_19_an_inequality_is_false_only_where_all_values_are_the_one() -> N
     for condition, low, more, skipped in (
         (text, "b", {}, True),
         (text, "a", {}, False),
-        (text, "b", cut, False),
+        (text, "b", cut, True),  # rule 21
+        (number, 1.0, {"plain_floats": True} | cut, False),
         (number, 1.0, {"plain_floats": True}, True),
         (number, 1.0, {"plain_floats": False}, False),  # NaN
     ):
@@ -274,11 +275,14 @@ def test_rule_21_a_prefix_is_a_range() -> None:
     assert not skips(StartsWith(ref, "\U0010ffff\U0010ffff"), top)
 
 
-def test_rule_21_cut_bounds_enclose_but_prove_no_value() -> None:
-    cut = between("STRING", "abc", "abc", minimum_exact=False, maximum_exact=False)
+def test_rule_21_cut_bounds_enclose_and_prove_the_value_that_both_are() -> None:
+    cut = {"minimum_exact": False, "maximum_exact": False}
     ref = path("$.a", "string")
-    assert may(Compare("=", ref, lit("abc", "string")), cut) == T | F
-    assert skips(Compare("=", ref, lit("abd", "string")), cut)
+    for high, expected in (("abc", T), ("abd", T | F)):
+        known = between("STRING", "abc", high, **cut)
+        assert may(Compare("=", ref, lit("abc", "string")), known) == expected
+        assert may(In(ref, (lit("abc", "string"),)), known) == expected
+        assert skips(Compare("=", ref, lit("abe", "string")), known)
 
 
 def test_rule_21_strings_order_by_utf8_bytes() -> None:

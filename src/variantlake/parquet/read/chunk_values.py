@@ -45,6 +45,7 @@ from variantlake.parquet.metadata.column_chunks import ColumnChunk
 from variantlake.parquet.metadata.footer import RowGroup
 from variantlake.parquet.metadata.schema_tree import LeafColumn
 from variantlake.parquet.read.page_bytes import PageBytes, Parts
+from variantlake.parquet.stats.bounds import decode_bounds
 from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.storage.input_file import InputFile
 
@@ -99,13 +100,35 @@ def read_runs(
 ) -> CodeRuns | None:
     """The texts of a chunk of a row group as runs.
 
-    None where there may be many runs, which are no faster than rows, and for what pyarrow has to
-    read.
+    Nothing is read where the footer says that all rows are alike. None where there may be many
+    runs, which are no faster than rows, and for what pyarrow has to read.
     """
+    alike = _run_of_all(leaf, chunk, group)
+    if alike is not None:
+        return alike
     if chunk.compressed_size > group.num_rows // SHORTEST_RUN * _RUN_BYTES + _HEADERS:
         return None
     found = _chunk(file, leaf, chunk, group, None)
     return None if found is None else found.runs()
+
+
+def _run_of_all(leaf: LeafColumn, chunk: ColumnChunk, group: RowGroup) -> CodeRuns | None:
+    """One run where no row has a text, or all have one that the bounds enclose nothing beside of.
+
+    Cut bounds enclose as well (EXACTNESS, rule 21).
+    """
+    rows, is_text = group.num_rows, leaf.node.physical == "BYTE_ARRAY"
+    if leaf.max_repetition or not is_text or not rows or chunk.num_values != rows:
+        return None
+    nulls = chunk.null_count if leaf.max_definition else 0
+    bounds = decode_bounds(chunk, leaf.node, writer_is_exact=False)
+    if nulls == rows:
+        text = None
+    elif nulls == 0 and isinstance(bounds.minimum, str) and bounds.minimum == bounds.maximum:
+        text = bounds.minimum
+    else:
+        return None
+    return CodeRuns(pa.array([text], pa.string()).dictionary_encode(), np.array([rows], np.int64))
 
 
 def _chunk(

@@ -62,8 +62,9 @@ class PageBytes:
             body, size = self._body(page), page[UNPACKED]
             if body is None:
                 return None
-            ahead = page[LEVELS] if page[KIND] == DATA_PAGE_V2 else 0
-            if ahead and not (page[OTHER_LEVELS] == 0 and 0 <= ahead <= min(len(body), size)):
+            has_levels = page[KIND] == DATA_PAGE_V2
+            ahead = page[LEVELS] if has_levels else 0
+            if has_levels and not (page[OTHER_LEVELS] == 0 and 0 <= ahead <= min(len(body), size)):
                 return None
             heads.append(body[:ahead])
             bodies.append(body[ahead:])

@@ -19,6 +19,7 @@ from variantlake.parquet.stats.bounds import Raw
 from variantlake.parquet.stats.fact_columns import Bools, BoundColumns, Counts, Int64s, RawColumn
 from variantlake.parquet.stats.facts import UNKNOWN
 from variantlake.planning.exact.casts import Beyond, cast_column, monotone_cast, spark_type
+from variantlake.planning.exact.comparing import equal
 from variantlake.planning.exact.readings import (
     MIXED,
     NO_STATISTICS,
@@ -315,6 +316,9 @@ def _translated(
     domains.maximum.put(ALL, high.values)
     domains.nulls[:] = nulls if same else nulls | ~(low.fits & high.fits)
     domains.exact[:] = bounds.minimum_exact & bounds.maximum_exact
+    if stored.kind is Kind.STRING:
+        # Cut bounds enclose too: where both are one text, so is every value (EXACTNESS, rule 21).
+        domains.exact[:] |= equal(bounds.minimum, bounds.maximum)
     if stored.kind in (Kind.FLOAT, Kind.DOUBLE):
         domains.nan[:] = ~bounds.plain_floats
     domains.explain("", low.fits | high.fits)
