@@ -85,3 +85,17 @@ def delta_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSessi
 def spark(delta_spark: SparkSession) -> SparkSession:
     """The same session: one JVM holds one SparkContext."""
     return delta_spark
+
+
+@pytest.fixture(scope="module")
+def interpreted(spark: SparkSession) -> Iterator[None]:
+    """Spark compiles nothing in this module: a quarter of the time of statements that run once.
+
+    It is for tests of what is written and of which files are read. Where our answers are judged
+    Spark compiles, as at a user's; and where it reads shredded columns itself it has to, for some
+    casts that it pushes into its scan can do nothing else.
+    """
+    from tests.spark.layouts import INTERPRETED, changed
+
+    with changed(spark, INTERPRETED):
+        yield

@@ -25,7 +25,7 @@ from variantlake.storage.opening import open_store
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
 
 SCHEMA = parse_table_ddl("event VARIANT, n INT, day DATE")
 

@@ -17,7 +17,7 @@ from tests.dml.changed import FEED, VECTORS, arrow, documents, new_table, text
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
 
 ROWS = 60
 Holds = Callable[[int], bool]

@@ -21,7 +21,7 @@ from variantlake.maintenance.vacuuming.vacuum import vacuum
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
 
 WEEK = 168 * HOUR
 

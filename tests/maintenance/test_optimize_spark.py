@@ -17,7 +17,7 @@ from variantlake.errors import CommitConflict
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
 
 EVERYTHING = {
     "delta.columnMapping.mode": "name",

@@ -20,14 +20,17 @@ if TYPE_CHECKING:
 
 PUSHDOWN = "spark.sql.variant.pushVariantIntoScan"
 
-PLAINLY = {
-    PUSHDOWN: "false",
-    "spark.sql.adaptive.enabled": "false",
+INTERPRETED = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
-"""How Spark judges: it evaluates whole Variants. A query runs once on few rows: to compile it, and
-to plan its stages anew, would cost more than to run it."""
+"""A query runs once on few rows: to compile it costs more than to run it."""
+
+COMPILED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
+"""Spark's own way, and its only one to cast what it pushes into a scan of shredded columns."""
+
+PLAINLY = {PUSHDOWN: "false", "spark.sql.adaptive.enabled": "false", **INTERPRETED}
+"""How Spark judges: it evaluates whole Variants, and plans no stage anew."""
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from variantlake.spark.lake import Lake
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
 
 
 def numbers(frame: DataFrame) -> list[int]:

@@ -15,7 +15,7 @@ from variantlake.spark.registration import register
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
 
 TIMES = (
     "0001-01-01 00:00:00",

@@ -11,6 +11,7 @@ import json
 import os
 import random
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ from pyspark.errors import PySparkException
 
 import variantlake as vl
 from tests import corpora
-from tests.spark.layouts import changed, rows
+from tests.spark.layouts import COMPILED, changed, rows
 from tests.spark.query.test_reading import executed
 from variantlake.delta.log.log_segment import commit_path
 from variantlake.errors import InvalidQuery
@@ -33,7 +34,7 @@ from variantlake.table import Table
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
 
 
 @pytest.fixture(scope="module")
@@ -240,6 +241,13 @@ def test_rule_1_a_condition_is_not_evaluated_for_deleted_rows(
     assert sorted(map(tuple, lake.sql(query).collect())) == [(k, k + 3) for k in range(1, 6)]
 
 
+@pytest.fixture
+def compiled(delta_spark: SparkSession) -> Iterator[None]:
+    with changed(delta_spark, COMPILED):
+        yield
+
+
+@pytest.mark.usefixtures("compiled")
 def test_random_deletes_and_queries(delta_spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
     """Vectors that grow, over files of several row groups, against Delta Spark."""
     rng, table = random.Random(7), tmp_path / "t"

@@ -97,6 +97,7 @@ def test_nothing_is_dropped_or_made_up(
 
 
 @pytest.mark.spark
+@pytest.mark.usefixtures("interpreted")
 def test_frames_with_variants_anywhere(delta_spark: SparkSession, tmp_path: Path) -> None:
     frame = delta_spark.sql(
         """SELECT named_struct('a', int(id), 'v', parse_json(concat('{"k":', id, '}'))) AS st,
@@ -111,6 +112,7 @@ def test_frames_with_variants_anywhere(delta_spark: SparkSession, tmp_path: Path
 
 
 @pytest.mark.spark
+@pytest.mark.usefixtures("interpreted")
 @pytest.mark.parametrize("mode", ["name", "id"])
 def test_fields_go_by_physical_names_at_every_depth(
     delta_spark: SparkSession, tmp_path: Path, mode: str

@@ -56,6 +56,7 @@ def test_the_commands_say_what_they_would_do_and_do_it(
 
 
 @pytest.mark.spark
+@pytest.mark.usefixtures("interpreted")
 def test_delta_spark_reads_the_same_rows_before_and_after(
     delta_spark: SparkSession, tmp_path: Path
 ) -> None:

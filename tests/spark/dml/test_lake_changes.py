@@ -24,7 +24,7 @@ from variantlake.errors import CommitConflict, InvalidQuery, InvalidValue, Unsup
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
 
 
 def days(table: vl.Table) -> dict[int, str]:

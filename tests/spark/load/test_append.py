@@ -30,7 +30,7 @@ from variantlake.spark.session.jobs import run_over
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
 
 
 def append(spark: SparkSession, frame: DataFrame, table: Path, **options: Any) -> Any:

@@ -21,7 +21,7 @@ from variantlake.storage.opening import open_store
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
 
 
 def _with(schema: StructType, column: str, **metadata: Any) -> StructType:

@@ -31,7 +31,7 @@ from variantlake.spark.session.jobs import run_tasks
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
 
 
 @pytest.mark.parametrize("source", [EARTHQUAKES, WEBHOOKS], ids=lambda path: path.name)

@@ -14,7 +14,7 @@ from variantlake.errors import InvalidQuery, MissingSource
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
 
 
 def rows(frame: DataFrame) -> list[str]:

@@ -21,7 +21,7 @@ from variantlake.spark.lake import connect
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
 
 SCHEMA = (
     "event VARIANT, u INT, k INT, d DECIMAL(10,2), f DOUBLE, day DATE, at TIMESTAMP_NTZ, "

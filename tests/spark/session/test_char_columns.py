@@ -16,7 +16,7 @@ from variantlake.table import Table
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
 
 COLUMNS = """id INT, c CHAR(5), d CHAR(3), v VARCHAR(3), s STRUCT<a: CHAR(4), b: VARCHAR(2)>,
     l ARRAY<CHAR(3)>, m MAP<CHAR(2), CHAR(4)>, e VARIANT"""

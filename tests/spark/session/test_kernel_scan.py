@@ -30,7 +30,7 @@ from variantlake.spark.lake import Lake, connect
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
 
 
 FOUND_FIRST = {
