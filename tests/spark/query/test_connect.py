@@ -25,6 +25,7 @@ from tests.dml.changed import documents, new_table
 from tests.dml.changed import text as document
 from tests.spark.layouts import (
     CLEAN,
+    INTERPRETED,
     MIXED,
     OTHER_TYPES,
     PLAINLY,
@@ -45,7 +46,7 @@ from variantlake.spark.session.versions import UNTRIED
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.usefixtures("interpreted")]
 
 PORT = "spark.connect.grpc.binding.port"
 
@@ -130,7 +131,10 @@ GROUPED = """
 
 
 class Client:
-    """A process that is a client of the server: each call is a session. It starts when called."""
+    """A process that is a client of the server: each call is a session. It starts when called.
+
+    Work with settings of its own is compiled by Spark, other work is interpreted.
+    """
 
     def __init__(self, remote: str, errors: Path) -> None:
         self._remote = remote
@@ -142,7 +146,8 @@ class Client:
         process = self._process = self._process or self._started()
         assert process.stdin is not None
         assert process.stdout is not None
-        process.stdin.write(json.dumps({"texts": {}, "remote": self._remote} | work) + "\n")
+        usual = {"texts": {}, "remote": self._remote, "settings": INTERPRETED}
+        process.stdin.write(json.dumps(usual | work) + "\n")
         process.stdin.flush()
         end = threading.Timer(600, process.kill)
         end.start()

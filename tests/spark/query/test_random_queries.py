@@ -21,6 +21,7 @@ from tests.spark.random_queries import (
     VALUES,
     Trial,
     begun_by_tasks,
+    evaluated,
     found_first,
 )
 from tests.spark.random_tables import make
@@ -69,7 +70,7 @@ def test_values_are_those_on_unshredded_data(
 ) -> None:
     trial = trials[seed]
     queries = Queries(trial.table, random.Random(f"values {seed} {settings}"))
-    with changed(spark, settings):
+    with changed(spark, evaluated(settings)):
         cases = sum(trial.values_agree(queries.values(VALUES, CONDITIONS)) for _ in range(ROUNDS))
         assert cases > 50 * ROUNDS
         assert trial.errors_agree(queries, 5) > 0
@@ -81,7 +82,7 @@ def test_rows_under_a_condition_are_those_on_unshredded_data(
 ) -> None:
     trial = trials[seed]
     queries = Queries(trial.table, random.Random(f"conditions {seed} {settings}"))
-    with changed(spark, settings):
+    with changed(spark, evaluated(settings)):
         for _ in range(ROUNDS // 2):
             trial.agree([queries.branch() for _ in range(BRANCHES)])
 
@@ -102,7 +103,7 @@ def test_rows_that_kernels_find_first_are_those_on_unshredded_data(
 ) -> None:
     trial = trials[seed]
     queries = Queries(trial.table, random.Random(f"kernels {seed}"))
-    with changed(spark, SETTINGS[seed]), found_first():
+    with changed(spark, evaluated(SETTINGS[seed])), found_first():
         trial.agree([queries.whole() for _ in range(BRANCHES // 2)])
 
 
@@ -112,7 +113,7 @@ def test_groups_that_tasks_begin_are_those_on_unshredded_data(
 ) -> None:
     trial = trials[seed]
     queries = Queries(trial.table, random.Random(f"pushed {seed}"))
-    with changed(spark, SETTINGS[seed]), begun_by_tasks(spark):
+    with changed(spark, evaluated(SETTINGS[seed])), begun_by_tasks(spark):
         pushed = pushed_agree(trial, queries, 8 * ROUNDS, seed)
     assert pushed > 0
 
@@ -123,7 +124,7 @@ def test_first_rows_are_those_on_unshredded_data(
 ) -> None:
     trial = trials[seed]
     queries = Queries(trial.table, random.Random(f"first rows {seed}"))
-    with changed(spark, SETTINGS[seed]):
+    with changed(spark, evaluated(SETTINGS[seed])):
         assert first_rows_agree(trial, queries, 6 * ROUNDS, seed) > 0
 
 
