@@ -187,7 +187,7 @@ MUTATIONS = (
     Mutation(
         10, "small files of our kernels are read whole",
         "late_materialization._split",
-        "late.size < min_bytes and not group.kernels", "late.size < min_bytes",
+        "late.size < MIN_BYTES and not group.kernels", "late.size < MIN_BYTES",
     ),
     Mutation(
         10, "Spark gets the Variants that it cannot read",

@@ -64,6 +64,14 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
+def size(count: int) -> str:
+    """Bytes for people: `1.5 MB`, in powers of ten."""
+    for unit, scale in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if count >= scale:
+            return f"{count / scale:.1f} {unit}"
+    return counted(count, "byte")
+
+
 def _told(shown: Any) -> list[tuple[str, Any]]:
     """The fields that say something."""
     found = []

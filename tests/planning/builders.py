@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from variantlake.parquet.stats.facts import ColumnFacts, FileFacts, PathFacts, VariantFacts
 from variantlake.paths import Path
 from variantlake.planning.files import RecordFiles, ScanFile
 from variantlake.planning.plan import ScanPlan, plan_scan
-from variantlake.planning.predicates import Literal, Predicate, Ref
+from variantlake.planning.predicates import Literal, Predicate, Ref, conjuncts
+from variantlake.planning.stats.domains import NO_TYPES
+from variantlake.planning.stats.skipping import NOT_SKIPPED, Evaluation, May, Skipper
 from variantlake.shredding.ddl import parse_ddl
 from variantlake.shredding.values import ValueNotes
 
@@ -57,6 +61,30 @@ def between(ddl_type: str, low: Any, high: Any, **more: Any) -> FileFacts:
 
 def file(name: str, known: FileFacts | None, size: int = 100) -> ScanFile:
     return ScanFile(name, size, known)
+
+
+def may_match(
+    skipper: Skipper,
+    known: FileFacts | None,
+    partition: Mapping[str, str | None] | None = None,
+) -> bool:
+    """Whether one file with these facts and serialised partition values may hold a match."""
+    return bool(skipper.may_match(RecordFiles([ScanFile("", 0, known, partition or {})]))[0])
+
+
+def may_be(
+    predicate: Predicate, scan: ScanFile, partition_types: Mapping[str, str] = NO_TYPES
+) -> list[tuple[Predicate, May]]:
+    """Each conjunct with the truth values that it may take in one file."""
+    evaluation = Evaluation(RecordFiles([scan]), partition_types)
+    return [(part, May(int(evaluation.may(part)[0]))) for part in conjuncts(predicate)]
+
+
+def skipped(plan: ScanPlan) -> list[tuple[str, Predicate]]:
+    """The files that are not read, and the conjunct that proves it of each."""
+    rows = np.flatnonzero(plan.skipped_by != NOT_SKIPPED)
+    by = [plan.conjuncts[number] for number in plan.skipped_by[rows].tolist()]
+    return [(file.path, part) for file, part in zip(plan.table.files(rows), by, strict=True)]
 
 
 def plan_files(

@@ -20,7 +20,6 @@ from variantlake.planning.predicates import (
     And,
     Compare,
     In,
-    IsNotNull,
     IsNull,
     Literal,
     Not,
@@ -282,8 +281,6 @@ def evaluate(predicate: Predicate, row: Row) -> bool | None:
             return None if text is None else str(text).startswith(prefix)
         case IsNull(ref):
             return operand(row, ref) is None
-        case IsNotNull(ref):
-            return operand(row, ref) is not None
         case And(terms):
             return _not(_any([_not(evaluate(term, row)) for term in terms]))
         case Or(terms):

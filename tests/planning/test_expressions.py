@@ -20,7 +20,7 @@ def test_conditions_read_as_they_are_written() -> None:
     condition = ((kind == "it") | ~(number >= 2.5)) & kind.isin("a", None) & number.is_not_null()
     assert str(SCHEMA.condition(str(condition))) == (
         "(event:kind::string = 'it' OR NOT (event:n['x y'][0]::double >= 2.5)) AND "
-        "event:kind::string IN ('a', NULL) AND NOT (event:n['x y'][0]::double IS NULL)"
+        "event:kind::string IN ('a', NULL) AND event:n['x y'][0]::double IS NOT NULL"
     )
 
 

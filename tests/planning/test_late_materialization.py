@@ -7,13 +7,13 @@ import pytest
 from tests.planning.builders import facts, file, lit, path, plan_files
 from variantlake.parquet.stats.facts import FileFacts
 from variantlake.paths import Path
+from variantlake.planning import late_materialization
 from variantlake.planning.late_materialization import plan_late_materialization
 from variantlake.planning.plan import ScanPlan
 from variantlake.planning.predicates import (
     And,
     Compare,
     In,
-    IsNotNull,
     IsNull,
     Not,
     Or,
@@ -28,9 +28,14 @@ A, B, S = path("$.a"), path("$.b"), path("$.s", "string")
 COLUMNS = facts("a BIGINT, s STRING", {"$['a']": {"typed": 5}})
 
 
+@pytest.fixture(autouse=True)
+def small_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(late_materialization, "MIN_BYTES", 100)
+
+
 def planned(known: FileFacts | None, predicate: Predicate, size: int = 100) -> ScanPlan:
     plan = plan_files([file("1", known, size)], [WHOLE], predicate)
-    return plan_late_materialization(plan, {"day": "date"}, min_bytes=100)
+    return plan_late_materialization(plan, {"day": "date"})
 
 
 @pytest.mark.parametrize(
@@ -57,7 +62,7 @@ def test_conditions_on_columns_find_rows(predicate: Predicate) -> None:
     "predicate",
     [
         Compare("<>", A, lit(1)),
-        IsNotNull(A),
+        Not(IsNull(A)),
         Not(Compare("=", A, lit(1))),
         Unknown("udf(event)"),
         Or((Compare("=", A, lit(1)), Unknown("udf(event)"))),
@@ -89,7 +94,7 @@ def test_only_conjuncts_on_columns_are_used() -> None:
 def test_a_group_is_split_where_only_some_files_have_the_column() -> None:
     files = [file("1", COLUMNS), file("2", None), file("3", COLUMNS)]
     wanted = Compare("=", A, lit(1))
-    plan = plan_late_materialization(plan_files(files, [WHOLE], wanted), min_bytes=100)
+    plan = plan_late_materialization(plan_files(files, [WHOLE], wanted))
     assert [([one.path for one in group.files], group.prefilter) for group in plan.groups] == [
         (["1", "3"], (wanted,)),
         (["2"], ()),
@@ -108,7 +113,7 @@ def test_few_bytes_are_not_worth_the_workers() -> None:
 
 def test_columns_alone_are_left_to_the_engine() -> None:
     plan = plan_files([file("1", COLUMNS)], [A], Compare("=", A, lit(1)))
-    assert plan_late_materialization(plan, min_bytes=0) == plan
+    assert plan_late_materialization(plan) == plan
 
 
 def test_rule_10_our_kernels_find_rows_in_files_that_they_read_anyway() -> None:

@@ -28,7 +28,7 @@ from variantlake.planning.files import RecordFiles, ScanFile
 from variantlake.planning.plan import ScanPlan
 from variantlake.planning.predicates import Ref, path_text
 from variantlake.planning.stats.skipping import NOT_SKIPPED, Skipper
-from variantlake.shown import counted
+from variantlake.shown import counted, size
 from variantlake.shredding.folding import fold_key
 from variantlake.shredding.schema import Object, ShreddingSchema
 
@@ -153,7 +153,7 @@ class Explanation:
 
     def __str__(self) -> str:
         skipped = self.total_files - self.read_files - self.answered
-        share = f"{_size(self.read_bytes)} of {_size(self.total_bytes)}"
+        share = f"{size(self.read_bytes)} of {size(self.total_bytes)}"
         lines = [
             f"files: {self.read_files} of {self.total_files} read, {skipped} skipped ({share})"
         ]
@@ -308,12 +308,3 @@ def _how(use: PathUse) -> str:
     if use.suggestions:
         text += f". Did you mean {' or '.join(use.suggestions)}?"
     return text
-
-
-def _size(count: int) -> str:
-    size = float(count)
-    for unit in ("B", "KB", "MB", "GB"):
-        if size < 1000:
-            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1000
-    return f"{size:.1f} TB"

@@ -38,10 +38,7 @@ MIN_BYTES = 8 << 20
 
 
 def plan_late_materialization(
-    plan: ScanPlan,
-    partition_types: Mapping[str, str] | None = None,
-    *,
-    min_bytes: int | None = None,
+    plan: ScanPlan, partition_types: Mapping[str, str] | None = None
 ) -> ScanPlan:
     """The plan with a `prefilter` for the files whose rows are better found first.
 
@@ -50,7 +47,6 @@ def plan_late_materialization(
     two.
     """
     types = partition_types or {}
-    least = MIN_BYTES if min_bytes is None else min_bytes
     usable = [part for part in plan.conjuncts if _finds_rows(part, types)]
     if not usable or all(group.physical for group in plan.groups):
         return plan
@@ -61,18 +57,16 @@ def plan_late_materialization(
     ]
     groups: list[ScanGroup] = []
     for group in plan.groups:
-        groups += [group] if group.physical else _split(group, usable, finding, least)
+        groups += [group] if group.physical else _split(group, usable, finding)
     return replace(plan, groups=tuple(groups))
 
 
-def _split(
-    group: ScanGroup, conjuncts: list[Predicate], finding: list[Bools], min_bytes: int
-) -> list[ScanGroup]:
+def _split(group: ScanGroup, conjuncts: list[Predicate], finding: list[Bools]) -> list[ScanGroup]:
     rows = group.files.rows
     first = np.logical_or.reduce([each[rows] for each in finding])
     late = FileRows(group.files.columns, rows[first])
     # Files that our kernels have to read anyway need no reason more.
-    if not len(late) or (late.size < min_bytes and not group.kernels):
+    if not len(late) or (late.size < MIN_BYTES and not group.kernels):
         return [group]
     by = tuple(part for part, each in zip(conjuncts, finding, strict=True) if each[late.rows].any())
     rest = FileRows(group.files.columns, rows[~first])

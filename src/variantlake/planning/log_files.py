@@ -42,11 +42,11 @@ class LogFiles:
         }
         self.rows: int = snapshot.files.num_rows
         self.sizes: Int64s = self._files["size"].to_numpy()
-        self.of_log: FactColumns = (
-            log_facts(snapshot, None if previous is None else previous.of_log)
-            if facts is None
-            else facts
-        )
+        if facts is None:
+            older = None if previous is None else previous.of_log
+            known = older if isinstance(older, LogFacts) else None
+            facts = LogFacts(snapshot.files, snapshot.schema, known)
+        self.of_log: FactColumns = facts
         self.facts: FactColumns = self.of_log
         self.memo: MutableMapping[object, object] = {}
 
@@ -99,9 +99,3 @@ class LogFiles:
         patched = LogFiles(self._snapshot, facts=self.of_log)
         patched.facts = PatchedColumns(self.facts, rows, facts)
         return patched
-
-
-def log_facts(snapshot: Snapshot, previous: FactColumns | None = None) -> FactColumns:
-    """What the log says of the files of a snapshot; `previous` are those of an older version."""
-    older = previous if isinstance(previous, LogFacts) else None
-    return LogFacts(snapshot.files, snapshot.schema, older)

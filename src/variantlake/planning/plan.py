@@ -80,14 +80,6 @@ class ScanGroup:
 
 
 @dataclass(frozen=True, slots=True)
-class SkippedFile:
-    """A file without a matching row, and the conjunct that proves it."""
-
-    file: ScanFile
-    by: Predicate
-
-
-@dataclass(frozen=True, slots=True)
 class KeptFile:
     """A file that may hold matching rows, and why each conjunct could not skip it."""
 
@@ -121,14 +113,6 @@ class ScanPlan:
         return chain.from_iterable(group.files for group in self.groups)
 
     @property
-    def skipped(self) -> Iterator[SkippedFile]:
-        """The files that are not read, and why."""
-        rows = np.flatnonzero(self.skipped_by != NOT_SKIPPED)
-        by = self.skipped_by[rows].tolist()
-        for file, number in zip(self.table.files(rows), by, strict=True):
-            yield SkippedFile(file, self.conjuncts[number])
-
-    @property
     def read_files(self) -> int:
         """Number of files that are read."""
         return sum(len(group.files) for group in self.groups)
@@ -155,7 +139,6 @@ def plan_scan(
     predicate: Predicate | None = None,
     *,
     partition_types: Mapping[str, str] | None = None,
-    max_groups: int = MAX_GROUPS,
     has_kernels: bool = False,
     first: FirstRows | None = None,
 ) -> ScanPlan:
@@ -163,8 +146,8 @@ def plan_scan(
 
     `requests` are the Refs that the query reads, those of its predicates included; ordinary columns
     among them need no reading and are left out. `partition_types` gives Spark types of partition
-    columns. At most `max_groups` (at least 1) groups result; the smallest ones of a more mixed
-    table are read natively as one, or as two where our kernels have to rebuild some of them.
+    columns. At most MAX_GROUPS groups result; the smallest ones of a more mixed table are read
+    natively as one, or as two where our kernels have to rebuild some of them.
     `has_kernels` tells that the engine can run these: then they also read what its own reader may
     fail at, and Variants as such where it would make decimals of integers (EXACTNESS, rules 31 and
     33). `first` is a LIMIT on the rows that fulfil the predicate, which is then all of their
@@ -183,7 +166,7 @@ def plan_scan(
             parts = (*parts, Unknown(str(first)))
     read = np.flatnonzero(skipped == NOT_SKIPPED)
     paths = tuple(dict.fromkeys(ref for ref in requests if ref.path is not None))
-    groups = _group_files(files, read, paths, max_groups, has_kernels=has_kernels)
+    groups = _group_files(files, read, paths, has_kernels=has_kernels)
     sample = read[:MAX_KEPT_SAMPLE] if skipper.conjuncts else read[:0]
     kept = tuple(
         KeptFile(file, skipper.why_kept(files, row))
@@ -211,7 +194,7 @@ def _say(plan: ScanPlan) -> None:
 
 
 def _group_files(
-    files: FileColumns, read: Int64s, paths: Sequence[Ref], max_groups: int, *, has_kernels: bool
+    files: FileColumns, read: Int64s, paths: Sequence[Ref], *, has_kernels: bool
 ) -> tuple[ScanGroup, ...]:
     """The rows `read` by how they read `paths`, the largest group (in bytes) first."""
     # A Variant that comes out tells an integer from a decimal of the same value.
@@ -222,7 +205,7 @@ def _group_files(
     }
     by_layout = _by_layout(files, read, paths, needs)
     by_size = sorted(by_layout.items(), key=lambda entry: -int(files.sizes[entry[1]].sum()))
-    merged = _merge_few(files, _join_absent(by_size), paths, max_groups, needs)
+    merged = _merge_few(files, _join_absent(by_size), paths, needs)
     return tuple(
         ScanGroup(tuple(zip(paths, readings, strict=True)), FileRows(files, np.sort(rows)), kernels)
         for (readings, kernels), rows in merged
@@ -355,13 +338,13 @@ def _reads_as(layout: _Layout, other: _Layout) -> bool:
 
 
 def _merge_few(
-    files: FileColumns, groups: _Grouped, paths: Sequence[Ref], max_groups: int, of_columns: _Needs
+    files: FileColumns, groups: _Grouped, paths: Sequence[Ref], of_columns: _Needs
 ) -> _Grouped:
     """Read the smallest groups natively together when there are too many."""
-    if len(groups) <= max_groups:
+    if len(groups) <= MAX_GROUPS:
         return groups
-    few = groups[: max_groups - 1]
-    rest = np.concatenate([rows for _, rows in groups[max_groups - 1 :]])
+    few = groups[: MAX_GROUPS - 1]
+    rest = np.concatenate([rows for _, rows in groups[MAX_GROUPS - 1 :]])
     needs = np.zeros(files.rows, np.int64)
     for each in of_columns.values():
         needs |= each

@@ -129,16 +129,6 @@ class IsNull:
 
 
 @dataclass(frozen=True, slots=True)
-class IsNotNull:
-    """`operand IS NOT NULL`: never null itself."""
-
-    operand: Ref
-
-    def __str__(self) -> str:
-        return f"{self.operand} IS NOT NULL"
-
-
-@dataclass(frozen=True, slots=True)
 class And:
     """All `terms` hold; BETWEEN is the And of two comparisons. No terms: true."""
 
@@ -160,11 +150,13 @@ class Or:
 
 @dataclass(frozen=True, slots=True)
 class Not:
-    """`term` is false."""
+    """`term` is false; IS NOT NULL is Not(IsNull)."""
 
     term: Predicate
 
     def __str__(self) -> str:
+        if isinstance(self.term, IsNull):
+            return f"{self.term.operand} IS NOT NULL"
         return f"NOT ({self.term})"
 
 
@@ -178,7 +170,7 @@ class Unknown:
         return self.text
 
 
-Predicate = Compare | In | StartsWith | IsNull | IsNotNull | And | Or | Not | Unknown
+Predicate = Compare | In | StartsWith | IsNull | And | Or | Not | Unknown
 
 
 def conjuncts(predicate: Predicate | None) -> tuple[Predicate, ...]:
@@ -195,7 +187,7 @@ def refs(predicate: Predicate | None) -> Iterator[Ref]:
     match predicate:
         case Compare(_, left, right):
             yield from (side for side in (left, right) if isinstance(side, Ref))
-        case In(operand) | StartsWith(operand) | IsNull(operand) | IsNotNull(operand):
+        case In(operand) | StartsWith(operand) | IsNull(operand):
             yield operand
         case And(terms) | Or(terms):
             for term in terms:
@@ -215,7 +207,7 @@ def map_refs(predicate: Predicate, change: Callable[[Ref], Ref]) -> Predicate:
     match predicate:
         case Compare(op, left, right):
             return Compare(op, operand(left), operand(right))
-        case In(ref) | StartsWith(ref) | IsNull(ref) | IsNotNull(ref):
+        case In(ref) | StartsWith(ref) | IsNull(ref):
             return replace(predicate, operand=change(ref))
         case And(terms) | Or(terms):
             return replace(predicate, terms=tuple(map_refs(term, change) for term in terms))

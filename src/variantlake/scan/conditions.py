@@ -26,7 +26,6 @@ from variantlake.planning.predicates import (
     Compare,
     CompareOp,
     In,
-    IsNotNull,
     IsNull,
     Literal,
     Not,
@@ -100,8 +99,6 @@ def evaluate(predicate: Predicate, operand: Operand, rows: int) -> Truth:
             return _not(evaluate(term, operand, rows))
         case IsNull(ref):
             return _of_rows(_is_null, operand(ref))
-        case IsNotNull(ref):
-            return _not(_of_rows(_is_null, operand(ref)))
         case StartsWith(ref, prefix):
             return _of_rows(partial(_starts_with, prefix), operand(ref))
         case Compare(op, Ref() as ref, Literal() as literal):

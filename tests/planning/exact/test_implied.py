@@ -16,7 +16,7 @@ from tests.strategies import MORE
 from variantlake.planning.exact.exactness import IDENTITY, Conversion, ConversionKind
 from variantlake.planning.exact.implied import RawBound, implied_bounds
 from variantlake.planning.exact.readings import PhysicalColumn
-from variantlake.planning.predicates import Compare, CompareOp, In, IsNotNull, Literal, Predicate
+from variantlake.planning.predicates import Compare, CompareOp, In, IsNull, Literal, Not, Predicate
 from variantlake.types import INT64, STRING, Kind, ShreddedType
 
 CENTS = ShreddedType(Kind.DECIMAL, 18, 2)
@@ -71,7 +71,7 @@ def test_nothing_is_implied_without_an_order_or_a_need() -> None:
     ref = path("$.a")
     as_it_is = PhysicalColumn(("typed_value",), INT64, IDENTITY)
     assert implied_bounds(Compare("=", ref, lit(5)), ref, as_it_is) == ()
-    assert implied_bounds(IsNotNull(ref), ref, cast(CENTS, "bigint")) == ()
+    assert implied_bounds(Not(IsNull(ref)), ref, cast(CENTS, "bigint")) == ()
     assert implied_bounds(Compare("=", ref, lit(5)), path("$.b"), cast(CENTS, "bigint")) == ()
     assert implied_bounds(Compare("=", ref, lit("5", "string")), ref, cast(CENTS, "bigint")) == ()
     assert implied("=", "x", "string", INT64, "string") == []

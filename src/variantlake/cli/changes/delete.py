@@ -10,10 +10,10 @@ import variantlake as vl
 from variantlake.cli.terminal.engine import Engine
 from variantlake.cli.terminal.local_spark import spark_session
 from variantlake.cli.terminal.options import TableArgument, dry_run_option, json_option
-from variantlake.cli.terminal.output import print_json, print_line, size
+from variantlake.cli.terminal.output import print_json, print_line
 from variantlake.dml.result import ChangeResult
 from variantlake.errors import UnsupportedFeature
-from variantlake.shown import counted
+from variantlake.shown import counted, size
 from variantlake.storage.opening import open_store
 
 

@@ -23,12 +23,7 @@ from variantlake.cli.terminal.options import (
     VariantColumnOption,
     json_option,
 )
-from variantlake.cli.terminal.output import (
-    print_fields,
-    print_json,
-    print_note,
-    size,
-)
+from variantlake.cli.terminal.output import print_fields, print_json, print_note
 from variantlake.ingest.autoload.autoloader import AutoloadResult
 from variantlake.ingest.autoload.options import (
     BACKFILL_SECONDS,
@@ -41,6 +36,7 @@ from variantlake.ingest.autoload.run import autoload as run_autoload
 from variantlake.ingest.sources.sources import Format
 from variantlake.ingest.target.options import BadRows
 from variantlake.logs import logger
+from variantlake.shown import size
 
 SOME_FAILED = 3
 """The exit code where files could not be read, and the others were loaded."""

@@ -10,10 +10,11 @@ import typer
 import variantlake as vl
 from variantlake.cli.terminal.local_spark import spark_session
 from variantlake.cli.terminal.options import dry_run_option, json_option
-from variantlake.cli.terminal.output import print_fields, print_json, print_rows, size
+from variantlake.cli.terminal.output import print_fields, print_json, print_rows
 from variantlake.cli.terminal.progress import bytes_bar
 from variantlake.ingest.conversion.convert import ConvertResult
 from variantlake.ingest.conversion.request import ConvertKeywords
+from variantlake.shown import size
 
 
 def convert(

@@ -24,7 +24,7 @@ from variantlake.cli.terminal.options import (
     VariantColumnOption,
     json_option,
 )
-from variantlake.cli.terminal.output import print_fields, print_json, size
+from variantlake.cli.terminal.output import print_fields, print_json
 from variantlake.cli.terminal.progress import bytes_bar
 from variantlake.ingest.encode.document_options import DocumentKeywords
 from variantlake.ingest.load import IngestResult
@@ -32,6 +32,7 @@ from variantlake.ingest.local_run import ingest_here
 from variantlake.ingest.overwrite import Overwrite
 from variantlake.ingest.sources.sources import Documents, Format
 from variantlake.ingest.target.options import BadRows
+from variantlake.shown import size
 
 
 def ingest(

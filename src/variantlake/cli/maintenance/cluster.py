@@ -14,10 +14,10 @@ from variantlake.cli.terminal.options import (
     dry_run_option,
     json_option,
 )
-from variantlake.cli.terminal.output import print_fields, print_json, size
+from variantlake.cli.terminal.output import print_fields, print_json
 from variantlake.cli.terminal.progress import rewriting
 from variantlake.maintenance.clustering.cluster import ClusterResult
-from variantlake.shown import counted
+from variantlake.shown import counted, size
 from variantlake.table import Table
 
 

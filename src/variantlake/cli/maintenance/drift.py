@@ -8,13 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from variantlake.cli.terminal.options import TableArgument, json_option
-from variantlake.cli.terminal.output import (
-    print_fields,
-    print_json,
-    print_line,
-    print_rows,
-    size,
-)
+from variantlake.cli.terminal.output import print_fields, print_json, print_line, print_rows
 from variantlake.cli.terminal.progress import rows_of_files
 from variantlake.maintenance.reshredding.drift import (
     ColumnDrift,
@@ -22,7 +16,7 @@ from variantlake.maintenance.reshredding.drift import (
     PathResiduals,
     VersionsDrift,
 )
-from variantlake.shown import counted
+from variantlake.shown import counted, size
 from variantlake.table import Table
 
 SHOWN = 10

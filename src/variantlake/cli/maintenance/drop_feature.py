@@ -7,10 +7,10 @@ from typing import Annotated
 import typer
 
 from variantlake.cli.terminal.options import TableArgument, dry_run_option, json_option
-from variantlake.cli.terminal.output import print_fields, print_json, size
+from variantlake.cli.terminal.output import print_fields, print_json
 from variantlake.cli.terminal.progress import rewriting
 from variantlake.maintenance.reshredding.drop_feature import check_droppable
-from variantlake.shown import counted
+from variantlake.shown import counted, size
 from variantlake.table import Table
 
 

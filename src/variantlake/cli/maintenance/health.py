@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from variantlake.cli.terminal.options import TableArgument, json_option
-from variantlake.cli.terminal.output import print_json, print_line, print_rows, size
-from variantlake.shown import counted
+from variantlake.cli.terminal.output import print_json, print_line, print_rows
+from variantlake.shown import counted, size
 from variantlake.table import Table
 
 

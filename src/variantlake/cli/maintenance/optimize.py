@@ -14,13 +14,13 @@ from variantlake.cli.terminal.options import (
     dry_run_option,
     json_option,
 )
-from variantlake.cli.terminal.output import print_fields, print_json, print_line, print_rows, size
+from variantlake.cli.terminal.output import print_fields, print_json, print_line, print_rows
 from variantlake.cli.terminal.progress import rewriting
 from variantlake.errors import InvalidValue
 from variantlake.maintenance.clustering.cluster import ClusterResult
 from variantlake.maintenance.optimize import OptimizeResult
 from variantlake.maintenance.reshredding.reshred import ReshredResult
-from variantlake.shown import counted
+from variantlake.shown import counted, size
 from variantlake.table import Table
 
 _SIZE = re.compile(r"(\d{1,15})\s*([kmgt]?)(i?b)?", re.IGNORECASE)

@@ -15,10 +15,10 @@ from variantlake.cli.terminal.options import (
     dry_run_option,
     json_option,
 )
-from variantlake.cli.terminal.output import print_fields, print_json, size
+from variantlake.cli.terminal.output import print_fields, print_json
 from variantlake.cli.terminal.progress import rewriting
 from variantlake.maintenance.reshredding.reshred import ReshredResult
-from variantlake.shown import counted
+from variantlake.shown import counted, size
 from variantlake.table import Table
 
 _OF_COLUMN = re.compile(r"(\w+)=(.*)", re.DOTALL)

@@ -8,10 +8,10 @@ from typing import Annotated, Any
 import typer
 
 from variantlake.cli.terminal.options import TableArgument, dry_run_option, json_option
-from variantlake.cli.terminal.output import print_fields, print_json, print_note, size
+from variantlake.cli.terminal.output import print_fields, print_json, print_note
 from variantlake.cli.terminal.progress import counting, staying_whole
 from variantlake.maintenance.restore import RestoreResult
-from variantlake.shown import counted
+from variantlake.shown import counted, size
 from variantlake.table import Table
 
 

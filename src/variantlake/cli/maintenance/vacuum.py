@@ -7,17 +7,11 @@ from typing import Annotated, Any
 import typer
 
 from variantlake.cli.terminal.options import TableArgument, dry_run_option, json_option
-from variantlake.cli.terminal.output import (
-    print_fields,
-    print_json,
-    print_note,
-    print_rows,
-    size,
-)
+from variantlake.cli.terminal.output import print_fields, print_json, print_note, print_rows
 from variantlake.cli.terminal.progress import counting, staying_whole
 from variantlake.maintenance.vacuuming.listing import UnneededFile
 from variantlake.maintenance.vacuuming.vacuum import VacuumProgress, VacuumResult
-from variantlake.shown import counted
+from variantlake.shown import counted, size
 from variantlake.table import Table
 
 MAX_ROWS = 50

@@ -17,11 +17,10 @@ from variantlake.cli.terminal.output import (
     print_json,
     print_line,
     print_rows,
-    size,
 )
 from variantlake.cli.terminal.progress import rows_of_files
 from variantlake.parquet.read.inspect import SAMPLE_ROWS, FileView, NodeView, VariantView
-from variantlake.shown import shortened
+from variantlake.shown import shortened, size
 from variantlake.shredding.ddl import MAX_SCHEMA_DEPTH
 from variantlake.shredding.inference.infer import Inference, InferenceOptions
 from variantlake.shredding.values import ValueNotes

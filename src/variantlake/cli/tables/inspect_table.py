@@ -13,7 +13,6 @@ from variantlake.cli.terminal.output import (
     print_json,
     print_line,
     print_rows,
-    size,
 )
 from variantlake.delta.log.file_paths import absolute_paths
 from variantlake.delta.protocol.learned_schemas import (
@@ -25,7 +24,7 @@ from variantlake.delta.stats.file_facts import FactsReader
 from variantlake.parquet.stats.facts import FileFacts, VariantFacts
 from variantlake.planning.log_files import LogFiles
 from variantlake.report.paths import PathTotals, paths_of
-from variantlake.shown import counted
+from variantlake.shown import counted, size
 from variantlake.shredding.ddl import format_ddl
 from variantlake.shredding.schema import Leaf, ShreddingSchema
 from variantlake.table import Table

@@ -18,7 +18,6 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from variantlake.errors import VariantLakeError
-from variantlake.shown import counted
 
 WIDE = 100_000
 """Columns of a table that goes to a file or a pipe: nothing is folded there."""
@@ -135,14 +134,6 @@ def heading(text: str) -> None:
 def count(number: int | None) -> str:
     """A number with its thousands set apart; nothing for None."""
     return "" if number is None else f"{number:,}"
-
-
-def size(count: int) -> str:
-    """Bytes for people: `1.5 MB`, in powers of ten."""
-    for unit, scale in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
-        if count >= scale:
-            return f"{count / scale:.1f} {unit}"
-    return counted(count, "byte")
 
 
 def plain(value: Any) -> Any:

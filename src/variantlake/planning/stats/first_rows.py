@@ -24,9 +24,9 @@ from variantlake.planning.files import FileColumns
 from variantlake.planning.predicates import (
     Compare,
     In,
-    IsNotNull,
     IsNull,
     Literal,
+    Not,
     Or,
     Predicate,
     Ref,
@@ -133,7 +133,7 @@ def _drops_nulls(predicate: Predicate | None, ref: Ref) -> bool:
         match part:
             case Compare(op, left, right) if op != "<=>" and ref in (left, right):
                 return True
-            case In(operand) | StartsWith(operand) | IsNotNull(operand) if operand == ref:
+            case In(operand) | StartsWith(operand) | Not(IsNull(operand)) if operand == ref:
                 return True
     return False
 

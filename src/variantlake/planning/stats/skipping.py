@@ -9,7 +9,7 @@ be true. NOT exchanges true and false in the set, so it never turns "may match" 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import IntFlag
 
 import numpy as np
@@ -17,7 +17,6 @@ import numpy.typing as npt
 
 from variantlake.parquet.stats.bounds import Raw
 from variantlake.parquet.stats.fact_columns import Int64s, RawColumn
-from variantlake.parquet.stats.facts import FileFacts
 from variantlake.planning.exact.comparing import (
     Truths,
     above,
@@ -27,14 +26,13 @@ from variantlake.planning.exact.comparing import (
     equal,
     literal_as,
 )
-from variantlake.planning.files import FileColumns, RecordFiles, ScanFile
+from variantlake.planning.files import FileColumns
 from variantlake.planning.predicates import (
     FLIPPED,
     And,
     Compare,
     CompareOp,
     In,
-    IsNotNull,
     IsNull,
     Literal,
     Not,
@@ -61,18 +59,9 @@ class May(IntFlag):
 
 TRUE, FALSE, NULL = (np.uint8(int(may)) for may in (May.TRUE, May.FALSE, May.NULL))
 NOT_SKIPPED = -1
-NO_PARTITION: Mapping[str, str | None] = {}
 
 _REMEMBERED = 32
 """Operands whose domains are kept with the files; of a million files one takes tens of MB."""
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """`may_match` is false when no row can match; `by` is then the conjunct that proves it."""
-
-    may_match: bool
-    by: Predicate | None = None
 
 
 class Skipper:
@@ -91,7 +80,7 @@ class Skipper:
     def skipped_by(self, files: FileColumns) -> Int64s:
         """For each file the index of the first conjunct that skips it, or NOT_SKIPPED."""
         skipped = np.full(files.rows, NOT_SKIPPED, np.int64)
-        evaluation = _Evaluation(files, self._types)
+        evaluation = Evaluation(files, self._types)
         for number, part in enumerate(self.conjuncts):
             never = evaluation.may(part) & TRUE == 0
             skipped[never & (skipped == NOT_SKIPPED)] = number
@@ -103,31 +92,13 @@ class Skipper:
 
     def may_fail(self, files: FileColumns) -> list[npt.NDArray[np.bool_]]:
         """For each conjunct, and each file, whether it may be false or null in some row."""
-        evaluation = _Evaluation(files, self._types)
+        evaluation = Evaluation(files, self._types)
         return [evaluation.may(part) != TRUE for part in self.conjuncts]
 
     def why_kept(self, files: FileColumns, row: int) -> tuple[tuple[Predicate, str], ...]:
         """For a file that may match: each conjunct with the reason why it could not skip."""
-        evaluation = _Evaluation(files, self._types)
+        evaluation = Evaluation(files, self._types)
         return tuple((part, _reason(part, evaluation, row)) for part in self.conjuncts)
-
-    def outcome(
-        self, facts: FileFacts | None, partition: Mapping[str, str | None] = NO_PARTITION
-    ) -> Outcome:
-        """Whether one file with these facts and serialised partition values may hold a match."""
-        by = int(self.skipped_by(_one_file(facts, partition))[0])
-        return Outcome(by == NOT_SKIPPED, None if by == NOT_SKIPPED else self.conjuncts[by])
-
-    def may(
-        self, facts: FileFacts | None, partition: Mapping[str, str | None] = NO_PARTITION
-    ) -> tuple[tuple[Predicate, May], ...]:
-        """Each conjunct with the truth values that it may take in one file."""
-        evaluation = _Evaluation(_one_file(facts, partition), self._types)
-        return tuple((part, May(int(evaluation.may(part)[0]))) for part in self.conjuncts)
-
-
-def _one_file(facts: FileFacts | None, partition: Mapping[str, str | None]) -> FileColumns:
-    return RecordFiles([ScanFile("", 0, facts, partition)])
 
 
 def domains_in(
@@ -144,7 +115,7 @@ def domains_in(
     return known
 
 
-class _Evaluation:
+class Evaluation:
     """Predicates over one set of files."""
 
     def __init__(self, files: FileColumns, partition_types: Mapping[str, str]) -> None:
@@ -168,8 +139,6 @@ class _Evaluation:
                 return self._starts_with(ref, prefix)
             case IsNull(ref):
                 return self._is_null(ref)
-            case IsNotNull(ref):
-                return _not(self._is_null(ref))
             case And(terms):
                 return self._and([self.may(term) for term in terms])
             case Or(terms):
@@ -237,7 +206,7 @@ class _Evaluation:
         return TRUE * found.nulls | FALSE * found.values
 
 
-def _reason(part: Predicate, evaluation: _Evaluation, row: int) -> str:
+def _reason(part: Predicate, evaluation: Evaluation, row: int) -> str:
     if isinstance(part, Unknown):
         return "planning does not understand it"
     texts: list[str] = []

@@ -30,7 +30,6 @@ from variantlake.planning.predicates import (
     And,
     Compare,
     In,
-    IsNotNull,
     IsNull,
     Literal,
     Not,
@@ -236,7 +235,7 @@ def is_exact(condition: Predicate) -> bool:
             return _compares(ref, options)
         case StartsWith(ref, _):
             return ref.type == "string"
-        case IsNull(ref) | IsNotNull(ref):
+        case IsNull(ref):
             return spark_type(ref.type) is not None
     return False
 

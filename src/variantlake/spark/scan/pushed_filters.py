@@ -17,7 +17,6 @@ from variantlake.planning.predicates import (
     And,
     Compare,
     In,
-    IsNotNull,
     IsNull,
     Literal,
     Not,
@@ -57,12 +56,12 @@ def condition_sql(node: Predicate, texts: Mapping[Ref, str]) -> str:
             return f"({' AND '.join(condition_sql(term, texts) for term in terms)})"
         case Or(terms):
             return f"({' OR '.join(condition_sql(term, texts) for term in terms)})"
+        case Not(IsNull(ref)):
+            return f"({operand(ref)} IS NOT NULL)"
         case Not(term):
             return f"(NOT {condition_sql(term, texts)})"
         case IsNull(ref):
             return f"({operand(ref)} IS NULL)"
-        case IsNotNull(ref):
-            return f"({operand(ref)} IS NOT NULL)"
         case StartsWith(ref, prefix):
             return f"startswith({operand(ref)}, {Literal(prefix, 'string')})"
         case Compare(op, left, right):
@@ -77,10 +76,10 @@ def _is_pushable(node: Predicate, columns: Collection[str]) -> bool:
     match node:
         case And(terms) | Or(terms):
             return bool(terms) and all(_is_pushable(term, columns) for term in terms)
+        case IsNull(ref) | Not(IsNull(ref)) | StartsWith(ref):
+            return _are_pushable((ref,), columns)
         case Not(term):
             return not any(map(_is_float, refs(term))) and _is_pushable(term, columns)
-        case IsNull(ref) | IsNotNull(ref) | StartsWith(ref):
-            return _are_pushable((ref,), columns)
         case Compare(op, left, right):
             return _are_pushable((left, right), columns) and (
                 not _is_float(left) or (op, isinstance(left, Ref)) in _WITHOUT_NAN

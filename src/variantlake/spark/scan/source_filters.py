@@ -56,7 +56,7 @@ def predicate_of(
         case IsNull():
             return predicates.IsNull(ref)
         case IsNotNull():
-            return predicates.IsNotNull(ref)
+            return predicates.Not(predicates.IsNull(ref))
         case StringStartsWith(_, prefix) if type_ == "string":
             return predicates.StartsWith(ref, prefix)
         case In(_, values):

@@ -21,7 +21,6 @@ from variantlake.planning.predicates import (
     Compare,
     CompareOp,
     In,
-    IsNotNull,
     IsNull,
     Literal,
     Not,
@@ -272,7 +271,7 @@ def _leaf(node: Node, operands: list[Ref | Literal | None], shown: Unknown) -> P
         case [Ref() as operand] if node.name == "IsNull":
             return IsNull(operand)
         case [Ref() as operand] if node.name == "IsNotNull":
-            return IsNotNull(operand)
+            return Not(IsNull(operand))
         case [Ref() as operand, Literal(str() as prefix, "string")] if node.name == "StartsWith":
             return StartsWith(operand, prefix)
         case [Ref() as operand, Literal(str() as pattern, "string")] if node.name == "Like":
