@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from variantlake.delta.actions.log_lines import StringMap
+from variantlake.delta.actions.json_fields import StringMap
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.schema.char_values import padded_to
 from variantlake.delta.transaction.replace_where import (

@@ -16,8 +16,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from variantlake.delta.actions.log_lines import DomainMetadata, Metadata, Protocol
-from variantlake.delta.actions.table_actions import natural
+from variantlake.delta.actions.log_lines import DomainMetadata, Metadata, Protocol, natural
 from variantlake.delta.log.reconciliation import keys_of
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.log.time_travel import SINCE_TIME, SINCE_VERSION, is_stamped

@@ -1,57 +1,246 @@
-"""The actions of a Delta log as its lines: strict on what the protocol names, blind to the rest.
+"""The actions of a Delta log and its lines: strict on what the protocol names, blind to the rest.
 
-What they are stands in `table_actions` and `add_remove`, named and spelled as in the protocol, in
-snake case. Unknown actions and unknown fields are ignored, as the protocol asks ("Protocol
-Evolution"); a known field of a wrong type is a MalformedLog. Spec: PROTOCOL, "Actions".
+Actions are named and spelled as in the protocol, in snake case. Unknown actions and unknown fields
+are ignored, as the protocol asks ("Protocol Evolution"); a known field of a wrong type is a
+MalformedLog. Spec: PROTOCOL, "Actions", "Deletion Vectors", "V2 Spec".
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import get_args
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, get_args
 
 import orjson
 
-from variantlake.delta.actions.add_remove import (
-    AddCdcFile,
-    AddFile,
-    DeletionVectorDescriptor,
-    RemoveFile,
-)
-from variantlake.delta.actions.json_fields import Json, StringMap
-from variantlake.delta.actions.table_actions import (
-    CheckpointMetadata,
-    CommitInfo,
-    DomainMetadata,
-    Metadata,
-    Protocol,
-    Sidecar,
-    Transaction,
-)
+from variantlake.delta.actions.json_fields import Int, Json, Record, StringMap
 from variantlake.errors import LimitExceeded, MalformedLog
 
-__all__ = [
-    "FEW",
-    "MAX_LINE_BYTES",
-    "Action",
-    "AddCdcFile",
-    "AddFile",
-    "CheckpointMetadata",
-    "CommitInfo",
-    "DeletionVectorDescriptor",
-    "DomainMetadata",
-    "Json",
-    "Metadata",
-    "Protocol",
-    "RemoveFile",
-    "Sidecar",
-    "StringMap",
-    "Transaction",
-    "parse_action",
-    "parse_line",
-    "parse_log",
-    "serialise",
-]
+
+@dataclass(frozen=True, slots=True)
+class DeletionVectorDescriptor(Record):
+    """Where the deleted rows of a file are listed. Spec: "Deletion Vector Descriptor Schema"."""
+
+    storage_type: str
+    path_or_inline_dv: str
+    size_in_bytes: Int
+    cardinality: int
+    offset: Int | None = None
+
+    @property
+    def unique_id(self) -> str:
+        """What tells two vectors of one file apart."""
+        suffix = "" if self.offset is None else f"@{self.offset}"
+        return f"{self.storage_type}{self.path_or_inline_dv}{suffix}"
+
+    def check(self) -> None:
+        """See Record."""
+        if self.storage_type not in ("u", "i", "p"):
+            raise MalformedLog(f"deletion vector of unknown storage type {self.storage_type!r}")
+
+
+class _LogicalFile(Record):
+    """An action of a logical file: a data file with its deletion vector."""
+
+    __slots__ = ()
+    path: str
+    deletion_vector: DeletionVectorDescriptor | None
+
+    @property
+    def key(self) -> tuple[str, str | None]:
+        """What identifies the logical file in reconciliation, `path` as it stands."""
+        vector = self.deletion_vector
+        return (self.path, None if vector is None else vector.unique_id)
+
+
+@dataclass(frozen=True, slots=True)
+class AddFile(_LogicalFile):
+    """A logical file of the table.
+
+    `path` stands as in the log: a URI, percent-encoded, relative to the table's root or absolute
+    (`location` of a snapshot decodes it). `partition_values` and the columns in `stats` (JSON text)
+    go by physical names. `modification_time` is in milliseconds since the epoch.
+    """
+
+    KEY: ClassVar[str] = "add"
+    path: str
+    size: int
+    modification_time: int
+    partition_values: StringMap = field(default_factory=dict)
+    data_change: bool = True
+    stats: str | None = None
+    tags: StringMap | None = None
+    deletion_vector: DeletionVectorDescriptor | None = None
+    base_row_id: int | None = None
+    default_row_commit_version: int | None = None
+    clustering_provider: str | None = None
+
+    def check(self) -> None:
+        """See Record."""
+        if self.size < 0:
+            raise MalformedLog(f"file size {self.size} is negative")
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveFile(_LogicalFile):
+    """A tombstone. Fields as in AddFile; `deletion_timestamp` in milliseconds since the epoch."""
+
+    KEY: ClassVar[str] = "remove"
+    path: str
+    deletion_timestamp: int | None = None
+    data_change: bool = True
+    extended_file_metadata: bool | None = None
+    partition_values: StringMap | None = None
+    size: int | None = None
+    stats: str | None = None
+    tags: StringMap | None = None
+    deletion_vector: DeletionVectorDescriptor | None = None
+    base_row_id: int | None = None
+    default_row_commit_version: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AddCdcFile(Record):
+    """A change data file."""
+
+    KEY: ClassVar[str] = "cdc"
+    ABSENT_MAPS: ClassVar[frozenset[str]] = frozenset({"partition_values"})
+    path: str
+    size: int
+    partition_values: StringMap = field(default_factory=dict)
+    tags: StringMap | None = None
+
+    def to_json(self) -> Json:
+        """The action's fields; the protocol fixes `dataChange` to false."""
+        return {**Record.to_json(self), "dataChange": False}
+
+
+@dataclass(frozen=True, slots=True)
+class Protocol(Record):
+    """What a client must implement. Feature lists are None where the versions have none."""
+
+    KEY: ClassVar[str] = "protocol"
+    min_reader_version: Int
+    min_writer_version: Int
+    reader_features: tuple[str, ...] | None = None
+    writer_features: tuple[str, ...] | None = None
+
+    def check(self) -> None:
+        """Version 3 must list reader features, version 7 writer features."""
+        if self.min_reader_version >= 3 and self.reader_features is None:
+            raise MalformedLog("protocol of reader version 3 has no readerFeatures")
+        if self.min_writer_version >= 7 and self.writer_features is None:
+            raise MalformedLog("protocol of writer version 7 has no writerFeatures")
+
+
+@dataclass(frozen=True, slots=True)
+class Format(Record):
+    """How the table's files are encoded."""
+
+    ABSENT_MAPS: ClassVar[frozenset[str]] = frozenset({"options"})
+    provider: str = "parquet"
+    options: StringMap = field(default_factory=dict)
+
+    def check(self) -> None:
+        """Files of any format but Parquet are refused."""
+        if self.provider != "parquet":
+            raise MalformedLog(f"files of format {self.provider!r} are not Parquet")
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata(Record):
+    """The table's identity, schema and properties. `created_time` is in milliseconds."""
+
+    KEY: ClassVar[str] = "metaData"
+    id: str
+    schema_string: str
+    partition_columns: tuple[str, ...] = ()
+    configuration: Mapping[str, str] = field(default_factory=dict)
+    name: str | None = None
+    description: str | None = None
+    created_time: int | None = None
+    format: Format = field(default_factory=Format)
+
+
+@dataclass(frozen=True, slots=True)
+class Transaction(Record):
+    """How far an application has come (`txn`)."""
+
+    KEY: ClassVar[str] = "txn"
+    app_id: str
+    version: int
+    last_updated: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DomainMetadata(Record):
+    """The configuration of one metadata domain; `removed` is a tombstone."""
+
+    KEY: ClassVar[str] = "domainMetadata"
+    domain: str
+    configuration: str
+    removed: bool = False
+
+
+def natural(text: str) -> int | None:
+    """The number that a table property says; None for another text, and beyond 18 digits."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else None
+
+
+@dataclass(frozen=True, slots=True)
+class CommitInfo:
+    """Where a commit comes from: free-form JSON, of which a few fields are read when they fit."""
+
+    KEY: ClassVar[str] = "commitInfo"
+    fields: Mapping[str, Any]
+
+    @property
+    def txn_id(self) -> str | None:
+        """The id by which a writer knows its own commit."""
+        value = self.fields.get("txnId")
+        return value if isinstance(value, str) else None
+
+    @property
+    def in_commit_timestamp(self) -> int | None:
+        """Milliseconds since the epoch, rising with every commit, where the table keeps them."""
+        value = self.fields.get("inCommitTimestamp")
+        return value if type(value) is int else None
+
+    @property
+    def operation(self) -> str | None:
+        """What was done: `WRITE`, `CREATE TABLE`."""
+        value = self.fields.get("operation")
+        return value if isinstance(value, str) else None
+
+    @classmethod
+    def from_json(cls, fields: Json) -> CommitInfo:
+        """Any object will do."""
+        return cls(fields)
+
+    def to_json(self) -> Json:
+        """The action's fields."""
+        return dict(self.fields)
+
+
+@dataclass(frozen=True, slots=True)
+class Sidecar(Record):
+    """A file of a V2 checkpoint with `add` and `remove` actions."""
+
+    KEY: ClassVar[str] = "sidecar"
+    path: str
+    size_in_bytes: int
+    modification_time: int
+    tags: StringMap | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointMetadata(Record):
+    """What makes a checkpoint one of the V2 spec."""
+
+    KEY: ClassVar[str] = "checkpointMetadata"
+    version: int
+    tags: StringMap | None = None
+
 
 MAX_LINE_BYTES = 64 << 20
 """Our limit on one line of a log file (one action with its statistics)."""

@@ -22,8 +22,8 @@ from variantlake.delta.actions.log_lines import (
     Protocol,
     Sidecar,
     Transaction,
+    natural,
 )
-from variantlake.delta.actions.table_actions import natural
 from variantlake.delta.checkpoint.checkpoint_schema import Rows, file_rows
 from variantlake.delta.log.last_checkpoint import write_last_checkpoint
 from variantlake.delta.log.log_segment import LOG, SIDECARS

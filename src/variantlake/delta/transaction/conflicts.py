@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from variantlake.delta.actions.json_fields import StringMap
 from variantlake.delta.actions.log_lines import (
     Action,
     AddCdcFile,
@@ -19,7 +20,6 @@ from variantlake.delta.actions.log_lines import (
     Metadata,
     Protocol,
     RemoveFile,
-    StringMap,
     Transaction,
 )
 from variantlake.delta.log.file_paths import decode_path
