@@ -397,7 +397,7 @@ MUTATIONS = (
     ),
     Mutation(
         24, "names of columns are believed where ids count",
-        "has_stored_names", '... != "id"', "True",
+        "Snapshot.has_stored_names", '... != "id"', "True",
     ),
     Mutation(
         24, "queries are planned by the table's names",

@@ -17,10 +17,10 @@ from variantlake.delta.schema.ddl import parse_table_ddl
 from variantlake.delta.schema.table_schema import StructType
 from variantlake.delta.stats.file_facts import FactsReader
 from variantlake.delta.stats.stats_reader import FileStats, StatsReader
-from variantlake.delta.transaction.commit import Committed, commit
+from variantlake.delta.transaction.commit import commit
 from variantlake.delta.transaction.conflicts import Changes
 from variantlake.delta.transaction.new_actions import new_add
-from variantlake.parquet.stats.facts import ColumnFacts, FileFacts, PathFacts, VariantFacts
+from variantlake.parquet.stats.facts import UNKNOWN, ColumnFacts, FileFacts, PathFacts, VariantFacts
 from variantlake.paths import Path
 from variantlake.shredding.ddl import parse_ddl
 
@@ -128,6 +128,13 @@ def known_facts(add: AddFile, schema: StructType) -> FileFacts | None:
     return FactsReader(schema).known(add)
 
 
+def facts_in_log(add: AddFile, schema: StructType) -> FileFacts:
+    """The same; where our tags do not tell, what statistics say of the ordinary columns."""
+    stats = read_stats(add.stats, schema)
+    other = FileFacts(add.size, stats.num_records, UNKNOWN, (), stats.columns)
+    return known_facts(add, schema) or other
+
+
 def add_for(
     snapshot: Snapshot,
     path: str,
@@ -149,7 +156,7 @@ def add_for(
 
 def append(
     snapshot: Snapshot, adds: Sequence[AddFile], *, transactions: Sequence[Transaction] = ()
-) -> Committed:
+) -> int:
     """Append files to the table that a snapshot is a version of."""
     return commit(snapshot, Changes("WRITE", adds=tuple(adds), transactions=tuple(transactions)))
 

@@ -16,7 +16,7 @@ import obstore
 import orjson
 from obstore.store import MemoryStore
 
-from tests.delta.tables import bounds, facts, first_commit, number
+from tests.delta.tables import bounds, facts, facts_in_log, first_commit, number
 from tests.fuzz.runner import changed, flipped, run
 from variantlake.delta.actions.log_lines import AddFile, parse_log, serialise
 from variantlake.delta.log.commit_reader import read_by_columns
@@ -25,7 +25,6 @@ from variantlake.delta.log.logical_files import adds_of, files_of
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.schema.ddl import parse_table_ddl
 from variantlake.delta.stats.columnar_facts import LogFacts
-from variantlake.delta.stats.file_facts import FactsReader
 from variantlake.delta.transaction.new_actions import new_add
 from variantlake.errors import VariantLakeError
 from variantlake.parquet.stats.fact_columns import FactColumns, RecordColumns
@@ -85,8 +84,7 @@ def facts_case(chance: random.Random) -> int:
             name = chance.choice(list(tags))
             tags[name] = changed(tags[name].encode(), [stats], chance).decode("utf-8", "replace")
         made.append(replace(add, stats=stats.decode("utf-8", "replace"), tags=tags))
-    reader = FactsReader(SCHEMA)
-    plain = RecordColumns([reader.known(add) or reader.of_stats(add) for add in made])
+    plain = RecordColumns([facts_in_log(add, SCHEMA) for add in made])
     _compare(LogFacts(files_of(made), SCHEMA), plain)
     return sum(len(add.stats or "") for add in made)
 

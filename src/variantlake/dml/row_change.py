@@ -102,7 +102,7 @@ class RowChange:
         with files.taken_back_on(BaseException):
             changes, done = self._written(files, decided)
         with files.taken_back_on(*NOT_COMMITTED):
-            version = commit(self.snapshot, changes).version
+            version = commit(self.snapshot, changes)
         return replace(done, version=version, seconds=time.perf_counter() - self.started)
 
     def _written(self, files: NewFiles, decided: Fates) -> tuple[Changes, ChangeResult]:

@@ -134,7 +134,7 @@ def _erase(snapshot: Snapshot, where: str, *, dry_run: bool) -> EraseResult:
     with files.taken_back_on(BaseException):
         changes = _written(snapshot, files, found, rewritten, done)
     with files.taken_back_on(*NOT_COMMITTED):
-        return replace(done, version=commit(snapshot, changes).version)
+        return replace(done, version=commit(snapshot, changes))
 
 
 def _written(

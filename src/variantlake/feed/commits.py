@@ -24,7 +24,7 @@ from variantlake.delta.log.log_segment import all_commits
 from variantlake.delta.log.reconciliation import read_commit
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.log.snapshot_state import read_state
-from variantlake.delta.log.time_travel import check_version, version_at
+from variantlake.delta.log.time_travel import check_version, find_version, version_at
 from variantlake.delta.schema.column_mapping import is_mapped
 from variantlake.delta.schema.table_schema import PrimitiveType, StructType
 from variantlake.errors import (
@@ -193,9 +193,7 @@ def _as_adds(snapshot: Snapshot, version: int, removes: Iterable[RemoveFile]) ->
             deletion_vector=each.deletion_vector,
         )
     if unknown:
-        before = Snapshot.read(
-            snapshot.store.uri, version - 1, store=snapshot.store, applies=snapshot.applies
-        )
+        before = snapshot.at(version - 1)
         known = {decode_path(add.path): add for add in before.add_files()}
         for each in unknown:
             add = known.get(decode_path(each.path))
@@ -221,12 +219,9 @@ def first_since(snapshot: Snapshot, time: int) -> int:
 
     Raises InvalidQuery for a time after the newest version.
     """
-    try:
-        older = version_at(snapshot.store, snapshot.metadata, time - 1)
-    except InvalidQuery as error:
-        if "no version" in error.message:
-            return min(all_commits(snapshot.store), default=0)
-        raise
+    older = find_version(snapshot.store, snapshot.metadata, time - 1)
+    if older is None:
+        return min(all_commits(snapshot.store), default=0)
     if older >= snapshot.version:
         # Nothing is newer, unless the time is after the newest version, which raises.
         version_at(snapshot.store, snapshot.metadata, time)

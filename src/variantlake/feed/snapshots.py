@@ -48,9 +48,7 @@ def change_snapshots(snapshot: Snapshot, versions: VersionRange) -> list[Snapsho
     """
     read = snapshot
     if is_mapped(snapshot.properties) and versions.last != snapshot.version:
-        read = Snapshot.read(
-            snapshot.store.uri, versions.last, store=snapshot.store, applies=snapshot.applies
-        )
+        read = snapshot.at(versions.last)
     return snapshots_of(read, changed_files(snapshot, versions, read))
 
 

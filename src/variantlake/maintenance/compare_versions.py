@@ -113,19 +113,11 @@ def check_rewrite(
     check_version(to_version)
     history = snapshot.history() if from_version is None and to_version is None else []
     first, last = default_versions(history, from_version, to_version, snapshot.version)
-    return compare_versions(_at(snapshot, first), _at(snapshot, last), progress)
-
-
-def _at(known: Snapshot, version: int) -> Snapshot:
-    if version == known.version:
-        return known
-    return Snapshot.read(
-        known.store.uri,
-        version,
-        store=known.store,
-        absolute_paths=known.absolute_paths,
-        applies=known.applies,
+    before, after = (
+        snapshot if version == snapshot.version else snapshot.at(version)
+        for version in (first, last)
     )
+    return compare_versions(before, after, progress)
 
 
 def digest_rows(

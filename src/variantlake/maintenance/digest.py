@@ -18,7 +18,6 @@ import pyarrow as pa
 from variantlake.delta.actions.log_lines import AddFile, DeletionVectorDescriptor
 from variantlake.delta.log.deletion_vectors import deleted_rows
 from variantlake.delta.log.snapshot import Snapshot
-from variantlake.delta.log.stored_names import has_stored_names
 from variantlake.delta.schema.char_types import char_length, declared_type
 from variantlake.delta.schema.char_values import padded
 from variantlake.delta.schema.table_schema import StructField, StructType, VariantType
@@ -228,7 +227,7 @@ class FileDigester:
         deleted = _NO_ROWS
         if file.vector is not None and places is None:
             deleted = deleted_rows(self._table.store, file.vector, rows)
-        by_id = not has_stored_names(self._table, footer)
+        by_id = not self._table.has_stored_names(footer)
         columns = self._digester.columns_of(footer, by_id=by_id)
         parquet = open_parquet(opened.borrowed(), file.location, footer)
         return _Reading(self._digester, file, footer, columns, parquet, deleted, places)

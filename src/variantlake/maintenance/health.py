@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from variantlake.delta.log.logical_files import values
+from variantlake.delta.log.logical_files import bytes_of, values
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.errors import VariantLakeError
 from variantlake.maintenance.health_findings import Finding, Health, Severity
@@ -56,7 +56,9 @@ def health(snapshot: Snapshot, *, orphans: bool = False) -> Health:
     found.sort(key=lambda finding: finding.severity is not Severity.WARNING)
     table = shlex.quote(snapshot.store.uri)
     findings = (f if not f.command else replace(f, command=f"{f.command} {table}") for f in found)
-    return Health(snapshot.version, snapshot.files.num_rows, _total(snapshot), tuple(findings))
+    return Health(
+        snapshot.version, snapshot.files.num_rows, bytes_of(snapshot.files), tuple(findings)
+    )
 
 
 def _small_files(snapshot: Snapshot) -> Iterator[Finding]:
@@ -81,7 +83,7 @@ def _small_files(snapshot: Snapshot) -> Iterator[Finding]:
         command="variantlake optimize",
         details={
             "files": total,
-            "bytes": int(pc.sum(small["size"]).as_py() or 0),
+            "bytes": bytes_of(small),
             "partitions": [{"values": dict(p), "files": count} for p, count in worst],
         },
     )
@@ -190,14 +192,10 @@ def _unneeded(snapshot: Snapshot) -> Iterator[Finding]:
     if plan.files:
         yield Finding(
             "unneeded files",
-            Severity.WARNING if plan.size > _total(snapshot) else Severity.INFO,
+            Severity.WARNING if plan.size > bytes_of(snapshot.files) else Severity.INFO,
             f"{counted(plan.files, 'file')} of {counted(plan.size, 'byte')} that no version within "
             "the retention needs",
             mend="Table.vacuum()",
             command="variantlake vacuum",
             details={"files": plan.files, "bytes": plan.size, "kinds": dict(plan.kinds)},
         )
-
-
-def _total(snapshot: Snapshot) -> int:
-    return int(pc.sum(snapshot.files["size"]).as_py() or 0)

@@ -12,15 +12,14 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from variantlake.batches import batched
 from variantlake.delta.actions.log_lines import AddFile
 from variantlake.delta.log.deletion_vectors import vector_location
-from variantlake.delta.log.logical_files import adds_of
+from variantlake.delta.log.logical_files import adds_of, bytes_of
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.log.time_travel import epoch_milliseconds
 from variantlake.delta.protocol.features import SCAN_FEATURES
@@ -94,7 +93,7 @@ def restore(
         return result
     asked = None if timestamp is None else _text(timestamp)
     changes = _changes(found, result, None if timestamp else old.version, asked)
-    committed = commit(newest, changes).version
+    committed = commit(newest, changes)
     lost = _Missing.of(old, found.back)
     if lost.count:
         raise lost.error_since(old, committed)
@@ -152,13 +151,13 @@ def _changes(
 def _result(
     newest: Snapshot, old: Snapshot, found: Difference, gone: _Missing, *, is_dry_run: bool
 ) -> RestoreResult:
-    back, removed = _size(found.back), _size(found.gone)
+    back, removed = bytes_of(found.back), bytes_of(found.gone)
     return RestoreResult(
         restored_version=old.version,
         version=None,
         is_dry_run=is_dry_run,
         files=newest.files.num_rows + found.back.num_rows - found.gone.num_rows,
-        size=_size(newest.files) + back - removed,
+        size=bytes_of(newest.files) + back - removed,
         restored_files=found.back.num_rows,
         restored_size=back,
         removed_files=found.gone.num_rows,
@@ -167,11 +166,6 @@ def _result(
         missing_files=gone.count,
         missing=tuple(gone.names),
     )
-
-
-def _size(files: pa.Table) -> int:
-    total: Any = pc.sum(files["size"]).as_py()
-    return int(total or 0)
 
 
 @dataclass(frozen=True, slots=True)

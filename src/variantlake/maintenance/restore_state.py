@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from variantlake.delta.actions.log_lines import DomainMetadata, Metadata, Protocol, natural
+from variantlake.delta.log.logical_files import one_chunk
 from variantlake.delta.log.reconciliation import keys_of
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.log.time_travel import SINCE_TIME, SINCE_VERSION, is_stamped
@@ -73,8 +73,8 @@ def difference(newest: Snapshot, old: Snapshot) -> Difference:
     check_writable(protocol, dict(metadata.configuration), old.schema, evaluated=True, kept=True)
     there, wanted = keys_of(newest.files), keys_of(old.files)
     return Difference(
-        back=old.files.filter(pc.invert(pc.is_in(wanted, value_set=_set(there)))),
-        gone=newest.files.filter(pc.invert(pc.is_in(there, value_set=_set(wanted)))),
+        back=old.files.filter(pc.invert(pc.is_in(wanted, value_set=one_chunk(there)))),
+        gone=newest.files.filter(pc.invert(pc.is_in(there, value_set=one_chunk(wanted)))),
         metadata=None if metadata == newest.metadata else metadata,
         protocol=None if protocol == newest.protocol else protocol,
         domains=_clustering(newest, old),
@@ -99,10 +99,6 @@ def _marked(item: StructField, given_out: object) -> StructField:
         return item
     mark = start - (start - given_out) // step * step  # the next one that the column may have
     return replace(item, metadata={**item.metadata, _HIGH_WATER_MARK: mark})
-
-
-def _set(keys: Any) -> Any:
-    return keys.combine_chunks() if isinstance(keys, pa.ChunkedArray) else keys
 
 
 def _merged(newest: Protocol, old: Protocol) -> Protocol:

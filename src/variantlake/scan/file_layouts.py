@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from threading import Lock
 
 from variantlake.delta.log.snapshot import Snapshot
-from variantlake.delta.log.stored_names import has_stored_names
 from variantlake.delta.schema.table_schema import StructField
 from variantlake.parquet.metadata.footer import Footer, read_footer
 from variantlake.parquet.metadata.schema_tree import SchemaNode
@@ -31,7 +30,7 @@ class FileLayout:
 
     def __init__(self, snapshot: Snapshot, file: ScanFile, footer: Footer) -> None:
         self.footer = footer
-        self.named = has_stored_names(snapshot, footer)
+        self.named = snapshot.has_stored_names(footer)
         self.variants = frozenset(snapshot.schema.variant_columns(physical=True))
         self._file = file
         self._readings: dict[Ref, Reading] = {}

@@ -10,7 +10,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 from variantlake.delta.log.snapshot import Snapshot
-from variantlake.delta.log.stored_names import has_stored_names
 from variantlake.errors import VariantLakeError
 from variantlake.parquet.metadata.footer import read_footer
 from variantlake.parquet.stats.fact_columns import RecordColumns
@@ -90,7 +89,7 @@ def _by_footer(
     """What a footer says; nothing where it is unreadable, or has other names than the log."""
     try:
         footer = read_footer(file.path)
-        if not has_stored_names(snapshot, footer):
+        if not snapshot.has_stored_names(footer):
             return ()
         return facts(footer, snapshot.schema.variant_columns(physical=True))
     except (VariantLakeError, OSError):

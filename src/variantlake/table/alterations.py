@@ -37,7 +37,7 @@ class TableAlterations(TableHandle):
         properties = check_properties(properties)
         if alter.enables_row_tracking(snapshot, properties):
             snapshot = backfill_row_ids(snapshot)
-        return commit(snapshot, alter.set_properties(snapshot, properties)).version
+        return commit(snapshot, alter.set_properties(snapshot, properties))
 
     def analyze(self, *, dry_run: bool = False) -> Analysis:
         """Add missing statistics to files of other writers, from their footers.
@@ -58,7 +58,7 @@ class TableAlterations(TableHandle):
         Raises InvalidValue for a property that files depend on, else as `set_properties`.
         """
         snapshot = self._newest()
-        return commit(snapshot, alter.unset_properties(snapshot, names)).version
+        return commit(snapshot, alter.unset_properties(snapshot, names))
 
     def set_clustering(self, *paths: str) -> int:
         """Set the paths that the table is clustered by; returns the new version.
@@ -90,7 +90,7 @@ class TableAlterations(TableHandle):
         Raises InvalidValue for one that does not exist, else as `set_properties`.
         """
         snapshot = self._newest()
-        return commit(snapshot, alter.drop_constraint(snapshot, name)).version
+        return commit(snapshot, alter.drop_constraint(snapshot, name))
 
     def drop_not_null(self, column: str) -> int:
         """Allow NULL in a column; returns the new version. `lake.set_not_null` does the opposite.
@@ -98,7 +98,7 @@ class TableAlterations(TableHandle):
         Raises InvalidSchema for a column that does not exist, else as `set_properties`.
         """
         snapshot = self._newest()
-        return commit(snapshot, alter.set_not_null(snapshot, column, not_null=False)).version
+        return commit(snapshot, alter.set_not_null(snapshot, column, not_null=False))
 
     def add_column(self, column: str) -> int:
         """Add columns at the end, NULL in existing rows; returns the new version.
@@ -112,4 +112,4 @@ class TableAlterations(TableHandle):
         """
         snapshot = self._newest()
         changes = alter.add_columns(snapshot, parse_table_ddl(column))
-        return commit(snapshot, changes).version
+        return commit(snapshot, changes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from variantlake.ingest.target.files import CLUSTERED_FILE_BYTES
 from variantlake.maintenance.reshredding.drift import Drift, drift
 from variantlake.table.digests import TableDigests
 
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
     from variantlake.maintenance.clustering.cluster import ClusterResult
     from variantlake.maintenance.reshredding.reshred import ReshredResult
     from variantlake.planning.expressions import Condition
-
-TARGET_FILE_BYTES = 128 << 20
 
 
 class TableLayouts(TableDigests):
@@ -45,7 +44,7 @@ class TableLayouts(TableDigests):
         where: str | Condition | None = None,
         *,
         budget_bytes: int | None = None,
-        target_file_bytes: int = TARGET_FILE_BYTES,
+        target_file_bytes: int = CLUSTERED_FILE_BYTES,
         dry_run: bool = False,
         digest: bool = True,
         progress: Callable[[LoadProgress], None] | None = None,

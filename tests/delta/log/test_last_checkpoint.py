@@ -10,6 +10,7 @@ import pytest
 from tests import corpora
 from variantlake.delta.log.last_checkpoint import (
     LAST_CHECKPOINT,
+    MAX_HINT_BYTES,
     canonical,
     checksum,
     read_last_checkpoint,
@@ -62,4 +63,10 @@ def test_a_hint_that_is_nested_too_deep_counts_as_absent(tmp_path: Path) -> None
     store = open_store(tmp_path)
     deep = "[" * 1000 + "]" * 1000
     store.put(LAST_CHECKPOINT, f'{{"version":1,"checksum":"x","deep":{deep}}}'.encode())
+    assert read_last_checkpoint(store) is None
+
+
+def test_a_hint_beyond_our_limit_counts_as_absent(tmp_path: Path) -> None:
+    store = open_store(tmp_path)
+    store.put(LAST_CHECKPOINT, b'{"version":10,"more":"' + b"x" * MAX_HINT_BYTES + b'"}')
     assert read_last_checkpoint(store) is None

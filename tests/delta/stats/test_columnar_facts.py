@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from tests import corpora
 from tests.delta.tables import add as line
-from tests.delta.tables import bounds, facts, first_commit, remove, write_log
+from tests.delta.tables import bounds, facts, facts_in_log, first_commit, remove, write_log
 from tests.strategies import MORE
 from variantlake import paths
 from variantlake.delta.actions.log_lines import AddFile, DeletionVectorDescriptor
@@ -27,7 +27,6 @@ from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.schema.ddl import parse_table_ddl
 from variantlake.delta.stats import z85
 from variantlake.delta.stats.columnar_facts import LogFacts
-from variantlake.delta.stats.file_facts import FactsReader
 from variantlake.delta.stats.tags import FLAGS_LIMIT
 from variantlake.delta.stats.variant_bounds import split
 from variantlake.delta.transaction.new_actions import new_add
@@ -245,8 +244,7 @@ def check_same(mine: FactColumns, plain: FactColumns) -> None:
 
 
 def _plain(made: list[AddFile]) -> FactColumns:
-    reader = FactsReader(SCHEMA)
-    return RecordColumns([reader.known(add) or reader.of_stats(add) for add in made])
+    return RecordColumns([facts_in_log(add, SCHEMA) for add in made])
 
 
 @settings(max_examples=30 * MORE, deadline=None)
@@ -329,8 +327,8 @@ def test_rule_25_tags_of_another_file_among_many_are_not_believed(changes: dict[
 def test_facts_of_other_writers_tables(name: str) -> None:
     root = corpora.DELTA_TABLES
     snapshot = Snapshot.read(root / name, applies=["columnMapping", "deletionVectors"])
-    mine, reader = LogFacts(snapshot.files, snapshot.schema), FactsReader(snapshot.schema)
-    known = [reader.known(add) or reader.of_stats(add) for add in snapshot.add_files()]
+    mine = LogFacts(snapshot.files, snapshot.schema)
+    known = [facts_in_log(add, snapshot.schema) for add in snapshot.add_files()]
     plain = RecordColumns(known)
     assert mine.num_records.tolist() == plain.num_records.tolist()
     for column in {each.column for found in known for each in found.columns}:

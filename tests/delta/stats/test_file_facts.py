@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.delta.tables import SCHEMA, bounds, facts, known_facts, number
+from tests.delta.tables import SCHEMA, bounds, facts, facts_in_log, known_facts, number
 from variantlake.delta.actions.log_lines import AddFile, DeletionVectorDescriptor
 from variantlake.delta.schema.ddl import parse_table_ddl
-from variantlake.delta.stats.file_facts import FactsReader
 from variantlake.delta.stats.tags import column_name, file_tags
 from variantlake.delta.transaction.new_actions import new_add
 from variantlake.parquet.stats.facts import UNKNOWN, FileFacts, PathFacts
@@ -168,7 +167,7 @@ def test_a_table_without_variants_needs_no_tags() -> None:
 
 def test_statistics_alone_serve_ordinary_columns_of_files_of_other_writers() -> None:
     add = AddFile("f", 1, 1, stats='{"numRecords":2,"minValues":{"n":1,"event":"x"}}')
-    known = FactsReader(SCHEMA).of_stats(add)
+    known = facts_in_log(add, SCHEMA)
     assert known.variants == ()
     assert [column.column for column in known.columns] == [("n",)]
 

@@ -57,7 +57,7 @@ def size_of(table: vl.Table) -> int:
 
 
 def overlaps_left(table: vl.Table) -> int:
-    plan = plan_clustering(table.snapshot, budget=0)
+    plan = plan_clustering(table.snapshot, budget=0, target=1 << 20)
     return sum(int(overlapping(part.extents.boxes).sum()) for part in plan.partitions)
 
 

@@ -5,7 +5,7 @@ Spec: PROTOCOL, "Checkpoint Schema", "Checkpoints".
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,7 @@ from variantlake.delta.actions.log_lines import (
     Protocol,
     RemoveFile,
 )
-from variantlake.delta.log.logical_files import ADD_FIELDS, FILES, struct_type, values
+from variantlake.delta.log.logical_files import ADD_FIELDS, FILES, one_chunk, struct_type, values
 from variantlake.delta.protocol.features import VARIANT_SHREDDING, reader_features, writer_features
 from variantlake.delta.schema.table_schema import StructType
 from variantlake.delta.stats.stats_json_to_struct import (
@@ -28,6 +28,7 @@ from variantlake.delta.stats.stats_json_to_struct import (
     parsed_stats,
     variant_bound_paths,
 )
+from variantlake.delta.stats.stats_struct_to_json import pieces
 from variantlake.delta.stats.stats_writer import Column, StatsOptions
 
 # The columns whose rows are few, and come from the actions' own fields.
@@ -66,22 +67,13 @@ def file_rows(
     no_files = pa.table([pa.nulls(others, field.type) for field in FILES], schema=FILES)
     adds: list[pa.Array[Any]] = []
     variants: list[tuple[str, ...]] = []
-    for piece in _pieces(pa.concat_tables([no_files, files])):
+    for piece in pieces(pa.concat_tables([no_files, files]), _PIECE):
         is_other = pa.array(np.arange(piece.num_rows) < others)
         column, variants = _adds(piece, is_other, protocol, metadata, always)
         adds.append(column)
         others = max(others - piece.num_rows, 0)
     columns["add"] = pa.chunked_array(adds)
     return Rows(pa.table(columns), tuple(("add", "stats_parsed", *path) for path in variants))
-
-
-def _pieces(files: pa.Table) -> Iterator[pa.Table]:
-    if files.nbytes <= _PIECE or files.num_rows < 2:
-        yield files
-    else:
-        half = files.num_rows // 2
-        yield from _pieces(files.slice(0, half))
-        yield from _pieces(files.slice(half))
 
 
 def _small(key: str, actions: Sequence[Action], others: int) -> Any:
@@ -104,19 +96,19 @@ def _adds(
     schema = StructType.from_json(metadata.schema_string)
     features = {*reader_features(protocol), *writer_features(protocol)}
     columns: dict[str, Any] = {
-        field.key: _one_chunk(files[name]) for name, field in ADD_FIELDS.items() if name != "stats"
+        field.key: one_chunk(files[name]) for name, field in ADD_FIELDS.items() if name != "stats"
     }
     columns["deletionVector"] = _with_keys(columns["deletionVector"])
     columns["dataChange"] = pa.repeat(pa.scalar(value=False), files.num_rows)
     if configuration.get("delta.checkpoint.writeStatsAsJson", "true").lower() == "true":
-        columns["stats"] = _one_chunk(files["stats"])
+        columns["stats"] = one_chunk(files["stats"])
     variants: list[tuple[str, ...]] = []
     if configuration.get("delta.checkpoint.writeStatsAsStruct", "").lower() == "true":
         options = StatsOptions.from_properties(configuration)
         chosen = options.chosen(schema, metadata.partition_columns).union(always)
         bounded = not features.isdisjoint(VARIANT_SHREDDING)
         columns["stats_parsed"] = _parsed_stats(
-            _one_chunk(files["stats"]), schema, frozenset(chosen), bounded, features
+            one_chunk(files["stats"]), schema, frozenset(chosen), bounded, features
         )
         variants = variant_bound_paths(schema, chosen, variant_bounds=bounded)
         if metadata.partition_columns:
@@ -182,8 +174,3 @@ def _fields(row: Mapping[str, Any] | None, type_: Any) -> dict[str, Any] | None:
             value = list(value.items()) if is_map else _fields(value, field.type)
         found[field.name] = value
     return found
-
-
-def _one_chunk(column: Any) -> Any:
-    combined = column.combine_chunks()
-    return combined.chunk(0) if isinstance(combined, pa.ChunkedArray) else combined

@@ -16,6 +16,9 @@ from variantlake.storage.store import Store
 
 LAST_CHECKPOINT = "_delta_log/_last_checkpoint"
 
+MAX_HINT_BYTES = 1 << 20
+"""Our limit on the hint: one that is longer makes no sense."""
+
 
 def read_last_checkpoint(store: Store) -> int | None:
     """The version that the hint names; None when it is absent, damaged or makes no sense.
@@ -23,7 +26,7 @@ def read_last_checkpoint(store: Store) -> int | None:
     It is a hint and nothing more: a listing decides what exists.
     """
     try:
-        document = orjson.loads(store.read(LAST_CHECKPOINT))
+        document = orjson.loads(store.read_range(LAST_CHECKPOINT, 0, MAX_HINT_BYTES))
         if not isinstance(document, dict):
             return None
         sound = document.get("checksum") in (None, checksum(document))

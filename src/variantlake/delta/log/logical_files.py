@@ -11,6 +11,7 @@ from operator import attrgetter
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from variantlake.delta.actions.json_fields import Field, Kind, Record, fields_of
 from variantlake.delta.actions.log_lines import AddFile, DeletionVectorDescriptor
@@ -84,6 +85,17 @@ def values(array: Any) -> list[Any]:
     except KeyError as error:
         raise MalformedLog(f"a map has a key twice: {error}") from error
     return found
+
+
+def one_chunk(column: Any) -> Any:
+    """A column as one array."""
+    combined = column.combine_chunks()
+    return combined.chunk(0) if isinstance(combined, pa.ChunkedArray) else combined
+
+
+def bytes_of(files: pa.Table) -> int:
+    """Bytes of all files."""
+    return int(pc.sum(files["size"]).as_py() or 0)
 
 
 def vector_id(vector: Mapping[str, Any] | None) -> str | None:

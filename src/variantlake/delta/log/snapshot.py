@@ -40,7 +40,7 @@ from variantlake.delta.protocol.features import (
     reader_features,
     writer_features,
 )
-from variantlake.delta.schema.column_mapping import MODE
+from variantlake.delta.schema.column_mapping import MODE, have_names
 from variantlake.delta.schema.table_schema import PrimitiveType, StructType
 from variantlake.errors import (
     InvalidQuery,
@@ -48,6 +48,7 @@ from variantlake.errors import (
     UnsupportedFeature,
     in_file,
 )
+from variantlake.parquet.metadata.footer import Footer
 from variantlake.shown import Shown
 from variantlake.storage.opening import open_store
 from variantlake.storage.store import Entry, Store
@@ -147,12 +148,7 @@ class Snapshot(Shown):
         lost_commit_check.check(self.store)
         commits = commits_after(self.store, self.version, self.last)
         if commits is None:
-            return Snapshot.read(
-                self.store.uri,
-                store=self.store,
-                absolute_paths=self.absolute_paths,
-                applies=self.applies,
-            )
+            return self.at(None)
         if not commits:
             return self
         actions = [read_commit(self.store, entry.path) for entry in commits]
@@ -164,6 +160,16 @@ class Snapshot(Shown):
             commits[-1],
             state,
             new_paths=pa.chunked_array([pa.array(paths, pa.string())]),
+            absolute_paths=self.absolute_paths,
+            applies=self.applies,
+        )
+
+    def at(self, version: int | None) -> Snapshot:
+        """Another version of the table, the newest if None, read as this one. Raises as `read`."""
+        return Snapshot.read(
+            self.store.uri,
+            version,
+            store=self.store,
             absolute_paths=self.absolute_paths,
             applies=self.applies,
         )
@@ -214,6 +220,15 @@ class Snapshot(Shown):
     def location(self, path: str) -> str:
         """Where a file is: a plain path on a local disk, else a URL, not percent-encoded."""
         return locate(path, self.store.uri)
+
+    def has_stored_names(self, footer: Footer) -> bool:
+        """Whether a file's columns, and fields of them, have the physical names of the schema.
+
+        Column mapping by id finds columns by their field ids: a file may then call them anything.
+        """
+        if self.properties.get(MODE, "").lower() != "id":
+            return True
+        return have_names(self.schema, footer.schema.children)
 
     def check_writable(self, *, evaluated: bool = False, kept: bool = False) -> None:
         """Raise UnsupportedFeature, by name, unless files can be appended to this table.

@@ -45,13 +45,25 @@ def epoch_milliseconds(moment: dt.datetime, *, up: bool = False) -> int:
 
 
 def version_at(store: Store, metadata: Metadata, timestamp: int) -> int:
+    """`find_version`. Raises InvalidQuery when the log holds no version that is that old."""
+    found = find_version(store, metadata, timestamp)
+    if found is None:
+        raise InvalidQuery(
+            "the log holds no version of the table that is that old",
+            file=store.uri,
+            hint="Table.history() lists the versions with their times",
+            cli_hint="`variantlake history` lists the versions with their times",
+        )
+    return found
+
+
+def find_version(store: Store, metadata: Metadata, timestamp: int) -> int | None:
     """The last version that was there at `timestamp`, in milliseconds since the epoch.
 
-    `metadata` is that of the newest version.
+    None when all that the log holds are newer. `metadata` is that of the newest version.
 
-    Raises InvalidQuery when the log holds no version that is that old, and for a time after the
-    newest commit, which a later commit may yet give another version; MalformedLog for a commit that
-    has no timestamp where the table promises one.
+    Raises InvalidQuery for a time after the newest commit, which a later commit may yet give
+    another version; MalformedLog for a commit that has no timestamp where the table promises one.
     """
     commits = all_commits(store)
     stamped = _stamped(commits, metadata, timestamp)
@@ -73,13 +85,6 @@ def version_at(store: Store, metadata: Metadata, timestamp: int) -> int:
             f"{_text(timestamp)} is after the table's newest version, which is of {_text(time)}",
             file=store.uri,
             hint="ask for a time at or before that; without one the newest version is read",
-        )
-    if found is None:
-        raise InvalidQuery(
-            "the log holds no version of the table that is that old",
-            file=store.uri,
-            hint="Table.history() lists the versions with their times",
-            cli_hint="`variantlake history` lists the versions with their times",
         )
     return found
 

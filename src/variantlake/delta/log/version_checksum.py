@@ -11,10 +11,10 @@ import contextlib
 from typing import Any
 
 import orjson
-import pyarrow.compute as pc
 
 from variantlake.delta.actions.log_lines import CommitInfo, Metadata, Protocol
 from variantlake.delta.log.log_segment import LogSegment, checksum_path, commit_path
+from variantlake.delta.log.logical_files import bytes_of
 from variantlake.delta.log.reconciliation import State, read_commit
 from variantlake.errors import MalformedLog, MissingSource, StoreFailed, VariantLakeError
 from variantlake.storage.store import Store
@@ -33,7 +33,7 @@ def checksum(state: State) -> dict[str, Any]:
     if state.protocol is None or state.metadata is None:
         raise MalformedLog("a version without protocol or metadata has no checksum")
     document: dict[str, Any] = {
-        "tableSizeBytes": pc.sum(state.files["size"]).as_py() or 0,
+        "tableSizeBytes": bytes_of(state.files),
         "numFiles": state.files.num_rows,
         "numMetadata": 1,
         "numProtocol": 1,
@@ -94,11 +94,10 @@ def _speaks_of(
 
 def _compared(document: dict[str, Any], state: State) -> list[tuple[str, Any, Any]]:
     """What is compared: its name, what the log says, what the checksum says (None: nothing)."""
-    size = pc.sum(state.files["size"]).as_py() or 0
     protocol, metadata = document.get("protocol"), document.get("metadata")
     return [
         ("the number of files", state.files.num_rows, document.get("numFiles")),
-        ("the size of the table in bytes", size, document.get("tableSizeBytes")),
+        ("the size of the table in bytes", bytes_of(state.files), document.get("tableSizeBytes")),
         ("the protocol", _meant(state.protocol), _meant(_parsed(Protocol, protocol))),
         ("the metadata", _meant(state.metadata), _meant(_parsed(Metadata, metadata))),
     ]

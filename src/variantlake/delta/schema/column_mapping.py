@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,6 +19,7 @@ from variantlake.delta.schema.table_schema import (
     arrow_type,
     with_parts,
 )
+from variantlake.parquet.metadata.schema_tree import SchemaNode
 from variantlake.shredding.layout import map_type
 
 MODE = "delta.columnMapping.mode"
@@ -89,6 +90,30 @@ def _with_ids(stored: pa.DataType, kind: DataType) -> pa.DataType:
             value.with_type(_with_ids(value.type, kind.value)),
         )
     return stored
+
+
+def have_names(columns: StructType, nodes: Sequence[SchemaNode]) -> bool:
+    """Whether these nodes of a file's schema have the physical names of the columns."""
+    known = {field.physical_name: field for field in columns.fields}
+    for node in nodes:
+        field = known.get(node.name)
+        if field is None or field.metadata.get(ID_KEY) != node.field_id:
+            return False
+        if not _has_names_inside(field.type, node):
+            return False
+    return True
+
+
+def _has_names_inside(type_: DataType, node: SchemaNode) -> bool:
+    if isinstance(type_, StructType):
+        return have_names(type_, node.children)
+    parts = [part for level in node.children for part in level.children]
+    if isinstance(type_, ArrayType):
+        return len(parts) == 1 and _has_names_inside(type_.element, parts[0])
+    if isinstance(type_, MapType):
+        inner = (type_.key, type_.value)
+        return len(parts) == len(inner) and all(map(_has_names_inside, inner, parts))
+    return True
 
 
 def _highest(schema: StructType, properties: Mapping[str, str]) -> int:

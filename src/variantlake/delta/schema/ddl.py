@@ -6,7 +6,7 @@ Spark's grammar for columns, as far as Delta has types for it.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from variantlake.delta.schema.table_schema import (
@@ -22,6 +22,7 @@ from variantlake.delta.schema.table_schema import (
 )
 from variantlake.errors import InvalidSchema
 from variantlake.quoting import identifier
+from variantlake.types import MAX_PRECISION
 
 DECLARED = "__CHAR_VARCHAR_TYPE_STRING"
 """The key in a column's metadata under which Spark keeps the type with CHAR and VARCHAR."""
@@ -48,7 +49,6 @@ _NAMES = {
 }
 _DECIMALS = ("DECIMAL", "DEC", "NUMERIC")
 _LIMITED = ("CHAR", "CHARACTER", "VARCHAR")
-_MAX_PRECISION = 38
 
 _TOKEN = re.compile(
     r"\s*(?:(?P<quoted>`(?:[^`]|``)+`)|(?P<text>'(?:[^'\\]|\\.|'')*')|(?P<word>\w+)"
@@ -114,7 +114,7 @@ class _Parser:
 
     text: str
     position: int = 0
-    depth: int = field(default=0)
+    depth: int = 0
 
     def fields(self, end: str) -> tuple[StructField, ...]:
         """`name [:] type [NOT NULL] [COMMENT 'text']`, separated by commas, up to `end`."""
@@ -201,7 +201,7 @@ class _Parser:
             if self._take(","):
                 scale = self._number()
             self._expect(")")
-        if not (1 <= precision <= _MAX_PRECISION and scale <= precision):
+        if not (1 <= precision <= MAX_PRECISION and scale <= precision):
             raise self._error(f"DECIMAL({precision},{scale}) has no such precision and scale")
         return PrimitiveType("decimal", precision, scale)
 

@@ -17,11 +17,10 @@ import pyarrow as pa
 
 from variantlake.errors import InvalidSchema, LimitExceeded, MalformedLog
 from variantlake.shredding.layout import VARIANT_TYPE, map_type
+from variantlake.types import MAX_PRECISION
 
 MAX_NESTING = 100
 """Our limit on the depth of a table's schema."""
-
-_MAX_PRECISION = 38
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,7 +327,7 @@ def _parse_primitive(name: str, where: str) -> DataType:
         return PrimitiveType("decimal", 10, 0)
     if match := _DECIMAL.fullmatch(name):
         precision, scale = int(match[1]), int(match[2])
-        if 1 <= precision <= _MAX_PRECISION and scale <= precision:
+        if 1 <= precision <= MAX_PRECISION and scale <= precision:
             return PrimitiveType("decimal", precision, scale)
     raise MalformedLog(
         f"type of {where} is unknown: {name!r}", hint="a newer version of this package may know it"

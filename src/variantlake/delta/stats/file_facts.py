@@ -49,14 +49,6 @@ class FactsReader:
             variants.append(_variant(column, tagged, stats, whole=add.deletion_vector is None))
         return FileFacts(add.size, stats.num_records, UNKNOWN, tuple(variants), stats.columns)
 
-    def of_stats(self, add: AddFile) -> FileFacts:
-        """The facts of a file's ordinary columns from its statistics, from any writer.
-
-        Variant columns are left out: their layout is not known.
-        """
-        stats = self._stats.read(add.stats)
-        return FileFacts(add.size, stats.num_records, UNKNOWN, (), stats.columns)
-
 
 def _variant(
     column: tuple[str, ...], tagged: TaggedColumn, stats: FileStats, *, whole: bool

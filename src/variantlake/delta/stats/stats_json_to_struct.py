@@ -21,25 +21,13 @@ from variantlake.delta.schema.table_schema import (
 )
 from variantlake.delta.stats import z85
 from variantlake.delta.stats.partition_values import partition_constant
-from variantlake.delta.stats.stats_reader import find_in, parse_stats, raw_value
+from variantlake.delta.stats.stats_reader import INTEGERS, find_in, parse_stats, raw_value
 from variantlake.delta.stats.stats_writer import Column
 from variantlake.delta.stats.variant_bounds import split
 from variantlake.errors import UnsupportedFeature, VariantLakeError
 from variantlake.shredding.layout import VARIANT_TYPE
 
-_BOUNDED = {
-    "string",
-    "long",
-    "integer",
-    "short",
-    "byte",
-    "float",
-    "double",
-    "decimal",
-    "date",
-    "timestamp",
-    "timestamp_ntz",
-}
+_BOUNDED = {*INTEGERS, "string", "float", "double", "decimal", "date", "timestamp", "timestamp_ntz"}
 
 
 def variant_bound_paths(

@@ -30,18 +30,19 @@ def stats_to_json(parsed: Any) -> Any:
     """
     if not pa.types.is_struct(parsed.type):
         return pa.nulls(len(parsed), pa.string())
-    texts = [_value(piece) for chunk in parsed.chunks for piece in _pieces(chunk)]
+    texts = [_value(piece) for chunk in parsed.chunks for piece in pieces(chunk, _PIECE)]
     found = pa.chunked_array(texts, pa.string())
     found.validate(full=True)
     return found
 
 
-def _pieces(array: Any) -> Iterator[Any]:
-    if array.nbytes <= _PIECE or len(array) < 2:
-        yield array
+def pieces(rows: Any, most_bytes: int) -> Iterator[Any]:
+    """An array or a table in parts of at most so many bytes, of a row at least."""
+    if rows.nbytes <= most_bytes or len(rows) < 2:
+        yield rows
     else:
-        yield from _pieces(array.slice(0, len(array) // 2))
-        yield from _pieces(array.slice(len(array) // 2))
+        yield from pieces(rows.slice(0, len(rows) // 2), most_bytes)
+        yield from pieces(rows.slice(len(rows) // 2), most_bytes)
 
 
 def _value(array: Any) -> Any:

@@ -7,7 +7,7 @@ change feeds and streams see nothing. Spec: PROTOCOL, "Add File and Remove File"
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -17,7 +17,6 @@ import orjson
 
 from variantlake.delta.actions.log_lines import AddFile
 from variantlake.delta.log.snapshot import Snapshot
-from variantlake.delta.log.stored_names import has_stored_names
 from variantlake.delta.protocol.clustering import clustering_columns
 from variantlake.delta.protocol.features import VARIANT_SHREDDING
 from variantlake.delta.schema.table_schema import PrimitiveType, VariantType
@@ -46,17 +45,11 @@ class Analysis:
     version: int | None
 
 
-def analyze(
-    snapshot: Snapshot,
-    *,
-    dry_run: bool = False,
-    progress: Callable[[int, int], None] | None = None,
-) -> Analysis:
+def analyze(snapshot: Snapshot, *, dry_run: bool = False) -> Analysis:
     """Complete the statistics and tags of the files that lack some, in one commit.
 
     A file lacks tags, or the null count of a column that gets statistics. What another writer's
-    statistics say stays, unless the footer says more. `progress` is called with the footers that
-    are read and all of them.
+    statistics say stays, unless the footer says more.
 
     Raises MalformedFile and MissingSource naming a file that cannot be read, CommitConflict where
     another writer changed one of the files, UnsupportedFeature.
@@ -74,17 +67,15 @@ def analyze(
     found: list[AddFile] = []
     with ThreadPoolExecutor(_THREADS, thread_name_prefix="variantlake-analyze") as pool:
         done = pool.map(lambda add: completed(snapshot, add), adds)
-        for number, (add, new, known) in enumerate(zip(adds, done, tagged, strict=True), start=1):
+        for add, new, known in zip(adds, done, tagged, strict=True):
             # A file's writer knows more than its footer says.
             action = replace(new, tags=add.tags) if known else new
             same = _document(action.stats) == _document(add.stats)
             if not same or action.tags != add.tags:
                 found.append(replace(action, data_change=False))
-            if progress is not None:
-                progress(number, len(adds))
     version = None
     if found and not dry_run:
-        version = commit(snapshot, Changes("COMPUTE STATS", adds=tuple(found))).version
+        version = commit(snapshot, Changes("COMPUTE STATS", adds=tuple(found)))
     return Analysis(snapshot.files.num_rows, len(found), version)
 
 
@@ -119,7 +110,7 @@ def _facts(snapshot: Snapshot, location: str) -> FileFacts:
     with in_file(location):
         tail = read_tail(location)
         footer = parse_footer(tail.footer, tail.offset)
-        if not has_stored_names(snapshot, footer):
+        if not snapshot.has_stored_names(footer):
             rows = sum(group.num_rows for group in footer.row_groups)
             return FileFacts(tail.size, rows, len(footer.row_groups), (), ())
         return facts_of(footer, tail.size, snapshot.schema.variant_columns(physical=True))

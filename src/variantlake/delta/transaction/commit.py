@@ -59,14 +59,6 @@ MAX_ATTEMPTS = 10_000
 """Our limit on versions lost to other writers before a commit gives up."""
 
 
-@dataclass(frozen=True, slots=True)
-class Committed:
-    """A commit that is in the log. `attempts` counts the puts."""
-
-    version: int
-    attempts: int
-
-
 def create_table(
     store: Store,
     schema: StructType,
@@ -78,8 +70,8 @@ def create_table(
     metrics: Mapping[str, str] | None = None,
     name: str | None = None,
     description: str | None = None,
-) -> Committed:
-    """Create a table, with its first files, in one commit of version 0.
+) -> int:
+    """Create a table, with its first files, in one commit; gives its version, 0.
 
     Raises CommitConflict where a log exists already, InvalidSchema, InvalidValue and
     UnsupportedFeature as `new_table`.
@@ -108,7 +100,7 @@ def commit_new(
     transactions: Sequence[Transaction] = (),
     domains: Sequence[DomainMetadata] = (),
     provenance: Mapping[str, Any] | None = None,
-) -> Committed:
+) -> int:
     """Create the table that `new_table` gave this protocol and metadata; else as `create_table`.
 
     `provenance` is that of `Changes`.
@@ -144,11 +136,12 @@ def commit_new(
         winner = read_commit(store, commit_path(0))
         if not payload.is_in(winner):
             raise _exists(store)
-    return _confirmed(store, 0, payload, State(), [], attempts=1)
+    _confirm(store, 0, payload, State(), [])
+    return 0
 
 
-def commit(snapshot: Snapshot, changes: Changes) -> Committed:
-    """Commit `changes`, decided on top of `snapshot`.
+def commit(snapshot: Snapshot, changes: Changes) -> int:
+    """Commit `changes`, decided on top of `snapshot`; gives the version.
 
     Raises UnsupportedFeature, by name, for a table that we must not write; CommitConflict when
     another writer's commit contradicts this one (nothing is committed then), TableReplaced when
@@ -189,9 +182,8 @@ def commit(snapshot: Snapshot, changes: Changes) -> Committed:
     else:
         raise CommitConflict(f"{MAX_ATTEMPTS} other commits came first", file=store.uri)
     before = snapshot.last if attempt == 1 else store.entry(commit_path(version - 1))
-    return _confirmed(
-        store, version, payload, snapshot.state(), winners, attempts=attempt, before=before
-    )
+    _confirm(store, version, payload, snapshot.state(), winners, before=before)
+    return version
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,16 +289,15 @@ def _payload(
     return _Payload(actions, txn_id, serialise(actions))
 
 
-def _confirmed(
+def _confirm(
     store: Store,
     version: int,
     payload: _Payload,
     state: State,
     winners: Sequence[list[Action]],
     *,
-    attempts: int,
     before: Entry | None = None,
-) -> Committed:
+) -> None:
     """Read the version back: log stores of other writers can overwrite a commit.
 
     `state` is what the commit was decided on, `winners` came in between; `before` is the file of
@@ -325,7 +316,6 @@ def _confirmed(
         lost_commit_check.remember(store, version, payload.txn_id, before)
     _say(store, version, payload)
     run_post_commit_hooks(store, version, apply_commits(state, [*winners, payload.actions]))
-    return Committed(version, attempts)
 
 
 def _say(store: Store, version: int, payload: _Payload) -> None:

@@ -124,7 +124,7 @@ def _commit(
             transactions=transactions,
             domains=domains,
             provenance=provenance,
-        ).version
+        )
     reads = None if target.replacing is None else target.replacing(adds)
     changes = Changes(
         operation="WRITE",
@@ -146,7 +146,7 @@ def _commit(
         metrics=metrics,
         provenance=provenance,
     )
-    return commit(snapshot, changes).version
+    return commit(snapshot, changes)
 
 
 def _measured(target: Target, adds: Sequence[AddFile]) -> dict[str, str]:

@@ -25,6 +25,9 @@ from variantlake.storage.store import LocalStore, Store, make_folder, start_flus
 TARGET_FILE_BYTES = 256 << 20
 """Bytes of a file from which on the next one is begun."""
 
+CLUSTERED_FILE_BYTES = 128 << 20
+"""Bytes of a file, about, whose rows are in an order with those of other files."""
+
 SORT_BYTES = 64 << 20
 """Bytes of rows in memory (Arrow) that are sorted at a time; a sorted file holds no more."""
 

@@ -8,11 +8,8 @@ from dataclasses import dataclass, replace
 
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.ingest.load import LoadProgress, Runner
-from variantlake.maintenance.clustering.plan_clustering import (
-    TARGET_FILE_BYTES,
-    ClusterPlan,
-    plan_clustering,
-)
+from variantlake.ingest.target.files import CLUSTERED_FILE_BYTES
+from variantlake.maintenance.clustering.plan_clustering import ClusterPlan, plan_clustering
 from variantlake.maintenance.rewrite.commit_rewrite import Operation
 from variantlake.maintenance.rewrite.groups import check_whole
 from variantlake.maintenance.rewrite.run import run_rewrite
@@ -55,7 +52,7 @@ class ClusterOptions:
 
     where: str | None = None
     budget_bytes: int | None = None
-    target_file_bytes: int = TARGET_FILE_BYTES
+    target_file_bytes: int = CLUSTERED_FILE_BYTES
     digest: bool = True
 
     def __post_init__(self) -> None:

@@ -40,8 +40,6 @@ ORDERED_TAG = "variantlake.clusteredBy"
 """Tag of files that a run has ordered. It tells the bytes that are new since, for the budget of a
 run, and where files without bounds lie; which others overlap is told by their bounds alone."""
 
-TARGET_FILE_BYTES = 128 << 20
-
 NEW_BYTES = 2
 """A run rewrites at most so many times the bytes that no run has ordered yet."""
 
@@ -199,7 +197,7 @@ def plan_clustering(
     *,
     chosen: Int64s | None = None,
     budget: int | None = None,
-    target: int = TARGET_FILE_BYTES,
+    target: int,
     digest: bool = True,
     may_part: bool = False,
 ) -> ClusterPlan:

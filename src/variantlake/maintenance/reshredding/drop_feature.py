@@ -67,8 +67,8 @@ def drop_feature(
         ),
     )
     newest = snapshot.refresh()
-    if done.version != version:
-        configuration[PROTECTED] = str(done.version)
+    if done != version:
+        configuration[PROTECTED] = str(done)
         metadata = replace(newest.metadata, configuration=configuration)
         commit(newest, Changes("SET TBLPROPERTIES", metadata=metadata))
         newest = newest.refresh()

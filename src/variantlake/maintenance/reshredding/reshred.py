@@ -327,7 +327,7 @@ def reshred(
         return result
     versions: tuple[int, ...] = ()
     if changes is not None:
-        versions = (commit(snapshot, changes).version,)
+        versions = (commit(snapshot, changes),)
         snapshot = snapshot.refresh()
     operation = Operation(
         "REORG",

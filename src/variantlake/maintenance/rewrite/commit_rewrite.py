@@ -94,7 +94,7 @@ def commit_rewrite(
         if not left:
             break
         try:
-            version = commit(snapshot, _changes(left, present, operation)).version
+            version = commit(snapshot, _changes(left, present, operation))
         except CommitConflict:
             newest = snapshot.refresh()
             check_same_table(snapshot, newest)

@@ -15,7 +15,6 @@ import pyarrow as pa
 
 from variantlake.delta.actions.log_lines import DeletionVectorDescriptor
 from variantlake.delta.log.snapshot import Snapshot
-from variantlake.delta.log.stored_names import has_stored_names
 from variantlake.delta.schema.char_types import declared_type
 from variantlake.delta.schema.char_values import padded
 from variantlake.delta.schema.column_mapping import physical_type
@@ -66,7 +65,7 @@ class RewriteProof:
 
     def columns_of(self, footer: Footer) -> FileColumns:
         """How the columns of a file are hashed. Raises MalformedFile for an invalid Variant."""
-        by_id = not has_stored_names(self._table, footer)
+        by_id = not self._table.has_stored_names(footer)
         return self._digester.columns_of(footer, by_id=by_id)
 
     def read(self, columns: FileColumns, batch: pa.RecordBatch) -> None:

@@ -21,7 +21,6 @@ import pyarrow as pa
 from variantlake.batches import packed
 from variantlake.delta.log.deletion_vectors import deleted_rows
 from variantlake.delta.log.snapshot import Snapshot
-from variantlake.delta.log.stored_names import has_stored_names
 from variantlake.delta.schema.column_mapping import physical_type
 from variantlake.delta.schema.table_schema import StructField, StructType, VariantType
 from variantlake.errors import VariantLakeError, in_file
@@ -273,7 +272,7 @@ class InputRows:
         known = self._known  # perhaps of another thread: footers of one schema share its object
         if known is not None and known[0] is footer.schema:
             return known[1]
-        by_id = not has_stored_names(self._table, footer)
+        by_id = not self._table.has_stored_names(footer)
         columns = tuple(
             column_rows(item, footer, self._form.layouts, self._variants, by_id=by_id)
             for item in self._form.columns

@@ -24,7 +24,7 @@ from variantlake.delta.log.file_paths import absolute_paths
 from variantlake.delta.log.log_segment import commits_after
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.intervals import property_millis
-from variantlake.delta.transaction.commit import Committed, commit
+from variantlake.delta.transaction.commit import commit
 from variantlake.delta.transaction.conflicts import Changes
 from variantlake.errors import CommitConflict, InvalidValue, StoreFailed, VariantLakeError
 from variantlake.logs import logger
@@ -270,7 +270,7 @@ class _Run:
             )
         return done, folders, ended
 
-    def _start(self) -> Committed:
+    def _start(self) -> int:
         parameters: dict[str, object] = {
             "retentionCheckEnabled": self.span.is_checked,
             "defaultRetentionMillis": self.span.default,
@@ -301,7 +301,7 @@ class _Run:
         needed = self.retained.holds(paths).tolist()
         return [path for path, is_needed in zip(paths, needed, strict=True) if not is_needed]
 
-    def _end(self, status: str, done: Deletion, started: Committed) -> int | None:
+    def _end(self, status: str, done: Deletion, started: int) -> int | None:
         metrics = {
             "numDeletedFiles": str(done.deleted),
             "numVacuumedDirectories": str(self.listing.visited),
@@ -311,15 +311,13 @@ class _Run:
         )
         for attempt in range(1, _ATTEMPTS + 1):
             try:
-                return commit(self.snapshot.refresh(), changes).version
+                return commit(self.snapshot.refresh(), changes)
             except CommitConflict:
                 if attempt < _ATTEMPTS:
                     continue
             except VariantLakeError as error:
                 # What is gone is gone, and was needed by nobody: that nobody notes it is no harm.
-                warnings.warn(
-                    f"no VACUUM END after version {started.version}: {error}", stacklevel=5
-                )
+                warnings.warn(f"no VACUUM END after version {started}: {error}", stacklevel=5)
                 return None
         return None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from variantlake.ingest.target.files import CLUSTERED_FILE_BYTES
 from variantlake.maintenance.reshredding.drift import Drift, drift
 from variantlake.spark.lake.streams import LakeStreams
 from variantlake.spark.query.places import Location
@@ -39,7 +40,7 @@ class LakeLayouts(LakeStreams):
         where: str | Condition | None = None,
         *,
         budget_bytes: int | None = None,
-        target_file_bytes: int = 128 << 20,
+        target_file_bytes: int = CLUSTERED_FILE_BYTES,
         dry_run: bool = False,
         digest: bool = True,
         progress: Callable[[LoadProgress], None] | None = None,

@@ -115,7 +115,7 @@ def add_constraint(frame: DataFrame, snapshot: Snapshot, name: str, expression: 
         why = sentence(error, {})
         raise InvalidQuery(f"the constraint {name!r} is no condition on a row: {why}") from error
     _check_rows(frame, Rule(f"the CHECK constraint {name!r}", expression))
-    return commit(snapshot, changes).version
+    return commit(snapshot, changes)
 
 
 def set_not_null(frame: DataFrame, snapshot: Snapshot, column: str) -> int:
@@ -126,7 +126,7 @@ def set_not_null(frame: DataFrame, snapshot: Snapshot, column: str) -> int:
     changes = alter.set_not_null(snapshot, column, not_null=True)
     rule = Rule(f"NOT NULL of column {column!r}", f"{quote_identifier(column)} IS NOT NULL")
     _check_rows(frame, rule)
-    return commit(snapshot, changes).version
+    return commit(snapshot, changes)
 
 
 def _check_rows(frame: DataFrame, rule: Rule) -> None:

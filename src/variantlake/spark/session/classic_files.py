@@ -104,6 +104,11 @@ class Files(ABC):
         return workers_have_package(self.spark)
 
     @functools.cached_property
+    def _hadoop_path(self) -> Callable[[str], str]:
+        """What Spark calls a file."""
+        return str if reads_s3(self.spark) else hadoop_path
+
+    @functools.cached_property
     def _database(self) -> str:
         found: str = self._user.conf.get("spark.sql.globalTempDatabase", "global_temp")
         return found
@@ -265,10 +270,6 @@ class HelperSession(Files):
         except Py4JJavaError as error:
             raise _without_file_system(files, error) from error
         return DataFrame(frame, self.spark)
-
-    @functools.cached_property
-    def _hadoop_path(self) -> Callable[[str], str]:
-        return str if reads_s3(self.spark) else hadoop_path
 
     @property
     def parallelism(self) -> int:

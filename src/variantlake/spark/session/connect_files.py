@@ -30,7 +30,6 @@ from variantlake.spark.session.classic_files import (
 )
 from variantlake.spark.session.jobs import functions_of
 from variantlake.spark.session.schemas import type_ddl
-from variantlake.spark.session.stores import hadoop_path, reads_s3
 from variantlake.spark.session.versions import at_exit
 
 _GLOB = re.compile(r"[\\{}\[\]*?^]")
@@ -66,10 +65,6 @@ class RemoteFiles(Files):
             if clone.conf.get(name) != value:  # to set a deprecated one warns the user
                 clone.conf.set(name, value)
         return clone
-
-    @functools.cached_property
-    def _reads_s3(self) -> bool:
-        return reads_s3(self.spark)
 
     def follow(self) -> None:
         """See Files; views that nobody uses are dropped here."""
@@ -119,8 +114,7 @@ class RemoteFiles(Files):
         columns: Sequence[str] = EVERYTHING,
     ) -> DataFrame:
         """See Files."""
-        if not self._reads_s3:
-            files = [replace(file, path=hadoop_path(file.path)) for file in files]
+        files = [replace(file, path=self._hadoop_path(file.path)) for file in files]
         for file in files:
             if file.path.rpartition("/")[2].startswith(("_", ".")):
                 raise UnsupportedFeature(

@@ -75,9 +75,7 @@ def _numbered(files: Sequence[_File], begin: Offset) -> Iterator[Unit]:
 def _starting(read: Snapshot, version: int, options: StreamOptions) -> list[_File]:
     """All files of the table at a version, the oldest first."""
     try:
-        then = read
-        if read.version != version:
-            then = Snapshot.read(read.store.uri, version, store=read.store, applies=read.applies)
+        then = read if read.version == version else read.at(version)
     except MissingSource as error:
         raise MissingSource(
             f"the log does not hold version {version} any more, which the stream began with",
