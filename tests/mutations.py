@@ -417,7 +417,7 @@ MUTATIONS = (
     ),
     Mutation(
         26, "a commit is not read back",
-        "_confirmed", "store.read_range(...) != ...", "False",
+        "_confirm", "store.read_range(...) != ...", "False",
     ),
     Mutation(
         26, "a commit is not looked at again",

@@ -9,10 +9,9 @@ from typing import Annotated, Any, Protocol
 import typer
 
 import variantlake as vl
-from variantlake.cli.terminal.engine import Engine
 from variantlake.cli.terminal.local_rows import LocalRows, shows
 from variantlake.cli.terminal.local_spark import spark_session
-from variantlake.cli.terminal.options import TableArgument, json_option
+from variantlake.cli.terminal.options import Engine, TableArgument, engine_option, json_option
 from variantlake.cli.terminal.output import (
     MAX_SHOWN,
     escaped,
@@ -45,13 +44,7 @@ def query(
         typer.Argument(help="Spark SQL; the table is `t`, or delta.`path`.", show_default=False),
     ],
     *,
-    engine: Annotated[
-        Engine,
-        typer.Option(
-            metavar="|".join(Engine),
-            help="auto: in this process if it supports the query, else in a local Spark.",
-        ),
-    ] = Engine.AUTO,
+    engine: Annotated[Engine, engine_option("query")] = Engine.AUTO,
     explain: Annotated[
         bool,
         typer.Option(
@@ -117,8 +110,7 @@ def _run_spark(table: str, sql: str, *, explain: bool, as_json: bool) -> None:
         tables = {VIEW: open_store(table).uri}  # a bare word is a folder here, and no name
         frame = lake.sql(sql, tables=tables)
         if as_json:
-            for line in vl.spark.json_rows(frame):
-                print_json_lines([line])
+            print_json_lines(vl.spark.json_rows(frame))
         else:
             print_rows(frame.columns, vl.spark.text_rows(frame, MAX_SHOWN + 1))
         if explain:

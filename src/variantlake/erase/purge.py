@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 import time
+from dataclasses import replace
 
-from variantlake.delta.checkpoint.checkpoint_writer import write_last_state
+from variantlake.delta.checkpoint.checkpoint_writer import write_state
 from variantlake.delta.log.log_segment import LOG, SIDECARS
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.errors import UnsupportedFeature
@@ -40,7 +41,8 @@ def purge(snapshot: Snapshot) -> tuple[int, int]:
     done = vacuum(snapshot, 0, force=True, quarantine=True, now=now)
     newest = snapshot.refresh()
     store = newest.store
-    kept = write_last_state(store, newest.version, newest.state())
+    # The versions that files were removed from are gone: nobody needs to know of these.
+    kept = write_state(store, newest.version, replace(newest.state(), removes={}))
     kept_names = {name.rpartition("/")[2] for name in kept}
     doomed = []
     for entry in store.list_from(LOG):

@@ -18,6 +18,7 @@ from variantlake.delta.actions.log_lines import (
     DeletionVectorDescriptor,
     Metadata,
     RemoveFile,
+    info_of,
 )
 from variantlake.delta.log.file_paths import decode_path
 from variantlake.delta.log.log_segment import all_commits
@@ -126,7 +127,7 @@ def changed_files(
     clock = -1
     for version, entry in commits:
         actions = read_commit(snapshot.store, entry.path)
-        info = next((each for each in actions if isinstance(each, CommitInfo)), None)
+        info = info_of(actions)
         for action in actions:
             if isinstance(action, Metadata):
                 _check_metadata(snapshot, action, version, read)

@@ -223,7 +223,7 @@ class FileDigester:
 
     def _reading(self, opened: InputFile, file: DigestFile, places: Int64s | None) -> _Reading:
         footer = read_footer(opened.borrowed())
-        rows = sum(group.num_rows for group in footer.row_groups)
+        rows = footer.num_rows
         deleted = _NO_ROWS
         if file.vector is not None and places is None:
             deleted = deleted_rows(self._table.store, file.vector, rows)

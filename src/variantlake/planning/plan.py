@@ -64,11 +64,6 @@ class ScanGroup:
         raise KeyError(str(ref))
 
     @property
-    def size(self) -> int:
-        """Bytes of all files."""
-        return self.files.size
-
-    @property
     def by_kernels(self) -> bool:
         """Our kernels read the files, and not the engine's own reader."""
         return self.kernels or bool(self.prefilter)
@@ -120,7 +115,7 @@ class ScanPlan:
     @property
     def read_bytes(self) -> int:
         """Bytes of the files that are read; columns and row groups skip more."""
-        return sum(group.size for group in self.groups)
+        return sum(group.files.size for group in self.groups)
 
     @property
     def total_files(self) -> int:

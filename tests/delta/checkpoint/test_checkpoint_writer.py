@@ -266,7 +266,7 @@ def test_a_checkpoint_that_fails_does_not_fail_the_commit(
         raise error
 
     create_table(open_store(tmp_path), SCHEMA, properties={"delta.checkpointInterval": "1"})
-    monkeypatch.setattr("variantlake.delta.transaction.post_commit.write_checkpoint_of", fail)
+    monkeypatch.setattr("variantlake.delta.transaction.post_commit.write_state", fail)
     with pytest.warns(UserWarning, match="no checkpoint after version 1"):
         append(Snapshot.read(tmp_path), [AddFile("f", 1, 1)])
     assert Snapshot.read(tmp_path).version == 1

@@ -66,8 +66,7 @@ def changes(
     )
     rows = LocalRows(found)
     if as_json:
-        for line in rows.json():
-            print_json_lines([line])
+        print_json_lines(rows.json())
     else:
         print_rows(rows.names, list(rows.text(MAX_SHOWN + 1)))
 

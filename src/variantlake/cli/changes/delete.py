@@ -7,9 +7,14 @@ from typing import Annotated
 import typer
 
 import variantlake as vl
-from variantlake.cli.terminal.engine import Engine
 from variantlake.cli.terminal.local_spark import spark_session
-from variantlake.cli.terminal.options import TableArgument, dry_run_option, json_option
+from variantlake.cli.terminal.options import (
+    Engine,
+    TableArgument,
+    dry_run_option,
+    engine_option,
+    json_option,
+)
 from variantlake.cli.terminal.output import print_json, print_line
 from variantlake.dml.result import ChangeResult
 from variantlake.errors import UnsupportedFeature
@@ -30,13 +35,7 @@ def delete(
         ),
     ],
     dry_run: Annotated[bool, dry_run_option("deleted")] = False,
-    engine: Annotated[
-        Engine,
-        typer.Option(
-            metavar="|".join(Engine),
-            help="auto: in this process if it supports the condition, else in a local Spark.",
-        ),
-    ] = Engine.AUTO,
+    engine: Annotated[Engine, engine_option("condition")] = Engine.AUTO,
     as_json: Annotated[bool, json_option("Print the counts as one JSON object.")] = False,
 ) -> None:
     """Delete rows in one commit. Older versions have them until a vacuum.

@@ -175,25 +175,6 @@ def autoload(
     """
     if once and every is not None:
         raise typer.BadParameter("--once and --every contradict each other: give one of them")
-    options: dict[str, Any] = {
-        "max_files": max_files,
-        "max_bytes": max_bytes,
-        "ascending": ascending.value,
-        "backfill": backfill,
-        "settle": settle,
-        "on_change": on_change.value,
-        "after": after,
-        "since": since,
-        "moved": moved,
-        "auto_compact": auto_compact,
-        "mode": mode.value,
-        "order_by": order_by or (),
-        "partition_by": partition_by or (),
-        "file_column": file_column,
-        "loaded_at_column": loaded_at_column,
-        "hints": hints,
-        "merge_schema": merge_schema,
-    }
     with nullcontext() if quiet else batches_logged(), _stopping() as stop:
         result = run_autoload(
             source,
@@ -205,7 +186,23 @@ def autoload(
             format=format.value,
             column=column,
             shredding=shredding,
-            **options,
+            max_files=max_files,
+            max_bytes=max_bytes,
+            ascending=ascending.value,
+            backfill=backfill,
+            settle=settle,
+            on_change=on_change.value,
+            after=after,
+            since=since,
+            moved=moved,
+            auto_compact=auto_compact,
+            mode=mode.value,
+            order_by=order_by or (),
+            partition_by=partition_by or (),
+            file_column=file_column,
+            loaded_at_column=loaded_at_column,
+            hints=hints,
+            merge_schema=merge_schema,
         )
     if as_json:
         print_json(result.to_dict())

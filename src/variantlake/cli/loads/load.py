@@ -26,7 +26,6 @@ from variantlake.cli.terminal.options import (
 )
 from variantlake.cli.terminal.output import print_fields, print_json
 from variantlake.cli.terminal.progress import bytes_bar
-from variantlake.ingest.encode.document_options import DocumentKeywords
 from variantlake.ingest.load import IngestResult
 from variantlake.ingest.local_run import ingest_here
 from variantlake.ingest.overwrite import Overwrite
@@ -98,20 +97,6 @@ def ingest(
     --mode says otherwise.
     """
     layout = None if load_id is None else format
-    options: DocumentKeywords = {
-        "mode": mode.value,
-        "load_id": load_id,
-        "order_by": order_by or (),
-        "arrays": arrays,
-        "max_rows_per_file": max_rows_per_file,
-        "partition_by": partition_by or (),
-        "file_column": file_column,
-        "loaded_at_column": loaded_at_column,
-        "hints": hints,
-        "merge_schema": merge_schema,
-        "skip_empty": skip_empty,
-    }
-    replacing = Overwrite() if overwrite else None
     with with_standard_input(sources) as files, bytes_bar("Loading") as progress:
         documents: Documents | list[str] = files
         if load_id is None:
@@ -126,8 +111,18 @@ def ingest(
                 column=column,
                 shredding=shredding,
                 progress=progress,
-                overwrite=replacing,
-                **options,
+                overwrite=Overwrite() if overwrite else None,
+                mode=mode.value,
+                load_id=load_id,
+                order_by=order_by or (),
+                arrays=arrays,
+                max_rows_per_file=max_rows_per_file,
+                partition_by=partition_by or (),
+                file_column=file_column,
+                loaded_at_column=loaded_at_column,
+                hints=hints,
+                merge_schema=merge_schema,
+                skip_empty=skip_empty,
             )
     if as_json:
         print_json(result.to_dict())

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
+
 from variantlake.cli.terminal.output import (
     heading,
     print_fields,
@@ -20,13 +22,14 @@ from variantlake.delta.protocol.learned_schemas import (
     layout_name,
     learned_schemas,
 )
-from variantlake.delta.stats.file_facts import FactsReader
-from variantlake.parquet.stats.facts import FileFacts, VariantFacts
+from variantlake.parquet.stats.fact_columns import LACKING as SPARK_LACKS
+from variantlake.parquet.stats.fact_columns import Int64s, VariantColumns
+from variantlake.parquet.stats.facts import UNKNOWN
 from variantlake.planning.log_files import LogFiles
 from variantlake.report.paths import PathTotals, paths_of
 from variantlake.shown import counted, size
 from variantlake.shredding.ddl import format_ddl
-from variantlake.shredding.schema import Leaf, ShreddingSchema
+from variantlake.shredding.schema import Leaf
 from variantlake.table import Table
 
 LACKING = "TIME, nanoseconds or other types that Spark lacks"
@@ -35,23 +38,21 @@ LACKING = "TIME, nanoseconds or other types that Spark lacks"
 def print_table(table: Table, *, as_json: bool) -> None:
     """Show a table, as JSON or for people."""
     files = table.files()
-    reader = FactsReader(table.schema)
-    known = [reader.known(add) for add in table.snapshot.add_files()]
-    facts = [each for each in known if each is not None]
     log = LogFiles(table.snapshot)
-    rows = log.row_count
+    records = log.facts.num_records
     outside = absolute_paths(files)
     total = int(log.sizes.sum())
-    columns = table.schema.variant_columns(physical=True)
-    totals = {
-        ".".join(column): paths_of(log.facts.variant(column), sys.maxsize).paths
-        for column in columns
+    variants = {
+        ".".join(column): variant
+        for column in table.schema.variant_columns(physical=True)
+        if (variant := log.facts.variant(column)) is not None
     }
-    layouts = {".".join(column): _layouts(table, facts, column) for column in columns}
-    residuals = {
-        ".".join(column): _residual_files([each.variant(column) for each in facts])
-        for column in columns
-    }
+    # Files of which the log tells all of this.
+    told = np.logical_and.reduce([records >= 0, *(each.layout >= 0 for each in variants.values())])
+    known, rows = int(told.sum()), log.row_count
+    totals = {name: paths_of(each, sys.maxsize).paths for name, each in variants.items()}
+    layouts = {name: _layouts(table, name, each, records) for name, each in variants.items()}
+    residuals = {name: _residual_files(each) for name, each in variants.items()}
     features = table.protocol.writer_features or ()
     if as_json:
         print_json(
@@ -59,7 +60,7 @@ def print_table(table: Table, *, as_json: bool) -> None:
                 "location": table.uri,
                 "version": table.version,
                 "files": files.num_rows,
-                "files_with_facts": len(facts),
+                "files_with_facts": known,
                 "rows": rows,
                 "bytes": total,
                 "absolute_paths": outside,
@@ -87,7 +88,7 @@ def print_table(table: Table, *, as_json: bool) -> None:
         print_line(f"refers to a file by an absolute path: {path}")
     of = counted(files.num_rows, "file")
     for name, paths in totals.items():
-        heading(f"{name}: the log says how {len(facts):,} of {of} are shredded")
+        heading(f"{name}: the log says how {known:,} of {of} are shredded")
         _print_column(residuals[name], layouts[name], paths)
 
 
@@ -125,7 +126,7 @@ def _print_column(
     print_rows(["path", "type", "files", "clean", "bounds", "typed rows", "residual rows"], rows)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _LayoutTotal:
     """The files of one layout; `schema` and `since` are of the learned schema that has it."""
 
@@ -139,42 +140,39 @@ class _LayoutTotal:
 
 
 def _layouts(
-    table: Table, facts: Sequence[FileFacts], column: tuple[str, ...]
+    table: Table, column: str, variant: VariantColumns, records: Int64s
 ) -> list[_LayoutTotal]:
     """The layouts of a column, oldest schema first."""
-    learned = learned_schemas(table.properties, ".".join(column)) or LearnedSchemas()
-    found: dict[ShreddingSchema, _LayoutTotal] = {}
-    for each in facts:
-        variant = each.variant(column)
-        if variant is None:
-            continue
-        total = found.get(variant.schema)
-        if total is None:
-            name = layout_name(variant.schema)
-            by = learned.find(name)
-            total = found[variant.schema] = _LayoutTotal(
+    learned = learned_schemas(table.properties, column) or LearnedSchemas()
+    found = []
+    for code in np.unique(variant.layout[variant.layout >= 0]).tolist():
+        schema = variant.schemas[code]
+        name, own = layout_name(schema), variant.layout == code
+        by = learned.find(name)
+        found.append(
+            _LayoutTotal(
                 name,
                 None if by is None else by.number,
                 None if by is None else by.version,
-                0,
-                0,
-                sum(isinstance(node, Leaf) for _, node in variant.schema.nodes()),
-                format_ddl(variant.schema),
+                int(own.sum()),
+                int(records[own].sum()),
+                sum(isinstance(node, Leaf) for _, node in schema.nodes()),
+                format_ddl(schema),
             )
-        total.files += 1
-        total.rows += each.num_records
-    return sorted(found.values(), key=lambda each: (each.schema or 0, each.layout))
+        )
+    return sorted(found, key=lambda each: (each.schema or 0, each.layout))
 
 
-def _residual_files(variants: Sequence[VariantFacts | None]) -> dict[str, int]:
+def _residual_files(variant: VariantColumns) -> dict[str, int]:
     """How many files have residuals of types that Spark lacks, and of how many nobody knows.
 
     Files whose column is not shredded, or whose residuals are empty, are neither.
     """
-    notes = [
-        variant.notes
-        for variant in variants
-        if variant is not None and not all(path.residuals == 0 for path in variant.paths)
-    ]
-    lacking = sum(each is not None and each.lacking for each in notes)
-    return {"types_spark_lacks": lacking, "unknown": notes.count(None)}
+    some = np.zeros(len(variant.layout), np.bool_)
+    for code, schema in enumerate(variant.schemas):
+        rows = np.flatnonzero(variant.layout == code)
+        for number, _ in enumerate(schema.nodes()):
+            some[rows] |= variant.counts(rows, np.full(len(rows), number)).residuals != 0
+    notes = variant.notes[some]
+    lacking = (notes != UNKNOWN) & (notes & SPARK_LACKS != 0)
+    return {"types_spark_lacks": int(lacking.sum()), "unknown": int((notes == UNKNOWN).sum())}

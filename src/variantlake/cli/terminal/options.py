@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from typing import Annotated, Any
 
 import typer
@@ -29,6 +30,20 @@ def json_option(what: str = "One JSON object.") -> Any:
 def dry_run_option(done: str) -> Any:
     """`--dry-run`; `done` is what is not done: "removed"."""
     return typer.Option("--dry-run", help=f"Only say what would be {done}.")
+
+
+class Engine(enum.StrEnum):
+    """Who runs what is asked for: this process, a local Spark, or whoever takes it."""
+
+    AUTO = "auto"
+    LOCAL = "local"
+    SPARK = "spark"
+
+
+def engine_option(what: str) -> Any:
+    """`--engine`; `what` is what this process has to support."""
+    text = f"auto: in this process if it supports the {what}, else in a local Spark."
+    return typer.Option(metavar="|".join(Engine), help=text)
 
 
 # Of commands that rewrite files.

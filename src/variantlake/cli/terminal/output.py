@@ -93,7 +93,7 @@ def print_json(value: Any) -> None:
 
 def print_json_lines(lines: Iterable[str]) -> None:
     """JSON values, each on a line of its own."""
-    sys.stdout.write("".join(f"{escaped(line)}\n" for line in lines))
+    sys.stdout.writelines(f"{escaped(line)}\n" for line in lines)
 
 
 def print_rows(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:

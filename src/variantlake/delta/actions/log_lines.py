@@ -325,6 +325,11 @@ def serialise(actions: Iterable[Action]) -> bytes:
     )
 
 
+def info_of(actions: Iterable[Action]) -> CommitInfo | None:
+    """What a commit says of itself."""
+    return next((action for action in actions if isinstance(action, CommitInfo)), None)
+
+
 def _lines(pieces: Iterable[bytes], file: str) -> Iterator[bytes]:
     rest: list[bytes] = []
     held = number = 0

@@ -61,27 +61,18 @@ def write_checkpoint(store: Store, version: int | None = None) -> int:
     the same state. Raises as `Snapshot.read` for a log that cannot be read.
     """
     segment, state = read_state(store, version, tombstones=True)
-    _write(store, segment.version, state)
+    write_state(store, segment.version, state)
     return segment.version
 
 
-def write_checkpoint_of(store: Store, version: int, state: State) -> None:
-    """Write the checkpoint of `version`, of which all but the removed files is known: `state`.
+def write_state(store: Store, version: int, state: State) -> list[str]:
+    """Write the checkpoint of `version`, whose state is known; the paths of its files.
 
-    Else as `write_checkpoint`; of the log only the removed files are read.
+    Else as `write_checkpoint`. Where the state does not say which files were removed, the log is
+    asked for them alone.
     """
-    _write(store, version, replace(state, removes=read_removes(store, version)))
-
-
-def write_last_state(store: Store, version: int, state: State) -> list[str]:
-    """Write the checkpoint of `version` without any removed file; the paths of its files.
-
-    For a log whose older versions are gone with their files: nobody needs to know of them.
-    """
-    return _write(store, version, replace(state, removes={}))
-
-
-def _write(store: Store, version: int, state: State) -> list[str]:
+    if state.removes is None:
+        state = replace(state, removes=read_removes(store, version))
     if state.protocol is None or state.metadata is None:
         raise MalformedLog("the log has no protocol or no metadata", file=store.uri)
     configuration = state.metadata.configuration

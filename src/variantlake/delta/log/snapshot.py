@@ -18,6 +18,7 @@ from variantlake.delta.actions.log_lines import (
     DomainMetadata,
     Metadata,
     Protocol,
+    info_of,
 )
 from variantlake.delta.actions.log_lines import Transaction as Txn
 from variantlake.delta.log import lost_commit_check
@@ -318,10 +319,7 @@ def _check_metadata(metadata: Metadata, schema: StructType) -> None:
 
 def _history_entry(store: Store, version: int, entry: Entry, written: int | None) -> HistoryEntry:
     """`written` is when, where the commit's file tells it."""
-    info = next(
-        (action for action in read_commit(store, entry.path) if isinstance(action, CommitInfo)),
-        None,
-    )
+    info = info_of(read_commit(store, entry.path))
     stamped = None if info is None else info.in_commit_timestamp
     time = next(each for each in (written, stamped, entry.modified) if each is not None)
     if info is None:

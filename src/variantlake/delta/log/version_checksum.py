@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from variantlake.delta.actions.log_lines import CommitInfo, Metadata, Protocol
+from variantlake.delta.actions.log_lines import CommitInfo, Metadata, Protocol, info_of
 from variantlake.delta.log.log_segment import LogSegment, checksum_path, commit_path
 from variantlake.delta.log.logical_files import bytes_of
 from variantlake.delta.log.reconciliation import State, read_commit
@@ -88,7 +88,7 @@ def _speaks_of(
             actions = read_commit(store, commit_path(version))
         except VariantLakeError:
             return False
-        info = next((action for action in actions if isinstance(action, CommitInfo)), None)
+        info = info_of(actions)
     return info is not None and info.txn_id == recorded
 
 

@@ -111,7 +111,7 @@ def _facts(snapshot: Snapshot, location: str) -> FileFacts:
         tail = read_tail(location)
         footer = parse_footer(tail.footer, tail.offset)
         if not snapshot.has_stored_names(footer):
-            rows = sum(group.num_rows for group in footer.row_groups)
+            rows = footer.num_rows
             return FileFacts(tail.size, rows, len(footer.row_groups), (), ())
         return facts_of(footer, tail.size, snapshot.schema.variant_columns(physical=True))
 

@@ -10,7 +10,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping
 
-from variantlake.delta.checkpoint.checkpoint_writer import checkpoint_due, write_checkpoint_of
+from variantlake.delta.checkpoint.checkpoint_writer import checkpoint_due, write_state
 from variantlake.delta.checkpoint.log_cleanup import clean_log
 from variantlake.delta.log.log_segment import all_commits
 from variantlake.delta.log.reconciliation import State
@@ -24,7 +24,7 @@ def run_post_commit_hooks(store: Store, version: int, state: State) -> None:
     properties = {} if state.metadata is None else dict(state.metadata.configuration)
     _attempt("checksum", version, lambda: write_checksum(store, version, state))
     if checkpoint_due(version, properties):
-        done = _attempt("checkpoint", version, lambda: write_checkpoint_of(store, version, state))
+        done = _attempt("checkpoint", version, lambda: write_state(store, version, state))
         if done:
             _attempt("cleanup of the log", version, lambda: _clean_daily(store, properties))
 

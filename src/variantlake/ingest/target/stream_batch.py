@@ -12,7 +12,7 @@ import logging
 import time
 from dataclasses import dataclass
 
-from variantlake.delta.actions.log_lines import CommitInfo, Transaction
+from variantlake.delta.actions.log_lines import CommitInfo, Transaction, info_of
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.errors import InvalidValue, LostCheckpoint
 from variantlake.ingest.target.commit_record import CommitRecord, find_commit
@@ -111,7 +111,7 @@ def _commit_of(snapshot: Snapshot, batch: int, query: str) -> tuple[int, str]:
     if found is None:
         return snapshot.version, ""
     version, actions = found
-    info = next((each for each in actions if isinstance(each, CommitInfo)), None)
+    info = info_of(actions)
     return version, _stream_in(info)
 
 

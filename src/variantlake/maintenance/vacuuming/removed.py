@@ -20,6 +20,7 @@ from variantlake.delta.actions.log_lines import (
     CommitInfo,
     DeletionVectorDescriptor,
     RemoveFile,
+    info_of,
     parse_log,
 )
 from variantlake.delta.log.deletion_vectors import vector_location
@@ -74,7 +75,11 @@ def _check_reach(snapshot: Snapshot, commits: list[Entry]) -> None:
     version = commit_version(first.path)
     if version == 0:
         return
-    infos = [(entry, _info(snapshot.store, entry)) for entry in commits]
+    store = snapshot.store
+    infos = [
+        (entry, info_of(parse_log(store.stream(entry.path), store.join(entry.path))))
+        for entry in commits
+    ]
     for (entry, start), (_, end) in pairwise(_vacuums(infos)):
         if start.operation == "VACUUM START" and _is_done(end):
             retention = _retention(start)
@@ -111,12 +116,6 @@ def _retention(start: CommitInfo) -> int | None:
     names = ("specifiedRetentionMillis", "defaultRetentionMillis")
     text = next((str(parameters[name]) for name in names if name in parameters), "")
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else None
-
-
-def _info(store: Store, entry: Entry) -> CommitInfo | None:
-    """What a commit says of itself; reads no further."""
-    actions = parse_log(store.stream(entry.path), store.join(entry.path))
-    return next((action for action in actions if isinstance(action, CommitInfo)), None)
 
 
 def _named(
