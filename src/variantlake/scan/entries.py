@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from variantlake.kernels.columns.entries import bytes_of, combine_entries, entries_of
+from variantlake.kernels.columns.entries import bytes_of, combine_entries
 from variantlake.parquet.stats.fact_columns import Int64s
 
 _Bytes = npt.NDArray[np.uint8]
@@ -18,9 +18,9 @@ _NO_BITS: _Bytes = np.empty(0, np.uint8)
 
 def entry_codes(array: Any) -> Int64s:
     """Which entry of its dictionary each row has: the one after the last where it is NULL."""
-    codes: Int64s = np.empty(len(array), np.int64)
-    checked(entries_of(*_indices(array), len(array.dictionary), codes))
-    return codes
+    codes = np.zeros(len(array), np.int32)
+    add_entries(array, codes)
+    return codes.astype(np.int64)
 
 
 def of_rows(values: _Bytes, array: Any) -> _Bytes:

@@ -13,7 +13,6 @@ from variantlake.kernels.columns.entries import (
     bytes_of,
     combine_entries,
     count_codes,
-    entries_of,
     keep_codes,
 )
 from variantlake.scan.entries import entry_codes, of_rows
@@ -40,7 +39,6 @@ def test_each_row_has_what_stands_at_its_entry(
 @pytest.mark.parametrize("wrong", [-1, 6, 2**31 - 1, -(2**31)])
 def test_an_index_beyond_the_dictionary_is_refused(wrong: int) -> None:
     indices = np.array([0, wrong, 1], np.int32)
-    assert entries_of(indices, NO_BITS, 0, 5, np.empty(3, np.int64)) == -1
     assert bytes_of(indices, NO_BITS, 0, np.zeros(6, np.uint8), np.empty(3, np.uint8)) == -1
     assert combine_entries(indices, NO_BITS, 0, 5, np.zeros(3, np.int32)) == -1
     kept = np.ones(3, np.uint8)
@@ -48,7 +46,7 @@ def test_an_index_beyond_the_dictionary_is_refused(wrong: int) -> None:
     assert count_codes(indices, kept, 6, np.zeros(6 * COUNTERS, np.int64)) == -1
     # Of a row that is NULL the index means nothing.
     bits = np.array([0b101], np.uint8)
-    assert entries_of(indices, bits, 0, 5, np.empty(3, np.int64)) == 0
+    assert combine_entries(indices, bits, 0, 5, np.zeros(3, np.int32)) == 0
 
 
 @pytest.mark.parametrize(
@@ -58,7 +56,6 @@ def test_an_index_beyond_the_dictionary_is_refused(wrong: int) -> None:
 )
 def test_arrays_that_do_not_fit_are_refused(bits: list[int], offset: int, room: int) -> None:
     indices, valid = np.zeros(3, np.int32), np.array(bits, np.uint8)
-    assert entries_of(indices, valid, offset, 5, np.empty(room, np.int64)) == -1
     assert bytes_of(indices, valid, offset, np.zeros(6, np.uint8), np.empty(room, np.uint8)) == -1
     assert combine_entries(indices, valid, offset, 5, np.zeros(room, np.int32)) == -1
 

@@ -25,30 +25,12 @@ def _entry_of(indices: Int32s, bits: Bytes, offset: int, entries: int, row: int)
 
 
 @entry
-def entries_of(indices: Int32sIn, bits: BytesIn, offset: int, entries: int, out: Int64s) -> int:
-    """The entry of each row, of a dictionary of `entries`, as int64; returns 0, or -1.
+def bytes_of(indices: Int32sIn, bits: BytesIn, offset: int, values: BytesIn, out: Bytes) -> int:
+    """The byte at the entry of each row; returns 0, or -1.
 
     indices: int32. bits: uint8, Arrow's bitmap of the rows that are valid, the first of which is
-    bit `offset`; empty where all are. A row that is NULL has the entry after the last. -1 for an
+    bit `offset`; empty where all are. values: uint8, one for each entry and one for NULL. -1 for an
     index beyond the dictionary. Allocates nothing, never raises.
-    """
-    if out.size < indices.size or offset < 0:
-        return -1
-    if bits.size > 0 and (offset + int64(indices.size) + 7) >> 3 > bits.size:
-        return -1
-    for row in range(indices.size):
-        found = _entry_of(indices, bits, offset, entries, int64(row))
-        if found < 0 or found > entries:
-            return -1
-        out[uint64(row)] = found
-    return 0
-
-
-@entry
-def bytes_of(indices: Int32sIn, bits: BytesIn, offset: int, values: BytesIn, out: Bytes) -> int:
-    """The byte at the entry of each row; returns 0, or -1. All as in `entries_of`.
-
-    values: uint8, one for each entry and one for NULL.
     """
     if out.size < indices.size or offset < 0 or values.size == 0:
         return -1
@@ -69,8 +51,9 @@ def combine_entries(
 ) -> int:
     """Number the pairs of what a row had before, in `out`, and its entry; returns 0, or -1.
 
-    out: int32, from 0 and small enough for the product with entries + 1; it gets the number of the
-    pair. All else as in `entries_of`.
+    entries: how many the dictionary has; a row that is NULL has the one after the last. out: int32,
+    from 0 and small enough for the product with entries + 1; it gets the number of the pair, which
+    is the entry where there was 0. All else as in `bytes_of`.
     """
     if out.size < indices.size or offset < 0:
         return -1
