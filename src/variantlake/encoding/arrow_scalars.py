@@ -22,7 +22,9 @@ from variantlake.types import KINDS, Primitive, ShreddedType
 
 ArrowScalar: TypeAlias = Any  # pa.Scalar: its subclasses have attributes that the base lacks
 
-_MICROS_OF_UNIT = {"s": 1_000_000, "ms": 1_000, "us": 1}
+MICROS_OF_UNIT = {"h": 3_600_000_000, "m": 60_000_000, "s": 1_000_000, "ms": 1_000, "us": 1}
+"""Of the units that are no finer than microseconds, by the names that NumPy and Arrow have."""
+
 _MILLIS_OF_DAY = 86_400_000
 _KINDS = {primitive: info.kind for info in KINDS.values() for primitive in info.primitives}
 _INTEGERS = {
@@ -84,8 +86,8 @@ def _primitive(arrow: pa.DataType, scalar: ArrowScalar) -> Scalar:
         return Scalar(Primitive.DATE, scalar.value // _MILLIS_OF_DAY)
     if pa.types.is_timestamp(arrow):
         return _timestamp(arrow, scalar.value)
-    if pa.types.is_time(arrow) and arrow.unit in _MICROS_OF_UNIT:
-        return Scalar(Primitive.TIME, scalar.value * _MICROS_OF_UNIT[arrow.unit])
+    if pa.types.is_time(arrow) and arrow.unit in MICROS_OF_UNIT:
+        return Scalar(Primitive.TIME, scalar.value * MICROS_OF_UNIT[arrow.unit])
     for is_type, primitive in _SAME_IN_PYTHON:
         if is_type(arrow):
             return Scalar(primitive, scalar.as_py())
@@ -111,7 +113,7 @@ def _timestamp(arrow: pa.TimestampType[Any, Any], number: int) -> Scalar:
         with_zone, without = Primitive.TIMESTAMP_NANOS, Primitive.TIMESTAMP_NTZ_NANOS
     else:
         with_zone, without = Primitive.TIMESTAMP, Primitive.TIMESTAMP_NTZ
-        number *= _MICROS_OF_UNIT[arrow.unit]
+        number *= MICROS_OF_UNIT[arrow.unit]
     return Scalar(without if arrow.tz is None else with_zone, number)
 
 

@@ -35,7 +35,7 @@ from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 import pyarrow as pa
 
-from variantlake.encoding.arrow_scalars import from_arrow
+from variantlake.encoding.arrow_scalars import MICROS_OF_UNIT, from_arrow
 from variantlake.encoding.limits import MAX_DEPTH
 from variantlake.encoding.scalar import (
     FALSE,
@@ -194,18 +194,9 @@ def _of_datetime64(value: np.datetime64) -> Scalar:
         return Scalar(Primitive.DATE, number)
     if unit == "ns":
         return Scalar(Primitive.TIMESTAMP_NTZ_NANOS, number)
-    if unit in _MICROS_OF_UNIT:
-        return Scalar(Primitive.TIMESTAMP_NTZ, number * _MICROS_OF_UNIT[unit])
+    if unit in MICROS_OF_UNIT:
+        return Scalar(Primitive.TIMESTAMP_NTZ, number * MICROS_OF_UNIT[unit])
     raise InvalidValue(f"datetime64[{unit}] has no Variant type", hint="cast it to [us] or [ns]")
-
-
-_MICROS_OF_UNIT = {
-    "h": 3_600_000_000,
-    "m": 60_000_000,
-    "s": 1_000_000,
-    "ms": 1_000,
-    "us": 1,
-}
 
 
 def to_python(tree: Tree) -> Any:

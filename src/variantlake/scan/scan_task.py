@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from variantlake.batches import packed
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.errors import UnsupportedFeature
 from variantlake.planning.exact.readings import Native
@@ -158,16 +159,11 @@ def split_files(
     """
     total = sum(file.size + _OPEN_BYTES for file in files)
     wanted = min(most, max(_SMALLEST_PART, -(-total // max(tasks, 1))))
-    found: list[tuple[FilePart, ...]] = []
-    own: list[FilePart] = []
-    filled = 0
-    for file in files:
-        count = max(1, -(-file.size // wanted))
-        size = file.size // count + _OPEN_BYTES
-        for number in range(count):
-            if own and filled + size > wanted + _OPEN_BYTES:
-                found.append(tuple(own))
-                own, filled = [], 0
-            own.append(FilePart(replace(file, facts=None), number, count))
-            filled += size
-    return (*found, tuple(own)) if own else tuple(found)
+    counts = [max(1, -(-file.size // wanted)) for file in files]
+    parts = (
+        FilePart(replace(file, facts=None), number, count)
+        for file, count in zip(files, counts, strict=True)
+        for number in range(count)
+    )
+    limit = wanted + _OPEN_BYTES
+    return tuple(packed(parts, lambda part: part.file.size // part.count + _OPEN_BYTES, limit))

@@ -153,23 +153,6 @@ def test_wide_residuals_and_many_keys() -> None:
 
 
 @pytest.mark.parametrize(
-    ("document", "special"),
-    [(b'{"x":-0e0}', True), (b'{"x":1e0}', False), (b'{"x":-0.0}', False), (b'{"x":1e999}', False)],
-)
-def test_negative_zeros_are_noted(document: bytes, special: bool) -> None:
-    shredder = Shredder(parse_ddl("x DOUBLE"))
-    shredder.shred(read([document]))
-    assert shredder.special_floats == ({Path.of("x")} if special else set())
-
-
-def test_nans_are_noted() -> None:
-    shredder = Shredder(parse_ddl("FLOAT"))
-    value = b"\x38\x00\x00\xc0\x7f"
-    shredder.shred(VariantReader().read(array_of([(b"\x01\x00\x00", value)])))
-    assert shredder.special_floats == {Path()}
-
-
-@pytest.mark.parametrize(
     ("documents", "integers", "whole", "padded"),
     [
         (['{"a":7}', '{"a":7.5}'], {"a"}, set(), set()),

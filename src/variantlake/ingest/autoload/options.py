@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Self, TypedDict, Unpack
 
 from variantlake.errors import InvalidValue
-from variantlake.ingest.target.keywords import check_options, wrong_option
-from variantlake.ingest.target.options import no_option
+from variantlake.ingest.target.keywords import check_keywords, wrong_option
 
 MAX_FILES = 10_000
 """Files of one batch unless the caller says otherwise."""
@@ -100,9 +99,7 @@ class AutoloadOptions:
     @classmethod
     def of(cls, **keywords: Unpack[AutoloadKeywords]) -> Self:
         """The options as users give them. Raises InvalidValue for what cannot be."""
-        if unknown := keywords.keys() - AutoloadKeywords.__annotations__.keys():
-            raise no_option(min(unknown), AutoloadKeywords.__annotations__)
-        check_options(**keywords)
+        check_keywords(keywords, AutoloadKeywords.__annotations__)
         after = keywords.get("after", "keep")
         if after not in ("keep", "delete") and not _move_target(after):
             raise wrong_option("after", after, "keep, delete, or move: with a path behind it")

@@ -9,8 +9,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self, TypedDict, Unpack
 
-from variantlake.ingest.target.keywords import check_options, names_of
-from variantlake.ingest.target.options import no_option
+from variantlake.ingest.target.keywords import check_keywords, names_of
 
 
 class ConvertKeywords(TypedDict, total=False):
@@ -42,14 +41,10 @@ class Request:
     @classmethod
     def of(cls, **keywords: Unpack[ConvertKeywords]) -> Self:
         """The request as users give it. Raises InvalidValue for an option that cannot be."""
-        known = ConvertKeywords.__annotations__
-        if unknown := keywords.keys() - known.keys():
-            raise no_option(min(unknown), known)
         given: dict[str, Any] = {name: each for name, each in keywords.items() if each is not None}
-        by_column = isinstance(given.get("shredding"), Mapping)
-        check_options(
-            **{name: given[name] for name in given if name != "shredding" or not by_column}
-        )
+        by_column = isinstance(keywords.get("shredding"), Mapping)
+        without = {**keywords, "shredding": None}  # which is no text where it is by column
+        check_keywords(without if by_column else keywords, ConvertKeywords.__annotations__)
         for name in ("json_columns", "variant_columns"):
             given[name] = names_of(name, given.get(name, ()))
         return cls(**given)

@@ -7,8 +7,8 @@ from typing import Any, Self, Unpack, cast
 
 from variantlake.errors import InvalidValue
 from variantlake.ingest.encode.document_columns import PartitionBy, Wanted
-from variantlake.ingest.target.keywords import check_options
-from variantlake.ingest.target.options import LoadKeywords, LoadOptions, no_option
+from variantlake.ingest.target.keywords import check_keywords
+from variantlake.ingest.target.options import LoadKeywords, LoadOptions
 
 
 class DocumentKeywords(LoadKeywords, total=False):
@@ -51,9 +51,7 @@ class DocumentOptions:
         Raises InvalidValue for one that nobody knows, or that says nothing of documents.
         """
         known = DocumentKeywords.__annotations__.keys() | LoadKeywords.__annotations__.keys()
-        if unknown := keywords.keys() - known:
-            raise no_option(min(unknown), known)
-        check_options(**keywords)
+        check_keywords(keywords, known)
         if keywords.get("truncate_timestamps"):
             raise InvalidValue(
                 "documents have no timestamps to truncate",

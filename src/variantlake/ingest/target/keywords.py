@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from numbers import Integral
 from typing import Any
 
-from variantlake.errors import InvalidValue
+from variantlake.errors import InvalidValue, did_you_mean
 
 _TEXT = ("load_id", "shredding", "hints", "file_column", "loaded_at_column")
 _NUMBER = ("max_rows_per_file", "target_file_bytes")
@@ -47,6 +47,17 @@ def check_options(**options: object) -> None:
         accepts, wanted = _CHECKS[name]
         if not accepts(value):
             raise wrong_option(name, value, wanted)
+
+
+def check_keywords(keywords: Mapping[str, object], known: Collection[str]) -> None:
+    """Raise InvalidValue for a keyword that is not known, or of another type than its own."""
+    # Checked here because mypy's word does not reach who does not use it.
+    if unknown := keywords.keys() - known:
+        raise InvalidValue(
+            f"there is no option {min(unknown)!r}",
+            hint=did_you_mean(min(unknown), known) or f"options: {', '.join(sorted(known))}",
+        )
+    check_options(**keywords)
 
 
 def names_of(option: str, given: Any) -> tuple[str, ...]:

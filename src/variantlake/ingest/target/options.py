@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Self, TypedDict, Unpack
 
-from variantlake.errors import InvalidValue, did_you_mean
+from variantlake.errors import InvalidValue
 from variantlake.ingest.target.files import DEFAULT_LIMITS, FileLimits
-from variantlake.ingest.target.keywords import check_options, names_of
+from variantlake.ingest.target.keywords import check_keywords, names_of
 from variantlake.shredding.inference.infer import InferenceOptions
 
 MAX_LOAD_ID = 512
@@ -71,10 +71,7 @@ class LoadOptions:
     @classmethod
     def of(cls, **keywords: Unpack[LoadKeywords]) -> Self:
         """The options as users give them."""
-        # Checked here because mypy's word does not reach who does not use it.
-        if unknown := keywords.keys() - LoadKeywords.__annotations__.keys():
-            raise no_option(min(unknown), LoadKeywords.__annotations__)
-        check_options(**keywords)
+        check_keywords(keywords, LoadKeywords.__annotations__)
         return cls(
             mode=_mode(keywords.get("mode", "strict")),
             load_id=keywords.get("load_id"),
@@ -97,11 +94,3 @@ def _mode(name: str) -> BadRows:
         return BadRows(name)
     except ValueError:
         raise InvalidValue(f"mode is {name!r}", hint=f"one of {', '.join(BadRows)}") from None
-
-
-def no_option(name: str, known: Collection[str]) -> InvalidValue:
-    """The error for a keyword that nobody knows."""
-    return InvalidValue(
-        f"there is no option {name!r}",
-        hint=did_you_mean(name, known) or f"options: {', '.join(sorted(known))}",
-    )

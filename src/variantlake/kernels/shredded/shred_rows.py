@@ -32,9 +32,7 @@ from variantlake.kernels.tape.nodes import (
     ARRAY,
     DECIMAL4,
     DECIMAL16,
-    DOUBLE,
     FALSE,
-    FLOAT,
     INT8,
     INT64,
     OBJECT,
@@ -97,18 +95,15 @@ the rest    where in the output the bitmaps, offsets and data go
 
 Fields = Annotated[Any, ArrayType(FIELD)]
 
-SPECIAL_FLOAT, INTEGER = 1, 2
-"""Of `special`: a NaN or -0.0; in DECIMALS an integer. The bits for a decimal in DECIMALS that is
-not in its shortest form are those of exact.longer_form."""
+INTEGER = 2
+"""Of `special` in DECIMALS: an integer. The bits for a decimal that is not in its shortest form are
+those of exact.longer_form."""
 
 TYPED, RESIDUAL = 1, 2
 """What a row has in a field, a sum; 0: missing. Both: a partially shredded object."""
 
 _FRAME = 6
 """Words kept for each open object."""
-
-_NEGATIVE_ZERO = -9223372036854775808
-_INFINITY_BITS = 0x7FF0000000000000
 
 
 @tiny
@@ -293,15 +288,6 @@ def _put_fixed(out: Bytes, to: int, value: int, width: int) -> None:
 
 
 @tiny
-def _is_special(tag: int, value: int) -> bool:
-    """A NaN or a negative zero, from the bits of a float or double."""
-    if tag == DOUBLE:
-        return value == _NEGATIVE_ZERO or (value & 0x7FFFFFFFFFFFFFFF) > _INFINITY_BITS
-    bits = value & 0xFFFFFFFF
-    return tag == FLOAT and (bits == 0x80000000 or (bits & 0x7FFFFFFF) > 0x7F800000)
-
-
-@tiny
 def _fill_typed(
     text: Bytes,
     arena: Bytes,
@@ -340,8 +326,6 @@ def _fill_typed(
             value = int64(node.value)
             if takes == EXACTLY or (takes == INTEGERS and node.tag <= INT64):
                 _put_fixed(out, data + width * row, value, width)
-                if takes == EXACTLY and _is_special(int64(node.tag), value):
-                    special |= SPECIAL_FLOAT
             elif takes == INTEGERS:
                 # Its low bytes are the integer, the others are where later rows go.
                 put_decimal(

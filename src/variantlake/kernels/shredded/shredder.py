@@ -21,7 +21,6 @@ from variantlake.kernels.shredded.shred_rows import (
     NOTHING,
     OBJECTS,
     SIXTEEN,
-    SPECIAL_FLOAT,
     STRINGS,
     fill_columns,
     list_elements,
@@ -134,14 +133,11 @@ def _describe(record: Records, node: Node) -> None:
 class Shredder:
     """Shreds tapes by one schema. One thread at a time.
 
-    `special_floats` are the paths where a NaN or -0.0 became a typed value since the start: min and
-    max of such a column do not say what they seem to (EXACTNESS). `notes` are about the values of
-    the last tape.
+    `notes` are about the values of the last tape.
     """
 
     def __init__(self, schema: ShreddingSchema) -> None:
         self.schema = schema
-        self.special_floats: set[Path] = set()
         self.notes = ValueNotes()
         self._type = arrow_type(schema)
         self._level = _Level(schema.root, Path())
@@ -160,8 +156,7 @@ class Shredder:
         roots = np.where(good, tape.first[:-1], -1)
         batch = _Batch(tape)
         children = batch.group(self._level, roots, list(self._type)[1:])
-        self.special_floats |= batch.noted[SPECIAL_FLOAT]
-        forms = (frozenset(batch.noted[bit]) for bit in (INTEGER, WHOLE, PADDED))
+        forms = map(frozenset, batch.noted.values())
         self.notes = ValueNotes(tape.has_lacking, *forms)
         metadata = batch.dictionary.metadata
         return struct_of(self._type, tape.rows, bitmap_of(good), [metadata, *children])
@@ -181,8 +176,7 @@ class _Batch:
     def __init__(self, tape: Tape) -> None:
         self.tape = tape
         self.dictionary: Dictionary = choose_dictionary(tape)
-        bits = (SPECIAL_FLOAT, INTEGER, WHOLE, PADDED)
-        self.noted: dict[int, set[Path]] = {bit: set() for bit in bits}
+        self.noted: dict[int, set[Path]] = {bit: set() for bit in (INTEGER, WHOLE, PADDED)}
         self._nodes = nodes_for(tape, self.dictionary)
         self._words, self._work = work_space(tape, self.dictionary)
         self._skip = np.zeros(tape.node_count, np.uint8)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from variantlake.encoding.metadata import VERSION, encode_dictionary, unsigned_size
 from variantlake.kernels.native.declared import (
     Bytes,
     BytesIn,
@@ -44,7 +45,6 @@ SHARED_BYTES = 1024
 SHARED_RATIO = 2
 """A larger one may have this many times the bytes of the mean row's own dictionary."""
 
-_VERSION = 1
 _SORTED = 0x10
 
 
@@ -127,22 +127,11 @@ def own_dictionaries(tape: Tape) -> Dictionary:
 
 def _metadata_size(names: Sequence[bytes]) -> int:
     total = sum(map(len, names))
-    return 1 + _width(max(total, len(names))) * (len(names) + 2) + total
-
-
-def _width(number: int) -> int:
-    return max(1, (number.bit_length() + 7) // 8)
+    return 1 + unsigned_size(max(total, len(names))) * (len(names) + 2) + total
 
 
 def _encode(names: Sequence[bytes]) -> bytes:
-    """Metadata with the given sorted names. Spec: "Metadata encoding"."""
-    if not names:
-        return EMPTY_METADATA
-    ends = np.cumsum([0, *map(len, names)])
-    width = _width(max(int(ends[-1]), len(names)))
-    numbers = np.concatenate([[len(names)], ends]).astype("<u4").view(np.uint8)
-    packed = numbers.reshape(-1, 4)[:, :width].tobytes()
-    return bytes([_VERSION | _SORTED | (width - 1) << 6]) + packed + b"".join(names)
+    return encode_dictionary(names, sorted_strings=True) if names else EMPTY_METADATA
 
 
 def _shared(tape: Tape, ids: Int32s, order: Int64s | None = None) -> Dictionary:
@@ -251,7 +240,7 @@ def write_row_metadata(
                     total += int64(keys[uint64(key)].length)
         width = width_of(max(total, count))
         to = int64(offsets[uint64(row)])
-        store8(out, to, _VERSION | (width - 1) << 6 | (_SORTED if count > 0 else 0))
+        store8(out, to, VERSION | (width - 1) << 6 | (_SORTED if count > 0 else 0))
         put_number(out, to + 1, count, width)
         place = to + 1 + width
         start = place + (count + 1) * width
