@@ -535,6 +535,10 @@ MUTATIONS = (
         "Reading._stretched", "found.rows(rows.kept)", "found.rows(np.ones_like(rows.kept))",
     ),
     Mutation(
+        38, "no row is asked for the condition",
+        "Reading.tasks", "None if is_certain else self.scan.predicate", "None",
+    ),
+    Mutation(
         38, "NULL is taken for the first entry of a column",
         "Combinations.of", "with_null(array.dictionary)", "array.dictionary",
     ),

@@ -507,3 +507,26 @@ def test_rule_38_an_error_counts_only_in_rows_that_are_left(
     assert found(opened, "SELECT count(*) AS n FROM t WHERE event:w::int = 7") == [(len(rows),)]
     with pytest.raises(InvalidValue, match="cannot be cast"):
         found(opened, "SELECT count(*) AS n FROM t WHERE event:o::int = 12")
+
+
+def test_rule_38_rows_are_not_asked_where_all_of_a_file_fulfil_the_condition(
+    tmp_path: Path,
+) -> None:
+    made = vl.Table.create(tmp_path / "t", "k INT, event VARIANT")
+    files: list[list[Row]] = [
+        [{"s": "a", "n": 1}, {"s": "a"}, {"s": "a", "n": 1}],
+        [{"s": "a", "n": 2}, {"n": 2}, {"s": "a"}],
+        [{"s": "a"}, {"s": "b"}, {"s": "b"}],
+        [{"s": "b"}] * 3,
+    ]
+    for number, events in enumerate(files):
+        columns = {"k": [number] * 3, "event": [json.dumps(event) for event in events]}
+        made.append(pa.table(columns), json_columns=["event"])
+    opened = vl.Table.open(tmp_path / "t")
+    where = f"WHERE {OF_S} = 'a'"
+    text = f"SELECT event:n::bigint AS n, count(*) AS c FROM t {where} GROUP BY 1"
+    tasks = list(Reading(opened.snapshot, opened.sql(text).query).tasks())
+    assert sorted(task.where is not None for task in tasks) == [False, True, True]
+    assert sorted(map(str, found(opened, text))) == ["(1, 2)", "(2, 1)", "(None, 3)"]
+    only = f"SELECT count(*) AS c, sum(event:n::bigint) AS n FROM t {where}"
+    assert found(opened, only) == [(6, 4)]

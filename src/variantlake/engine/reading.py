@@ -40,10 +40,14 @@ _NOTHING = KnownFiles(NO_ROWS, NO_ROWS, (), ())
 
 @dataclass(frozen=True, slots=True)
 class FileTask:
-    """A file, or the row groups that begin in one of so many parts of it: (number, count)."""
+    """A file, or the row groups that begin in one of so many parts of it: (number, count).
+
+    Of the rows those that fulfil `where` are asked for.
+    """
 
     file: ScanFile
     part: tuple[int, int]
+    where: Predicate | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +84,11 @@ class Reading:
             groups = self.scan.plan.groups
             read = np.sort(np.concatenate([NO_ROWS, *(each.files.rows for each in groups)]))
             return replace(_NOTHING, read=read)
-        facts = ExactFacts(self.scan.plan.table, self.scan.partition_types)
-        return facts.known(self.scan.predicate, *asked)
+        return self._facts.known(self.scan.predicate, *asked)
+
+    @cached_property
+    def _facts(self) -> ExactFacts:
+        return ExactFacts(self.scan.plan.table, self.scan.partition_types)
 
     def files(self) -> Iterable[ScanFile]:
         """The files that are read."""
@@ -111,37 +118,38 @@ class Reading:
     def tasks(self) -> Iterator[FileTask]:
         """The files that are read; where they are fewer than threads, parts of large ones."""
         threads = pa.cpu_count()
-        few = len(self.known.read) < threads
-        for file in self.files():
+        read = self.known.read
+        few = len(read) < threads
+        # Where the log proves that every row fulfils the condition, nobody asks the rows.
+        _, certain = self._facts.matching(self.scan.predicate)
+        for file, is_certain in zip(self.files(), certain[read].tolist(), strict=True):
             count = min(threads, -(-file.size // PART_BYTES)) if few else 1
             for number in range(count):
-                yield FileTask(file, (number, count))
+                where = None if is_certain else self.scan.predicate
+                yield FileTask(file, (number, count), where)
 
     def counted(
-        self,
-        file: ScanFile,
-        columns: Sequence[Column],
-        part: tuple[int, int] = (0, 1),
-        *,
-        stretched: bool,
+        self, task: FileTask, columns: Sequence[Column], *, stretched: bool
     ) -> Iterator[Counted]:
-        """The columns in the rows of a file that fulfil the condition, a row group at a time.
+        """The columns in the rows that a task asks for, a row group at a time.
 
-        `part` is as in `FileReader.rows`; in stretches only if that is asked for.
+        In stretches only if that is asked for.
         """
-        skipper = Skipper(self.scan.predicate, self.scan.partition_types)
-        with self.reader(file, columns) as reader:
-            for rows in reader.rows(skipper, part):
-                found = self._stretched(rows, columns) if stretched else None
+        skipper = Skipper(task.where, self.scan.partition_types)
+        with self.reader(task.file, columns) as reader:
+            for rows in reader.rows(skipper, task.part):
+                found = self._stretched(rows, columns, task.where) if stretched else None
                 if found is None:
-                    own = self._chosen(rows)
+                    own = self._chosen(rows, task.where)
                     found = Counted(self.values(own, columns) if own.count else {}, own.count)
                 if found.count:
                     yield found
 
-    def _stretched(self, rows: Rows, columns: Sequence[Column]) -> Counted | None:
+    def _stretched(
+        self, rows: Rows, columns: Sequence[Column], where: Predicate | None
+    ) -> Counted | None:
         stored = {column: self.scan.stored(column.ref) for column in columns}
-        asked = dict.fromkeys(refs(self.scan.predicate))
+        asked = dict.fromkeys(refs(where))
         every = dict.fromkeys([*asked, *stored.values()])
         # Of what the condition does not ask for, few rows may be needed.
         whole = not asked or len(every) == len(asked)
@@ -149,12 +157,15 @@ class Reading:
         if found is None:
             return None
         sizes = found.rows(rows.kept)
-        chosen = np.flatnonzero(self.scan.chosen_alike(found, rows.kept) & (sizes > 0))
+        there = sizes > 0
+        if where is not None:
+            there &= self.scan.chosen_alike(found, rows.kept)
+        chosen = np.flatnonzero(there)
         known: Known = {column: found.columns[ref].take(chosen) for column, ref in stored.items()}
         return Counted(known, len(chosen), sizes[chosen])
 
-    def _chosen(self, rows: Rows) -> Rows:
-        chosen = self.scan.chosen(rows)
+    def _chosen(self, rows: Rows, where: Predicate | None) -> Rows:
+        chosen = rows.kept if where is None else self.scan.chosen(rows)
         return rows if chosen.all() else rows.only(chosen)
 
     def rows(
@@ -175,7 +186,7 @@ class Reading:
         for file in files:
             with self.reader(file, columns) as reader:
                 for rows in reader.rows(skipper, part):
-                    own = self._chosen(rows)
+                    own = self._chosen(rows, scan.predicate)
                     if own.count:
                         yield own
 

@@ -181,9 +181,7 @@ class LocalQuery(Shown):
         stretched = are_of_stretches(query.aggregates)
         found = [
             part_of_rows(query.keys or (), query.aggregates, rows)
-            for rows in self._reading.counted(
-                task.file, query.columns, task.part, stretched=stretched
-            )
+            for rows in self._reading.counted(task, query.columns, stretched=stretched)
         ]
         # Merged with those of other files at the end: once is less work than twice.
         return found if sum(part.count for part in found) < MERGED else [merged(found)]

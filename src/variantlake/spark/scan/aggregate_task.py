@@ -130,12 +130,13 @@ class AggregateTask:
 
     def _rows(self, part: FilePart) -> Iterator[Counted]:
         from variantlake.engine.grouped import are_of_stretches
-        from variantlake.engine.reading import Counted
+        from variantlake.engine.reading import Counted, FileTask
 
         place, groups = (part.number, part.count), self.groups
         if not groups.flags:
             stretched = are_of_stretches(groups.aggregates)
-            yield from self._reading.counted(part.file, groups.columns, place, stretched=stretched)
+            task = FileTask(part.file, place, self._reading.scan.predicate)
+            yield from self._reading.counted(task, groups.columns, stretched=stretched)
             return
         for rows in self._reading.rows([part.file], self._also_read, part=place):
             known = {**self._reading.values(rows, groups.columns), **self._flags(rows)}
