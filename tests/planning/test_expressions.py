@@ -26,7 +26,7 @@ def test_conditions_read_as_they_are_written() -> None:
 
 def test_items_have_the_last_key_as_their_name() -> None:
     odd = vl.path("odd col").as_type("decimal(9,2)", strict=False)
-    items = SCHEMA.items(map(str, (vl.path("event", "$.a.b").bigint(), odd.alias("m"))))
+    items = SCHEMA.items((vl.path("event", "$.a.b").bigint(), odd.alias("m")))
     assert [(item.name, str(item.ref)) for item in items] == [
         ("b", "event:a.b::bigint"),
         ("m", "try_variant_get(`odd col`, '$', 'decimal(9,2)')"),

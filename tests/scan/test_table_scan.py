@@ -101,6 +101,9 @@ def test_limit_and_count(table: vl.Table) -> None:
         table.scan("k", limit=cast("int", 1.5))
     with pytest.raises(InvalidValue, match="limit is -1"):
         table.history(-1)
+    for select in (None, 3):
+        with pytest.raises(InvalidValue, match=f"select is {select}"):
+            table.scan(cast("str", select))
 
 
 def test_a_condition_of_thousands_of_terms(table: vl.Table) -> None:

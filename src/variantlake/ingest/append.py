@@ -69,6 +69,7 @@ def append_arrow(
                 json_columns=frozenset(json_columns),
                 bad_rows=bad_rows,
                 inference=options.inference,
+                check_texts=True,
             )
             result = write_rows(rows, plan)
     except NOT_COMMITTED:

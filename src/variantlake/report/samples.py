@@ -56,7 +56,7 @@ def sample_table(snapshot: Snapshot, column: str, rows: int = SAMPLE_ROWS) -> Sa
     """Rows of a VARIANT column of a table. Raises as `Scan.to_batches`."""
     taker, count = _Taker(rows), snapshot.files.num_rows
     files = sorted({count * i // SAMPLE_FILES for i in range(SAMPLE_FILES)} if count else ())
-    items = QueryText(snapshot.schema).items([quote_identifier(column)])
+    items = QueryText(snapshot.schema).items(quote_identifier(column))
     for done, row in enumerate(files):
         one = replace(snapshot, files=snapshot.files.take(pa.array([row])))
         most = -(-(rows - taker.rows) // (len(files) - done))

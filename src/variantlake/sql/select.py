@@ -15,7 +15,8 @@ import sqlglot
 from sqlglot import exp
 
 from variantlake.delta.schema.table_schema import StructType
-from variantlake.errors import InvalidQuery, UnsupportedFeature
+from variantlake.errors import InvalidQuery, InvalidValue, UnsupportedFeature
+from variantlake.planning.expressions import TypedPath
 from variantlake.planning.predicates import Literal, Predicate, Ref
 from variantlake.shown import shortened
 from variantlake.sql.columns import Columns, name_of
@@ -42,10 +43,10 @@ class QueryText:
         self._utc = utc
         self._columns = Columns(schema, table.lower())
 
-    def items(self, texts: Iterable[str]) -> tuple[Item, ...]:
-        """The items of SELECT lists. Raises InvalidQuery and UnsupportedFeature."""
+    def items(self, select: str | TypedPath | Iterable[str | TypedPath]) -> tuple[Item, ...]:
+        """The items of SELECT lists. Raises InvalidQuery, InvalidValue and UnsupportedFeature."""
         found: list[Item] = []
-        for text in texts:
+        for text in _texts(select):
             with about(text):
                 select = parse_select(f"SELECT {text}")
                 only_parts(select, "expressions")
@@ -72,6 +73,16 @@ class QueryText:
             (node,) = select.expressions
             found = self._columns.find(node)
             return constant(node, utc=self._utc) if found is None else found
+
+
+def _texts(select: object) -> list[str]:
+    if isinstance(select, str | TypedPath):
+        return [str(select)]
+    if isinstance(select, Iterable):
+        return list(map(str, select))
+    raise InvalidValue(
+        f"select is {select!r:.60}", hint="it takes text, vl.path(...) or a list of these"
+    )
 
 
 _BEFORE_CONDITION = "SELECT 1 WHERE "

@@ -64,7 +64,6 @@ class TableChangeFeed(TableChanges):
         )
         snapshots = change_snapshots(self.snapshot, versions)
         text = QueryText(snapshots[0].schema)
-        parts = [select] if isinstance(select, str | TypedPath) else select
-        items = text.items(map(str, parts))
+        items = text.items(select)
         condition = None if where is None else text.condition(str(where))
         return ChangeScan(tuple(Scan(each, items, condition) for each in snapshots))

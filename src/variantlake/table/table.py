@@ -147,14 +147,13 @@ class Table(TableLoads):
 
         Raises:
             InvalidQuery: Text that does not parse, or names what the table has not.
-            InvalidValue: A limit below 0.
+            InvalidValue: A limit below 0, or a `select` that is no text, path or list.
             UnsupportedFeature: An expression that only Spark takes, by name.
         """
         check_limit(limit)
         text = QueryText(self.schema)
-        parts = [select] if isinstance(select, str | TypedPath) else select
         condition = None if where is None else text.condition(str(where))
-        return Scan(self.snapshot, text.items(map(str, parts)), condition, limit, self._decoded)
+        return Scan(self.snapshot, text.items(select), condition, limit, self._decoded)
 
     def sql(self, query: str) -> LocalQuery:
         """Run a query of this table without Spark; the text calls the table `t`.

@@ -229,6 +229,23 @@ def test_what_no_partition_value_can_be_is_named(tmp_path: Path) -> None:
         assert not list((tmp_path / kind).glob("*.parquet"))
 
 
+@pytest.mark.parametrize("nested", [False, True])
+def test_text_that_is_no_utf8_is_refused_by_its_row(tmp_path: Path, nested: bool) -> None:
+    given = pa.array([b"a", None, b"\xc3\xa9", b"\xff", b"b"], pa.binary())
+    text: Any = pa.Array.from_buffers(pa.string(), 5, given.buffers())  # Arrow does not look at it
+    column = pa.StructArray.from_arrays([text], ["x"]) if nested else text
+    table = vl.Table.create(tmp_path / "t", "s STRUCT<x: STRING>" if nested else "s STRING")
+    data = pa.table({"s": column})
+    with pytest.raises(InvalidValue, match=r"column 's' holds what is no .*UTF8") as caught:
+        table.append(data)
+    assert caught.value.row == 3
+    assert not list((tmp_path / "t").glob("*.parquet"))
+    # Only the rows that are given count.
+    assert table.append(data[:3]) == 1
+    assert table.append(data[4:]) == 2
+    assert table.refresh().scan().to_arrow().num_rows == 4
+
+
 def test_options_nobody_knows(source: Path, tmp_path: Path) -> None:
     with pytest.raises(InvalidValue, match=r"partition_bye[\s\S]*did you mean partition_by"):
         load(source, tmp_path / "t", partition_bye="day")

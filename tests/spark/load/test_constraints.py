@@ -192,6 +192,9 @@ def test_a_constraint_is_added_once_every_row_fulfils_it(
     for text in ("n", "count(*) > 0", "n > 0 AS x", "explode(array(true))", "n > 0, n > 1"):
         with pytest.raises(InvalidQuery, match=r"no condition on a row: \["):
             lake.add_constraint(tmp_path, "kinds", text)
+    for text in ("rand() < 2", "n IN (SELECT 1)", "EXISTS (SELECT 1)", "(SELECT max(2)) > 1"):
+        with pytest.raises(InvalidQuery, match="'kinds' has a subquery"):
+            lake.add_constraint(tmp_path, "kinds", text)
     assert table.refresh().version == 1
     assert lake.add_constraint(tmp_path, "Kinds", f"event IS NULL OR {kinds}") == 2
     assert lake.set_not_null(tmp_path, "n") == 3

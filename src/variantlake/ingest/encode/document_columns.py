@@ -222,7 +222,7 @@ def _requested(given: PartitionBy) -> Iterator[tuple[str, str | None, StructFiel
 
 def _ref(text: str, documents: StructField) -> Ref:
     """A path of the documents with its type. Raises InvalidQuery for anything else."""
-    items = QueryText(StructType((StructField(documents.name, VariantType()),))).items([text])
+    items = QueryText(StructType((StructField(documents.name, VariantType()),))).items(text)
     if len(items) != 1 or items[0].ref.path is None or items[0].ref.type == "variant":
         raise InvalidQuery(
             f"{text!r} is not a path of the documents with a type",

@@ -48,7 +48,8 @@ class TableRows:
 
     `shreddings` are the schemas of the VARIANT columns by physical name, also those that the data
     decided; `count` are the rows so far. Rows with a bad Variant or document go to `bad_rows`.
-    `notes` are about the Variants of the rows that the last batch was taken from.
+    `notes` are about the Variants of the rows that the last batch was taken from. `check_texts`
+    refuses text that is no UTF-8, which Spark stores too, and Arrow does not look at.
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class TableRows:
         json_columns: Collection[str],
         bad_rows: BadRowLog,
         inference: InferenceOptions,
+        check_texts: bool = False,
     ) -> None:
         self.shreddings = dict(shreddings)
         self.count = 0
@@ -73,6 +75,7 @@ class TableRows:
             self._batches = map(batch_in_micros, self._batches)
         self.bad_rows = bad_rows
         self._inference = inference
+        self._check_texts = check_texts
         self._properties = plan.properties
         fields = {field.name: field for field in plan.schema.fields}
         check_columns(schema.names, fields.values(), json_columns, plan.location)
@@ -102,6 +105,8 @@ class TableRows:
             try:
                 columns, piece = self._encode(given)
                 partitions = self._partitions(piece)
+                if self._check_texts:
+                    self._check(columns)
             except VariantLakeError as error:
                 if error.row is not None:
                     error.row += self.count
@@ -130,6 +135,18 @@ class TableRows:
             if cleaned is None:
                 raise
             return [each.encode(cleaned.column(name)) for name, each in self._encoders], cleaned
+
+    def _check(self, columns: Sequence[AnyArray]) -> None:
+        """Raise InvalidValue for the first row with text that is no UTF-8."""
+        for (name, encoder), column in zip(self._encoders, columns, strict=True):
+            if isinstance(encoder, VariantColumn) or _why_invalid(column) is None:
+                continue
+            # What was cut from a longer array may be judged by all of it; what is taken is not.
+            for row in range(len(column)):
+                if why := _why_invalid(column.take(pa.array([row]))):
+                    raise InvalidValue(
+                        f"column {name!r} holds what is no {column.type}: {why}", row=row
+                    )
 
     def _without_bad(self, piece: pa.RecordBatch) -> pa.RecordBatch | None:
         """The piece without its bad rows, or with NULLs in them; None where no Variant is bad."""
@@ -290,6 +307,14 @@ def by_partition(
             yield partition, batch
         else:
             yield partition, batch.take(np.array(chosen, np.int64))
+
+
+def _why_invalid(array: AnyArray) -> str | None:
+    try:
+        array.validate(full=True)
+    except pa.ArrowInvalid as error:
+        return str(error)
+    return None
 
 
 def _nulled(array: AnyArray, mask: npt.NDArray[np.bool_]) -> AnyArray:

@@ -34,7 +34,7 @@ def selection(
 ) -> tuple[tuple[Item, ...], Predicate | None]:
     """What is selected, and the condition. Raises as `stream_schema`."""
     text = QueryText(snapshot.schema)
-    items = text.items([options.select or "*"])
+    items = text.items(options.select or "*")
     return items, text.condition(options.where) if options.where else None
 
 
