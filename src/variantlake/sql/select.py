@@ -81,7 +81,7 @@ def _texts(select: object) -> list[str]:
     if isinstance(select, Iterable):
         return list(map(str, select))
     raise InvalidValue(
-        f"select is {select!r:.60}", hint="it takes text, vl.path(...) or a list of these"
+        f"select is {select!r:.60}", hint="it takes text, a path or a list of these"
     )
 
 
