@@ -80,9 +80,7 @@ def _texts(select: object) -> list[str]:
         return [str(select)]
     if isinstance(select, Iterable):
         return list(map(str, select))
-    raise InvalidValue(
-        f"select is {select!r:.60}", hint="it takes text, a path or a list of these"
-    )
+    raise InvalidValue(f"select is {select!r:.60}", hint="it takes text, a path or a list of these")
 
 
 _BEFORE_CONDITION = "SELECT 1 WHERE "

@@ -384,7 +384,7 @@ def test_rule_37_first_rows_of_a_connect_client(
     kinds = {kind: first_rows.make(spark, tmp_path / kind, kind) for kind in ("plain", "odd")}
     queries = [
         *FIRST_ROWS,
-        *(first_rows.random_query(random.Random(seed)) for seed in range(8 * MORE)),
+        *(first_rows.random_query(random.Random(seed)) for seed in range(4 * MORE)),
     ]
     texts: dict[str, dict[str, Any]] = {}
     for kind, table in kinds.items():

@@ -216,7 +216,7 @@ def random_query(chance: random.Random) -> str:
     )
 
 
-@pytest.mark.parametrize("seed", range(24 * MORE))
+@pytest.mark.parametrize("seed", range(15 * MORE))
 def test_rule_37_random_first_rows_are_those_on_unshredded_data(
     made: dict[str, Judged], seed: int
 ) -> None:
@@ -224,7 +224,7 @@ def test_rule_37_random_first_rows_are_those_on_unshredded_data(
     made[KINDS[seed % 3]].agree(random_query(chance))
 
 
-@pytest.mark.parametrize("seed", range(8 * MORE))
+@pytest.mark.parametrize("seed", range(6 * MORE))
 def test_rule_37_a_limit_alone_gives_rows_of_the_table(made: dict[str, Judged], seed: int) -> None:
     chance = random.Random(seed)
     where = f"WHERE {chance.choice(CONDITIONS)}"
@@ -259,7 +259,7 @@ def test_first_rows_of_a_table_by_expressions(made: dict[str, Judged]) -> None:
 
 def test_without_ansi(spark: SparkSession, made: dict[str, Judged]) -> None:
     with changed(spark, {"spark.sql.ansi.enabled": "false"}):
-        for seed in range(5 * MORE):
+        for seed in range(3 * MORE):
             made["odd"].agree(random_query(random.Random(f"ansi {seed}")))
 
 

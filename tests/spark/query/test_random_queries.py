@@ -36,7 +36,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 ROUNDS = 2 * MORE
 """Texts of each kind; `make test-long` asks more of them."""
 
-LOCAL = 30 * MORE
+LOCAL = 20 * MORE
 """Conditions for the local engine, which Spark judges one by one: `make test-queries` asks more."""
 
 TABLES = (0, 1)
@@ -114,7 +114,7 @@ def test_groups_that_tasks_begin_are_those_on_unshredded_data(
     trial = trials[seed]
     queries = Queries(trial.table, random.Random(f"pushed {seed}"))
     with changed(spark, evaluated(SETTINGS[seed])), begun_by_tasks(spark):
-        pushed = pushed_agree(trial, queries, 8 * ROUNDS, seed)
+        pushed = pushed_agree(trial, queries, 5 * ROUNDS, seed)
     assert pushed > 0
 
 
@@ -125,7 +125,7 @@ def test_first_rows_are_those_on_unshredded_data(
     trial = trials[seed]
     queries = Queries(trial.table, random.Random(f"first rows {seed}"))
     with changed(spark, evaluated(SETTINGS[seed])):
-        assert first_rows_agree(trial, queries, 6 * ROUNDS, seed) > 0
+        assert first_rows_agree(trial, queries, 3 * ROUNDS, seed) > 0
 
 
 @pytest.mark.parametrize("seed", TABLES)
