@@ -31,7 +31,7 @@ import variantlake as vl
 from benchmarks import report
 from benchmarks.engines import spark_session
 from benchmarks.events import FIRST_TIME_US
-from variantlake.delta.actions.log_lines import Action, AddFile, CommitInfo, serialise
+from variantlake.delta.actions.actions import Action, AddFile, CommitInfo, serialise
 from variantlake.delta.checkpoint.checkpoint_schema import file_rows
 from variantlake.delta.log.log_segment import commit_path
 from variantlake.delta.log.logical_files import files_of

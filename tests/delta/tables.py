@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from variantlake.delta.actions.log_lines import AddFile, Transaction
+from variantlake.delta.actions.actions import AddFile, Transaction
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.clustering import clustering_columns
 from variantlake.delta.protocol.features import VARIANT_SHREDDING

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 import variantlake as vl
-from variantlake.delta.actions.log_lines import Protocol
+from variantlake.delta.actions.actions import Protocol
 from variantlake.delta.protocol.features import check_readable, check_writable
 from variantlake.delta.schema.table_schema import StructType
 from variantlake.errors import InvalidSchema, UnsupportedFeature

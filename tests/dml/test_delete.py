@@ -10,7 +10,7 @@ import pytest
 
 import variantlake as vl
 from tests.dml.changed import FEED, VECTORS, arrow, documents, ids, new_table, text
-from variantlake.delta.actions.log_lines import AddCdcFile, AddFile
+from variantlake.delta.actions.actions import AddCdcFile, AddFile
 from variantlake.delta.log.log_segment import commit_path
 from variantlake.delta.log.reconciliation import read_commit
 from variantlake.dml.delete import delete

@@ -9,7 +9,7 @@ import pytest
 
 import variantlake as vl
 from tests.dml.changed import FEED, VECTORS, documents, new_table, text
-from variantlake.delta.actions.log_lines import AddCdcFile
+from variantlake.delta.actions.actions import AddCdcFile
 from variantlake.delta.log.log_segment import commit_path
 from variantlake.delta.log.reconciliation import read_commit
 from variantlake.dml.update import update

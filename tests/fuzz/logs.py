@@ -18,7 +18,7 @@ from obstore.store import MemoryStore
 
 from tests.delta.tables import bounds, facts, facts_in_log, first_commit, number
 from tests.fuzz.runner import changed, flipped, run
-from variantlake.delta.actions.log_lines import AddFile, parse_log, serialise
+from variantlake.delta.actions.actions import AddFile, parse_log, serialise
 from variantlake.delta.log.commit_reader import read_by_columns
 from variantlake.delta.log.log_segment import commit_path
 from variantlake.delta.log.logical_files import adds_of, files_of

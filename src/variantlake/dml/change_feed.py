@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from variantlake.delta.actions.log_lines import AddCdcFile, AddFile
+from variantlake.delta.actions.actions import AddCdcFile, AddFile
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.schema.table_schema import PrimitiveType, StructField, StructType
 from variantlake.dml.new_files import NewFiles

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from variantlake.delta.actions.log_lines import AddFile
+from variantlake.delta.actions.actions import AddFile
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.dml.deletion_vectors import inline_vector
 from variantlake.dml.taken_rows import TakenRows

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from pyroaring import BitMap64
 
-from variantlake.delta.actions.log_lines import DeletionVectorDescriptor
+from variantlake.delta.actions.actions import DeletionVectorDescriptor
 from variantlake.delta.stats import z85
 from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.storage.store import Store

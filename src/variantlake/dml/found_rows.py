@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from variantlake.delta.actions.log_lines import AddFile
+from variantlake.delta.actions.actions import AddFile
 from variantlake.delta.log.logical_files import adds_of, files_of, values
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.dml.taken_rows import TakenRows, num_records, vector_rows

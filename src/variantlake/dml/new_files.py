@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from variantlake.delta.actions.log_lines import AddFile
+from variantlake.delta.actions.actions import AddFile
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.ingest.encode.rows import TableRows
 from variantlake.ingest.target.file_plan import FilePlan

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import orjson
 import pyarrow as pa
 
-from variantlake.delta.actions.log_lines import AddCdcFile, AddFile
+from variantlake.delta.actions.actions import AddCdcFile, AddFile
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.transaction.commit import commit
 from variantlake.delta.transaction.conflicts import Changes, whole_table

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from variantlake.delta.actions.log_lines import Action, AddFile, RemoveFile
+from variantlake.delta.actions.actions import Action, AddFile, RemoveFile
 from variantlake.delta.log.logical_files import adds_of
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.transaction.conflicts import Changes

@@ -9,7 +9,7 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
-from variantlake.delta.actions.log_lines import AddFile, DeletionVectorDescriptor
+from variantlake.delta.actions.actions import AddFile, DeletionVectorDescriptor
 from variantlake.delta.log.deletion_vectors import deleted_rows
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.dml.stats_text import wide_stats

@@ -12,7 +12,7 @@ import time
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from variantlake.delta.actions.log_lines import AddCdcFile
+from variantlake.delta.actions.actions import AddCdcFile
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.intervals import property_millis
 from variantlake.delta.schema.table_schema import StructType, VariantType

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from variantlake.delta.actions.log_lines import AddFile
+from variantlake.delta.actions.actions import AddFile
 from variantlake.delta.log.logical_files import DELETION_VECTOR, adds_of
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.schema.table_schema import VariantType

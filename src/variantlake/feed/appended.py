@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 
-from variantlake.delta.actions.log_lines import AddFile, Metadata, RemoveFile
+from variantlake.delta.actions.actions import AddFile, Metadata, RemoveFile
 from variantlake.delta.log.log_segment import commit_path
 from variantlake.delta.log.reconciliation import read_commit
 from variantlake.delta.log.snapshot import Snapshot

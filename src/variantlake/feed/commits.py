@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from variantlake.delta.actions.log_lines import (
+from variantlake.delta.actions.actions import (
     Action,
     AddCdcFile,
     AddFile,

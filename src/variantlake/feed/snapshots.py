@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from variantlake.delta.actions.log_lines import AddFile
+from variantlake.delta.actions.actions import AddFile
 from variantlake.delta.log.deletion_vectors import deleted_rows
 from variantlake.delta.log.file_paths import decode_path
 from variantlake.delta.log.logical_files import files_of

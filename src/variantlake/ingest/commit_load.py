@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from variantlake.delta.actions.log_lines import AddFile
+from variantlake.delta.actions.actions import AddFile
 from variantlake.delta.stats.tags import tagged_notes
 from variantlake.errors import VariantLakeError
 from variantlake.ingest.target.commit_files import NOT_COMMITTED, commit_files, loaded

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from variantlake.delta.actions.log_lines import AddFile
+from variantlake.delta.actions.actions import AddFile
 from variantlake.delta.log.identity import check_before_read
 from variantlake.delta.log.snapshot import HistoryEntry, Snapshot
 from variantlake.delta.log.time_travel import check_version

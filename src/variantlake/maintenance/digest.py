@@ -15,7 +15,7 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
-from variantlake.delta.actions.log_lines import AddFile, DeletionVectorDescriptor
+from variantlake.delta.actions.actions import AddFile, DeletionVectorDescriptor
 from variantlake.delta.log.deletion_vectors import deleted_rows
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.schema.char_types import char_length, declared_type

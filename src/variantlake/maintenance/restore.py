@@ -17,7 +17,7 @@ from typing import Literal
 import pyarrow as pa
 
 from variantlake.batches import batched
-from variantlake.delta.actions.log_lines import AddFile
+from variantlake.delta.actions.actions import AddFile
 from variantlake.delta.log.deletion_vectors import vector_location
 from variantlake.delta.log.logical_files import adds_of, bytes_of
 from variantlake.delta.log.snapshot import Snapshot

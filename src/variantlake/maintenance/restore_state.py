@@ -15,7 +15,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from variantlake.delta.actions.log_lines import DomainMetadata, Metadata, Protocol, natural
+from variantlake.delta.actions.actions import DomainMetadata, Metadata, Protocol, natural
 from variantlake.delta.log.logical_files import one_chunk
 from variantlake.delta.log.reconciliation import keys_of
 from variantlake.delta.log.snapshot import Snapshot

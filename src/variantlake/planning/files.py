@@ -8,7 +8,7 @@ from typing import Protocol, overload
 
 import numpy as np
 
-from variantlake.delta.actions.log_lines import DeletionVectorDescriptor
+from variantlake.delta.actions.actions import DeletionVectorDescriptor
 from variantlake.parquet.stats.fact_columns import FactColumns, Int64s, RecordColumns
 from variantlake.parquet.stats.facts import FileFacts
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from variantlake.delta.actions.log_lines import DeletionVectorDescriptor
+from variantlake.delta.actions.actions import DeletionVectorDescriptor
 from variantlake.delta.log.file_paths import located
 from variantlake.delta.log.logical_files import values
 from variantlake.delta.log.snapshot import Snapshot

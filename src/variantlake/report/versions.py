@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from variantlake.delta.actions.log_lines import Action, AddFile, RemoveFile
+from variantlake.delta.actions.actions import Action, AddFile, RemoveFile
 from variantlake.delta.log.log_segment import commit_path
 from variantlake.delta.log.reconciliation import read_commit
 from variantlake.delta.log.snapshot import Snapshot

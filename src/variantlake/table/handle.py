@@ -7,7 +7,7 @@ from typing import Self
 
 import pyarrow as pa
 
-from variantlake.delta.actions.log_lines import Protocol
+from variantlake.delta.actions.actions import Protocol
 from variantlake.delta.log.identity import check_before_read, check_same_table
 from variantlake.delta.log.snapshot import HistoryEntry, Snapshot
 from variantlake.delta.schema.table_schema import StructType

@@ -29,7 +29,7 @@ from tests.delta.tables import (
     remove,
     write_log,
 )
-from variantlake.delta.actions.log_lines import AddFile, RemoveFile
+from variantlake.delta.actions.actions import AddFile, RemoveFile
 from variantlake.delta.checkpoint import checkpoint_schema
 from variantlake.delta.checkpoint.checkpoint_writer import checkpoint_due, write_checkpoint
 from variantlake.delta.log.last_checkpoint import read_last_checkpoint

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.delta.tables import SCHEMA, append
-from variantlake.delta.actions.log_lines import AddFile
+from variantlake.delta.actions.actions import AddFile
 from variantlake.delta.checkpoint.checkpoint_writer import write_checkpoint
 from variantlake.delta.checkpoint.log_cleanup import clean_log
 from variantlake.delta.log.snapshot import Snapshot

@@ -21,7 +21,7 @@ from tests.delta.tables import (
     remove,
     write_log,
 )
-from variantlake.delta.actions.log_lines import AddFile
+from variantlake.delta.actions.actions import AddFile
 from variantlake.delta.checkpoint import checkpoint_writer
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.transaction.commit import create_table

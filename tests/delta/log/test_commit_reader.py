@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from tests.delta.tables import add, first_commit, remove, write_log
 from tests.strategies import MORE
-from variantlake.delta.actions import log_lines
-from variantlake.delta.actions.log_lines import Action, AddFile, parse_log
+from variantlake.delta.actions import actions as log_actions
+from variantlake.delta.actions.actions import Action, AddFile, parse_log
 from variantlake.delta.log import commit_reader, snapshot_state
 from variantlake.delta.log.commit_reader import read_by_columns
 from variantlake.delta.log.logical_files import adds_of
@@ -128,7 +128,7 @@ def test_actions_that_contradict_each_other(
 
 
 def test_a_line_without_end_is_not_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_lines, "MAX_LINE_BYTES", 1000)
+    monkeypatch.setattr(log_actions, "MAX_LINE_BYTES", 1000)
     monkeypatch.setattr(commit_reader, "BLOCK_BYTES", 100)
     taken = 0
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap, BitMap64
 
-from variantlake.delta.actions.log_lines import DeletionVectorDescriptor
+from variantlake.delta.actions.actions import DeletionVectorDescriptor
 from variantlake.delta.log.deletion_vectors import deleted_rows, vector_location
 from variantlake.delta.stats import z85
 from variantlake.errors import MalformedLog, MissingSource, VariantLakeError

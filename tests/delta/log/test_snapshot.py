@@ -457,7 +457,7 @@ def test_a_schema_that_does_not_parse_names_the_table(tmp_path: Path) -> None:
 
 @each_way
 def test_a_line_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("variantlake.delta.actions.log_lines.MAX_LINE_BYTES", 10_000)
+    monkeypatch.setattr("variantlake.delta.actions.actions.MAX_LINE_BYTES", 10_000)
     table = _write_raw(tmp_path, 1, b'{"add":"' + b"x" * (20 << 20))
     with pytest.raises(LimitExceeded) as caught:
         Snapshot.read(table)

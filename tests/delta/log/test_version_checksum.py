@@ -12,7 +12,7 @@ import pytest
 
 from tests import corpora
 from tests.delta.tables import SCHEMA, append
-from variantlake.delta.actions.log_lines import AddFile, CommitInfo, Metadata, Transaction
+from variantlake.delta.actions.actions import AddFile, CommitInfo, Metadata, Transaction
 from variantlake.delta.checkpoint.checkpoint_writer import write_checkpoint
 from variantlake.delta.log import version_checksum
 from variantlake.delta.log.log_segment import checksum_path, commit_path

@@ -9,7 +9,7 @@ import pytest
 
 from tests import corpora
 from tests.delta.tables import SCHEMA
-from variantlake.delta.actions.log_lines import Protocol
+from variantlake.delta.actions.actions import Protocol
 from variantlake.delta.protocol.features import (
     FEATURES,
     Support,

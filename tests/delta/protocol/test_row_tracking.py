@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from variantlake.delta.actions.log_lines import AddFile
+from variantlake.delta.actions.actions import AddFile
 from variantlake.delta.protocol.row_tracking import with_row_ids
 from variantlake.errors import InvalidValue
 

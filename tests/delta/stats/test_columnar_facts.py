@@ -21,7 +21,7 @@ from tests.delta.tables import add as line
 from tests.delta.tables import bounds, facts, facts_in_log, first_commit, remove, write_log
 from tests.strategies import MORE
 from variantlake import paths
-from variantlake.delta.actions.log_lines import AddFile, DeletionVectorDescriptor
+from variantlake.delta.actions.actions import AddFile, DeletionVectorDescriptor
 from variantlake.delta.log.logical_files import files_of
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.schema.ddl import parse_table_ddl

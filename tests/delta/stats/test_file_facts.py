@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.delta.tables import SCHEMA, bounds, facts, facts_in_log, known_facts, number
-from variantlake.delta.actions.log_lines import AddFile, DeletionVectorDescriptor
+from variantlake.delta.actions.actions import AddFile, DeletionVectorDescriptor
 from variantlake.delta.schema.ddl import parse_table_ddl
 from variantlake.delta.stats.tags import column_name, file_tags
 from variantlake.delta.transaction.new_actions import new_add

@@ -17,7 +17,7 @@ import variantlake as vl
 from tests import corpora, s3_server
 from tests.delta.tables import add as line
 from tests.delta.tables import known_facts, path, read_stats, write_log
-from variantlake.delta.actions.log_lines import DeletionVectorDescriptor
+from variantlake.delta.actions.actions import DeletionVectorDescriptor
 from variantlake.delta.schema.column_mapping import ID_KEY
 from variantlake.delta.transaction.analyze import completed
 from variantlake.errors import MissingSource

@@ -18,7 +18,7 @@ from obstore.store import MemoryStore
 import variantlake as vl
 from tests import corpora
 from tests.delta.tables import SCHEMA, add, add_for, append, facts, first_commit, remove, write_log
-from variantlake.delta.actions.log_lines import (
+from variantlake.delta.actions.actions import (
     AddFile,
     DomainMetadata,
     RemoveFile,

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import variantlake as vl
 from tests.ingest.autoload.sources import ids, put
 from tests.strategies import MORE
-from variantlake.delta.actions.log_lines import DomainMetadata
+from variantlake.delta.actions.actions import DomainMetadata
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.errors import MalformedLog
 from variantlake.ingest.autoload.discover import _Known

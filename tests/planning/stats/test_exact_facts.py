@@ -22,7 +22,7 @@ from tests.planning.stats.test_soundness import (
     one_path,
 )
 from tests.strategies import MORE
-from variantlake.delta.actions.log_lines import DeletionVectorDescriptor
+from variantlake.delta.actions.actions import DeletionVectorDescriptor
 from variantlake.parquet.stats.facts import ColumnFacts
 from variantlake.planning.files import RecordFiles, ScanFile
 from variantlake.planning.predicates import Compare, IsNull, Not, Predicate, Ref, refs

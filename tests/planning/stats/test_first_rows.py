@@ -15,7 +15,7 @@ from tests.planning.builders import between, facts, file, lit, path, plan_files,
 from tests.planning.model import Row
 from tests.planning.stats.test_soundness import PARTITION_TYPES, PREDICATES, REFS, files, one_path
 from tests.strategies import MORE
-from variantlake.delta.actions.log_lines import DeletionVectorDescriptor
+from variantlake.delta.actions.actions import DeletionVectorDescriptor
 from variantlake.parquet.stats.facts import ColumnFacts, FileFacts
 from variantlake.planning.files import ScanFile
 from variantlake.planning.plan import ScanPlan

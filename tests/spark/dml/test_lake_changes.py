@@ -13,7 +13,7 @@ import pytest
 import variantlake as vl
 from tests.dml.changed import FEED, VECTORS, documents, ids, new_table, text
 from tests.spark.layouts import changed
-from variantlake.delta.actions.log_lines import AddCdcFile
+from variantlake.delta.actions.actions import AddCdcFile
 from variantlake.delta.log.log_segment import commit_path
 from variantlake.delta.log.reconciliation import read_commit
 from variantlake.dml.new_files import NewFiles

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from variantlake.delta.actions.log_lines import (
+from variantlake.delta.actions.actions import (
     FEW,
     Action,
     DeletionVectorDescriptor,

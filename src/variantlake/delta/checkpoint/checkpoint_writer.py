@@ -15,7 +15,7 @@ from dataclasses import replace
 
 import pyarrow.parquet as pq
 
-from variantlake.delta.actions.log_lines import (
+from variantlake.delta.actions.actions import (
     Action,
     CheckpointMetadata,
     Metadata,

@@ -10,7 +10,7 @@ import re
 import time
 from collections.abc import Mapping, Sequence
 
-from variantlake.delta.actions.log_lines import natural
+from variantlake.delta.actions.actions import natural
 from variantlake.delta.log.checkpoint_reader import sidecar_paths
 from variantlake.delta.log.log_segment import (
     LOG,

@@ -14,8 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from variantlake.delta.actions.json_fields import Record, fields_of
-from variantlake.delta.actions.log_lines import (
+from variantlake.delta.actions.actions import (
     FEW,
     Action,
     AddFile,
@@ -27,6 +26,7 @@ from variantlake.delta.actions.log_lines import (
     Transaction,
     parse_log,
 )
+from variantlake.delta.actions.json_fields import Record, fields_of
 from variantlake.delta.log.file_paths import AbsolutePaths, check_absolute, decode_path
 from variantlake.delta.log.log_segment import SIDECARS, CheckpointFiles
 from variantlake.delta.log.logical_files import (

@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from variantlake.delta.actions import log_lines as log_actions
+from variantlake.delta.actions import actions as log_actions
+from variantlake.delta.actions.actions import Action, AddFile, RemoveFile, parse_line
 from variantlake.delta.actions.json_fields import Kind, fields_of
-from variantlake.delta.actions.log_lines import Action, AddFile, RemoveFile, parse_line
 from variantlake.delta.log.logical_files import (
     ADD_FIELDS,
     DELETION_VECTOR,

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from pyroaring import BitMap, BitMap64
 
-from variantlake.delta.actions.log_lines import DeletionVectorDescriptor
+from variantlake.delta.actions.actions import DeletionVectorDescriptor
 from variantlake.delta.log.file_paths import locate
 from variantlake.delta.stats import z85
 from variantlake.errors import MalformedLog, VariantLakeError, in_file

@@ -7,7 +7,7 @@ etag or inode; only where that file changed is the log read, to find out what be
 
 from __future__ import annotations
 
-from variantlake.delta.actions.log_lines import CommitInfo
+from variantlake.delta.actions.actions import CommitInfo
 from variantlake.delta.log.log_segment import commit_version
 from variantlake.delta.log.reconciliation import read_commit
 from variantlake.delta.log.snapshot import Snapshot

@@ -13,8 +13,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from variantlake.delta.actions.actions import AddFile, DeletionVectorDescriptor
 from variantlake.delta.actions.json_fields import Field, Kind, Record, fields_of
-from variantlake.delta.actions.log_lines import AddFile, DeletionVectorDescriptor
 from variantlake.errors import MalformedLog
 
 STRING_MAP: Any = pa.map_(pa.string(), pa.string())

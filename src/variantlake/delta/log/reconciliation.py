@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from variantlake.delta.actions.log_lines import (
+from variantlake.delta.actions.actions import (
     Action,
     AddFile,
     CommitInfo,

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from variantlake.delta.actions.log_lines import (
+from variantlake.delta.actions.actions import (
     AddFile,
     CommitInfo,
     DomainMetadata,
@@ -20,7 +20,7 @@ from variantlake.delta.actions.log_lines import (
     Protocol,
     info_of,
 )
-from variantlake.delta.actions.log_lines import Transaction as Txn
+from variantlake.delta.actions.actions import Transaction as Txn
 from variantlake.delta.log import lost_commit_check
 from variantlake.delta.log.file_paths import AbsolutePaths, check_paths, check_vectors, locate
 from variantlake.delta.log.log_segment import all_commits, commits_after

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
-from variantlake.delta.actions.log_lines import Action, RemoveFile
+from variantlake.delta.actions.actions import Action, RemoveFile
 from variantlake.delta.log.checkpoint_reader import read_checkpoint, read_tombstones
 from variantlake.delta.log.log_segment import LogSegment, find_segment
 from variantlake.delta.log.reconciliation import (

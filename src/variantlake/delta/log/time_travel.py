@@ -11,7 +11,7 @@ import datetime as dt
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 
-from variantlake.delta.actions.log_lines import Action, CommitInfo, Metadata, natural, parse_log
+from variantlake.delta.actions.actions import Action, CommitInfo, Metadata, natural, parse_log
 from variantlake.delta.log.log_segment import all_commits
 from variantlake.errors import InvalidQuery, InvalidValue, MalformedLog
 from variantlake.storage.store import Entry, Store

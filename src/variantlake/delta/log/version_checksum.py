@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from variantlake.delta.actions.log_lines import CommitInfo, Metadata, Protocol, info_of
+from variantlake.delta.actions.actions import CommitInfo, Metadata, Protocol, info_of
 from variantlake.delta.log.log_segment import LogSegment, checksum_path, commit_path
 from variantlake.delta.log.logical_files import bytes_of
 from variantlake.delta.log.reconciliation import State, read_commit

@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from variantlake.delta.actions.log_lines import DomainMetadata
+from variantlake.delta.actions.actions import DomainMetadata
 from variantlake.delta.schema.table_schema import StructType, VariantType
 from variantlake.errors import InvalidSchema, MalformedLog
 

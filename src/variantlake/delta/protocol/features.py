@@ -10,7 +10,7 @@ import enum
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
-from variantlake.delta.actions.log_lines import Protocol
+from variantlake.delta.actions.actions import Protocol
 from variantlake.delta.schema.table_schema import StructType
 from variantlake.errors import MalformedLog, UnsupportedFeature
 

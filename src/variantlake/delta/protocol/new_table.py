@@ -10,7 +10,7 @@ import time
 import uuid
 from collections.abc import Mapping, Sequence
 
-from variantlake.delta.actions.log_lines import Metadata, Protocol
+from variantlake.delta.actions.actions import Metadata, Protocol
 from variantlake.delta.protocol.known_properties import (
     FEATURE_PREFIX,
     SHREDDING_PROPERTY,

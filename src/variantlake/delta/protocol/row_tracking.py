@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from variantlake.delta.actions.log_lines import Action, AddFile, DomainMetadata
+from variantlake.delta.actions.actions import Action, AddFile, DomainMetadata
 from variantlake.errors import InvalidValue, MalformedLog
 
 DOMAIN = "delta.rowTracking"

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from variantlake.delta.actions.log_lines import natural
+from variantlake.delta.actions.actions import natural
 from variantlake.delta.schema.table_schema import (
     ArrayType,
     DataType,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from variantlake.delta.actions.log_lines import AddFile
+from variantlake.delta.actions.actions import AddFile
 from variantlake.delta.schema.table_schema import StructType
 from variantlake.delta.stats.stats_reader import FileStats, StatsReader
 from variantlake.delta.stats.tags import (

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import orjson
 
-from variantlake.delta.actions.log_lines import Metadata, Protocol
+from variantlake.delta.actions.actions import Metadata, Protocol
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.known_properties import (
     CONSTRAINT_PREFIX,

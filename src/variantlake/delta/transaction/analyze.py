@@ -15,7 +15,7 @@ from typing import Any
 
 import orjson
 
-from variantlake.delta.actions.log_lines import AddFile
+from variantlake.delta.actions.actions import AddFile
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.clustering import clustering_columns
 from variantlake.delta.protocol.features import VARIANT_SHREDDING

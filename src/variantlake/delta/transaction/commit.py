@@ -18,7 +18,7 @@ from typing import Any
 
 import orjson
 
-from variantlake.delta.actions.log_lines import (
+from variantlake.delta.actions.actions import (
     Action,
     AddFile,
     CommitInfo,

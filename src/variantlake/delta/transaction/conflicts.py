@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from variantlake.delta.actions.json_fields import StringMap
-from variantlake.delta.actions.log_lines import (
+from variantlake.delta.actions.actions import (
     Action,
     AddCdcFile,
     AddFile,
@@ -22,6 +21,7 @@ from variantlake.delta.actions.log_lines import (
     RemoveFile,
     Transaction,
 )
+from variantlake.delta.actions.json_fields import StringMap
 from variantlake.delta.log.file_paths import decode_path
 from variantlake.delta.protocol.row_tracking import DOMAIN as ROW_TRACKING
 from variantlake.errors import CommitConflict

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from variantlake.delta.actions.log_lines import AddFile, RemoveFile
+from variantlake.delta.actions.actions import AddFile, RemoveFile
 from variantlake.delta.log.file_paths import encode_path
 from variantlake.delta.schema.table_schema import StructType
 from variantlake.delta.stats.stats_writer import Column, StatsOptions, write_stats

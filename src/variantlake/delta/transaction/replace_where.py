@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from variantlake.delta.actions.actions import AddFile
 from variantlake.delta.actions.json_fields import StringMap
-from variantlake.delta.actions.log_lines import AddFile
 from variantlake.delta.schema.char_types import char_length
 from variantlake.delta.schema.table_schema import PrimitiveType, StructField, StructType
 from variantlake.delta.stats.partition_values import partition_key, partition_text

@@ -17,7 +17,7 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
-from variantlake.delta.actions.log_lines import DomainMetadata, Transaction
+from variantlake.delta.actions.actions import DomainMetadata, Transaction
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.errors import InvalidValue, MalformedLog
 from variantlake.ingest.autoload.runs import (

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from variantlake.delta.actions.log_lines import AddFile
+from variantlake.delta.actions.actions import AddFile
 from variantlake.delta.schema.table_schema import StructType, VariantType
 from variantlake.errors import InvalidSchema, StoreFailed, VariantLakeError, in_file
 from variantlake.ingest.commit_load import TaskResult, run_load_task

@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from variantlake.delta.actions.log_lines import AddFile, Transaction
+from variantlake.delta.actions.actions import AddFile, Transaction
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.learned_schemas import PREFIX as LEARNED_PREFIX
 from variantlake.delta.protocol.learned_schemas import learned_schemas

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from variantlake.delta.actions.log_lines import Action, DomainMetadata, Transaction
+from variantlake.delta.actions.actions import Action, DomainMetadata, Transaction
 from variantlake.delta.log.log_segment import commit_path
 from variantlake.delta.log.reconciliation import read_commit
 from variantlake.delta.log.snapshot import Snapshot

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from variantlake.delta.actions.log_lines import AddFile
+from variantlake.delta.actions.actions import AddFile
 from variantlake.delta.protocol.known_properties import check_properties
 from variantlake.delta.protocol.properties import compression, page_version
 from variantlake.delta.schema.column_mapping import with_field_ids

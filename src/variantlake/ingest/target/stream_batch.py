@@ -12,7 +12,7 @@ import logging
 import time
 from dataclasses import dataclass
 
-from variantlake.delta.actions.log_lines import CommitInfo, Transaction, info_of
+from variantlake.delta.actions.actions import CommitInfo, Transaction, info_of
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.errors import InvalidValue, LostCheckpoint
 from variantlake.ingest.target.commit_record import CommitRecord, find_commit

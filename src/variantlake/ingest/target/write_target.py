@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Self
 
-from variantlake.delta.actions.log_lines import Metadata, Protocol
+from variantlake.delta.actions.actions import Metadata, Protocol
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.cluster_paths import PROPERTY as CLUSTER_BY
 from variantlake.delta.protocol.cluster_paths import split_paths

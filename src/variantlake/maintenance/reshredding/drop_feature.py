@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from variantlake.delta.actions.log_lines import Protocol
+from variantlake.delta.actions.actions import Protocol
 from variantlake.delta.checkpoint.checkpoint_writer import write_checkpoint
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.features import (

@@ -15,7 +15,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from variantlake.delta.actions.log_lines import AddFile
+from variantlake.delta.actions.actions import AddFile
 from variantlake.delta.log.identity import check_same_table
 from variantlake.delta.log.logical_files import adds_of
 from variantlake.delta.log.snapshot import Snapshot

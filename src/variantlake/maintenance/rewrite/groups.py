@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Self
 
-from variantlake.delta.actions.log_lines import AddFile, DeletionVectorDescriptor
+from variantlake.delta.actions.actions import AddFile, DeletionVectorDescriptor
 from variantlake.errors import InvalidValue
 from variantlake.maintenance.rewrite.cells import Cells
 from variantlake.parquet.stats.facts import FileFacts

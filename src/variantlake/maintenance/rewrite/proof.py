@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 
 import pyarrow as pa
 
-from variantlake.delta.actions.log_lines import DeletionVectorDescriptor
+from variantlake.delta.actions.actions import DeletionVectorDescriptor
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.schema.char_types import declared_type
 from variantlake.delta.schema.char_values import padded

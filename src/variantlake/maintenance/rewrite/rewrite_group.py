@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from typing import Self
 
-from variantlake.delta.actions.log_lines import AddFile
+from variantlake.delta.actions.actions import AddFile
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.errors import MalformedFile
 from variantlake.ingest.commit_load import TaskResult

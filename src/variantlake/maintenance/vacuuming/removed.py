@@ -15,7 +15,7 @@ from functools import partial
 from itertools import pairwise
 
 from variantlake.batches import batched
-from variantlake.delta.actions.log_lines import (
+from variantlake.delta.actions.actions import (
     AddCdcFile,
     CommitInfo,
     DeletionVectorDescriptor,

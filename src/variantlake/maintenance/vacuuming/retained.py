@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow.compute as pc
 
 from variantlake.batches import batched
-from variantlake.delta.actions.log_lines import (
+from variantlake.delta.actions.actions import (
     AddCdcFile,
     AddFile,
     DeletionVectorDescriptor,

@@ -10,7 +10,7 @@ from typing import Any, Protocol, cast
 import numpy as np
 from pyspark.sql import DataFrame, SparkSession
 
-from variantlake.delta.actions.log_lines import AddFile
+from variantlake.delta.actions.actions import AddFile
 from variantlake.delta.log.logical_files import adds_of
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.dml.change_feed import FOLDER, change_plan

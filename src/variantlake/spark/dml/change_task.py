@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pyarrow as pa
 
-from variantlake.delta.actions.log_lines import AddCdcFile
+from variantlake.delta.actions.actions import AddCdcFile
 from variantlake.dml.change_feed import AFTER, CHANGE_TYPE, INSERT, change_action
 from variantlake.ingest.commit_load import TaskResult, run_load_task
 from variantlake.ingest.target.file_plan import FilePlan

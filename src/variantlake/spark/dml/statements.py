@@ -9,7 +9,7 @@ import orjson
 from pyspark.sql import SparkSession
 from pyspark.sql import types as st
 
-from variantlake.delta.actions.log_lines import AddFile
+from variantlake.delta.actions.actions import AddFile
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.dml.found_rows import finds_any
 from variantlake.dml.result import ChangeResult

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.delta.tables import PROTOCOL, add, metadata, remove
-from variantlake.delta.actions import log_lines
-from variantlake.delta.actions.log_lines import (
+from variantlake.delta.actions import actions as log_actions
+from variantlake.delta.actions.actions import (
     AddFile,
     CommitInfo,
     Protocol,
@@ -45,7 +45,7 @@ EVERY = [
 ]
 
 
-def _parse(action: Any) -> log_lines.Action | None:
+def _parse(action: Any) -> log_actions.Action | None:
     return parse_action(json.dumps(action).encode())
 
 
@@ -53,7 +53,7 @@ def _parse(action: Any) -> log_lines.Action | None:
 def test_every_action_comes_back_as_it_was(action: dict[str, Any]) -> None:
     parsed = _parse(action)
     assert parsed is not None
-    assert json.loads(log_lines.serialise([parsed])) == action
+    assert json.loads(log_actions.serialise([parsed])) == action
 
 
 def test_a_deletion_vector_has_the_id_of_the_protocol() -> None:
@@ -139,7 +139,7 @@ def test_a_log_may_come_in_pieces_of_any_size(size: int) -> None:
 
 
 def test_a_huge_line_is_refused_while_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_lines, "MAX_LINE_BYTES", 1000)
+    monkeypatch.setattr(log_actions, "MAX_LINE_BYTES", 1000)
     pieces = (b"x" * 100 for _ in range(10**9))
     with pytest.raises(LimitExceeded) as caught:
         list(parse_log(pieces, "log/0.json"))
