@@ -10,6 +10,7 @@ import numpy as np
 
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.errors import VariantLakeError
+from variantlake.ingest.learning.sample import spread
 from variantlake.parquet.metadata.footer import Footer, read_footer
 from variantlake.parquet.stats.bounds import Raw
 from variantlake.parquet.stats.fact_columns import (
@@ -113,16 +114,10 @@ def paths_of(variant: VariantColumns | None, most_cells: int | None = None) -> V
         for number, (path, node) in enumerate(variant.schemas[code].nodes()):
             facts = PathTotals(path, node)
             facts = found.setdefault((path, facts.type_name), facts)
-            facts.count(*_facts(variant, rows, number, node))
+            nodes = np.full(len(rows), number, np.int64)
+            bounds = variant.bounds(rows, nodes, node.type) if isinstance(node, Leaf) else None
+            facts.count(variant.counts(rows, nodes), bounds)
     return VariantPaths(len(known), len(chosen), len(used), list(found.values()))
-
-
-def _facts(
-    variant: VariantColumns, rows: Int64s, number: int, node: Node
-) -> tuple[Counts, BoundColumns | None]:
-    nodes = np.full(len(rows), number, np.int64)
-    bounds = variant.bounds(rows, nodes, node.type) if isinstance(node, Leaf) else None
-    return variant.counts(rows, nodes), bounds
 
 
 def _evenly(rows: Int64s, most: int) -> Int64s:
@@ -155,11 +150,9 @@ def add_sizes(paths: VariantPaths, snapshot: Snapshot, column: ColumnPath) -> No
 
 
 def _footers(snapshot: Snapshot) -> Iterator[Footer]:
-    names = snapshot.files["path"]
-    count = len(names)
-    for place in sorted({count * i // SIZED_FILES for i in range(SIZED_FILES)} if count else ()):
+    for name in spread(snapshot.files["path"], SIZED_FILES):
         try:
-            yield read_footer(snapshot.location(str(names[place].as_py())))
+            yield read_footer(snapshot.location(str(name.as_py())))
         except VariantLakeError:
             continue
 

@@ -81,14 +81,20 @@ class PathProfile(Shown):
         return {
             "path": path_text(self.path),
             "count": self.count,
+            **self.values(),
+            "column": self.column,
+            "why": self.why,
+        }
+
+    def values(self) -> dict[str, Any]:
+        """What the sample says of its values, JSON-ready."""
+        return {
             "share": self.share,
             "types": dict(self.types),
             "distinct": self.distinct,
             "distinct_is_more": self.many,
             "examples": list(self.examples),
             "text_share": self.text_share,
-            "column": self.column,
-            "why": self.why,
         }
 
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.ingest.encode.documents import sample_batches
+from variantlake.ingest.learning.sample import spread
 from variantlake.ingest.sources.sources import Documents
 from variantlake.kernels.json.json_reader import JsonReader
 from variantlake.kernels.variant.profiler import Profiler
@@ -54,8 +55,7 @@ class Sample:
 
 def sample_table(snapshot: Snapshot, column: str, rows: int = SAMPLE_ROWS) -> Sample:
     """Rows of a VARIANT column of a table. Raises as `Scan.to_batches`."""
-    taker, count = _Taker(rows), snapshot.files.num_rows
-    files = sorted({count * i // SAMPLE_FILES for i in range(SAMPLE_FILES)} if count else ())
+    taker, files = _Taker(rows), spread(range(snapshot.files.num_rows), SAMPLE_FILES)
     items = QueryText(snapshot.schema).items(quote_identifier(column))
     for done, row in enumerate(files):
         one = replace(snapshot, files=snapshot.files.take(pa.array([row])))

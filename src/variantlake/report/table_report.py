@@ -172,16 +172,14 @@ def _paths(
 ) -> list[dict[str, Any]]:
     """The paths of the layouts, then those that only the sample knows."""
     found = [
-        {
-            **_stored(each, paths, examples=examples),
-            **_sampled(profiles.get(each.path)),
-        }
+        _stored(each, paths, examples=examples)
+        | (profiles[each.path].values() if each.path in profiles else {})
         for each in most_used(paths.paths, MAX_PATHS)
     ]
     known = {each.path for each in paths.paths}
     others = [each for path, each in profiles.items() if path not in known]
     found += [
-        {"path": path_text(each.path), "type": "", **_sampled(each)}
+        {"path": path_text(each.path), "type": "", **each.values()}
         for each in others[: MAX_PATHS - len(found)]
     ]
     return found
@@ -201,19 +199,6 @@ def _stored(each: PathTotals, paths: VariantPaths, *, examples: bool) -> dict[st
         "minimum": bound_text(stored, each.minimum),
         "maximum": bound_text(stored, each.maximum),
         "bytes_share": each.stored_bytes / paths.sized_bytes if paths.sized_bytes else None,
-    }
-
-
-def _sampled(profile: PathProfile | None) -> dict[str, Any]:
-    if profile is None:
-        return {}
-    return {
-        "share": profile.share,
-        "types": dict(profile.types),
-        "distinct": profile.distinct,
-        "distinct_is_more": profile.many,
-        "examples": list(profile.examples),
-        "text_share": profile.text_share,
     }
 
 

@@ -166,15 +166,15 @@ def run_convert(
         rows = sum(step.rows for step in steps)
         return ConvertResult(version=_DRY_RUN, rows=rows, steps=steps, empty_sources=len(empty))
     target, schemas = with_shredding(target, files, steps, request)
-    ddl = {name: format_ddl(schema) for name, schema in schemas.items()}
+    ddl = {field.name: format_ddl(schema) for field, schema in schemas}
     work = [step for step in steps if step.action is not Action.SKIP]
     if not work and target.snapshot is not None:
         return ConvertResult(version=target.snapshot.version, steps=steps, empty_sources=len(empty))
-    options = LoadOptions()
+    options = LoadOptions(truncate_timestamps=request.truncate_timestamps)
     task = ConvertTask(
         files=target.file_plan(new_load_id(), options),
         request=replace(request, shredding=None),
-        schemas=schemas,
+        schemas={field.physical_name: schema for field, schema in schemas},
         groups=_groups(work, parallelism),
     )
     watch = watcher(task, target.store, progress)

@@ -39,6 +39,7 @@ from variantlake.ingest.encode.rows import given_schema
 from variantlake.ingest.sources.sources import Source, SourceSpec, expand, specs
 from variantlake.ingest.sources.wanted import PARQUET, Wanted
 from variantlake.ingest.target.write_target import READER_FEATURES, Target
+from variantlake.parquet.metadata.footer import Footer
 from variantlake.parquet.metadata.schema_tree import SchemaNode
 from variantlake.parquet.read.reader import VariantFile
 from variantlake.parquet.variant.variant_columns import variant_nodes
@@ -149,7 +150,7 @@ def read_source(
     """
     with in_file(source.path):
         with VariantFile(source.path, variant_columns=variant_columns) as file:
-            footer, arrow = file.footer, _storable(file.schema, file.footer.schema)
+            footer, arrow = file.footer, _storable(file.schema, file.footer)
         named = frozenset(tuple(name.split(".")) for name in variant_columns)
         variants = {}
         for top in footer.schema.children:
@@ -173,17 +174,20 @@ def read_source(
     )
 
 
-def _storable(arrow: pa.Schema, root: SchemaNode) -> pa.Schema:
+def _storable(arrow: pa.Schema, footer: Footer) -> pa.Schema:
     """The schema with timestamps of nanoseconds as micros: a table has no others.
 
     INT96, which old Spark writes, is an instant though nothing says so.
     """
-    nodes = {node.name: node for node in root.children}
+    leaves = {
+        top.name: (footer.leaves[leaf].node for leaf in top.leaves())
+        for top in footer.schema.children
+    }
     return pa.schema(
         [
             field
             if is_variant_type(field.type)
-            else field.with_type(_in_micros(field.type, _leaves_of(nodes[field.name])))
+            else field.with_type(_in_micros(field.type, leaves[field.name]))
             for field in arrow
         ]
     )
@@ -202,13 +206,6 @@ def _in_micros(kind: Any, leaves: Iterator[SchemaNode]) -> Any:
     if isinstance(kind, pa.TimestampType) and leaf is not None:
         return pa.timestamp("us", "UTC" if leaf.physical == "INT96" else kind.tz)
     return kind
-
-
-def _leaves_of(node: SchemaNode) -> Iterator[SchemaNode]:
-    if node.leaf is not None:
-        yield node
-    for child in node.children:
-        yield from _leaves_of(child)
 
 
 def merged_schema(files: Sequence[SourceFile]) -> StructType:

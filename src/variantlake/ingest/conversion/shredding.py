@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from variantlake.delta.schema.table_schema import VariantType
+from variantlake.delta.schema.table_schema import StructField, VariantType
 from variantlake.errors import InvalidSchema, in_file
 from variantlake.ingest.conversion.plan import Action, SourceFile, Step
 from variantlake.ingest.conversion.request import Request
 from variantlake.ingest.encode.encode import VariantColumn
 from variantlake.ingest.target.write_target import UNSHREDDED, Target
-from variantlake.kernels.tape.tape import Tape
 from variantlake.kernels.variant.profiler import profile
 from variantlake.parquet.read.reader import iter_batches
 from variantlake.shredding.ddl import parse_ddl
@@ -21,12 +20,12 @@ from variantlake.shredding.schema import ShreddingSchema
 
 def with_shredding(
     target: Target, files: Sequence[SourceFile], steps: Sequence[Step], request: Request
-) -> tuple[Target, dict[str, ShreddingSchema]]:
+) -> tuple[Target, list[tuple[StructField, ShreddingSchema]]]:
     """The schemas of the columns that have rewritten files; the table keeps them."""
     rewritten = [
         file for file, step in zip(files, steps, strict=True) if step.action is Action.REWRITE
     ]
-    schemas: dict[str, ShreddingSchema] = {}
+    schemas: list[tuple[StructField, ShreddingSchema]] = []
     variants = [each for each in target.schema.fields if isinstance(each.type, VariantType)]
     _check_requested(request.shredding, {each.name for each in variants}, target)
     for each in variants:
@@ -38,8 +37,8 @@ def with_shredding(
         own = target.shredding(each.physical_name)
         schema = parse_ddl(text) if text is not None else own
         if schema is None:
-            schema = _schema_of_files(files, each.name) or _inferred(having[0], each.name, target)
-        schemas[each.name] = schema
+            schema = _schema_of_files(files, each.name) or _inferred(having[0], each, target)
+        schemas.append((each, schema))
         if schema != own:
             target = target.with_shredding(each.physical_name, schema, requested=text is not None)
     return target, schemas
@@ -72,23 +71,12 @@ def _schema_of_files(files: Sequence[SourceFile], column: str) -> ShreddingSchem
     return None
 
 
-def _inferred(file: SourceFile, column: str, target: Target) -> ShreddingSchema:
-    """From the first rows of a file."""
-    found = UNSHREDDED
-
-    def decide(tape: Tape) -> ShreddingSchema:
-        nonlocal found
-        found = infer(profile(tape), options).schema
-        return found
-
-    own = target.schema.get(column)
-    if own is None:
-        return found
+def _inferred(file: SourceFile, own: StructField, target: Target) -> ShreddingSchema:
+    """From the first rows of a file; what is bad in them is for who rewrites it."""
     options = target.inference(own.physical_name, InferenceOptions())
-    from_json = column in file.json
     with in_file(file.source.path):
-        for batch in iter_batches(file.source.path, columns=[column]):
-            given = batch.schema.field(0).type
-            VariantColumn(own, given, decide, from_json=from_json).encode(batch.column(0))
-            break
-    return found
+        for batch in iter_batches(file.source.path, columns=[own.name]):
+            given, from_json = batch.schema.field(0).type, own.name in file.json
+            column = VariantColumn(own, given, lambda _: UNSHREDDED, from_json=from_json)
+            return infer(profile(column.tape(batch.column(0))), options).schema
+    return UNSHREDDED

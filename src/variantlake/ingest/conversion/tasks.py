@@ -5,32 +5,31 @@ What rewriting a file would refuse is found by a dry run too, without writing.
 
 from __future__ import annotations
 
+import itertools
 import tempfile
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 
 from variantlake.delta.actions.actions import AddFile
-from variantlake.delta.schema.table_schema import StructType, VariantType
-from variantlake.errors import InvalidSchema, StoreFailed, VariantLakeError, in_file
+from variantlake.errors import StoreFailed, VariantLakeError, in_file
 from variantlake.ingest.commit_load import TaskResult, run_load_task
 from variantlake.ingest.conversion.plan import Action, Step
 from variantlake.ingest.conversion.request import Request
-from variantlake.ingest.encode.encode import ColumnEncoder, VariantColumn, joined_notes
-from variantlake.ingest.encode.micros import batch_in_micros, lossy_timestamp
-from variantlake.ingest.encode.nested import column_encoder
+from variantlake.ingest.encode.micros import lossy_timestamp
+from variantlake.ingest.encode.rows import TableRows
 from variantlake.ingest.target.file_plan import FilePlan
 from variantlake.ingest.target.files import load_file
-from variantlake.kernels.tape.tape import Tape
+from variantlake.ingest.write_rows import write_rows
 from variantlake.parquet.metadata.footer import read_footer
 from variantlake.parquet.metadata.old_times import OldTimes
 from variantlake.parquet.read.nanoseconds import first_below_micros
 from variantlake.parquet.read.reader import iter_batches
-from variantlake.parquet.stats.facts import FileFacts, read_facts
-from variantlake.parquet.write.file_writer import WrittenFile
+from variantlake.parquet.stats.facts import read_facts
+from variantlake.shredding.inference.infer import InferenceOptions
 from variantlake.shredding.schema import ShreddingSchema
 from variantlake.storage.opening import open_store, store_of
 from variantlake.storage.store import LocalStore, Store
@@ -68,7 +67,7 @@ def check_old_times(steps: Sequence[Step], request: Request) -> None:
 class ConvertTask:
     """What the tasks of one conversion have in common, and the body of each; pickles.
 
-    `groups` are the files by task number, `schemas` the shredding by column.
+    `groups` are the files by task number, `schemas` the shredding by physical name.
     """
 
     files: FilePlan
@@ -87,75 +86,42 @@ class ConvertTask:
         for place, step in enumerate(self.groups[number], start=first):
             check()
             with in_file(step.path):
-                for path, facts in self._convert_file(place, step, check):
-                    adds.append(self.files.add_at(path, facts))
-                    rows += facts.num_records
+                done = self._convert_file(place, step, check)
+            adds += done.adds
+            rows += done.rows
         return TaskResult(tuple(adds), rows)
 
-    def _convert_file(
-        self, place: int, step: Step, check: Callable[[], None]
-    ) -> Iterable[tuple[str, FileFacts]]:
-        """The files that come of one, by their paths in the table."""
-        if step.action is Action.ADD:
-            return [(step.inside, read_facts(step.path))]
+    def _convert_file(self, place: int, step: Step, check: Callable[[], None]) -> TaskResult:
+        """The files that come of one."""
+        if step.action is Action.REWRITE:
+            return self._rewrite(place, step, check)
+        name = step.inside
         if step.action is Action.COPY:
             name = load_file(place, self.files.load_id, uuid.uuid4().hex[:8], 0, "copied")
             _copy(step.path, open_store(self.files.location), name)
-            return [(name, read_facts(step.path))]
-        return [(Path(file.path).name, file.facts) for file in self._rewrite(place, step, check)]
+        facts = read_facts(step.path)
+        return TaskResult((self.files.add_at(name, facts),), facts.num_records)
 
-    def _rewrite(self, place: int, step: Step, check: Callable[[], None]) -> list[WrittenFile]:
+    def _rewrite(self, place: int, step: Step, check: Callable[[], None]) -> TaskResult:
         check_timestamps([step], self.request)
         batches = iter_batches(step.path, variant_columns=self.request.variant_columns)
-        if self.request.truncate_timestamps:
-            batches = map(batch_in_micros, batches)
         first = next(batches)
-        encoders = self._encoders(first.schema)
-        rows = 0
-        stored = self._encode(first, encoders, rows)
-        variants = [path for _, each in encoders for path in each.variants]
-        with self.files.file_set(place, stored.schema, variants, check) as files:
-            while True:
-                files.write(stored, joined_notes(encoder for _, encoder in encoders))
-                rows += stored.num_rows
+
+        def checked() -> Iterator[pa.RecordBatch]:
+            for batch in itertools.chain([first], batches):
                 check()
-                batch = next(batches, None)
-                if batch is None:
-                    break
-                stored = self._encode(batch, encoders, rows)
-            return files.close()
+                yield batch
 
-    def _encoders(self, given: pa.Schema) -> list[tuple[str, ColumnEncoder]]:
-        table: StructType = self.files.schema
-        found: list[tuple[str, ColumnEncoder]] = []
-        for item in given:
-            own = table.get(item.name)
-            if own is None:
-                raise InvalidSchema(f"the table has no column {item.name!r}")
-            if not isinstance(own.type, VariantType):
-                found.append((item.name, column_encoder(own, item.type)))
-                continue
-            schema = self.schemas[item.name]
-            from_json = item.name in self.request.json_columns
-            encoder = VariantColumn(own, item.type, _always(schema), from_json=from_json)
-            found.append((item.name, encoder))
-        return found
-
-    @staticmethod
-    def _encode(
-        batch: pa.RecordBatch, encoders: Sequence[tuple[str, ColumnEncoder]], rows: int
-    ) -> pa.RecordBatch:
-        try:
-            columns = [encoder.encode(batch.column(name)) for name, encoder in encoders]
-        except VariantLakeError as error:
-            if error.row is not None:
-                error.row += rows
-            raise
-        return pa.record_batch(columns, names=[encoder.name for _, encoder in encoders])
-
-
-def _always(schema: ShreddingSchema) -> Callable[[Tape], ShreddingSchema]:
-    return lambda _: schema
+        rows = TableRows(
+            first.schema,
+            checked(),
+            self.files,
+            shreddings=self.schemas,
+            json_columns=self.request.json_columns,
+            bad_rows=self.files.bad_row_log(place),
+            inference=InferenceOptions(),
+        )
+        return write_rows(rows, self.files, place, check)
 
 
 def _copy(path: str, store: Store, name: str) -> None:

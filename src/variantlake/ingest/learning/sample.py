@@ -69,7 +69,7 @@ class Trial:
         return cls(footer, group, sizes_of(group.root, footer.row_groups))
 
 
-def spread(items: Sequence[Any], count: int) -> list[Any]:
+def spread(items: Any, count: int) -> list[Any]:
     """At most `count` of the items, evenly from first to last."""
     if len(items) <= count:
         return list(items)
