@@ -41,6 +41,17 @@ def test_the_bytes_of_a_row_that_is_null_are_no_value() -> None:
     assert found.values.take(places).to_pylist() == [None, "a", ""]
 
 
+def test_texts_chosen_to_fall_together() -> None:
+    """Bytes with a constant of the hash; no valid text has them."""
+    chosen = (0x5BE0CD19137E2179).to_bytes(8, "little")
+    values = [chosen + (number % 999).to_bytes(8, "big") for number in range(3000)]
+    found = coded(pa.array(values, pa.binary()).view(pa.string()))
+    places: Any = pa.array(found.codes)
+    assert found.values.view(pa.binary()).take(places).to_pylist() == values
+    assert len(found.values) == 999
+    assert found.first is None
+
+
 def test_more_texts_than_the_first_table_takes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(codes, "_SLOTS", 4)
     values = [f"text {number % 999}" for number in range(3000)]

@@ -11,7 +11,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from variantlake.kernels.columns.groups import FULL, number_codes, number_texts, number_values
+from variantlake.kernels.columns.groups import (
+    CHOSEN,
+    FULL,
+    number_codes,
+    number_texts,
+    number_values,
+)
 from variantlake.kernels.tape.keys import new_seed
 from variantlake.parquet.stats.fact_columns import Bools, Int64s
 from variantlake.scan.entries import entry_codes, with_null
@@ -159,7 +165,8 @@ def coded(array: Any) -> Coded:
             values = np.where(np.isnan(values), np.nan, values).astype(values.dtype)
             array = pa.array(values, array.type, mask=~valid(array))
         elif pa.types.is_string(array.type):
-            return _texts(array)
+            if (texts := _texts(array)) is not None:
+                return texts
         elif (near := _near(array)) is not None:
             return near
         array = array.dictionary_encode("encode")
@@ -182,8 +189,8 @@ def _near(array: Any) -> Coded | None:
     return Coded(np.where(valid(array), codes, span), with_null(values))
 
 
-def _texts(array: Any) -> Coded:
-    """Texts by their bytes."""
+def _texts(array: Any) -> Coded | None:
+    """Texts by their bytes; None where they were chosen to be slow."""
     rows = len(array)
     _, words, data = array.buffers()
     offsets: Any = np.frombuffer(words, np.int32)[array.offset : array.offset + rows + 1]
@@ -193,6 +200,8 @@ def _texts(array: Any) -> Coded:
     while count == FULL:
         count = number_texts(text, offsets, new_seed(), np.full(slots, -1), codes, first)
         slots *= 8
+    if count == CHOSEN:
+        return None
     if count < 0:
         raise IndexError("internal error, please report it: a text beyond its bytes")
     # The bytes of a row that is NULL are a text like any other here.

@@ -5,7 +5,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from variantlake.kernels.columns.groups import FULL, number_codes, number_texts, number_values
+from variantlake.kernels.columns.groups import (
+    CHOSEN,
+    FULL,
+    number_codes,
+    number_texts,
+    number_values,
+)
 
 
 def numbered(values: list[int]) -> tuple[list[int], list[int]]:
@@ -80,6 +86,15 @@ def test_more_texts_than_a_table_takes_are_said() -> None:
     assert by_text(values, 16)[0] == FULL
     assert by_text(values[:8] * 3, 16)[0] == 8
     assert by_text(values, 32)[0] == 9
+
+
+def test_texts_chosen_to_fall_together_are_left_to_others() -> None:
+    """Bytes that are no UTF-8, with the hash's own constant: a product is 0 with any seed."""
+    constant = (0x5BE0CD19137E2179).to_bytes(8, "little")
+    chosen = [constant + number.to_bytes(8, "big") for number in range(1 << 12)]
+    assert by_text(chosen, 1 << 13)[0] == CHOSEN
+    assert by_text([text[1:] for text in chosen], 1 << 13)[0] == 1 << 12
+    assert by_text(chosen[:1] * (1 << 12), 1 << 13)[0] == 1
 
 
 @pytest.mark.parametrize("ends", [[0, 5, 3], [0, 4, 9], [-1, 2, 3], [0, 2**31 - 1, 2]])

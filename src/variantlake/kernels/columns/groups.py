@@ -21,8 +21,11 @@ _SPREAD = 0x9E3779B97F4A7C15 - (1 << 64)
 FULL = -2
 """More texts are different than the table takes."""
 
+CHOSEN = -3
+"""Texts fall together so often that they were chosen to."""
+
 PROBES = 16
-"""So many steps a row are as many as a search takes; more mean that the codes were chosen to."""
+"""So many steps a row are as many as a search takes; more mean that the rows were chosen to."""
 
 
 @entry
@@ -104,11 +107,11 @@ def number_texts(
     """The same for texts, each by its bytes.
 
     data: uint8, the texts one after the other. offsets: int32, one more than texts. seed: of the
-    hashes, nobody else's: texts that fall together cannot be chosen without it. table: int64, -1
-    each, its length a power of two; FULL where half of it is not enough. -1 where offsets and data
-    do not fit together. Allocates nothing, never raises.
+    hashes, nobody else's: UTF-8 that falls together cannot be chosen without it, other bytes can,
+    which gives CHOSEN. table: int64, -1 each, its length a power of two; FULL where half of it is
+    not enough. -1 where offsets and data do not fit together. Allocates nothing, never raises.
     """
-    count = int64(0)
+    count, steps = int64(0), int64(0)
     mask = int64(table.size) - 1
     # Beside its number a slot has the hash's upper half: other texts are seldom looked at.
     low = int64(0x7FFFFFFF)
@@ -132,6 +135,9 @@ def number_texts(
                     number = known
                     break
             place = (place + 1) & mask
+            steps += 1
+        if steps > PROBES * (row + PROBES):
+            return CHOSEN
         if number < 0:
             if 2 * count >= table.size:
                 return FULL
