@@ -16,7 +16,7 @@ from pathlib import Path
 
 import variantlake as vl
 from benchmarks import documents
-from benchmarks.local_queries import ORDER
+from benchmarks.local_queries import ORDER, clustered, loaded
 from benchmarks.queries import QUERIES
 from benchmarks.report import in_turns, table, timed
 
@@ -30,8 +30,6 @@ ASKED = {name: query.text for name, query in QUERIES.items() if name.startswith(
     f"WHERE {COLLECTION} >= 'app.bsky.graph.block' AND {COLLECTION} < 'app.bsky.graph.g'",
     "the first ten": f"SELECT {DID} AS d FROM {{t}} ORDER BY {KIND}, {DID} LIMIT 10",
 }
-FILE_BYTES = 16 << 20
-"""Of the clustered table: so that half a million events are several files."""
 
 
 def main() -> None:
@@ -49,17 +47,11 @@ def main() -> None:
 
 
 def _tables(folder: Path, source: Path) -> dict[str, vl.Table]:
-    made = {}
-    for name in ("unsorted", "sorted files", "clustered"):
-        place = folder / name
-        order = () if name == "unsorted" else ORDER
-        vl.Table.create(place, "event VARIANT").append(vl.ndjson(source), order_by=order)
-        made[name] = vl.Table.open(place)
-    made["clustered"].set_clustering(*ORDER)
-    made["clustered"].cluster(target_file_bytes=FILE_BYTES)
-    # An open table stays at its version.
-    made["clustered"] = vl.Table.open(folder / "clustered")
-    return made
+    return {
+        "unsorted": loaded(folder / "unsorted", source),
+        "sorted files": loaded(folder / "sorted", source, ORDER),
+        "clustered": clustered(folder / "clustered", source),
+    }
 
 
 def _row(name: str, text: str, tables: dict[str, vl.Table], rounds: int) -> list[str]:
