@@ -215,7 +215,7 @@ def _texts(array: Any) -> Coded | None:
 
 def group(columns: Sequence[Coded], rows: int) -> Grouping:
     """Rows whose codes are alike in all columns; without columns all are one group."""
-    if not columns:
+    if not columns or (rows and all(column.size == 1 for column in columns)):
         return Grouping(np.zeros(rows, np.int64), 1, np.zeros(min(rows, 1), np.int64))
     codes, size, first = columns[0].codes, columns[0].size, columns[0].first
     if len(columns) == 1 and first is not None:
@@ -230,7 +230,10 @@ def group(columns: Sequence[Coded], rows: int) -> Grouping:
 
 def different(ids: Int64s, count: int, column: Coded) -> tuple[Int64s, Int64s]:
     """The different pairs of a group and a code: the groups, and the codes."""
-    pairs, size = ids * column.size + column.codes, count * column.size
+    if count == 1:
+        pairs, size = column.codes, column.size
+    else:
+        pairs, size = ids * column.size + column.codes, count * column.size
     if size <= _table_size(len(ids)):
         there = np.zeros(size, np.bool_)
         there[pairs] = True

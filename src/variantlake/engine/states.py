@@ -94,6 +94,8 @@ def typed(value: Raw | None, type_: ShreddedType) -> Raw | None:
 def _counted(ids: Int64s, count: int, sizes: Int64s | None = None) -> Int64s:
     """How many rows each group has; `sizes` are those of stretches."""
     if sizes is None:
+        if count == 1:
+            return np.array([len(ids)], np.int64)
         return np.bincount(ids, minlength=count).astype(np.int64)
     found = np.zeros(count, np.int64)
     np.add.at(found, ids, sizes)
