@@ -76,12 +76,12 @@ audit: setup ## Ask PyPI's advisories about all pinned versions; fails where it 
 test-kill: setup ## Kill writers and upkeep at every moment around a storage call; print the counts
 	@$(BIN)/python -m tests.delta.crashes
 	@$(BIN)/python -m tests.maintenance.crashes
-	@$(BIN)/python -m tests.ingest.autoload.crashes
+	@$(BIN)/python -m tests.autoloading.crashes
 	@$(BIN)/python -m tests.spark.streaming.crashes
 	@$(SPARK_ENV) $(BIN)/python -m tests.spark.streaming.kills --kills 3
 
 test-soak: setup ## Autoloads, a compaction and a reader with random kills, for SECONDS (60)
-	@$(BIN)/python -m tests.ingest.autoload.soak --seconds $(SECONDS_OF_SOAK)
+	@$(BIN)/python -m tests.autoloading.soak --seconds $(SECONDS_OF_SOAK)
 
 test-concurrency: setup ## Write one table from many processes, on disk and on S3; print the counts
 	@$(BIN)/python -m tests.delta.writers

@@ -22,8 +22,8 @@ import pyarrow as pa
 import variantlake as vl
 from benchmarks import report
 from benchmarks.report import peak_mb
-from variantlake.ingest.autoload.runs import RUN, RunReader
-from variantlake.ingest.autoload.state import FileState, LoadState
+from variantlake.autoloading.runs import RUN, RunReader
+from variantlake.autoloading.state import FileState, LoadState
 from variantlake.storage.opening import open_store
 
 if TYPE_CHECKING:

@@ -64,7 +64,7 @@ LAYERS = [
     "ingest",
     "ingest.conversion",
     "maintenance",
-    "ingest.autoload",
+    "autoloading",
     "dml",
     "feed",
     "erase",

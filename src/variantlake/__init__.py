@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from variantlake import parquet, spark
+    from variantlake.autoloading.run import autoload
     from variantlake.delta.log.file_paths import set_absolute_paths
     from variantlake.encoding.json import parse_json
     from variantlake.encoding.variant import Variant
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
         variant_remove,
         variant_set,
     )
-    from variantlake.ingest.autoload.run import autoload
     from variantlake.ingest.conversion.convert import convert
     from variantlake.ingest.sources.sources import json_array, json_files, ndjson
     from variantlake.planning.expressions import path
@@ -66,7 +66,7 @@ __all__ = [
 _HOMES = {
     "Table": "variantlake.table",
     "Variant": "variantlake.encoding.variant",
-    "autoload": "variantlake.ingest.autoload.run",
+    "autoload": "variantlake.autoloading.run",
     "json_array": "variantlake.ingest.sources.sources",
     "json_files": "variantlake.ingest.sources.sources",
     "convert": "variantlake.ingest.conversion.convert",

@@ -8,13 +8,13 @@ from typing import Unpack
 
 import pyarrow as pa
 
+from variantlake.autoloading.autoloader import AutoloadResult
+from variantlake.autoloading.batch import BatchReport
+from variantlake.autoloading.loads import LOADS, list_loads, retry_failed
+from variantlake.autoloading.options import Duration
+from variantlake.autoloading.run import AutoloadOptionKeywords, autoload
 from variantlake.delta.schema.table_schema import VariantType
 from variantlake.errors import InvalidSchema
-from variantlake.ingest.autoload.autoloader import AutoloadResult
-from variantlake.ingest.autoload.batch import BatchReport
-from variantlake.ingest.autoload.loads import LOADS, list_loads, retry_failed
-from variantlake.ingest.autoload.options import Duration
-from variantlake.ingest.autoload.run import AutoloadOptionKeywords, autoload
 from variantlake.table.handle import check_limit
 from variantlake.table.reports import TableReports
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 import variantlake as vl
+from tests.autoloading.sources import ids, put
 from tests.cli.command import run
-from tests.ingest.autoload.sources import ids, put
 
 
 def test_the_commands_load_and_list(

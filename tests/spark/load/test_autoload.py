@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import variantlake as vl
-from tests.ingest.autoload.sources import ids, put
+from tests.autoloading.sources import ids, put
 
 pytestmark = pytest.mark.spark
 

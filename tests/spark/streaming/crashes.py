@@ -18,7 +18,7 @@ from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
 import variantlake as vl
 from tests.delta.crashes import Operation, main
-from variantlake.ingest.autoload import auto_compact
+from variantlake.autoloading import auto_compact
 from variantlake.spark.streaming.sink import TableStreamWriter
 from variantlake.spark.streaming.sink_options import SinkOptions
 

@@ -16,6 +16,7 @@ from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
 import variantlake as vl
 from tests.ingest.exposition import samples
+from variantlake.autoloading import auto_compact
 from variantlake.errors import (
     CommitConflict,
     InvalidJson,
@@ -26,7 +27,6 @@ from variantlake.errors import (
     NotADeltaTable,
     UnsupportedFeature,
 )
-from variantlake.ingest.autoload import auto_compact
 from variantlake.spark.streaming.data_source import TableSource
 from variantlake.spark.streaming.sink import TableStreamWriter, WrittenPart
 from variantlake.spark.streaming.sink_options import SinkOptions

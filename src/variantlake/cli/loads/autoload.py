@@ -10,6 +10,15 @@ from typing import Annotated, Any
 
 import typer
 
+from variantlake.autoloading.autoloader import AutoloadResult
+from variantlake.autoloading.options import (
+    BACKFILL_SECONDS,
+    MAX_BYTES,
+    MAX_FILES,
+    Ascending,
+    OnChange,
+)
+from variantlake.autoloading.run import autoload as run_autoload
 from variantlake.cli.terminal.logs import batches_logged
 from variantlake.cli.terminal.options import (
     FileColumnOption,
@@ -24,15 +33,6 @@ from variantlake.cli.terminal.options import (
     json_option,
 )
 from variantlake.cli.terminal.output import print_fields, print_json, print_note
-from variantlake.ingest.autoload.autoloader import AutoloadResult
-from variantlake.ingest.autoload.options import (
-    BACKFILL_SECONDS,
-    MAX_BYTES,
-    MAX_FILES,
-    Ascending,
-    OnChange,
-)
-from variantlake.ingest.autoload.run import autoload as run_autoload
 from variantlake.ingest.sources.sources import Format
 from variantlake.ingest.target.options import BadRows
 from variantlake.logs import logger

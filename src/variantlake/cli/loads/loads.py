@@ -7,6 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from variantlake.autoloading.loads import list_loads
+from variantlake.autoloading.state import names_of_autoloads
 from variantlake.cli.terminal.options import TableArgument, json_option
 from variantlake.cli.terminal.output import (
     MAX_SHOWN,
@@ -15,8 +17,6 @@ from variantlake.cli.terminal.output import (
     print_line,
     print_rows,
 )
-from variantlake.ingest.autoload.loads import list_loads
-from variantlake.ingest.autoload.state import names_of_autoloads
 from variantlake.table import Table
 
 _SHOWN = ("name", "file", "state", "rows", "bad_rows", "version", "time", "error")

@@ -19,10 +19,10 @@ from variantlake.spark.session.arguments import (
 if TYPE_CHECKING:
     import os
 
-    from variantlake.ingest.autoload.autoloader import AutoloadResult
-    from variantlake.ingest.autoload.batch import BatchReport
-    from variantlake.ingest.autoload.options import Duration
-    from variantlake.ingest.autoload.run import AutoloadOptionKeywords
+    from variantlake.autoloading.autoloader import AutoloadResult
+    from variantlake.autoloading.batch import BatchReport
+    from variantlake.autoloading.options import Duration
+    from variantlake.autoloading.run import AutoloadOptionKeywords
     from variantlake.ingest.commit_load import LoadResult
     from variantlake.ingest.conversion.convert import ConvertResult
     from variantlake.ingest.conversion.request import ConvertKeywords
@@ -127,7 +127,7 @@ class LakeLoads(LakeChangeFeed):
 
         Spark's executors run the tasks of batches that are more than one.
         """
-        from variantlake.ingest.autoload.run import autoload
+        from variantlake.autoloading.run import autoload
         from variantlake.spark.load.ingest import parallelism, runner
 
         location = self._written_to(table)

@@ -9,9 +9,9 @@ from typing import Unpack
 
 from pyspark.sql import DataFrame, SparkSession
 
+from variantlake.autoloading.auto_compact import compact_small_files, is_wanted
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.errors import InvalidValue
-from variantlake.ingest.autoload.auto_compact import compact_small_files, is_wanted
 from variantlake.ingest.commit_load import LoadResult
 from variantlake.ingest.target.options import LoadKeywords
 from variantlake.ingest.target.stream_batch import StreamBatch

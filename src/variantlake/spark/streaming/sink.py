@@ -244,7 +244,7 @@ def _compact(target: Target, asked: bool | None) -> None:
     if not wanted:
         return
     # Loads the engine that rewrites files.
-    from variantlake.ingest.autoload.auto_compact import compact_small_files
+    from variantlake.autoloading.auto_compact import compact_small_files
     from variantlake.ingest.local_run import run_in_threads
 
     newest = Snapshot.read(target.store.uri, store=target.store, applies=READER_FEATURES)

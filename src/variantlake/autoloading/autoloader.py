@@ -11,6 +11,20 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from variantlake.autoloading.auto_compact import compact_small_files, is_wanted
+from variantlake.autoloading.batch import BatchReport, Job, load_batch
+from variantlake.autoloading.discover import (
+    Discovery,
+    Found,
+    Kind,
+    Settling,
+    begin,
+    settle_seconds,
+)
+from variantlake.autoloading.listing import Folder, SourceFile, open_folder
+from variantlake.autoloading.options import split_keywords
+from variantlake.autoloading.runs import RunReader
+from variantlake.autoloading.state import FEATURE, LoadState, check_name, read_state
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.transaction import alter
 from variantlake.delta.transaction.commit import commit
@@ -22,20 +36,6 @@ from variantlake.errors import (
     StoreFailed,
     VariantLakeError,
 )
-from variantlake.ingest.autoload.auto_compact import compact_small_files, is_wanted
-from variantlake.ingest.autoload.batch import BatchReport, Job, load_batch
-from variantlake.ingest.autoload.discover import (
-    Discovery,
-    Found,
-    Kind,
-    Settling,
-    begin,
-    settle_seconds,
-)
-from variantlake.ingest.autoload.listing import Folder, SourceFile, open_folder
-from variantlake.ingest.autoload.options import split_keywords
-from variantlake.ingest.autoload.runs import RunReader
-from variantlake.ingest.autoload.state import FEATURE, LoadState, check_name, read_state
 from variantlake.ingest.encode.document_options import DocumentOptions
 from variantlake.ingest.load import DEFAULT_COLUMN, Runner
 from variantlake.ingest.local_run import run_in_threads

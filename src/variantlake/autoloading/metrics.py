@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from variantlake.ingest.autoload.batch import BatchReport
+from variantlake.autoloading.batch import BatchReport
 from variantlake.ingest.prometheus import head, sample, write_whole
 
 _PREFIX = "variantlake_autoload_"

@@ -14,7 +14,7 @@ from tests import corpora
 if importlib.util.find_spec("deltalake") is None:
     corpora.missing("deltalake")
 
-from tests.ingest.autoload.crashes import MODES, Rehearsal
+from tests.autoloading.crashes import MODES, Rehearsal
 
 KILL_EVERY = 400
 """`make test-kill` kills at every moment; here a few show that it works."""
@@ -29,7 +29,7 @@ def test_a_store_that_fails_leaves_each_document_once(tmp_path: Path, mode: str)
 
 
 def test_a_killed_autoload_leaves_each_document_once() -> None:
-    command = [sys.executable, "-m", "tests.ingest.autoload.crashes", "--every", str(KILL_EVERY)]
+    command = [sys.executable, "-m", "tests.autoloading.crashes", "--every", str(KILL_EVERY)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     assert "each document in the table once" in done.stdout

@@ -1,6 +1,6 @@
 """An autoload killed at every moment around a storage call: each document is in the table once.
 
-`python -m tests.ingest.autoload.crashes` kills at all moments, in every mode; prints the counts.
+`python -m tests.autoloading.crashes` kills at all moments, in every mode; prints the counts.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from typing import Any
 from unittest.mock import patch
 
 import variantlake as vl
+from tests.autoloading.sources import ids, put
 from tests.delta.crashes import Moments, check_log, check_with_deltalake, fail, kill, state, watched
-from tests.ingest.autoload.sources import ids, put
+from variantlake.autoloading.listing import LocalFolder, ObjectFolder
 from variantlake.errors import VariantLakeError
-from variantlake.ingest.autoload.listing import LocalFolder, ObjectFolder
 from variantlake.storage.objects import ObjectStore
 
 MODES: dict[str, dict[str, Any]] = {

@@ -12,18 +12,18 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from variantlake.delta.log.snapshot import Snapshot
-from variantlake.delta.transaction.commit import commit
-from variantlake.delta.transaction.conflicts import Changes
-from variantlake.errors import InvalidValue, did_you_mean
-from variantlake.ingest.autoload.runs import RUN, RunReader
-from variantlake.ingest.autoload.state import (
+from variantlake.autoloading.runs import RUN, RunReader
+from variantlake.autoloading.state import (
     FileState,
     LoadState,
     names_of_autoloads,
     read_state,
     with_versions,
 )
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.transaction.commit import commit
+from variantlake.delta.transaction.conflicts import Changes
+from variantlake.errors import InvalidValue, did_you_mean
 from variantlake.ingest.sources.wanted import pattern_regex
 from variantlake.shown import utf8_text
 

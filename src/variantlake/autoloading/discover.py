@@ -11,11 +11,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from variantlake.autoloading.listing import Folder, Page, SourceFile
+from variantlake.autoloading.options import SETTLE_SECONDS, AutoloadOptions
+from variantlake.autoloading.runs import RunReader, upper_bound
+from variantlake.autoloading.state import FileState, LoadState
 from variantlake.errors import InvalidValue
-from variantlake.ingest.autoload.listing import Folder, Page, SourceFile
-from variantlake.ingest.autoload.options import SETTLE_SECONDS, AutoloadOptions
-from variantlake.ingest.autoload.runs import RunReader, upper_bound
-from variantlake.ingest.autoload.state import FileState, LoadState
 
 MANY_FILES = 10_000
 """Known files of an object store from which on "auto" begins listings after the last name: ten

@@ -13,12 +13,12 @@ import pytest
 
 import variantlake as vl
 from tests import s3_server
+from tests.autoloading.crashes import objects_watched
+from tests.autoloading.sources import ids, states
 from tests.delta.crashes import Moments, fail
-from tests.ingest.autoload.crashes import objects_watched
-from tests.ingest.autoload.sources import ids, states
+from variantlake.autoloading import discover
+from variantlake.autoloading.listing import ObjectFolder
 from variantlake.errors import InvalidValue, VariantLakeError
-from variantlake.ingest.autoload import discover
-from variantlake.ingest.autoload.listing import ObjectFolder
 from variantlake.storage.objects import ObjectStore
 
 FAIL_EVERY = 23

@@ -13,19 +13,19 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-from variantlake.delta.log.snapshot import Snapshot
-from variantlake.delta.schema.table_schema import StructField, VariantType
-from variantlake.errors import CommitConflict, MissingSource, StoreFailed, VariantLakeError
-from variantlake.ingest.autoload.discover import Discovery, Found, Kind
-from variantlake.ingest.autoload.listing import Folder, SourceFile
-from variantlake.ingest.autoload.runs import RunReader
-from variantlake.ingest.autoload.state import (
+from variantlake.autoloading.discover import Discovery, Found, Kind
+from variantlake.autoloading.listing import Folder, SourceFile
+from variantlake.autoloading.runs import RunReader
+from variantlake.autoloading.state import (
     FEATURE,
     FileState,
     LoadState,
     rows_of_batch,
     with_versions,
 )
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.schema.table_schema import StructField, VariantType
+from variantlake.errors import CommitConflict, MissingSource, StoreFailed, VariantLakeError
 from variantlake.ingest.commit_load import TaskResult, collect, commit_load
 from variantlake.ingest.encode.document_options import DocumentOptions
 from variantlake.ingest.encode.documents import read_tapes

@@ -1,6 +1,6 @@
 """Loaders, a compaction and a reader side by side, killed at random, for as long as asked.
 
-`python -m tests.ingest.autoload.soak --seconds 60 --seed 1`: files of all kinds appear in a folder,
+`python -m tests.autoloading.soak --seconds 60 --seed 1`: files of all kinds appear in a folder,
 some with times of other clocks, while two loaders load it; loaders and compaction are killed with
 SIGKILL and started again. The reader checks again and again that no document is there twice. At the
 end every document is counted.
@@ -26,7 +26,7 @@ from pathlib import Path
 import pyarrow as pa
 
 import variantlake as vl
-from tests.ingest.autoload.sources import ids
+from tests.autoloading.sources import ids
 
 LOADER = """
 import sys, variantlake as vl

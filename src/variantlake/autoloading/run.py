@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Unpack
 
+from variantlake.autoloading.autoloader import Autoloader, AutoloadResult
+from variantlake.autoloading.batch import BatchReport
+from variantlake.autoloading.metrics import Metrics
+from variantlake.autoloading.options import AutoloadKeywords, Duration, seconds
 from variantlake.errors import VariantLakeError
-from variantlake.ingest.autoload.autoloader import Autoloader, AutoloadResult
-from variantlake.ingest.autoload.batch import BatchReport
-from variantlake.ingest.autoload.metrics import Metrics
-from variantlake.ingest.autoload.options import AutoloadKeywords, Duration, seconds
 from variantlake.ingest.encode.document_options import DocumentKeywords
 from variantlake.ingest.load import DEFAULT_COLUMN, Runner
 from variantlake.ingest.local_run import run_in_threads

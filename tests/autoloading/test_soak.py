@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.ingest.autoload.soak import soak
+from tests.autoloading.soak import soak
 
 
 def test_loaders_a_compaction_and_kills_leave_each_document_once(tmp_path: Path) -> None:

@@ -13,14 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import variantlake as vl
-from tests.ingest.autoload.sources import ids, put
+from tests.autoloading.sources import ids, put
 from tests.strategies import MORE
+from variantlake.autoloading.discover import _Known
+from variantlake.autoloading.runs import RUN, RunReader, merged
+from variantlake.autoloading.state import FileState, LoadState, read_state
 from variantlake.delta.actions.actions import DomainMetadata
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.errors import MalformedLog
-from variantlake.ingest.autoload.discover import _Known
-from variantlake.ingest.autoload.runs import RUN, RunReader, merged
-from variantlake.ingest.autoload.state import FileState, LoadState, read_state
 from variantlake.ingest.target.autoload_files import DOMAIN, FOLDER
 from variantlake.storage.opening import open_store
 

@@ -14,12 +14,12 @@ from unittest.mock import patch
 import pytest
 
 import variantlake as vl
-from tests.ingest.autoload.sources import ids, put, states
+from tests.autoloading.sources import ids, put, states
 from tests.ingest.exposition import samples
+from variantlake.autoloading import auto_compact, autoloader, batch, discover
+from variantlake.autoloading.autoloader import AutoloadResult
+from variantlake.autoloading.listing import LocalFolder
 from variantlake.errors import InvalidValue, MissingSource, StoreFailed
-from variantlake.ingest.autoload import auto_compact, autoloader, batch, discover
-from variantlake.ingest.autoload.autoloader import AutoloadResult
-from variantlake.ingest.autoload.listing import LocalFolder
 from variantlake.ingest.commit_load import commit_load
 from variantlake.ingest.load import plan_load
 

@@ -17,10 +17,7 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
-from variantlake.delta.actions.actions import DomainMetadata, Transaction
-from variantlake.delta.log.snapshot import Snapshot
-from variantlake.errors import InvalidValue, MalformedLog
-from variantlake.ingest.autoload.runs import (
+from variantlake.autoloading.runs import (
     MAX_RUN_BYTES,
     RUN,
     Run,
@@ -28,6 +25,9 @@ from variantlake.ingest.autoload.runs import (
     appended,
     merged,
 )
+from variantlake.delta.actions.actions import DomainMetadata, Transaction
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.errors import InvalidValue, MalformedLog
 from variantlake.ingest.target.autoload_files import DOMAIN, FOLDER, RUN_PATH
 from variantlake.ingest.target.commit_record import CommitRecord, find_commit
 from variantlake.storage.store import Store
