@@ -62,6 +62,8 @@ class Stretches:
 
     def rows(self, chosen: Bools) -> Int64s:
         """How many of the chosen rows each stretch has; `chosen` is of all rows."""
+        if chosen.all():
+            return self.ends - self.starts
         return np.add.reduceat(chosen, self.starts, dtype=np.int64)
 
     def only(self, chosen: Bools, rows: Bools) -> Bools:
