@@ -5,8 +5,16 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from typing import TypedDict
 
 from variantlake.shown import utf8_text
+
+
+class Hints(TypedDict):
+    """What to do next: in the words of Python, and in those of the command line."""
+
+    hint: str
+    cli_hint: str
 
 
 class VariantLakeError(Exception):

@@ -20,6 +20,15 @@ SIMPLE = (
 )
 
 
+# What Spark refuses, in which words, and the hint.
+REFUSED = {
+    "column": ("SELECT id FROM t", "`id` cannot be resolved", "event:a.b[0]"),
+    "table": ("SELECT event:id FROM events", "`events` cannot be found", "the table is `t` here"),
+    "dot": ("SELECT upper(event.id) FROM t", '"VARIANT"', "event:a.b[0]"),
+    "no words": ("SELECT event:id[a] FROM t", "[PARSE_SYNTAX_ERROR]", "event:a.b[0]"),
+}
+
+
 @pytest.fixture(scope="module")
 def done(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Outcome]:
     """What each command prints; one JVM serves them, with a session for each."""
@@ -27,6 +36,7 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Outcome]:
     commands: dict[str, list[object]] = {
         "ingest": ["ingest", "--json", "--max-rows-per-file", 500, EARTHQUAKES, table],
         "bad": ["query", table, "SELECT event:id::nonsense FROM t"],
+        **{name: ["query", table, text] for name, (text, _, _) in REFUSED.items()},
     }
     for engine in ("local", "spark"):
         for form in FORMS:
@@ -49,6 +59,16 @@ def test_both_engines_print_the_same(done: dict[str, Outcome], form: str) -> Non
     assert sorted(local.out.splitlines()) == sorted(spark.out.splitlines())
     for each in (local, spark):
         assert ("skipped" in each.err) == (form == "--explain")
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_spark_refuses_has_a_hint(done: dict[str, Outcome], name: str) -> None:
+    found, (_, words, hint) = done[name], REFUSED[name]
+    assert (found.code, found.out) == (1, "")
+    first, second = found.err.splitlines()
+    assert words in first
+    assert second.startswith("Hint: ")
+    assert hint in second
 
 
 def test_bad_sql_is_a_sentence(done: dict[str, Outcome]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 import uuid
@@ -13,6 +14,7 @@ from obstore.store import MemoryStore
 from variantlake.errors import MissingSource, StoreFailed, UnsupportedFeature
 from variantlake.storage.objects import ObjectStore
 from variantlake.storage.opening import open_store
+from variantlake.storage.reaching import disk_failure
 from variantlake.storage.store import LocalStore, Store, is_local, local_path
 
 
@@ -169,8 +171,19 @@ def test_a_folder_that_may_not_be_written_is_named(
         raise PermissionError(13, "Permission denied", str(path))
 
     monkeypatch.setattr(Path, "mkdir", fail)
-    with pytest.raises(StoreFailed, match=r"Permission denied.*log"):
+    with pytest.raises(StoreFailed, match=r"log.*: Permission denied\nHint: check the owner"):
         getattr(open_store(tmp_path), write)("log/0", b"x")
+
+
+@pytest.mark.parametrize(
+    ("number", "hint"),
+    [(errno.ENOSPC, "free some space"), (errno.EROFS, "reading only"), (errno.EIO, "")],
+)
+def test_what_a_disk_refuses_has_a_hint_where_something_can_be_done(number: int, hint: str) -> None:
+    found = disk_failure(OSError(number, "as Arrow says it, with the path"), "a", "not written")
+    assert found.sentence() == f"a: not written: {os.strerror(number)}"
+    assert hint in found.hint
+    assert bool(found.hint) == bool(hint)
 
 
 @pytest.mark.parametrize("write", ["put", "put_if_absent"])

@@ -23,6 +23,8 @@ from obstore.exceptions import BaseError
 from variantlake.errors import InvalidValue, MissingSource, StoreFailed, VariantLakeError
 from variantlake.ingest.sources.wanted import Wanted, names_below
 from variantlake.storage.objects import ObjectStore, entry_of, open_object
+from variantlake.storage.options import storage_options
+from variantlake.storage.reaching import disk_failure, explained
 from variantlake.storage.schemes import check_scheme
 from variantlake.storage.store import Entry, is_local, local_path, make_folder
 
@@ -161,9 +163,7 @@ def _attempt(done: str, path: str, work: Callable[[], object]) -> None:
     except FileNotFoundError:
         pass
     except OSError as error:
-        raise StoreFailed(
-            f"the file was loaded and cannot be {done}: {error.strerror}", file=path
-        ) from error
+        raise disk_failure(error, path, f"the file was loaded and cannot be {done}") from error
 
 
 def _move(source: Path, target: Path) -> None:
@@ -230,8 +230,9 @@ class ObjectFolder:
         except VariantLakeError:
             raise
         except (BaseError, OSError, ValueError) as error:
-            message = str(error).partition("\n")[0]
-            raise StoreFailed(f"the source cannot be listed: {message}", file=self.root) from error
+            failed = explained(error, self.root, storage_options())
+            failed.say_first("the source cannot be listed")
+            raise failed from error
 
     def look(self, names: Sequence[bytes]) -> list[SourceFile | None]:
         """See LocalFolder."""

@@ -22,7 +22,7 @@ from variantlake.cli.terminal.output import (
 from variantlake.cli.terminal.zones import zone_is_utc
 from variantlake.engine.run import LocalQuery
 from variantlake.engine.text import read_query
-from variantlake.errors import InvalidQuery, UnsupportedFeature
+from variantlake.errors import InvalidQuery, UnsupportedFeature, VariantLakeError
 from variantlake.sql.statements import not_a_query
 from variantlake.storage.opening import open_store
 
@@ -41,7 +41,11 @@ def query(
     table: TableArgument,
     sql: Annotated[
         str,
-        typer.Argument(help="Spark SQL; the table is `t`, or delta.`path`.", show_default=False),
+        typer.Argument(
+            metavar="SQL",
+            help="Spark SQL; the table is `t`, or delta.`path`.",
+            show_default=False,
+        ),
     ],
     *,
     engine: Annotated[Engine, engine_option("query")] = Engine.AUTO,
@@ -58,27 +62,32 @@ def query(
     if (refused := not_a_query(sql)) is not None:
         raise refused
     required = engine is Engine.LOCAL
-    local = None if engine is Engine.SPARK else _local(table, sql, required=required)
+    local, refusal = None, None
+    if engine is not Engine.SPARK:
+        opened = vl.Table.open(table)
+        try:
+            local = _local(opened, sql, required=required)
+        except (UnsupportedFeature, InvalidQuery) as error:
+            if required:
+                raise
+            refusal = error
     here = local is not None and _ran_here(local, required=required, as_json=as_json)
     if local is not None and here:
         if explain:
             _print_report(local.scan.explain(), as_json=as_json)
     else:
-        _run_spark(table, sql, explain=explain, as_json=as_json)
+        _run_spark(table, sql, refusal, explain=explain, as_json=as_json)
     if not as_json:
         print_note(f"Run by {'the local engine' if here else 'Spark'}.")
 
 
-def _local(table: str, sql: str, *, required: bool) -> LocalRows[LocalQuery] | None:
-    """The query for the local engine; None where Spark has to run it, unless that is refused."""
-    opened = vl.Table.open(table)
-    try:
-        # Left to choose, it takes no timestamp that Spark may read in another zone than UTC.
-        parsed = read_query(sql, opened.schema, VIEW, utc=required or zone_is_utc())
-    except (UnsupportedFeature, InvalidQuery):
-        if required:
-            raise
-        return None
+def _local(opened: vl.Table, sql: str, *, required: bool) -> LocalRows[LocalQuery] | None:
+    """The query for the local engine; None where only Spark shows what it gives.
+
+    Raises UnsupportedFeature and InvalidQuery.
+    """
+    # Left to choose, it takes no timestamp that Spark may read in another zone than UTC.
+    parsed = read_query(sql, opened.schema, VIEW, utc=required or zone_is_utc())
     found = LocalQuery(opened.snapshot, parsed)
     here = all(shows(column.type) for column in found.schema)
     if not required and not here:
@@ -104,8 +113,11 @@ def _ran_here(rows: LocalRows[LocalQuery], *, required: bool, as_json: bool) -> 
     return True
 
 
-def _run_spark(table: str, sql: str, *, explain: bool, as_json: bool) -> None:
-    with spark_session(without="--engine local runs simple queries without it") as session:
+def _run_spark(
+    table: str, sql: str, refusal: VariantLakeError | None, *, explain: bool, as_json: bool
+) -> None:
+    without = "--engine local runs simple queries without it"
+    with spark_session(without=without, refusal=refusal) as session:
         lake = vl.spark.connect(session)
         tables = {VIEW: open_store(table).uri}  # a bare word is a folder here, and no name
         frame = lake.sql(sql, tables=tables)

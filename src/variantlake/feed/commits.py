@@ -104,6 +104,8 @@ def version_range(
             raise MissingSource(
                 f"version {version} does not exist, the newest is {snapshot.version}",
                 file=snapshot.store.uri,
+                hint="`Table.history` lists the versions",
+                cli_hint="`variantlake history` lists the versions",
             )
     if found.first > found.last:
         raise InvalidQuery(

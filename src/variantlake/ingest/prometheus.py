@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Mapping
 from pathlib import Path
 
-from variantlake.errors import StoreFailed
+from variantlake.storage.reaching import disk_failure
 
 
 def head(name: str, kind: str, meaning: str) -> list[str]:
@@ -36,6 +36,4 @@ def write_whole(file: Path, text: str) -> None:
         beside.replace(file)
     except OSError as error:
         beside.unlink(missing_ok=True)
-        raise StoreFailed(
-            f"the metrics cannot be written: {error.strerror}", file=str(file)
-        ) from error
+        raise disk_failure(error, str(file), "the metrics cannot be written") from error

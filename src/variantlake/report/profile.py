@@ -102,6 +102,8 @@ class PathProfile(Shown):
 class SourceProfile(Shown):
     """What the documents of a source look like, from a sample of `rows` rows.
 
+    `bad_rows` are documents of the sample that are not JSON, or that a Variant cannot hold.
+
     `column` is the VARIANT column of a table or a file, empty for JSON documents. `shredding` is
     the DDL that inference gives, `saved` the part of the documents' text that then lies in typed
     columns, where a query on one path reads that path alone.
@@ -115,6 +117,7 @@ class SourceProfile(Shown):
     paths: tuple[PathProfile, ...] = field(repr=False)
     more_paths: int = 0
     is_table: bool = False
+    bad_rows: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON-ready values."""
@@ -123,6 +126,7 @@ class SourceProfile(Shown):
             "source": self.source,
             "column": self.column,
             "rows": self.rows,
+            "bad_rows": self.bad_rows,
             "shredding": self.shredding,
             "saved": self.saved,
             "more_paths": self.more_paths,
@@ -279,6 +283,7 @@ def _profiled(
         paths=paths[:MAX_SHOWN_PATHS],
         more_paths=max(0, len(paths) - MAX_SHOWN_PATHS),
         is_table=is_table,
+        bad_rows=sample.bad_rows,
     )
 
 

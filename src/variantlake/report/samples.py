@@ -42,10 +42,14 @@ MAX_TEXT_BYTES = 1 << 20
 
 @dataclass(slots=True)
 class Sample:
-    """Rows that were looked at: `profile` counts all of them, `texts` holds some as JSON."""
+    """Rows that were looked at: `profile` counts all of them, `texts` holds some as JSON.
+
+    `bad_rows` are documents that are not JSON, or that a Variant cannot hold: they are left out.
+    """
 
     profile: Profile = field(default_factory=Profile)
     texts: list[str] = field(default_factory=list)
+    bad_rows: int = 0
 
     @property
     def rows(self) -> int:
@@ -81,10 +85,13 @@ def sample_documents(documents: Documents, rows: int = SAMPLE_ROWS) -> Sample:
     Raises MissingSource, StoreFailed and MalformedFile for sources that cannot be read.
     """
     reader, profiler, texts = JsonReader(), Profiler(), _Texts()
+    bad_rows = 0
     for batch in sample_batches(documents.sources, rows):
-        profiler.add(reader.read(batch.block.padded, batch.starts, batch.ends))
+        tape = reader.read(batch.block.padded, batch.starts, batch.ends)
+        bad_rows += int(np.count_nonzero(tape.status))
+        profiler.add(tape)
         texts.add(batch.text(row).decode(errors="replace") for row in range(len(batch.starts)))
-    return Sample(profiler.result(), texts.kept)
+    return Sample(profiler.result(), texts.kept, bad_rows)
 
 
 class _Taker:

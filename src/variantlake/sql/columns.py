@@ -9,7 +9,7 @@ from sqlglot.errors import SqlglotError
 
 from variantlake.delta.schema.char_types import char_length
 from variantlake.delta.schema.table_schema import PrimitiveType, StructType, VariantType
-from variantlake.errors import InvalidPath, InvalidQuery
+from variantlake.errors import InvalidPath, InvalidQuery, VariantLakeError
 from variantlake.paths import Path
 from variantlake.planning.predicates import Ref
 from variantlake.sql.literals import refused, type_name
@@ -120,7 +120,7 @@ class Columns:
     def _column(self, node: exp.Column) -> str:
         """A column's name as the table has it: by its letters, else whatever their case."""
         if node.args.get("db") or (node.table and node.table.lower() != self._table):
-            raise refused("a name with several parts")
+            raise self._several_parts(node)
         known = [field.name for field in self.schema.fields]
         if node.name in known:
             return node.name
@@ -131,6 +131,19 @@ class Columns:
                 hint=f"it has {', '.join(map(repr, known))}",
             )
         return alike[0]
+
+    def _several_parts(self, node: exp.Column) -> VariantLakeError:
+        """The error for a name with dots: a path without its colon is a mistake on any engine."""
+        names = [part.name for part in node.parts]
+        first, *others = names[1:] if names[0].lower() == self._table else names
+        column = self.schema.get(first)
+        if column is None or not isinstance(column.type, VariantType):
+            return refused("a name with several parts")
+        steps = ".".join(others)
+        return InvalidQuery(
+            f"{first}.{steps} is no field: {first} is a VARIANT",
+            hint=f"a path of it begins with a colon: {first}:{steps}",
+        )
 
 
 def _named_type(text: str) -> str:

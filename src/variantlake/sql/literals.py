@@ -8,24 +8,17 @@ from __future__ import annotations
 import math
 import re
 from decimal import Decimal
-from typing import TypedDict
 
 from sqlglot import exp
 
-from variantlake.errors import UnsupportedFeature
+from variantlake.errors import Hints, UnsupportedFeature
 from variantlake.planning.exact.casts import INT_LIMITS, spark_type
 from variantlake.planning.exact.comparing import comparison_type
 from variantlake.planning.predicates import Literal, Ref
 from variantlake.planning.stats.domains import partition_value
 from variantlake.types import MAX_PRECISION, Kind, ShreddedType
 
-
-class _Hints(TypedDict):
-    hint: str
-    cli_hint: str
-
-
-SPARK_RUNS_IT = _Hints(
+SPARK_RUNS_IT = Hints(
     hint="Spark runs it: `variantlake.spark.connect(spark).sql(...)`",
     cli_hint="--engine spark runs it",
 )

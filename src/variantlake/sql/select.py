@@ -111,7 +111,10 @@ def parse_select(text: str) -> exp.Select:
         # The place counts from our own words before a condition.
         reason = re.sub(r" Line \d+, Col: \d+\.$", "", reason)
         shown = shortened(text.removeprefix(_BEFORE_CONDITION), _SHOWN)
-        raise InvalidQuery(f"{shown!r} does not parse: {reason}") from None
+        raise InvalidQuery(
+            f"{shown!r} does not parse: {reason}",
+            hint="a path is written event:a.b[0]['odd key']::type, with a type of Spark SQL",
+        ) from None
     if not isinstance(parsed, exp.Select):
         raise refused("a statement that is not a SELECT")
     if "\\" in text and any(isinstance(key.this, str) for key in parsed.find_all(exp.JSONPathKey)):

@@ -169,6 +169,8 @@ class ObjectStore:
         """The backend's errors as ours, naming the object."""
         try:
             yield
+        except StoreFailed:
+            raise
         except FileNotFoundError as error:
             raise MissingSource("no such object", file=self.join(path)) from error
         except (BaseError, OSError, ValueError) as error:

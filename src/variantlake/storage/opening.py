@@ -14,6 +14,7 @@ import pyarrow as pa
 from variantlake.errors import MissingSource
 from variantlake.storage.input_file import InputFile
 from variantlake.storage.objects import ObjectStore, check_url, open_object
+from variantlake.storage.reaching import disk_hint
 from variantlake.storage.schemes import check_location
 from variantlake.storage.store import LocalStore, Store, is_local, local_path, location_text
 
@@ -82,4 +83,4 @@ def _open_local(path: str) -> InputFile:
             ) from None
         number = error.errno if isinstance(error, OSError) else None
         reason = str(error) if number is None else os.strerror(number)
-        raise MissingSource(reason, file=path) from error
+        raise MissingSource(reason, file=path, hint=disk_hint(error)) from error

@@ -1,7 +1,8 @@
-"""What keeps an object store from being reached, said before or after it was tried."""
+"""What keeps a store from being reached, said before or after it was tried."""
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -37,6 +38,15 @@ _CREDENTIALS = {
     ),
 }  # fmt: skip
 _GCLOUD = Path(".config") / "gcloud" / "application_default_credentials.json"
+_DISK_HINTS = {
+    errno.EACCES: "check the owner and the mode of the file and of the folders above it",
+    errno.EPERM: "check the owner and the mode of the file and of the folders above it",
+    errno.ENOTDIR: "a part of this path is a file, not a folder: choose another place",
+    errno.EROFS: "the disk is mounted for reading only: choose another place",
+    errno.ENOSPC: "free some space on the disk, or choose another place",
+    errno.EDQUOT: "free some space in your quota, or choose another place",
+    errno.EMFILE: "raise the limit of open files (ulimit -n)",
+}
 _ENDPOINTS = {"s3": ("AWS_ENDPOINT", "AWS_ENDPOINT_URL"), "az": ("AZURE_STORAGE_ENDPOINT",)}
 
 
@@ -70,6 +80,18 @@ def check_reachable(url: str, options: Mapping[str, str]) -> None:
                 file=url,
                 hint=f"{allow}=true in the environment allows http; else use https",
             )
+
+
+def disk_failure(error: OSError | ValueError, file: str, what: str = "") -> StoreFailed:
+    """An error of the operating system as ours, with what can be done; `what` was tried."""
+    number = error.errno if isinstance(error, OSError) else None
+    reason = str(error) if number is None else os.strerror(number)
+    return StoreFailed(f"{what}: {reason}" if what else reason, file=file, hint=disk_hint(error))
+
+
+def disk_hint(error: BaseException) -> str:
+    """What can be done about an error of the operating system; empty where nothing is known."""
+    return _DISK_HINTS.get(error.errno or 0, "") if isinstance(error, OSError) else ""
 
 
 def explained(error: Exception, file: str, options: Mapping[str, str]) -> StoreFailed:

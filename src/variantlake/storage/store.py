@@ -27,6 +27,7 @@ import pyarrow as pa
 
 from variantlake.errors import InvalidValue, MissingSource, StoreFailed, UnsupportedFeature
 from variantlake.storage.input_file import InputFile
+from variantlake.storage.reaching import disk_failure
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 CHUNK = 8 << 20
@@ -258,10 +259,10 @@ class LocalStore:
             raise MissingSource("no such file", file=str(self.root / path)) from error
         except (NotADirectoryError, IsADirectoryError) as error:
             raise MissingSource(str(error.strerror), file=str(self.root / path)) from error
-        except (UnsupportedFeature, MissingSource):
+        except (UnsupportedFeature, MissingSource, StoreFailed):
             raise
         except (OSError, ValueError) as error:
-            raise StoreFailed(str(error), file=str(self.root / path)) from error
+            raise disk_failure(error, str(self.root / path)) from error
 
 
 def location_text(location: object) -> str:

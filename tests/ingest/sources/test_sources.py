@@ -82,6 +82,7 @@ def test_a_folder_that_cannot_be_listed_is_an_error(
     with pytest.raises(StoreFailed, match="cannot be listed") as caught:
         expand(tmp_path / source)
     assert caught.value.file.rstrip("/") == str(tmp_path / "closed")
+    assert "owner and the mode" in caught.value.hint
 
 
 def test_a_directory_is_read_with_its_subdirectories(tmp_path: Path) -> None:

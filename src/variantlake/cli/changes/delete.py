@@ -60,11 +60,15 @@ def delete(
 
 
 def _deleted(table: str, where: str, engine: Engine, *, dry_run: bool) -> ChangeResult:
+    refusal = None
     if engine is not Engine.SPARK:
+        opened = vl.Table.open(table)
         try:
-            return vl.Table.open(table).delete(where, dry_run=dry_run)
-        except UnsupportedFeature:
+            return opened.delete(where, dry_run=dry_run)
+        except UnsupportedFeature as error:
             if engine is Engine.LOCAL or dry_run:
                 raise
-    with spark_session(without="--engine local takes simple conditions without it") as session:
+            refusal = error
+    without = "--engine local takes simple conditions without it"
+    with spark_session(without=without, refusal=refusal) as session:
         return vl.spark.connect(session).delete(open_store(table).uri, where, dry_run=dry_run)

@@ -17,6 +17,7 @@ from variantlake.autoloading.options import (
     MAX_FILES,
     Ascending,
     OnChange,
+    seconds,
 )
 from variantlake.autoloading.run import autoload as run_autoload
 from variantlake.cli.terminal.logs import batches_logged
@@ -33,6 +34,7 @@ from variantlake.cli.terminal.options import (
     json_option,
 )
 from variantlake.cli.terminal.output import print_fields, print_json, print_note
+from variantlake.errors import InvalidValue
 from variantlake.ingest.sources.sources import Format
 from variantlake.ingest.target.options import BadRows
 from variantlake.logs import logger
@@ -40,6 +42,15 @@ from variantlake.shown import size
 
 SOME_FAILED = 3
 """The exit code where files could not be read, and the others were loaded."""
+
+
+def _time(given: str | None) -> str | None:
+    """A duration as it is given. Raises BadParameter."""
+    try:
+        seconds("a time", 0 if given is None else given)
+    except InvalidValue as error:
+        raise typer.BadParameter(f"{given!r}; {error.hint}") from None
+    return given
 
 
 def autoload(
@@ -54,6 +65,7 @@ def autoload(
     table: Annotated[
         str,
         typer.Argument(
+            metavar="TABLE",
             help="The Delta table, created by the first batch if it does not exist.",
             show_default=False,
         ),
@@ -66,6 +78,7 @@ def autoload(
         str | None,
         typer.Option(
             metavar="TIME",
+            callback=_time,
             help="Look for new files this often: 30s, 5m, 1h. SIGTERM or Ctrl-C ends it "
             "after the current batch.",
         ),
@@ -99,12 +112,14 @@ def autoload(
         ),
     ] = Ascending.AUTO,
     backfill: Annotated[
-        str, typer.Option(metavar="TIME", help="List everything at least this often.")
+        str,
+        typer.Option(metavar="TIME", callback=_time, help="List everything at least this often."),
     ] = f"{BACKFILL_SECONDS / 3600:.0f}h",
     settle: Annotated[
         str | None,
         typer.Option(
             metavar="TIME",
+            callback=_time,
             help="Leave files alone that were written to less than this ago. The default is 1s on "
             "a disk, 0s in an object store.",
         ),

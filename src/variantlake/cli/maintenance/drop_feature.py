@@ -17,7 +17,8 @@ from variantlake.table import Table
 def drop_feature(
     table: TableArgument,
     feature: Annotated[
-        str, typer.Argument(help="The name of the feature in the table's protocol.")
+        str,
+        typer.Argument(metavar="FEATURE", help="The name of the feature in the table's protocol."),
     ] = "variantShredding",
     *,
     dry_run: Annotated[bool, dry_run_option("rewritten")] = False,

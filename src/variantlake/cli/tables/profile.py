@@ -9,7 +9,13 @@ import typer
 import variantlake as vl
 from variantlake.cli.loads.standard_input import with_standard_input
 from variantlake.cli.terminal.options import json_option
-from variantlake.cli.terminal.output import print_fields, print_json, print_line, print_rows
+from variantlake.cli.terminal.output import (
+    print_fields,
+    print_json,
+    print_line,
+    print_note,
+    print_rows,
+)
 from variantlake.ingest.sources.sources import Format
 from variantlake.planning.predicates import path_text
 from variantlake.report.profile import PathProfile, SourceProfile
@@ -86,11 +92,19 @@ def profile(
         _print(found)
 
 
+_BAD_DOCUMENTS = (
+    "bad documents are left out here; `variantlake ingest` names the first one, --format array or "
+    "json reads files that do not have a document on each line"
+)
+
+
 def _print(found: SourceProfile) -> None:
+    bad = {"bad documents": f"{found.bad_rows:,}"} if found.bad_rows else {}
     print_fields(
         {
             "source": found.source,
             "rows looked at": f"{found.rows:,}",
+            **bad,
             "shredding": found.shredding,
             "in columns": f"{found.saved:.0%} of the text of the documents",
         }
@@ -100,6 +114,8 @@ def _print(found: SourceProfile) -> None:
     more = len(found.paths) - _SHOWN + found.more_paths
     if more > 0:
         print_line(f"{more:,} rarer paths are not shown; --json has the first 1,000.")
+    if bad:
+        print_note(_BAD_DOCUMENTS, "Hint: ")
 
 
 def _row(each: PathProfile) -> list[str]:

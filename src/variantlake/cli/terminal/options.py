@@ -10,7 +10,8 @@ import typer
 from variantlake.ingest.sources.sources import Format
 
 TableArgument = Annotated[
-    str, typer.Argument(help="The Delta table: a path or URL.", show_default=False)
+    str,
+    typer.Argument(metavar="TABLE", help="The Delta table: a path or URL.", show_default=False),
 ]
 
 SourceArgument = Annotated[
@@ -18,7 +19,10 @@ SourceArgument = Annotated[
 ]
 
 TargetArgument = Annotated[
-    str, typer.Argument(help="The Delta table, created if it does not exist.", show_default=False)
+    str,
+    typer.Argument(
+        metavar="TABLE", help="The Delta table, created if it does not exist.", show_default=False
+    ),
 ]
 
 

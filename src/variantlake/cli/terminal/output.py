@@ -18,6 +18,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from variantlake.errors import VariantLakeError
+from variantlake.storage.reaching import disk_hint
 
 WIDE = 100_000
 """Columns of a table that goes to a file or a pipe: nothing is folded there."""
@@ -67,6 +68,7 @@ def print_error(error: BaseException) -> None:
         hint = error.hint if error.cli_hint is None else error.cli_hint
     elif isinstance(error, OSError) and error.filename is not None and error.strerror:
         message = f"{error.filename}: {error.strerror.lower()}"
+        hint = disk_hint(error)
     else:
         # Other libraries' messages may run over many lines (Spark's, the JVM's stack).
         lines = _FOUND_BYTES.sub("", str(error)).strip().splitlines()

@@ -163,7 +163,10 @@ def _segment(
     target = newest if version is None else version
     if target > newest or target < 0:
         raise MissingSource(
-            f"version {target} does not exist, the newest is {newest}", file=store.uri
+            f"version {target} does not exist, the newest is {newest}",
+            file=store.uri,
+            hint="`Table.history` lists the versions",
+            cli_hint="`variantlake history` lists the versions",
         )
     checkpoint: CheckpointFiles | None = None
     for found in listing.checkpoints:

@@ -15,7 +15,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from variantlake.delta.actions.actions import AddFile
-from variantlake.errors import StoreFailed, VariantLakeError, in_file
+from variantlake.errors import VariantLakeError, in_file
 from variantlake.ingest.commit_load import TaskResult, run_load_task
 from variantlake.ingest.conversion.plan import Action, Step
 from variantlake.ingest.conversion.request import Request
@@ -32,6 +32,7 @@ from variantlake.parquet.stats.facts import read_facts
 from variantlake.shredding.inference.infer import InferenceOptions
 from variantlake.shredding.schema import ShreddingSchema
 from variantlake.storage.opening import open_store, store_of
+from variantlake.storage.reaching import disk_failure
 from variantlake.storage.store import LocalStore, Store
 
 
@@ -138,5 +139,5 @@ def _copy(path: str, store: Store, name: str) -> None:
         except VariantLakeError:
             raise  # some are OSErrors too
         except OSError as error:
-            raise StoreFailed(f"the file cannot be copied: {error}", file=path) from error
+            raise disk_failure(error, path, "the file cannot be copied") from error
         store.upload(name, file)

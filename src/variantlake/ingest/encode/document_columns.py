@@ -125,7 +125,9 @@ class DocumentColumns:
         }:
             raise InvalidSchema(
                 f"the load partitions by {', '.join(wanted.paths)}, and the table is "
-                f"partitioned by {', '.join(partition_columns) or 'no column'}"
+                f"partitioned by {', '.join(partition_columns) or 'no column'}",
+                hint="name the table's own partition columns, or none; those of a table with "
+                "versions cannot be changed: load into a new table",
             )
         texts = {name.lower(): text for name, text in wanted.paths.items()}
         types = {name.lower(): field.type for name, field in wanted.types.items()}

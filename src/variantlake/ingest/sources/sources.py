@@ -31,6 +31,7 @@ from variantlake.ingest.sources.objects import find_objects
 from variantlake.ingest.sources.wanted import NDJSON, Kind, Wanted, names_below
 from variantlake.shown import Shown
 from variantlake.storage.objects import open_object
+from variantlake.storage.reaching import disk_hint
 from variantlake.storage.schemes import check_scheme
 from variantlake.storage.store import is_local, local_path
 
@@ -315,7 +316,7 @@ def _source(path: str) -> Source:
         ) from error
     except PermissionError as error:
         raise MissingSource(
-            "no permission to read the source", file=path, hint="check the file's mode and owner"
+            "no permission to read the source", file=path, hint=disk_hint(error)
         ) from error
     return Source(path, status.st_size, compression_of(head))
 

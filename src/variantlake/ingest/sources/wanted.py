@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Self
 
-from variantlake.errors import MissingSource, StoreFailed
+from variantlake.errors import MissingSource
+from variantlake.storage.reaching import disk_failure
 
 SUFFIXES = (".ndjson", ".jsonl", ".json")
 """Names that a directory's files must end with to be read; globs and single files may have any."""
@@ -147,9 +148,7 @@ def _entries(root: bytes, folder: bytes, *, follows: bool) -> list[tuple[bytes, 
         if not folder:
             raise MissingSource("the source does not exist", file=os.fsdecode(root)) from error
     except OSError as error:
-        raise StoreFailed(
-            f"the folder cannot be listed: {error.strerror}", file=os.fsdecode(path)
-        ) from error
+        raise disk_failure(error, os.fsdecode(path), "the folder cannot be listed") from error
     return sorted(found)
 
 

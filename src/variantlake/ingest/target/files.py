@@ -14,12 +14,13 @@ from typing import Self
 
 import pyarrow as pa
 
-from variantlake.errors import InvalidValue, StoreFailed, VariantLakeError
+from variantlake.errors import InvalidValue, VariantLakeError
 from variantlake.ingest.target.sort_rows import SortKey, sorted_pieces
 from variantlake.parquet.metadata.annotate import ColumnPath
 from variantlake.parquet.metadata.value_notes import NO_NOTES, NotesCollector
 from variantlake.parquet.write.file_writer import FileWriter, WriteOptions, WrittenFile
 from variantlake.shredding.values import ValueNotes
+from variantlake.storage.reaching import disk_failure
 from variantlake.storage.store import LocalStore, Store, make_folder, start_flush
 
 TARGET_FILE_BYTES = 256 << 20
@@ -216,9 +217,7 @@ class FileSet:
         if self._scratch is not None:
             shutil.rmtree(self._scratch, ignore_errors=True)
         if isinstance(error, OSError) and not isinstance(error, VariantLakeError):
-            raise StoreFailed(
-                f"the file cannot be written: {error}", file=self.store.uri
-            ) from error
+            raise disk_failure(error, self.store.uri, "the file cannot be written") from error
 
     def _size(self) -> int:
         """Bytes of the open file so far: its finished row groups."""

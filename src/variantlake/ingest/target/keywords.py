@@ -73,5 +73,7 @@ def names_of(option: str, given: Any) -> tuple[str, ...]:
 
 def wrong_option(name: str, value: object, wanted: str) -> InvalidValue:
     """The error for an option of a wrong type."""
-    given = "None" if value is None else f"{value!r:.60}, a {type(value).__name__}"
+    given = f"{value!r:.60}"
+    if not isinstance(value, str | None):
+        given += f", a {type(value).__name__}"
     return InvalidValue(f"{name} is {given}", hint=f"it takes {wanted}")

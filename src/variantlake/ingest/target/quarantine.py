@@ -28,6 +28,7 @@ import orjson
 from variantlake.errors import StoreFailed, VariantLakeError
 from variantlake.ingest.target.options import BadRows
 from variantlake.shown import utf8_text
+from variantlake.storage.reaching import disk_failure
 from variantlake.storage.store import LocalStore, Store, make_folder
 
 FOLDER = "_quarantine"
@@ -131,9 +132,8 @@ class BadRowLog:
     def _failed(self, error: OSError) -> StoreFailed:
         if isinstance(error, StoreFailed):
             return error
-        return StoreFailed(
-            f"the quarantine cannot be written: {error.strerror or error}",
-            file=self.store.join(self.path or FOLDER),
+        return disk_failure(
+            error, self.store.join(self.path or FOLDER), "the quarantine cannot be written"
         )
 
 

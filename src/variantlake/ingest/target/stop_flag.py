@@ -12,7 +12,7 @@ import contextlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from variantlake.errors import StoreFailed
+from variantlake.storage.reaching import disk_failure
 from variantlake.storage.store import LocalStore, Store
 
 
@@ -34,11 +34,7 @@ class LoadFlag:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text("")
             except OSError as error:
-                raise StoreFailed(
-                    f"the table cannot be written: {error.strerror}",
-                    file=self.store.uri,
-                    hint="is it a folder that you may write to?",
-                ) from error
+                raise disk_failure(error, self.store.uri, "the table cannot be written") from error
 
     def down(self) -> None:
         """Stop every task that still runs."""

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from variantlake.errors import MalformedFile, in_file
+from variantlake.errors import Hints, MalformedFile, in_file
 from variantlake.parquet.metadata.column_chunks import (
     CODECS,
     ColumnChunk,
@@ -41,7 +41,11 @@ ENCRYPTED_MAGIC = b"PARE"
 MAX_FOOTER_BYTES = 32 << 20
 """Our limit on the size of a footer: the Python objects made of it take up to 50 times as much."""
 
-_NOT_PARQUET = "not a Parquet file, or one that was cut short while it was written"
+_NOT_PARQUET = Hints(
+    hint="not a Parquet file, or one that was cut short while it was written",
+    cli_hint="not a Parquet file, or one that was cut short while it was written; "
+    "`variantlake profile` and `variantlake ingest` read JSON",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +106,7 @@ def _read_tail(file: InputFile) -> Tail:
     size = file.size
     if size < 12:
         raise MalformedFile(
-            f"{size} bytes are too few for a Parquet file", offset=0, hint=_NOT_PARQUET
+            f"{size} bytes are too few for a Parquet file", offset=0, **_NOT_PARQUET
         )
     end = read_exactly(file, max(0, size - TAIL_BYTES), min(size, TAIL_BYTES))
     if end[-4:] == ENCRYPTED_MAGIC:
@@ -112,7 +116,7 @@ def _read_tail(file: InputFile) -> Tail:
             # What it ends with instead may be the end of a file that is nobody's business.
             f"the file does not end with {MAGIC.decode()}, as a Parquet file does",
             offset=size - 4,
-            hint=_NOT_PARQUET,
+            **_NOT_PARQUET,
         )
     length = int.from_bytes(end[-8:-4], "little")
     offset = size - 8 - length

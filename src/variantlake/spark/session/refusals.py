@@ -12,7 +12,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.logger import PySparkLogger
 
-from variantlake.errors import InvalidQuery
+from variantlake.errors import Hints, InvalidQuery
 
 T = TypeVar("T")
 
@@ -34,7 +34,33 @@ def or_invalid(run: Callable[[], T], sources: Mapping[str, str]) -> T:
         with quiet():
             return run()
     except REFUSALS as error:
-        raise InvalidQuery(sentence(error, sources)) from None
+        raise InvalidQuery(sentence(error, sources), **_hints(error)) from None
+
+
+_PATHS = "a path in a VARIANT column is written event:a.b[0]['odd key']::string"
+_TABLES = "a table is named by its location, as in delta.`path`, or as the catalog knows it"
+_SYNTAX = "PARSE_SYNTAX_ERROR"
+_HINTS = {
+    "UNRESOLVED_COLUMN": Hints(hint=_PATHS, cli_hint=_PATHS),
+    "INVALID_EXTRACT_BASE_FIELD_TYPE": Hints(hint=_PATHS, cli_hint=_PATHS),
+    _SYNTAX: Hints(hint=_PATHS, cli_hint=_PATHS),
+    "TABLE_OR_VIEW_NOT_FOUND": Hints(
+        hint=f"{_TABLES}; `tables` and `lake.register` give names to locations",
+        cli_hint="the table is `t` here; others are named by their location, as in delta.`path`",
+    ),
+}
+
+
+def _hints(error: Exception) -> Hints:
+    """What to do about a refusal, by the beginning of Spark's name for it."""
+    condition = error.getCondition() if isinstance(error, PySparkException) else None
+    name = _SYNTAX if _has_no_words(error) else (condition or "").partition(".")[0]
+    return _HINTS.get(name, Hints(hint="", cli_hint=""))
+
+
+def _has_no_words(error: Exception) -> bool:
+    """Whether Spark failed to say what is wrong with the syntax, as for `event:a[b]`."""
+    return f"error class: '{_SYNTAX}'" in str(error)
 
 
 @contextlib.contextmanager
@@ -62,6 +88,8 @@ def _is_said(_record: object) -> bool:
 def sentence(error: Exception, sources: Mapping[str, str]) -> str:
     """An error's first line, in the words of the user's text; see `or_invalid`."""
     message = str(error)
+    if _has_no_words(error):
+        return f"[{_SYNTAX}] Spark finds a mistake in the syntax, and does not say where"
     if isinstance(error, Py4JJavaError):
         message = str(error.java_exception.getMessage())
     lines = [line.strip() for line in message.splitlines()]
