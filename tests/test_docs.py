@@ -115,7 +115,17 @@ def test_readme_names_every_folder() -> None:
     assert sorted(re.findall(r"^\| `src/variantlake/(\w+)` \|", text, re.MULTILINE)) == folders
 
 
+def anchors(page: Path) -> set[str]:
+    """What links may name of a page: its headings, as both the site and the repository's host."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", each).strip().lower().replace(" ", "-") for each in headings}
+
+
 def test_links_of_the_pages_lead_somewhere() -> None:
-    for page in PAGES:
-        for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
-            assert (page.parent / target).exists(), f"{page.name}: {target}"
+    for page in {*PAGES, *REPOSITORY.glob("*.md")}:
+        for link in re.findall(r"\]\(([^):]+)\)", page.read_text(encoding="utf-8")):
+            target, _, anchor = link.partition("#")
+            found = page.parent / target if target else page
+            assert found.exists(), f"{page.name}: {link}"
+            if anchor:
+                assert anchor in anchors(found), f"{page.name}: {link}"

@@ -56,7 +56,7 @@ KIND = "SELECT event:kind::string FROM t"
         ("query none|" + KIND, "not a Delta table", "check the location"),
         ("query a.ndjson|" + KIND, "a file, not a Delta table", "`variantlake ingest` loads JSON"),
         ("query later|" + KIND, "fromLater", "a newer version of this package"),
-        ("query t|SELECT name FROM t", "no column 'name'", "it has 'event'"),
+        ("query t|SELECT name FROM t", "no column 'name'", "is written event:name"),
         ("query t|SELECT event.kind FROM t", "event is a VARIANT", "a colon: event:kind"),
         ("query t|SELECT t.event.a.b FROM t", "event is a VARIANT", "a colon: event:a.b"),
         ("query t|SELECT event:kind::strin FROM t", "does not parse", "event:a.b[0]"),

@@ -126,10 +126,11 @@ class Columns:
             return node.name
         alike = [name for name in known if name.lower() == node.name.lower()]
         if len(alike) != 1:
-            raise InvalidQuery(
-                f"the table has no column {node.name!r}",
-                hint=f"it has {', '.join(map(repr, known))}",
-            )
+            hint = f"it has {', '.join(map(repr, known))}"
+            variants = [x.name for x in self.schema.fields if isinstance(x.type, VariantType)]
+            if len(variants) == 1:
+                hint += f"; a path in a VARIANT column is written {variants[0]}:{node.name}"
+            raise InvalidQuery(f"the table has no column {node.name!r}", hint=hint)
         return alike[0]
 
     def _several_parts(self, node: exp.Column) -> VariantLakeError:

@@ -48,7 +48,7 @@ def erase(
         {
             "rows": f"{done.rows:,} {would}erased",
             "deleted before": f"{done.hidden_rows:,} {would}erased",
-            "files": f"{done.files_rewritten:,} {would}written anew, "
+            "files": f"{done.files_rewritten:,} {would}rewritten, "
             f"{done.files_removed:,} {would}removed",
         }
     )

@@ -51,7 +51,7 @@ def _print(report: Drift) -> None:
     for each in report.versions:
         print_line("")
         print_line(
-            f"versions {_range(each)}: {counted(each.files, 'file')}, {each.examined:,} examined, "
+            f"{_range(each)}: {counted(each.files, 'file')}, {each.examined:,} examined, "
             f"{counted(each.layouts, 'layout')}, {size(each.residual_bytes)} of {size(each.bytes)} "
             f"in residuals ({each.residual_share:.1%})",
             "bold",
@@ -99,7 +99,7 @@ def _row(found: PathResiduals) -> list[str]:
 
 def _range(each: VersionsDrift) -> str:
     if each.first_version is None:
-        return "that the log no longer tells"
+        return "versions that the log no longer knows"
     if each.first_version == each.last_version:
-        return f"{each.first_version}"
-    return f"{each.first_version} to {each.last_version}"
+        return f"version {each.first_version}"
+    return f"versions {each.first_version} to {each.last_version}"

@@ -88,7 +88,7 @@ def print_table(table: Table, *, as_json: bool) -> None:
         print_line(f"refers to a file by an absolute path: {path}")
     of = counted(files.num_rows, "file")
     for name, paths in totals.items():
-        heading(f"{name}: the log says how {known:,} of {of} are shredded")
+        heading(f"{name}: the log has the shredding of {known:,} of {of}")
         _print_column(residuals[name], layouts[name], paths)
 
 
