@@ -105,9 +105,7 @@ def test_positions_are_right_across_blocks_splits_and_files(
 ) -> None:
     monkeypatch.setattr("variantlake.ingest.load.SMALLEST_TASK_BYTES", 2000)
     monkeypatch.setattr("variantlake.ingest.load.TASK_BYTES", 2000)
-    monkeypatch.setattr(
-        blocks.read_blocks, "__kwdefaults__", {"block_bytes": 300, "max_line_bytes": None}
-    )
+    monkeypatch.setattr(blocks.read_blocks, "__kwdefaults__", {"block_bytes": 300})
     expected = []
     for name in "ab":
         lines = [f'{{"é": {i}' + ("" if i % 7 == 3 else "}") for i in range(900)]

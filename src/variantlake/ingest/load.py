@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from variantlake.batches import packed
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.schema.table_schema import StructField, StructType, VariantType
 from variantlake.errors import InvalidJson, InvalidSchema
@@ -35,8 +36,6 @@ from variantlake.ingest.sources.sources import (
     Source,
     SourceSpec,
     Split,
-    empty_source,
-    group_splits,
     split_sources,
 )
 from variantlake.ingest.target.file_plan import FilePlan
@@ -266,8 +265,13 @@ def _empty(task: LoadTask, results: Sequence[TaskResult]) -> list[Source]:
 
 def _no_document(sources: Sequence[Source], *, skip_empty: bool) -> InvalidJson:
     if len(sources) == 1 or not skip_empty:
-        error = empty_source(next((each for each in sources if not each.size), sources[0]).path)
-        error.hint = "nothing else is there to load: was it written to the end?"
+        error = InvalidJson(
+            "the file is empty: it holds no document",
+            file=next((each for each in sources if not each.size), sources[0]).path,
+            line=1,
+            column=1,
+            hint="nothing else is there to load: was it written to the end?",
+        )
         if not skip_empty:
             error.hint = "skip_empty=True leaves such files out, and counts them"
             error.cli_hint = "--skip-empty leaves such files out, and counts them"
@@ -320,7 +324,9 @@ def _groups(
 ) -> tuple[tuple[Split, ...], ...]:
     """The splits of each task: large enough to be worth a file, small enough for all cores."""
     target_bytes = min(TASK_BYTES, max(SMALLEST_TASK_BYTES, total // max(parallelism, 1) + 1))
-    return group_splits(split_sources(sources, target_bytes), target_bytes)
+    # Many small files are one task's work: they would become as many small Parquet files.
+    splits = split_sources(sources, target_bytes)
+    return tuple(packed(splits, lambda split: split.size, target_bytes))
 
 
 def watcher(

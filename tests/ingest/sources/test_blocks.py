@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from tests.strategies import MORE
 from variantlake.errors import MalformedFile, MissingSource
+from variantlake.ingest.sources import blocks
 from variantlake.ingest.sources.blocks import Block, LongLine, read_blocks
 from variantlake.ingest.sources.positions import place_of
 from variantlake.ingest.sources.sources import Split, expand, split_sources
@@ -37,9 +38,9 @@ TEXT = b"".join(b'{"n": %d, "text": "%s"}\r\n' % (i, b"x" * (i % 37)) for i in r
 
 def blocks_of(split: Split, **sizes: int) -> list[Block]:
     found = list(read_blocks(split, **sizes))
-    blocks = [part for part in found if isinstance(part, Block)]
-    assert blocks == found
-    return blocks
+    only = [part for part in found if isinstance(part, Block)]
+    assert only == found
+    return only
 
 
 def joined(blocks: Iterable[Block]) -> bytes:
@@ -106,15 +107,16 @@ def test_a_byte_order_mark_is_left_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize("end", [b"\n", b"", b"\n2\n", b"\n2"])
 @pytest.mark.parametrize("block", [10, 300])
 def test_a_line_over_the_limit_is_left_out_with_its_place(
-    tmp_path: Path, packing: str, end: bytes, block: int
+    tmp_path: Path, packing: str, end: bytes, block: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(blocks, "MAX_VALUE_BYTES", 100)
     path = tmp_path / "a"
     path.write_bytes(PACK[packing](b"1\n" * 60 + b"x" * 101 + end))
     source = expand(path)[0]
     parts = [
         part
         for split in split_sources([source], 50)
-        for part in read_blocks(split, block_bytes=block, max_line_bytes=100)
+        for part in read_blocks(split, block_bytes=block)
     ]
     assert [part for part in parts if isinstance(part, LongLine)] == [LongLine(source, 120, 100)]
     assert place_of(source, 120) == {"line": 61, "column": 1}
@@ -123,23 +125,27 @@ def test_a_line_over_the_limit_is_left_out_with_its_place(
 
 
 @pytest.mark.parametrize("block", [10, 3000])
-def test_memory_does_not_follow_a_line_over_the_limit(tmp_path: Path, block: int) -> None:
+def test_memory_does_not_follow_a_line_over_the_limit(
+    tmp_path: Path, block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(blocks, "MAX_VALUE_BYTES", 100)
     path = tmp_path / "a"
     path.write_bytes(b"1\n" + b"x" * 5_000_000 + b"\n2\n" + b"y" * 5_000_000 + b"\n3")
     (split,) = split_sources(expand(path), 1 << 30)
     tracemalloc.start()
-    parts = list(read_blocks(split, block_bytes=block, max_line_bytes=100))
+    parts = list(read_blocks(split, block_bytes=block))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert joined(part for part in parts if isinstance(part, Block)) == b"1\n2\n3"
     assert peak < 1_000_000
 
 
-def test_a_line_at_the_limit_is_read(tmp_path: Path) -> None:
+def test_a_line_at_the_limit_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocks, "MAX_VALUE_BYTES", 100)
     path = tmp_path / "a"
     path.write_bytes(b"1\n" + b"x" * 100 + b"\n" + b"y" * 100)
     (split,) = split_sources(expand(path), 1000)
-    assert joined(blocks_of(split, block_bytes=7, max_line_bytes=100)) == path.read_bytes()
+    assert joined(blocks_of(split, block_bytes=7)) == path.read_bytes()
 
 
 def test_a_source_that_vanished_is_named(tmp_path: Path) -> None:

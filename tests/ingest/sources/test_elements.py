@@ -27,6 +27,7 @@ from variantlake.errors import (
     VariantLakeError,
 )
 from variantlake.ingest.local_run import ingest_here
+from variantlake.ingest.sources import elements as elements_module
 from variantlake.ingest.sources.elements import read_document, read_elements
 from variantlake.ingest.sources.sources import json_array
 
@@ -37,11 +38,11 @@ json_values = st.recursive(
 )
 
 
-def elements(path: Path, block_bytes: int = 1 << 20, **limits: int) -> list[bytes]:
+def elements(path: Path, block_bytes: int = 1 << 20) -> list[bytes]:
     (source,) = json_array(path).sources
     return [
         block.padded[start:end].tobytes()
-        for block, starts, ends in read_elements(source, block_bytes=block_bytes, **limits)
+        for block, starts, ends in read_elements(source, block_bytes=block_bytes)
         for start, end in zip(starts, ends, strict=True)
     ]
 
@@ -145,7 +146,9 @@ def test_an_array_among_lines_is_explained(tmp_path: Path) -> None:
     assert ingest_here(tmp_path / "b", tmp_path / "t").rows == 2
 
 
-def test_memory_follows_the_block_and_an_element_is_bounded(tmp_path: Path) -> None:
+def test_memory_follows_the_block_and_an_element_is_bounded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "a"
     path.write_bytes(b"[" + b", ".join([b'{"a": "%s"}' % (b"x" * 1000)] * 5000) + b"]")
     tracemalloc.start()
@@ -156,8 +159,9 @@ def test_memory_follows_the_block_and_an_element_is_bounded(tmp_path: Path) -> N
     assert count == 5000
     assert peak < 1 << 20
     path.write_bytes(b'[1,\n "' + b"x" * 100_000)
+    monkeypatch.setattr(elements_module, "MAX_VALUE_BYTES", 1000)
     with pytest.raises(LimitExceeded) as caught:
-        elements(path, 100, max_element_bytes=1000)
+        elements(path, 100)
     assert (caught.value.line, caught.value.column) == (2, 2)
 
 
@@ -201,11 +205,15 @@ def test_another_format_is_suggested(tmp_path: Path, text: str, given: str, read
     assert "--format" not in caught.value.hint
 
 
-def test_a_whole_document_is_bounded_and_has_its_place(tmp_path: Path) -> None:
+def test_a_whole_document_is_bounded_and_has_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "a").write_text('\n{"a":\n  x}')
     (source,) = vl.json_files(tmp_path / "a").sources
-    with pytest.raises(LimitExceeded):
-        read_document(source, max_bytes=3)
+    with monkeypatch.context() as patched:
+        patched.setattr(elements_module, "MAX_VALUE_BYTES", 3)
+        with pytest.raises(LimitExceeded):
+            read_document(source)
     with pytest.raises(InvalidJson) as caught:
         ingest_here(tmp_path / "a", tmp_path / "t", format="json")
     assert (caught.value.line, caught.value.column) == (3, 3)

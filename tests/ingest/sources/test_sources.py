@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 import zstandard
 
+from variantlake.batches import packed
 from variantlake.errors import MissingSource, StoreFailed, UnsupportedFeature
 from variantlake.ingest.sources.sources import (
     Compression,
     Source,
     Split,
     expand,
-    group_splits,
     ndjson,
     split_sources,
 )
@@ -185,5 +185,5 @@ def test_splits_cover_a_plain_source_and_leave_a_compressed_one_whole() -> None:
 
 def test_groups_keep_the_order_and_stay_within_the_target() -> None:
     splits = [Split(Source(str(i), size), 0, size) for i, size in enumerate([5, 5, 20, 1, 4, 5])]
-    groups = group_splits(splits, 10)
+    groups = packed(splits, lambda split: split.size, 10)
     assert [[split.size for split in group] for group in groups] == [[5, 5], [20], [1, 4, 5]]

@@ -62,15 +62,13 @@ class LongLine:
     limit: int
 
 
-def read_blocks(
-    split: Split, *, block_bytes: int = BLOCK_BYTES, max_line_bytes: int | None = None
-) -> Iterator[Block | LongLine]:
+def read_blocks(split: Split, *, block_bytes: int = BLOCK_BYTES) -> Iterator[Block | LongLine]:
     """The lines that start within a split, in blocks of about `block_bytes`.
 
     A block ends with a newline, but where the source ends without one. It is larger only where a
     single line is; memory stays within about twice the longest line or block. A byte order mark at
-    the start of the file is left out. A line of more than `max_line_bytes` (MAX_VALUE_BYTES when
-    None: beyond it no Variant can be written) is given as a LongLine.
+    the start of the file is left out. A line of more than MAX_VALUE_BYTES, beyond which no Variant
+    can be written, is given as a LongLine.
 
     Raises:
         InvalidJson: A compressed source holds nothing.
@@ -78,7 +76,6 @@ def read_blocks(
         MissingSource: The source has vanished.
         StoreFailed: An object store fails.
     """
-    max_line_bytes = MAX_VALUE_BYTES if max_line_bytes is None else max_line_bytes
     whole = split.source.compression is not Compression.NONE
     with open_source(split.source) as stream:
         offset = 0
@@ -87,24 +84,11 @@ def read_blocks(
         if not whole and offset >= split.end:
             return
         end = None if whole else split.end
-        yield from _blocks(
-            split.source,
-            stream,
-            offset,
-            end,
-            block_bytes=block_bytes,
-            max_line_bytes=max_line_bytes,
-        )
+        yield from _blocks(split.source, stream, offset, end, block_bytes)
 
 
 def _blocks(
-    source: Source,
-    stream: Stream,
-    offset: int,
-    end: int | None,
-    *,
-    block_bytes: int,
-    max_line_bytes: int,
+    source: Source, stream: Stream, offset: int, end: int | None, block_bytes: int
 ) -> Iterator[Block | LongLine]:
     """Blocks from `offset`, where a line starts and `stream` stands, for lines that start < `end`.
 
@@ -130,38 +114,38 @@ def _blocks(
             if newline >= 0:
                 cut, at_end = newline + 1, True
         start = len(BOM) if offset == 0 and buffer.startswith(BOM) else 0
-        yield from _pieces(source, buffer, start, cut, offset=offset, max_line_bytes=max_line_bytes)
+        yield from _pieces(source, buffer, start, cut, offset)
         rest = buffer[cut:filled]
         offset += cut
-        if not at_end and len(rest) > max_line_bytes:
-            yield LongLine(source, offset, max_line_bytes)
+        if not at_end and len(rest) > MAX_VALUE_BYTES:
+            yield LongLine(source, offset, MAX_VALUE_BYTES)
             offset, rest, at_end = _skip_line(stream, offset + len(rest))
             at_end = at_end or (end is not None and offset >= end)
 
 
 def _pieces(
-    source: Source, buffer: bytearray, start: int, stop: int, *, offset: int, max_line_bytes: int
+    source: Source, buffer: bytearray, start: int, stop: int, offset: int
 ) -> Iterator[Block | LongLine]:
     """The complete lines buffer[start:stop], those that are too long on their own."""
     while start < stop:
         # Only blocks beyond the limit can hold such a line.
-        long = _long_line(buffer, start, stop, max_line_bytes) if stop > max_line_bytes else None
+        long = _long_line(buffer, start, stop) if stop > MAX_VALUE_BYTES else None
         end = stop if long is None else long
         if end > start:
             padded = np.frombuffer(buffer, np.uint8, end - start + PADDING, start)
             yield Block(source, padded, end - start, offset + start)
         if long is None:
             return
-        yield LongLine(source, offset + long, max_line_bytes)
+        yield LongLine(source, offset + long, MAX_VALUE_BYTES)
         start = (buffer.find(b"\n", long, stop) + 1) or stop
 
 
-def _long_line(buffer: bytearray, start: int, stop: int, max_line_bytes: int) -> int | None:
-    """Where the first line of more than `max_line_bytes` bytes starts (its newline not counted)."""
+def _long_line(buffer: bytearray, start: int, stop: int) -> int | None:
+    """Where the first line of more than MAX_VALUE_BYTES starts (its newline not counted)."""
     while start < stop:
         newline = buffer.find(b"\n", start, stop)
         line_end = stop if newline < 0 else newline
-        if line_end - start > max_line_bytes:
+        if line_end - start > MAX_VALUE_BYTES:
             return start
         start = line_end + 1
     return None

@@ -25,7 +25,7 @@ Places = npt.NDArray[np.int64]
 
 
 def read_elements(
-    source: Source, *, block_bytes: int = BLOCK_BYTES, max_element_bytes: int | None = None
+    source: Source, *, block_bytes: int = BLOCK_BYTES
 ) -> Iterator[tuple[Block, Places, Places]]:
     """The elements of the array: blocks with the places where elements start and end in them.
 
@@ -37,10 +37,9 @@ def read_elements(
     Raises:
         InvalidJson: The file is no array, ends within it, or goes on behind it. No mode of a load
             leaves these out: where one element ends and the next begins is not known then.
-        LimitExceeded: An element has more than `max_element_bytes` (MAX_VALUE_BYTES when None).
+        LimitExceeded: An element has more than MAX_VALUE_BYTES.
         MalformedFile, MissingSource, StoreFailed: As `open_source`.
     """
-    limit = MAX_VALUE_BYTES if max_element_bytes is None else max_element_bytes
     with open_source(source) as stream:
         entered = _enter(source, stream)
         if entered is None:
@@ -57,9 +56,9 @@ def read_elements(
             kept = finder.start if finder.start >= 0 else finder.position
             if kept:
                 yield Block(source, text, kept, offset), starts, ends
-            if filled - kept > limit and not finder.closed:
+            if filled - kept > MAX_VALUE_BYTES and not finder.closed:
                 raise LimitExceeded(
-                    f"the element has more than {limit:,} bytes",
+                    f"the element has more than {MAX_VALUE_BYTES:,} bytes",
                     hint="is a quote or a bracket left open in it?",
                     file=source.path,
                     **place_of(source, offset + kept),
@@ -75,23 +74,22 @@ def read_elements(
             rest = rest[: fill(stream, memoryview(rest))]
 
 
-def read_document(source: Source, *, max_bytes: int | None = None) -> tuple[Block, Places, Places]:
+def read_document(source: Source) -> tuple[Block, Places, Places]:
     """The only document of a file, as a block with the places where it starts and ends.
 
     Whether it is JSON is not looked at.
 
     Raises:
-        LimitExceeded: It has more than `max_bytes` (MAX_VALUE_BYTES when None).
+        LimitExceeded: It has more than MAX_VALUE_BYTES.
         MalformedFile, MissingSource, StoreFailed: As `open_source`.
     """
-    limit = MAX_VALUE_BYTES if max_bytes is None else max_bytes
-    buffer, size = bytearray(min(source.size, limit) + _STEP_BYTES), 0
+    buffer, size = bytearray(min(source.size, MAX_VALUE_BYTES) + _STEP_BYTES), 0
     with open_source(source) as stream:
         while read := fill(stream, memoryview(buffer)[size:-PADDING]):
             size += read
-            if size > limit:
+            if size > MAX_VALUE_BYTES:
                 raise LimitExceeded(
-                    f"the document has more than {limit:,} bytes",
+                    f"the document has more than {MAX_VALUE_BYTES:,} bytes",
                     file=source.path,
                     **expected(source.format, Format.LINES),
                 )

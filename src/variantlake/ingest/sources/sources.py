@@ -13,15 +13,13 @@ import glob
 import itertools
 import os
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
-from variantlake.batches import packed
 from variantlake.errors import (
-    InvalidJson,
     InvalidValue,
     MissingSource,
     UnsupportedFeature,
@@ -255,19 +253,6 @@ def split_sources(sources: Iterable[Source], target_bytes: int) -> tuple[Split, 
         edges = [source.size * i // parts for i in range(parts + 1)]
         splits.extend(Split(source, start, end) for start, end in itertools.pairwise(edges))
     return tuple(splits)
-
-
-def group_splits(splits: Sequence[Split], target_bytes: int) -> tuple[tuple[Split, ...], ...]:
-    """Neighbouring splits as the work of one task, while they stay within `target_bytes` together.
-
-    Keeps many small files from becoming as many small Parquet files, and keeps their order.
-    """
-    return tuple(packed(splits, lambda split: split.size, target_bytes))
-
-
-def empty_source(path: str) -> InvalidJson:
-    """A source without a document, where such are not skipped: it may be an upload that failed."""
-    return InvalidJson("the file is empty: it holds no document", file=path, line=1, column=1)
 
 
 def _files(path: str, kind: Kind) -> Iterator[str]:

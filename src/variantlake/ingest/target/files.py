@@ -7,7 +7,7 @@ import re
 import shutil
 import tempfile
 import uuid
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
@@ -83,7 +83,8 @@ def delete_load(store: Store, load_id: str, keep: Collection[str] = ()) -> int:
 
     None of the removed may be in the log.
     """
-    paths = [path for path in _files_of(store, load_id) if path not in keep]
+    paths = [entry.path for entry in store.list_from("") if _belongs(entry.path, load_id)]
+    paths = [path for path in paths if path not in keep]
     for path in paths:
         store.delete(path)
     return len(paths)
@@ -99,12 +100,6 @@ def count_files(store: Store, load_id: str) -> int:
 
 def _belongs(name: str, load_id: str) -> bool:
     return name.startswith("part-") and f"-{load_id}-" in name
-
-
-def _files_of(store: Store, load_id: str) -> Iterator[str]:
-    for entry in store.list_from(""):
-        if _belongs(entry.path, load_id):
-            yield entry.path
 
 
 def rows_of(files: Iterable[WrittenFile]) -> int:

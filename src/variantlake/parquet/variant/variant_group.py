@@ -49,19 +49,6 @@ class GroupNode:
     parquet_type: str = ""
     others: tuple[GroupNode, ...] = ()
 
-    @property
-    def fingerprint(self) -> str:
-        """The exact Parquet types of this node and all below it, as one text.
-
-        Files whose fingerprints of a path are equal can be read with one physical schema
-        (EXACTNESS, rule 4).
-        """
-        if self.element is not None:
-            return f"[{self.element.fingerprint}]"
-        if isinstance(self.node, Object):
-            return "{" + ",".join(f"{n!r}:{c.fingerprint}" for n, c in self.fields) + "}"
-        return self.parquet_type
-
     def leaves(self) -> Iterator[int]:
         """All leaves of this node and of those below it; columns that are ignored are not in it."""
         yield from (leaf for leaf in (self.value, self.typed_value) if leaf is not None)
