@@ -55,8 +55,8 @@ RefuseOption = Annotated[
     bool,
     typer.Option(
         "--refuse-absolute-paths",
-        help="Refuse tables that name files by absolute paths, as a table from a stranger may "
-        f"(also: {ABSOLUTE_PATHS}=refuse).",
+        help="Refuse tables that name files by absolute paths. Use it for tables that you do not "
+        f"trust (also: {ABSOLUTE_PATHS}=refuse).",
     ),
 ]
 

@@ -32,7 +32,8 @@ def changes(
         typer.Option(
             "--to",
             metavar="VERSION|TIME",
-            help="The last version, or a time: the last one that is not newer; else the newest.",
+            help="The last version, or a time: the last version that is not newer. If left out, "
+            "the newest version.",
             show_default=False,
         ),
     ] = None,

@@ -28,7 +28,7 @@ def erase(
         bool,
         typer.Option(
             "--purge",
-            help="Remove all older versions now, with their files and the log before: only where "
+            help="Remove all older versions now, with their files and their log. Use it only if "
             "nothing else uses the table.",
         ),
     ] = False,

@@ -28,8 +28,8 @@ def cluster(
         str | None,
         typer.Option(
             metavar="PATHS",
-            help="What to order by from now on, as in 'event:kind::string, day'; the table's own "
-            "order if left out.",
+            help="What to order by from now on, as in 'event:kind::string, day'. If left out, the "
+            "table's own order.",
             show_default=False,
         ),
     ] = None,
@@ -38,8 +38,8 @@ def cluster(
         str | None,
         typer.Option(
             metavar="SIZE",
-            help="Rewrite at most so many bytes, as in 2GB; if left out, twice what has come since "
-            "the last run.",
+            help="Rewrite at most this many bytes, as in 2GB. If left out, twice the bytes that "
+            "were added since the last run.",
             show_default=False,
         ),
     ] = None,

@@ -31,8 +31,8 @@ def reshred(
         list[str] | None,
         typer.Option(
             metavar="DDL",
-            help="What becomes columns, as in 'kind STRING, ts BIGINT'; of one VARIANT column of "
-            "several as in 'event=kind STRING'. Learned from the table's rows if left out.",
+            help="What becomes columns, as in 'kind STRING, ts BIGINT'. Of several VARIANT columns "
+            "name one: 'event=kind STRING'. If left out, it is learned from the table's rows.",
             show_default=False,
         ),
     ] = None,

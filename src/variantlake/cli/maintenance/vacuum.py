@@ -55,7 +55,8 @@ def vacuum(
 ) -> None:
     """Delete files that no version within the retention needs. Older versions become unreadable.
 
-    Data files, deletion vectors and change files that left the table, and what killed loads left.
+    These are data files, deletion vectors and change files of older versions, and files that killed
+    loads left.
     """
     shown: list[UnneededFile] = []
 

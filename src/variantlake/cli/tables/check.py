@@ -36,8 +36,8 @@ def check(
         int | None,
         typer.Option(
             metavar="VERSION",
-            help="The earlier version; without any, the one before the last commit that only "
-            "rewrote files.",
+            help="The earlier version. If none is given, the one before the last commit that "
+            "only rewrote files.",
             show_default=False,
         ),
     ] = None,
