@@ -141,6 +141,8 @@ def test_explain_says_did_you_mean(table: vl.Table) -> None:
         "name = r'a\\\\b'",
         "name LIKE 'a\\\\%'",
         "event:['a\\'b']::int = 1",
+        "event:`a.b`::int = 1",
+        "event:a.`b[0]`::int = 1",
         "CASE WHEN k = 1 THEN true END",
         "k IS TRUE",
         "cast(k AS string) = '1'",

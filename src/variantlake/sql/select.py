@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import sqlglot
 from sqlglot import exp
+from sqlglot.tokenizer_core import TokenType
 
 from variantlake.delta.schema.table_schema import StructType
 from variantlake.errors import InvalidQuery, InvalidValue, UnsupportedFeature
@@ -23,6 +24,7 @@ from variantlake.sql.columns import Columns, name_of
 from variantlake.sql.conditions import Conditions
 from variantlake.sql.literals import SPARK_RUNS_IT, WHOLE_NUMBER, constant, refused
 from variantlake.sql.statements import QUERIES, first_word
+from variantlake.sql.tokens import is_one_key, kind_at, tokenize
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,8 @@ _BEFORE_CONDITION = "SELECT 1 WHERE "
 _ESCAPED = re.compile(r"""\\[\\'"]""")
 """What `quote_string` writes; of others sqlglot knows fewer than Spark."""
 
+_BEFORE_KEYS = (TokenType.COLON, TokenType.DOT)
+
 _SHOWN = 500
 """Characters of a text that an error repeats."""
 
@@ -119,7 +123,19 @@ def parse_select(text: str) -> exp.Select:
         raise refused("a statement that is not a SELECT")
     if "\\" in text and any(isinstance(key.this, str) for key in parsed.find_all(exp.JSONPathKey)):
         raise refused("a path behind a colon, beside a backslash,")
+    if "`" in text and any(parsed.find_all(exp.JSONPathKey)):
+        _check_backticks(text)
     return parsed
+
+
+def _check_backticks(text: str) -> None:
+    """Refuse keys in backticks that are more than one key, or none, to Spark."""
+    tokens = tokenize(text)
+    for at, token in enumerate(tokens):
+        if kind_at(tokens, at - 1) in _BEFORE_KEYS and not is_one_key(token):
+            raise refused(
+                f"{token.text!r} in backticks in a path: a key is written ['{token.text}']"
+            )
 
 
 def only_parts(select: exp.Select, *parts: str) -> None:

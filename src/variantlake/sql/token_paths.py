@@ -20,6 +20,7 @@ from variantlake.sql.tokens import (
     TEXTS,
     Span,
     clause_of,
+    is_one_key,
     is_word,
     kind_at,
     name_at,
@@ -337,13 +338,13 @@ class _Reader:
             return nothing
         steps: list[str | int] = []
         after = last + 2
-        if is_word(self._tokens, after):
+        if self._is_key(after):
             steps.append(self._tokens[after].text)
             after += 1
         elif self._kind(after) is not TokenType.L_BRACKET or not self._string(after + 1):
             return nothing
         while True:
-            if self._kind(after) is TokenType.DOT and is_word(self._tokens, after + 1):
+            if self._kind(after) is TokenType.DOT and self._is_key(after + 1):
                 steps.append(self._tokens[after + 1].text)
                 after += 2
             elif (
@@ -358,8 +359,13 @@ class _Reader:
                 else:
                     return nothing
                 after += 3
+            elif self._kind(after) is TokenType.DOT:
+                return nothing
             else:
                 return (at, last), Path(tuple(steps)), after
+
+    def _is_key(self, at: int) -> bool:
+        return is_word(self._tokens, at) and is_one_key(self._tokens[at])
 
     def _chain(self, at: int) -> int | None:
         """The last token of a name of one or more parts, None if none starts here."""

@@ -137,6 +137,17 @@ def is_word(tokens: Sequence[Token], at: int) -> bool:
     return token.token_type not in TEXTS and bool(_WORD.fullmatch(token.text))
 
 
+def is_one_key(token: Token) -> bool:
+    """Whether a word behind the colon of a path is one key.
+
+    Spark reads the text between backticks as a part of the path: `a.b` in them is `a`, then `b`.
+    """
+    if token.token_type is not TokenType.IDENTIFIER:
+        return True
+    key = token.text
+    return bool(key) and key == key.strip() and not set(key) & set(".[")
+
+
 def clause_of(tokens: Sequence[Token], at: int) -> TokenType | None:
     """The keyword whose clause, at its own depth, the token stands in; None between parentheses."""
     depth = 0

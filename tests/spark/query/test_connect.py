@@ -586,3 +586,23 @@ def test_backslashes_of_a_connect_client_are_what_its_session_says(
                 right = dict(rows(spark.sql(query.format(f"delta.`{table.uri}`"))))
                 assert found[query] == right, (said, query)
                 assert len(right) == 1
+
+
+def test_dots_and_brackets_in_backticks_part_keys(
+    spark: SparkSession, client: Client, tmp_path: Path
+) -> None:
+    """Spark splices what stands between backticks into the path."""
+    shredding = {"event": "`a.b` INT, a STRUCT<b: INT>, `x[0]` INT, x ARRAY<INT>, `c d` INT"}
+    table = vl.Table.create(tmp_path / "t", "event VARIANT", shredding=shredding)
+    document = {"a.b": 1, "a": {"b": 2}, "x[0]": 3, "x": [4], "c d": 5}
+    table.append(pa.table({"event": [json.dumps(document)]}), json_columns=["event"])
+    right = {"a.b": 2, "x[0]": 4, "c d": 5}
+    for key, value in right.items():
+        query = f"SELECT event:`{key}`::int AS x FROM {{}}"
+        text = query.format(f"delta.`{table.uri}`")
+        assert client({"texts": {"q": {"sql": text}}})["texts"]["q"] == {f"({value},)": 1}
+        with changed(spark, PLAINLY):
+            assert rows(spark.sql(text)) == {f"({value},)": 1}
+    opened = vl.Table.open(table.uri)
+    assert opened.sql("SELECT event:`c d`::int AS x FROM t").to_arrow()["x"].to_pylist() == [5]
+    assert opened.sql("SELECT event:['a.b']::int AS x FROM t").to_arrow()["x"].to_pylist() == [1]
