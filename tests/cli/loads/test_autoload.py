@@ -38,6 +38,19 @@ def test_the_commands_load_and_list(
     }
 
 
+def test_a_source_without_files_says_which_files_are_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    source, table = tmp_path / "in", tmp_path / "table"
+    put(source / "a.txt", 1)
+    done = run(monkeypatch, capfd, "autoload", source, table)
+    assert done.code == 0
+    assert "files must end with .ndjson" in done.err
+    put(source / "a.json", 1)
+    for _ in range(2):  # nothing new is no mistake
+        assert "must end" not in run(monkeypatch, capfd, "autoload", source, table).err
+
+
 def test_a_table_without_autoloads_says_how_to_get_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

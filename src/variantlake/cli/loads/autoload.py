@@ -34,11 +34,14 @@ from variantlake.cli.terminal.options import (
     json_option,
 )
 from variantlake.cli.terminal.output import print_fields, print_json, print_note
+from variantlake.delta.log.log_segment import has_log
 from variantlake.errors import InvalidValue
 from variantlake.ingest.sources.sources import Format
+from variantlake.ingest.sources.wanted import NDJSON
 from variantlake.ingest.target.options import BadRows
 from variantlake.logs import logger
 from variantlake.shown import size
+from variantlake.storage.opening import open_store
 
 SOME_FAILED = 3
 """The exit code where files could not be read, and the others were loaded."""
@@ -245,6 +248,8 @@ def _print_result(table: str, result: AutoloadResult) -> None:
         "not settled yet": result.waiting,
     }
     print_fields(fields | {key: f"{count:,}" for key, count in counts.items() if count})
+    if result.version is None and not result.waiting and not has_log(open_store(table)):
+        print_note(f"the source has no file to load; {NDJSON.hint}", "Hint: ")
     if result.failed:
         print_note("`variantlake loads TABLE --state failed` shows why", "Hint: ")
 
