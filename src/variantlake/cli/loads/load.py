@@ -39,7 +39,7 @@ def ingest(
         list[str],
         typer.Argument(
             metavar="SRC...",
-            help="Files, globs, directories or URLs of JSON documents: plain, gzip, zstd, bz2; "
+            help="Files, globs, folders or URLs of JSON documents: plain, gzip, zstd, bz2; "
             "- for standard input.",
             show_default=False,
         ),

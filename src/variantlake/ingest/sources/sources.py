@@ -1,6 +1,6 @@
 """Which files a load reads, and how they are split among tasks.
 
-A source is a file, a glob or a directory of JSON documents, on a disk or in an object store, plain
+A source is a file, a glob or a folder of JSON documents, on a disk or in an object store, plain
 or compressed (gzip, zstd, bz2). What a file is compressed with is told by its first bytes, not by
 its name: no JSON text starts like one of them. Whether a file has one document a line, is one array
 of documents or one document only its user knows: a line may be an array as well.
@@ -34,7 +34,7 @@ from variantlake.storage.schemes import check_scheme
 from variantlake.storage.store import is_local, local_path
 
 SourceSpec = str | os.PathLike[str]
-"""A file, a glob or a directory, as a path or a URL (`file:`, `s3:`, `gs:`, `az:`)."""
+"""A file, a glob or a folder, as a path or a URL (`file:`, `s3:`, `gs:`, `az:`)."""
 
 _OBJECT_STORES = ("s3", "s3a", "gs", "az", "azure", "abfs", "abfss", "http", "https")
 _PARALLEL_REQUESTS = 16
@@ -145,11 +145,11 @@ def ndjson(*sources: SourceSpec) -> Documents:
     """Newline-delimited JSON files as something to load into a table.
 
     Args:
-        *sources: Files, globs (`**` enters directories) or directories, plain, gzip, zstd or bz2;
-            also URLs of object stores (`s3://`, `gs://`, `az://`), where a prefix is a directory.
+        *sources: Files, globs (`**` enters folders) or folders, plain, gzip, zstd or bz2;
+            also URLs of object stores (`s3://`, `gs://`, `az://`), where a prefix is a folder.
 
     Raises:
-        MissingSource: A source does not exist, or a glob or directory holds no file to read.
+        MissingSource: A source does not exist, or a glob or folder holds no file to read.
         StoreFailed: An object store does not answer.
     """
     return Documents.of(sources, Format.LINES)
@@ -182,17 +182,17 @@ def json_files(*sources: SourceSpec) -> Documents:
 
 
 def expand(sources: SourceSpec | Iterable[SourceSpec], kind: Kind = NDJSON) -> tuple[Source, ...]:
-    """The files that `sources` name: in the order given, sorted within a glob or directory.
+    """The files that `sources` name: in the order given, sorted within a glob or folder.
 
-    A file that is named more than once is read once. In globs and directories names that start
-    with `_` or `.` are left out, as Spark does (`_SUCCESS`); a directory is read with its
-    subdirectories, and only files of the `kind`.
+    A file that is named more than once is read once. In globs and folders names that start
+    with `_` or `.` are left out, as Spark does (`_SUCCESS`); a folder is read with its
+    subfolders, and only files of the `kind`.
 
     Raises MissingSource as `ndjson`, UnsupportedFeature for a URL of a store we do not know.
     """
     given = specs(sources)
     if not given:
-        raise MissingSource("no source was given", hint="name a file, a glob or a directory")
+        raise MissingSource("no source was given", hint="name a file, a glob or a folder")
     found: dict[str, Source] = {}
     for spec in given:
         text = os.fspath(spec)
@@ -211,7 +211,7 @@ def expand(sources: SourceSpec | Iterable[SourceSpec], kind: Kind = NDJSON) -> t
             raise MissingSource(
                 f"the source cannot be looked up: {getattr(error, 'strerror', None) or error}",
                 file=os.fspath(spec),
-                hint="name a file, a glob or a directory",
+                hint="name a file, a glob or a folder",
             ) from error
     return tuple(found.values())
 
@@ -256,7 +256,7 @@ def split_sources(sources: Iterable[Source], target_bytes: int) -> tuple[Split, 
 
 
 def _files(path: str, kind: Kind) -> Iterator[str]:
-    """The files that one path, glob or directory means. Raises MissingSource when none."""
+    """The files that one path, glob or folder means. Raises MissingSource when none."""
     # A file whose own name looks like a pattern (`a[1].json`) is that file.
     is_pattern = glob.has_magic(path) and not os.path.lexists(path)
     if not is_pattern and not Path(path).is_dir():
@@ -277,7 +277,7 @@ def _files(path: str, kind: Kind) -> Iterator[str]:
             hint="check the spelling; in a shell a pattern needs quotes",
         )
     if not found:
-        raise MissingSource(f"the directory holds no {kind.noun}", file=path, hint=kind.hint)
+        raise MissingSource(f"the folder holds no {kind.noun}", file=path, hint=kind.hint)
 
 
 def _source(path: str) -> Source:
@@ -289,7 +289,7 @@ def _source(path: str) -> Source:
             raise MissingSource(
                 "the source is not a regular file",
                 file=path,
-                hint="name a file, a glob or a directory",
+                hint="name a file, a glob or a folder",
             )
         with Path(path).open("rb") as file:
             head = file.read(4)

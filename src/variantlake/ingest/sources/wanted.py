@@ -16,7 +16,7 @@ from variantlake.errors import MissingSource
 from variantlake.storage.reaching import disk_failure
 
 SUFFIXES = (".ndjson", ".jsonl", ".json")
-"""Names that a directory's files must end with to be read; globs and single files may have any."""
+"""Names that a folder's files must end with to be read; globs and single files may have any."""
 
 COMPRESSED_SUFFIXES = ("", ".gz", ".zst", ".bz2")
 """What may follow one of SUFFIXES."""
@@ -29,14 +29,14 @@ _HIDDEN = ("_", ".")
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What a directory is read for: files whose names end so, in letters of any case."""
+    """What a folder is read for: files whose names end so, in letters of any case."""
 
     suffixes: tuple[str, ...]
     noun: str
     hint: str
 
     def accepts(self, name: str) -> bool:
-        """Whether a directory's file is one of them."""
+        """Whether a folder's file is one of them."""
         return name.lower().endswith(self.suffixes)
 
 

@@ -54,7 +54,7 @@ class LakeLoads(LakeChangeFeed):
         through the JVM. Executors must reach sources and table by the same names.
 
         Args:
-            sources: Files, globs or directories of newline-delimited JSON, plain, gzip, zstd or
+            sources: Files, globs or folders of newline-delimited JSON, plain, gzip, zstd or
                 bz2, on a disk or in an object store; or `vl.ndjson(...)`, `vl.json_array(...)`,
                 `vl.json_files(...)`.
             table: Its name, path or URL, as for `read`; it is made when there is none.
