@@ -17,6 +17,7 @@ from pyspark.sql import functions as sf
 import variantlake as vl
 from tests.spark.layouts import rows
 from tests.spark.random_joins import try_table
+from variantlake.errors import VariantLakeError
 from variantlake.planning import late_materialization
 from variantlake.spark.session import connect_files, versions
 
@@ -45,6 +46,7 @@ def done(work: dict[str, Any]) -> dict[str, Any]:
     overwritten = [overwrite(spark, lake, table) for table in work.get("overwrites", ())]
     appended = [append(spark, lake, load) for load in work.get("appends", ())]
     kept = [keep_up(lake, table) for table in work.get("kept", ())]
+    constrained = [constrain(lake, **each) for each in work.get("constraints", ())]
     placed = use_names(spark, lake, **work["names"]) if "names" in work else []
     if "stream" in work:
         stream(spark, **work["stream"])
@@ -62,6 +64,7 @@ def done(work: dict[str, Any]) -> dict[str, Any]:
         "appends": appended,
         "overwritten": overwritten,
         "placed": placed,
+        "constrained": constrained,
         "kept": kept,
         **answers,
     }
@@ -107,6 +110,17 @@ def keep_up(lake: Any, table: str) -> list[int]:
         lake.restore(table, 1).version,
         lake.vacuum(table, dry_run=True).files,
     ]
+
+
+def constrain(lake: Any, *, table: str, texts: list[str]) -> list[int | str]:
+    """For each condition, as a constraint: the table's new version, or the error."""
+    found: list[int | str] = []
+    for number, text in enumerate(texts):
+        try:
+            found.append(lake.add_constraint(table, f"c{number}", text))
+        except VariantLakeError as error:
+            found.append(error.message)
+    return found
 
 
 def use_names(

@@ -258,3 +258,15 @@ def test_several_ways_to_say_it() -> None:
         "b": "event:b::decimal(10,2)",
     }
     assert Wanted.of({"a": None}, None, None).paths == {"a": None}
+
+
+def test_text_that_is_no_utf8_is_refused_by_its_row_behind_rows_in_quarantine(
+    tmp_path: Path,
+) -> None:
+    given = pa.array([b"a", b"b", b"\xff"], pa.binary())
+    text: Any = pa.Array.from_buffers(pa.string(), 3, given.buffers())  # Arrow does not look at it
+    table = vl.Table.create(tmp_path / "t", "event VARIANT, s STRING")
+    data = pa.table({"event": ["{", "1", "2"], "s": text})
+    with pytest.raises(InvalidValue, match="column 's' holds what is no") as caught:
+        table.append(data, json_columns=["event"], mode="quarantine")
+    assert caught.value.row == 2

@@ -276,6 +276,20 @@ def test_upkeep_of_a_connect_client(client: Client, tmp_path: Path) -> None:
         assert vl.Table.open(table.uri, version).digest() == before
 
 
+def test_constraints_of_a_connect_client(client: Client, tmp_path: Path) -> None:
+    table = vl.Table.create(tmp_path / "t", "event VARIANT, n INT")
+    table.append(pa.table({"event": ["{}"], "n": pa.array([1], "int32")}), json_columns=["event"])
+    refused = ["rand() < 2", "n IN (SELECT 1)", "exists(array(n), x -> x > (SELECT 0))"]
+    taken = ["event IS NOT NULL -- or not", "exists(array(n), x -> x = n)"]
+    work = {"table": table.uri, "texts": [*refused, "n", *taken]}
+    *said, first, second = client({"constraints": [work]})["constrained"][0]
+    assert all(
+        "has a subquery, or gives one row now this and now that" in each for each in said[:3]
+    )
+    assert "is no condition on a row" in said[3]
+    assert (first, second) == (2, 3)
+
+
 def test_overwrites_of_a_connect_client(client: Client, tmp_path: Path) -> None:
     table = str(tmp_path / "t")
     made = vl.Table.create(table, "event VARIANT, n BIGINT", shredding={"event": "a BIGINT"})

@@ -99,9 +99,12 @@ class TableRows:
             raise InvalidSchema("the data have none of the columns that files hold")
         self.variant_columns = [path for _, each in self._encoders for path in each.variants]
         self.notes: Mapping[ColumnPath, ValueNotes] = {}
+        # The rows of the piece at hand that the quarantine did not take; None for all.
+        self._left: npt.NDArray[np.int64] | None = None
 
     def __iter__(self) -> Iterator[tuple[Partition, pa.RecordBatch]]:
         for given in self._slices():
+            self._left = None
             try:
                 columns, piece = self._encode(given)
                 partitions = self._partitions(piece)
@@ -109,7 +112,8 @@ class TableRows:
                     self._check(columns)
             except VariantLakeError as error:
                 if error.row is not None:
-                    error.row += self.count
+                    row = error.row if self._left is None else int(self._left[error.row])
+                    error.row = self.count + row
                 raise
             batch = _batch([each.name for _, each in self._encoders], columns)
             self.notes = joined_notes(each for _, each in self._encoders)
@@ -171,6 +175,7 @@ class TableRows:
             return piece
         for row in np.flatnonzero(rows).tolist():
             self.bad_rows.add(self._bad_row(piece, row, bad))
+        self._left = np.flatnonzero(~rows)
         return piece.filter(pa.array(~rows))
 
     def _bad_row(self, piece: pa.RecordBatch, row: int, bad: Mapping[str, Sequence[int]]) -> BadRow:
