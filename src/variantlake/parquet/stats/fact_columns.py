@@ -7,10 +7,10 @@ bounds and False for flags, and always the safe side.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from decimal import Decimal
 from functools import cache
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -43,8 +43,25 @@ def raw_dtype(type_: ShreddedType | None) -> type[np.generic]:
     return np.float64 if type_.kind in (Kind.FLOAT, Kind.DOUBLE) else np.int64
 
 
+class RowColumns:
+    """Base of dataclasses whose fields have an item for each of the same rows."""
+
+    __slots__ = ()
+
+    def take(self, rows: Int64s) -> Self:
+        """These rows."""
+        columns: Any = self
+        return type(self)(*(getattr(self, each.name).take(rows) for each in fields(columns)))
+
+    def put(self, rows: Int64s, others: Self) -> None:
+        """Write `others` into these rows."""
+        columns: Any = self
+        for each in fields(columns):
+            getattr(self, each.name).put(rows, getattr(others, each.name))
+
+
 @dataclass(frozen=True, slots=True)
-class RawColumn:
+class RawColumn(RowColumns):
     """One bound of each row: `values` of `raw_dtype`, which mean nothing where not `known`."""
 
     values: npt.NDArray[Any]
@@ -69,15 +86,6 @@ class RawColumn:
                 column.known[row] = True
         return column
 
-    def take(self, rows: Int64s) -> RawColumn:
-        """These rows."""
-        return RawColumn(self.values[rows], self.known[rows])
-
-    def put(self, rows: Int64s | slice, column: RawColumn) -> None:
-        """Write `column` into these rows."""
-        self.values[rows] = column.values
-        self.known[rows] = column.known
-
     def raw(self, row: int) -> Raw | None:
         """The bound of one row as a Python value."""
         if not self.known[row]:
@@ -96,7 +104,7 @@ def _usable(kind: Kind) -> Callable[[Raw | None], bool]:
 
 
 @dataclass(frozen=True, slots=True)
-class BoundColumns:
+class BoundColumns(RowColumns):
     """What encloses the values of some rows; meanings as in PathFacts."""
 
     minimum: RawColumn
@@ -122,24 +130,6 @@ class BoundColumns:
             np.array([each.plain_floats for each in facts], np.bool_),
         )
 
-    def take(self, rows: Int64s) -> BoundColumns:
-        """These rows."""
-        return BoundColumns(
-            self.minimum.take(rows),
-            self.maximum.take(rows),
-            self.minimum_exact[rows],
-            self.maximum_exact[rows],
-            self.plain_floats[rows],
-        )
-
-    def put(self, rows: Int64s, bounds: BoundColumns) -> None:
-        """Write `bounds` into these rows."""
-        self.minimum.put(rows, bounds.minimum)
-        self.maximum.put(rows, bounds.maximum)
-        self.minimum_exact[rows] = bounds.minimum_exact
-        self.maximum_exact[rows] = bounds.maximum_exact
-        self.plain_floats[rows] = bounds.plain_floats
-
 
 LACKING, INTEGERS = 1, 2
 """Bits of notes: a residual may hold types that Spark lacks; integers stand in columns of decimals,
@@ -154,7 +144,7 @@ def note_bits(notes: ValueNotes | None) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class Counts(RowColumns):
     """Counts of one node in some rows, and `clean_inside`; int64, meanings as in PathFacts."""
 
     typed: Int64s
@@ -411,11 +401,7 @@ class _PatchedVariants(_Variants):
         typed, nulls, residuals = (np.full(len(rows), UNKNOWN, np.int64) for _ in range(3))
         result = Counts(typed, nulls, residuals, np.zeros(len(rows), np.int64))
         for source, some, there in self._parts(rows):
-            found = source.counts(there, nodes[some])
-            result.typed[some] = found.typed
-            result.nulls[some] = found.nulls
-            result.residuals[some] = found.residuals
-            result.clean_inside[some] = found.clean_inside
+            result.put(some, source.counts(there, nodes[some]))
         return result
 
     def bounds(self, rows: Int64s, nodes: Int64s, leaf: ShreddedType) -> BoundColumns:

@@ -16,7 +16,14 @@ import numpy.typing as npt
 from variantlake.delta.schema.table_schema import PrimitiveType
 from variantlake.delta.stats.partition_values import partition_raw
 from variantlake.parquet.stats.bounds import Raw
-from variantlake.parquet.stats.fact_columns import Bools, BoundColumns, Counts, Int64s, RawColumn
+from variantlake.parquet.stats.fact_columns import (
+    Bools,
+    BoundColumns,
+    Counts,
+    Int64s,
+    RawColumn,
+    RowColumns,
+)
 from variantlake.parquet.stats.facts import UNKNOWN
 from variantlake.planning.exact.casts import Beyond, cast_column, monotone_cast, spark_type
 from variantlake.planning.exact.comparing import equal
@@ -33,12 +40,11 @@ from variantlake.planning.files import FileColumns, PartitionColumn
 from variantlake.planning.predicates import Ref
 from variantlake.types import Kind, ShreddedType
 
-ALL = slice(None)
 NO_TYPES: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
-class Domains:
+class Domains(RowColumns):
     """The values of one operand, as the requested type, in each of many files.
 
     `values` and `nulls` say whether some row of the file may have a value, may be NULL. All values
@@ -78,26 +84,6 @@ class Domains:
         for flags in (self.minimum.known, self.maximum.known, self.exact, self.nan):
             flags[rows] = False
         self.explain(NO_VALUE, rows)
-
-    def take(self, rows: Int64s) -> Domains:
-        """These rows."""
-        return Domains(
-            self.values[rows],
-            self.nulls[rows],
-            self.minimum.take(rows),
-            self.maximum.take(rows),
-            self.exact[rows],
-            self.nan[rows],
-            self.why[rows],
-        )
-
-    def put(self, rows: Int64s, domains: Domains) -> None:
-        """Write `domains` into these rows."""
-        self.values[rows], self.nulls[rows] = domains.values, domains.nulls
-        self.minimum.put(rows, domains.minimum)
-        self.maximum.put(rows, domains.maximum)
-        self.exact[rows], self.nan[rows] = domains.exact, domains.nan
-        self.why[rows] = domains.why
 
     def reason(self, row: int) -> str:
         """Why there are no bounds in this row; empty where there are."""
@@ -307,13 +293,14 @@ def _translated(
         return _days(bounds, nulls)
     same = stored == requested
     domains = Domains.anything(len(nulls), requested, NO_BOUNDS)
+    rows = np.arange(len(nulls))
     if monotone_cast(stored, requested) is None:
         domains.nulls[:] = nulls if same else True
-        domains.explain(NO_BOUNDS if same else NO_ORDER, np.arange(len(nulls)))
+        domains.explain(NO_BOUNDS if same else NO_ORDER, rows)
         return domains
     low, high = (cast_column(side, stored, requested) for side in (bounds.minimum, bounds.maximum))
-    domains.minimum.put(ALL, low.values)
-    domains.maximum.put(ALL, high.values)
+    domains.minimum.put(rows, low.values)
+    domains.maximum.put(rows, high.values)
     domains.nulls[:] = nulls if same else nulls | ~(low.fits & high.fits)
     domains.exact[:] = bounds.minimum_exact & bounds.maximum_exact
     if stored.kind is Kind.STRING:
@@ -335,7 +322,8 @@ def _days(bounds: BoundColumns, nulls: Bools) -> Domains:
     domains.nulls[:] = nulls
     known = bounds.minimum.known & bounds.maximum.known
     low, high = (side.values // _MICROS_PER_DAY for side in (bounds.minimum, bounds.maximum))
-    domains.minimum.put(ALL, RawColumn(low - 1, known))
-    domains.maximum.put(ALL, RawColumn(high + 1, known))
+    rows = np.arange(len(nulls))
+    domains.minimum.put(rows, RawColumn(low - 1, known))
+    domains.maximum.put(rows, RawColumn(high + 1, known))
     domains.explain("", known)
     return domains
