@@ -25,15 +25,13 @@ from variantlake.maintenance.rewrite.groups import (
     Tier,
     TierCounts,
     joined,
-    total,
 )
-from variantlake.maintenance.rewrite.run import RewriteTotals, run_rewrite
-from variantlake.scan.table_names import condition_on_files, files_that_may_match
-from variantlake.shown import Result
+from variantlake.maintenance.rewrite.run import RewriteResult, RewriteTotals, run_rewrite
+from variantlake.scan.table_names import files_matching
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class OptimizeResult(Result):
+class OptimizeResult(RewriteResult):
     """What a compaction did, or would do: then `is_dry_run` is true and nothing is committed.
 
     `versions` are its commits, in order. `files_read`, `rows` and `bytes_read` are of the files
@@ -47,21 +45,12 @@ class OptimizeResult(Result):
     writer was first to change, which were planned anew.
     """
 
-    versions: tuple[int, ...] = ()
-    is_dry_run: bool = False
-    files_read: int = 0
-    files_written: int = 0
-    rows: int = 0
-    bytes_read: int = 0
-    bytes_written: int = 0
     copied: Counts = field(default_factory=Counts)
     encoded: Counts = field(default_factory=Counts)
     reshredded: Counts = field(default_factory=Counts)
     not_copied: Mapping[str, int] = field(default_factory=dict)
     deletion_vectors: int = 0
-    conflicts: int = 0
     commits: int = 0
-    seconds: float = 0.0
 
 
 def optimize(
@@ -79,11 +68,10 @@ def optimize(
     Raises as `Table.optimize`.
     """
     started = time.perf_counter()
-    condition = None if where is None else condition_on_files(snapshot, where)
+    chosen = files_matching(snapshot, where)
 
     def prepare(newest: Snapshot) -> CompactionPlan:
-        chosen = None if condition is None else files_that_may_match(newest, condition)
-        return plan_compaction(newest, options, chosen, digest=digest)
+        return plan_compaction(newest, options, chosen(newest), digest=digest)
 
     if dry_run:
         return _expected(prepare(snapshot), started)
@@ -101,15 +89,18 @@ def optimize(
         snapshot = newest
         if turn and _to_join(snapshot) >= before:
             break
+    return _result(totals, started, commits=len(totals.versions))
+
+
+def _result(totals: RewriteTotals, started: float, **others: Any) -> OptimizeResult:
     return OptimizeResult(
-        versions=totals.versions,
-        files_written=totals.files,
-        bytes_written=totals.bytes_written,
+        **totals.told(),
+        **others,
+        copied=totals.tiers.get(Tier.COPY, Counts()),
+        encoded=totals.tiers.get(Tier.COLUMNS, Counts()),
+        reshredded=totals.tiers.get(Tier.SHRED, Counts()),
         deletion_vectors=totals.vectors,
-        conflicts=totals.conflicts,
-        commits=len(totals.versions),
         seconds=time.perf_counter() - started,
-        **_of_tiers(totals.tiers),
     )
 
 
@@ -133,30 +124,11 @@ def _expected(plan: CompactionPlan, started: float) -> OptimizeResult:
             tiers.append(replace(group, files=tuple(decoded)).tiers)
             encoded = tiers[-1].get(Tier.COLUMNS, Counts()).files
             not_copied[reason] = not_copied.get(reason, 0) + encoded
-    return OptimizeResult(
-        is_dry_run=True,
-        files_written=len(plan.groups),
-        bytes_written=written,
-        deletion_vectors=vectors,
-        commits=commits,
-        not_copied={reason: files for reason, files in not_copied.items() if files},
-        seconds=time.perf_counter() - started,
-        **_of_tiers(joined(tiers)),
-    )
+    totals = RewriteTotals((), len(plan.groups), written, vectors, tiers=joined(tiers))
+    not_copied = {reason: files for reason, files in not_copied.items() if files}
+    return _result(totals, started, is_dry_run=True, commits=commits, not_copied=not_copied)
 
 
 def _to_join(snapshot: Snapshot) -> tuple[int, int]:
     """What each turn makes less: the files, or those that may go with others."""
     return snapshot.files.num_rows, -sum(numbers_in(snapshot.files, APART_TAG))
-
-
-def _of_tiers(tiers: TierCounts) -> dict[str, Any]:
-    read = total(tiers)
-    return {
-        "files_read": read.files,
-        "rows": read.rows,
-        "bytes_read": read.bytes,
-        "copied": tiers.get(Tier.COPY, Counts()),
-        "encoded": tiers.get(Tier.COLUMNS, Counts()),
-        "reshredded": tiers.get(Tier.SHRED, Counts()),
-    }

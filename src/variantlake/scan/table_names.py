@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
 from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.schema.table_schema import spark_name
 from variantlake.errors import UnsupportedFeature
 from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.planning.log_files import LogFiles
-from variantlake.planning.predicates import Predicate, Ref, map_refs, refs
+from variantlake.planning.predicates import Ref, map_refs, refs
 from variantlake.planning.stats.skipping import Skipper
 from variantlake.scan.footers import Footers
 from variantlake.sql.select import QueryText
 
-_SPARK_NAMES = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}
-
 
 def partition_types(snapshot: Snapshot) -> dict[str, str]:
     """The Spark types of the partition columns, by physical names."""
-    found = {}
-    for column in snapshot.schema.fields:
-        if column.name in snapshot.partition_columns:
-            name = str(column.type)
-            found[column.physical_name] = _SPARK_NAMES.get(name, name)
-    return found
+    return {
+        column.physical_name: spark_name(column.type)
+        for column in snapshot.schema.fields
+        if column.name in snapshot.partition_columns
+    }
 
 
 def stored_ref(snapshot: Snapshot, ref: Ref) -> Ref:
@@ -36,13 +35,18 @@ def stored_ref(snapshot: Snapshot, ref: Ref) -> Ref:
     return replace(ref, column=(column.physical_name,), shown=ref.column)
 
 
-def condition_on_files(snapshot: Snapshot, text: str) -> Predicate:
-    """A condition that says which files are looked at, as it stands after WHERE.
+def files_matching(snapshot: Snapshot, where: str | None) -> Callable[[Snapshot], Int64s | None]:
+    """What finds the files of a version that may hold a match, exactly over partition columns.
+
+    It gives rows of the version's files, None for all of them. `where` is a condition as it stands
+    after WHERE, over the columns of `snapshot`; None chooses all.
 
     Raises InvalidQuery and UnsupportedFeature.
     """
+    if where is None:
+        return lambda _: None
     try:
-        return QueryText(snapshot.schema).condition(text)
+        condition = QueryText(snapshot.schema).condition(where)
     except UnsupportedFeature as error:
         error.hint = (
             "files are chosen by comparisons of columns and paths with constants of their types, "
@@ -51,9 +55,9 @@ def condition_on_files(snapshot: Snapshot, text: str) -> Predicate:
         error.cli_hint = None
         raise
 
+    def found(version: Snapshot) -> Int64s:
+        stored = map_refs(condition, lambda ref: stored_ref(version, ref))
+        files = Footers().with_facts(version, LogFiles(version), refs(stored))
+        return np.flatnonzero(Skipper(stored, partition_types(version)).may_match(files))
 
-def files_that_may_match(snapshot: Snapshot, where: Predicate) -> Int64s:
-    """The rows of the snapshot's files that may hold a match; exact over partition columns."""
-    stored = map_refs(where, lambda ref: stored_ref(snapshot, ref))
-    files = Footers().with_facts(snapshot, LogFiles(snapshot), refs(stored))
-    return np.flatnonzero(Skipper(stored, partition_types(snapshot)).may_match(files))
+    return found

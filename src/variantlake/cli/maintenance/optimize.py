@@ -17,9 +17,8 @@ from variantlake.cli.terminal.options import (
 from variantlake.cli.terminal.output import print_fields, print_json, print_line, print_rows
 from variantlake.cli.terminal.progress import rewriting
 from variantlake.errors import InvalidValue
-from variantlake.maintenance.clustering.cluster import ClusterResult
 from variantlake.maintenance.optimize import OptimizeResult
-from variantlake.maintenance.reshredding.reshred import ReshredResult
+from variantlake.maintenance.rewrite.run import RewriteResult
 from variantlake.shown import counted, size
 from variantlake.table import Table
 
@@ -80,7 +79,7 @@ def bytes_of(text: str) -> int:
     return int(found[1]) << _UNITS[found[2].lower()]
 
 
-def outcome(done: OptimizeResult | ClusterResult | ReshredResult, part: str) -> dict[str, str]:
+def outcome(done: RewriteResult, part: str) -> dict[str, str]:
     """The versions that a rewrite made, and what of it was planned again; `part` is its unit."""
     fields = {}
     if not done.is_dry_run:

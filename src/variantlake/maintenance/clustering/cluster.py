@@ -12,13 +12,12 @@ from variantlake.ingest.target.files import CLUSTERED_FILE_BYTES
 from variantlake.maintenance.clustering.plan_clustering import ClusterPlan, plan_clustering
 from variantlake.maintenance.rewrite.commit_rewrite import Operation
 from variantlake.maintenance.rewrite.groups import check_whole
-from variantlake.maintenance.rewrite.run import run_rewrite
-from variantlake.scan.table_names import condition_on_files, files_that_may_match
-from variantlake.shown import Result
+from variantlake.maintenance.rewrite.run import RewriteResult, run_rewrite
+from variantlake.scan.table_names import files_matching
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class ClusterResult(Result):
+class ClusterResult(RewriteResult):
     """What a run did, or would do: then `is_dry_run` is true and nothing is committed.
 
     `versions` are its commits. `paths` are what the table is clustered by. `new_bytes` were in
@@ -29,21 +28,12 @@ class ClusterResult(Result):
     `bytes_written`. `conflicts` counts groups that another writer was first to change.
     """
 
-    versions: tuple[int, ...] = ()
-    is_dry_run: bool = False
     paths: tuple[str, ...] = ()
     groups: int = 0
-    files_read: int = 0
-    files_written: int = 0
-    rows: int = 0
-    bytes_read: int = 0
-    bytes_written: int = 0
     budget_bytes: int = 0
     new_bytes: int = 0
     read_share_before: float = 0.0
     read_share_after: float = 0.0
-    conflicts: int = 0
-    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,14 +65,14 @@ def cluster(
     """
     started = time.perf_counter()
     where = options.where
-    condition = None if where is None else condition_on_files(snapshot, where)
+    chosen = files_matching(snapshot, where)
     plans: list[ClusterPlan] = []
     turns: list[int] = []
 
     def planned(newest: Snapshot, budget: int | None) -> ClusterPlan:
         return plan_clustering(
             newest,
-            chosen=None if condition is None else files_that_may_match(newest, condition),
+            chosen=chosen(newest),
             budget=budget,
             target=options.target_file_bytes,
             digest=options.digest,
@@ -131,14 +121,8 @@ def cluster(
     after = planned(snapshot.refresh(), 0)
     return replace(
         result,
-        versions=totals.versions,
-        files_read=totals.read.files,
-        files_written=totals.files,
-        rows=totals.read.rows,
-        bytes_read=totals.read.bytes,
-        bytes_written=totals.bytes_written,
+        **totals.told(),
         read_share_after=after.read_share[0],
-        conflicts=totals.conflicts,
         seconds=time.perf_counter() - started,
     )
 

@@ -44,11 +44,10 @@ from variantlake.maintenance.rewrite.file_groups import file_group
 from variantlake.maintenance.rewrite.groups import FileGroup
 from variantlake.maintenance.rewrite.layouts import layouts_of
 from variantlake.maintenance.rewrite.rewrite_group import RewritePlan
-from variantlake.maintenance.rewrite.run import run_rewrite
+from variantlake.maintenance.rewrite.run import RewriteResult, RewriteTotals, run_rewrite
 from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.planning.log_files import LogFiles
-from variantlake.scan.table_names import condition_on_files, files_that_may_match
-from variantlake.shown import Result
+from variantlake.scan.table_names import files_matching
 from variantlake.shredding.ddl import format_ddl, parse_ddl
 from variantlake.shredding.layout import check_writable
 from variantlake.shredding.schema import ShreddingSchema
@@ -58,7 +57,7 @@ MAX_COMMIT_FILES = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class ReshredResult(Result):
+class ReshredResult(RewriteResult):
     """What was done, or would be: then `is_dry_run` is true and nothing is committed.
 
     `versions` are the commits, that of the table's properties first. `shredding` is the DDL of
@@ -67,18 +66,9 @@ class ReshredResult(Result):
     estimate. `conflicts` counts files that another writer was first to change.
     """
 
-    versions: tuple[int, ...] = ()
-    is_dry_run: bool = False
     shredding: Mapping[str, str] = field(default_factory=dict)
     changed: bool = False
     files: int = 0
-    files_read: int = 0
-    files_written: int = 0
-    rows: int = 0
-    bytes_read: int = 0
-    bytes_written: int = 0
-    conflicts: int = 0
-    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,7 +288,7 @@ def reshred(
     """
     started = time.perf_counter()
     where = options.where
-    condition = None if where is None else condition_on_files(snapshot, where)
+    chosen = files_matching(snapshot, where)
     snapshot.check_writable(evaluated=True, kept=True)
     layouts = wanted_layouts(snapshot, options)
     changes = property_changes(
@@ -306,8 +296,7 @@ def reshred(
     )
 
     def prepare(newest: Snapshot) -> ReshredPlan:
-        chosen = None if condition is None else files_that_may_match(newest, condition)
-        return plan_reshredding(newest, layouts, chosen, digest=options.digest)
+        return plan_reshredding(newest, layouts, chosen(newest), digest=options.digest)
 
     names = {physical: name for name, physical in variant_columns(snapshot).items()}
     first = prepare(snapshot)
@@ -325,9 +314,9 @@ def reshred(
     )
     if dry_run:
         return result
-    versions: tuple[int, ...] = ()
+    totals = RewriteTotals()
     if changes is not None:
-        versions = (commit(snapshot, changes),)
+        totals = RewriteTotals((commit(snapshot, changes),))
         snapshot = snapshot.refresh()
     operation = Operation(
         "REORG",
@@ -336,18 +325,8 @@ def reshred(
             "shredding": orjson.dumps(dict(result.shredding)).decode(),
         },
     )
-    totals = run_rewrite(snapshot, prepare, run, operation, progress=progress)
-    return replace(
-        result,
-        versions=versions + totals.versions,
-        files_read=totals.read.files,
-        files_written=totals.files,
-        rows=totals.read.rows,
-        bytes_read=totals.read.bytes,
-        bytes_written=totals.bytes_written,
-        conflicts=totals.conflicts,
-        seconds=time.perf_counter() - started,
-    )
+    totals += run_rewrite(snapshot, prepare, run, operation, progress=progress)
+    return replace(result, **totals.told(), seconds=time.perf_counter() - started)
 
 
 def _rows(plan: ReshredPlan) -> int:

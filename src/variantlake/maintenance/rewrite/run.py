@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 from variantlake.delta.log.identity import check_same_table
 from variantlake.delta.log.snapshot import Snapshot
@@ -29,7 +29,6 @@ from variantlake.maintenance.rewrite.commit_rewrite import (
     still_there,
 )
 from variantlake.maintenance.rewrite.groups import (
-    Counts,
     FileGroup,
     InputFile,
     TierCounts,
@@ -37,6 +36,7 @@ from variantlake.maintenance.rewrite.groups import (
     total,
 )
 from variantlake.maintenance.rewrite.rewrite_group import RewritePlan, RewrittenGroup, rewrite_group
+from variantlake.shown import Result
 
 _LOG = logger("rewrite")
 
@@ -85,6 +85,21 @@ class RewriteTask:
         return run_load_task(self.plan.files, number, write)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class RewriteResult(Result):
+    """What each rewrite tells; its own result says what the fields mean there."""
+
+    versions: tuple[int, ...] = ()
+    is_dry_run: bool = False
+    files_read: int = 0
+    files_written: int = 0
+    rows: int = 0
+    bytes_read: int = 0
+    bytes_written: int = 0
+    conflicts: int = 0
+    seconds: float = 0.0
+
+
 @dataclass(frozen=True, slots=True)
 class RewriteTotals:
     """What was done.
@@ -125,10 +140,18 @@ class RewriteTotals:
             joined([self.tiers, more.tiers]),
         )
 
-    @property
-    def read(self) -> Counts:
-        """The files that were read."""
-        return total(self.tiers)
+    def told(self) -> dict[str, Any]:
+        """The fields of a RewriteResult."""
+        read = total(self.tiers)
+        return {
+            "versions": self.versions,
+            "files_read": read.files,
+            "files_written": self.files,
+            "rows": read.rows,
+            "bytes_read": read.bytes,
+            "bytes_written": self.bytes_written,
+            "conflicts": self.conflicts,
+        }
 
 
 def run_rewrite(
@@ -164,7 +187,7 @@ def run_rewrite(
 def _say(totals: RewriteTotals, snapshot: Snapshot, seconds: float) -> None:
     _LOG.info(
         "%s: rewritten rows %d, new files %d, bytes %d, seconds %.2f",
-        snapshot.store.uri, totals.read.rows, totals.files, totals.bytes_written, seconds,
+        snapshot.store.uri, total(totals.tiers).rows, totals.files, totals.bytes_written, seconds,
     )  # fmt: skip
     for tier, counts in totals.tiers.items():
         _LOG.debug(
