@@ -1,11 +1,14 @@
-"""Keeping a table in shape: files that are rewritten, removed or brought back."""
+"""Keeping a table in shape: files that are joined, removed or brought back, rows erased."""
 
 from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from variantlake.delta.checkpoint.checkpoint_writer import write_checkpoint
+from variantlake.erase.erase import EraseResult, erase
+from variantlake.ingest.target.files import TARGET_FILE_BYTES
 from variantlake.maintenance.health import health
 from variantlake.maintenance.health_findings import Health
 from variantlake.maintenance.restore import Missing, RestoreResult, restore
@@ -16,13 +19,64 @@ from variantlake.maintenance.vacuuming.vacuum import (
     VacuumResult,
     vacuum,
 )
-from variantlake.table.compaction import TableCompaction
+from variantlake.planning.expressions import Condition
+from variantlake.table.layouts import TableLayouts
+
+if TYPE_CHECKING:
+    from variantlake.ingest.load import LoadProgress
+    from variantlake.maintenance.optimize import OptimizeResult
 
 
-class TableMaintenance(TableCompaction):
-    """The part of `Table` that keeps its files in shape; no row changes."""
+class TableMaintenance(TableLayouts):
+    """The part of `Table` that keeps its files in shape, and erases rows for good."""
 
     __slots__ = ()
+
+    def optimize(
+        self,
+        where: str | Condition | None = None,
+        *,
+        target_file_bytes: int = TARGET_FILE_BYTES,
+        max_deleted_share: float = 0.05,
+        dry_run: bool = False,
+        digest: bool = True,
+        progress: Callable[[LoadProgress], None] | None = None,
+    ) -> OptimizeResult:
+        """Join small files, and rewrite files of which many rows are deleted; no row changes.
+
+        Readers of older versions find their files as before. Appends of others at the same time
+        never contradict it. Of files that another writer removed or deleted rows of meanwhile, the
+        rest is done again.
+
+        Args:
+            where: Only files that may hold a match: a condition over partition columns and paths.
+            target_file_bytes: Files below three quarters of it are joined up to about this size.
+            max_deleted_share: The share of deleted rows above which a file is rewritten.
+            dry_run: Say what would be done, and do nothing.
+            digest: Compare the rows that are read and written by their digest; a difference raises
+                before anything is committed.
+            progress: Called a few times a second while files are rewritten.
+
+        Raises:
+            UnsupportedFeature: The table needs a feature that we do not write, by name.
+            InvalidQuery, InvalidPath: A condition that does not parse, or names what is not there.
+            MalformedFile, MissingSource: A file that cannot be read, with file and row.
+            CommitConflict: Others changed the same files again and again.
+        """
+        # Loads the kernels, which a table does without.
+        from variantlake.ingest.local_run import run_in_threads
+        from variantlake.maintenance.optimize import optimize
+        from variantlake.maintenance.plan_compaction import CompactionOptions
+
+        return optimize(
+            self._newest(),
+            run_in_threads,
+            where=None if where is None else str(where),
+            options=CompactionOptions(target_file_bytes, max_deleted_share),
+            dry_run=dry_run,
+            digest=digest,
+            progress=progress,
+        )
 
     def vacuum(
         self,
@@ -131,3 +185,31 @@ class TableMaintenance(TableCompaction):
         writers write none. Raises as `open` for a log that cannot be read, StoreFailed.
         """
         return write_checkpoint(self._newest().store)
+
+    def erase(
+        self, where: str | Condition, *, purge: bool = False, dry_run: bool = False
+    ) -> EraseResult:
+        """Erase rows so that in the end nothing below the table's folder holds them.
+
+        Deletes the rows in one commit that writes every file anew in which they are, also where a
+        deletion vector hides them already. The commit says neither the condition nor bounds of the
+        old files. Older versions still hold the rows: the result says after which time
+        `vacuum` removes their files, and until when the log says bounds of them.
+
+        Args:
+            where: A condition, as for `scan`.
+            purge: Do not wait: remove every other version now, its files, change files and
+                quarantine files, and all of the log before the newest version. Only where nothing
+                else uses the table: readers of older versions, readers of changes and running
+                writers lose what they need, and the history begins anew.
+            dry_run: Change nothing; the answer tells how many rows and files there are.
+
+        Raises:
+            InvalidQuery: Text that does not parse, or names what the table has not.
+            InvalidValue: A value that a cast in the condition fails at.
+            UnsupportedFeature: An expression that only Spark takes; an append-only table; a VARIANT
+                inside of another column; a table that tracks its rows, where files would be
+                written anew; with `purge` a table whose log must not be cut.
+            CommitConflict: Other writers were first, again and again.
+        """
+        return erase(self._newest(), str(where), purges=purge, dry_run=dry_run)

@@ -6,10 +6,10 @@ import html
 
 from variantlake.report.table_report import TableReport, report_table
 from variantlake.shown import counted
-from variantlake.table.erasure import TableErasure
+from variantlake.table.change_feed import TableChangeFeed
 
 
-class TableReports(TableErasure):
+class TableReports(TableChangeFeed):
     """The part of `Table` that shows what it is like."""
 
     __slots__ = ()
