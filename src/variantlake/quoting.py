@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 
+Parts = tuple[str, ...]
+"""The parts of a name, without quotes."""
+
 PLAIN_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 """A name that needs no quotes."""
 

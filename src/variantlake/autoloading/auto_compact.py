@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -33,11 +34,9 @@ MAX_DELETED_SHARE = 1.0
 """Files with deleted rows are left to whoever looks after the table."""
 
 
-def is_wanted(snapshot: Snapshot, asked: bool | None) -> bool:
+def is_wanted(properties: Mapping[str, str], asked: bool | None) -> bool:
     """Whether small files are to be joined: as asked, else by the table's property."""
-    if asked is not None:
-        return asked
-    return snapshot.properties.get(PROPERTY, "").lower() == "true"
+    return properties.get(PROPERTY, "").lower() == "true" if asked is None else asked
 
 
 def compact_small_files(snapshot: Snapshot, run: Runner) -> None:

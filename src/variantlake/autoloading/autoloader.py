@@ -232,8 +232,9 @@ class Autoloader:
             if state.batch != before.batch + 1:
                 # Another process has loaded since: some of what is listed here may be among it.
                 raise _Overtaken(result)
-            if self._snapshot is not None and is_wanted(self._snapshot, self.options.auto_compact):
-                compact_small_files(self._snapshot, self._job.run)
+            snapshot, asked = self._snapshot, self.options.auto_compact
+            if snapshot is not None and is_wanted(snapshot.properties, asked):
+                compact_small_files(snapshot, self._job.run)
         if discovery.is_full and not discovery.waiting:
             self._listed = discovery.started
         return result

@@ -8,7 +8,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from variantlake.delta.schema.char_types import char_length
-from variantlake.delta.schema.table_schema import PrimitiveType, StructType, VariantType
+from variantlake.delta.schema.table_schema import PrimitiveType, StructType, VariantType, spark_name
 from variantlake.errors import InvalidPath, InvalidQuery, VariantLakeError
 from variantlake.paths import Path
 from variantlake.planning.predicates import Ref
@@ -16,8 +16,6 @@ from variantlake.sql.literals import refused, type_name
 
 COLLATIONS = "__COLLATIONS"
 """The key in a column's metadata under which Spark keeps the collations of its strings."""
-
-_SPARK_NAMES = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}
 
 
 class Columns:
@@ -56,7 +54,7 @@ class Columns:
         if column is not None and isinstance(column.type, PrimitiveType):
             collations: Mapping[str, str] = column.metadata.get(COLLATIONS) or {}
             collation = collations.get(name)
-            type_ = f"{type_} collate {collation}" if collation else _SPARK_NAMES.get(type_, type_)
+            type_ = f"{type_} collate {collation}" if collation else spark_name(column.type)
         elif column is not None and not isinstance(column.type, VariantType):
             type_ = "nested"
         length = 0 if column is None else char_length(column)

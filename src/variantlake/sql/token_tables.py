@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot.tokenizer_core import Token, TokenType
 
-from variantlake.sql.names import Parts
+from variantlake.quoting import Parts
 from variantlake.sql.splice import Splice
 from variantlake.sql.tokens import NAMES, clause_of, is_word, kind_at, name_at
 

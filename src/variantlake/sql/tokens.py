@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import sqlglot
 from sqlglot.tokenizer_core import Token, TokenType
 
-from variantlake.sql.names import Parts
+from variantlake.quoting import Parts
 
 Span = tuple[int, int]
 

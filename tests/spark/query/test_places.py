@@ -17,10 +17,10 @@ from variantlake.errors import (
     UnsupportedFeature,
     VariantLakeError,
 )
+from variantlake.quoting import Parts
 from variantlake.spark.lake import Lake, connect
 from variantlake.spark.query.names import CatalogTable, CatalogView
 from variantlake.spark.query.places import find_place, name_parts, writable
-from variantlake.sql.names import Parts
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

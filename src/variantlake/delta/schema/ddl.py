@@ -18,6 +18,7 @@ from variantlake.delta.schema.table_schema import (
     StructField,
     StructType,
     VariantType,
+    spark_name,
     with_parts,
 )
 from variantlake.errors import InvalidSchema
@@ -102,10 +103,7 @@ def _type_text(type_: DataType) -> str:
         case MapType(key, value):
             return f"map<{_type_text(key)},{_type_text(value)}>"
         case _:
-            return _SPARK_NAMES.get(str(type_), str(type_))
-
-
-_SPARK_NAMES = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}
+            return spark_name(type_)
 
 
 @dataclass(slots=True)

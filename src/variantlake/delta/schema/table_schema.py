@@ -390,3 +390,12 @@ def _from_arrow(arrow: pa.DataType, where: str) -> DataType:
     if name is None:
         raise InvalidSchema(f"column {where}: a Delta table cannot hold Arrow type {arrow}")
     return PrimitiveType(name)
+
+
+_SPARK_NAMES = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}
+
+
+def spark_name(type_: DataType) -> str:
+    """What Spark SQL calls a type without parts."""
+    name = str(type_)
+    return _SPARK_NAMES.get(name, name)

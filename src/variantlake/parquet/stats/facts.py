@@ -109,10 +109,6 @@ class VariantFacts:
     notes: ValueNotes | None = None
     sizes: VariantSizes | None = field(default=None, compare=False)
 
-    def find(self, path: Path) -> PathFacts | None:
-        """The facts of exactly this path; None where it is not a node of the schema."""
-        return next((facts for facts in self.paths if facts.path == path), None)
-
 
 @dataclass(frozen=True, slots=True)
 class ColumnFacts:

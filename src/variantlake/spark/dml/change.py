@@ -29,7 +29,7 @@ from variantlake.parquet.metadata.footer import read_footer
 from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.planning.files import ScanFile
 from variantlake.planning.log_files import LogFiles
-from variantlake.quoting import quote_identifier
+from variantlake.quoting import Parts, quote_identifier
 from variantlake.shredding.inference.infer import InferenceOptions
 from variantlake.spark.dml.change_task import (
     ACTION,
@@ -50,7 +50,6 @@ from variantlake.spark.query.references import Resolve
 from variantlake.spark.query.references import Target as NamedTable
 from variantlake.spark.scan.tables import Tables, TableVersion
 from variantlake.spark.session.jobs import run_over
-from variantlake.sql.names import Parts
 
 _NOT_CHANGED = "nothing was changed; correct the row or leave it out"
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import DataFrame, SparkSession
 
 from variantlake.delta.log.snapshot import Snapshot
+from variantlake.quoting import Parts
 from variantlake.shown import Shown
 from variantlake.spark.query.catalyst_query import QueryRunner
 from variantlake.spark.query.connect_query import RemoteQueries
@@ -20,7 +21,6 @@ from variantlake.spark.session.arguments import check_location, check_tables
 from variantlake.spark.session.classic_files import HelperSession
 from variantlake.spark.session.jobs import task_runner
 from variantlake.spark.session.jvm import is_connect
-from variantlake.sql.names import Parts
 
 if TYPE_CHECKING:
     from variantlake.ingest.load import Runner  # loads the kernels

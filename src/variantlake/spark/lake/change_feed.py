@@ -11,12 +11,11 @@ from variantlake.errors import InvalidQuery, InvalidValue
 from variantlake.feed.commits import version_range
 from variantlake.feed.snapshots import change_snapshots
 from variantlake.planning.expressions import Condition, TypedPath
-from variantlake.quoting import quote_string
+from variantlake.quoting import Parts, quote_string
 from variantlake.spark.lake.queries import LakeQueries
 from variantlake.spark.query.places import Location
 from variantlake.spark.query.references import Target
 from variantlake.spark.session.arguments import check_expressions
-from variantlake.sql.names import Parts
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 

@@ -21,6 +21,7 @@ from pyspark.sql.types import DataType
 
 from variantlake.errors import InvalidQuery, UnsupportedFeature, VariantLakeError
 from variantlake.planning.predicates import In
+from variantlake.quoting import Parts
 from variantlake.spark.query.names import CatalogNames, CatalogTable
 from variantlake.spark.query.origin import view_mark
 from variantlake.spark.query.plans.analysis import Analysis, TableUse, analyse
@@ -73,7 +74,6 @@ from variantlake.spark.session.schemas import same_columns
 from variantlake.spark.session.settings import bytes_in, is_case_sensitive
 from variantlake.spark.session.variant_functions import functions_of_text
 from variantlake.spark.session.versions import UNTRIED
-from variantlake.sql.names import Parts
 from variantlake.sql.splice import Splice, splice
 
 NOT_REWRITTEN = "Spark did not take the rewritten text: paths are read natively"
@@ -390,10 +390,8 @@ class QueryRunner(SessionQueries[PreparedQuery]):
         return self._sql(text, query.args, query.sources) if query.inside else frame
 
     def _load(self, reference: Reference, args: Any) -> TableVersion:
-        before = None
-        if reference.timestamp is not None:
-            before = self._milliseconds(reference.timestamp, args)
-        return self._tables.open(reference.target.location, reference.version, before=before)
+        target = reference.target
+        return self._opened(target.location, reference.version, reference.timestamp, args)
 
     def _parse(self, text: str) -> Node:
         return or_invalid(lambda: self._catalyst.parse(text), {})

@@ -22,7 +22,7 @@ from sqlglot.tokenizer_core import Token
 from variantlake.errors import InvalidQuery, UnsupportedFeature, VariantLakeError
 from variantlake.planning.predicates import Ref, map_refs
 from variantlake.planning.stats.first_rows import FirstRows, map_order
-from variantlake.quoting import quote_identifier
+from variantlake.quoting import Parts, quote_identifier
 from variantlake.spark.query.connect_splices import RemoteTable, alike, over_views, path_changes
 from variantlake.spark.query.names import find_remote
 from variantlake.spark.query.origin import view_mark
@@ -42,7 +42,6 @@ from variantlake.spark.session.refusals import or_invalid
 from variantlake.spark.session.schemas import same_columns
 from variantlake.spark.session.settings import DOUBLE_QUOTED_NAMES, is_case_sensitive, is_on
 from variantlake.spark.session.versions import UNTRIED
-from variantlake.sql.names import Parts
 from variantlake.sql.scopes import Place, PushedFilter, Scopes
 from variantlake.sql.splice import Splice, splice, with_origins
 from variantlake.sql.token_paths import Owner, Paths, TypedPath, typed_paths
@@ -413,12 +412,10 @@ class RemoteQueries(SessionQueries[RemoteQuery]):
         return Target(found.location, parts, in_spark=True)
 
     def _load(self, name: TableName, target: Target, args: Any) -> TableVersion:
-        location, version, before = target.location, name.version, None
+        location, version = target.location, name.version
         if version is None and name.timestamp is None:
             location, version = versioned(location, name.parts)
-        if name.timestamp is not None:
-            before = self._milliseconds(name.timestamp, args)
-        return self._tables.open(location, version, before=before)
+        return self._opened(location, version, name.timestamp, args)
 
     def _sql(self, text: str, args: Any, sources: Mapping[str, str] | None = None) -> DataFrame:
         def analysed() -> DataFrame:

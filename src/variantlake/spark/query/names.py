@@ -11,10 +11,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from variantlake.quoting import quote_identifier
+from variantlake.quoting import Parts, quote_identifier
 from variantlake.spark.session.janino import java_instance
 from variantlake.spark.session.jvm import session_of
-from variantlake.sql.names import Parts
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from variantlake.errors import InvalidQuery, InvalidValue, NotADeltaTable, UnsupportedFeature
-from variantlake.quoting import quote_identifier
+from variantlake.quoting import Parts, quote_identifier
 from variantlake.spark.query.names import CatalogTable, CatalogView
 from variantlake.spark.query.references import delta_name
 from variantlake.spark.scan.source_options import VERSION_IN_PATH
-from variantlake.sql.names import Parts
 from variantlake.storage.schemes import check_location
 
 Location = str | os.PathLike[str]

@@ -12,10 +12,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from variantlake.quoting import quote_identifier
+from variantlake.quoting import Parts, quote_identifier
 from variantlake.spark.query.plans.catalyst import Node
 from variantlake.spark.scan.source_options import VERSION_IN_PATH
-from variantlake.sql.names import Parts
 from variantlake.sql.splice import Splice
 
 

@@ -22,7 +22,7 @@ from variantlake.errors import (
     VariantLakeError,
 )
 from variantlake.spark.query.references import Resolve
-from variantlake.spark.scan.tables import Tables
+from variantlake.spark.scan.tables import Tables, TableVersion
 from variantlake.spark.session.versions import is_tried
 
 SPARK_ALONE = "the statement is not a query over a table of ours: Spark runs it as it is"
@@ -85,13 +85,17 @@ class SessionQueries(ABC, Generic[Prepared]):
         except InvalidQuery:
             raise error from None
 
-    def _milliseconds(self, timestamp: str, args: Any) -> int:
-        """When an expression of a time travel is, by the user's time zone."""
+    def _opened(
+        self, location: str, version: int | None, timestamp: str | None, args: Any
+    ) -> TableVersion:
+        """A table, as it was at a time where a query's text says one, by the user's time zone."""
+        if timestamp is None:
+            return self._tables.open(location, version)
         text = f"SELECT unix_millis(try_cast(({timestamp}) AS TIMESTAMP))"
         found: int | None = self._sql(text, args, {}).collect()[0][0]
         if found is None:
             raise InvalidQuery(f"{timestamp} is not a timestamp")
-        return found
+        return self._tables.open(location, version, before=found)
 
     @functools.cached_property
     def _is_tried(self) -> bool:

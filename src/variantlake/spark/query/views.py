@@ -13,7 +13,7 @@ from functools import cached_property
 
 from pyspark.sql.types import DataType
 
-from variantlake.quoting import quote_identifier
+from variantlake.quoting import Parts, quote_identifier
 from variantlake.spark.query.names import CatalogNames, CatalogTable, CatalogView
 from variantlake.spark.query.plans.catalyst import Node
 from variantlake.spark.query.references import (
@@ -24,7 +24,6 @@ from variantlake.spark.query.references import (
     takes_a_name,
     with_alias,
 )
-from variantlake.sql.names import Parts
 from variantlake.sql.splice import Splice, splice
 
 _UNKEPT = re.compile(

@@ -24,7 +24,6 @@ from variantlake.planning.predicates import Predicate, Ref, refs
 from variantlake.planning.stats.first_rows import FirstRows
 from variantlake.scan.footers import Footers
 from variantlake.spark.session.schemas import spark_schema, stored_schema
-from variantlake.sql.names import VARIANT
 
 _REMEMBERED_TABLES = 64
 """Tables of which the newest snapshot is kept."""
@@ -169,7 +168,7 @@ class Tables:
             requested.append(order.ref)
         if (predicate is not None or order is not None) and table.is_by_id:
             # What tells that the files have the schema's names, so that conditions are pushed.
-            requested += [Ref(column, Path(()), VARIANT) for column in table.stored_variants]
+            requested += [Ref(column, Path(), "variant") for column in table.stored_variants]
         planned = functools.partial(
             plan_scan,
             self.with_facts(table, requested),

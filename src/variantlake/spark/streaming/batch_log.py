@@ -1,16 +1,42 @@
-"""What is told of each batch of a stream: Spark's progress has no room for figures of ours."""
+"""What is told of each batch of a stream: Spark's progress has no room for figures of ours.
+
+A line in the log, and figures in the text form of Prometheus. A batch may be committed by another
+process than the one before it: so totals go on from what their file says.
+"""
 
 from __future__ import annotations
 
 import logging
 import os
+import re
+import time
+from collections.abc import Mapping
 from pathlib import Path
 
+from variantlake.errors import StoreFailed
 from variantlake.ingest.commit_load import LoadResult
+from variantlake.ingest.prometheus import head, sample, write_whole
 from variantlake.ingest.target.stream_batch import StreamBatch
-from variantlake.spark.streaming.batch_metrics import write_figures
 
 _LOG = logging.getLogger("variantlake.streaming")
+_PREFIX = "variantlake_stream_"
+_LARGEST = 1 << 20
+"""Bytes of a file that may be one of ours."""
+
+_COUNTERS = {
+    "batches_total": "Commits.",
+    "repeated_batches_total": "Batches that came again, and that the table had.",
+    "rows_total": "Rows written.",
+    "bad_rows_total": "Rows left out, or with NULL for a bad document.",
+    "written_bytes_total": "Bytes of the table's new files.",
+    "written_files_total": "The table's new files.",
+    "write_seconds_total": "Seconds of commits; with lake.write_batch those of whole batches.",
+}
+_GAUGES = {
+    "table_version": "Version of the last batch.",
+    "last_batch": "Number of the last batch.",
+    "last_batch_timestamp_seconds": "When the last batch was committed.",
+}
 
 
 def tell(
@@ -22,7 +48,7 @@ def tell(
 ) -> None:
     """One line for a batch, at level INFO, and its figures in the metrics file, if there is one."""
     if metrics_file:
-        write_figures(Path(metrics_file), table, batch, done, seconds)
+        _write_figures(Path(metrics_file), table, batch, done, seconds)
     if done.already_loaded:
         _LOG.info(
             "%s: version %d has batch %d of %s already",
@@ -44,3 +70,59 @@ def tell(
         done.files,
         seconds,
     )
+
+
+def _write_figures(
+    file: Path, table: str, batch: StreamBatch, done: LoadResult, seconds: float
+) -> None:
+    """Add a batch to the figures in the file.
+
+    The batch is in the table: what goes wrong here is logged.
+    """
+    labels = {"query": batch.query, "table": table}
+    again = done.already_loaded
+    added = {
+        "batches_total": not again,
+        "repeated_batches_total": again,
+        "rows_total": done.rows,
+        "bad_rows_total": done.bad_rows,
+        "written_bytes_total": done.bytes_written,
+        "written_files_total": done.files,
+        "write_seconds_total": 0.0 if again else seconds,
+    }
+    try:
+        before = _totals(file, labels)
+        totals = {name: before.get(name, 0.0) + added[name] for name in _COUNTERS}
+        last = {
+            "table_version": done.version,
+            "last_batch": batch.number,
+            "last_batch_timestamp_seconds": time.time(),
+        }
+        write_whole(file, _text(labels, totals | last))
+    except (OSError, StoreFailed) as error:
+        _LOG.warning("%s: no figures of batch %d: %s", table, batch.number, error)
+
+
+def _text(labels: Mapping[str, str], values: Mapping[str, float]) -> str:
+    lines = []
+    for kind, known in (("counter", _COUNTERS), ("gauge", _GAUGES)):
+        for name, meaning in known.items():
+            lines += head(_PREFIX + name, kind, meaning)
+            lines.append(sample(_PREFIX + name, labels, values[name]))
+    return "\n".join(lines) + "\n"
+
+
+def _totals(file: Path, labels: Mapping[str, str]) -> dict[str, float]:
+    """The totals that the file has for this query and table; none where it is new, or another's."""
+    try:
+        with file.open("rb") as opened:
+            lines = opened.read(_LARGEST).decode("utf-8", "replace").splitlines()
+    except FileNotFoundError:
+        return {}
+    found = {}
+    for name in _COUNTERS:
+        begin = sample(_PREFIX + name, labels, 0).removesuffix("0")
+        texts = [line.removeprefix(begin) for line in lines if line.startswith(begin)]
+        if texts and re.fullmatch(r"[0-9]+(\.[0-9]+)?(e[-+]?[0-9]+)?", texts[0]):
+            found[name] = float(texts[0])
+    return found

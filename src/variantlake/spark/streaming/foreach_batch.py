@@ -85,7 +85,7 @@ def write_batch(
     tell(location_text(table), batch, done, time.perf_counter() - started, metrics_file)
     if auto_compact is not False:
         snapshot = Snapshot.read(location_text(table), applies=READER_FEATURES)
-        if is_wanted(snapshot, auto_compact):
+        if is_wanted(snapshot.properties, auto_compact):
             compact_small_files(snapshot, runner(spark, table))
     return done
 

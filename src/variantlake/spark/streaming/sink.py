@@ -238,14 +238,12 @@ def _shreddings(parts: Sequence[WrittenPart]) -> Mapping[str, ShreddingSchema]:
 
 def _compact(target: Target, asked: bool | None) -> None:
     """Join small files where that is asked for, on the driver's cores."""
-    wanted = asked
-    if asked is None:
-        wanted = target.properties.get("delta.autoOptimize.autoCompact", "").lower() == "true"
-    if not wanted:
-        return
     # Loads the engine that rewrites files.
-    from variantlake.autoloading.auto_compact import compact_small_files
+    from variantlake.autoloading.auto_compact import compact_small_files, is_wanted
     from variantlake.ingest.local_run import run_in_threads
+
+    if not is_wanted(target.properties, asked):
+        return
 
     newest = Snapshot.read(target.store.uri, store=target.store, applies=READER_FEATURES)
     compact_small_files(newest, run_in_threads)

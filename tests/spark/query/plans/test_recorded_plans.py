@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql.types import StringType, StructType
 
 from tests.spark.query.plans.recorded_plans import QUERIES, TEXTS, VIEWS, parsed, recorded
+from variantlake.quoting import Parts
 from variantlake.spark.query.names import CatalogNames, CatalogTable, CatalogView
 from variantlake.spark.query.plans.analysis import Analysis, analyse
 from variantlake.spark.query.plans.catalyst import Node
@@ -17,7 +18,6 @@ from variantlake.spark.query.references import (
     is_query,
 )
 from variantlake.spark.query.views import Views
-from variantlake.sql.names import Parts
 from variantlake.sql.splice import splice
 
 # What skipping may use, by query and view; None: every row matters.

@@ -16,7 +16,7 @@ from variantlake.paths import Path
 from variantlake.planning.predicates import PRESENCE, Predicate, Ref
 from variantlake.planning.stats.first_rows import FirstRows
 from variantlake.quoting import quote_identifier
-from variantlake.spark.query.plans.catalyst import Node
+from variantlake.spark.query.plans.catalyst import VARIANT, Node
 from variantlake.spark.query.plans.join_values import SmallSide, small_sides
 from variantlake.spark.query.plans.limits import first_rows
 from variantlake.spark.query.plans.lineage import Lineage, Source, view_of
@@ -24,7 +24,6 @@ from variantlake.spark.query.plans.partial_aggregates import partial_aggregates
 from variantlake.spark.query.plans.predicates import Extra, table_predicates, variant_request
 from variantlake.spark.scan.path_columns import Span
 from variantlake.spark.scan.pushed_aggregates import PartialAggregate
-from variantlake.sql.names import VARIANT
 from variantlake.sql.splice import Splice
 
 

@@ -16,6 +16,9 @@ from pyspark.sql import DataFrame, SparkSession
 from variantlake.spark.session.janino import java_instance
 from variantlake.spark.session.jvm import Java, dataset_of, frame_of, session_of
 
+VARIANT = "variant"
+"""The type as Spark writes it."""
+
 
 class _Absent:
     """The type of ABSENT."""

@@ -31,10 +31,9 @@ from variantlake.planning.predicates import (
     StartsWith,
     Unknown,
 )
-from variantlake.spark.query.plans.catalyst import Node, _Absent
+from variantlake.spark.query.plans.catalyst import VARIANT, Node, _Absent
 from variantlake.spark.query.plans.lineage import Lineage, view_of
 from variantlake.sql.joins import join_of_plan
-from variantlake.sql.names import VARIANT
 
 _Conditions = tuple[Node, ...]
 
