@@ -279,7 +279,7 @@ def test_upkeep_of_a_connect_client(client: Client, tmp_path: Path) -> None:
 def test_constraints_of_a_connect_client(client: Client, tmp_path: Path) -> None:
     table = vl.Table.create(tmp_path / "t", "event VARIANT, n INT")
     table.append(pa.table({"event": ["{}"], "n": pa.array([1], "int32")}), json_columns=["event"])
-    refused = ["rand() < 2", "n IN (SELECT 1)", "exists(array(n), x -> x > (SELECT 0))"]
+    refused = ["rand() < 2", "n IN (SELECT 1)", "(SELECT max(2)) > n"]
     taken = ["event IS NOT NULL -- or not", "exists(array(n), x -> x = n)"]
     work = {"table": table.uri, "texts": [*refused, "n", *taken]}
     *said, first, second = client({"constraints": [work]})["constrained"][0]
