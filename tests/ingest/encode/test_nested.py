@@ -145,3 +145,12 @@ def test_fields_go_by_physical_names_at_every_depth(
     theirs = delta_spark.read.format("delta").load(str(tmp_path)).selectExpr("to_json(struct(*))")
     assert len(theirs.collect()) == 2
     assert len(theirs.distinct().collect()) == 1
+
+
+def test_a_struct_with_the_names_of_a_variant_is_no_variant(tmp_path: Path) -> None:
+    rows = pa.table({"id": [1], "of": [{"metadata": "text", "value": 1.5}]})
+    table = vl.Table.create(tmp_path / "t", "id BIGINT, event VARIANT")
+    table.append(rows, merge_schema=True)
+    assert table.refresh().scan(["id", "of"]).to_arrow().to_pylist() == rows.to_pylist()
+    with pytest.raises(InvalidSchema, match="'event' is a VARIANT; it is given as"):
+        table.append(rows.rename_columns(["id", "event"]))

@@ -63,14 +63,6 @@ def joined_notes(encoders: Iterable[ColumnEncoder]) -> Mapping[ColumnPath, Value
     return {path: notes for each in encoders for path, notes in each.notes.items()}
 
 
-def is_variant_storage(given: pa.DataType) -> bool:
-    """Whether Arrow data of this type are Variants: struct<metadata, value>."""
-    return layout.is_struct(given) and {field.name for field in layout.struct_storage(given)} == {
-        layout.METADATA,
-        layout.VALUE,
-    }
-
-
 def check_not_null(array: AnyArray, field: StructField) -> None:
     """Raise InvalidValue for a null in a column that is NOT NULL."""
     if array.null_count and not field.nullable:
@@ -150,7 +142,7 @@ class VariantColumn:
             fits = given in _TEXTS
             wanted = "JSON text (string or binary)"
         else:
-            fits = is_variant_storage(given)
+            fits = layout.is_variant_type(given)
             wanted = "struct<metadata: binary, value: binary>"
         if not fits:
             raise InvalidSchema(

@@ -21,7 +21,6 @@ from variantlake.ingest.encode.encode import (
     BAD_VALUES,
     ColumnEncoder,
     VariantColumn,
-    is_variant_storage,
     joined_notes,
 )
 from variantlake.ingest.encode.micros import batch_in_micros
@@ -37,6 +36,7 @@ from variantlake.kernels.variant.profiler import profile
 from variantlake.parquet.metadata.annotate import ColumnPath
 from variantlake.shredding.arrays import AnyArray, map_leaves
 from variantlake.shredding.inference.infer import InferenceOptions, infer
+from variantlake.shredding.layout import is_variant_type
 from variantlake.shredding.schema import ShreddingSchema
 from variantlake.shredding.values import ValueNotes
 
@@ -228,9 +228,7 @@ def given_schema(given: pa.Schema, json_columns: Collection[str]) -> StructType:
     """
     given = plain_schema(given)
     variants = [
-        field.name
-        for field in given
-        if field.name in json_columns or is_variant_storage(field.type)
+        field.name for field in given if field.name in json_columns or is_variant_type(field.type)
     ]
     return StructType.from_arrow(given, variants=variants)
 
