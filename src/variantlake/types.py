@@ -212,6 +212,9 @@ KINDS: dict[Kind, KindInfo] = {
     )
 }
 
+KIND_OF = {primitive: info.kind for info in KINDS.values() for primitive in info.primitives}
+"""The kind of each primitive type that shredding has."""
+
 
 @dataclass(frozen=True, slots=True)
 class ShreddedType:

@@ -18,7 +18,7 @@ from variantlake.encoding.scalar import (
     integer,
 )
 from variantlake.errors import InvalidValue
-from variantlake.types import KINDS, Primitive, ShreddedType
+from variantlake.types import KIND_OF, Primitive, ShreddedType
 
 ArrowScalar: TypeAlias = Any  # pa.Scalar: its subclasses have attributes that the base lacks
 
@@ -26,7 +26,6 @@ MICROS_OF_UNIT = {"h": 3_600_000_000, "m": 60_000_000, "s": 1_000_000, "ms": 1_0
 """Of the units that are no finer than microseconds, by the names that NumPy and Arrow have."""
 
 _MILLIS_OF_DAY = 86_400_000
-_KINDS = {primitive: info.kind for info in KINDS.values() for primitive in info.primitives}
 _INTEGERS = {
     pa.int8(): Primitive.INT8,
     pa.int16(): Primitive.INT16,
@@ -124,7 +123,7 @@ def to_arrow(scalar: Scalar) -> ArrowScalar:
     """
     if scalar.type is Primitive.NULL:
         return pa.scalar(None, pa.null())
-    kind, value = _KINDS[scalar.type], scalar.value
+    kind, value = KIND_OF[scalar.type], scalar.value
     if not isinstance(value, Decimal):
         return pa.scalar(value, ShreddedType(kind).arrow)
     _, scale = decimal_parts(value)

@@ -24,7 +24,7 @@ from variantlake.kernels.variant.variant_writer import write_variant
 from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.planning.files import ScanFile
 from variantlake.planning.predicates import Predicate
-from variantlake.shredding.arrays import struct_of, valid_of
+from variantlake.shredding.arrays import struct_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +106,7 @@ def _pruned(
     for chunk in column.chunks:
         array = struct_of(chunk)
         tape = reader.read(array)
-        is_set = valid_of(array)
-        bad = np.flatnonzero((tape.status != 0) & is_set)
+        bad = np.flatnonzero(tape.bad)
         if len(bad):
             error = bad_variant(array, int(bad[0]))
             error.row = int(places[bad[0]])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import MAXYEAR, date
 from decimal import ROUND_HALF_UP, Context, Decimal
@@ -32,7 +32,7 @@ from variantlake.shredding.arrays import AnyArray, bytes_of, struct_of, valid_of
 from variantlake.shredding.dictionary import value_at
 from variantlake.shredding.fit import Raw, raw_array, raws_of
 from variantlake.shredding.layout import METADATA, VALUE, VARIANT_TYPE
-from variantlake.types import KINDS, NULL_VALUE, BasicType, Kind, Primitive, ShreddedType
+from variantlake.types import KIND_OF, NULL_VALUE, BasicType, Kind, ShreddedType
 
 Bools = npt.NDArray[np.bool_]
 
@@ -185,14 +185,10 @@ def _cast_encoded(
 _REMEMBERED = 65_536
 """Different values of a path in one batch whose casts are kept."""
 
-_KIND_OF: Mapping[Primitive, Kind] = {
-    primitive: kind for kind, info in KINDS.items() for primitive in info.primitives
-}
-
 
 def _stored_type(scalar: Scalar) -> ShreddedType:
     """The type that Spark sees: its Variant integers have no width."""
-    kind = _KIND_OF[scalar.type]
+    kind = KIND_OF[scalar.type]
     if kind in INT_LIMITS:
         return ShreddedType(Kind.INT64)
     if kind is Kind.DECIMAL and isinstance(scalar.value, Decimal):

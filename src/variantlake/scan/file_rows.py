@@ -35,6 +35,7 @@ from variantlake.scan.entries import one_array
 from variantlake.scan.file_layouts import FileLayouts
 from variantlake.scan.stretches import Runs, Stretches
 from variantlake.scan.typed_columns import TypedColumns, converted
+from variantlake.shredding.arrays import AnyField
 from variantlake.shredding.layout import VARIANT_TYPE
 from variantlake.storage.opening import open_file
 from variantlake.types import Kind
@@ -58,42 +59,30 @@ class FileReader:
     ) -> None:
         self.file = file
         self._encoded = encoded
-        self._layouts = layouts or FileLayouts()
+        self._snapshot = snapshot
+        self._partition_types = partition_types
+        self._fields = {item.physical_name: item for item in snapshot.schema.fields}
+        requested = list(dict.fromkeys(requested))
+        self._paths = {ref.path for ref in requested if ref.path is not None}
+        self._cached: dict[Ref | str, Any] = {}
+        self._runs: dict[Ref, Runs | None] = {}
         self._input = open_file(file.path)
         try:
-            self._prepare(snapshot, file, requested, partition_types)
+            self._layout = (layouts or FileLayouts()).of(snapshot, file, self._input)
+            self.footer = self._layout.footer
+            self._readings = self._layout.readings(requested)
+            self._deleted = self._deleted_rows()
+            self._typed = TypedColumns(
+                self._input,
+                file.path,
+                self._layout,
+                self._fields,
+                self._readings,
+                encoded=encoded,
+            )
         except BaseException:
             self._input.close()
             raise
-
-    def _prepare(
-        self,
-        snapshot: Snapshot,
-        file: ScanFile,
-        requested: Iterable[Ref],
-        partition_types: Mapping[str, str],
-    ) -> None:
-        self._layout = self._layouts.of(snapshot, file, self._input)
-        self.footer = self._layout.footer
-        self._snapshot = snapshot
-        self._partition_types = partition_types
-        self._named = self._layout.named
-        self._fields = {item.physical_name: item for item in snapshot.schema.fields}
-        self._variants = self._layout.variants
-        requested = list(dict.fromkeys(requested))
-        self._paths = {ref.path for ref in requested if ref.path is not None}
-        self._readings = self._layout.readings(requested)
-        self._cached: dict[Ref | str, Any] = {}
-        self._runs: dict[Ref, Runs | None] = {}
-        self._deleted = self._deleted_rows()
-        self._typed = TypedColumns(
-            self._input,
-            file.path,
-            self._layout,
-            self._fields,
-            self._readings,
-            encoded=self._encoded,
-        )
 
     def __enter__(self) -> Self:
         return self
@@ -183,11 +172,9 @@ class FileReader:
     def parts(self, column: str, row_group: int, chosen: Int64s) -> Iterator[Any]:
         """The same, piece by piece; none where the file has no such column."""
         field = self._fields[column]
-        node = self._layout.node(field)
-        if node is None:
+        read = self._column_read(pa.field(column, arrow_type(field.type)))
+        if read is None:
             return
-        item = pa.field(column, arrow_type(field.type))
-        read = ColumnRead.of(node, item, field, self._variants, by_id=not self._named)
         declared = declared_type(field)
 
         def chosen_of(part: tuple[pa.RecordBatch, Int64s]) -> Any:
@@ -195,12 +182,20 @@ class FileReader:
 
         yield from ahead(self._chosen(row_group, sorted(read.leaves), chosen), chosen_of, _bytes_of)
 
+    def _column_read(self, item: AnyField) -> ColumnRead | None:
+        """How a column is read as this name and type; None where the file has no such column."""
+        field, layout = self._fields[item.name], self._layout
+        node = layout.node(field)
+        if node is None:
+            return None
+        return ColumnRead.of(node, item, field, layout.variants, by_id=not layout.named)
+
     def _chosen(
         self, row_group: int, leaves: Sequence[int], chosen: Int64s
     ) -> Iterator[tuple[pa.RecordBatch, Int64s]]:
         """Batches that hold some of the chosen rows of a row group, and which of their rows."""
         start = 0
-        for batch in self._read(row_group, leaves):
+        for batch in self._typed.source.batches(row_group, leaves, BATCH_ROWS):
             low, high = np.searchsorted(chosen, (start, start + batch.num_rows))
             if low < high:
                 yield batch, chosen[low:high] - start
@@ -213,15 +208,12 @@ class FileReader:
         for what becomes of them. Columns that the file lacks are null. Raises MalformedFile,
         MalformedVariant, with the row.
         """
-        reads = [
-            ColumnRead.of(
-                node, item, self._fields[item.name], self._variants, by_id=not self._named
-            )
-            for item in wanted
-            if (node := self._layout.node(self._fields[item.name])) is not None
-        ]
+        found = (self._column_read(item) for item in wanted)
         # Columns of a batch come in the order of the file.
-        reads = sorted((read for read in reads if read.leaves), key=lambda read: min(read.leaves))
+        reads = sorted(
+            (read for read in found if read is not None and read.leaves),
+            key=lambda read: min(read.leaves),
+        )
         leaves = sorted(leaf for read in reads for leaf in read.leaves)
         first = sum(group.num_rows for group in self.footer.row_groups[:row_group])
         for places, parts in self._gathered(row_group, leaves, chosen):
@@ -247,16 +239,11 @@ class FileReader:
             yield chosen, []
             return
         parts: list[pa.RecordBatch] = []
-        start = given = gathered = 0
-        for batch in self._read(row_group, leaves):
-            low, high = np.searchsorted(chosen, (start, start + batch.num_rows))
-            if high - low == batch.num_rows:
-                parts.append(batch)
-            elif low < high:
-                parts.append(batch.take(pa.array(chosen[low:high] - start, pa.int64())))
-            start += batch.num_rows
-            gathered += int(high - low)
-            if gathered >= BATCH_ROWS or (gathered and start >= chosen[-1]):
+        given = gathered = 0
+        for batch, rows in self._chosen(row_group, leaves, chosen):
+            parts.append(_taken(batch, rows))
+            gathered += len(rows)
+            if gathered >= BATCH_ROWS or given + gathered == len(chosen):
                 columns = zip(*(part.columns for part in parts), strict=True)
                 yield (
                     chosen[given : given + gathered],
@@ -298,9 +285,6 @@ class FileReader:
         else:
             arrow = arrow_type(self._fields[ref.column[0]].type)
         return Values(pa.nulls(rows, cast("Any", arrow)))
-
-    def _read(self, row_group: int, leaves: Sequence[int]) -> Iterator[pa.RecordBatch]:
-        return self._typed.source.batches(row_group, leaves, BATCH_ROWS)
 
     def _deleted_rows(self) -> Int64s:
         vector = self.file.vector

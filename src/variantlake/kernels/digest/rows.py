@@ -36,8 +36,7 @@ from variantlake.kernels.native.declared import Bytes, Int64s
 from variantlake.kernels.tape.arrow_arrays import are_within, plain_binary, slots_of
 from variantlake.kernels.tape.keys import KeyTable
 from variantlake.kernels.tape.nodes import ARRAY, NULL, OBJECT
-from variantlake.kernels.tape.tape import SQL_NULL
-from variantlake.kernels.variant.variant_reader import GOOD, VariantReader, bad_variant
+from variantlake.kernels.variant.variant_reader import VariantReader, bad_variant
 from variantlake.shredding.arrays import list_of, members, offsets_of, parts_of, struct_of, valid_of
 from variantlake.shredding.fit import encoded_type
 from variantlake.shredding.layout import (
@@ -347,7 +346,7 @@ class RowSums:
             [plain_binary(metadata), plain_binary(value)], names=[METADATA, VALUE]
         )
         tape = self._reader.read(array)
-        bad = np.flatnonzero((tape.status != GOOD) & (tape.status != SQL_NULL))
+        bad = np.flatnonzero(tape.bad)
         if len(bad):
             error = bad_variant(array, int(bad[0]))
             error.row = int(slots.rows[bad[0]] if len(slots.rows) else bad[0])

@@ -27,8 +27,7 @@ from variantlake.kernels.shredded.untyped import split_untyped
 from variantlake.kernels.tape.arrow_arrays import AnyArray, array_of, buffer_of
 from variantlake.kernels.tape.dictionary import SHARED_BYTES, dictionary_for_parts, repeated
 from variantlake.kernels.tape.nodes import OPAQUE
-from variantlake.kernels.tape.tape import SQL_NULL
-from variantlake.kernels.variant.variant_reader import GOOD, VariantReader
+from variantlake.kernels.variant.variant_reader import VariantReader
 from variantlake.kernels.variant.variant_writer import write_variant
 from variantlake.shredding.arrays import list_of, struct_of, valid_of, variants_of
 from variantlake.shredding.layout import METADATA, TYPED_VALUE, VALUE, VARIANT_TYPE
@@ -82,7 +81,7 @@ def _unshred(storage: pa.StructArray, group: LegacyGroup) -> pa.StructArray:
         return whole
     # Most rows use few of the keys.
     tape = VariantReader().read(whole)
-    if ((tape.status != GOOD) & (tape.status != SQL_NULL)).any():
+    if tape.bad.any():
         raise LeftToTwin
     return write_variant(tape)
 
@@ -138,9 +137,8 @@ class _Batch:
 
     def _mark_bad(self) -> None:
         tape = self._tape
-        bad = (tape.status != GOOD) & (tape.status != SQL_NULL)
         rows = np.concatenate([np.empty(0, np.int64), *(rows for _, rows in self._untyped)])
-        self.marked[rows[bad]] = 1
+        self.marked[rows[tape.bad]] = 1
         # The twin refuses a type that it does not know.
         opaque = np.flatnonzero(tape.nodes[: tape.node_count]["tag"] == OPAQUE)
         self.marked[rows[np.searchsorted(tape.first, opaque, side="right") - 1]] = 1

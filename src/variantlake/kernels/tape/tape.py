@@ -10,6 +10,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
+
 from variantlake.kernels.native.declared import Bytes, Int32s, Int64s, Records
 from variantlake.kernels.tape.keys import KeyTable
 
@@ -50,6 +53,12 @@ class Tape:
     def rows(self) -> int:
         """Rows, bad ones included."""
         return len(self.status)
+
+    @property
+    def bad(self) -> npt.NDArray[np.bool_]:
+        """Which rows are neither good nor null."""
+        found: npt.NDArray[np.bool_] = (self.status != 0) & (self.status != SQL_NULL)
+        return found
 
     @property
     def node_count(self) -> int:

@@ -11,8 +11,7 @@ import pyarrow as pa
 from variantlake.encoding.json_text import to_json as value_to_json
 from variantlake.errors import InvalidValue, LimitExceeded, VariantLakeError
 from variantlake.kernels.json.json_writer import write_json
-from variantlake.kernels.tape.tape import SQL_NULL
-from variantlake.kernels.variant.variant_reader import GOOD, VariantReader, bad_variant
+from variantlake.kernels.variant.variant_reader import VariantReader, bad_variant
 from variantlake.parquet.read.prefetch import ahead
 from variantlake.shredding.arrays import struct_of
 from variantlake.shredding.layout import METADATA, VALUE, is_variant_type
@@ -82,9 +81,8 @@ def _texts_of(reader: VariantReader, array: pa.StructArray, first_row: int) -> l
             *_texts_of(reader, array.slice(0, half), first_row),
             *_texts_of(reader, array.slice(half), first_row + half),
         ]
-    bad = (tape.status != GOOD) & (tape.status != SQL_NULL)
-    if bad.any():
-        row = int(np.flatnonzero(bad)[0])
+    if tape.bad.any():
+        row = int(np.flatnonzero(tape.bad)[0])
         error = bad_variant(array, row)
         error.row = first_row + row
         raise error

@@ -13,9 +13,8 @@ import pyarrow as pa
 from variantlake.errors import InvalidSchema, InvalidValue, VariantLakeError
 from variantlake.kernels.shredded.legacy_shredder import LegacyShredder
 from variantlake.kernels.shredded.shredder import Shredder
-from variantlake.kernels.tape.tape import SQL_NULL
 from variantlake.kernels.variant.profiler import Profiler
-from variantlake.kernels.variant.variant_reader import GOOD, VariantReader, bad_variant
+from variantlake.kernels.variant.variant_reader import VariantReader, bad_variant
 from variantlake.parquet.metadata.annotate import ColumnPath
 from variantlake.parquet.read.parquet_source import BATCH_BYTES
 from variantlake.parquet.read.reader import BATCH_ROWS, Progress
@@ -247,7 +246,7 @@ class _Shredder:
         """The array in the layout of the schema. Raises MalformedVariant with the row."""
         group = struct_of(array)
         tape = self._reader.read(group)
-        bad = np.flatnonzero((tape.status != GOOD) & (tape.status != SQL_NULL))
+        bad = np.flatnonzero(tape.bad)
         if bad.size:
             raise bad_variant(group, int(bad[0]))
         return self.shredder.shred(tape)
