@@ -80,6 +80,10 @@ QUERIES = {
         "max(event:time_us::bigint) - min(event:time_us::bigint) AS span "
         f"FROM {{t}} WHERE {POSTED} GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 3"
     ),
+    "log alone": Query(
+        "SELECT count(*) AS n, count(event:did::string) AS dids, "
+        "min(event:time_us::bigint) AS first, max(event:time_us::bigint) AS last FROM {t}"
+    ),
     "aggregate": Query(
         "SELECT event:commit.collection::string AS c, count(*) AS n, "
         "max(event:time_us::bigint) AS last FROM {t} GROUP BY 1"
