@@ -12,14 +12,14 @@ from variantlake.engine.codes import coded, group
 from variantlake.engine.evaluate import evaluate
 from variantlake.engine.expressions import Aggregate, Expression, scalar
 from variantlake.engine.reading import Counted, Known
-from variantlake.engine.states import State, known_state, state_of, typed
+from variantlake.engine.states import Distinct, State, known_state, state_of, typed
 from variantlake.planning.stats.exact_facts import KnownFiles
 from variantlake.scan.entries import one_array
 from variantlake.scan.table_scan import cast_error
 from variantlake.shredding.fit import raw_array
 
 MERGED = 1 << 20
-"""Groups of parts from which on they are merged: so much memory they take, whatever the table."""
+"""Size of parts from which on they are merged: so much memory they take, whatever the table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +29,12 @@ class Part:
     keys: tuple[Any, ...]
     states: tuple[State, ...]
     count: int
+
+    @property
+    def size(self) -> int:
+        """Its groups, and the different values that they count."""
+        values = (each.codes for each in self.states if isinstance(each, Distinct))
+        return self.count + sum(map(len, values))
 
 
 def part_of_rows(
@@ -88,10 +94,15 @@ def all_merged(parts: Iterable[Part]) -> Part | None:
     """All parts as one, merged as they come; None without any."""
     held: list[Part] = []
     for part in parts:
-        held.append(part)
-        if len(held) > 1 and sum(each.count for each in held) > MERGED + held[0].count:
-            held = [merged(held)]
+        held = merged_if_many([*held, part])
     return None if not held else merged(held)
+
+
+def merged_if_many(parts: list[Part]) -> list[Part]:
+    """The parts as one once they are much more than the first, in which others are merged."""
+    if len(parts) > 1 and sum(each.size for each in parts) > MERGED + parts[0].size:
+        return [merged(parts)]
+    return parts
 
 
 def used(expression: Expression, known: Known, rows: int) -> Any:

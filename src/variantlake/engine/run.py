@@ -184,7 +184,7 @@ class LocalQuery(Shown):
             for rows in self._reading.counted(task, query.columns, stretched=stretched)
         ]
         # Merged with those of other files at the end: once is less work than twice.
-        return found if sum(part.count for part in found) < MERGED else [merged(found)]
+        return found if sum(part.size for part in found) < MERGED else [merged(found)]
 
     def _batch(self, known: Known, rows: int) -> pa.RecordBatch:
         arrays = [used(each.expression, known, rows) for each in self.query.outputs]

@@ -22,6 +22,7 @@ from variantlake.errors import InvalidValue
 from variantlake.spark.lake import connect
 from variantlake.spark.scan import driver_groups, pushed_aggregates
 from variantlake.spark.scan.aggregate_task import AggregateTask
+from variantlake.spark.scan.pushed_aggregates import bytes_here
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -346,6 +347,12 @@ def test_the_driver_groups_what_is_neither_small_nor_too_much(
     assert begun == [-1]
     assert not table.is_pushed("SELECT s, k, max(f) FROM {t} GROUP BY ALL")
     assert begun == [-1]  # this is remembered
+    begun.clear()
+    monkeypatch.setattr(driver_groups, "MOST_GROUPS", 1 << 20)
+    table.same("SELECT count(DISTINCT w) FROM {t}")
+    monkeypatch.setattr(driver_groups, "MOST_VALUES", 3)
+    table.same("SELECT k, count(DISTINCT w) FROM {t} GROUP BY k")
+    assert begun == [1, -1]
 
 
 def test_a_file_that_the_driver_cannot_read_is_left_to_spark(
@@ -481,3 +488,11 @@ def test_a_setting_that_is_no_number_of_bytes_is_named(made: dict[str, Pushed]) 
             pytest.raises(InvalidValue, match=f"{setting} is '64m'"),
         ):
             pushed.ours("SELECT k, count(*) FROM {t} GROUP BY k")
+
+
+def test_the_driver_groups_less_the_more_cores_tasks_would_have() -> None:
+    least = pushed_aggregates.DRIVER_MIN_BYTES
+    assert bytes_here(None, None, 2) == range(least, (4 << 30) + 1)
+    assert bytes_here(None, None, 64) == range(least, (1 << 30) + 1)
+    assert not bytes_here(None, None, 0)
+    assert bytes_here(5, 7, 2) == bytes_here(5, 7, 0) == range(5, 8)

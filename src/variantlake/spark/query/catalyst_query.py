@@ -65,6 +65,7 @@ from variantlake.spark.scan.path_columns import PathColumn, field_splice, path_c
 from variantlake.spark.scan.pushed_aggregates import (
     DRIVER_BYTES_SETTING,
     MIN_BYTES_SETTING,
+    bytes_here,
     pushed_aggregate,
 )
 from variantlake.spark.scan.tables import Tables, TableVersion
@@ -268,9 +269,8 @@ class QueryRunner(SessionQueries[PreparedQuery]):
         own = bytes_in(self._spark, MIN_BYTES_SETTING)
         most = bytes_in(self._spark, DRIVER_BYTES_SETTING)
         least = pushed_aggregates.MIN_BYTES if own is None else own
-        if most is None:
-            most = pushed_aggregates.DRIVER_BYTES if self._helper.is_local else 0
-        here = range(pushed_aggregates.DRIVER_MIN_BYTES if own is None else own, most + 1)
+        cores = self._helper.parallelism if self._helper.is_local else 0
+        here = bytes_here(own, most, cores)
         pushed = [
             pushed_aggregate(found[each.view], each.table, each.plan, least=least, here=here)
             if each.view in found

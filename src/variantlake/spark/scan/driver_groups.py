@@ -6,7 +6,7 @@ threads of one process group millions of rows. So the driver does it where few b
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -14,8 +14,14 @@ from variantlake.errors import VariantLakeError
 from variantlake.parquet.read.prefetch import ahead
 from variantlake.spark.scan.aggregate_task import AggregateTask, partial_rows
 
+if TYPE_CHECKING:
+    from variantlake.engine.grouped import Part
+
 MOST_GROUPS = 1 << 20
 """Groups of more would fill the driver's memory: Spark, which can spill, makes them."""
+
+MOST_VALUES = 1 << 23
+"""The same for different values, which are counted and not handed on."""
 
 
 def groups_here(task: AggregateTask) -> pa.RecordBatch | None:
@@ -24,18 +30,19 @@ def groups_here(task: AggregateTask) -> pa.RecordBatch | None:
     None where there are too many groups, or where a file is not read: when Spark reads it, it says
     what is wrong.
     """
-    from variantlake.engine.grouped import merged
+    from variantlake.engine.grouped import merged, merged_if_many
 
     files = iter([part for own in task.parts for part in own])
-    held = []
+    held: list[Part] = []
     try:
         for found in ahead(files, task.groups_of):
-            held += found
-            if sum(part.count for part in held) > MOST_GROUPS:
-                held = [merged(held)]
-                if held[0].count > MOST_GROUPS:
-                    return None
-        rows = partial_rows(merged(held), task.schema) if held else None
+            held = merged_if_many([*held, *found])
+            if held and _are_many(held[0]):
+                return None
+        whole = merged(held) if held else None
+        if whole is not None and _are_many(whole):
+            return None
+        rows = None if whole is None else partial_rows(whole, task.schema)
     except (VariantLakeError, OSError, pa.ArrowException):
         return None
     batches = [each for each in (task.known, rows) if each is not None]
@@ -46,3 +53,7 @@ def groups_here(task: AggregateTask) -> pa.RecordBatch | None:
         )
     found_rows: pa.RecordBatch = arrow.concat_batches(batches)
     return found_rows
+
+
+def _are_many(part: Part) -> bool:
+    return part.count > MOST_GROUPS or part.size > MOST_VALUES
