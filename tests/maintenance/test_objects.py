@@ -15,8 +15,8 @@ from variantlake.errors import StoreFailed
 from variantlake.maintenance import plan_compaction
 from variantlake.maintenance.vacuuming.vacuum import vacuum
 from variantlake.parquet.write import copy_row_groups
+from variantlake.storage.list_files import walk
 from variantlake.storage.objects import ObjectStore
-from variantlake.storage.walk import walk
 
 ROOT = f"s3://{s3_server.BUCKET}"
 

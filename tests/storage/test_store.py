@@ -14,8 +14,8 @@ from obstore.store import MemoryStore
 from variantlake.errors import MissingSource, StoreFailed, UnsupportedFeature
 from variantlake.storage.objects import ObjectStore
 from variantlake.storage.opening import open_store
-from variantlake.storage.reaching import disk_failure
 from variantlake.storage.store import LocalStore, Store, is_local, local_path
+from variantlake.storage.unreachable import disk_failure
 
 
 @pytest.fixture(params=["local", "memory"])

@@ -21,12 +21,12 @@ import obstore
 from obstore.exceptions import BaseError
 
 from variantlake.errors import InvalidValue, MissingSource, StoreFailed, VariantLakeError
-from variantlake.ingest.sources.wanted import Wanted, names_below
+from variantlake.ingest.sources.find_files import Wanted, names_below
 from variantlake.storage.objects import ObjectStore, entry_of, open_object
 from variantlake.storage.options import storage_options
-from variantlake.storage.reaching import disk_failure, explained
 from variantlake.storage.schemes import check_scheme
 from variantlake.storage.store import Entry, is_local, local_path, make_folder
+from variantlake.storage.unreachable import disk_failure, explained
 
 PAGE_NAMES = 4096
 _PARALLEL_REQUESTS = 16

@@ -24,7 +24,7 @@ from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.transaction.commit import commit
 from variantlake.delta.transaction.conflicts import Changes
 from variantlake.errors import InvalidValue, did_you_mean
-from variantlake.ingest.sources.wanted import pattern_regex
+from variantlake.ingest.sources.find_files import pattern_regex
 from variantlake.shown import utf8_text
 
 _FIELDS: list[pa.Field[Any]] = [

@@ -15,7 +15,7 @@ from variantlake.delta.actions.actions import AddCdcFile, AddFile
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.schema.table_schema import PrimitiveType, StructField, StructType
 from variantlake.dml.new_files import NewFiles
-from variantlake.dml.taken_rows import CHANGE_FEED, Fates, is_on
+from variantlake.dml.removed_rows import CHANGE_FEED, FileOutcomes, is_on
 from variantlake.ingest.target.file_plan import FilePlan
 
 FOLDER = "_change_data"
@@ -27,7 +27,7 @@ Changed = tuple[str, Iterable[pa.Table]]
 """A change type, and rows as `rows_at` gives them."""
 
 
-def needs_changes(snapshot: Snapshot, decided: Fates, *, adds_rows: bool) -> bool:
+def needs_changes(snapshot: Snapshot, decided: FileOutcomes, *, adds_rows: bool) -> bool:
     """Whether a commit of these has to say which rows it changed."""
     stays = bool(decided.marked or decided.rewritten)
     return is_on(snapshot, CHANGE_FEED) and (stays or (adds_rows and bool(decided.gone)))

@@ -10,7 +10,7 @@ import numpy as np
 from variantlake.delta.actions.actions import AddFile
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.dml.deletion_vectors import inline_vector
-from variantlake.dml.taken_rows import TakenRows
+from variantlake.dml.removed_rows import RemovedRows
 from variantlake.maintenance.clustering.plan_clustering import ORDERED_TAG
 from variantlake.maintenance.plan_compaction import numbers_in
 from variantlake.maintenance.rewrite.file_groups import file_group
@@ -20,7 +20,9 @@ from variantlake.maintenance.rewrite.rewrite_group import RewritePlan, rewrite_g
 from variantlake.planning.log_files import LogFiles
 
 
-def copy_files(snapshot: Snapshot, load_id: str, taken: Sequence[TakenRows]) -> tuple[AddFile, ...]:
+def copy_files(
+    snapshot: Snapshot, load_id: str, taken: Sequence[RemovedRows]
+) -> tuple[AddFile, ...]:
     """Write the rows that stay in these files, a new file for each; row ids stay theirs.
 
     The new files belong to the load of this id.
@@ -46,7 +48,7 @@ def copy_files(snapshot: Snapshot, load_id: str, taken: Sequence[TakenRows]) -> 
     return tuple(adds)
 
 
-def _staying(group: FileGroup, taken: TakenRows) -> FileGroup:
+def _staying(group: FileGroup, taken: RemovedRows) -> FileGroup:
     """The group of one file with all rows deleted that do not stay; their order stays."""
     vector = inline_vector(taken.deleted)
     (file,) = group.files

@@ -10,7 +10,7 @@ import numpy as np
 from variantlake.delta.actions.actions import AddFile
 from variantlake.delta.log.logical_files import adds_of, files_of, values
 from variantlake.delta.log.snapshot import Snapshot
-from variantlake.dml.taken_rows import TakenRows, num_records, vector_rows
+from variantlake.dml.removed_rows import RemovedRows, num_records, vector_rows
 from variantlake.errors import InvalidValue, UnsupportedFeature
 from variantlake.ingest.overwrite import PartitionsWhere
 from variantlake.parquet.metadata.footer import read_footer
@@ -21,7 +21,7 @@ from variantlake.planning.predicates import Predicate, refs
 from variantlake.scan.table_scan import Scan
 
 
-def find_rows(snapshot: Snapshot, condition: Predicate | None) -> list[TakenRows]:
+def find_rows(snapshot: Snapshot, condition: Predicate | None) -> list[RemovedRows]:
     """The rows for which the condition is true, file by file; all rows for None.
 
     NULL is not true. Raises as `Scan.to_batches`.
@@ -31,7 +31,7 @@ def find_rows(snapshot: Snapshot, condition: Predicate | None) -> list[TakenRows
     found = list(Scan(snapshot, (), condition).places())
     adds = _adds(snapshot, np.array([each.number for each in found], np.int64))
     return [
-        TakenRows.of(snapshot, add, each.file, each.places, each.num_rows)
+        RemovedRows.of(snapshot, add, each.file, each.places, each.num_rows)
         for add, each in zip(adds, found, strict=True)
     ]
 
@@ -52,7 +52,7 @@ def _is_of_partitions(snapshot: Snapshot, condition: Predicate) -> bool:
     return all(ref.column[0] in snapshot.partition_columns for ref in refs(condition))
 
 
-def _whole_files(snapshot: Snapshot, condition: Predicate | None) -> Iterator[TakenRows]:
+def _whole_files(snapshot: Snapshot, condition: Predicate | None) -> Iterator[RemovedRows]:
     """Files of which all rows are found: nothing of them is read, if the log counts their rows."""
     numbers = np.arange(snapshot.files.num_rows, dtype=np.int64)
     if condition is not None:
@@ -65,7 +65,7 @@ def _whole_files(snapshot: Snapshot, condition: Predicate | None) -> Iterator[Ta
         rows = num_records(add)
         if rows is None:
             rows = read_footer(file.path).num_rows
-        yield TakenRows(add, file, NO_ROWS, rows, vector_rows(snapshot, add, rows), whole=True)
+        yield RemovedRows(add, file, NO_ROWS, rows, vector_rows(snapshot, add, rows), whole=True)
 
 
 def _adds(snapshot: Snapshot, numbers: Int64s) -> list[AddFile]:

@@ -26,17 +26,17 @@ from variantlake.dml.change_feed import (
 from variantlake.dml.copied_files import copy_files
 from variantlake.dml.deletion_vectors import write_vectors
 from variantlake.dml.new_files import NewFiles
-from variantlake.dml.result import ChangeResult
-from variantlake.dml.row_conflicts import RowLevel
-from variantlake.dml.taken_rows import (
+from variantlake.dml.removed_rows import (
     ROW_TRACKING,
-    Fates,
-    TakenRows,
-    fates,
+    FileOutcomes,
+    RemovedRows,
+    file_outcomes,
     is_on,
-    rows_taken,
+    removed_rows_of,
     with_vector,
 )
+from variantlake.dml.result import ChangeResult
+from variantlake.dml.row_conflicts import RowLevel
 from variantlake.errors import UnsupportedFeature
 from variantlake.ingest.target.commit_files import NOT_COMMITTED
 
@@ -74,19 +74,19 @@ class RowChange:
     snapshot: Snapshot
     operation: str
     parameters: Mapping[str, str]
-    taken: Sequence[TakenRows]
+    taken: Sequence[RemovedRows]
     finds: Callable[[AddFile], bool]
     started: float
     found: float
     new: NewRows = NewRows()
-    preimages: Sequence[TakenRows] = ()
-    watched: Sequence[TakenRows] = ()
+    preimages: Sequence[RemovedRows] = ()
+    watched: Sequence[RemovedRows] = ()
     alone: bool = False
     metrics: Mapping[str, str] = field(default_factory=dict)
 
     def planned(self) -> ChangeResult:
         """What it would do, for a dry run."""
-        decided = fates(self.snapshot, self.taken)
+        decided = file_outcomes(self.snapshot, self.taken)
         return replace(self._result(decided, (), 0), dry_run=True)
 
     def commit(self, files: NewFiles) -> ChangeResult:
@@ -96,8 +96,8 @@ class RowChange:
         UnsupportedFeature for a table whose rows must keep their ids.
         """
         if not self.taken and not self.new.inserted_count and not self.new.adds:
-            return self._result(fates(self.snapshot, ()), (), 0)
-        decided = fates(self.snapshot, self.taken)
+            return self._result(file_outcomes(self.snapshot, ()), (), 0)
+        decided = file_outcomes(self.snapshot, self.taken)
         check_row_ids(self.snapshot, updated=bool(self.new.updated_count))
         with files.taken_back_on(BaseException):
             changes, done = self._written(files, decided)
@@ -105,7 +105,7 @@ class RowChange:
             version = commit(self.snapshot, changes)
         return replace(done, version=version, seconds=time.perf_counter() - self.started)
 
-    def _written(self, files: NewFiles, decided: Fates) -> tuple[Changes, ChangeResult]:
+    def _written(self, files: NewFiles, decided: FileOutcomes) -> tuple[Changes, ChangeResult]:
         """All files of the change, and the actions that name them."""
         adds_rows = bool(self.new.updated_count or self.new.inserted_count)
         fed = needs_changes(self.snapshot, decided, adds_rows=adds_rows)
@@ -158,12 +158,12 @@ class RowChange:
         for each in self.taken:
             both = updated.get(each.add.path)
             if both is None:
-                yield DELETE, rows_taken(self.snapshot, [each])
+                yield DELETE, removed_rows_of(self.snapshot, [each])
                 continue
-            yield BEFORE, rows_taken(self.snapshot, [both])
+            yield BEFORE, removed_rows_of(self.snapshot, [both])
             rest = each.without(both)
             if rest.count:
-                yield DELETE, rows_taken(self.snapshot, [rest])
+                yield DELETE, removed_rows_of(self.snapshot, [rest])
         yield AFTER, self.new.updated()
         yield INSERT, self.new.inserted()
 
@@ -171,7 +171,7 @@ class RowChange:
         yield from self.new.updated()
         yield from self.new.inserted()
 
-    def _result(self, decided: Fates, adds: Sequence[AddFile], more: int) -> ChangeResult:
+    def _result(self, decided: FileOutcomes, adds: Sequence[AddFile], more: int) -> ChangeResult:
         return ChangeResult(
             version=self.snapshot.version,
             deleted=sum(each.count for each in self.taken) - self.new.updated_count,
@@ -187,7 +187,9 @@ class RowChange:
             seconds=time.perf_counter() - self.started,
         )
 
-    def _metrics(self, decided: Fates, done: ChangeResult, change_files: int) -> dict[str, str]:
+    def _metrics(
+        self, decided: FileOutcomes, done: ChangeResult, change_files: int
+    ) -> dict[str, str]:
         """As Delta Spark names and counts them; times in milliseconds."""
         out = (*decided.gone, *decided.rewritten)
         had = sum(each.add.deletion_vector is not None for each in out)
@@ -241,5 +243,5 @@ def predicate_parameter(text: str | None) -> str:
     return orjson.dumps(["true" if text is None else text]).decode()
 
 
-def _by_path(taken: Sequence[TakenRows]) -> dict[str, TakenRows]:
+def _by_path(taken: Sequence[RemovedRows]) -> dict[str, RemovedRows]:
     return {each.add.path: each for each in taken}

@@ -20,7 +20,7 @@ from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.transaction.conflicts import Changes
 from variantlake.delta.transaction.new_actions import removes_of
 from variantlake.dml.deletion_vectors import write_vectors
-from variantlake.dml.taken_rows import TakenRows, num_records, vector_rows, with_vector
+from variantlake.dml.removed_rows import RemovedRows, num_records, vector_rows, with_vector
 from variantlake.errors import CommitConflict
 
 
@@ -39,12 +39,12 @@ class RowLevel:
     """
 
     snapshot: Snapshot
-    marked: dict[str, TakenRows]
-    gone: dict[str, TakenRows]
-    rewritten: Mapping[str, TakenRows]
+    marked: dict[str, RemovedRows]
+    gone: dict[str, RemovedRows]
+    rewritten: Mapping[str, RemovedRows]
     overlaps: bool
     finds: Callable[[AddFile], bool]
-    watched: Mapping[str, TakenRows] = field(default_factory=dict)
+    watched: Mapping[str, RemovedRows] = field(default_factory=dict)
     written: list[str] = field(default_factory=list)
 
     def __call__(

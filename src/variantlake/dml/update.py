@@ -13,6 +13,7 @@ from variantlake.dml.delete import decided_again
 from variantlake.dml.found_rows import find_rows, finds_any
 from variantlake.dml.new_files import NewFiles
 from variantlake.dml.new_values import NewValues
+from variantlake.dml.removed_rows import RemovedRows, removed_rows_of
 from variantlake.dml.result import ChangeResult
 from variantlake.dml.row_change import (
     NewRows,
@@ -21,7 +22,6 @@ from variantlake.dml.row_change import (
     check_row_ids,
     predicate_parameter,
 )
-from variantlake.dml.taken_rows import TakenRows, rows_taken
 from variantlake.planning.predicates import Predicate
 from variantlake.sql.select import QueryText
 
@@ -56,7 +56,7 @@ def _update(
     taken = find_rows(snapshot, condition)
 
     def updated() -> Iterator[pa.Table]:
-        return map(values.applied, rows_taken(snapshot, taken))
+        return map(values.applied, removed_rows_of(snapshot, taken))
 
     change = RowChange(
         snapshot,
@@ -72,8 +72,9 @@ def _update(
     return change.planned() if dry_run else change.commit(files)
 
 
-def _by_places(taken: list[TakenRows]) -> list[TakenRows]:
+def _by_places(taken: list[RemovedRows]) -> list[RemovedRows]:
     """The rows by their places, also of files that go as a whole."""
     return [
-        TakenRows(each.add, each.file, each.places(), each.num_rows, each.before) for each in taken
+        RemovedRows(each.add, each.file, each.places(), each.num_rows, each.before)
+        for each in taken
     ]

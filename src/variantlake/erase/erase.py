@@ -21,8 +21,8 @@ from variantlake.delta.transaction.conflicts import Changes, whole_table
 from variantlake.delta.transaction.new_actions import removes_of
 from variantlake.dml.change_feed import DELETE, write_changes
 from variantlake.dml.new_files import NewFiles
+from variantlake.dml.removed_rows import CHANGE_FEED, ROW_TRACKING, is_on
 from variantlake.dml.row_change import check_not_append_only, predicate_parameter
-from variantlake.dml.taken_rows import CHANGE_FEED, ROW_TRACKING, is_on
 from variantlake.erase.found_rows import ErasedRows, erased_rows, staying_rows, visible_rows
 from variantlake.erase.purge import check_may_purge, purge
 from variantlake.errors import CommitConflict, InvalidQuery, UnsupportedFeature

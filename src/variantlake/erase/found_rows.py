@@ -15,8 +15,8 @@ from variantlake.delta.log.logical_files import DELETION_VECTOR, adds_of
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.schema.table_schema import VariantType
 from variantlake.dml.found_rows import find_rows
-from variantlake.dml.table_rows import rows_at
-from variantlake.dml.taken_rows import vector_rows
+from variantlake.dml.read_rows import rows_at
+from variantlake.dml.removed_rows import vector_rows
 from variantlake.errors import in_file
 from variantlake.kernels.tape.dictionary import own_dictionaries
 from variantlake.kernels.variant.variant_reader import VariantReader, bad_variant

@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Mapping
 from pathlib import Path
 
-from variantlake.storage.reaching import disk_failure
+from variantlake.storage.unreachable import disk_failure
 
 
 def head(name: str, kind: str, meaning: str) -> list[str]:

@@ -17,8 +17,8 @@ from obstore.store import from_url
 from variantlake.errors import MissingSource, StoreFailed
 from variantlake.storage.input_file import WINDOW_BYTES, InputFile, ObjectFile
 from variantlake.storage.options import client_arguments, storage_options
-from variantlake.storage.reaching import check_reachable, explained
 from variantlake.storage.store import CHUNK, Entry
+from variantlake.storage.unreachable import check_reachable, explained
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta

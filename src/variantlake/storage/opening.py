@@ -14,9 +14,9 @@ import pyarrow as pa
 from variantlake.errors import MissingSource
 from variantlake.storage.input_file import InputFile
 from variantlake.storage.objects import ObjectStore, check_url, open_object
-from variantlake.storage.reaching import disk_hint
 from variantlake.storage.schemes import check_location
 from variantlake.storage.store import LocalStore, Store, is_local, local_path, location_text
+from variantlake.storage.unreachable import disk_hint
 
 Source = str | os.PathLike[str] | BinaryIO | InputFile
 """A file: its location, or the file itself, open already."""

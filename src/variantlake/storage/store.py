@@ -27,7 +27,7 @@ import pyarrow as pa
 
 from variantlake.errors import InvalidValue, MissingSource, StoreFailed, UnsupportedFeature
 from variantlake.storage.input_file import InputFile
-from variantlake.storage.reaching import disk_failure
+from variantlake.storage.unreachable import disk_failure
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 CHUNK = 8 << 20

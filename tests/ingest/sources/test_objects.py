@@ -19,8 +19,8 @@ from variantlake.encoding.json import parse_json
 from variantlake.errors import InvalidJson, MissingSource, StoreFailed
 from variantlake.ingest import load
 from variantlake.ingest.local_run import ingest_here
+from variantlake.ingest.sources.find_files import pattern_regex
 from variantlake.ingest.sources.sources import Compression, expand
-from variantlake.ingest.sources.wanted import pattern_regex
 from variantlake.storage.objects import open_object
 
 ROOT = f"s3://{s3_server.BUCKET}"

@@ -36,8 +36,8 @@ from variantlake.cli.terminal.options import (
 from variantlake.cli.terminal.output import print_fields, print_json, print_note
 from variantlake.delta.log.log_segment import has_log
 from variantlake.errors import InvalidValue
+from variantlake.ingest.sources.find_files import NDJSON
 from variantlake.ingest.sources.sources import Format
-from variantlake.ingest.sources.wanted import NDJSON
 from variantlake.ingest.target.options import BadRows
 from variantlake.logs import logger
 from variantlake.shown import size

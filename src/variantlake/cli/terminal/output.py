@@ -18,7 +18,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from variantlake.errors import VariantLakeError
-from variantlake.storage.reaching import disk_hint
+from variantlake.storage.unreachable import disk_hint
 
 WIDE = 100_000
 """Columns of a table that goes to a file or a pipe: nothing is folded there."""

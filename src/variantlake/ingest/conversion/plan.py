@@ -36,8 +36,8 @@ from variantlake.errors import (
     in_file,
 )
 from variantlake.ingest.encode.rows import given_schema
+from variantlake.ingest.sources.find_files import PARQUET, Wanted
 from variantlake.ingest.sources.sources import Source, SourceSpec, expand, specs
-from variantlake.ingest.sources.wanted import PARQUET, Wanted
 from variantlake.ingest.target.write_target import READER_FEATURES, Target
 from variantlake.parquet.metadata.footer import Footer
 from variantlake.parquet.metadata.schema_tree import SchemaNode

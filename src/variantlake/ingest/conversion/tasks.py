@@ -32,8 +32,8 @@ from variantlake.parquet.stats.facts import read_facts
 from variantlake.shredding.inference.infer import InferenceOptions
 from variantlake.shredding.schema import ShreddingSchema
 from variantlake.storage.opening import open_store, store_of
-from variantlake.storage.reaching import disk_failure
 from variantlake.storage.store import LocalStore, Store
+from variantlake.storage.unreachable import disk_failure
 
 
 def check_timestamps(steps: Sequence[Step], request: Request) -> None:

@@ -11,8 +11,8 @@ import numpy.typing as npt
 from variantlake.encoding.json import LAST_KEY_HINT, parse_json
 from variantlake.errors import InvalidJson, LimitExceeded, VariantLakeError
 from variantlake.ingest.sources.blocks import BLOCK_BYTES, Block, LongLine, read_blocks
+from variantlake.ingest.sources.document_hints import expected, expected_at
 from variantlake.ingest.sources.elements import read_document, read_elements
-from variantlake.ingest.sources.expected import expected, expected_at
 from variantlake.ingest.sources.positions import PlaceCounter, place_of
 from variantlake.ingest.sources.sources import Format, Source, Split, split_sources
 from variantlake.ingest.target.options import BadRows

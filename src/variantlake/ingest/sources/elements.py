@@ -10,7 +10,7 @@ import numpy.typing as npt
 from variantlake.encoding.limits import MAX_VALUE_BYTES
 from variantlake.errors import InvalidJson, LimitExceeded, VariantLakeError
 from variantlake.ingest.sources.blocks import BLOCK_BYTES, Block
-from variantlake.ingest.sources.expected import expected
+from variantlake.ingest.sources.document_hints import expected
 from variantlake.ingest.sources.positions import place_of
 from variantlake.ingest.sources.sources import Format, Source
 from variantlake.ingest.sources.streams import BOM, Stream, fill, open_source

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import obstore
 
 from variantlake.errors import MissingSource
-from variantlake.ingest.sources.wanted import Kind, Wanted
+from variantlake.ingest.sources.find_files import Kind, Wanted
 from variantlake.storage.objects import open_object
 
 

@@ -25,13 +25,13 @@ from variantlake.errors import (
     UnsupportedFeature,
     VariantLakeError,
 )
+from variantlake.ingest.sources.find_files import NDJSON, Kind, Wanted, names_below
 from variantlake.ingest.sources.objects import find_objects
-from variantlake.ingest.sources.wanted import NDJSON, Kind, Wanted, names_below
 from variantlake.shown import Shown
 from variantlake.storage.objects import open_object
-from variantlake.storage.reaching import disk_hint
 from variantlake.storage.schemes import check_scheme
 from variantlake.storage.store import is_local, local_path
+from variantlake.storage.unreachable import disk_hint
 
 SourceSpec = str | os.PathLike[str]
 """A file, a glob or a folder, as a path or a URL (`file:`, `s3:`, `gs:`, `az:`)."""

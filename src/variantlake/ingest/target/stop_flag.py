@@ -12,8 +12,8 @@ import contextlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from variantlake.storage.reaching import disk_failure
 from variantlake.storage.store import LocalStore, Store
+from variantlake.storage.unreachable import disk_failure
 
 
 class LoadStopped(Exception):

@@ -17,7 +17,7 @@ from variantlake.ingest.target.options import LoadOptions
 from variantlake.ingest.target.write_target import Target
 from variantlake.maintenance.rewrite.cell_rows import CellRows
 from variantlake.maintenance.rewrite.copy_group import copy_group
-from variantlake.maintenance.rewrite.gathered import Gathered
+from variantlake.maintenance.rewrite.gather_rows import Gathered
 from variantlake.maintenance.rewrite.groups import (
     APART_TAG,
     Counts,

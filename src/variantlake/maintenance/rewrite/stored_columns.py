@@ -12,7 +12,7 @@ import pyarrow as pa
 from variantlake.delta.schema.table_schema import StructField, StructType, VariantType
 from variantlake.delta.schema.table_schema import arrow_type as table_type
 from variantlake.ingest.encode.encode import VariantColumn
-from variantlake.maintenance.rewrite.told_apart import decimal_paths, look_like_integers
+from variantlake.maintenance.rewrite.decimal_notes import decimal_paths, look_like_integers
 from variantlake.parquet.metadata.annotate import ColumnPath
 from variantlake.parquet.metadata.footer import Footer
 from variantlake.parquet.metadata.schema_tree import SchemaNode

@@ -27,7 +27,7 @@ from variantlake.errors import VariantLakeError, in_file
 from variantlake.ingest.encode.nested import variant_paths
 from variantlake.maintenance.digest import FileColumns, file_batches
 from variantlake.maintenance.rewrite.cells import Cells
-from variantlake.maintenance.rewrite.gathered import GATHERED_BYTES, GATHERED_ROWS, joined
+from variantlake.maintenance.rewrite.gather_rows import GATHERED_BYTES, GATHERED_ROWS, joined
 from variantlake.maintenance.rewrite.groups import (
     Counts,
     FileGroup,

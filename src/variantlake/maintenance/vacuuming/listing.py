@@ -25,8 +25,8 @@ from variantlake.delta.log.snapshot import Snapshot
 from variantlake.ingest.target.autoload_files import OWN_FOLDER, RUN_PATH
 from variantlake.ingest.target.quarantine import FOLDER as QUARANTINE
 from variantlake.maintenance.vacuuming.retained import RetainedPaths
+from variantlake.storage.list_files import Folder, Link, walk
 from variantlake.storage.store import Entry, LocalStore
-from variantlake.storage.walk import Folder, Link, walk
 
 CHANGE_DATA = "_change_data"
 

@@ -16,10 +16,10 @@ from variantlake.delta.log.snapshot import Snapshot
 from variantlake.dml.change_feed import FOLDER, change_plan
 from variantlake.dml.delete import MAX_DECISIONS
 from variantlake.dml.new_files import NewFiles
+from variantlake.dml.removed_rows import CHANGE_FEED, RemovedRows, is_on, num_records
 from variantlake.dml.result import ChangeResult
 from variantlake.dml.row_change import NewRows, RowChange, check_not_append_only, check_row_ids
 from variantlake.dml.row_conflicts import FilesMoved
-from variantlake.dml.taken_rows import CHANGE_FEED, TakenRows, is_on, num_records
 from variantlake.errors import InvalidQuery
 from variantlake.ingest.commit_load import collect
 from variantlake.ingest.target.files import new_load_id
@@ -41,11 +41,11 @@ from variantlake.spark.dml.change_task import (
     ChangeTask,
     PlacedResult,
 )
-from variantlake.spark.dml.placed import LOCATION, PlacedTables
-from variantlake.spark.dml.rows_text import CLAUSE, TARGET, RowsText
+from variantlake.spark.dml.changed_rows import CLAUSE, TARGET, RowsText
+from variantlake.spark.dml.row_places import LOCATION, PlacedTables
 from variantlake.spark.load.append_task import AppendTask
 from variantlake.spark.load.constraints import evaluated, refusals
-from variantlake.spark.query.origin import version_read
+from variantlake.spark.query.read_versions import version_read
 from variantlake.spark.query.references import Resolve
 from variantlake.spark.query.references import Target as NamedTable
 from variantlake.spark.scan.tables import Tables, TableVersion
@@ -183,7 +183,7 @@ def check_once(numbers: Int64s, rows: Int64s, *, multiple: bool) -> None:
 
 def _taken(
     snapshot: Snapshot, actions: Int64s, numbers: Int64s, rows: Int64s
-) -> tuple[list[TakenRows], list[TakenRows]]:
+) -> tuple[list[RemovedRows], list[RemovedRows]]:
     """The rows that leave each file, and those of them that come back changed."""
     files = np.unique(numbers)
     adds = list(adds_of(snapshot.files.take(files)))
@@ -193,11 +193,11 @@ def _taken(
         here = numbers == number
         own = np.unique(rows[here])
         count = _num_rows(add, file)
-        each = TakenRows.of(snapshot, add, file, own, count)
+        each = RemovedRows.of(snapshot, add, file, own, count)
         taken.append(each)
         updated = np.unique(rows[here & (actions == UPDATED)])
         if len(updated):
-            preimages.append(TakenRows(add, file, updated, count, each.before))
+            preimages.append(RemovedRows(add, file, updated, count, each.before))
     return taken, preimages
 
 

@@ -18,7 +18,7 @@ from variantlake.errors import VariantLakeError
 from variantlake.planning.predicates import Predicate
 from variantlake.quoting import quote_string
 from variantlake.spark.dml.change import Runner, Statement
-from variantlake.spark.dml.rows_text import (
+from variantlake.spark.dml.changed_rows import (
     Cast,
     RowsText,
     deleted_rows_text,

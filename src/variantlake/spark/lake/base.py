@@ -14,8 +14,8 @@ from variantlake.shown import Shown
 from variantlake.spark.query.catalyst_query import QueryRunner
 from variantlake.spark.query.connect_query import RemoteQueries
 from variantlake.spark.query.names import CatalogNames, CatalogTable, CatalogView, find_remote
-from variantlake.spark.query.places import Location, Place, find_place, writable
 from variantlake.spark.query.references import Resolve, Target
+from variantlake.spark.query.table_locations import Location, Place, find_place, writable
 from variantlake.spark.scan.tables import Tables
 from variantlake.spark.session.arguments import check_location, check_tables
 from variantlake.spark.session.classic_files import HelperSession

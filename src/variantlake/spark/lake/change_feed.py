@@ -13,8 +13,8 @@ from variantlake.feed.snapshots import change_snapshots
 from variantlake.planning.expressions import Condition, TypedPath
 from variantlake.quoting import Parts, quote_string
 from variantlake.spark.lake.queries import LakeQueries
-from variantlake.spark.query.places import Location
 from variantlake.spark.query.references import Target
+from variantlake.spark.query.table_locations import Location
 from variantlake.spark.session.arguments import check_expressions
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)

@@ -21,8 +21,8 @@ from variantlake.errors import (
 from variantlake.planning.expressions import Condition, TypedPath, constant
 from variantlake.quoting import quote_identifier
 from variantlake.spark.lake.maintenance import LakeMaintenance
-from variantlake.spark.query.places import Location
 from variantlake.spark.query.references import delta_name
+from variantlake.spark.query.table_locations import Location
 from variantlake.spark.session.arguments import check_expressions, check_text, is_frame
 from variantlake.spark.session.char_columns import char_columns, pads
 from variantlake.spark.session.refusals import REFUSALS, quiet

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from variantlake.ingest.target.files import CLUSTERED_FILE_BYTES
 from variantlake.maintenance.reshredding.drift import Drift, drift
 from variantlake.spark.lake.streams import LakeStreams
-from variantlake.spark.query.places import Location
+from variantlake.spark.query.table_locations import Location
 
 if TYPE_CHECKING:
     from variantlake.ingest.load import LoadProgress

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 from pyspark.sql import DataFrame
 
 from variantlake.spark.lake.change_feed import LakeChangeFeed
-from variantlake.spark.query.places import Location
+from variantlake.spark.query.table_locations import Location
 from variantlake.spark.session.arguments import (
     check_frame,
     check_sources,

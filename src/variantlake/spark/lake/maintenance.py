@@ -21,7 +21,7 @@ from variantlake.maintenance.vacuuming.vacuum import (
 )
 from variantlake.planning.expressions import Condition
 from variantlake.spark.lake.layouts import LakeLayouts
-from variantlake.spark.query.places import Location
+from variantlake.spark.query.table_locations import Location
 
 if TYPE_CHECKING:
     from variantlake.ingest.load import LoadProgress

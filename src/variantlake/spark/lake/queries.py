@@ -18,9 +18,9 @@ from variantlake.spark.lake.base import LakeSession
 from variantlake.spark.lake.explain import QueryExplanation, TableExplanation
 from variantlake.spark.query.connect_query import RemoteQueries
 from variantlake.spark.query.connect_splices import RemoteTable
-from variantlake.spark.query.origin import view_mark
-from variantlake.spark.query.places import Location
 from variantlake.spark.query.plans.planned import PlannedTable
+from variantlake.spark.query.read_versions import view_mark
+from variantlake.spark.query.table_locations import Location
 from variantlake.spark.scan.dataframe import scan
 from variantlake.spark.scan.source_options import VERSION_IN_PATH
 from variantlake.spark.session.arguments import (

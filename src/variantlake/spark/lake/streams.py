@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Unpack
 from pyspark.sql import DataFrame
 
 from variantlake.spark.lake.loads import LakeLoads
-from variantlake.spark.query.places import Location
+from variantlake.spark.query.table_locations import Location
 from variantlake.spark.session.arguments import check_frame
 
 if TYPE_CHECKING:

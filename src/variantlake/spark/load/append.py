@@ -52,7 +52,7 @@ from variantlake.spark.load.append_target import (
 from variantlake.spark.load.append_task import AppendTask
 from variantlake.spark.load.constraints import evaluated, refusals
 from variantlake.spark.load.file_scan import FileScan, file_scan
-from variantlake.spark.query.origin import version_read
+from variantlake.spark.query.read_versions import version_read
 from variantlake.spark.session.jobs import run_over, run_tasks
 
 if TYPE_CHECKING:

@@ -23,7 +23,6 @@ from variantlake.errors import InvalidQuery, UnsupportedFeature, VariantLakeErro
 from variantlake.planning.predicates import In
 from variantlake.quoting import Parts
 from variantlake.spark.query.names import CatalogNames, CatalogTable
-from variantlake.spark.query.origin import view_mark
 from variantlake.spark.query.plans.analysis import Analysis, TableUse, analyse
 from variantlake.spark.query.plans.catalyst import Catalyst, Node, has_inside
 from variantlake.spark.query.plans.join_values import (
@@ -43,6 +42,7 @@ from variantlake.spark.query.plans.planned import (
     merged,
     stored_names,
 )
+from variantlake.spark.query.read_versions import view_mark
 from variantlake.spark.query.references import (
     Reference,
     Resolve,

@@ -25,7 +25,7 @@ from variantlake.planning.stats.first_rows import FirstRows, map_order
 from variantlake.quoting import Parts, quote_identifier
 from variantlake.spark.query.connect_splices import RemoteTable, alike, over_views, path_changes
 from variantlake.spark.query.names import find_remote
-from variantlake.spark.query.origin import view_mark
+from variantlake.spark.query.read_versions import view_mark
 from variantlake.spark.query.references import Resolve, Target, versioned
 from variantlake.spark.query.session_queries import (
     LEFT_TO_SPARK,

@@ -33,7 +33,7 @@ from variantlake.spark.session.versions import arrow_schema
 from variantlake.spark.streaming.offsets import NONE_READ, Offset
 from variantlake.spark.streaming.source_options import StreamOptions
 from variantlake.spark.streaming.stream_columns import selection
-from variantlake.spark.streaming.units import Unit, units_of
+from variantlake.spark.streaming.stream_files import Unit, units_of
 from variantlake.sql.select import Item
 
 _LOG = logging.getLogger("variantlake.streaming")

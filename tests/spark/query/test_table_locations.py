@@ -20,7 +20,7 @@ from variantlake.errors import (
 from variantlake.quoting import Parts
 from variantlake.spark.lake import Lake, connect
 from variantlake.spark.query.names import CatalogTable, CatalogView
-from variantlake.spark.query.places import find_place, name_parts, writable
+from variantlake.spark.query.table_locations import find_place, name_parts, writable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -12,8 +12,8 @@ import pyarrow as pa
 from variantlake.delta.actions.actions import AddFile, DeletionVectorDescriptor
 from variantlake.delta.log.deletion_vectors import deleted_rows
 from variantlake.delta.log.snapshot import Snapshot
-from variantlake.dml.stats_text import wide_stats
-from variantlake.dml.table_rows import rows_at
+from variantlake.dml.read_rows import rows_at
+from variantlake.dml.vector_stats import wide_stats
 from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.planning.files import NO_ROWS, ScanFile
 
@@ -26,7 +26,7 @@ ROW_TRACKING = "delta.enableRowTracking"
 
 
 @dataclass(frozen=True, slots=True)
-class TakenRows:
+class RemovedRows:
     """Rows that leave one file.
 
     `rows` are their places, `before` those that were deleted already, both rising; `num_rows` are
@@ -44,7 +44,7 @@ class TakenRows:
     @classmethod
     def of(
         cls, snapshot: Snapshot, add: AddFile, file: ScanFile, rows: Int64s, num_rows: int
-    ) -> TakenRows:
+    ) -> RemovedRows:
         """These rows of a file, none of them deleted. Raises MalformedLog for its vector."""
         before = vector_rows(snapshot, add, num_rows)
         whole = len(rows) + len(before) == num_rows
@@ -71,22 +71,22 @@ class TakenRows:
             return self.rows
         return np.setdiff1d(np.arange(self.num_rows, dtype=np.int64), self.before)
 
-    def without(self, other: TakenRows) -> TakenRows:
+    def without(self, other: RemovedRows) -> RemovedRows:
         """These rows without some of them."""
         rows = np.setdiff1d(self.places(), other.places())
         return replace(self, rows=rows, whole=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Fates:
+class FileOutcomes:
     """What becomes of the files that rows leave."""
 
-    gone: tuple[TakenRows, ...]
-    marked: tuple[TakenRows, ...]
-    rewritten: tuple[TakenRows, ...]
+    gone: tuple[RemovedRows, ...]
+    marked: tuple[RemovedRows, ...]
+    rewritten: tuple[RemovedRows, ...]
 
 
-def fates(snapshot: Snapshot, taken: Sequence[TakenRows]) -> Fates:
+def file_outcomes(snapshot: Snapshot, taken: Sequence[RemovedRows]) -> FileOutcomes:
     """Decide by the table's properties. Spec: PROTOCOL, "Writer Requirements" of the feature."""
     gone, marked, rewritten = [], [], []
     vectors = has_vectors(snapshot)
@@ -99,7 +99,7 @@ def fates(snapshot: Snapshot, taken: Sequence[TakenRows]) -> Fates:
             marked.append(each)
         else:
             rewritten.append(each)
-    return Fates(tuple(gone), tuple(marked), tuple(rewritten))
+    return FileOutcomes(tuple(gone), tuple(marked), tuple(rewritten))
 
 
 def is_on(snapshot: Snapshot, name: str) -> bool:
@@ -134,7 +134,7 @@ def with_vector(add: AddFile, vector: DeletionVectorDescriptor, num_rows: int) -
     return replace(add, data_change=True, stats=stats, deletion_vector=vector)
 
 
-def rows_taken(snapshot: Snapshot, taken: Sequence[TakenRows]) -> Iterator[pa.Table]:
+def removed_rows_of(snapshot: Snapshot, taken: Sequence[RemovedRows]) -> Iterator[pa.Table]:
     """The rows that leave these files, as `rows_at` gives them."""
     for each in taken:
         yield from rows_at(snapshot, each.file, each.places())

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from variantlake.errors import MissingSource
-from variantlake.storage.reaching import disk_failure
+from variantlake.storage.unreachable import disk_failure
 
 SUFFIXES = (".ndjson", ".jsonl", ".json")
 """Names that a folder's files must end with to be read; globs and single files may have any."""

@@ -14,8 +14,8 @@ from variantlake.delta.schema.table_schema import StructField
 from variantlake.errors import InvalidQuery, UnsupportedFeature
 from variantlake.quoting import quote_identifier
 from variantlake.spark.dml.change_task import ACTION, DELETED, INSERTED, MATCHED, UPDATED
-from variantlake.spark.dml.placed import FILE, ROW
-from variantlake.spark.query.places import name_parts
+from variantlake.spark.dml.row_places import FILE, ROW
+from variantlake.spark.query.table_locations import name_parts
 from variantlake.sql.changes import (
     STAR,
     Assignments,
