@@ -39,6 +39,7 @@ from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.new_table import new_table
 from variantlake.delta.schema.ddl import parse_table_ddl
 from variantlake.delta.transaction.new_actions import new_add
+from variantlake.parquet.stats.bounds import Bounds
 from variantlake.parquet.stats.facts import ColumnFacts, FileFacts, PathFacts, VariantFacts
 from variantlake.paths import Path
 from variantlake.planning.log_files import LogFiles
@@ -82,13 +83,13 @@ def _facts(number: int) -> FileFacts:
         if isinstance(node, Leaf) and node.type.kind is Kind.INT64:
             low = FIRST_TIME_US + number * 500_000_000
             high = low + 499_999_999
-            facts = replace(facts, minimum=low, maximum=high, minimum_exact=True)
+            facts = replace(facts, bounds=Bounds(low, high, minimum_exact=True))
         elif isinstance(node, Leaf):
             low_text = f"{at.steps[-1]}-{number:06d}-aaaaaaaaaaaaaaaaaaaaaaaa"
-            facts = replace(facts, minimum=low_text, maximum=low_text + "zz")
+            facts = replace(facts, bounds=Bounds(low_text, low_text + "zz"))
         paths.append(facts)
     variant = VariantFacts(("event",), LAYOUT, 0, tuple(paths))
-    columns = (ColumnFacts(("n",), pa.int64(), 0, number, number + 9),)
+    columns = (ColumnFacts(("n",), pa.int64(), 0, Bounds(number, number + 9)),)
     return FileFacts(14_000_000 + number, ROWS, 1, (variant,), columns)
 
 

@@ -20,6 +20,7 @@ from variantlake.delta.stats.stats_reader import FileStats, StatsReader
 from variantlake.delta.transaction.commit import commit
 from variantlake.delta.transaction.conflicts import Changes
 from variantlake.delta.transaction.new_actions import new_add
+from variantlake.parquet.stats.bounds import Bounds
 from variantlake.parquet.stats.facts import UNKNOWN, ColumnFacts, FileFacts, PathFacts, VariantFacts
 from variantlake.paths import Path
 from variantlake.shredding.ddl import parse_ddl
@@ -92,12 +93,7 @@ def facts(
         PathFacts(
             path,
             node,
-            **{
-                "typed": num_records,
-                "nulls": 0,
-                "residuals": 0,
-                **changed.get(path.normalized(), {}),
-            },
+            **_known({"typed": num_records, **changed.get(path.normalized(), {})}),
         )
         for path, node in schema.nodes()
     ]
@@ -105,8 +101,17 @@ def facts(
     return FileFacts(size, num_records, 1, (variant,), columns)
 
 
+def _known(given: dict[str, Any]) -> dict[str, Any]:
+    sides = ("minimum", "maximum", "minimum_exact", "maximum_exact")
+    found = {name: value for name, value in given.items() if name not in sides}
+    bounds = Bounds(**{name: value for name, value in given.items() if name in sides})
+    return {"nulls": 0, "residuals": 0, "bounds": bounds} | found
+
+
 def number(name: str, low: int, high: int) -> ColumnFacts:
-    return ColumnFacts((name,), pa.int32(), 0, low, high, minimum_exact=True, maximum_exact=True)
+    return ColumnFacts(
+        (name,), pa.int32(), 0, Bounds(low, high, minimum_exact=True, maximum_exact=True)
+    )
 
 
 def bounds(low: Any, high: Any, **more: Any) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from variantlake.parquet.stats.bounds import Bounds
 from variantlake.parquet.stats.facts import ColumnFacts, FileFacts, PathFacts, VariantFacts
 from variantlake.paths import Path
 from variantlake.planning.files import RecordFiles, ScanFile
@@ -30,6 +31,9 @@ def lit(value: Any, type_: str = "bigint") -> Literal:
     return Literal(value, type_)
 
 
+BOUNDS = ("minimum", "maximum", "minimum_exact", "maximum_exact")
+
+
 def facts(
     ddl: str,
     known: Mapping[str, Mapping[str, Any]] | None = None,
@@ -47,8 +51,10 @@ def facts(
     for at, node in parse_ddl(ddl).nodes():
         own: dict[str, Any] = {"typed": rows, "nulls": 0, "residuals": 0 if clean else -1}
         given = dict((known or {}).get(str(at), {}))
-        if "minimum" in given:
-            given = {"minimum_exact": True, "maximum_exact": True, **given}
+        sides = {name: given.pop(name) for name in BOUNDS if name in given}
+        if "minimum" in sides:
+            sides = {"minimum_exact": True, "maximum_exact": True, **sides}
+        own["bounds"] = Bounds(**sides)
         paths.append(PathFacts(at, node, **(own | given)))
     variant = VariantFacts(("v",), parse_ddl(ddl), 0, tuple(paths), notes=notes)
     return FileFacts(100, rows, 1, (variant,), columns)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import Any
 
+from variantlake.parquet.stats.bounds import Bounds
 from variantlake.parquet.stats.facts import ColumnFacts, FileFacts, PathFacts, VariantFacts
 from variantlake.paths import Path
 from variantlake.planning.predicates import (
@@ -135,10 +136,7 @@ def _bounds(stored: ShreddedType, typed: list[Any]) -> dict[str, Any]:
     if stored.kind is Kind.DECIMAL:
         low, high = Decimal(low), Decimal(high)
     return {
-        "minimum": low,
-        "maximum": high,
-        "minimum_exact": True,
-        "maximum_exact": True,
+        "bounds": Bounds(low, high, minimum_exact=True, maximum_exact=True),
         "plain_floats": plain and stored.kind is Kind.DOUBLE,
     }
 

@@ -218,7 +218,11 @@ def test_statistics_in_struct_form_become_text(tmp_path: Path) -> None:
     )
     snapshot = Snapshot.read(tmp_path)
     first, second = (read_stats(file.stats, snapshot.schema) for file in snapshot.add_files())
-    assert (first.num_records, first.columns[0].minimum, first.columns[0].maximum) == (3, 1, None)
+    assert (
+        first.num_records,
+        first.columns[0].bounds.minimum,
+        first.columns[0].bounds.maximum,
+    ) == (3, 1, None)
     (found,) = first.minimums[("event",)].values()
     assert found.value == 7
     assert second.num_records == -1

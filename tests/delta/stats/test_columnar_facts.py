@@ -30,6 +30,7 @@ from variantlake.delta.stats.columnar_facts import LogFacts
 from variantlake.delta.stats.tags import FLAGS_LIMIT
 from variantlake.delta.stats.variant_bounds import split
 from variantlake.delta.transaction.new_actions import new_add
+from variantlake.parquet.stats.bounds import Bounds
 from variantlake.parquet.stats.fact_columns import FactColumns, RawColumn, RecordColumns
 from variantlake.parquet.stats.facts import MAX_INSIDE, ColumnFacts, FileFacts
 from variantlake.shredding.ddl import parse_ddl
@@ -121,7 +122,8 @@ def file_facts(draw: st.DrawFn) -> FileFacts:
     for name in names:
         value = st.sampled_from(COLUMNS[name])
         low, high = sorted([draw(value), draw(value)])
-        columns.append(ColumnFacts((name,), TYPES[name], draw(st.integers(-1, 5)), low, high))
+        known = Bounds(low, high)
+        columns.append(ColumnFacts((name,), TYPES[name], draw(st.integers(-1, 5)), known))
     variants = tuple(replace(each.variants[0], notes=draw(st.sampled_from(NOTES))) for each in made)
     return replace(made[0], variants=variants, columns=tuple(columns))
 

@@ -57,18 +57,22 @@ def test_bounds_beside_variant_nulls_are_in_the_tags_alone() -> None:
         "variantlake.bounds.event",
     }
     found = _paths(known_facts(add, SCHEMA))["$['a']"]
-    assert (found.minimum, found.maximum, found.minimum_exact) == (1, 9, True)
+    assert (found.bounds.minimum, found.bounds.maximum, found.bounds.minimum_exact) == (1, 9, True)
 
 
 def test_types_that_spark_does_not_know_have_their_bounds_in_the_tags() -> None:
     known = facts("u UUID", paths={"$['u']": bounds(bytes(16), b"\xff" * 16)})
     found = _paths(known_facts(_add(known), SCHEMA))["$['u']"]
-    assert (found.minimum, found.maximum) == (bytes(16), b"\xff" * 16)
+    assert (found.bounds.minimum, found.bounds.maximum) == (bytes(16), b"\xff" * 16)
 
 
 def test_string_bounds_are_never_exact() -> None:
     found = _paths(known_facts(_add(facts(paths={"$['s']": bounds("a", "b")})), SCHEMA))["$['s']"]
-    assert (found.minimum, found.maximum, found.maximum_exact) == ("a", "b", False)
+    assert (found.bounds.minimum, found.bounds.maximum, found.bounds.maximum_exact) == (
+        "a",
+        "b",
+        False,
+    )
 
 
 def test_the_flag_tells_plain_floats() -> None:
@@ -76,15 +80,15 @@ def test_the_flag_tells_plain_floats() -> None:
         known = facts("a DOUBLE", paths={"$['a']": bounds(0.5, 0.7, plain_floats=plain)})
         found = _paths(known_facts(_add(known), SCHEMA))["$['a']"]
         assert found.plain_floats is plain
-        assert found.minimum == (0.5 if plain else None)
+        assert found.bounds.minimum == (0.5 if plain else None)
 
 
 def test_where_rows_were_deleted_bounds_enclose_and_no_more() -> None:
     add = _add(facts(paths={"$['a']": bounds(5, 5)}))
     found = _paths(known_facts(replace(add, deletion_vector=VECTOR), SCHEMA))["$['a']"]
-    assert (found.minimum, found.maximum) == (5, 5)
-    assert not found.minimum_exact
-    assert not found.maximum_exact
+    assert (found.bounds.minimum, found.bounds.maximum) == (5, 5)
+    assert not found.bounds.minimum_exact
+    assert not found.bounds.maximum_exact
 
 
 KNOWN = facts(paths={"$['a']": bounds(1, 9)})
@@ -150,7 +154,7 @@ def test_a_bound_of_another_type_than_the_layout_is_unknown() -> None:
     add = _add(facts("a BIGINT", paths={"$['a']": bounds(1, 9)}))
     tags = {**(add.tags or {}), "variantlake.layout.event": "a STRING"}
     found = _paths(known_facts(replace(add, tags=tags), SCHEMA))["$['a']"]
-    assert (found.minimum, found.maximum) == (None, None)
+    assert (found.bounds.minimum, found.bounds.maximum) == (None, None)
 
 
 def test_every_variant_column_needs_its_tags() -> None:
@@ -162,7 +166,7 @@ def test_a_table_without_variants_needs_no_tags() -> None:
     add = AddFile("f", 1, 1, stats='{"numRecords":2,"minValues":{"n":1}}')
     known = known_facts(add, parse_table_ddl("n INT"))
     assert known is not None
-    assert known.columns[0].minimum == 1
+    assert known.columns[0].bounds.minimum == 1
 
 
 def test_statistics_alone_serve_ordinary_columns_of_files_of_other_writers() -> None:
@@ -185,7 +189,7 @@ def test_the_limit_on_paths_holds_for_statistics_and_tags_each() -> None:
     changed = {f"$['f{i}']": bounds(i, i, nulls=i % 2, typed=4) for i in range(6)}
     add = _add(facts(layout, paths=changed), **{"variantlake.stats.maxPaths": "1"})
     found = _paths(known_facts(add, SCHEMA))
-    assert sum(facts.minimum is not None for facts in found.values()) == 2
+    assert sum(facts.bounds.minimum is not None for facts in found.values()) == 2
 
 
 def test_tags_are_small_json() -> None:

@@ -16,6 +16,7 @@ from variantlake.delta.schema.ddl import parse_table_ddl
 from variantlake.delta.schema.table_schema import PrimitiveType, StructField, StructType
 from variantlake.delta.stats.stats_reader import FileStats
 from variantlake.delta.stats.stats_writer import write_stats
+from variantlake.parquet.stats.bounds import Bounds
 from variantlake.parquet.stats.facts import UNKNOWN, ColumnFacts, FileFacts
 
 
@@ -56,25 +57,28 @@ def test_what_we_wrote_comes_back() -> None:
 )
 def test_bounds_by_type(ddl: str, value: Any, low: Any, high: Any) -> None:
     stats = _read(ddl, numRecords=1, minValues={"c": value}, maxValues={"c": value})
-    found = [(column.minimum, column.maximum) for column in stats.columns]
+    found = [(column.bounds.minimum, column.bounds.maximum) for column in stats.columns]
     assert found == ([] if low is None else [(low, high)])
 
 
 def test_decimals_keep_every_digit() -> None:
     text = '{"numRecords":1,"minValues":{"c":123456789012345678.91},"maxValues":{"c":7}}'
     (column,) = read_stats(text, parse_table_ddl("c DECIMAL(20,2)")).columns
-    assert (column.minimum, column.maximum) == (Decimal("123456789012345678.91"), Decimal(7))
+    assert (column.bounds.minimum, column.bounds.maximum) == (
+        Decimal("123456789012345678.91"),
+        Decimal(7),
+    )
 
 
 def test_a_zero_bound_of_doubles_covers_both_zeros() -> None:
     (column,) = _read("c DOUBLE", minValues={"c": 0.0}, maxValues={"c": -0.0}).columns
-    assert (str(column.minimum), str(column.maximum)) == ("-0.0", "0.0")
+    assert (str(column.bounds.minimum), str(column.bounds.maximum)) == ("-0.0", "0.0")
 
 
 def test_numbers_are_exact_strings_and_times_are_not() -> None:
     lows = {"i": 1, "s": "x", "t": "1970-01-01T00:00:00.000Z"}
     stats = _read("i INT, s STRING, t TIMESTAMP", minValues=lows, maxValues=lows)
-    assert [column.minimum_exact for column in stats.columns] == [True, False, False]
+    assert [column.bounds.minimum_exact for column in stats.columns] == [True, False, False]
 
 
 def test_wide_bounds_enclose_but_prove_nothing_else() -> None:
@@ -86,7 +90,7 @@ def test_wide_bounds_enclose_but_prove_nothing_else() -> None:
         nullCount={"i": 0, "j": 5, "k": 3},
     )
     assert [column.nulls for column in stats.columns] == [0, 5, UNKNOWN]
-    assert not any(column.minimum_exact for column in stats.columns)
+    assert not any(column.bounds.minimum_exact for column in stats.columns)
 
 
 def test_nested_columns_go_by_physical_names() -> None:
@@ -98,7 +102,7 @@ def test_nested_columns_go_by_physical_names() -> None:
     )
     stats = read_stats('{"minValues":{"s":{"col-1":4}}}', type(schema).from_json(physical))
     assert stats.columns == (
-        ColumnFacts(("s", "col-1"), pa.int32(), UNKNOWN, 4, None, minimum_exact=True),
+        ColumnFacts(("s", "col-1"), pa.int32(), UNKNOWN, Bounds(4, minimum_exact=True)),
     )
 
 
@@ -126,21 +130,21 @@ def test_statistics_of_any_shape_are_no_error(low: Any, high: Any, nulls: Any) -
 
 @given(st.integers(-(2**53), 2**53), st.integers(0, 2**40))
 def test_timestamps_that_we_write_enclose_the_real_ones(start: int, length: int) -> None:
-    column = ColumnFacts(("t",), pa.timestamp("us", "UTC"), 0, start, start + length)
+    column = ColumnFacts(("t",), pa.timestamp("us", "UTC"), 0, Bounds(start, start + length))
     text = write_stats(FileFacts(1, 1, 1, (), (column,)))
     (found,) = read_stats(text, parse_table_ddl("t TIMESTAMP")).columns
-    assert isinstance(found.minimum, int)
-    assert isinstance(found.maximum, int)
-    assert found.minimum <= start
-    assert found.maximum >= start + length
+    assert isinstance(found.bounds.minimum, int)
+    assert isinstance(found.bounds.maximum, int)
+    assert found.bounds.minimum <= start
+    assert found.bounds.maximum >= start + length
 
 
 def test_a_float_bound_is_the_float_that_its_text_means() -> None:
     # As a double 1.1 is less than the float 1.1, which a row holds: `c > 1.1D` is true of it.
     (column,) = _read("c FLOAT", numRecords=1, minValues={"c": 1.1}, maxValues={"c": 1.1}).columns
-    assert (column.minimum, column.maximum) == (1.10000002384185791015625,) * 2
+    assert (column.bounds.minimum, column.bounds.maximum) == (1.10000002384185791015625,) * 2
     (column,) = _read("c FLOAT", numRecords=1, maxValues={"c": 1e300}).columns
-    assert column.maximum == float("inf")
+    assert column.bounds.maximum == float("inf")
 
 
 def test_bounds_of_a_double_that_was_a_float_enclose_both() -> None:
@@ -148,9 +152,9 @@ def test_bounds_of_a_double_that_was_a_float_enclose_both() -> None:
     field = StructField("c", PrimitiveType("double"), metadata=change)
     text = json.dumps({"numRecords": 1, "minValues": {"c": 1.1}, "maxValues": {"c": 1.1}})
     (column,) = read_stats(text, StructType((field,))).columns
-    assert (column.minimum, column.maximum) == (1.1, 1.10000002384185791015625)
-    assert not column.minimum_exact
-    assert not column.maximum_exact
+    assert (column.bounds.minimum, column.bounds.maximum) == (1.1, 1.10000002384185791015625)
+    assert not column.bounds.minimum_exact
+    assert not column.bounds.maximum_exact
 
 
 def test_narrower_statistics_of_widened_columns_are_read() -> None:
@@ -162,5 +166,5 @@ def test_narrower_statistics_of_widened_columns_are_read() -> None:
         maxValues={"c": 7, "d": "2024-01-02"},
     )
     decimal, moment = found.columns
-    assert (decimal.minimum, decimal.maximum) == (Decimal(5), Decimal(7))
-    assert moment.minimum == 19723 * 86_400_000_000
+    assert (decimal.bounds.minimum, decimal.bounds.maximum) == (Decimal(5), Decimal(7))
+    assert moment.bounds.minimum == 19723 * 86_400_000_000

@@ -14,6 +14,7 @@ from tests.delta.tables import bounds, facts, number, path
 from variantlake.delta.schema.ddl import parse_table_ddl
 from variantlake.delta.stats.stats_writer import StatsOptions, write_stats
 from variantlake.delta.stats.variant_bounds import decode_bounds
+from variantlake.parquet.stats.bounds import Bounds
 from variantlake.parquet.stats.facts import ColumnFacts, FileFacts
 from variantlake.types import Primitive
 
@@ -158,7 +159,7 @@ TYPES = [
 
 @pytest.mark.parametrize(("type_", "raw", "low", "high"), TYPES)
 def test_ordinary_columns_by_type(type_: pa.DataType, raw: Any, low: Any, high: Any) -> None:
-    known = FileFacts(1, 1, 1, (), (ColumnFacts(("c",), type_, 0, raw, raw),))
+    known = FileFacts(1, 1, 1, (), (ColumnFacts(("c",), type_, 0, Bounds(raw, raw)),))
     text = write_stats(known)
     if isinstance(raw, Decimal):
         assert '"minValues":{"c":123456789012345678.90}' in text
@@ -169,7 +170,7 @@ def test_ordinary_columns_by_type(type_: pa.DataType, raw: Any, low: Any, high: 
 
 
 def test_known_plain_floats_have_a_maximum() -> None:
-    column = ColumnFacts(("c",), pa.float64(), 0, 1.5, 2.5, plain_floats=True)
+    column = ColumnFacts(("c",), pa.float64(), 0, Bounds(1.5, 2.5), plain_floats=True)
     document = json.loads(write_stats(FileFacts(1, 1, 1, (), (column,))))
     assert document["maxValues"] == {"c": 2.5}
 

@@ -211,11 +211,15 @@ def test_int96_and_old_minima_give_no_bounds(tmp_path: File) -> None:
     pq.write_table(table, file, use_deprecated_int96_timestamps=True)
     tail = read_tail(file)
     stamp, text, number = facts_of(parse_footer(tail.footer), 0).columns
-    assert (stamp.minimum, stamp.maximum) == (None, None)
-    assert (text.minimum, number.minimum) == ("a", 1)
+    assert (stamp.bounds.minimum, stamp.bounds.maximum) == (None, None)
+    assert (text.bounds.minimum, number.bounds.minimum) == ("a", 1)
     _, text, number = facts_of(parse_footer(without_column_orders(tail.footer)), 0).columns
-    assert (text.minimum, text.maximum) == (None, None), "strings have no order without one"
-    assert (number.minimum, number.maximum) == (1, 2), "from the deprecated, signed fields"
+    assert (text.bounds.minimum, text.bounds.maximum) == (None, None), (
+        "strings have no order without one"
+    )
+    assert (number.bounds.minimum, number.bounds.maximum) == (1, 2), (
+        "from the deprecated, signed fields"
+    )
 
 
 def without_column_orders(footer: bytes) -> bytes:

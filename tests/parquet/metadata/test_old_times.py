@@ -82,9 +82,9 @@ def test_a_year_beyond_microseconds_is_an_error_with_its_row(tmp_path: Path, nes
 def test_no_bounds_are_taken_from_int96_or_the_older_calendar(tmp_path: Path) -> None:
     table = pa.table({"t": pa.array([FIRST, LAST], MICROS), "d": [FIRST.date(), LAST.date()]})
     facts = read_facts(written(tmp_path / "f.parquet", table))
-    assert [column.minimum for column in facts.columns] == [None, -719_162]
+    assert [column.bounds.minimum for column in facts.columns] == [None, -719_162]
     facts = read_facts(written(tmp_path / "g.parquet", table, version="2.4.8"))
-    assert [column.minimum for column in facts.columns] == [None, None]
+    assert [column.bounds.minimum for column in facts.columns] == [None, None]
 
 
 def test_older_days_have_the_dates_that_their_calendar_gives_them() -> None:
@@ -118,4 +118,4 @@ def test_timestamps_without_a_zone_were_never_in_the_older_calendar(tmp_path: Pa
         marks = {"version": "4.2.0", "legacyDateTime": "", "timeZone": "America/Los_Angeles"}
         writer.add_key_value_metadata({f"org.apache.spark.{k}": v for k, v in marks.items()})
     assert vl.parquet.read_table(path).to_pylist() == [{"t": day, "d": dt.date(1500, 2, 19)}]
-    assert [column.minimum is None for column in read_facts(path).columns] == [False, True]
+    assert [column.bounds.minimum is None for column in read_facts(path).columns] == [False, True]

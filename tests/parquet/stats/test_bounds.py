@@ -158,16 +158,16 @@ def test_row_groups_are_merged() -> None:
     (column,) = facts_of(
         footer(node("INT32"), (9, integers(3, 4)), (9, null), (9, integers(1, 2))), 0
     ).columns
-    assert (column.minimum, column.maximum, column.nulls) == (1, 4, 9)
+    assert (column.bounds.minimum, column.bounds.maximum, column.nulls) == (1, 4, 9)
 
 
 @pytest.mark.parametrize("repetition", ["optional", "required"])
 def test_statistics_that_cannot_be_are_not_used(repetition: str) -> None:
     column = node("INT32", repetition=repetition)
     (facts,) = facts_of(footer(column, (8, integers(3, 4))), 0).columns
-    assert (facts.minimum, facts.nulls) == (None, UNKNOWN), "9 values in 8 rows"
+    assert (facts.bounds.minimum, facts.nulls) == (None, UNKNOWN), "9 values in 8 rows"
     (facts,) = facts_of(footer(column, (9, integers(3, 4, null_count=None))), 0).columns
-    assert (facts.minimum, facts.maximum) == (3, 4)
+    assert (facts.bounds.minimum, facts.bounds.maximum) == (3, 4)
     assert facts.nulls == (0 if repetition == "required" else UNKNOWN)
 
 

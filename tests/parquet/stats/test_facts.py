@@ -55,25 +55,25 @@ def check_bounds(facts: PathFacts, values: list[Any], kind: Kind, *, from_rows: 
     numbers = [v for v in values if not (isinstance(v, float) and math.isnan(v))]
     has_nan = len(numbers) < len(values)
     if not values or kind is Kind.BOOLEAN:
-        assert (facts.minimum, facts.maximum) == (None, None)
+        assert (facts.bounds.minimum, facts.bounds.maximum) == (None, None)
     for value in numbers:
-        assert facts.minimum is None or facts.minimum <= value
-        assert facts.maximum is None or facts.maximum >= value
+        assert facts.bounds.minimum is None or facts.bounds.minimum <= value
+        assert facts.bounds.maximum is None or facts.bounds.maximum >= value
     if numbers and kind is not Kind.BOOLEAN:
-        assert not facts.minimum_exact or facts.minimum == min(numbers)
-        assert not facts.maximum_exact or facts.maximum == max(numbers)
+        assert not facts.bounds.minimum_exact or facts.bounds.minimum == min(numbers)
+        assert not facts.bounds.maximum_exact or facts.bounds.maximum == max(numbers)
     if from_rows:
         if numbers and kind is not Kind.BOOLEAN and not has_nan:
-            assert facts.minimum is not None
-            assert facts.maximum is not None
+            assert facts.bounds.minimum is not None
+            assert facts.bounds.maximum is not None
         if has_nan:
-            assert facts.maximum is None
+            assert facts.bounds.maximum is None
         zeros = [v for v in numbers if v == 0 and isinstance(v, float)]
         negative_zero = any(math.copysign(1, zero) < 0 for zero in zeros)
         assert facts.plain_floats == (kind in FLOATS and not has_nan and not negative_zero)
     else:
         assert not facts.plain_floats
-    for bound, sign in ((facts.minimum, -1), (facts.maximum, 1)):
+    for bound, sign in ((facts.bounds.minimum, -1), (facts.bounds.maximum, 1)):
         if bound == 0 and isinstance(bound, float):
             assert math.copysign(1, bound) == sign
 
@@ -103,7 +103,7 @@ def check(facts: FileFacts, schema: ShreddingSchema, data: list[Any], *, from_ro
         if isinstance(path.node, Leaf):
             check_bounds(path, typed, path.node.type.kind, from_rows=from_rows)
         else:
-            assert (path.minimum, path.maximum) == (None, None)
+            assert (path.bounds.minimum, path.bounds.maximum) == (None, None)
         if isinstance(path.node, Array):
             inside = clean_inside(path.node.element, [one for group in typed for one in group])
             bits = sum(clean << number for number, clean in enumerate(inside))
@@ -199,8 +199,8 @@ def test_ordinary_columns_have_the_bounds_of_their_values(  # noqa: PLR0917  # a
         assert column.column == (("c", "x") if in_struct else ("c",))
         assert column.type == kind
         assert column.nulls == values.count(None)
-        assert (column.minimum, column.maximum) == (low, high)
-        assert column.minimum_exact == column.maximum_exact == (low is not None)
+        assert (column.bounds.minimum, column.bounds.maximum) == (low, high)
+        assert column.bounds.minimum_exact == column.bounds.maximum_exact == (low is not None)
         assert facts.column(column.column) == column
 
 
@@ -220,7 +220,7 @@ def test_arrays_and_maps_are_one_column_without_bounds(tmp_path: File) -> None:
     with FileWriter(tmp_path / "x.parquet", schema) as writer:
         writer.write(pa.Table.from_pylist(rows, schema=schema))
         written = writer.close()
-    assert [(c.column, c.nulls, c.minimum) for c in written.facts.columns] == [
+    assert [(c.column, c.nulls, c.bounds.minimum) for c in written.facts.columns] == [
         (("l",), 1, None),
         (("m",), 1, None),
         (("s", "l"), 2, None),
@@ -249,7 +249,7 @@ def test_a_maximum_of_doubles_with_nan_is_unknown_to_the_writer(tmp_path: File) 
     with FileWriter(tmp_path / "x.parquet", schema) as writer:
         writer.write(pa.table({"d": [1.0, float("nan"), 3.0]}))
         (column,) = writer.close().facts.columns
-    assert (column.minimum, column.maximum, column.plain_floats) == (1.0, None, False)
+    assert (column.bounds.minimum, column.bounds.maximum, column.plain_floats) == (1.0, None, False)
 
 
 def test_a_row_group_without_bounds_leaves_the_file_without(tmp_path: File) -> None:
@@ -257,10 +257,10 @@ def test_a_row_group_without_bounds_leaves_the_file_without(tmp_path: File) -> N
     pq.write_table(table, tmp_path / "x.parquet", row_group_size=1)
     footer = read_footer(tmp_path / "x.parquet")
     (column,) = facts_of(footer, 0).columns
-    assert (column.minimum, column.maximum) == (None, None)
+    assert (column.bounds.minimum, column.bounds.maximum) == (None, None)
     first, second = row_group_facts(footer)
-    assert first.columns[0].maximum == "a"
-    assert second.columns[0].maximum is None
+    assert first.columns[0].bounds.maximum == "a"
+    assert second.columns[0].bounds.maximum is None
 
 
 def test_long_strings_have_cut_bounds_when_we_write_them(tmp_path: File) -> None:
@@ -268,9 +268,9 @@ def test_long_strings_have_cut_bounds_when_we_write_them(tmp_path: File) -> None
     with FileWriter(tmp_path / "x.parquet", schema) as writer:
         writer.write(pa.table({"s": ["m" * 9000, "m" * 5000 + "z"]}))
         (column,) = writer.close().facts.columns
-    assert column.minimum == "m" * 1024
-    assert column.maximum == "m" * 1023 + "n"
-    assert (column.minimum_exact, column.maximum_exact) == (False, False)
+    assert column.bounds.minimum == "m" * 1024
+    assert column.bounds.maximum == "m" * 1023 + "n"
+    assert (column.bounds.minimum_exact, column.bounds.maximum_exact) == (False, False)
 
 
 some_texts = st.lists(
@@ -300,17 +300,23 @@ def test_bounds_enclose_strings_of_any_length(
         (column,) = writer.close().facts.columns
     present = [text for text in texts if text is not None]
     if not present:
-        assert (column.minimum, column.maximum) == (None, None)
+        assert (column.bounds.minimum, column.bounds.maximum) == (None, None)
         return
     low, high = min(present), max(present)
-    assert isinstance(column.minimum, str)
-    assert column.minimum == low if column.minimum_exact else column.minimum < low
-    assert column.minimum == low or len(low) > 1024
-    if column.maximum is None:
+    assert isinstance(column.bounds.minimum, str)
+    assert (
+        column.bounds.minimum == low if column.bounds.minimum_exact else column.bounds.minimum < low
+    )
+    assert column.bounds.minimum == low or len(low) > 1024
+    if column.bounds.maximum is None:
         assert high.startswith("\U0010ffff" * 1024)
     else:
-        assert isinstance(column.maximum, str)
-        assert column.maximum == high if column.maximum_exact else column.maximum > high
+        assert isinstance(column.bounds.maximum, str)
+        assert (
+            column.bounds.maximum == high
+            if column.bounds.maximum_exact
+            else column.bounds.maximum > high
+        )
 
 
 def test_unmarked_variants_are_found_where_the_caller_names_them() -> None:
@@ -333,8 +339,16 @@ def test_foreign_bounds_of_strings_are_not_taken_for_whole_values() -> None:
     assert variant is not None
     known = {each.path: each for each in variant.paths}
     name, number = known[Path.of("name")], known[Path.of("id")]
-    assert (name.minimum, name.maximum, name.minimum_exact) == ("11", "20", False)
-    assert (number.minimum, number.maximum, number.minimum_exact) == (10, 19, True)
+    assert (name.bounds.minimum, name.bounds.maximum, name.bounds.minimum_exact) == (
+        "11",
+        "20",
+        False,
+    )
+    assert (number.bounds.minimum, number.bounds.maximum, number.bounds.minimum_exact) == (
+        10,
+        19,
+        True,
+    )
 
 
 def test_files_of_duckdb(tmp_path: File) -> None:
@@ -347,7 +361,7 @@ def test_files_of_duckdb(tmp_path: File) -> None:
         connection.execute("INSERT INTO x VALUES (NULL, NULL, NULL)")
         connection.execute(f"COPY x TO '{file}'")
     facts = read_facts(file)
-    assert [(c.column, c.nulls, c.minimum, c.maximum) for c in facts.columns] == [
+    assert [(c.column, c.nulls, c.bounds.minimum, c.bounds.maximum) for c in facts.columns] == [
         (("i",), 1, 0, 9),
         (("d",), 1, Decimal(0), Decimal("2.25")),
     ]
@@ -355,7 +369,7 @@ def test_files_of_duckdb(tmp_path: File) -> None:
     assert variant.nulls == 1
     text = next(each for each in variant.paths if each.path == Path.of("s"))
     assert text.clean
-    assert (text.minimum, text.maximum) == ("k0", "k9")
+    assert (text.bounds.minimum, text.bounds.maximum) == ("k0", "k9")
 
 
 @pytest.mark.parametrize(

@@ -165,15 +165,11 @@ def test_facts_are_those_of_a_file_written_at_once(data: st.DataObject, schema: 
         for one, other in zip(found.variants, expected.variants, strict=True):
             assert one.nulls == other.nulls
             for path, fresh in zip(one.paths, other.paths, strict=True):
-                assert path == fresh or path == replace(
-                    fresh,
-                    minimum=path.minimum,
-                    maximum=path.maximum,
-                    minimum_exact=path.minimum_exact,
-                    maximum_exact=path.maximum_exact,
-                )
-                if path.plain_floats == fresh.plain_floats and fresh.minimum is not None:
-                    assert path.minimum == fresh.minimum or isinstance(path.minimum, str | bytes)
+                assert path == fresh or path == replace(fresh, bounds=path.bounds)
+                if path.plain_floats == fresh.plain_floats and fresh.bounds.minimum is not None:
+                    assert path.bounds.minimum == fresh.bounds.minimum or isinstance(
+                        path.bounds.minimum, str | bytes
+                    )
 
 
 def test_variants_are_read_by_us_and_by_duckdb(tmp_path: File) -> None:

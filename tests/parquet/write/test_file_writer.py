@@ -327,7 +327,7 @@ def test_dictionary_arrays_are_written(tmp_path: File) -> None:
     with FileWriter(tmp_path / "x.parquet", schema) as writer:
         writer.write(pa.table([array], schema=schema))
         (column,) = writer.close().facts.columns
-    assert (column.column, column.nulls, column.minimum) == (("x", "s"), 1, "a")
+    assert (column.column, column.nulls, column.bounds.minimum) == (("x", "s"), 1, "a")
     assert pq.read_table(tmp_path / "x.parquet").column(0).to_pylist() == pylist(array)
     assert read_facts(tmp_path / "x.parquet").columns[0].nulls == 1  # so does the footer count
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from variantlake.parquet.stats.bounds import Raw
+from variantlake.parquet.stats.bounds import Bounds, Raw
 from variantlake.parquet.stats.facts import PathFacts
 from variantlake.paths import Path
 from variantlake.planning.exact.casts import (
@@ -144,10 +144,12 @@ def facts(stored: ShreddedType, values: list[Any]) -> PathFacts:
         typed=len(values),
         nulls=0,
         residuals=0,
-        minimum=min(values) if ordered and values else None,
-        maximum=max(values) if ordered and values else None,
-        minimum_exact=True,
-        maximum_exact=True,
+        bounds=Bounds(
+            min(values) if ordered and values else None,
+            max(values) if ordered and values else None,
+            minimum_exact=True,
+            maximum_exact=True,
+        ),
     )
 
 

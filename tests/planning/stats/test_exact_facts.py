@@ -23,6 +23,7 @@ from tests.planning.stats.test_soundness import (
 )
 from tests.strategies import MORE
 from variantlake.delta.actions.actions import DeletionVectorDescriptor
+from variantlake.parquet.stats.bounds import Bounds
 from variantlake.parquet.stats.facts import ColumnFacts
 from variantlake.planning.files import RecordFiles, ScanFile
 from variantlake.planning.predicates import Compare, IsNull, Not, Predicate, Ref, refs
@@ -139,7 +140,9 @@ def test_rule_21_a_cut_string_is_no_minimum() -> None:
     assert known(file("f", whole), None, LogAggregate("min", ref)).values == (("a",),)
     assert known(file("f", cut), None, LogAggregate("min", ref)).values == ()
     padded = replace(Ref(("c",), None, "string"), char_length=3)
-    column = ColumnFacts(("c",), pa.string(), 0, "a", "b", minimum_exact=True, maximum_exact=True)
+    column = ColumnFacts(
+        ("c",), pa.string(), 0, Bounds("a", "b", minimum_exact=True, maximum_exact=True)
+    )
     scan = file("f", facts("z INT", columns=(column,)))
     assert known(scan, None, LogAggregate("min", padded)).values == ()
 
@@ -152,7 +155,9 @@ def test_rule_21_strings_between_equal_bounds_are_that_one_whether_or_not_these_
         assert found.keys == ((("a",),) if answered else ())
         assert found.values == found.keys
     padded = replace(Ref(("c",), None, "string"), char_length=3)
-    scan = file("f", facts("z INT", columns=(ColumnFacts(("c",), pa.string(), 0, "a", "a"),)))
+    scan = file(
+        "f", facts("z INT", columns=(ColumnFacts(("c",), pa.string(), 0, Bounds("a", "a")),))
+    )
     assert known(scan, None, COUNTED, keys=(padded,)).keys == ()
 
 

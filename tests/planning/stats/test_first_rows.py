@@ -16,6 +16,7 @@ from tests.planning.model import Row
 from tests.planning.stats.test_soundness import PARTITION_TYPES, PREDICATES, REFS, files, one_path
 from tests.strategies import MORE
 from variantlake.delta.actions.actions import DeletionVectorDescriptor
+from variantlake.parquet.stats.bounds import Bounds
 from variantlake.parquet.stats.facts import ColumnFacts, FileFacts
 from variantlake.planning.files import ScanFile
 from variantlake.planning.plan import ScanPlan
@@ -263,7 +264,7 @@ def test_nulls_that_nobody_counted_count_only_where_they_come_first() -> None:
     scans = []
     for name, nulls, low in (("near", -1, 0), ("far", 0, 50)):
         column = ColumnFacts(
-            ("c",), pa.int32(), nulls, low, low + 9, minimum_exact=True, maximum_exact=True
+            ("c",), pa.int32(), nulls, Bounds(low, low + 9, minimum_exact=True, maximum_exact=True)
         )
         scans.append(file(name, facts("z INT", columns=(column,))))
     for nulls_first, others in ((True, ["far"]), (False, [])):
@@ -300,7 +301,9 @@ def test_rule_21_a_cut_string_still_encloses() -> None:
 
 def test_rule_20_other_orders_than_that_of_bytes_have_no_reach() -> None:
     columns = [
-        ColumnFacts(("c",), pa.string(), 0, low, low, minimum_exact=True, maximum_exact=True)
+        ColumnFacts(
+            ("c",), pa.string(), 0, Bounds(low, low, minimum_exact=True, maximum_exact=True)
+        )
         for low in ("a", "z")
     ]
     scans = [file(str(at), facts("z INT", columns=(each,))) for at, each in enumerate(columns)]

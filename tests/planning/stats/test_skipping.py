@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from tests.planning.builders import ROWS, between, facts, file, lit, may_be, may_match, path
+from variantlake.parquet.stats.bounds import Bounds
 from variantlake.parquet.stats.facts import ColumnFacts, FileFacts
 from variantlake.planning.files import RecordFiles
 from variantlake.planning.predicates import (
@@ -132,7 +133,9 @@ def test_a_null_safe_comparison_with_null_is_is_null() -> None:
 
 
 def test_a_cast_column_has_the_cast_bounds() -> None:
-    column = ColumnFacts(("c",), pa.int32(), 0, 1, 9, minimum_exact=True, maximum_exact=True)
+    column = ColumnFacts(
+        ("c",), pa.int32(), 0, Bounds(1, 9, minimum_exact=True, maximum_exact=True)
+    )
     known = facts("a BIGINT", columns=(column,))
     for type_, above in (("bigint", 10), ("double", 9.5), ("decimal(10,2)", Decimal("9.01"))):
         ref = Ref(("c",), None, type_)
@@ -312,7 +315,7 @@ def test_rule_23_nulls_skip_only_by_counts_of_no_or_all_rows() -> None:
 
 def test_rule_23_unknown_counts_of_a_column_inform_about_nothing() -> None:
     for rows, nulls in ((-1, -1), (ROWS, -1), (-1, 0), (ROWS, ROWS - 1)):
-        column = ColumnFacts(("s", "c"), pa.int32(), nulls, 1, 9)
+        column = ColumnFacts(("s", "c"), pa.int32(), nulls, Bounds(1, 9))
         known = FileFacts(1, rows, 1, (), (column,))
         assert T in may(Not(IsNull(COUNT)), known)
         assert (T in may(IsNull(COUNT), known)) == (nulls != 0)
@@ -410,7 +413,9 @@ def test_a_partition_of_floats_holds_the_float_that_the_text_means() -> None:
 
 
 def test_ordinary_columns_have_bounds_and_null_counts() -> None:
-    column = ColumnFacts(("s", "c"), pa.int32(), 0, 1, 9, minimum_exact=True, maximum_exact=True)
+    column = ColumnFacts(
+        ("s", "c"), pa.int32(), 0, Bounds(1, 9, minimum_exact=True, maximum_exact=True)
+    )
     known = FileFacts(1, ROWS, 1, (), (column,))
     assert skips(Compare(">", COUNT, lit(9)), known)
     assert skips(IsNull(COUNT), known)

@@ -15,6 +15,7 @@ from tests.planning import model
 from tests.planning.builders import may_be, may_match, plan_files, skipped
 from tests.planning.model import MISSING, Row
 from tests.strategies import MORE
+from variantlake.parquet.stats.bounds import Bounds
 from variantlake.parquet.stats.fact_columns import RecordColumns
 from variantlake.parquet.stats.facts import ColumnFacts, FileFacts, PathFacts
 from variantlake.paths import Path
@@ -147,10 +148,12 @@ def files(draw: st.DrawFn) -> tuple[ScanFile, list[Row]]:
         ("c",),
         pa.int32(),
         numbers.count(None),
-        min(known, default=None),
-        max(known, default=None),
-        minimum_exact=True,
-        maximum_exact=True,
+        Bounds(
+            min(known, default=None),
+            max(known, default=None),
+            minimum_exact=True,
+            maximum_exact=True,
+        ),
     )
     facts = model.file_facts(draw(layouts()), rows, (column,))
     return ScanFile("part", 300 * MORE, draw(blunted(facts)), {"day": day}), rows
@@ -171,7 +174,7 @@ def blunted(draw: st.DrawFn, facts: FileFacts) -> FileFacts:
 def _blunted_path(draw: st.DrawFn, path: PathFacts) -> PathFacts:
     if draw(st.booleans()):
         return path
-    low, high = path.minimum, path.maximum
+    low, high = path.bounds.minimum, path.bounds.maximum
     if isinstance(low, str) and isinstance(high, str):
         low, high = low[:1], high[:1] + "\U0010ffff" * 2
     if draw(st.integers(0, 3)) == 0:
@@ -181,10 +184,7 @@ def _blunted_path(draw: st.DrawFn, path: PathFacts) -> PathFacts:
     return replace(
         path,
         typed=draw(st.sampled_from([path.typed, -1])),
-        minimum=low,
-        maximum=high,
-        minimum_exact=False,
-        maximum_exact=False,
+        bounds=Bounds(low, high),
         plain_floats=False,
     )
 

@@ -18,6 +18,7 @@ from variantlake.delta.stats.tags import (
 )
 from variantlake.delta.stats.variant_bounds import raw_of
 from variantlake.encoding.scalar import Scalar
+from variantlake.parquet.stats.bounds import Bounds
 from variantlake.parquet.stats.facts import UNKNOWN, FileFacts, PathFacts, VariantFacts
 from variantlake.paths import Path
 from variantlake.shredding.schema import Leaf, Node
@@ -89,10 +90,12 @@ def _path(
         typed,
         nulls,
         residuals,
-        low,
-        high,
-        exact and low is not None and bool(flags & MINIMUM_EXACT),
-        exact and high is not None and bool(flags & MAXIMUM_EXACT),
+        Bounds(
+            low,
+            high,
+            exact and low is not None and bool(flags & MINIMUM_EXACT),
+            exact and high is not None and bool(flags & MAXIMUM_EXACT),
+        ),
         bool(flags & PLAIN_FLOATS),
         max(flags, 0) >> CLEAN_INSIDE_SHIFT,
     )

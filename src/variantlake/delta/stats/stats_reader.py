@@ -31,7 +31,7 @@ from variantlake.delta.schema.table_schema import (
 from variantlake.delta.stats.stats_writer import DAY_OF_EPOCH, EPOCH, Column
 from variantlake.delta.stats.variant_bounds import plain_bounds
 from variantlake.encoding.scalar import Scalar
-from variantlake.parquet.stats.bounds import Raw
+from variantlake.parquet.stats.bounds import Bounds, Raw
 from variantlake.parquet.stats.facts import UNKNOWN, ColumnFacts
 from variantlake.paths import Path
 
@@ -147,10 +147,7 @@ def _column(
         path,
         arrow,
         nulls,
-        minimum,
-        maximum,
-        minimum_exact=exact and minimum is not None,
-        maximum_exact=exact and maximum is not None,
+        Bounds(minimum, maximum, exact and minimum is not None, exact and maximum is not None),
     )
 
 

@@ -187,7 +187,7 @@ def _text_bytes(found: Sequence[tuple[PathFacts, Scalar, Scalar]]) -> int:
 def _path_bounds(
     facts: PathFacts, leaf: ShreddedType, options: StatsOptions
 ) -> tuple[Scalar, Scalar] | None:
-    low, high = facts.minimum, facts.maximum
+    low, high = facts.bounds.minimum, facts.bounds.maximum
     if low is None or high is None or not leaf.info.ordered:
         return None
     if leaf.kind in (Kind.FLOAT, Kind.DOUBLE) and not facts.plain_floats:
@@ -206,7 +206,7 @@ def _path_bounds(
 
 def _column_bounds(column: ColumnFacts, length: int) -> tuple[Any, Any]:
     """Minimum and maximum of an ordinary column as JSON, None where there is none."""
-    low, high, type_ = column.minimum, column.maximum, column.type
+    low, high, type_ = column.bounds.minimum, column.bounds.maximum, column.type
     if isinstance(low, str) or isinstance(high, str):
         return (
             cut_minimum(low, length) if isinstance(low, str) else None,

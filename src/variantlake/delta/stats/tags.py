@@ -164,8 +164,8 @@ def _fingerprint(size: int, num_records: int) -> str:
 def _flags(facts: PathFacts) -> int:
     return (
         PLAIN_FLOATS * facts.plain_floats
-        | MINIMUM_EXACT * facts.minimum_exact
-        | MAXIMUM_EXACT * facts.maximum_exact
+        | MINIMUM_EXACT * facts.bounds.minimum_exact
+        | MAXIMUM_EXACT * facts.bounds.maximum_exact
         | facts.clean_inside << CLEAN_INSIDE_SHIFT
     )
 

@@ -50,6 +50,9 @@ class Bounds:
         return Bounds(low.minimum, high.maximum, low.minimum_exact, high.maximum_exact)
 
 
+UNBOUNDED = Bounds()
+
+
 def _pick(left: Raw | None, right: Raw | None, *, larger: bool) -> int | None:
     """0 or 1 for the side that wins; None when one is unknown."""
     if left is None or right is None:

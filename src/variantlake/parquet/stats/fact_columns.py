@@ -123,10 +123,10 @@ class BoundColumns(RowColumns):
     def of(cls, facts: Sequence[PathFacts | ColumnFacts], type_: ShreddedType) -> BoundColumns:
         """The bounds of these records."""
         return cls(
-            RawColumn.of([each.minimum for each in facts], type_),
-            RawColumn.of([each.maximum for each in facts], type_),
-            np.array([each.minimum_exact for each in facts], np.bool_),
-            np.array([each.maximum_exact for each in facts], np.bool_),
+            RawColumn.of([each.bounds.minimum for each in facts], type_),
+            RawColumn.of([each.bounds.maximum for each in facts], type_),
+            np.array([each.bounds.minimum_exact for each in facts], np.bool_),
+            np.array([each.bounds.maximum_exact for each in facts], np.bool_),
             np.array([each.plain_floats for each in facts], np.bool_),
         )
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import pyarrow as pa
 
@@ -22,7 +22,7 @@ from variantlake.parquet.metadata.footer import Footer, RowGroup, parse_footer, 
 from variantlake.parquet.metadata.old_times import OldTimes
 from variantlake.parquet.metadata.schema_tree import SchemaNode
 from variantlake.parquet.metadata.value_notes import SPARK_KEY
-from variantlake.parquet.stats.bounds import Bounds, Raw, decode_bounds
+from variantlake.parquet.stats.bounds import UNBOUNDED, Bounds, decode_bounds
 from variantlake.parquet.variant.variant_group import GroupNode, VariantGroup, variant_groups
 from variantlake.paths import Path
 from variantlake.shredding.schema import Leaf, Node, ShreddingSchema, Untyped
@@ -48,10 +48,9 @@ class PathFacts:
     `clean_inside` are bits, of an array alone: bit i is set where node i of `Array.inside()` is
     known to have no residual `value` but absent ones and Variant nulls, in no element of any row.
 
-    `minimum` and `maximum` enclose the `typed_value`s of a primitive leaf, by value for numbers
-    (without NaN), by unsigned bytes for strings, binary and UUIDs; None where unknown and where
-    there are no values. A bound of zero of a float is widened to [-0.0, +0.0]. `*_exact` is false
-    where the bound may lie outside of the values (a cut string).
+    `bounds` enclose the `typed_value`s of a primitive leaf, by value for numbers (without NaN), by
+    unsigned bytes for strings, binary and UUIDs; there are none where there are no values. A bound
+    of zero of a float is widened to [-0.0, +0.0].
 
     `plain_floats` is true when the leaf is FLOAT or DOUBLE and is known to hold neither NaN nor
     -0.0 (EXACTNESS, rule 8).
@@ -62,10 +61,7 @@ class PathFacts:
     typed: int = UNKNOWN
     nulls: int = UNKNOWN
     residuals: int = UNKNOWN
-    minimum: Raw | None = None
-    maximum: Raw | None = None
-    minimum_exact: bool = False
-    maximum_exact: bool = False
+    bounds: Bounds = UNBOUNDED
     plain_floats: bool = False
     clean_inside: int = 0
 
@@ -114,17 +110,14 @@ class VariantFacts:
 class ColumnFacts:
     """One ordinary column, or one leaf of a struct; an array or map is one column without bounds.
 
-    `nulls` counts rows without a value, a null struct above it included; -1 where unknown. Bounds,
-    exactness and `plain_floats` as in PathFacts. `type` is the Arrow type that the file stores.
+    `nulls` counts rows without a value, a null struct above it included; -1 where unknown. `bounds`
+    and `plain_floats` as in PathFacts. `type` is the Arrow type that the file stores.
     """
 
     column: tuple[str, ...]
     type: pa.DataType
     nulls: int = UNKNOWN
-    minimum: Raw | None = None
-    maximum: Raw | None = None
-    minimum_exact: bool = False
-    maximum_exact: bool = False
+    bounds: Bounds = UNBOUNDED
     plain_floats: bool = False
 
 
@@ -148,23 +141,6 @@ class FileFacts:
 
 
 Facts = TypeVar("Facts", PathFacts, ColumnFacts)
-
-
-def bounds_of(facts: PathFacts | ColumnFacts) -> Bounds:
-    """What encloses the values."""
-    return Bounds(facts.minimum, facts.maximum, facts.minimum_exact, facts.maximum_exact)
-
-
-def with_bounds(facts: Facts, bounds: Bounds, **others: Any) -> Facts:
-    """The facts with these bounds, and with `others` as for `dataclasses.replace`."""
-    return replace(
-        facts,
-        minimum=bounds.minimum,
-        maximum=bounds.maximum,
-        minimum_exact=bounds.minimum_exact,
-        maximum_exact=bounds.maximum_exact,
-        **others,
-    )
 
 
 # --- From a footer --------------------------------------------------------------------------------
@@ -332,7 +308,7 @@ class _Facts:
         if not isinstance(node.node, Leaf) or node.typed_value is None:
             return facts
         typed = self._leaf(node.typed_value, row_groups)
-        return with_bounds(facts, typed.bounds, typed=typed.present)
+        return replace(facts, bounds=typed.bounds, typed=typed.present)
 
     def _clean_inside(self, array: GroupNode, row_groups: Sequence[RowGroup]) -> int:
         """See PathFacts. In a repeated column, nulls are the places where nothing stands too."""
@@ -381,7 +357,7 @@ class _Facts:
         if node.leaf is None or node.repetition == "repeated":
             return ColumnFacts(column.path, column.type, 0 if column.required else UNKNOWN)
         leaf = self._leaf(node.leaf, row_groups)
-        return with_bounds(ColumnFacts(column.path, column.type, leaf.nulls), leaf.bounds)
+        return ColumnFacts(column.path, column.type, leaf.nulls, leaf.bounds)
 
 
 def sizes_of(root: GroupNode, row_groups: Sequence[RowGroup]) -> VariantSizes:

@@ -18,8 +18,6 @@ from variantlake.parquet.stats.facts import (
     FileFacts,
     PathFacts,
     VariantFacts,
-    bounds_of,
-    with_bounds,
 )
 
 
@@ -108,9 +106,9 @@ def _column(parts: Sequence[ColumnFacts], rows: Sequence[int]) -> ColumnFacts:
 
 def _bounded(facts: Facts, parts: Sequence[Facts]) -> Facts:
     """With the bounds of these parts, which are those that may hold a value."""
-    bounds = reduce(Bounds.merge, map(bounds_of, parts)) if parts else Bounds()
+    bounds = reduce(Bounds.merge, (each.bounds for each in parts)) if parts else Bounds()
     plain_floats = facts.plain_floats and all(each.plain_floats for each in parts)
-    return with_bounds(facts, bounds, plain_floats=plain_floats)
+    return replace(facts, bounds=bounds, plain_floats=plain_floats)
 
 
 def _sharper_path(facts: PathFacts, other: PathFacts) -> PathFacts:
@@ -124,9 +122,9 @@ def _sharper_path(facts: PathFacts, other: PathFacts) -> PathFacts:
 
 
 def _sharper(facts: Facts, other: Facts) -> Facts:
-    bounds = bounds_of(facts).filled(bounds_of(other))
+    bounds = facts.bounds.filled(other.bounds)
     plain_floats = facts.plain_floats or other.plain_floats
-    return with_bounds(facts, bounds, plain_floats=plain_floats)
+    return replace(facts, bounds=bounds, plain_floats=plain_floats)
 
 
 def _known(count: int, other: int) -> int:

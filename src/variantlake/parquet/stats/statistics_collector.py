@@ -26,8 +26,6 @@ from variantlake.parquet.stats.facts import (
     FileFacts,
     PathFacts,
     VariantFacts,
-    bounds_of,
-    with_bounds,
 )
 from variantlake.shredding.arrays import AnyArray, element_field, elements_of, parts_of
 from variantlake.shredding.layout import TYPED_VALUE, VALUE, is_text, struct_storage
@@ -79,13 +77,13 @@ class LeafCollector:
 
         `groups` are the same facts of each row group, wanted only where a long text was seen.
         """
-        bounds = bounds_of(facts)
+        bounds = facts.bounds
         if self._long is not None:
             bounds = bounds.filled(_enclosing(self._long, groups))
         if self._has_nan:
             # Spark orders NaN above all numbers, so what the footer gives is no maximum.
             bounds = replace(bounds, maximum=None, maximum_exact=False)
-        return with_bounds(facts, bounds, plain_floats=self.plain_floats)
+        return replace(facts, bounds=bounds, plain_floats=self.plain_floats)
 
 
 class NodeCollector:
@@ -292,7 +290,7 @@ def _enclosing(long: Bounds, groups: Sequence[PathFacts | ColumnFacts]) -> Bound
     A row group's footer leaves out just the extreme that is long, and that one is in a batch here.
     """
     for group in groups:
-        long = long.merge(bounds_of(group).filled(long))
+        long = long.merge(group.bounds.filled(long))
     return long
 
 

@@ -372,7 +372,7 @@ def _compared(
 def _with_plain_floats(facts: FileFacts) -> FileFacts:
     """Facts of the log, which gives floats a maximum only where none of them is NaN."""
     columns = [
-        replace(column, plain_floats=column.maximum is not None)
+        replace(column, plain_floats=column.bounds.maximum is not None)
         if pa.types.is_floating(column.type)
         else column
         for column in facts.columns

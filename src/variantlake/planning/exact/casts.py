@@ -121,7 +121,7 @@ def usable_bounds(
     facts: PathFacts | ColumnFacts, stored: ShreddedType
 ) -> tuple[Raw | None, Raw | None]:
     """The file's bounds, without those that cannot be values of `stored` or that order nothing."""
-    bounds = RawColumn.of([facts.minimum, facts.maximum], stored)
+    bounds = RawColumn.of([facts.bounds.minimum, facts.bounds.maximum], stored)
     return bounds.raw(0), bounds.raw(1)
 
 

@@ -14,6 +14,7 @@ from functools import cache
 
 import numpy as np
 
+from variantlake.parquet.stats.bounds import Bounds
 from variantlake.parquet.stats.fact_columns import (
     Bools,
     BoundColumns,
@@ -167,8 +168,7 @@ class PlacedRows:
             return own
         return replace(
             own,
-            minimum=bounds.minimum.raw(at),
-            maximum=bounds.maximum.raw(at),
+            bounds=Bounds(bounds.minimum.raw(at), bounds.maximum.raw(at)),
             plain_floats=bool(bounds.plain_floats[at]),
         )
 
