@@ -362,7 +362,7 @@ class RemoteQueries(SessionQueries[RemoteQuery]):
             for path in reading.usable
             if path.column in variants.keys() - reading.whole
         }
-        stored = dict(zip(table.schema.names, table.stored.names, strict=True))
+        stored = table.stored_names
         needed = {column for column in stored if paths.reads(reading.owner, column)}
         by_paths = {variants[path.column] for path in alone}
         plan = self._tables.plan(

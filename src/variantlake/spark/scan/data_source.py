@@ -85,7 +85,7 @@ class VariantlakeSource(DataSource):
 
     def _stored(self, schema: StructType) -> dict[str, str]:
         """The names that files have for columns, by the names that a reader's schema gives them."""
-        stored = stored_names(self._table)
+        stored = self._table.stored_names
         return {field.name: stored[self._column(field.name).name] for field in schema.fields}
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -207,7 +207,7 @@ class _FilteringReader(TableReader):
         """Keep those on ordinary columns, to skip files and rows; Spark evaluates all again."""
         from variantlake.spark.scan.source_filters import predicate_of  # there from PySpark 4.1
 
-        stored = stored_names(self._table)
+        stored = self._table.stored_names
         for each in filters:
             predicate = predicate_of(each, self._table.schema, stored)
             if predicate is not None:
@@ -219,11 +219,6 @@ def reach(stores: Mapping[str, str]) -> None:
     """In a Python process of Spark's: reach stores as the process that registered the source."""
     if stores:
         set_storage_options(stores)
-
-
-def stored_names(table: TableVersion) -> dict[str, str]:
-    """The names that files have for columns, by the table's."""
-    return dict(zip(table.schema.names, table.stored.names, strict=True))
 
 
 def _text_of(partition_column: str) -> str:

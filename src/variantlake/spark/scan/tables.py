@@ -53,8 +53,12 @@ class TableVersion:
     @property
     def stored_variants(self) -> list[tuple[str, ...]]:
         """The Variant columns at the top, by the names in files."""
-        pairs = zip(self.schema.names, self.stored.names, strict=True)
-        return [(stored,) for name, stored in pairs if name in self.variants]
+        return [(stored,) for name, stored in self.stored_names.items() if name in self.variants]
+
+    @property
+    def stored_names(self) -> dict[str, str]:
+        """The names that files have for columns, by the table's."""
+        return dict(zip(self.schema.names, self.stored.names, strict=True))
 
     @property
     def is_by_id(self) -> bool:

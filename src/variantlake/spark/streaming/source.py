@@ -27,7 +27,7 @@ from variantlake.planning.files import ScanFile
 from variantlake.planning.predicates import Predicate
 from variantlake.scan.scan_task import split_files
 from variantlake.scan.table_scan import Scan
-from variantlake.spark.scan.data_source import TableReader, reach, stored_names
+from variantlake.spark.scan.data_source import TableReader, reach
 from variantlake.spark.scan.tables import table_version
 from variantlake.spark.session.versions import arrow_schema
 from variantlake.spark.streaming.offsets import NONE_READ, Offset
@@ -244,7 +244,7 @@ class TableStream(DataSourceStreamReader):
     def _parts(self, snapshot: Snapshot) -> list[InputPartition]:
         if not self.options.selects:
             table = table_version(snapshot.store.uri, snapshot)
-            stored = stored_names(table)
+            stored = table.stored_names
             names = {name.lower(): name for name in stored}
             by_name = {each: stored[names[each.lower()]] for each in self._schema.names}
             reader = TableReader(table, self._schema, by_name, self._stores)

@@ -79,5 +79,5 @@ def everything(view: str, table: TableVersion) -> TableUse:
 
 def stored_names(columns: Iterable[str], table: TableVersion) -> frozenset[str]:
     """The names that the table's files have for some of its columns."""
-    stored = dict(zip(table.schema.names, table.stored.names, strict=True))
+    stored = table.stored_names
     return frozenset(stored[name] for name in columns)
