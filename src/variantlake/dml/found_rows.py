@@ -10,10 +10,9 @@ import numpy as np
 from variantlake.delta.actions.actions import AddFile
 from variantlake.delta.log.logical_files import adds_of, files_of, values
 from variantlake.delta.log.snapshot import Snapshot
-from variantlake.dml.removed_rows import RemovedRows, num_records, vector_rows
+from variantlake.dml.removed_rows import RemovedRows, num_rows, vector_rows
 from variantlake.errors import InvalidValue, UnsupportedFeature
 from variantlake.ingest.overwrite import PartitionsWhere
-from variantlake.parquet.metadata.footer import read_footer
 from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.planning.files import NO_ROWS
 from variantlake.planning.log_files import LogFiles
@@ -62,9 +61,7 @@ def _whole_files(snapshot: Snapshot, condition: Predicate | None) -> Iterator[Re
         numbers = np.array(chosen, np.int64)
     files = LogFiles(snapshot).files(numbers)
     for add, file in zip(_adds(snapshot, numbers), files, strict=True):
-        rows = num_records(add)
-        if rows is None:
-            rows = read_footer(file.path).num_rows
+        rows = num_rows(add, file)
         yield RemovedRows(add, file, NO_ROWS, rows, vector_rows(snapshot, add, rows), whole=True)
 
 

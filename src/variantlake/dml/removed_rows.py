@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import orjson
 import pyarrow as pa
 
 from variantlake.delta.actions.actions import AddFile, DeletionVectorDescriptor
@@ -14,6 +13,7 @@ from variantlake.delta.log.deletion_vectors import deleted_rows
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.dml.read_rows import rows_at
 from variantlake.dml.vector_stats import wide_stats
+from variantlake.parquet.metadata.footer import read_footer
 from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.planning.files import NO_ROWS, ScanFile
 
@@ -112,14 +112,10 @@ def has_vectors(snapshot: Snapshot) -> bool:
     return is_on(snapshot, VECTORS) and "deletionVectors" in snapshot.features
 
 
-def num_records(add: AddFile) -> int | None:
-    """The rows of a file by its statistics, deleted ones included; None where they do not say."""
-    try:
-        document = orjson.loads(add.stats or "{}")
-    except orjson.JSONDecodeError:
-        return None
-    count = document.get("numRecords") if isinstance(document, dict) else None
-    return count if type(count) is int and count >= 0 else None
+def num_rows(add: AddFile, file: ScanFile) -> int:
+    """The rows of a file, deleted ones included; the footer says what the log does not."""
+    rows = add.num_records
+    return read_footer(file.path).num_rows if rows is None else rows
 
 
 def vector_rows(snapshot: Snapshot, add: AddFile, num_rows: int) -> Int64s:

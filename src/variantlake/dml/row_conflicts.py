@@ -20,7 +20,7 @@ from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.transaction.conflicts import Changes
 from variantlake.delta.transaction.new_actions import removes_of
 from variantlake.dml.deletion_vectors import write_vectors
-from variantlake.dml.removed_rows import RemovedRows, num_records, vector_rows, with_vector
+from variantlake.dml.removed_rows import RemovedRows, vector_rows, with_vector
 from variantlake.errors import CommitConflict
 
 
@@ -115,7 +115,7 @@ class RowLevel:
             pc.equal(self.snapshot.files["path"], pa.scalar(add.path, pa.string()))
         )
         for before in adds_of(known):
-            rows = num_records(before)
+            rows = before.num_records
             if rows is not None and self._only_loses(before, add, rows):
                 return False
         return self.finds(add)

@@ -80,6 +80,16 @@ class AddFile(_LogicalFile):
         if self.size < 0:
             raise MalformedLog(f"file size {self.size} is negative")
 
+    @property
+    def num_records(self) -> int | None:
+        """The rows of the file, deleted ones included; None where the statistics do not say."""
+        try:
+            document = orjson.loads(self.stats or "{}")
+        except orjson.JSONDecodeError:
+            return None
+        count = document.get("numRecords") if isinstance(document, dict) else None
+        return count if type(count) is int and count >= 0 else None
+
 
 @dataclass(frozen=True, slots=True)
 class RemoveFile(_LogicalFile):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import orjson
 
@@ -74,9 +73,8 @@ def with_row_ids(
 
 
 def _num_records(add: AddFile) -> int:
-    document: Any = orjson.loads(add.stats or "{}")
-    count = document.get("numRecords") if isinstance(document, dict) else None
-    if type(count) is not int or count < 0:
+    count = add.num_records
+    if count is None:
         raise InvalidValue(
             f"file {add.path!r} has no numRecords, which row ids need",
             hint="the table has the feature rowTracking",

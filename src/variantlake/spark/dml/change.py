@@ -16,7 +16,7 @@ from variantlake.delta.log.snapshot import Snapshot
 from variantlake.dml.change_feed import FOLDER, change_plan
 from variantlake.dml.delete import MAX_DECISIONS
 from variantlake.dml.new_files import NewFiles
-from variantlake.dml.removed_rows import CHANGE_FEED, RemovedRows, is_on, num_records
+from variantlake.dml.removed_rows import CHANGE_FEED, RemovedRows, is_on, num_rows
 from variantlake.dml.result import ChangeResult
 from variantlake.dml.row_change import NewRows, RowChange, check_not_append_only, check_row_ids
 from variantlake.dml.row_conflicts import FilesMoved
@@ -25,9 +25,7 @@ from variantlake.ingest.commit_load import collect
 from variantlake.ingest.target.files import new_load_id
 from variantlake.ingest.target.options import LoadOptions
 from variantlake.ingest.target.write_target import Target
-from variantlake.parquet.metadata.footer import read_footer
 from variantlake.parquet.stats.fact_columns import Int64s
-from variantlake.planning.files import ScanFile
 from variantlake.planning.log_files import LogFiles
 from variantlake.quoting import Parts, quote_identifier
 from variantlake.shredding.inference.infer import InferenceOptions
@@ -192,18 +190,13 @@ def _taken(
     for number, add, file in zip(files.tolist(), adds, scanned, strict=True):
         here = numbers == number
         own = np.unique(rows[here])
-        count = _num_rows(add, file)
+        count = num_rows(add, file)
         each = RemovedRows.of(snapshot, add, file, own, count)
         taken.append(each)
         updated = np.unique(rows[here & (actions == UPDATED)])
         if len(updated):
             preimages.append(RemovedRows(add, file, updated, count, each.before))
     return taken, preimages
-
-
-def _num_rows(add: AddFile, file: ScanFile) -> int:
-    rows = num_records(add)
-    return read_footer(file.path).num_rows if rows is None else rows
 
 
 def _with_target(resolve: Resolve) -> Resolve:
