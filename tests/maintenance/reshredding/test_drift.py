@@ -99,5 +99,5 @@ def test_the_command_prints_the_report(
     assert [each["first_version"] for each in document["versions"]] == [1, 2, 3]
     assert document["columns"][0]["new_columns"][0]["path"] == "$['price']"
     shown = run(monkeypatch, capfd, "drift", table.uri, "--column", "event")
-    assert "versions 2: 1 file," in shown.out
+    assert "version 2: 1 file," in shown.out
     assert "$['price']" in shown.out
