@@ -332,6 +332,8 @@ def test_an_error_counts_only_where_its_row_is_used(tmp_path: Path) -> None:
         ("SELECT n FROM t ORDER BY n LIMIT 1 OFFSET 1", "OFFSET"),
         ("SELECT sum(DISTINCT n) AS s FROM t", "distinct"),
         ("SELECT d / 2 AS s FROM t", "division"),
+        ("SELECT n AS s, s + 1 AS r FROM t", "a name of the same SELECT"),
+        ("SELECT t.* FROM t", "columns of a table"),
     ],
 )
 def test_what_is_not_provably_sparks_is_refused_by_name(
@@ -360,6 +362,9 @@ def test_what_is_not_provably_sparks_is_refused_by_name(
         "SELECT * RENAME (k AS n) FROM t",
         "SELECT * ILIKE 'k%' FROM t",
         "SELECT * EXCEPT (k) FROM t",
+        "SELECT k IN () AS a FROM t",
+        "SELECT k FROM t WHERE k IN ()",
+        "SELECT FROM t",
     ],
 )
 def test_a_select_that_means_more_than_it_seems_is_refused(

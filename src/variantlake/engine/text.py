@@ -94,8 +94,19 @@ class _Select:
                     yield Output(item.name, column(self._columns.whole(item.name)))
                 continue
             inner = part.this if isinstance(part, exp.Alias) else part
+            self._check_names(inner)
             found = self._read.expression(inner)
             yield Output(part.alias if isinstance(part, exp.Alias) else _name(inner, found), found)
+
+    def _check_names(self, item: exp.Expression) -> None:
+        """Refuse what only Spark makes columns of: `t.*`, and names of other items of the list."""
+        known = {field.name.lower() for field in self._columns.schema.fields}
+        named = {each.alias.lower() for each in self._select.expressions if each.alias}
+        for node in item.find_all(exp.Column):
+            if isinstance(node.this, exp.Star):
+                raise refused("the columns of a table by its name")
+            if not node.table and node.name.lower() in named - known:
+                raise refused(f"{node.name!r}, a name of the same SELECT")
 
     @staticmethod
     def _names_of(outputs: tuple[Output, ...]) -> dict[str, Expression | None]:

@@ -123,9 +123,20 @@ def parse_select(text: str) -> exp.Select:
         raise refused("a statement that is not a SELECT")
     if "\\" in text and any(isinstance(key.this, str) for key in parsed.find_all(exp.JSONPathKey)):
         raise refused("a path behind a colon, beside a backslash,")
+    _check_lists(parsed)
     if "`" in text and any(parsed.find_all(exp.JSONPathKey)):
         _check_backticks(text)
     return parsed
+
+
+def _check_lists(select: exp.Select) -> None:
+    """Raises InvalidQuery for lists without an item, which the parser takes."""
+    options = ("expressions", "query", "unnest", "field")
+    for node in select.find_all(exp.In):
+        if not any(node.args.get(name) for name in options):
+            raise InvalidQuery("an IN of no values")
+    if not select.expressions:
+        raise InvalidQuery("a SELECT of nothing")
 
 
 def _check_backticks(text: str) -> None:
