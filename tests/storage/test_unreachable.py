@@ -52,6 +52,12 @@ def test_an_endpoint_without_encryption_says_what_allows_it() -> None:
         vl.set_storage_options({})
 
 
+def test_what_is_not_encrypted_is_not_read() -> None:
+    with pytest.raises(StoreFailed, match="not encrypted") as caught:
+        vl.ndjson("http://localhost/a.json")
+    assert "https://" in caught.value.hint
+
+
 def test_a_dead_endpoint_is_given_up_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {**KEYS, "AWS_ENDPOINT_URL": DEAD, "AWS_ALLOW_HTTP": "true"}.items():
         monkeypatch.setenv(name, value)

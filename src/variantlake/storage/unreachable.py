@@ -57,6 +57,10 @@ def check_reachable(url: str, options: Mapping[str, str]) -> None:
     they are. On other machines nobody answers there, or somebody else: it is asked on request only.
     """
     kind = kind_of(url)
+    if url.lower().startswith("http://"):
+        raise StoreFailed(
+            "this location is not encrypted", file=url, hint="only https:// is read, not http://"
+        )
     known = {**os.environ, **options}
     if kind in _CREDENTIALS and not _is_true(known.get(CLOUD_METADATA)):
         wanted = _CREDENTIALS[kind]
@@ -99,8 +103,8 @@ def explained(error: Exception, file: str, options: Mapping[str, str]) -> StoreF
     message = str(error).partition("\n")[0]  # a dump of the client's state follows
     hint = ""
     if "error sending request" in message or "connect" in message.lower():
-        at = next((options[n] for n in _ENDPOINTS.get(kind_of(file), ()) if options.get(n)), "it")
-        message = f"the store does not answer at {at}: {message}"
+        at = next((options[n] for n in _ENDPOINTS.get(kind_of(file), ()) if options.get(n)), "")
+        message = f"the store does not answer{f' at {at}' if at else ''}: {message}"
         hint = (
             "is the endpoint right, and can this machine reach it? "
             f"{RETRY_SECONDS} ({retry_seconds(options):g}) says for how long it is tried again"
