@@ -256,6 +256,25 @@ def test_facts_of_all_files_are_those_of_each(made: list[AddFile], cut: int) -> 
     check_same(LogFacts(table, SCHEMA), _plain(made))
 
 
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_bounds_whose_text_was_cut_are_those_of_the_plain_reader(layout: str) -> None:
+    known = {
+        path.normalized(): bounds(*sorted(RAW[node.type.kind])[:2])
+        for path, node in parse_ddl(layout).nodes()
+        if isinstance(node, Leaf)
+    }
+    parts = [facts(layout, column=column, paths=known) for column in VARIANTS]
+    whole = replace(parts[0], variants=tuple(part.variants[0] for part in parts))
+    add = new_add("f", whole, schema=SCHEMA, properties={})
+    stats = orjson.loads(add.stats or "")
+    text = stats["minValues"]["event"]
+    made = []
+    for length in range(len(text) + 1):
+        stats["minValues"]["event"] = text[:length]
+        made.append(replace(add, stats=json.dumps(stats)))
+    check_same(LogFacts(files_of(made), SCHEMA), _plain(made))
+
+
 def test_a_newer_version_decodes_only_what_is_new() -> None:
     one = new_add("1", facts(paths={"$['a']": bounds(1, 9)}), schema=SCHEMA, properties={})
     two = new_add("2", facts(paths={"$['a']": bounds(5, 6)}), schema=SCHEMA, properties={})

@@ -240,6 +240,8 @@ def _find_child(
     values = offsets + (count + 1) * offset_width
     if not _decode(text, start, ids, values, size, scratch, digits):
         return int64(-2)
+    if values + _unsigned(scratch, values - offset_width, offset_width) > size:
+        return int64(-2)  # The text was cut short: what is left of it may not be believed.
     for k in range(count):
         if _unsigned(scratch, ids + k * id_width, id_width) == field:
             return values + _unsigned(scratch, offsets + k * offset_width, offset_width)
