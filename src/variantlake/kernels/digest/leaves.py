@@ -15,8 +15,6 @@ from variantlake.kernels.digest.mixing import blend, hash_text
 from variantlake.kernels.native.declared import (
     Bytes,
     BytesIn,
-    Int32s,
-    Int32sIn,
     Int64s,
     Int64sIn,
     Records,
@@ -251,20 +249,30 @@ def add_fixed(
         sums[uint64(row)] += word
 
 
-@helper
-def _add_bytes(
-    data: Bytes,
-    offsets: Int32s | Int64s,
+@entry
+def add_bytes(
+    data: BytesIn,
+    offsets: BytesIn,
+    width: int,
     tag: int,
-    bits: Bytes,
+    bits: BytesIn,
     offset_bits: int,
-    paths: Int64s,
-    rows: Int64s,
+    paths: Int64sIn,
+    rows: Int64sIn,
     sums: Int64s,
 ) -> int:
+    """Add strings or bytes, data[offsets[i]:offsets[i + 1]]; the rest as for `add_fixed`.
+
+    offsets: uint8, numbers of `width` bytes, 4 or 8. Returns 0, or -1 where the offsets pass the
+    data: then some slots were added.
+    """
     path = paths[uint64(0)]
-    for slot in range(offsets.size - 1):
-        start, end = int64(offsets[uint64(slot)]), int64(offsets[uint64(slot + 1)])
+    for slot in range(offsets.size // width - 1):
+        at = slot * width
+        if width == 4:  # one below 0 is beyond the data
+            start, end = load32(offsets, at), load32(offsets, at + 4)
+        else:
+            start, end = load64(offsets, at), load64(offsets, at + 8)
         if start < 0 or end < start or end > data.size:
             return int64(-1)
         if not _is_set(bits, offset_bits + slot):
@@ -275,39 +283,6 @@ def _add_bytes(
         row = rows[uint64(slot)] if rows.size > 0 else int64(slot)
         sums[uint64(row)] += leaf(path, int64(tag), word)
     return int64(0)
-
-
-@entry
-def add_bytes(
-    data: BytesIn,
-    offsets: Int32sIn,
-    tag: int,
-    bits: BytesIn,
-    offset_bits: int,
-    paths: Int64sIn,
-    rows: Int64sIn,
-    sums: Int64s,
-) -> int:
-    """Add strings or bytes, data[offsets[i]:offsets[i + 1]]; the rest as for `add_fixed`.
-
-    Returns 0, or -1 where the offsets pass the data: then some slots were added.
-    """
-    return _add_bytes(data, offsets, tag, bits, offset_bits, paths, rows, sums)
-
-
-@entry
-def add_large_bytes(
-    data: BytesIn,
-    offsets: Int64sIn,
-    tag: int,
-    bits: BytesIn,
-    offset_bits: int,
-    paths: Int64sIn,
-    rows: Int64sIn,
-    sums: Int64s,
-) -> int:
-    """The same with offsets of 64 bits."""
-    return _add_bytes(data, offsets, tag, bits, offset_bits, paths, rows, sums)
 
 
 @entry

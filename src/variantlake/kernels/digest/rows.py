@@ -23,7 +23,6 @@ from variantlake.kernels.digest.leaves import (
     WORDS,
     add_bytes,
     add_fixed,
-    add_large_bytes,
     add_tape,
     add_words,
     close_rows,
@@ -226,8 +225,10 @@ class RowSums:
         bits, at = _bits(array)
         if tag in (Primitive.STRING, Primitive.BINARY) and not pa.types.is_fixed_size_binary(kind):
             data, offsets = _bytes_of(array)
-            add = add_large_bytes if offsets.dtype == np.int64 else add_bytes
-            if add(data, offsets, tag, bits, at, slots.paths, slots.rows, self._sums):
+            if add_bytes(
+                data, offsets.view(np.uint8), offsets.itemsize, tag, bits, at, slots.paths,
+                slots.rows, self._sums,
+            ):  # fmt: skip
                 raise MalformedVariant(_PASSED)
             return
         form, scale = FIXED, 0
