@@ -17,6 +17,7 @@ from variantlake.encoding.scalar import Scalar, encode_scalar
 from variantlake.encoding.variant import Variant
 from variantlake.errors import InvalidValue, LimitExceeded, MalformedVariant, UnknownVariantType
 from variantlake.kernels.json import json_writer
+from variantlake.kernels.tape import arrow_arrays
 from variantlake.types import EMPTY_METADATA, Primitive
 
 
@@ -42,7 +43,8 @@ def test_every_type_agrees_with_twin(values: list[Variant | None]) -> None:
 def test_texts_beyond_one_array_are_split(monkeypatch: pytest.MonkeyPatch) -> None:
     # A name stands once in a Variant, and in its text for each field.
     wide = Variant.of([{"n" * 1000: None}] * 30)
-    monkeypatch.setattr(json_writer, "_LARGEST_ARRAY", 64_000)
+    for module in (arrow_arrays, json_writer):
+        monkeypatch.setattr(module, "LARGEST_ARRAY", 64_000)
     column = vl.parquet.to_json(vl.parquet.variant_array([wide, None, wide, wide]))
     assert column.to_pylist() == texts_of([wide, None, wide, wide])
     assert column.num_chunks > 1

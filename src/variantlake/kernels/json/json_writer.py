@@ -28,10 +28,12 @@ from variantlake.kernels.native.declared import (
 )
 from variantlake.kernels.native.jit import entry, helper
 from variantlake.kernels.tape.arrow_arrays import (
+    LARGEST_ARRAY,
     AnyArray,
     array_of,
     bitmap_of,
     buffer_of,
+    larger_buffer,
     new_buffer,
 )
 from variantlake.kernels.tape.keys import MAX_GUESS, Keys
@@ -66,9 +68,6 @@ from variantlake.kernels.tape.words import (
 
 _MARGIN = 256
 """Bytes that one step writes at most: 32 of a string, each escaped, or one short scalar."""
-
-_LARGEST_ARRAY = (1 << 31) - 1
-"""Bytes of an Arrow string array, whose offsets have 32 bits."""
 
 _NO_ROOM = -1
 _LEFT_TO_TWIN = -2
@@ -260,7 +259,7 @@ def write_json(tape: Tape) -> tuple[AnyArray, Bytes]:
     stack = np.empty(2 * MAX_DEPTH, np.int64)
     size = len(tape.text) + 8 * tape.node_count + _MARGIN
     row = 0
-    buffer, out = new_buffer(min(size, _LARGEST_ARRAY))
+    buffer, out = new_buffer(min(size, LARGEST_ARRAY))
     while True:
         row = write_json_rows(
             tape.text, tape.arena, tape.nodes, tape.first, row, tape.keys.keys,
@@ -269,11 +268,9 @@ def write_json(tape: Tape) -> tuple[AnyArray, Bytes]:
         used = int(offsets[row])
         if row == rows:
             break
-        if len(out) >= _LARGEST_ARRAY:
+        if len(out) >= LARGEST_ARRAY:
             raise LimitExceeded("the JSON text is over the 2 GB of one Arrow array", row=row)
-        grown, larger = new_buffer(min(2 * len(out), _LARGEST_ARRAY))
-        larger[:used] = out[:used]
-        buffer, out = grown, larger
+        buffer, out = larger_buffer(out, used)
     good = tape.status == 0
     nulls = rows - int(np.count_nonzero(good))
     buffers = [bitmap_of(good), buffer_of(offsets), buffer.slice(0, used)]

@@ -22,10 +22,12 @@ from variantlake.kernels.shredded.shredded_arrays import LeftToTwin
 from variantlake.kernels.shredded.unshred_plan import layout_of, plan_of
 from variantlake.kernels.shredded.unshred_rows import FRAME, unshred_rows
 from variantlake.kernels.tape.arrow_arrays import (
+    LARGEST_ARRAY,
     AnyArray,
     are_within,
     array_of,
     buffer_of,
+    larger_buffer,
     new_buffer,
     plain_binary,
     slots_of,
@@ -39,8 +41,6 @@ from variantlake.shredding.values import ALL_AS_STORED, NumberForms
 
 _TWIN_SHARE = 16
 """With more than one row in so many marked, the twin reads the whole batch: that is faster."""
-
-_LARGEST_ARRAY = (1 << 31) - 1
 
 _WORK = 1 << 12
 """Words of room that most batches do with."""
@@ -126,7 +126,7 @@ def _values(
     stack, work = np.empty(FRAME * layout.depth, np.int64), np.empty(_WORK, np.int64)
     offsets = np.zeros(rows + 1, np.int32)
     # Typed values get a header byte or two, containers a few bytes a field.
-    buffer, out = new_buffer(min(len(data) + 16 * rows + (1 << 12), _LARGEST_ARRAY))
+    buffer, out = new_buffer(min(len(data) + 16 * rows + (1 << 12), LARGEST_ARRAY))
     row = 0
     while True:
         row = unshred_rows(
@@ -138,12 +138,9 @@ def _values(
         if row < 0:
             row, work = ~row, np.empty(4 * len(work), np.int64)
             continue
-        if len(out) == _LARGEST_ARRAY:
+        if len(out) == LARGEST_ARRAY:
             raise LeftToTwin
-        used = int(offsets[row])
-        grown, larger = new_buffer(min(2 * len(out), _LARGEST_ARRAY))
-        larger[:used] = out[:used]
-        buffer, out = grown, larger
+        buffer, out = larger_buffer(out, int(offsets[row]))
     used = int(offsets[rows])
     # With the padding that kernels want, who then need no copy.
     padding = out[used : used + PADDING]

@@ -24,7 +24,7 @@ from variantlake.kernels.shredded.shredded_arrays import (
 )
 from variantlake.kernels.shredded.unshred import unshred_storage
 from variantlake.kernels.shredded.untyped import split_untyped
-from variantlake.kernels.tape.arrow_arrays import AnyArray, array_of, buffer_of
+from variantlake.kernels.tape.arrow_arrays import LARGEST_ARRAY, AnyArray, array_of, buffer_of
 from variantlake.kernels.tape.dictionary import SHARED_BYTES, dictionary_for_parts, repeated
 from variantlake.kernels.tape.nodes import OPAQUE
 from variantlake.kernels.variant.variant_reader import VariantReader
@@ -44,8 +44,6 @@ from variantlake.types import NULL_VALUE
 
 _DICTIONARIES_BYTES = 64 << 20
 """Bytes that one dictionary may take when each row of a batch has a copy of it."""
-
-_LARGEST_ARRAY = (1 << 31) - 1
 
 
 def unshred_legacy(array: pa.StructArray) -> pa.StructArray:
@@ -119,7 +117,7 @@ class _Batch:
             arrays[0] if whole else pa.concat_arrays([*arrays, pa.array([], pa.large_binary())])
         )
         data, offsets = bytes_of(untyped)
-        if len(data) > _LARGEST_ARRAY:
+        if len(data) > LARGEST_ARRAY:
             raise LeftToTwin
         valid = valid_of(untyped).astype(np.uint8)
         slots = len(untyped)

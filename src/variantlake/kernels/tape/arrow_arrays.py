@@ -12,6 +12,9 @@ from variantlake.kernels.native.declared import Bytes
 
 AnyArray: TypeAlias = "pa.Array[pa.Scalar[pa.DataType]]"
 
+LARGEST_ARRAY = (1 << 31) - 1
+"""Bytes of an Arrow array of strings or binaries, whose offsets have 32 bits."""
+
 
 def buffer_of(array: np.ndarray[Any, Any]) -> pa.Buffer:
     """The memory of a contiguous NumPy array, which stays alive with the buffer."""
@@ -22,6 +25,13 @@ def new_buffer(size: int) -> tuple[pa.Buffer, Bytes]:
     """Uninitialised memory of Arrow's pool, which reuses it, and the same as bytes to write to."""
     buffer = pa.allocate_buffer(size)
     return buffer, cast("Bytes", np.frombuffer(cast("bytes", buffer), np.uint8))
+
+
+def larger_buffer(out: Bytes, used: int) -> tuple[pa.Buffer, Bytes]:
+    """Twice the memory, LARGEST_ARRAY at most, whose first `used` bytes are those of `out`."""
+    buffer, larger = new_buffer(min(2 * len(out), LARGEST_ARRAY))
+    larger[:used] = out[:used]
+    return buffer, larger
 
 
 def bitmap_of(good: np.ndarray[Any, np.dtype[np.bool_]]) -> pa.Buffer | None:
