@@ -6,8 +6,6 @@ the plain reader: `delta.stats.variant_bounds` for bounds, `delta.stats.tags` fo
 
 from __future__ import annotations
 
-import numpy as np
-
 from variantlake.kernels.native.declared import (
     Bytes,
     BytesIn,
@@ -25,10 +23,11 @@ from variantlake.kernels.tape.nodes import (
     DECIMAL16,
     OBJECT,
     STRING,
+    WIDTHS,
     NodesIn,
 )
 from variantlake.kernels.tape.words import copy_bytes
-from variantlake.types import MAX_PRECISION, PRIMITIVES, Primitive
+from variantlake.types import MAX_PRECISION
 
 MISSING = 255
 """Tag of a member that a document does not have, and of a bound that a text does not hold."""
@@ -38,8 +37,7 @@ UNUSUAL = 254
 FLAGS_LIMIT = 1 << 51
 """`delta.stats.tags.FLAGS_LIMIT`."""
 
-_WIDTHS = np.array([PRIMITIVES[primitive].width for primitive in Primitive], np.int64)
-_PRIMITIVES, _MAX_SCALE = len(_WIDTHS), MAX_PRECISION
+_MAX_SCALE = MAX_PRECISION
 _GROUP, _BYTES = 5, 4
 """Characters and bytes of one group of Z85."""
 
@@ -255,7 +253,7 @@ def find_bounds(
     ends: Int64sIn,
     sizes: Int64sIn,
     fields: Int64sIn,
-    row: int,
+    begin_row: int,
     tags: Bytes,
     values: Int64s,
     extras: Int64s,
@@ -264,7 +262,7 @@ def find_bounds(
     scratch: Bytes,
     digits: Int64sIn,
 ) -> int:
-    """Read one field of each object of bounds, for rows from `row` on.
+    """Read one field of each object of bounds, for rows from `begin_row` on.
 
     text, starts, ends, sizes, scratch, digits: as `find_metadata` takes and fills them. fields:
     int64, the field id, -1 for none. tags: uint8, the Primitive, MISSING or UNUSUAL. values:
@@ -274,54 +272,46 @@ def find_bounds(
     Allocates nothing, never raises. Twin: delta.stats.variant_bounds.decode_bounds.
     """
     rows = int64(starts.size)
-    while row < rows:
+    for row in range(begin_row, rows):
         tags[uint64(row)] = MISSING
         start, field, begin = starts[uint64(row)], fields[uint64(row)], sizes[uint64(row)]
         if start < 0 or (begin >= 0 and field < 0):
-            row += 1
             continue
         size = (ends[uint64(row)] - start) // _GROUP * _BYTES
         place = int64(-2)
         if begin >= 0:
             place = _find_child(text, start, begin, size, field, scratch, digits)
         if place == -1:
-            row += 1
             continue
         tags[uint64(row)] = UNUSUAL
         if place < 0 or not _decode(
             text, start, place, min(place + 20, size), size, scratch, digits
         ):
-            row += 1
             continue
         if place >= size:
-            row += 1
             continue
         header = int64(scratch[uint64(place)])
         tag, width = header >> 2, int64(0)
         if header & 3 == 1:
             tag, width = int64(STRING), header >> 2
-        elif header & 3 != 0 or tag >= _PRIMITIVES:
+        elif header & 3 != 0 or tag >= WIDTHS.size:
             tags[uint64(row)] = MISSING
-            row += 1
             continue
         else:
-            width = _WIDTHS[uint64(tag)]
+            width = WIDTHS[uint64(tag)]
         data = place + 1
         if tag == DECIMAL4 or tag == DECIMAL8 or tag == DECIMAL16:
             extras[uint64(row)] = int64(scratch[uint64(data)]) if data < size else int64(255)
             if extras[uint64(row)] > _MAX_SCALE:
-                row += 1
                 continue
             data += 1
             width -= 1
         elif width < 0:
             if data + 4 > size:
-                row += 1
                 continue
             width = _unsigned(scratch, data, int64(4))
             data += 4
         if data + width > size:
-            row += 1
             continue
         if width <= 8 and tag != STRING and tag != BINARY:
             value = _unsigned(scratch, data, width)
@@ -330,11 +320,10 @@ def find_bounds(
             values[uint64(row)] = value
         else:
             if not _decode(text, start, data, data + width, size, scratch, digits):
-                row += 1
                 continue
             used = state[0]
             if used + width > int64(arena.size):
-                return row
+                return int64(row)
             for k in range(width):
                 arena[uint64(used + k)] = scratch[uint64(data + k)]
             values[uint64(row)] = used
@@ -342,8 +331,7 @@ def find_bounds(
                 extras[uint64(row)] = width
             state[0] = used + width
         tags[uint64(row)] = tag
-        row += 1
-    return row
+    return rows
 
 
 @tiny

@@ -8,7 +8,7 @@ import numpy as np
 
 from variantlake.kernels.native.declared import ArrayType, int64
 from variantlake.kernels.native.jit import tiny
-from variantlake.types import Primitive
+from variantlake.types import PRIMITIVES, Primitive
 
 NODE = np.dtype(
     [
@@ -69,6 +69,9 @@ ARRAY = 33
 """Tag of an array."""
 
 LONGEST_SHORT_STRING = 63
+
+WIDTHS = np.array([PRIMITIVES[primitive].width for primitive in Primitive], np.int64)
+"""Bytes behind the header of a primitive, by its id; below 0 where they vary."""
 
 
 @tiny

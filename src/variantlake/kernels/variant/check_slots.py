@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from variantlake.encoding.limits import MAX_KEYS, MAX_VALUE_BYTES
 from variantlake.kernels.native.declared import (
     Bytes,
@@ -18,16 +16,14 @@ from variantlake.kernels.native.declared import (
 from variantlake.kernels.native.jit import entry, helper
 from variantlake.kernels.tape.containers import read_extents, read_header
 from variantlake.kernels.tape.keys import compare_bytes, equal_bytes
-from variantlake.kernels.tape.nodes import BINARY, DECIMAL4, DECIMAL16
+from variantlake.kernels.tape.nodes import BINARY, DECIMAL4, DECIMAL16, WIDTHS
 from variantlake.kernels.tape.utf8 import valid_utf8
 from variantlake.kernels.tape.words import load8, load32, load64, load_unsigned
-from variantlake.types import MAX_PRECISION, PRIMITIVES, Primitive
+from variantlake.types import MAX_PRECISION
 
 _LIMIT, _KEYS_LIMIT = MAX_VALUE_BYTES, MAX_KEYS
 _SORTED = 0x10
 
-_WIDTHS = np.array([PRIMITIVES[primitive].width for primitive in Primitive], np.int64)
-_PRIMITIVES = len(_WIDTHS)
 _SCALE_LIMIT = MAX_PRECISION
 _DIGITS_9, _DIGITS_18, _DIGITS_38_HIGH = 10**9, 10**18, 10**38 >> 64
 """What the digits of each decimal stay below; of the widest only the upper half is looked at."""
@@ -214,9 +210,9 @@ def _is_scalar(data: Bytes, start: int, end: int) -> bool:
     if header & 3 == 1:
         return header >> 2 == end - start - 1 and valid_utf8(data, start + 1, end)
     tag = header >> 2
-    if tag >= _PRIMITIVES:
+    if tag >= WIDTHS.size:
         return False
-    width = int64(_WIDTHS[uint64(tag)])
+    width = int64(WIDTHS[uint64(tag)])
     if width < 0:
         if end - start < 5 or start + 5 + load32(data, start + 1) != end:
             return False

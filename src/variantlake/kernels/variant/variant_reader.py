@@ -43,6 +43,7 @@ from variantlake.kernels.tape.nodes import (
     OBJECT,
     OPAQUE,
     STRING,
+    WIDTHS,
     Nodes,
     array_size,
     object_size,
@@ -53,7 +54,7 @@ from variantlake.kernels.tape.utf8 import valid_utf8
 from variantlake.kernels.tape.words import PADDING, load8, load32, load64, load_unsigned
 from variantlake.shredding.arrays import valid_of
 from variantlake.shredding.values import LACKING
-from variantlake.types import MAX_PRECISION, PRIMITIVES, Primitive
+from variantlake.types import MAX_PRECISION
 
 # What `Tape.status` says of a row that VariantReader read, SQL_NULL besides.
 GOOD = 0
@@ -67,8 +68,6 @@ TOO_LARGE = 7
 # Places in the reader's state array, after those of keys.
 _NODES, _POSITION, DICTIONARY = 4, 5, 7
 
-_WIDTHS = np.array([PRIMITIVES[primitive].width for primitive in Primitive], np.int64)
-_PRIMITIVES = len(_WIDTHS)
 _FIRST_LACKING, _MORE_LACKING = np.uint8(min(LACKING)), np.uint8(max(LACKING) - min(LACKING))
 _FRAME = 6
 """Words kept for each open container."""
@@ -145,12 +144,12 @@ def _read_scalar(data: Bytes, start: int, end: int, nodes: Records, at: int) -> 
         return header >> 2 == count and valid_utf8(data, start + 1, end)
     tag = header >> 2
     node.length = end - start
-    if tag >= _PRIMITIVES:
+    if tag >= WIDTHS.size:
         node.tag = OPAQUE
         node.value = start
         return True
     node.tag = tag
-    width = int64(_WIDTHS[uint64(tag)])
+    width = int64(WIDTHS[uint64(tag)])
     if width < 0:
         count = load32(data, start + 1)
         node.value = start + 5
