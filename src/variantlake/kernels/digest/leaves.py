@@ -267,12 +267,11 @@ def add_bytes(
     data: then some slots were added.
     """
     path = paths[uint64(0)]
+    end = load32(offsets, int64(0)) if width == 4 else load64(offsets, int64(0))
     for slot in range(offsets.size // width - 1):
-        at = slot * width
-        if width == 4:  # one below 0 is beyond the data
-            start, end = load32(offsets, at), load32(offsets, at + 4)
-        else:
-            start, end = load64(offsets, at), load64(offsets, at + 8)
+        start, at = end, (slot + 1) * width
+        # An int32 below 0 is beyond the data.
+        end = load32(offsets, at) if width == 4 else load64(offsets, at)
         if start < 0 or end < start or end > data.size:
             return int64(-1)
         if not _is_set(bits, offset_bits + slot):
