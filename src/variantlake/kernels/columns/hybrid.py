@@ -93,9 +93,7 @@ def hybrid(data: Bytes, width: int, count: int, out: Int32s, place: int, scratch
             size = (width + 7) // 8
             if header == 0 or size > left:
                 return -1
-            value = int64(0)
-            for k in range(size):
-                value |= load8(data, at + k) << (8 * k)
+            value = packed(data, at * 8, size * 8)
             at += size
             run = min(header >> 1, count - done)
             for k in range(run):

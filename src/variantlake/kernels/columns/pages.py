@@ -19,7 +19,7 @@ from variantlake.kernels.native.declared import (
     uint64,
 )
 from variantlake.kernels.native.jit import entry, helper
-from variantlake.kernels.tape.words import load8, load64
+from variantlake.kernels.tape.words import load8, load32, load64
 
 # --- Values ---------------------------------------------------------------------------------------
 
@@ -367,9 +367,7 @@ def plain_texts(page: BytesIn, count: int, offsets: Int32s, text: Bytes) -> int:
     for entry_ in range(count):
         if at + 4 > page.size:
             return -1
-        size = int64(0)
-        for k in range(4):
-            size |= load8(page, at + k) << (8 * k)
+        size = load32(page, at)
         at += 4
         if size > page.size - at:
             return -1

@@ -43,11 +43,8 @@ def _next(data: Bytes, width: int, state: Int64s, base: int) -> int:
             size = (width + 7) // 8
             if header == 0 or size > left:
                 return -1
-            value = int64(0)
-            for k in range(size):
-                value |= load8(data, at + int64(k)) << (8 * int64(k))
             state[uint64(base + _AT)] = at + size
-            state[uint64(base + _VALUE)] = value
+            state[uint64(base + _VALUE)] = packed(data, at * 8, size * 8)
             state[uint64(base + _LENGTH)] = header >> 1
             return 0
         groups = header >> 1
