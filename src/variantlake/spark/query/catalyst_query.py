@@ -230,8 +230,12 @@ class QueryRunner(SessionQueries[PreparedQuery]):
         prepared.tables = self._with_pushed(query, analysis, prepared.tables)
         if not run:
             return prepared
-        if any(planned.pushed for planned in prepared.tables):
-            frame = self._scanned(query, prepared, analysis, original)
+        pushed = [planned.pushed is not None for planned in prepared.tables]
+        if any(pushed):
+            # Where partial rows take the place of all tables, a scan would be of none.
+            frame = original
+            if not all(pushed):
+                frame = self._scanned(query, prepared, analysis, original)
             prepared.frame = merged(frame, prepared.tables, self._helper)
             if prepared.frame is not None:
                 return prepared

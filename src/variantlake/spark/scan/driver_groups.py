@@ -1,4 +1,4 @@
-"""Groups of rows made in the driver: one partial row of each, which Spark's aggregate merges.
+"""Groups of rows made in the driver: one row of each, so that Spark has nothing left to merge.
 
 To start tasks, to exchange their rows and to merge them takes Spark a quarter of a second, in which
 threads of one process group millions of rows. So the driver does it where few bytes are read.
@@ -6,7 +6,7 @@ threads of one process group millions of rows. So the driver does it where few b
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -24,8 +24,8 @@ MOST_VALUES = 1 << 23
 """The same for different values, which are counted and not handed on."""
 
 
-def groups_here(task: AggregateTask) -> pa.RecordBatch | None:
-    """The rows of all parts of an aggregate, no two of one group but for those that `known` has.
+def groups_here(task: AggregateTask, known: Part | None) -> pa.RecordBatch | None:
+    """The rows of all parts of an aggregate and of what the log knows, no two of one group.
 
     None where there are too many groups, or where a file is not read: when Spark reads it, it says
     what is wrong.
@@ -33,7 +33,7 @@ def groups_here(task: AggregateTask) -> pa.RecordBatch | None:
     from variantlake.engine.grouped import merged, merged_if_many
 
     files = iter([part for own in task.parts for part in own])
-    held: list[Part] = []
+    held: list[Part] = [] if known is None else [known]
     try:
         for found in ahead(files, task.groups_of):
             held = merged_if_many([*held, *found])
@@ -42,17 +42,11 @@ def groups_here(task: AggregateTask) -> pa.RecordBatch | None:
         whole = merged(held) if held else None
         if whole is not None and _are_many(whole):
             return None
-        rows = None if whole is None else partial_rows(whole, task.schema)
+        if whole is None:
+            return pa.RecordBatch.from_pylist([], task.schema)
+        return partial_rows(whole, task.schema)
     except (VariantLakeError, OSError, pa.ArrowException):
         return None
-    batches = [each for each in (task.known, rows) if each is not None]
-    arrow: Any = pa
-    if not batches:
-        return pa.RecordBatch.from_arrays(
-            [pa.nulls(0, item.type) for item in task.schema], schema=task.schema
-        )
-    found_rows: pa.RecordBatch = arrow.concat_batches(batches)
-    return found_rows
 
 
 def _are_many(part: Part) -> bool:

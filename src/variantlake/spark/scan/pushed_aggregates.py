@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from typing import Literal as OneOf
 
 import numpy as np
@@ -49,6 +49,9 @@ from variantlake.spark.scan.tables import TableVersion
 from variantlake.spark.session.classic_files import HelperSession
 from variantlake.spark.session.versions import arrow_schema
 from variantlake.types import Kind, ShreddedType
+
+if TYPE_CHECKING:
+    from variantlake.engine.grouped import Part
 
 MIN_BYTES = 128 << 20
 """Tables of which fewer bytes are read are Spark's alone: starting Python costs more than it saves.
@@ -128,42 +131,58 @@ class PartialAggregate:
     sums: tuple[tuple[Ref, int], ...]
     whole: PartialAggregate | None = None
 
+    def is_done(self, rows: int) -> bool:
+        """Whether so many rows, no two of one group, are the aggregate's own.
+
+        Spark makes one zero and one NaN of floating keys, and a row of no rows without keys.
+        """
+        own = self.groups.keys
+        floating = any(key.type and key.type.kind in (Kind.FLOAT, Kind.DOUBLE) for key in own)
+        if len(own) > self.keys or floating or (not own and not rows):
+            return False
+        # Columns of keys hold different values, which only Spark counts.
+        return all(column >= self.keys for merge in self.merges for column in merge.columns)
+
 
 @dataclass(frozen=True, slots=True)
 class PushedAggregate:
     """An aggregate that tasks of ours begin, or threads of this process where it is `here`.
 
-    `known` are partial rows of files that the log answers for.
+    `known` are the groups of files that the log answers for.
     """
 
     found: PartialAggregate
     table: TableVersion
     files: FileRows
     schema: StructType
-    known: pa.RecordBatch | None
+    known: Part | None
     answered: int
     here: bool = False
 
-    def rows(self, helper: HelperSession) -> DataFrame | None:
-        """The partial rows; None where this process gave up, and Spark is to read the rows."""
+    def rows(self, helper: HelperSession) -> tuple[DataFrame, bool] | None:
+        """The partial rows, and whether there is nothing left to merge.
+
+        None where this process gave up, and Spark is to read the rows.
+        """
         arrow = arrow_schema(self.schema)
-        if not len(self.files) and self.known is not None:
-            return helper.rows(self.known, self.schema)
-        task = AggregateTask.of(
-            self.table.snapshot,
-            list(self.files),
-            self.found.groups,
-            arrow,
-            known=self.known,
-            tasks=pa.cpu_count() if self.here else helper.parallelism,
-        )
-        if self.here:
-            batch = groups_here(task)
-            if batch is None:
-                self.files.columns.memo[_given_up(self.found)] = True
-                return None
-            return helper.rows(batch, self.schema)
-        return helper.batches(task, len(task.parts), self.schema)
+        known = None if self.known is None else partial_rows(self.known, arrow)
+        if len(self.files) or known is None:
+            tasks = pa.cpu_count() if self.here else helper.parallelism
+            task = AggregateTask.of(
+                self.table.snapshot,
+                list(self.files),
+                self.found.groups,
+                arrow,
+                known=known,
+                tasks=tasks,
+            )
+            if not self.here:
+                return helper.batches(task, len(task.parts), self.schema), False
+            known = groups_here(task, self.known)
+        if known is None:
+            self.files.columns.memo[_given_up(self.found)] = True
+            return None
+        return helper.rows(known, self.schema), self.found.is_done(known.num_rows)
 
 
 def bytes_here(least: int | None, most: int | None, cores: int) -> range:
@@ -205,14 +224,12 @@ def pushed_aggregate(
     schema = _schema(found)
     if len(files) and not is_here and not _repeats(found, table, files, schema):
         return None
-    batch = None
+    part = None
     if len(known.answered):
-        from variantlake.engine.grouped import part_of_log
+        from variantlake.engine.grouped import merged, part_of_log
 
-        groups = found.groups
-        part = part_of_log(groups.keys, groups.aggregates, known)
-        batch = partial_rows(part, arrow_schema(schema))
-    return PushedAggregate(found, table, files, schema, batch, len(known.answered), is_here)
+        part = merged([part_of_log(found.groups.keys, found.groups.aggregates, known)])
+    return PushedAggregate(found, table, files, schema, part, len(known.answered), is_here)
 
 
 def _schema(found: PartialAggregate) -> StructType:

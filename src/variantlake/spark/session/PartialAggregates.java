@@ -39,13 +39,15 @@ public class PartialAggregates {
      * The columns of `rows` are `keys`, one for each of GROUP BY, and others that `merges` tells
      * of: JSON of a list with an object for each aggregate function, in the order of the plan.
      * `how` it merges, `function` that it is the class of, `columns` of its own by number, `filter`
-     * the column of its FILTER or null.
+     * the column of its FILTER or null. Where it is `done` no two rows are of one group: they take
+     * the place of the aggregate, without a FILTER, and nothing is merged.
      */
-    public Dataset replace(Dataset frame, String view, Dataset rows, int keys, String merges)
+    public Dataset replace(
+            Dataset frame, String view, Dataset rows, int keys, String merges, boolean done)
             throws java.io.IOException {
         LogicalPlan partial = rows.queryExecution().analyzed();
         List functions = (List) new ObjectMapper().readValue(merges, List.class);
-        Merging merging = new Merging(view, partial, keys, functions);
+        Merging merging = new Merging(view, partial, keys, functions, done);
         LogicalPlan found = merging.plan(frame.queryExecution().analyzed());
         if (merging.failed || merging.found != 1) return null;
         return org.apache.spark.sql.classic.Dataset$.MODULE$.ofRows(
@@ -60,14 +62,16 @@ public class PartialAggregates {
         private final Attribute[] columns;
         private final int keys;
         private final List functions;
+        private final boolean done;
         private int next = 0;
         private Expression[] grouping;
 
-        Merging(String view, LogicalPlan rows, int keys, List functions) {
+        Merging(String view, LogicalPlan rows, int keys, List functions, boolean done) {
             this.view = view;
             this.rows = rows;
             this.keys = keys;
             this.functions = functions;
+            this.done = done;
             this.columns = new Attribute[rows.output().size()];
             for (int i = 0; i < columns.length; i++) columns[i] = (Attribute) rows.output().apply(i);
         }
@@ -124,7 +128,9 @@ public class PartialAggregates {
                 items.add(item((NamedExpression) plan.aggregateExpressions().apply(i)));
                 if (failed) return plan;
             }
-            Aggregate made = new Aggregate(sequence(by), sequence(items), rows, plan.hint());
+            LogicalPlan made = done
+                ? new Project(sequence(items), rows)
+                : new Aggregate(sequence(by), sequence(items), rows, plan.hint());
             if (next != functions.size() || !made.resolved() || !alike(plan, made)) failed = true;
             return made;
         }
@@ -177,25 +183,30 @@ public class PartialAggregates {
             if (how.equals("mean")) {
                 return mean((Average) function, first, (Expression) own.get(1), filter);
             }
+            if (done) return as(first, function.dataType());
             AggregateFunction other = (AggregateFunction)
                 ((TreeNode) function).withNewChildren(sequence(own));
             Expression found = other.toAggregateExpression(old.isDistinct(), filter);
             return as(found, function.dataType());
         }
 
-        private static Expression counted(Expression column, scala.Option filter) {
+        private Expression sum(Expression column, scala.Option filter) {
+            return done ? column : new Sum(column).toAggregateExpression(false, filter);
+        }
+
+        private Expression counted(Expression column, scala.Option filter) {
             List either = new ArrayList();
-            either.add(new Sum(column).toAggregateExpression(false, filter));
+            either.add(sum(column, filter));
             either.add(Literal$.MODULE$.apply(Long.valueOf(0)));
             return new Coalesce(sequence(either));
         }
 
         /** The quotient as Spark writes it, over sums of partial sums and counts. */
-        private static Expression mean(
+        private Expression mean(
                 Average old, Expression sum, Expression count, scala.Option filter) {
             Attribute one = (Attribute) old.aggBufferAttributes().apply(0);
             Attribute other = (Attribute) old.aggBufferAttributes().apply(1);
-            Expression total = new Sum(as(sum, one.dataType())).toAggregateExpression(false, filter);
+            Expression total = sum(as(sum, one.dataType()), filter);
             return put(
                 old.evaluateExpression(), one, as(total, one.dataType()),
                 other, counted(count, filter));

@@ -286,11 +286,12 @@ class HelperSession(Files):
         """A few rows that are known already."""
         with _active_session_stays(self._user):
             rows = self.spark.createDataFrame(pa.Table.from_batches([batch]), schema)
-            # Of one partition: to group or to sort it needs no exchange.
-            return rows.coalesce(1)
+            # Of one partition: to group or to sort it needs no exchange. One row is of one as it
+            # is, and Spark may have its answer before it starts a job.
+            return rows if batch.num_rows == 1 else rows.coalesce(1)
 
     def merged(
-        self, frame: DataFrame, view: str, rows: DataFrame, keys: int, merges: str
+        self, frame: DataFrame, view: str, rows: DataFrame, keys: int, merges: str, *, done: bool
     ) -> DataFrame | None:
         """The query with partial rows below its aggregate: see `PartialAggregates.java`.
 
@@ -298,7 +299,7 @@ class HelperSession(Files):
         """
         plan, partial = dataset_of(frame), dataset_of(rows)
         try:
-            found = self._partials.replace(plan, self.qualified(view), partial, keys, merges)
+            found = self._partials.replace(plan, self.qualified(view), partial, keys, merges, done)
         except (UnsupportedFeature, Py4JJavaError):
             return None
         return None if found is None else DataFrame(found, frame.sparkSession)

@@ -57,10 +57,11 @@ def merged(
         if table.pushed is not None and found is not None:
             own = table.pushed.found
             merges = orjson.dumps([merge.to_dict() for merge in own.merges]).decode()
-            rows = table.pushed.rows(helper)
-            if rows is None:
+            made = table.pushed.rows(helper)
+            if made is None:
                 return None
-            found = helper.merged(found, table.view, rows, own.keys, merges)
+            rows, done = made
+            found = helper.merged(found, table.view, rows, own.keys, merges, done=done)
     return found
 
 
