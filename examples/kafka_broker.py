@@ -76,7 +76,9 @@ class Broker:
         cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         run = [self._java, "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp"]
         run.append(classpath)
-        storage = ["kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(settings)]
+        # One word: an id may begin with a hyphen.
+        named = f"--cluster-id={cluster}"
+        storage = ["kafka.tools.StorageTool", "format", named, "-c", str(settings)]
         done = subprocess.run([*run, *storage], capture_output=True, check=False)
         if done.returncode:
             raise RuntimeError(f"Kafka's storage cannot be made: {done.stderr.decode()[-1000:]}")
