@@ -18,12 +18,15 @@ import variantlake as vl
 from tests.spark.judged import Judged, judged_table
 from tests.spark.layouts import INTERPRETED, changed
 from tests.strategies import MORE
+from variantlake.engine.expressions import Column, aggregate
 from variantlake.engine.grouped import Part
 from variantlake.errors import InvalidValue
+from variantlake.planning.exact.casts import spark_type
+from variantlake.planning.predicates import Ref
 from variantlake.spark.lake import connect
 from variantlake.spark.scan import driver_groups, pushed_aggregates
-from variantlake.spark.scan.aggregate_task import AggregateTask
-from variantlake.spark.scan.pushed_aggregates import bytes_here
+from variantlake.spark.scan.aggregate_task import AggregateTask, Groups
+from variantlake.spark.scan.pushed_aggregates import Merge, PartialAggregate, bytes_here
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -198,6 +201,7 @@ PUSHED = {
     ),
     "different values alone": "SELECT o, count(DISTINCT o), count(DISTINCT k) FROM {t} GROUP BY o",
     "different values of files": "SELECT count(DISTINCT o), count(o), count(DISTINCT p) FROM {t}",
+    "different values of a key": "SELECT o, count(DISTINCT o), count(*) FROM {t} GROUP BY o",
     "different values of files of which some are read": (
         "SELECT count(DISTINCT o), count(o), max(o) FROM {t} WHERE o < 2 OR s = 'a'"
     ),
@@ -497,6 +501,24 @@ def test_a_setting_that_is_no_number_of_bytes_is_named(made: dict[str, Pushed]) 
             pytest.raises(InvalidValue, match=f"{setting} is '64m'"),
         ):
             pushed.ours("SELECT k, count(*) FROM {t} GROUP BY k")
+
+
+def test_rows_are_an_answer_only_where_nothing_is_left_to_merge() -> None:
+    k, f = (Column(Ref(("x",), None, name), spark_type(name)) for name in ("int", "double"))
+
+    def made(keys: tuple[Column, ...], own: int, merge: Merge) -> PartialAggregate:
+        groups = Groups(keys, (aggregate("count", None),))
+        return PartialAggregate("v", own, groups, (merge,), ())
+
+    rows = Merge("count", "Count", (1,))
+    assert made((k,), 1, rows).is_done(5)
+    assert made((k,), 1, rows).is_done(0)
+    assert not made((k,), 0, rows).is_done(5)  # values that Spark is to tell apart
+    assert not made((f,), 1, rows).is_done(5)  # two zeros
+    assert not made((k,), 1, Merge("same", "Count", (0,))).is_done(5)
+    whole = made((), 0, Merge("count", "Count", (0,)))
+    assert whole.is_done(1)
+    assert not whole.is_done(0)
 
 
 def test_the_driver_groups_less_the_more_cores_tasks_would_have() -> None:
