@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import variantlake as vl
@@ -78,6 +80,36 @@ def test_columns_paths_conditions_and_what_they_skip(tmp_path: Path) -> None:
         "_commit_timestamp",
     ]
     assert table.refresh().changes(0, where="_commit_version = 2").count() == 1
+
+
+@BOTH
+def test_change_files_say_their_types_where_columns_are_found_by_ids(
+    tmp_path: Path, vectors: Any
+) -> None:
+    """`_change_type` has no id: a change file has it by its name."""
+    by_id = {**FEED, **vectors, "delta.columnMapping.mode": "id"}
+    table = new_table(tmp_path / "t", rows=4, properties=by_id)
+    table.update({"day": "'x'"}, "id = 1")
+    table.refresh().delete("id = 2")
+    assert sorted(changed(table, 2)) == [
+        (2, "update_postimage", 1), (2, "update_preimage", 1), (3, "delete", 2),
+    ]  # fmt: skip
+    assert table.refresh().changes(0, where="_change_type = 'update_preimage'").count() == 1
+
+
+def test_files_of_any_names_say_their_types_too(tmp_path: Path) -> None:
+    """Column mapping by ids lets a file call its columns anything."""
+    by_id = {**FEED, "delta.columnMapping.mode": "id"}
+    table = new_table(tmp_path / "t", rows=4, properties=by_id)
+    table.delete("id = 2")
+    (path,) = (tmp_path / "t" / "_change_data").iterdir()
+    stored = pq.read_table(path)
+    # A column without an id before it: whatever has no id is not what is sought.
+    other = pa.array(["x"] * len(stored))
+    names = [name if name == "_change_type" else f"other-{name}" for name in stored.column_names]
+    renamed = stored.rename_columns(names).add_column(0, pa.field("extra", pa.string()), other)
+    pq.write_table(renamed, path)
+    assert changed(table, 2) == [(2, "delete", 2)]
 
 
 def test_times_are_ranges_too(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from variantlake.delta.log.deletion_vectors import deleted_rows
 from variantlake.delta.log.file_paths import decode_path
 from variantlake.delta.log.logical_files import files_of
 from variantlake.delta.log.snapshot import Snapshot
-from variantlake.delta.schema.column_mapping import ID_KEY, NAME_KEY, is_mapped
+from variantlake.delta.schema.column_mapping import is_mapped
 from variantlake.delta.schema.table_schema import PrimitiveType, StructField, StructType
 from variantlake.dml.deletion_vectors import inline_vector
 from variantlake.errors import MalformedLog, UnsupportedFeature
@@ -33,8 +33,6 @@ CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP = CHANGE_COLUMNS = (
     "_commit_timestamp",
 )
 _TYPES = {CHANGE_TYPE: "string", COMMIT_VERSION: "long", COMMIT_TIMESTAMP: "timestamp"}
-_FIRST_ID = 1 << 30
-"""Ids of the three columns where a table maps its columns: those of the table are smaller."""
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
@@ -123,11 +121,9 @@ def once_each(files: Iterable[AddFile]) -> list[list[AddFile]]:
 
 def _with_files(read: Snapshot, files: Sequence[AddFile], constant: Sequence[str]) -> Snapshot:
     """A snapshot of these files, whose partition columns are also the `constant` ones."""
-    fields = [*read.schema.fields]
-    for number, name in enumerate(CHANGE_COLUMNS):
-        mapped = {ID_KEY: _FIRST_ID + number, NAME_KEY: name} if is_mapped(read.properties) else {}
-        fields.append(StructField(name, PrimitiveType(_TYPES[name]), metadata=mapped))
-    schema = StructType(tuple(fields))
+    # Without ids: change files have `_change_type` by its name alone, whatever the mapping is.
+    added = (StructField(name, PrimitiveType(_TYPES[name])) for name in CHANGE_COLUMNS)
+    schema = StructType((*read.schema.fields, *added))
     metadata = replace(
         read.metadata,
         schema_string=schema.to_json(),

@@ -70,9 +70,13 @@ def conformed(array: AnyArray, kind: DataType, node: SchemaNode, *, by_id: bool)
 
 
 def find_field(node: SchemaNode, field: StructField, *, by_id: bool) -> SchemaNode | None:
-    """Where a file has a field of the table's."""
-    if by_id:
-        wanted = field.metadata.get(ID_KEY)
+    """Where a file has a field of the table's.
+
+    A field without an id is none of the table's schema (`_change_type` of the change feed): files
+    have it by its name.
+    """
+    wanted = field.metadata.get(ID_KEY)
+    if by_id and wanted is not None:
         return next((each for each in node.children if each.field_id == wanted), None)
     return node.named(field.physical_name)
 

@@ -65,6 +65,19 @@ def test_what_delta_spark_changed(spark: SparkSession, tmp_path: Path) -> None:
     same(spark, table, 2, 3)
 
 
+def test_columns_that_are_found_by_their_ids(spark: SparkSession, tmp_path: Path) -> None:
+    """Change files of Delta Spark's and of ours; `_change_type` has no id in them."""
+    by_id = {**FEED, "delta.columnMapping.mode": "id"}
+    table = new_table(tmp_path / "t", rows=6, properties=by_id)
+    table.delete("id = 2")
+    spark.sql(f"DELETE FROM delta.`{table.uri}` WHERE id = 3")
+    assert len(same(spark, table.refresh(), 2, 3)) == 2
+    found = vl.spark.connect(spark).changes(
+        table.uri, 1, select="id", where="_change_type = 'delete'"
+    )
+    assert sorted(row["id"] for row in found.collect()) == [2, 3]
+
+
 def test_what_we_changed(spark: SparkSession, tmp_path: Path) -> None:
     table = new_table(tmp_path / "t", rows=12, per_file=6, properties={**FEED, **VECTORS})
     table.delete("event:n::int IN (2, 3)")

@@ -204,6 +204,20 @@ def test_versions_that_change_rows(tmp_path: Path) -> None:
     assert (len(found), kinds) == (2, {("insert", 4)})
 
 
+def test_the_feed_of_columns_that_are_found_by_their_ids(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    properties = {"delta.enableChangeDataFeed": "true", "delta.columnMapping.mode": "id"}
+    made = vl.Table.create(path, "event VARIANT, day STRING", properties=properties)
+    made.append(documents(0, 1, 2, 3), json_columns=["event"])
+    vl.Table.open(path).delete("event:id::int = 1")
+    for selected in ({}, {"select": "_change_type, event:id::int AS id"}):
+        feed = stream(path, readChangeFeed="true", startingVersion="2", **selected)
+        found = rows(
+            feed, feed.initialOffset(), feed.next_offset(feed.initialOffset(), limited=True)
+        )
+        assert [row["_change_type"] for row in found] == ["delete"]
+
+
 def test_a_table_that_changes_under_a_stream(tmp_path: Path) -> None:
     path = tmp_path / "t"
     made = vl.Table.create(path, "event VARIANT, day STRING")
