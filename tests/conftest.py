@@ -42,6 +42,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     turns.group(items)
 
 
+@pytest.hookimpl(tryfirst=True)  # before a test without parameters is skipped for that
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for mark in item.iter_markers("corpus"):
+        corpora.require(*mark.args)
+
+
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> turns.Turns:
     return turns.Turns(config, log)
 

@@ -21,7 +21,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.corpora import REPOSITORY
+from tests.corpora import REPOSITORY, place
 from tests.places import replace_code
 from tests.test_exactness import RULES, rules
 
@@ -687,10 +687,11 @@ def _first_failing(copy: Path, tests: Sequence[str], *, spark: bool) -> str | No
     """The first of the tests that fails in the copy; None if all that need Spark, or not, pass."""
     chosen = ["-m", "spark" if spark else "not spark", *tests]
     paths = os.pathsep.join((str(copy / "src"), str(copy)))
+    corpora = str(place("conformance").parent)  # nothing lies beside the copy
     run = subprocess.run(
         [sys.executable, "-m", "pytest", "-x", "-q", "--tb=no", *_STEADY, *chosen],
         cwd=copy,
-        env={**os.environ, "PYTHONPATH": paths},
+        env={"VARIANTLAKE_CORPORA": corpora, **os.environ, "PYTHONPATH": paths},
         capture_output=True,
         text=True,
         timeout=SECONDS,

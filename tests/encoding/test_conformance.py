@@ -18,6 +18,7 @@ from variantlake.encoding.tree import logical_key
 from variantlake.encoding.variant import Variant
 
 VALUES = corpora.VARIANT_VALUES
+pytestmark = pytest.mark.corpus(VALUES)
 
 # The corpus's dictionary says what a value is as JSON; its type and exact value stand here.
 EXACT: dict[str, tuple[str, Any]] = {

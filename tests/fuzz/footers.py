@@ -53,8 +53,9 @@ def main() -> int:
 
 def seeds() -> Iterator[bytes]:
     """Footers to start from."""
-    for file in sorted(corpora.DATA.glob("**/*.parquet")):
-        yield read_tail(file).footer
+    for folder in (corpora.DATA, corpora.SHREDDED_VARIANT, corpora.DELTA_TABLES):
+        for file in sorted(folder.glob("**/*.parquet")):
+            yield read_tail(file).footer
     kind = arrow_type(parse_ddl("a BIGINT, b STRUCT<c: ARRAY<STRING>, d: DECIMAL(9,2)>, e DOUBLE"))
     schema = pa.schema([pa.field("v", kind), pa.field("i", pa.int32()), pa.field("s", pa.string())])
     row = {"v": {"metadata": b"\x01\x00\x00", "value": b"\x00"}, "i": 1, "s": "x"}

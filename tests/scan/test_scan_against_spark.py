@@ -158,6 +158,7 @@ def test_partition_columns(spark: SparkSession, tables: dict[str, str]) -> None:
 CONFORMANCE = corpora.DELTA_TABLES
 
 
+@pytest.mark.corpus(corpora.DELTA_TABLES)
 @pytest.mark.parametrize(
     "name",
     [

@@ -466,6 +466,7 @@ def test_a_thousand_partitions_are_one_scan(lake: Lake, tmp_path: Path) -> None:
 CONFORMANCE = corpora.DELTA_TABLES
 
 
+@pytest.mark.corpus(corpora.DELTA_TABLES)
 @pytest.mark.parametrize(
     "name",
     [

@@ -24,7 +24,9 @@ from tests.delta.tables import add, first_commit, write_log
 from tests.ingest import bad_input
 from tests.parquet.write.test_table_writer import of
 from variantlake.ingest.local_run import ingest_here
-from variantlake.shredding.layout import VARIANT_TYPE
+from variantlake.parquet.metadata.annotate import annotate
+from variantlake.shredding.ddl import parse_ddl
+from variantlake.shredding.layout import VARIANT_TYPE, arrow_type
 
 Capture = pytest.CaptureFixture[str]
 Patch = pytest.MonkeyPatch
@@ -180,6 +182,7 @@ def test_check_finds_nothing_in_our_files(
     assert run(monkeypatch, capfd, "check", "--json", file).out == ""
 
 
+@pytest.mark.corpus(corpora.DELTA_TABLES)
 @pytest.mark.parametrize(
     "name",
     [
@@ -198,16 +201,24 @@ def test_check_finds_nothing_in_tables_of_other_writers(
     assert (done.code, done.out.endswith(" nothing found\n")) == (0, True)
 
 
-def bad_file() -> Path:
-    return corpora.SHREDDED_VARIANT / "case-084-INVALID.parquet"
+@pytest.fixture(scope="module")
+def bad_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A row with both a value and a typed value, which the shredding specification forbids."""
+    path = tmp_path_factory.mktemp("bad") / "both.parquet"
+    rows = [{"metadata": b"\x01\x00\x00", "value": b"\x00", "typed_value": 1}]
+    table = pa.table({"v": pa.array(rows, arrow_type(parse_ddl("BIGINT")))})
+    pq.write_table(table, path, store_schema=False)
+    annotate(path, [("v",)])
+    return path
 
 
-def test_check_names_row_and_rule_of_a_bad_file(monkeypatch: Patch, capfd: Capture) -> None:
-    bad = bad_file()
-    done = run(monkeypatch, capfd, "check", bad)
+def test_check_names_row_and_rule_of_a_bad_file(
+    bad_file: Path, monkeypatch: Patch, capfd: Capture
+) -> None:
+    done = run(monkeypatch, capfd, "check", bad_file)
     assert done.code == 1
     assert "rule: " in done.out
-    done = run(monkeypatch, capfd, "check", "--json", bad)
+    done = run(monkeypatch, capfd, "check", "--json", bad_file)
     assert json.loads(done.out.splitlines()[0])["rule"]
 
 
@@ -298,9 +309,9 @@ def test_thresholds_of_why(file: Path, monkeypatch: Patch, capfd: Capture) -> No
 
 @pytest.mark.parametrize("command", ["cat", "check"])
 def test_progress_is_shown_on_a_terminal_and_results_are_not(
-    command: str, file: Path, tmp_path: Path
+    command: str, file: Path, bad_file: Path, tmp_path: Path
 ) -> None:
-    source = bad_file() if command == "check" else file
+    source = bad_file if command == "check" else file
     code, shown = on_terminal([command, "--json", str(source)], tmp_path / "result")
     assert code == (command == "check")
     assert "row " in shown

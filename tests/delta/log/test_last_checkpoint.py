@@ -35,6 +35,7 @@ def test_the_example_of_the_protocol() -> None:
     assert checksum(document) == "6a92d155a59bf2eecbd4b4ec7fd1f875"
 
 
+@pytest.mark.corpus(corpora.DELTA_TABLES)
 @pytest.mark.parametrize(
     "name", ["spark-variant-checkpoint", "spark-shredded-variant-preview-delta"]
 )

@@ -56,6 +56,7 @@ def _paths(snapshot: Snapshot) -> set[str]:
     return {file.path for file in snapshot.add_files()}
 
 
+@pytest.mark.corpus(corpora.DELTA_TABLES)
 @pytest.mark.parametrize("name", CONFORMANCE)
 def test_tables_of_other_writers(name: str) -> None:
     version, rows, shredding = CONFORMANCE[name]
@@ -70,10 +71,12 @@ def test_tables_of_other_writers(name: str) -> None:
     snapshot.check_writable()
 
 
+@pytest.mark.corpus(corpora.DELTA_TABLES)
 def test_no_conformance_table_is_missed() -> None:
     assert {path.name for path in TABLES.iterdir()} == set(CONFORMANCE)
 
 
+@pytest.mark.corpus(corpora.DELTA_TABLES)
 @pytest.mark.parametrize(
     "name", ["spark-variant-checkpoint", "spark-shredded-variant-preview-delta"]
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -138,12 +137,12 @@ def test_two_spellings_of_one_state_agree(tmp_path: Path) -> None:
 SPARK = ("spark-shredded-variant-preview-delta", "variant-stats-no-checkpoint")
 
 
+@pytest.mark.corpus(corpora.DELTA_TABLES)
 @pytest.mark.parametrize("name", SPARK)
 def test_the_checksums_of_delta_spark_hold_and_are_held_against_the_log(
     tmp_path: Path, name: str
 ) -> None:
-    table = tmp_path / name
-    shutil.copytree(TABLES / name, table)
+    table = corpora.copy_writable(TABLES / name, tmp_path / name)
     newest = Snapshot.read(table)
     path = table / checksum_path(newest.version)
     document = json.loads(path.read_text())

@@ -75,6 +75,7 @@ def test_the_example_of_the_specification_is_read() -> None:
     )
 
 
+@pytest.mark.corpus(corpora.DELTA_TABLES)
 def test_schemas_of_other_writers_come_back_as_they_were() -> None:
     for log in sorted(corpora.DELTA_TABLES.glob("*/_delta_log")):
         lines = (log / f"{0:020d}.json").read_bytes().splitlines()

@@ -344,6 +344,7 @@ def test_rule_25_tags_of_another_file_among_many_are_not_believed(changes: dict[
     assert variant.layout[1] < 0
 
 
+@pytest.mark.corpus(corpora.DELTA_TABLES)
 @pytest.mark.parametrize("name", CONFORMANCE)
 def test_facts_of_other_writers_tables(name: str) -> None:
     root = corpora.DELTA_TABLES

@@ -195,6 +195,7 @@ def test_a_file_that_is_gone_is_named(tmp_path: Path) -> None:
     assert table.refresh().version == 1
 
 
+@pytest.mark.corpus(corpora.DELTA_TABLES)
 @pytest.mark.parametrize(
     "name", ["spark-shredded-variant-preview-delta", "spark-variant-checkpoint"]
 )

@@ -30,9 +30,14 @@ from variantlake.parquet.metadata.schema_tree import MAX_SCHEMA_DEPTH, SchemaNod
 from variantlake.parquet.metadata.thrift import CompactReader, ListOf, Struct, Wire
 from variantlake.parquet.stats.facts import facts_of
 
-FOREIGN_FILES = sorted(corpora.DATA.glob("**/*.parquet"))
+FOREIGN_FILES = [
+    file
+    for folder in (corpora.DATA, corpora.SHREDDED_VARIANT, corpora.DELTA_TABLES)
+    for file in sorted(folder.glob("**/*.parquet"))
+]
 
 
+@pytest.mark.corpus(corpora.SHREDDED_VARIANT, corpora.DELTA_TABLES)
 def test_foreign_files_are_there() -> None:
     assert len(FOREIGN_FILES) > 120
 

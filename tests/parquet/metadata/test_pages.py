@@ -142,6 +142,7 @@ def test_headers_longer_than_the_first_read() -> None:
     assert read_table(sink) == table
 
 
+@pytest.mark.corpus(corpora.SHREDDED_VARIANT)
 def test_an_offset_that_points_into_a_page_is_refused() -> None:
     """One bit in the footer, for which pyarrow alone allocates a gigabyte."""
     data = bytearray(CASE_045.read_bytes())

@@ -319,6 +319,7 @@ def test_bounds_enclose_strings_of_any_length(
         )
 
 
+@pytest.mark.corpus(corpora.DELTA_TABLES)
 def test_unmarked_variants_are_found_where_the_caller_names_them() -> None:
     folder = DELTA_TABLES / "spark-variant-checkpoint"
     file = next(folder.glob("part-00000-16c852df*.parquet"))
@@ -332,6 +333,7 @@ def test_unmarked_variants_are_found_where_the_caller_names_them() -> None:
     assert read_facts(file, [inside]).variants == ()
 
 
+@pytest.mark.corpus(corpora.DELTA_TABLES)
 def test_foreign_bounds_of_strings_are_not_taken_for_whole_values() -> None:
     folder = corpora.DELTA_TABLES / "variant-stats-no-checkpoint"
     file = next(folder.glob("*.parquet"))

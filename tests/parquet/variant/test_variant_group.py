@@ -334,6 +334,7 @@ def test_variants_at_every_depth(tmp_path: File) -> None:
 CASE_FILES = sorted(CASES.glob("*.parquet"))
 
 
+@pytest.mark.corpus(corpora.SHREDDED_VARIANT)
 @pytest.mark.parametrize("file", CASE_FILES, ids=lambda file: file.stem)
 def test_conformance_files(file: File) -> None:
     cases: list[dict[str, Any]] = json.loads((CASES / "cases.json").read_text())
@@ -349,10 +350,12 @@ def test_conformance_files(file: File) -> None:
     check_positions(found, footer)
 
 
+@pytest.mark.corpus(corpora.SHREDDED_VARIANT)
 def test_all_conformance_files_are_there() -> None:
     assert len(CASE_FILES) == 112
 
 
+@pytest.mark.corpus(corpora.DELTA_TABLES)
 def test_variant_groups_of_delta_spark() -> None:
     tables = corpora.DELTA_TABLES
     file = next((tables / "variant-stats-no-checkpoint").glob("*.parquet"))

@@ -112,6 +112,7 @@ def test_a_column_that_files_lack_is_null(spark: SparkSession, lake: Lake, tmp_p
     assert tuple(found.collect()[0]) == (5, 0, 0, 0)
 
 
+@pytest.mark.corpus(corpora.DELTA_TABLES)
 def test_tables_of_others_are_read(spark: SparkSession, lake: Lake) -> None:
     tables = corpora.DELTA_TABLES
     path = tables / "spark-shredded-variant-preview-delta"
