@@ -177,6 +177,31 @@ def test_mistakes_get_a_sentence(text: str) -> None:
     assert caught.value.message
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        'event:["a"]::int',
+        "event:['']::int",
+        "event:b['']::int",
+        'event:"a"::int',
+        "event:'a'::int",
+        "event:b.['a']::int",
+        "event:b.$a::int",
+        "event:b[]::int",
+        "event:1::int",
+        "event:b[2147483648]::int",
+    ],
+)
+def test_paths_that_spark_refuses_are_refused_with_what_it_takes(text: str) -> None:
+    for written in (text, f"{text} = 1"):
+        with pytest.raises(InvalidQuery, match="for a key or an index") as caught:
+            (QueryText(SCHEMA).condition if "=" in written else QueryText(SCHEMA).items)(written)
+        assert "event:['odd key']" in caught.value.hint
+    fine = ("event:['a b'].c[0]", "event : b['c']['d']", "event:`a b`.select", "event:b.1c")
+    for path in fine:
+        assert QueryText(SCHEMA).items(f"{path}::int")[0].ref.path is not None
+
+
 def test_conditions_are_those_of_planning() -> None:
     text = QueryText(SCHEMA).condition(
         "event:a.b[0]['odd key']::decimal(10,2) >= 1.50 AND NOT K <= -5 OR name NOT LIKE 'p%' AND "

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import sqlglot
 from sqlglot import exp
-from sqlglot.tokenizer_core import TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from variantlake.delta.schema.table_schema import StructType
 from variantlake.errors import InvalidQuery, InvalidValue, UnsupportedFeature
@@ -24,7 +24,7 @@ from variantlake.sql.columns import Columns, name_of
 from variantlake.sql.conditions import Conditions
 from variantlake.sql.literals import SPARK_RUNS_IT, WHOLE_NUMBER, constant, refused
 from variantlake.sql.statements import QUERIES, first_word
-from variantlake.sql.tokens import is_one_key, kind_at, tokenize
+from variantlake.sql.tokens import is_one_key, is_word, kind_at, tokenize
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +124,8 @@ def parse_select(text: str) -> exp.Select:
     if "\\" in text and any(isinstance(key.this, str) for key in parsed.find_all(exp.JSONPathKey)):
         raise refused("a path behind a colon, beside a backslash,")
     _check_lists(parsed)
-    if "`" in text and any(parsed.find_all(exp.JSONPathKey)):
-        _check_backticks(text)
+    if parsed.find(exp.JSONExtract):
+        _check_paths(text)
     return parsed
 
 
@@ -139,14 +139,39 @@ def _check_lists(select: exp.Select) -> None:
         raise InvalidQuery("a SELECT of nothing")
 
 
-def _check_backticks(text: str) -> None:
-    """Refuse keys in backticks that are more than one key, or none, to Spark."""
+def _check_paths(text: str) -> None:
+    """Refuse paths that the parser takes and Spark does not, or takes for others."""
     tokens = tokenize(text)
     for at, token in enumerate(tokens):
-        if kind_at(tokens, at - 1) in _BEFORE_KEYS and not is_one_key(token):
+        before = kind_at(tokens, at - 1)
+        if before in _BEFORE_KEYS and not is_one_key(token):
             raise refused(
                 f"{token.text!r} in backticks in a path: a key is written ['{token.text}']"
             )
+        kind = token.token_type
+        is_key = is_word(tokens, at) or kind in (TokenType.VAR, TokenType.STAR)
+        if before in _BEFORE_KEYS:
+            is_path = is_key or (kind, before) == (TokenType.L_BRACKET, TokenType.COLON)
+        elif before is TokenType.L_BRACKET:
+            is_path = _in_brackets(token, text)
+        else:
+            continue
+        if not is_path:
+            raise InvalidQuery(
+                f"the path has {text[token.start : token.end + 1]!r} for a key or an index",
+                hint="Spark takes event:a, event:['odd key'] and event:a[0]; any other key"
+                " needs variant_get, the empty one is variant_get(event, '$[\"\"]')",
+            )
+
+
+def _in_brackets(token: Token, text: str) -> bool:
+    """Whether it is an index, or a key in single quotes without escapes."""
+    written = text[token.start : token.end + 1]
+    if token.token_type is TokenType.NUMBER:
+        return not WHOLE_NUMBER.fullmatch(written) or int(written) < 2**31
+    if token.token_type is TokenType.STRING:
+        return written == f"'{token.text}'" and bool(token.text)
+    return token.token_type is not TokenType.R_BRACKET
 
 
 def only_parts(select: exp.Select, *parts: str) -> None:
