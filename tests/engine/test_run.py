@@ -318,6 +318,79 @@ def test_an_error_counts_only_where_its_row_is_used(tmp_path: Path) -> None:
     assert found(table, "SELECT coalesce(n, 1 div 0) AS s FROM t ORDER BY n LIMIT 1") == [(0,)]
 
 
+@pytest.fixture(scope="module")
+def mixed(tmp_path_factory: pytest.TempPathFactory) -> vl.Table:
+    """A value in the last of three rows that is no integer."""
+    made = vl.Table.create(tmp_path_factory.mktemp("mixed") / "t", "s STRING, k BIGINT, v VARIANT")
+    values = ['{"n":1}', '{"n":2}', '{"n":"x"}']
+    rows = {"s": ["10", "9", "a"], "k": [1, 2, 3], "v": values}
+    made.append(pa.table(rows), json_columns=["v"])
+    return made.refresh()
+
+
+@pytest.mark.parametrize(
+    ("query", "rows"),
+    [
+        ("SELECT v:n::int AS n FROM t LIMIT 2", [(1,), (2,)]),
+        ("SELECT v:n::int + 1 AS n FROM t LIMIT 2", [(2,), (3,)]),
+        ("SELECT v:n::int AS n FROM t WHERE v:n::int > 0 LIMIT 2", [(1,), (2,)]),
+        ("SELECT s FROM t WHERE v:n::int > 1 LIMIT 1", [("9",)]),
+        ("SELECT v:n::int AS n FROM t LIMIT 0", []),
+        ("SELECT max(v:n::int) AS n FROM t LIMIT 0", []),
+        ("SELECT s, max(v:n::int) AS n FROM t GROUP BY s LIMIT 0", []),
+        ("SELECT s, max(v:n::int) AS n FROM t GROUP BY s HAVING s < '9'", [("10", 1)]),
+        (
+            "SELECT s AS g, max(v:n::int) AS n FROM t GROUP BY s HAVING count(*) > 0 AND g < '9'",
+            [("10", 1)],
+        ),
+    ],
+)
+def test_rows_that_are_left_out_raise_no_error(
+    mixed: vl.Table, query: str, rows: list[tuple[Any, ...]]
+) -> None:
+    assert found(mixed, query) == rows
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT v:n::int AS n FROM t LIMIT 3",
+        "SELECT s FROM t WHERE v:n::int > 0 LIMIT 3",
+        "SELECT s, max(v:n::int) AS n FROM t GROUP BY s LIMIT 1",
+        "SELECT s, max(v:n::int) AS n FROM t GROUP BY s HAVING s < '9' OR count(*) > 1",
+    ],
+)
+def test_rows_that_spark_asks_raise_their_error(mixed: vl.Table, query: str) -> None:
+    with pytest.raises(InvalidValue, match="cast"):
+        found(mixed, query)
+
+
+def test_a_limit_of_a_scan_leaves_rows_out_before_their_casts(mixed: vl.Table) -> None:
+    assert mixed.scan("v:n::int AS n", limit=2).to_arrow()["n"].to_pylist() == [1, 2]
+    assert mixed.scan("v:n::int", limit=0).to_arrow().num_rows == 0
+    assert mixed.scan("k", "v:n::int > 0", limit=2).count() == 2
+
+
+@pytest.mark.parametrize(
+    ("query", "rows"),
+    [
+        ("SELECT s AS k, count(*) AS c FROM t GROUP BY s, k HAVING k > 2", [("a", 1)]),
+        ("SELECT k + 1 AS k, count(*) AS c FROM t GROUP BY k HAVING k > 2", [(4, 1)]),
+        ("SELECT s, sum(k) AS k FROM t GROUP BY s HAVING k > 2", [("a", 3)]),
+    ],
+)
+def test_a_name_in_having_is_that_of_a_key_before_one_of_the_result(
+    mixed: vl.Table, query: str, rows: list[tuple[Any, ...]]
+) -> None:
+    assert found(mixed, query) == rows
+
+
+def test_a_name_in_having_that_spark_types_as_a_column_is_refused(mixed: vl.Table) -> None:
+    """Spark compares 's' with `'5'` as BIGINT here, the type of the table's column `k`."""
+    with pytest.raises(UnsupportedFeature, match="the name 'k'"):
+        found(mixed, "SELECT s AS k, count(*) AS c FROM t GROUP BY s HAVING k > '5'")
+
+
 @pytest.mark.parametrize(
     ("query", "named"),
     [

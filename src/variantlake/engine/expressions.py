@@ -85,6 +85,15 @@ def below(expression: Expression) -> Iterator[Expression]:
             yield from below(argument)
 
 
+def conjuncts(condition: Expression | None) -> Iterator[Expression]:
+    """The parts that all have to hold, nested ANDs flattened; none for no condition."""
+    if isinstance(condition, Call) and condition.function == "and":
+        for argument in condition.arguments:
+            yield from conjuncts(argument)
+    elif condition is not None:
+        yield condition
+
+
 def scalar(expression: Expression, what: str = "it") -> ShreddedType:
     """The type of an operand. Raises UnsupportedFeature where it has none here."""
     if expression.type is None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from variantlake.engine.expressions import Aggregate, Column, Expression, below
+from variantlake.engine.expressions import Aggregate, Column, Expression, below, conjuncts
 from variantlake.planning.predicates import Predicate, Ref
 from variantlake.planning.stats.exact_facts import LogAggregate
 
@@ -54,6 +54,19 @@ class Query:
         """The columns and paths that the query reads beside its condition."""
         found = [part for each in (*(self.keys or ()), *self._above()) for part in below(each)]
         return tuple(dict.fromkeys(part for part in found if isinstance(part, Column)))
+
+    @cached_property
+    def kept_keys(self) -> tuple[Expression, ...]:
+        """The conjuncts of HAVING that the keys alone decide.
+
+        Spark asks rows about them, so that it computes nothing of the rows of other groups.
+        """
+        return tuple(
+            part
+            for part in conjuncts(self.having)
+            if any(isinstance(each, Column) for each in below(part))
+            and not any(isinstance(each, Aggregate) for each in below(part))
+        )
 
     def _above(self) -> list[Expression]:
         having = [] if self.having is None else [self.having]

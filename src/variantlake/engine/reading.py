@@ -174,21 +174,24 @@ class Reading:
         columns: Sequence[Column],
         also: Sequence[Predicate] = (),
         part: tuple[int, int] = (0, 1),
+        limit: int | None = None,
     ) -> Iterator[Rows]:
         """The rows of these files that fulfil the condition, a row group at a time.
 
-        Row groups without a match of `also` are left out; of others every row is given. `part` is
-        as in `FileReader.rows`.
+        Row groups without a match of `also` are left out; of others every row is given, but not
+        more than `limit` rows altogether. `part` is as in `FileReader.rows`.
         """
         scan = self.scan
         both = And(tuple(each for each in (scan.predicate, *also) if each is not None))
         skipper = Skipper(both, scan.partition_types)
+        left = limit
         for file in files:
+            if left == 0:
+                return
             with self.reader(file, columns) as reader:
-                for rows in reader.rows(skipper, part):
-                    own = self._chosen(rows, scan.predicate)
-                    if own.count:
-                        yield own
+                for rows in scan.hits(reader.rows(skipper, part), left):
+                    yield rows
+                    left = None if left is None else left - rows.count
 
     def reader(self, file: ScanFile, columns: Sequence[Column]) -> FileReader:
         """A file, open for the condition and these columns."""

@@ -144,6 +144,8 @@ class LocalQuery(Shown):
     def _grouped(self) -> Iterator[pa.RecordBatch]:
         query = self.query
         keys = query.keys or ()
+        if query.limit == 0:
+            return
         found = all_merged(self._parts(keys))
         if found is None:
             if keys:
@@ -180,7 +182,7 @@ class LocalQuery(Shown):
         query = self.query
         stretched = are_of_stretches(query.aggregates)
         found = [
-            part_of_rows(query.keys or (), query.aggregates, rows)
+            part_of_rows(query.keys or (), query.aggregates, _in_groups(query, rows))
             for rows in self._reading.counted(task, query.columns, stretched=stretched)
         ]
         # Merged with those of other files at the end: once is less work than twice.
@@ -199,18 +201,9 @@ class LocalQuery(Shown):
     # --- Rows as they are ---
 
     def _streamed(self) -> Iterator[pa.RecordBatch]:
-        left, columns = self.query.limit, self.query.columns
-        if left == 0:
-            return
-        for found in self._reading.rows(self._reading.files(), columns):
-            rows = found
-            if left is not None and rows.count > left:
-                rows = rows.only(np.arange(rows.count) < left)
+        columns, limit = self.query.columns, self.query.limit
+        for rows in self._reading.rows(self._reading.files(), columns, limit=limit):
             yield self._batch(self._reading.values(rows, columns), rows.count)
-            if left is not None:
-                left -= rows.count
-                if not left:
-                    return
 
     def _sorted(self) -> Iterator[pa.RecordBatch]:
         known = sorted_rows(self._reading)
@@ -220,6 +213,17 @@ class LocalQuery(Shown):
         for start in range(0, rows, BATCH_ROWS):
             size = min(BATCH_ROWS, rows - start)
             yield self._batch({k: _slice(v, start, size) for k, v in known.items()}, size)
+
+
+def _in_groups(query: Query, some: Counted) -> Counted:
+    """The rows of groups that HAVING keeps, as far as their keys tell."""
+    for part in query.kept_keys:
+        true = used(part, some.known, some.count)
+        kept = np.flatnonzero(true.fill_null(False).to_numpy(zero_copy_only=False))
+        if len(kept) < some.count:
+            sizes = None if some.sizes is None else some.sizes[kept]
+            some = Counted(taken(some.known, kept), len(kept), sizes)
+    return some
 
 
 def _slice(values: Values, start: int, size: int) -> Values:

@@ -67,9 +67,9 @@ class _Select:
             self._select.args.get(name) for name in ("where", "limit", "having")
         )
         above = Expressions(self._columns, utc=self._utc, names=self._names)
-        condition = None if having is None else above.expression(having.this)
+        keys = self._keys(grouped=having is not None)
+        condition = None if having is None else self._having(having.this, keys or ())
         order = tuple(self._order(above))
-        keys = self._keys(condition)
         if condition is not None and (keys is None or scalar(condition) != BOOLEAN):
             raise refused("a HAVING without groups, or of no condition")
         if self._select.args.get("distinct"):
@@ -118,10 +118,10 @@ class _Select:
             found[name] = output.expression if same else None
         return found
 
-    def _keys(self, having: Expression | None) -> tuple[Expression, ...] | None:
+    def _keys(self, *, grouped: bool) -> tuple[Expression, ...] | None:
         group = self._select.args.get("group")
         if group is None:
-            grouped = having is not None or any(has_aggregate(o.expression) for o in self._outputs)
+            grouped = grouped or any(has_aggregate(each.expression) for each in self._outputs)
             return () if grouped else None
         if any(value for name, value in group.args.items() if name != "expressions"):
             raise refused("this GROUP BY")
@@ -135,6 +135,21 @@ class _Select:
         if found.type is None:
             raise refused(f"groups of {found.ref}" if isinstance(found, Column) else "such groups")
         return found
+
+    def _having(self, node: exp.Expression, keys: tuple[Expression, ...]) -> Expression:
+        """The condition on groups, in which a column that is a key comes before other names.
+
+        Spark casts what another name is compared with to the type of the table's column of that
+        name, and only then finds that it is a name of the result.
+        """
+        names = dict(self._names)
+        for field in self._columns.schema.fields:
+            name, own = field.name.lower(), column(self._columns.whole(field.name))
+            if own in keys:
+                names.pop(name, None)
+            elif (named := names.get(name)) is not None and named.type != own.type:
+                names[name] = None
+        return Expressions(self._columns, utc=self._utc, names=names).expression(node)
 
     def _named_key(self, node: exp.Expression) -> Expression:
         """Columns come before names of the result here."""

@@ -85,15 +85,7 @@ class Scan(Shown):
         TableReplaced where another table is at the location by now.
         """
         check_before_read(self.snapshot)
-        left = self.limit
-        for batch in self._batches(self.items):
-            if left is None:
-                yield batch
-                continue
-            yield batch.slice(0, left)
-            left -= min(left, batch.num_rows)
-            if not left:
-                return
+        yield from self._batches(self.items, limit=self.limit)
 
     def to_reader(self) -> pa.RecordBatchReader:
         """The rows as an Arrow reader. Raises as `to_batches`, while it is read."""
@@ -106,8 +98,7 @@ class Scan(Shown):
     def count(self) -> int:
         """The number of rows, without reading what is selected. Raises as `to_batches`."""
         check_before_read(self.snapshot)
-        rows = sum(batch.num_rows for batch in self._batches(()))
-        return rows if self.limit is None else min(rows, self.limit)
+        return sum(batch.num_rows for batch in self._batches((), limit=self.limit))
 
     @property
     def read_bytes(self) -> int:
@@ -138,15 +129,26 @@ class Scan(Shown):
                 found.append(rows.places[chosen] + int(starts[rows.row_group]))
         return np.concatenate(found), int(starts[-1])
 
-    def chosen(self, rows: Rows) -> Bools:
-        """The rows that are not deleted and fulfil the condition. Raises InvalidValue."""
+    def chosen(self, rows: Rows, most: int | None = None) -> Bools:
+        """The rows that are not deleted and fulfil the condition, of these the first `most`.
+
+        Raises InvalidValue for a row before the last of them.
+        """
         if self.predicate is None:
-            return rows.kept
-        found = rows.alike(refs(self.predicate))
-        if found is None:
-            truth = evaluate(self.predicate, rows.values, rows.count)
-            return _true(truth, rows.kept, self.predicate)
-        return found.only(self.chosen_alike(found, rows.kept), rows.kept)
+            return _first(rows.kept, most)
+        alike = rows.alike(refs(self.predicate))
+        if alike is not None:
+            truth = evaluate(self.predicate, alike.columns.__getitem__, alike.count)
+            if not truth.failed.any():
+                return _first(alike.only(truth.true, rows.kept), most)
+        truth = evaluate(self.predicate, rows.values, rows.count)
+        found = _first(truth.true & rows.kept, most)
+        if most is not None and found.sum() == most:
+            # Spark does not ask the rows behind the last one that it gives.
+            end = int(np.flatnonzero(found)[-1]) + 1
+            _true(Truth(truth.flags[:end]), rows.kept[:end], self.predicate)
+            return found
+        return _true(truth, rows.kept, self.predicate)
 
     def chosen_alike(self, alike: Stretches | Combinations, kept: Bools) -> Bools:
         """The stretches or combinations that fulfil the condition.
@@ -214,13 +216,21 @@ class Scan(Shown):
         yield from self._batches(self.items, files)
 
     def _batches(
-        self, items: Sequence[Item], files: Iterable[ScanFile] | None = None
+        self,
+        items: Sequence[Item],
+        files: Iterable[ScanFile] | None = None,
+        limit: int | None = None,
     ) -> Iterator[pa.RecordBatch]:
         schema = pa.schema([pa.field(item.name, self.type_of(item.ref)) for item in items])
         wanted = [self.stored(item.ref) for item in items]
         skipper = Skipper(self.predicate, self.partition_types)
+        left = limit
         for file in self.plan.files if files is None else files:
-            yield from self._file(file, wanted, schema, skipper)
+            if left == 0:
+                return
+            for batch in self._file(file, wanted, schema, skipper, left):
+                yield batch
+                left = None if left is None else left - batch.num_rows
 
     def _file(
         self,
@@ -228,14 +238,26 @@ class Scan(Shown):
         wanted: Sequence[Ref],
         schema: pa.Schema,
         skipper: Skipper,
+        limit: int | None,
     ) -> Iterator[pa.RecordBatch]:
         requested = [*wanted, *refs(self.predicate)]
         with FileReader(self.snapshot, file, requested, self.partition_types) as reader:
-            for rows in reader.rows(skipper):
-                chosen = self.chosen(rows)
-                if not chosen.any():
-                    continue
-                yield from self._selected(rows.only(chosen), wanted, schema, file)
+            for hits in self.hits(reader.rows(skipper), limit):
+                yield from self._selected(hits, wanted, schema, file)
+
+    def hits(self, groups: Iterable[Rows], limit: int | None = None) -> Iterator[Rows]:
+        """The rows of row groups that fulfil the condition, at most `limit`, without empty ones.
+
+        Raises InvalidValue.
+        """
+        left = limit
+        for rows in groups:
+            chosen = self.chosen(rows, left)
+            if chosen.any():
+                yield rows if chosen.all() else rows.only(chosen)
+                left = None if left is None else left - int(chosen.sum())
+            if left == 0:
+                return
 
     def _selected(
         self, hits: Rows, wanted: Sequence[Ref], schema: pa.Schema, file: ScanFile
@@ -269,6 +291,11 @@ class Scan(Shown):
 
 def _cast(array: Any, wanted: pa.DataType) -> Any:
     return array if array.type == wanted else array.cast(wanted)
+
+
+def _first(rows: Bools, most: int | None) -> Bools:
+    """The first of the marked rows."""
+    return rows if most is None else rows & (np.cumsum(rows) <= most)
 
 
 def _true(truth: Truth, kept: Bools, predicate: Predicate) -> Bools:
